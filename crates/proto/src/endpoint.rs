@@ -1,8 +1,8 @@
-//! The two doors of a protocol endpoint: [`Endpoint::handle`] takes what happened,
-//! [`Endpoint::poll`] gives what is to be done. No socket, clock, thread or global behind them.
+//! The interface of a protocol endpoint: [`Endpoint::handle`] takes inputs, [`Endpoint::poll`]
+//! returns outputs. An endpoint uses no socket, clock, thread or global.
 //!
-//! The rule for drivers: after every `handle`, call `poll` until it answers [`Output::Idle`], and
-//! hand in [`Input::Timeout`] when the instant it named has come.
+//! Drivers call `poll` after every `handle` until it returns [`Output::Idle`], and pass in
+//! [`Input::Timeout`] at the deadline it names.
 
 use crate::frame::Frame;
 use crate::gauge::EndpointProbe;
@@ -10,14 +10,14 @@ use crate::packet::{Damage, Ecn, PathId, Quote};
 use crate::time::Instant;
 use crate::units::Rate;
 
-/// What can happen to an endpoint whose packets are of type `T`. The tag is explicit: a niche in the
-/// packet would hide it from the optimiser.
+/// An input to an endpoint with packet type `T`. The tag is explicit: a niche in the packet would
+/// hide it from the optimiser.
 #[derive(Debug)]
 #[repr(u8)]
 pub enum Input<T> {
     /// The application opens the connection (a listener needs no opening).
     Open,
-    /// The application hands over data; only as much as [`Endpoint::send_capacity`] allows.
+    /// The application hands over at most [`Endpoint::send_capacity`] bytes of data.
     Frame(Frame),
     /// A packet arrived.
     Packet {
@@ -35,9 +35,9 @@ pub enum Input<T> {
         /// Which packet it dropped.
         quote: Quote,
     },
-    /// The network says something about a path.
+    /// The state of a path changed.
     Path(PathId, PathNews),
-    /// The instant named by [`Output::Idle`] has come.
+    /// The deadline of [`Output::Idle`] was reached.
     Timeout,
     /// The application has no more data: finish and close in order.
     Close,
@@ -46,7 +46,7 @@ pub enum Input<T> {
 }
 
 impl<T> Input<T> {
-    /// The same with its packet, if it has one, in another form.
+    /// Converts the packet, if there is one, with `form`.
     #[inline(always)]
     pub fn map<U>(self, form: impl FnOnce(T) -> U) -> Input<U> {
         match self {
@@ -65,15 +65,15 @@ impl<T> Input<T> {
 /// How a packet arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
-    /// On which path.
+    /// The path.
     pub path: PathId,
-    /// With which ECN field.
+    /// The ECN field.
     pub ecn: Ecn,
-    /// Whether its payload is undamaged.
+    /// Whether the payload is undamaged.
     pub damage: Damage,
 }
 
-/// What the local network can say about a path. What routers say comes as [`Input::TooBig`].
+/// A change of a path's local interface. Router messages arrive as [`Input::TooBig`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathNews {
     /// The local interface went down.
@@ -82,7 +82,7 @@ pub enum PathNews {
     Up,
 }
 
-/// What an endpoint wants done; the tag is explicit as in [`Input`].
+/// An output of an endpoint; the tag is explicit as in [`Input`].
 #[derive(Debug)]
 #[repr(u8)]
 pub enum Output<T> {
@@ -92,14 +92,14 @@ pub enum Output<T> {
     Deliver(Frame),
     /// Tell the application.
     Event(Event),
-    /// Nothing now; wake with [`Input::Timeout`] at `until`, or never.
+    /// Nothing to do; call again with [`Input::Timeout`] at `until`, if set.
     Idle {
         /// The next deadline.
         until: Option<Instant>,
     },
 }
 
-/// A packet on its way out; the driver adds the IP header.
+/// A packet to send; the driver adds the IP header.
 #[derive(Debug)]
 pub struct Transmit<T> {
     /// Path to send on.
@@ -111,7 +111,7 @@ pub struct Transmit<T> {
 }
 
 impl<T> Output<T> {
-    /// The same with its packet, if it has one, in another form.
+    /// Converts the packet, if there is one, with `form`.
     #[inline(always)]
     pub fn map<U>(self, form: impl FnOnce(T) -> U) -> Output<U> {
         match self {
@@ -125,7 +125,7 @@ impl<T> Output<T> {
     }
 }
 
-/// Changes in the life of a connection.
+/// Connection events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The connection is open in both directions.
@@ -141,14 +141,14 @@ pub enum Event {
     /// The peer has lost the connection and set it up again; what was in flight is lost (RFC 9260
     /// §5.2.4 A).
     Restarted,
-    /// More room than before: the application may hand over more data.
+    /// Send capacity has grown: the application may hand over more data.
     Writable,
-    /// The controller asks the source to send at this rate, the media's headers included and those of
-    /// the transport apart. A source with a ladder of codecs takes the best that fits.
+    /// The controller asks the source for this rate, including media headers but not transport
+    /// headers. A source with a codec ladder selects the best encoding that fits.
     TargetRate(Rate),
 }
 
-/// PendingEvents for the application, each at most once outstanding, told in the order of
+/// Events pending for the application, each at most once, reported in the order of
 /// [`PendingEvents::ORDER`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PendingEvents(u8);
@@ -164,19 +164,19 @@ impl PendingEvents {
         Event::TimedOut,
     ];
 
-    /// This happened.
+    /// Records an event.
     pub(crate) fn add(&mut self, event: Event) {
         let known = Self::ORDER.iter().position(|known| *known == event);
         self.0 |= 1 << known.expect("an encoding is asked for by the controller, and not news");
     }
 
-    /// That the connection opened, perhaps again, which is reported before any data is delivered.
+    /// A pending `Connected` or `Restarted`, which is reported before any data is delivered.
     #[inline]
     pub(crate) fn opening<T>(&mut self) -> Option<Output<T>> {
         self.next_of(0b11)
     }
 
-    /// The next, told when all data was.
+    /// The next event, reported after all data.
     #[inline]
     pub(crate) fn next<T>(&mut self) -> Option<Output<T>> {
         self.next_of(u8::MAX)
@@ -194,14 +194,14 @@ impl PendingEvents {
     }
 }
 
-/// A protocol endpoint, driven by simulated or real time alike.
+/// A protocol endpoint, driven by simulated or real time.
 pub trait Endpoint {
     /// Its packets in parsed form.
     type Packet;
-    /// Takes in what happened at `now`.
+    /// Processes an input at `now`.
     fn handle<P: EndpointProbe>(&mut self, now: Instant, input: Input<Self::Packet>, probe: &mut P);
-    /// [`Input::Packet`] of a packet that stays where it is: the endpoint takes out of it what it
-    /// needs. For drivers that keep packets in a pool and would have to move them otherwise.
+    /// [`Input::Packet`] of a packet processed in place: the endpoint takes what it needs from it.
+    /// Drivers with a packet pool avoid a move this way.
     fn receive<P: EndpointProbe>(
         &mut self,
         now: Instant,
@@ -209,28 +209,27 @@ pub trait Endpoint {
         packet: &mut Self::Packet,
         probe: &mut P,
     );
-    /// Gives the next thing to do; called until it answers [`Output::Idle`].
+    /// Returns the next output; called until it returns [`Output::Idle`].
     fn poll<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) -> Output<Self::Packet>;
-    /// Bytes of payload (for message transports: of messages) the endpoint takes now.
+    /// Bytes of payload (for message transports: of messages) the endpoint accepts now.
     fn send_capacity(&self) -> usize;
-    /// Bytes of the longest message it carries at all, whatever it has room for now: what is longer
-    /// never leaves.
+    /// Maximum message size in bytes, whatever the current capacity; longer messages are never
+    /// sent.
     fn max_message(&self) -> usize {
         usize::MAX
     }
-    /// Whether it waits for a peer and belongs to none: a driver with one socket then hears anybody.
+    /// True if it listens without a peer: a driver with one socket then accepts packets from anywhere.
     fn is_listening(&self) -> bool {
         false
     }
-    /// Names both ends of the packet that comes next, their addresses and ports in bytes of the
-    /// driver's choice, to an endpoint that listens and may be called by many: what it hands out to
-    /// be shown again (an Init Cookie, RFC 4340 §8.1.4) then opens nothing between other ends.
-    /// Without it a listener has one possible peer, as in a simulation, and a cookie proves that the
-    /// client received an answer and nothing about its address.
+    /// Sets the addresses and ports of both ends of the next packet, in an encoding of the driver's
+    /// choice, for a listener with many possible peers. An Init Cookie (RFC 4340 §8.1.4) is then
+    /// valid only between these ends. Without this call a listener has one possible peer, as in a
+    /// simulation, and a cookie proves that the client received an answer, but not its address.
     fn between(&mut self, _ends: &[u8]) {}
-    /// Whether a packet carries what its peer alone can know, so that where it came from is where the
-    /// peer is: SCTP's Verification Tag (RFC 6951 §5.4). Protocols that bind a connection to its
-    /// addresses and ports recognise nobody.
+    /// True if a packet carries a value only the peer can know, so that its source is the peer's
+    /// address: SCTP's Verification Tag (RFC 6951 §5.4). False for protocols that bind a connection
+    /// to its addresses and ports.
     fn recognises(&self, _: &Self::Packet) -> bool {
         false
     }

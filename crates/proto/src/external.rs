@@ -1,7 +1,7 @@
-//! Protocol stacks from elsewhere: they exchange UDP datagrams whose bytes nobody here reads.
+//! External protocol stacks: they exchange UDP datagrams that this workspace does not parse.
 //!
 //! Links, captures, counters and digests treat such a datagram as any other UDP datagram with real
-//! bytes. Dispatch is virtual, which costs little beside what such a stack does for a packet.
+//! bytes. Dispatch is virtual; its cost is small compared with such a stack's work for a packet.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use crate::time::Instant;
 use crate::transport::{Setup, TransportConfig};
 use crate::validate::Validate;
 
-/// A stack, driven as an [`Endpoint`] is. Its datagrams are [`Frame::Data`].
+/// A stack with the interface of an [`Endpoint`]. Its datagrams are [`Frame::Data`].
 pub trait Stack: fmt::Debug + Send {
-    /// Takes in what happened at `now`.
+    /// Processes an input at `now`.
     fn handle(&mut self, now: Instant, input: Input<Frame>);
-    /// Gives the next thing to do; called until it answers [`Output::Idle`]. What it has to report
-    /// goes to `note`.
+    /// Returns the next output; called until it returns [`Output::Idle`]. Observations go to
+    /// `note`.
     fn poll(&mut self, now: Instant, note: &mut dyn FnMut(EndpointNote)) -> Output<Frame>;
-    /// Bytes of messages it takes now.
+    /// Bytes of messages it accepts now.
     fn send_capacity(&self) -> usize;
 }
 
-/// Makes the stack of one end.
+/// Builds the stack of one end.
 type Build = dyn Fn(Setup<'_>) -> Box<dyn Stack> + Send + Sync;
 
-/// A transport that a Rust program brings along; no scenario file can name it.
+/// A transport provided by a Rust program; scenario files cannot name it.
 #[derive(Clone)]
 pub struct Config {
     /// Its name in tables.
     pub name: String,
-    /// Bytes it puts in front of a media packet, UDP's header included.
+    /// Bytes it adds in front of a media packet, including UDP's header.
     pub header_bytes: u32,
-    /// True if a listener has no connection before the other side has called.
+    /// True if a listener has no connection until the other side opens it.
     pub has_handshake: bool,
-    /// Makes the stack of one end.
+    /// Builds the stack of one end.
     pub build: Arc<Build>,
 }
 

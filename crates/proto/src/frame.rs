@@ -63,8 +63,8 @@ pub fn parse_media(bytes: &Bytes, hints: Hints) -> Result<Frame, WireError> {
     }
 }
 
-/// What a packet of a transport of its own carries: media where expected. Bytes that are no media
-/// packet stay data, for the packet around them counts and acknowledges all the same.
+/// Parses the payload of a transport packet: media where expected. Bytes that are no media packet
+/// stay data, since the packet around them is counted and acknowledged anyway.
 pub(crate) fn carried(bytes: Bytes, hints: Hints) -> Frame {
     if hints.media
         && let Ok(media) = parse_media(&bytes, hints)

@@ -9,7 +9,7 @@
 //! This crate uses no sockets, clocks or files; time is an argument. `docs/adding-a-transport.md` adds a
 //! protocol step by step.
 
-// So that the files in `docs/adding-a-*.md` read the same here and as the tests that compile them.
+// Lets the files in `docs/adding-a-*.md` use the same paths here and in the tests that compile them.
 extern crate self as talkspurt_proto;
 
 #[cfg(doctest)]

@@ -1,7 +1,7 @@
-//! What a number that is measured is: its name, unit, meaning, formula and source. The tables of
-//! flows, links and gauges are made of these, and the catalogue of metrics lists them.
+//! Description of a measured quantity: name, unit, meaning, formula and source. The tables of
+//! flows, links and gauges and the catalogue of metrics are built from these.
 
-/// Which way a metric is good.
+/// The better direction of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// More is better.
@@ -27,29 +27,29 @@ impl Better {
 /// A metric that the engine computes in every run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
-    /// Column of its table; in the table of gauges the word in the column `gauge`.
+    /// Column of its table; for a gauge, the value in the column `gauge`.
     pub name: &'static str,
-    /// What a person calls it.
+    /// Display name.
     pub label: &'static str,
     /// Unit of the stored number; `1` for a ratio or score.
     pub unit: &'static str,
-    /// Unit it is shown in.
+    /// Display unit.
     pub shown_unit: &'static str,
     /// Shown value ÷ stored value.
     pub scale: f64,
     /// Digits after the decimal point when shown.
     pub digits: u8,
-    /// What it says, in a sentence or two.
+    /// Its meaning, in a sentence or two.
     pub meaning: &'static str,
     /// How it is computed.
     pub formula: &'static str,
     /// Where the definition comes from.
     pub source: &'static str,
-    /// Which way it is good.
+    /// Which direction is better.
     pub better: Better,
-    /// The least it can be, in the stored unit.
+    /// Lower bound, in the stored unit.
     pub min: f64,
-    /// The most it can be.
+    /// Upper bound.
     pub max: f64,
 }
 
@@ -69,7 +69,7 @@ pub const KILOBITS: Metric = Metric::of("bit/s", "kbit/s", 1e-3, 1);
 pub const OPINION: Metric = Metric::of("MOS", "", 1.0, 2);
 
 impl Metric {
-    /// A metric of a unit, and how it is shown.
+    /// A metric with this unit and display format.
     #[must_use]
     pub const fn of(unit: &'static str, shown_unit: &'static str, scale: f64, digits: u8) -> Self {
         Self {
@@ -97,17 +97,17 @@ impl Metric {
     ) -> Self {
         Self { label, formula, source, ..self }
     }
-    /// Less of it is better.
+    /// Marks lower values as better.
     #[must_use]
     pub const fn lower_is_better(self) -> Self {
         Self { better: Better::Lower, ..self }
     }
-    /// More of it is better.
+    /// Marks higher values as better.
     #[must_use]
     pub const fn higher_is_better(self) -> Self {
         Self { better: Better::Higher, ..self }
     }
-    /// It lies between these.
+    /// Sets its bounds.
     #[must_use]
     pub const fn within(self, min: f64, max: f64) -> Self {
         Self { min, max, ..self }

@@ -1,13 +1,13 @@
-//! What travels: a small label that links read, and a body that only endpoints open.
+//! Packets: a small label that links read, and a body that only endpoints open.
 //!
 //! In simulation the parsed form of a packet travels; bytes exist only at the live edge and in
-//! captures (`wire`). The label is copied from queue to queue, the body waits in the driver's pool.
+//! captures (`wire`). The label is copied from queue to queue; the body stays in the driver's pool.
 
 use bytes::Bytes;
 
 use crate::time::Instant;
 
-/// Hops a packet may take when it leaves its sender.
+/// TTL or hop limit of a packet when it leaves its sender.
 pub const INITIAL_TTL: u8 = 64;
 
 /// Which of an association's paths a packet takes; 0 for single-homed transports.
@@ -65,14 +65,14 @@ pub enum Damage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyId(pub u32);
 
-/// The label of a packet: all that queues and links may know of it.
+/// The label of a packet: the only part that queues and links read.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// Where its body waits.
+    /// Handle of its body.
     pub body: BodyId,
-    /// IP packet length in bytes (IPv4 total length; IPv6 payload length + 40), link framing apart.
+    /// IP packet length in bytes (IPv4 total length; IPv6 payload length + 40), without link framing.
     pub ip_bytes: u32,
-    /// The route it follows: the index of the peer that sent it; ways back from routers come after.
+    /// Its route: the index of the sending peer; return routes of routers follow these.
     pub route: u32,
     /// The flow it belongs to, as numbered by the scenario.
     pub flow: u32,
@@ -91,7 +91,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Hash of the flow and direction, for disciplines that keep flows apart (RFC 8290 §4.1).
+    /// Hash of the flow and direction, for disciplines that separate flows (RFC 8290 §4.1).
     #[must_use]
     pub fn flow_hash(&self) -> u32 {
         let mixed = (u64::from(self.flow) << 32 | u64::from(self.route))
@@ -99,9 +99,9 @@ impl Packet {
         (mixed >> 32) as u32
     }
 
-    /// What the IP header calls it by: over IPv4 the identification, its number modulo 2¹⁶ (any
-    /// value would do, RFC 6864 §4.1); over IPv6 the flow label, 20 bits of the flow hash and not
-    /// zero (RFC 6437 §2).
+    /// Its identifier in the IP header: over IPv4 the identification, its number modulo 2¹⁶ (any
+    /// value is allowed, RFC 6864 §4.1); over IPv6 the flow label, 20 bits of the flow hash and
+    /// non-zero (RFC 6437 §2).
     #[must_use]
     pub fn mark(&self) -> u32 {
         match self.version {
@@ -110,15 +110,15 @@ impl Packet {
         }
     }
 
-    /// Its time to live, or hop limit: that of the sender less the links behind it.
+    /// Its time to live, or hop limit: the initial value minus the links traversed.
     #[must_use]
     pub const fn ttl(&self) -> u8 {
         INITIAL_TTL.saturating_sub(self.hop)
     }
 }
 
-/// A parsed packet on the heap, which its receiver can take and reuse for one it sends. A taken one is
-/// empty: reading it panics.
+/// A parsed packet on the heap, whose memory its receiver can take and reuse for a packet it sends.
+/// After that it is empty: reading it panics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PacketBox<T>(Option<Box<T>>);
 
@@ -128,7 +128,7 @@ impl<T> PacketBox<T> {
     pub fn new(packet: T) -> Self {
         Self(Some(Box::new(packet)))
     }
-    /// Without a packet.
+    /// An empty box.
     #[must_use]
     pub const fn empty() -> Self {
         Self(None)
@@ -143,7 +143,7 @@ impl<T> PacketBox<T> {
     pub fn get(&self) -> Option<&T> {
         self.0.as_deref()
     }
-    /// Takes the packet out, and leaves none.
+    /// Takes the packet out and leaves the box empty.
     #[must_use]
     pub const fn take(&mut self) -> Self {
         Self(self.0.take())
@@ -156,7 +156,7 @@ impl<T> PacketBox<T> {
     pub fn into_inner(self) -> T {
         *self.0.expect("the packet was taken")
     }
-    /// The same memory with another packet in it.
+    /// Reuses the memory for another packet.
     #[must_use]
     pub fn with(self, packet: T) -> Self {
         match self.0 {
@@ -193,14 +193,14 @@ impl<T> std::ops::DerefMut for PacketBox<T> {
 /// Application bytes. A stream is all virtual or all real, never mixed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// Bytes nobody looks at: their number, and their place in the stream that produced them.
+    /// Bytes without content: their number, and their offset in the source's stream.
     Virtual {
         /// Offset of the first byte in the source's stream.
         offset: u64,
         /// How many; as wide as a pointer, so that a payload is copied word by word.
         len: u64,
     },
-    /// Bytes that matter, shared with the recording they were cut from.
+    /// Actual bytes, shared with the recording they were cut from.
     Real(Bytes),
 }
 
@@ -227,13 +227,13 @@ impl Default for Payload {
     }
 }
 
-/// What a router quotes of a packet it refused: whatever makes, with addresses and ports, its IP
-/// header and as many bytes behind it as let its sender know it again ([`Quoted::bytes`]).
+/// The part of a refused packet that a router quotes: what determines, with addresses and ports,
+/// its IP header and the bytes after it by which the sender recognises it ([`Quoted::bytes`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quote {
     /// IP version.
     pub version: IpVersion,
-    /// Its length with every header at its length in the RFCs.
+    /// Its length with every header as long as in the RFCs.
     pub ip_bytes: u32,
     /// IPv4 identification (16 bits) or IPv6 flow label (20 bits).
     pub mark: u32,
@@ -243,15 +243,15 @@ pub struct Quote {
     pub dscp: u8,
     /// ECN field.
     pub ecn: Ecn,
-    /// What stood behind the IP header.
+    /// The quoted part after the IP header.
     pub transport: Quoted,
 }
 
-/// The first bytes of a quoted packet's transport header. Its ports are its flow's and not kept.
+/// The first bytes of a quoted packet's transport header. The ports follow from the flow and are not stored.
 ///
-/// Eight bytes with the ports are the least that RFC 792 asks for: they hold TCP's sequence number,
-/// SCTP's Verification Tag or UDP's length. A protocol that recognises its packets by what is
-/// further behind has more quoted, as RFC 1812 §4.3.2.3 and RFC 4443 §3.2 let a router do.
+/// RFC 792 requires at least eight bytes including the ports: they hold TCP's sequence number,
+/// SCTP's Verification Tag or UDP's length. A protocol that recognises its packets by later bytes
+/// has more quoted, as RFC 1812 §4.3.2.3 and RFC 4443 §3.2 allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quoted {
     protocol: u8,
@@ -260,13 +260,13 @@ pub struct Quoted {
 }
 
 impl Quoted {
-    /// Most bytes behind the ports.
+    /// Maximum number of bytes after the ports.
     pub const MAX_BYTES: usize = 12;
 
-    /// The header of an IP protocol: its bytes behind the ports.
+    /// The header of an IP protocol, given its bytes after the ports.
     ///
     /// # Panics
-    /// If these are more than [`Self::MAX_BYTES`].
+    /// If there are more than [`Self::MAX_BYTES`].
     #[must_use]
     pub fn new(protocol: u8, behind_ports: &[u8]) -> Self {
         let mut bytes = [0; Self::MAX_BYTES];
@@ -278,17 +278,17 @@ impl Quoted {
     pub const fn protocol(&self) -> u8 {
         self.protocol
     }
-    /// Bytes quoted behind the IP header, ports included.
+    /// Bytes quoted after the IP header, including the ports.
     #[must_use]
     pub const fn bytes(&self) -> u32 {
         4 + self.len as u32
     }
-    /// What is quoted behind the ports.
+    /// The bytes quoted after the ports.
     #[must_use]
     pub fn behind_ports(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
-    /// The four bytes behind the ports, if this is a quote of that protocol.
+    /// The four bytes after the ports, if this is a quote of that protocol.
     #[must_use]
     pub fn word(&self, protocol: u8) -> Option<u32> {
         let word = self.behind_ports().first_chunk()?;

@@ -1,6 +1,6 @@
-//! Watching without touching: every part tells a [`Probe`] what it did; the probe changes nothing.
+//! Passive observation: every component reports to a [`Probe`], which changes nothing.
 //!
-//! `()` is the probe that wants nothing and compiles away; a pair of probes is a probe.
+//! `()` is the probe that declines every note and compiles away; a pair of probes is a probe.
 
 use crate::body::Body;
 use crate::endpoint::Event;
@@ -10,7 +10,7 @@ use crate::packet::Packet;
 use crate::time::{Duration, Instant};
 
 /// [`Packet::number`] of a packet that no peer sent, such as a router's Packet Too Big or a copy made
-/// by a medium: it is in no flow's account.
+/// by a medium: it counts for no flow.
 pub const UNNUMBERED: u32 = u32::MAX;
 
 /// Where a note was taken.
@@ -36,7 +36,7 @@ pub enum DropReason {
     Down = 3,
     /// Longer than the link's MTU (a Packet Too Big went back).
     TooBig = 4,
-    /// Sent as often as a radio's retry limit allows, and never acknowledged.
+    /// Not acknowledged within a radio's retry limit.
     Retries = 5,
 }
 
@@ -45,23 +45,23 @@ impl DropReason {
     pub const COUNT: usize = 6;
 }
 
-/// What a queue discipline makes of its queue, as told at a sample; `None` for what it does not have.
+/// State of a queue discipline at a sample; `None` for quantities it does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Control {
-    /// Average queue in packets, in byte mode of mean length (RED).
+    /// Average queue in packets; in byte mode, in packets of mean length (RED).
     pub average_packets: Option<f64>,
     /// Probability of a drop or mark by the average or the controller alone, 0 to 1 (RED: p_b; RFC 8033
     /// §4.2: drop_prob).
     pub drop_probability: Option<f64>,
-    /// Drops or marks a second that the control law asks for, 0 while it does not drop (RFC 8289 §5.5:
-    /// √count/interval; with a law for each flow, their sum).
+    /// Drops or marks per second according to the control law, 0 while it does not drop (RFC 8289
+    /// §5.5: √count/interval; summed if each flow has its own law).
     pub drops_per_second: Option<f64>,
-    /// Bytes for which there are tokens (RFC 2697 §3: Tc), when a packet last asked for some.
+    /// Token bucket level in bytes (RFC 2697 §3: Tc) at the last request.
     pub tokens_bytes: Option<f64>,
 }
 
-/// What one direction of a link has done since the start of the run, as told at a sample. The
-/// sums only grow, so that the values of any span are differences between its two ends.
+/// Counters of one direction of a link since the start of the run, as of a sample. Sums never
+/// decrease, so that a span's values are the differences between its two ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkCounters {
     /// Packets whose transmission began.
@@ -72,33 +72,33 @@ pub struct LinkCounters {
     pub drops: [u64; DropReason::COUNT],
     /// Packets that a queue marked with Congestion Experienced.
     pub marks: u64,
-    /// Transmissions of a frame on a radio beyond its first.
+    /// Radio transmissions of a frame after its first.
     pub retries: u64,
-    /// Transmissions on a radio that met another's.
+    /// Radio transmissions that collided.
     pub collisions: u64,
-    /// Time the transmitter has been busy; of a radio, the time its transmissions and the answers to
-    /// them took on the channel.
+    /// Time the transmitter has been busy; for a radio, the channel time of its transmissions and of
+    /// the responses to them.
     pub busy: Duration,
     /// Integral of the queue's length over time, in packets times nanoseconds.
     pub queue_area_packets: u128,
     /// Integral of the queue's length over time, in bytes times nanoseconds.
     pub queue_area_bytes: u128,
-    /// Packets waiting now, the one in transmission apart.
+    /// Packets waiting now, excluding the one in transmission.
     pub queue_packets: u32,
     /// Their bytes of IP packet.
     pub queue_bytes: u64,
-    /// Most packets that waited at once since the last sample, those waiting then included.
+    /// Maximum number of packets waiting since the last sample, including those waiting then.
     pub queue_max_packets: u32,
-    /// What the queue's discipline makes of it now.
+    /// State of the queue discipline.
     pub control: Control,
 }
 
-/// What became of a frame at the playout buffer.
+/// Outcome of a frame at the playout buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Playout {
     /// In time; its first sample is played at this instant, in true time.
     Played(Instant),
-    /// After its instant of playout, which this was: discarded.
+    /// Discarded: it arrived after this playout instant.
     Late(Instant),
     /// Seen before.
     Duplicate,
@@ -107,8 +107,8 @@ pub enum Playout {
 /// One observation.
 #[derive(Debug)]
 pub enum Note<'a> {
-    /// Link: the packet was accepted, its label as it came; `packets` and `bytes` count the queue
-    /// with it.
+    /// Link: the packet was accepted; its label is as received, and `packets` and `bytes` include
+    /// it.
     Enqueued {
         /// Its label.
         packet: &'a Packet,
@@ -131,7 +131,7 @@ pub enum Note<'a> {
         /// Its label.
         packet: &'a Packet,
     },
-    /// Link: it is gone.
+    /// Link: the packet was dropped.
     Dropped {
         /// Its label.
         packet: &'a Packet,
@@ -173,7 +173,7 @@ pub enum Note<'a> {
         /// What it carries.
         body: &'a Body,
     },
-    /// Peer: the source made frame `index` of `bytes`; `captured` is when its first sample was.
+    /// Peer: the source made frame `index` of `bytes`, whose first sample is from `captured`.
     Generated {
         /// Number from 0.
         index: u32,
@@ -199,20 +199,27 @@ pub enum Note<'a> {
         /// Bytes of payload.
         bytes: u32,
     },
-    /// Peer: the transport delivered a message that had waited so long, whole, for earlier ones of its
-    /// stream (RFC 9260 §6.6), be it no time at all.
+    /// Peer: the transport delivered a message that had waited this long, possibly zero, while
+    /// complete for earlier ones of its stream (RFC 9260 §6.6).
     InOrder {
-        /// From when its last part came.
+        /// Time since its last fragment arrived.
         waited: Duration,
     },
-    /// Peer: the playout buffer decided.
+    /// Peer: the playout buffer decided on a frame.
     Decided {
         /// Number from 0.
         index: u32,
-        /// How.
+        /// The outcome.
         playout: Playout,
     },
-    /// Peer: an inner quantity has this value.
+    /// Peer: playout stood still before a frame, filled by concealment: nothing had arrived to play.
+    Paused {
+        /// Number of the frame from 0.
+        index: u32,
+        /// For how long.
+        length: Duration,
+    },
+    /// Peer: an internal quantity has this value.
     Gauge {
         /// Which.
         gauge: Gauge,
@@ -221,7 +228,7 @@ pub enum Note<'a> {
     },
     /// Peer: something happened to the connection.
     Event(Event),
-    /// Peer: from now on it sends in another encoding, by rung of the ladder, 0 being the best.
+    /// Peer: from now on it sends in this encoding, by rung of the ladder; 0 is the best.
     Encoding(u8),
     /// Peer: something from the network was not used.
     RxError(RxError),
@@ -242,6 +249,7 @@ impl Note<'_> {
             | Note::HandedOver { .. }
             | Note::Discarded { .. }
             | Note::Delivered { .. }
+            | Note::Paused { .. }
             | Note::Decided { .. } => Topic::Frame,
             Note::Gauge { .. } => Topic::Gauge,
             Note::Event(_) | Note::Encoding(_) | Note::RxError(_) => Topic::Event,
@@ -252,15 +260,15 @@ impl Note<'_> {
 
 /// An observer.
 pub trait Probe {
-    /// Whether notes on this topic are of use; parts skip making those that are not.
+    /// Whether notes on this topic are wanted; components do not create others.
     fn wants(&self, topic: Topic) -> bool;
-    /// Takes a note. Notes of one place come in order of time; those of different places need not.
+    /// Takes a note. Notes of one place are in time order; those of different places may not be.
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>);
-    /// Everything before `now` has been told; what waited to be put in order need wait no longer.
+    /// All notes before `now` have been recorded; notes held back for sorting can be released.
     fn settled(&mut self, _now: Instant) {}
 }
 
-/// Every observer of a run observes endpoints too; whoever drives an endpoint says at which place.
+/// Every observer of a run observes endpoints too; the driver of an endpoint supplies the place.
 impl<P: Probe + ?Sized> EndpointProbe for P {
     #[inline(always)]
     fn observes(&self, topic: Topic) -> bool {

@@ -1,8 +1,8 @@
-//! RTP and RTCP over a byte stream (RFC 4571): each packet behind a two-byte length.
+//! RTP and RTCP over a byte stream (RFC 4571): each packet follows a two-byte length.
 //!
-//! [`frame()`] makes the bytes a stream transport is handed; a [`Deframer`] puts packets together
-//! again from whatever pieces arrive. RTP and RTCP share the stream and are distinguished by their
-//! second byte (RFC 5761 §4).
+//! [`frame()`] produces the bytes for a stream transport; a [`Deframer`] reassembles packets from
+//! the pieces that arrive. RTP and RTCP share the stream and are distinguished by their second byte
+//! (RFC 5761 §4).
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
@@ -13,8 +13,8 @@ use crate::octets::Hints;
 /// Bytes of LENGTH (RFC 4571 §2).
 pub const LENGTH_BYTES: usize = 2;
 
-/// The media packet behind its length; `None` for plain data, which has no such framing, and for
-/// a packet of more than 65535 bytes.
+/// The media packet with its length in front; `None` for plain data, which has no such framing, and
+/// for a packet of more than 65535 bytes.
 #[must_use]
 pub fn frame(frame: &Frame) -> Option<Bytes> {
     if matches!(frame, Frame::Data(_)) {
@@ -30,7 +30,7 @@ pub fn frame(frame: &Frame) -> Option<Bytes> {
 
 /// Cuts a byte stream into media packets.
 ///
-/// It holds what was pushed and not yet taken; taken dry after each push, that is less than one
+/// It holds bytes that were pushed and not yet taken; if emptied after each push, less than one
 /// frame of 65537 bytes.
 #[derive(Debug, Default)]
 pub struct Deframer {
@@ -48,7 +48,7 @@ impl Deframer {
     /// Takes the next bytes of the stream, in order.
     pub fn push(&mut self, bytes: Bytes) {
         if self.buffer.is_empty() {
-            // Without a copy if nobody else holds the bytes.
+            // Without a copy if the bytes are not shared.
             self.buffer = bytes.into();
         } else {
             self.buffer.extend_from_slice(&bytes);
@@ -79,8 +79,8 @@ impl Deframer {
 impl Iterator for Deframer {
     type Item = Frame;
 
-    /// The next packet, or `None` until more bytes come. What is neither RTP nor RTCP is counted
-    /// and passed over; its length still tells where the next packet begins.
+    /// The next packet, or `None` until more bytes come. A packet that is neither RTP nor RTCP is
+    /// counted and skipped; its length still locates the next one.
     fn next(&mut self) -> Option<Frame> {
         loop {
             let packet = self.next_packet()?;

@@ -1,8 +1,8 @@
 //! Random streams: one per component and purpose, split from (seed, name).
 //!
-//! Adding a flow, a link or a probe never shifts another stream's rng, so transports compared
-//! under one seed meet the same network (common random numbers). The generator is xoshiro256++
-//! (Blackman & Vigna 2019), seeded through XXH3 of the stream's name.
+//! Adding a flow, a link or a probe never changes another stream, so transports compared under one
+//! seed meet the same network (common random numbers). The generator is xoshiro256++ (Blackman &
+//! Vigna 2019), seeded through XXH3 of the stream's name.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
@@ -16,13 +16,13 @@ use crate::time::Duration;
 pub struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
-    /// The stream called `name` under `seed`; the same two always give the same numbers.
+    /// The stream called `name` under `seed`; equal arguments always give equal numbers.
     #[must_use]
     pub fn new(seed: u64, name: &str) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(xxh3_64_with_seed(name.as_bytes(), seed)))
     }
-    /// A stream that nobody can have again: its whole state is what the operating system's source
-    /// of chance gave. For live endpoints, whose numbers no stranger should guess.
+    /// An unpredictable stream, whose whole state comes from the operating system's entropy source,
+    /// for live endpoints.
     #[must_use]
     pub fn from_entropy(state: [u8; 32]) -> Self {
         Self(Xoshiro256PlusPlus::from_seed(state))
@@ -55,8 +55,8 @@ impl Rng {
     pub fn exponential_f64(&mut self, mean: f64) -> f64 {
         -math::ln(1.0 - self.unit()) * mean
     }
-    /// A number with a Pareto tail of this `shape`, which must be above 1, and this mean: the least
-    /// is `k = mean · (shape − 1) / shape`, and P(X > x) = (k/x)^shape.
+    /// A number with a Pareto tail of this `shape`, which must be above 1, and this mean: the
+    /// minimum is `k = mean · (shape − 1) / shape`, and P(X > x) = (k/x)^shape.
     pub fn pareto(&mut self, mean: f64, shape: f64) -> f64 {
         let least = mean * (shape - 1.0) / shape;
         least * math::pow(1.0 - self.unit(), -1.0 / shape)

@@ -45,8 +45,8 @@ impl RttEstimator {
         self
     }
 
-    /// Takes a measurement. `samples` is how many of them one round trip is expected to bring
-    /// (RFC 7323 appendix G: ⌈flight / (2 · SMSS)⌉); 1 when one segment per round trip is timed.
+    /// Adds a measurement. `samples` is the number expected per round trip (RFC 7323 appendix G:
+    /// ⌈flight / (2 · SMSS)⌉); 1 when one segment per round trip is timed.
     #[inline]
     pub fn sample(&mut self, rtt: Duration, samples: u64) {
         self.latest = rtt;
@@ -74,16 +74,15 @@ impl RttEstimator {
         self.rto = (self.rto * 2).min(self.max_rto);
     }
 
-    /// RFC 6298 §5.7: the timer expired on a SYN, and now data begins. A timeout that was measured, by
-    /// timestamps, and is longer already remains (appendix A).
+    /// RFC 6298 §5.7: the timer expired on a SYN, and data transfer begins. A longer timeout that was
+    /// measured with timestamps remains (appendix A).
     pub fn syn_was_lost(&mut self) {
         let measured = self.smoothed.map_or(Duration::ZERO, |_| self.rto);
         self.rto = measured.max(RTO_AFTER_LOST_SYN).clamp(self.min_rto, self.max_rto);
     }
 
-    /// The last sample is the first since a timeout that turned out to be needless (RFC 4015 §3.1 step
-    /// 11): SRTT and RTTVAR are at least what they were `before` it, and at least what this one sample
-    /// says.
+    /// The last sample is the first after a spurious timeout (RFC 4015 §3.1 step 11): SRTT and RTTVAR
+    /// are at least what they were `before` it, and at least what this one sample gives.
     pub fn after_needless_timeout(&mut self, before: &Self) {
         let (srtt, rttvar) = before.smoothed.unwrap_or_default();
         let srtt = (srtt + self.granularity * 2).max(self.latest);
@@ -93,7 +92,7 @@ impl RttEstimator {
         self.rto = rto.clamp(self.min_rto, self.max_rto);
     }
 
-    /// The retransmission timeout as it stands, back-off included.
+    /// The current retransmission timeout, including back-off.
     #[must_use]
     pub const fn rto(&self) -> Duration {
         self.rto

@@ -1,10 +1,10 @@
-//! Sequence numbers that do not wrap: a 64-bit place in a number space whose low 32 bits are what
-//! stands on the wire (RFC 9293 §3.4 counts modulo 2³²). Comparison is then plain comparison, and
-//! only [`Seq::near`], at the border, knows about wrapping.
+//! Sequence numbers that do not wrap: 64-bit positions in a number space whose low 32 bits are on
+//! the wire (RFC 9293 §3.4 counts modulo 2³²). They compare as integers; only [`Seq::near`] handles
+//! wrapping.
 
 use std::ops::{Add, AddAssign};
 
-/// A place in a sequence space.
+/// A position in a sequence space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seq(u64);
 
@@ -15,24 +15,24 @@ impl Seq {
     pub const fn first(wire: u32) -> Self {
         Self(1 << 32 | wire as u64)
     }
-    /// The number as it stands on the wire.
+    /// The number on the wire.
     #[must_use]
     pub const fn wire(self) -> u32 {
         self.0 as u32
     }
-    /// The place nearest to this one that stands on the wire as `wire`: at most 2³¹ − 1 ahead or
-    /// 2³¹ behind.
+    /// The position nearest to this one with the number `wire` on the wire: at most 2³¹ − 1 ahead
+    /// or 2³¹ behind.
     #[must_use]
     pub const fn near(self, wire: u32) -> Self {
         let distance = wire.wrapping_sub(self.wire()) as i32;
         Self(self.0.wrapping_add_signed(distance as i64))
     }
-    /// How far this place lies after `earlier`; zero if it does not.
+    /// Distance from `earlier` to this position; zero if `earlier` is after it.
     #[must_use]
     pub const fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
-    /// The place `count` before this one.
+    /// The position `count` before this one.
     #[must_use]
     pub const fn back(self, count: u64) -> Self {
         Self(self.0.saturating_sub(count))

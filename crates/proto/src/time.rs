@@ -1,7 +1,7 @@
 //! Time as integers: an [`Instant`] on a clock and the [`Duration`] between two of them.
 //!
-//! Both count nanoseconds in 64 bits. Nothing in this workspace asks what time it is: the driver
-//! (the simulator's schedule, or the wall clock of a live run) hands `now` to every call.
+//! Both count nanoseconds in 64 bits. Protocols never read a clock: the driver (the simulator's
+//! schedule, or the wall clock of a live run) passes `now` to every call.
 
 use std::fmt;
 use std::iter::Sum;
@@ -44,9 +44,9 @@ impl Instant {
 }
 
 impl Duration {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
-    /// The longest span that can be written down.
+    /// The longest representable span.
     pub const MAX: Self = Self(u64::MAX);
 
     /// A span of this many nanoseconds.
@@ -120,7 +120,7 @@ impl Sub<Duration> for Instant {
 }
 impl Sub for Instant {
     type Output = Duration;
-    /// Panics in debug builds if `earlier` is the later one: then our own order is broken.
+    /// Panics in debug builds if `earlier` is the later one, which is a bug in this workspace.
     fn sub(self, earlier: Self) -> Duration {
         Duration(self.0 - earlier.0)
     }

@@ -1,10 +1,11 @@
-//! What a flow's transport is to those who build and describe it: [`TransportConfig`], implemented
-//! beside each protocol's configuration. How it is driven is [`Endpoint`]'s business.
+//! How a flow's transport is built and described: [`TransportConfig`], implemented beside each
+//! protocol's configuration. [`Endpoint`] defines how it is driven.
 
 use std::net::IpAddr;
 
 use crate::endpoint::Endpoint;
-use crate::packet::IpVersion;
+use crate::octets::{Ends, Tail, WireError};
+use crate::packet::{IpVersion, Quoted};
 use crate::profile::Profile;
 use crate::rng::Rng;
 use crate::time::Duration;
@@ -31,21 +32,21 @@ pub struct Rung {
 }
 
 impl Rung {
-    /// What it hands to the transport, rounded up to a bit per second.
+    /// The rate handed to the transport, rounded up to a bit per second.
     #[must_use]
     pub fn rate(self) -> Rate {
         rate_of(self.packet_bytes, self.interval)
     }
 }
 
-/// A packet of so many bytes in each interval, rounded up to a bit per second.
+/// The rate of one packet per interval, rounded up to a bit per second.
 pub(crate) fn rate_of(packet_bytes: u32, interval: Duration) -> Rate {
     let bit_nanos = u128::from(packet_bytes) * 8_000_000_000;
     let rate = bit_nanos.div_ceil(u128::from(interval.as_nanos().max(1)));
     Rate::from_bps(u64::try_from(rate).unwrap_or(u64::MAX))
 }
 
-/// What an endpoint is built from, besides its configuration.
+/// What an endpoint is built from besides its configuration.
 #[derive(Clone, Debug)]
 pub struct Setup<'a> {
     /// Which side it is.
@@ -65,30 +66,30 @@ pub struct Setup<'a> {
     pub rng: Rng,
 }
 
-/// The configuration of a transport: it builds endpoints and says what tables and other layers need.
+/// The configuration of a transport: it builds endpoints and describes them to tables and other layers.
 pub trait TransportConfig: Validate {
-    /// What carries the flow.
+    /// The endpoint type.
     type Endpoint: Endpoint;
 
     /// The endpoint of one side.
     fn build(&self, setup: Setup<'_>) -> Self::Endpoint;
 
-    /// Its name in tables, the profile apart, such as `tcp-newreno`.
+    /// Its name in tables without the profile, such as `tcp-newreno`.
     fn name(&self) -> String;
 
     /// The common name of the protocol, such as `TCP`.
     fn protocol(&self) -> &'static str;
 
-    /// Header bytes in front of a media packet that travels alone, the IP header apart.
+    /// Header bytes in front of a media packet sent alone, without the IP header.
     fn header_bytes(&self) -> u32;
 
-    /// Bytes in front of what one packet carries, the IP header apart, at most: what the transport
-    /// keeps free of the path's MTU.
+    /// Maximum header bytes of a packet, without the IP header, which the transport reserves from
+    /// the path's MTU.
     fn max_header_bytes(&self) -> u32 {
         self.header_bytes()
     }
 
-    /// Bytes of a bulk source's unit unless it says otherwise: what one packet carries.
+    /// Default unit of a bulk source in bytes: the payload of one packet.
     fn unit_bytes(&self) -> u32 {
         1000
     }
@@ -103,17 +104,17 @@ pub trait TransportConfig: Validate {
         false
     }
 
-    /// True if a listener has no connection before the other side has called.
+    /// True if a listener has no connection until the other side opens it.
     fn has_handshake(&self) -> bool {
         false
     }
 
-    /// Whose values its open parameters have.
+    /// The profile of parameters that are not set.
     fn profile(&self) -> Profile {
         Profile::Rfc
     }
 
-    /// The flow in whose association it travels, if that is another's.
+    /// The flow whose association it shares, if any.
     fn association(&self) -> Option<&str> {
         None
     }
@@ -125,4 +126,43 @@ pub trait TransportConfig: Validate {
 
     /// Makes its packets fit the MTU of the first link.
     fn fit(&mut self, _mtu: Size, _version: IpVersion) {}
+}
+
+/// Bytes of a packet by layer, excluding the IP header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layers {
+    /// Transport header with options: UDP 8, TCP 20–60, DCCP 12–1020; everything except user data
+    /// in an SCTP packet.
+    pub transport: u32,
+    /// Media header: 12 for RTP, all bytes of RTCP.
+    pub media: u32,
+    /// Application payload.
+    pub payload: u32,
+}
+
+impl Layers {
+    /// Sum of all layers.
+    #[must_use]
+    pub const fn total(self) -> u32 {
+        self.transport + self.media + self.payload
+    }
+}
+
+/// A packet format: what links, captures, counters and routers need to know of a packet. Implemented beside
+/// the wire format of each protocol.
+pub trait PacketFormat {
+    /// Number of the protocol in the IP header.
+    const PROTOCOL: u8;
+
+    /// Its bytes by layer.
+    fn layers(&self) -> Layers;
+
+    /// Its first bytes, as a router quotes them in ICMP (RFC 792).
+    fn quoted(&self) -> Quoted;
+
+    /// Appends its bytes, except for virtual ones at the end, which are returned.
+    ///
+    /// # Errors
+    /// It has no form on the wire, such as a header that is too long.
+    fn emit(&self, ends: &Ends, out: &mut Vec<u8>) -> Result<Tail, WireError>;
 }

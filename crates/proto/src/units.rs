@@ -1,8 +1,8 @@
 //! Quantities as people write them: `"20ms"`, `"64kbit/s"`, `"1500B"`.
 //!
 //! A quantity carries its unit in its type and in its text. Parsing is exact (decimal digits to an
-//! integer, never through a float); a bare number is refused, because a number without a unit is
-//! the commonest mistake in a scenario.
+//! integer, never through a float). Bare numbers are rejected: a missing unit is the most common
+//! mistake in a scenario.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -26,7 +26,7 @@ pub struct Size(u64);
 /// Why a text is not a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// Neither digits nor a unit could be made out, or the unit is missing or unknown.
+    /// No number, or a missing or unknown unit.
     #[error("\"{text}\" is not a {what}: write a number and a unit, such as {example}")]
     Form {
         /// What was expected: "duration", "rate", "size".
@@ -144,7 +144,7 @@ fn decimal(scale: u64) -> bool {
 }
 
 impl Rate {
-    /// No capacity at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
     /// A rate of this many bits per second.

@@ -1,32 +1,32 @@
-//! How every configuration reports values that are impossible: all of them, each by its key.
+//! How every configuration reports invalid values: all of them, each with its key.
 
 use crate::time::Duration;
 use crate::units::Size;
 
-/// A key that cannot have its value.
+/// An invalid value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// Which: a key, or a path such as `bands[1].queue.packets`; empty for the table as a whole.
+    /// The key, or a path such as `bands[1].queue.packets`; empty for the table as a whole.
     pub key: String,
-    /// Why not.
+    /// The reason.
     pub why: String,
-    /// What may have been meant.
+    /// A suggested correction.
     pub hint: Option<String>,
 }
 
 impl ConfigError {
-    /// Reports that a key cannot have its value.
+    /// An error in the value of `key`.
     #[must_use]
     pub fn new(key: &str, why: impl Into<String>) -> Self {
         Self { key: key.to_owned(), why: why.into(), hint: None }
     }
-    /// Adds what may have been meant.
+    /// Adds a suggested correction.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
-    /// The same, of a table inside another under this key.
+    /// The same error in a table nested under this key.
     #[must_use]
     pub fn within(mut self, key: &str) -> Self {
         let dot = if self.key.is_empty() { "" } else { "." };
@@ -35,10 +35,10 @@ impl ConfigError {
     }
 }
 
-/// A configuration that can say which of its values are impossible.
+/// A configuration that can report its invalid values.
 pub trait Validate {
-    /// All errors, in the order of the checks; empty if there are none. Nothing is reported that types
-    /// and the ranges of the schema exclude.
+    /// All errors, in the order of the checks; empty if there are none. Values that types or the
+    /// ranges of the schema exclude are not reported.
     fn errors(&self) -> Vec<ConfigError> {
         Vec::new()
     }
@@ -57,22 +57,22 @@ impl ConfigErrors {
     pub fn add(&mut self, key: &str, why: impl Into<String>) {
         self.0.push(ConfigError::new(key, why));
     }
-    /// Adds an error with what may have been meant.
+    /// Adds an error with a suggested correction.
     pub fn add_with_hint(&mut self, key: &str, why: impl Into<String>, hint: &str) {
         self.0.push(ConfigError::new(key, why).hint(hint));
     }
-    /// Adds the errors of a table inside, under its key.
+    /// Adds the errors of a nested table, under its key.
     pub fn add_within(&mut self, key: &str, errors: Vec<ConfigError>) {
         self.0.extend(errors.into_iter().map(|error| error.within(key)));
     }
-    /// A timer needs time, and may not be longer than this.
+    /// Checks that a timer is above zero and at most this long.
     pub fn timer(&mut self, key: &str, time: Duration, most: Duration) {
         if time.is_zero() {
             self.add(key, "0ms: a timer needs time");
         }
         self.at_most(key, time, most);
     }
-    /// A time may not be longer than this.
+    /// Checks that a time is at most this long.
     pub fn at_most(&mut self, key: &str, time: Duration, most: Duration) {
         if time > most {
             self.add(key, format!("{time} is out of range: at most {most}"));

@@ -1,8 +1,8 @@
 //! CUBIC's window (RFC 9438), with the slow start of RFC 9406 (HyStart++) as on real hosts.
 //!
-//! The equations count segments and seconds in floating point, whose functions come from
-//! [`crate::math`]; windows are rounded down to whole bytes. An acknowledgement lets the window grow
-//! only if the window was what held the sender back (RFC 9438 §5.8).
+//! The equations count segments and seconds in floating point, with functions from [`crate::math`];
+//! windows are rounded down to whole bytes. An acknowledgement grows the window only if the window
+//! limited the sender (RFC 9438 §5.8).
 
 use super::hystart::{Hystart, L};
 use super::{Ack, Congestion, CongestionControl, Start};
@@ -14,20 +14,20 @@ use crate::time::{Duration, Instant};
 const BETA: f64 = 0.7;
 /// RFC 9438 §4.1.1 and §5.1: C, in segments per second cubed.
 const C: f64 = 0.4;
-/// RFC 9438 §4.3: the factor of additive increase that makes the estimate of Reno's window as large
-/// on average as Reno's own.
+/// RFC 9438 §4.3: the additive increase factor with which the estimate of Reno's window has the
+/// same average as Reno's own.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// A stage of congestion avoidance, between one reduction and the next.
+/// A congestion avoidance stage, between two reductions.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     /// When it began.
     since: Instant,
-    /// Seconds from there to the plateau: K.
+    /// Seconds from the beginning to the plateau: K.
     k: f64,
-    /// Window in segments when it began: `cwnd_epoch`.
+    /// Window in segments at the beginning: `cwnd_epoch`.
     from: f64,
-    /// What Reno's window would be, in segments: `W_est`.
+    /// Estimate of Reno's window, in segments: `W_est`.
     estimate: f64,
 }
 
@@ -36,7 +36,7 @@ struct Epoch {
 pub struct Cubic {
     quantum: u64,
     cwnd: u64,
-    /// Bytes below one of cwnd, which the equations move by less.
+    /// Fractional byte of cwnd, for the steps of the equations.
     fraction: f64,
     ssthresh: Option<u64>,
     initial_window: u64,
@@ -45,10 +45,10 @@ pub struct Cubic {
     /// `cwnd_prior`, in segments.
     prior: f64,
     epoch: Option<Epoch>,
-    /// When the window last grew, so that idle time can be left out of the epoch (§5.8).
+    /// When the window last grew, to exclude idle time from the epoch (§5.8).
     active: Instant,
     hystart: Option<Hystart>,
-    /// Segments the first slow start counts at most for one acknowledgement: L of RFC 9406 §4.3.
+    /// Maximum segments counted per acknowledgement in the first slow start: L of RFC 9406 §4.3.
     most: u64,
 }
 
@@ -72,8 +72,8 @@ impl Cubic {
         }
     }
 
-    /// Of a sender that paces, whose segments make no burst however many one acknowledgement lets go:
-    /// RFC 9406 §4.3 sets no bound to L then.
+    /// For a sender that paces, whose segments form no burst however many one acknowledgement
+    /// releases: RFC 9406 §4.3 sets no bound to L then.
     #[must_use]
     pub const fn paced(mut self) -> Self {
         self.most = u64::MAX;
@@ -84,8 +84,8 @@ impl Cubic {
         units as f64 / self.quantum as f64
     }
 
-    /// §4.2: a stage begins. Without a reduction before it (slow start ended by HyStart++, or by a
-    /// threshold that was given) its plateau is where it begins.
+    /// §4.2: begins a stage. Without a preceding reduction (slow start ended by HyStart++ or by a
+    /// configured threshold) its plateau is the current window.
     fn begin(&self, now: Instant) -> Epoch {
         let from = self.segments(self.cwnd);
         // Equation 2; below the plateau K is the time to it.
@@ -99,7 +99,7 @@ impl Cubic {
         let plateau = self.plateau.max(epoch.from);
         let cwnd = self.segments(self.cwnd) + self.fraction / self.quantum as f64;
         let acked = self.segments(ack.acked);
-        // §4.3, equation 4: from where the window was before the reduction, Reno's full step.
+        // §4.3, equation 4: Reno's full step once the estimate reaches `prior`.
         let step = if epoch.estimate >= self.prior { 1.0 } else { ALPHA };
         epoch.estimate += step * acked / cwnd;
         self.epoch = Some(epoch);
@@ -113,7 +113,7 @@ impl Cubic {
         let ahead = elapsed + rtt.srtt().unwrap_or(Duration::ZERO);
         // §4.2: target
         let target = cubic(ahead.as_secs_f64()).clamp(cwnd, 1.5 * cwnd);
-        // §4.4, §4.5: for each segment acknowledged (target − cwnd) / cwnd.
+        // §4.4, §4.5: (target − cwnd) / cwnd for each segment acknowledged.
         self.grow_to(cwnd + (target - cwnd) / cwnd * acked);
     }
 
@@ -123,16 +123,16 @@ impl Cubic {
         self.fraction = (units - self.cwnd as f64).clamp(0.0, 1.0);
     }
 
-    /// §4.6 and §4.7: where the next stage aims, and the threshold.
+    /// §4.6 and §4.7: the next plateau and the threshold.
     fn reduce(&mut self, flight: u64) -> u64 {
         let cwnd = self.segments(self.cwnd);
-        // §4.7, fast convergence: a flow that lost before it was back gives room to a newer one.
+        // §4.7, fast convergence: a flow that lost before it had recovered makes room for newer ones.
         let below = cwnd < self.plateau;
         self.plateau = if below { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
         self.prior = cwnd;
         self.epoch = None;
         self.fraction = 0.0;
-        // RFC 9406 §4.3: it is for the first slow start only.
+        // RFC 9406 §4.3: only for the first slow start.
         self.hystart = None;
         // §4.6: at least two segments.
         ((flight as f64 * BETA) as u64).max(2 * self.quantum)
@@ -149,7 +149,7 @@ impl CongestionControl for Cubic {
 
     fn on_ack(&mut self, now: Instant, ack: &Ack, rtt: &RttEstimator) {
         if !ack.window_limited {
-            // §5.8: time in which the window was not used does not count.
+            // §5.8: time in which the window was not fully used does not count.
             if let Some(epoch) = &mut self.epoch {
                 epoch.since += now.saturating_since(self.active);
             }
@@ -189,7 +189,7 @@ impl CongestionControl for Cubic {
                 if !again && !recovering {
                     self.ssthresh = Some(self.reduce(flight));
                 }
-                // The next stage begins on a plateau of its own.
+                // The next stage gets a new plateau.
                 self.plateau = 0.0;
                 (self.cwnd, self.epoch, self.fraction) = (self.quantum, None, 0.0);
             }
@@ -203,7 +203,7 @@ impl CongestionControl for Cubic {
     }
 
     fn on_idle(&mut self, now: Instant) {
-        // RFC 5681 §4.1; RFC 9438 §5.8: the stage goes on from there.
+        // RFC 5681 §4.1; RFC 9438 §5.8: the stage continues from there.
         self.cwnd = self.cwnd.min(self.initial_window);
         (self.epoch, self.fraction, self.active) = (None, 0.0, now);
     }

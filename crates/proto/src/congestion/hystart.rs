@@ -1,30 +1,29 @@
-//! HyStart++ (RFC 9406): slow start is left before it overflows the queue, when round trips of a
-//! round take longer than those of the round before; five rounds of slower growth make sure that
-//! this was not by chance.
+//! HyStart++ (RFC 9406): slow start ends before it overflows the queue, when the RTTs of a round
+//! exceed those of the round before; five rounds of slower growth guard against a false alarm.
 
 use super::Ack;
 use crate::time::Duration;
 
-// RFC 9406 §4.3: the constants under their names there.
+// RFC 9406 §4.3: the constants, named as there.
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
 const MIN_RTT_DIVISOR: u64 = 8;
 const N_RTT_SAMPLE: u32 = 8;
 const CSS_GROWTH_DIVISOR: u64 = 4;
 const CSS_ROUNDS: u32 = 5;
-/// Segments the window grows by at most for one acknowledgement, of a sender that does not pace.
+/// Maximum growth per acknowledgement in segments, for a sender that does not pace.
 pub(super) const L: u64 = 8;
 
-/// Where the way out of slow start stands.
+/// Phase of the exit from slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     SlowStart,
-    /// Conservative slow start: rounds of it, and the smallest round trip when it began.
+    /// Conservative slow start: rounds so far, and the minimum RTT when it began.
     Conservative {
         rounds: u32,
         baseline: Duration,
     },
-    /// Congestion avoidance from here on, and after any loss.
+    /// Congestion avoidance, final; also after any loss.
     Over,
 }
 
@@ -52,10 +51,10 @@ impl Default for Hystart {
 }
 
 impl Hystart {
-    /// What the window grows by, where slow start would have it grow by `step`.
+    /// The growth of the window, where slow start would grow it by `step`.
     pub(super) fn step(&mut self, step: u64, ack: &Ack, rtt: Duration) -> u64 {
         let left = self.left.unwrap_or(ack.flight);
-        // §4.2: a round lasts until what was sent when it began is acknowledged.
+        // §4.2: a round lasts until the data sent when it began is acknowledged.
         self.left = Some(left.saturating_sub(ack.acked));
         self.this_round = self.this_round.min(rtt);
         self.samples += 1;
@@ -84,7 +83,7 @@ impl Hystart {
                     self.phase = Phase::Conservative { rounds: 0, baseline: self.this_round };
                 }
             }
-            // It was by chance: round trips are short again.
+            // A false alarm: round trips are short again.
             Phase::Conservative { baseline, .. } if self.this_round < baseline => {
                 self.phase = Phase::SlowStart;
             }
@@ -103,7 +102,7 @@ impl Hystart {
         }
     }
 
-    /// True if slow start has ended by its own judgement.
+    /// True if HyStart++ has ended slow start.
     pub(super) fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }

@@ -1,5 +1,5 @@
-//! Congestion control by window and by rate. A controller decides how much may be in flight and, if it
-//! paces, how fast it leaves. In-flight accounting, loss detection and timers are in the endpoint.
+//! Window-based and rate-based congestion control. A controller decides how much may be in flight and, if it
+//! paces, how fast it is sent. In-flight accounting, loss detection and timers are in the endpoint.
 //!
 //! `docs/adding-a-controller.md` adds one step by step: a file and its lines in `machines!` and
 //! `controllers!`.
@@ -28,7 +28,7 @@ use crate::rtt::RttEstimator;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
-/// Where a controller begins.
+/// Initial values of a controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     /// Units of one quantum.
@@ -39,60 +39,60 @@ pub struct Start {
     pub threshold: Option<u64>,
 }
 
-/// An acknowledgement of something new, outside fast recovery.
+/// An acknowledgement of new data, outside fast recovery.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
     /// Units it newly acknowledges.
     pub acked: u64,
-    /// Units in flight before it came.
+    /// Units in flight before it arrived.
     pub flight: u64,
-    /// True if the window, and not the application or the peer, was what held the sender back.
+    /// True if the window, not the application or the peer, limited the sender.
     pub window_limited: bool,
 }
 
 /// Signs of congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Congestion {
-    /// Acknowledgements tell of a loss; once per window of data.
+    /// Acknowledgements show a loss; once per window of data.
     Loss {
         /// Units in flight.
         flight: u64,
     },
-    /// The peer tells of marks (RFC 3168 §6.1.2); once per window of data.
+    /// The peer reports marks (RFC 3168 §6.1.2); once per window of data.
     Mark {
         /// Units in flight.
         flight: u64,
     },
-    /// The retransmission timer ran out.
+    /// The retransmission timer expired.
     Timeout {
         /// Units in flight.
         flight: u64,
-        /// True if it had run out for the same data before.
+        /// True if it had expired for the same data before.
         again: bool,
-        /// True if it ran out in fast recovery, so that the window was reduced for this loss.
+        /// True if it expired in fast recovery, so that the window was reduced for this loss.
         recovering: bool,
     },
 }
 
-/// What an acknowledgement that tells of new arrivals says of the path (draft-ietf-ccwg-bbr-06 §2.3,
-/// §4.1): RS, and what of C it is read with. Amounts are in bytes.
+/// Path measurement from an acknowledgement of new arrivals (draft-ietf-ccwg-bbr-06 §2.3, §4.1): RS,
+/// and the fields of C used with it. Amounts are in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RateSample {
-    /// RS.newly_acked: what it tells has arrived and was not known to have.
+    /// RS.newly_acked: bytes newly known to have arrived.
     pub newly_acked: u64,
-    /// C.delivered: all that has arrived.
+    /// C.delivered: all bytes that have arrived.
     pub total_delivered: u64,
-    /// RS.prior_delivered: what had arrived when the newest of these segments was sent.
+    /// RS.prior_delivered: C.delivered when the newest of these segments was sent.
     pub prior_delivered: u64,
-    /// RS.delivered: what has arrived since.
+    /// RS.delivered: bytes that have arrived since.
     pub delivered: u64,
     /// RS.delivery_rate in bytes per second; 0 if the sample is not reliable.
     pub delivery_rate: f64,
     /// RS.is_app_limited.
     pub is_app_limited: bool,
-    /// RS.tx_in_flight: what was in flight when that segment was sent, itself included.
+    /// RS.tx_in_flight: bytes in flight when that segment was sent, including itself.
     pub tx_in_flight: u64,
-    /// RS.lost: what was declared lost since.
+    /// RS.lost: bytes declared lost since.
     pub lost: u64,
     /// RS.rtt: its round trip, if it was sent only once.
     pub rtt: Option<Duration>,
@@ -100,9 +100,9 @@ pub struct RateSample {
     pub inflight: u64,
     /// C.inflight before this acknowledgement.
     pub prior_inflight: u64,
-    /// C.is_cwnd_limited: the window was full at some time in the last round trip.
+    /// C.is_cwnd_limited: the window was full at some point in the last round trip.
     pub is_cwnd_limited: bool,
-    /// The connection is in loss recovery, be it fast recovery or after a timeout.
+    /// The connection is in loss recovery: fast recovery or after a timeout.
     pub recovering: bool,
 }
 
@@ -111,24 +111,24 @@ pub struct RateSample {
 pub struct LostPacket {
     /// P.size.
     pub size: u64,
-    /// What was in flight when it was sent, itself included.
+    /// Bytes in flight when it was sent, including itself.
     pub tx_in_flight: u64,
-    /// What was declared lost since it was sent, itself included.
+    /// Bytes declared lost since it was sent, including itself.
     pub lost: u64,
     /// P.is_app_limited.
     pub is_app_limited: bool,
-    /// It does not follow the one declared lost before it in the number space.
+    /// It does not follow the previously declared loss in the number space.
     pub is_new_range: bool,
 }
 
-/// What a controller that models the path believes.
+/// The path model of a model-based controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Model {
     /// BBR.bw.
     pub bw: Rate,
     /// BBR.min_rtt.
     pub min_rtt: Option<Duration>,
-    /// BBR.inflight_longterm in bytes, where there is a bound.
+    /// BBR.inflight_longterm in bytes, if bounded.
     pub inflight_longterm: Option<u64>,
     /// Number of the state ([`BbrState`]).
     pub phase: u8,
@@ -138,11 +138,11 @@ pub struct Model {
 pub trait CongestionControl {
     /// Units that may be in flight (RFC 5681 §2: cwnd).
     fn window(&self) -> u64;
-    /// Slow-start threshold, while there is one (RFC 5681 §2: ssthresh).
+    /// Slow-start threshold, if there is one (RFC 5681 §2: ssthresh).
     fn threshold(&self) -> Option<u64>;
     /// New data was acknowledged.
     fn on_ack(&mut self, now: Instant, ack: &Ack, rtt: &RttEstimator);
-    /// Congestion was seen.
+    /// Congestion was detected.
     fn on_congestion(&mut self, now: Instant, event: &Congestion);
     /// Fast recovery is over and `flight` units remain in flight.
     fn on_recovered(&mut self, now: Instant, flight: u64);
@@ -150,14 +150,14 @@ pub trait CongestionControl {
     fn on_idle(&mut self, now: Instant);
     /// The quantum changed (another path MTU).
     fn on_quantum(&mut self, quantum: u64);
-    /// The window falls to this without a sign of congestion in the network: the other side's
-    /// buffer is full (RFC 4340 §11.7.2), or it was not used (RFC 2861 §3).
+    /// Lowers the window to this without congestion in the network: the peer's buffer is full
+    /// (RFC 4340 §11.7.2), or the window was not used (RFC 2861 §3).
     fn lower(&mut self, window: u64);
-    /// The threshold, where there is one, is at least this from now on (RFC 2861 §3).
+    /// Raises the threshold, if there is one, to at least this (RFC 2861 §3).
     fn raise_threshold(&mut self, threshold: u64);
-    /// The rate of a sender that paces, once there is one. Unless the controller has its own it is
-    /// what Linux gives the others (net.ipv4.tcp_pacing_ss_ratio and tcp_pacing_ca_ratio): two
-    /// windows a round trip below half the threshold, 1.2 above it.
+    /// The rate of a paced sender, once there is one. By default that of Linux for controllers
+    /// without their own (net.ipv4.tcp_pacing_ss_ratio and tcp_pacing_ca_ratio): two windows per
+    /// round trip below half the threshold, 1.2 above it.
     fn pacing_rate(&self, rtt: &RttEstimator) -> Option<Rate> {
         let srtt = rtt.srtt().filter(|srtt| *srtt > Duration::ZERO)?;
         let starts = self.threshold().is_none_or(|threshold| self.window() < threshold / 2);
@@ -165,18 +165,18 @@ pub trait CongestionControl {
         Some(Rate::from_bps((8.0 * share * per_second(self.window(), srtt)) as u64))
     }
 
-    // What a controller wants that goes by delivery rates, and others never hear of.
+    // Only for controllers that use delivery rates.
 
-    /// News from the path. True if what is in flight now is so little by the controller's own will
-    /// that it says nothing of the path's rate (draft-ietf-ccwg-bbr-06 §5.3.4.3).
+    /// A path measurement. True if the controller itself keeps so little in flight that this says
+    /// nothing about the path's rate (draft-ietf-ccwg-bbr-06 §5.3.4.3).
     fn on_sample(&mut self, _now: Instant, _sample: &RateSample, _rtt: &RttEstimator) -> bool {
         false
     }
     /// A segment was declared lost.
     fn on_lost(&mut self, _now: Instant, _packet: &LostPacket) {}
-    /// The application had nothing to send, nothing is in flight, and now something is about to be.
+    /// Sending restarts after the application had nothing to send and nothing was in flight.
     fn on_restart(&mut self, _now: Instant) {}
-    /// What it believes of the path.
+    /// Its path model.
     fn model(&self) -> Option<Model> {
         None
     }
@@ -187,28 +187,28 @@ fn per_second(units: u64, span: Duration) -> f64 {
     units as f64 / span.as_secs_f64()
 }
 
-/// What a paced sender sends at once (draft-ietf-ccwg-bbr-06 §5.6.3: C.send_quantum): a millisecond's
-/// worth, from two segments of `smss` to 64 KB.
+/// Size of a paced burst (draft-ietf-ccwg-bbr-06 §5.6.3: C.send_quantum): a millisecond's worth, from
+/// two segments of `smss` to 64 KB.
 #[must_use]
 pub fn quantum_at(rate: Rate, smss: u64) -> u64 {
     (rate.as_bps() / 8_000).min(65_536).max(2 * smss)
 }
 
-/// How losses are found and repaired.
+/// Loss detection and recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossRecovery {
-    /// Three duplicates are answered as a timeout is: slow start, and all is sent again (Jacobson
-    /// 1988).
+    /// Three duplicate acknowledgements act as a timeout: slow start, and all data is sent again
+    /// (Jacobson 1988).
     Tahoe,
-    /// Three duplicates begin fast recovery; the first new acknowledgement ends it (RFC 5681 §3.2).
+    /// Three duplicate acknowledgements begin fast recovery; the first new one ends it (RFC 5681 §3.2).
     Reno,
-    /// Three duplicates begin fast recovery; partial acknowledgements keep it up (RFC 6582).
+    /// As `reno`, but partial acknowledgements do not end fast recovery (RFC 6582).
     Newreno,
     /// Selective acknowledgements (RFC 2018, 2883), a scoreboard (RFC 6675) and proportional rate
-    /// reduction (RFC 9937). With a peer that does not offer the option it is `newreno`.
+    /// reduction (RFC 9937). If the peer does not offer the option, `newreno` is used.
     Sack,
-    /// The same with RACK-TLP (RFC 8985), which goes by time instead of by counting duplicates.
+    /// As `sack`, with RACK-TLP (RFC 8985), which uses time instead of counts of duplicates.
     Rack,
 }
 
@@ -226,20 +226,20 @@ impl LossRecovery {
     }
 }
 
-/// What a controller can do, and what it needs.
+/// Capabilities and requirements of a controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Abilities {
-    /// The loss recovery it has unless a scenario says otherwise.
+    /// Its default loss recovery.
     pub recovery: LossRecovery,
-    /// It paces unless a scenario says otherwise.
+    /// It paces by default.
     pub paces: bool,
     /// It has a slow-start threshold.
     pub has_threshold: bool,
     /// It has HyStart++ (RFC 9406).
     pub has_hystart: bool,
-    /// It has ns-2's rules for windows too.
+    /// It also has ns-2's window rules.
     pub has_ns2_windows: bool,
-    /// It goes by delivery rates, which only selective acknowledgements give.
+    /// It uses delivery rates, which need selective acknowledgements.
     pub needs_sack: bool,
 }
 
@@ -257,10 +257,10 @@ impl Abilities {
     }
 }
 
-/// What the controller of a TCP connection is built from.
+/// Inputs to build the controller of a TCP connection.
 #[derive(Clone, Debug)]
 pub struct Build {
-    /// Where it begins.
+    /// Initial values.
     pub start: Start,
     /// Its windows follow ns-2's rules.
     pub ns2_windows: bool,
@@ -272,10 +272,10 @@ pub struct Build {
     pub selective: Option<(Instant, Rng)>,
 }
 
-/// Makes [`Controller`] of the controllers a TCP flow can name.
+/// Defines [`Controller`], the controllers a TCP flow can select.
 macro_rules! controllers {
     ($($(#[$about:meta])* $kind:ident $name:literal, $abilities:expr, $build:expr;)*) => {
-        /// Congestion control of a TCP flow. A scenario always names it: defaults may change with
+        /// Congestion controller of a TCP flow. A scenario always names it: defaults may change over
         /// time, results may not.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         pub enum Controller {
@@ -290,7 +290,7 @@ macro_rules! controllers {
                     $(Self::$kind => $name,)*
                 }
             }
-            /// What it can do.
+            /// Its capabilities.
             #[must_use]
             pub const fn abilities(self) -> Abilities {
                 match self {
@@ -312,7 +312,7 @@ macro_rules! controllers {
 }
 
 controllers! {
-    /// Tahoe: a loss is answered by slow start from one segment (Jacobson 1988; ns-2 `Agent/TCP`).
+    /// Tahoe: after a loss, slow start from one segment (Jacobson 1988; ns-2 `Agent/TCP`).
     Tahoe "tahoe",
         Abilities { has_ns2_windows: true, ..Abilities::of(LossRecovery::Tahoe) }, rfc5681;
     /// Reno: RFC 5681 alone; the first new acknowledgement ends fast recovery (ns-2
@@ -325,15 +325,14 @@ controllers! {
     /// The window of RFC 5681 with selective acknowledgements: RFC 2018, 6675 and 9937 (ns-2
     /// `Agent/TCP/Sack1`).
     Sack "sack", Abilities::of(LossRecovery::Sack), rfc5681;
-    /// CUBIC (RFC 9438) with RACK-TLP (RFC 8985), as real hosts have it (ns-2 `Agent/TCP/Linux`
-    /// with `cubic`).
+    /// CUBIC (RFC 9438) with RACK-TLP (RFC 8985), as in real hosts (ns-2 `Agent/TCP/Linux` with
+    /// `cubic`).
     Cubic "cubic", Abilities { has_hystart: true, ..Abilities::of(LossRecovery::Rack) }, |build| {
         let cubic = Cubic::new(&build.start, build.hystart);
         Machine::Cubic(Box::new(if build.paced { cubic.paced() } else { cubic }))
     };
-    /// BBR version 3 (draft-ietf-ccwg-bbr-06) with RACK-TLP and pacing. It goes by delivery rates,
-    /// for which it wants selective acknowledgements: with a peer that does not offer them it is
-    /// `newreno`.
+    /// BBR version 3 (draft-ietf-ccwg-bbr-06) with RACK-TLP and pacing. It uses delivery rates, which
+    /// need selective acknowledgements; if the peer does not offer them, `newreno` is used.
     Bbr "bbr",
         Abilities {
             paces: true,
@@ -355,10 +354,10 @@ fn rfc5681(build: Build) -> Machine {
     }
 }
 
-/// Makes [`Machine`] of the controllers that endpoints can hold.
+/// Defines [`Machine`], the controllers that endpoints can hold.
 macro_rules! machines {
     ($($(#[$about:meta])* $name:ident($type:ty),)*) => {
-        /// Any controller, held by value: endpoint and controller share their memory.
+        /// Any controller, stored by value: endpoint and controller share their memory.
         #[derive(Clone, Debug)]
         pub enum Machine {
             $($(#[$about])* $name($type),)*
@@ -450,7 +449,7 @@ mod tests {
             let mut rtt = RttEstimator::new(span(200), span(60_000), span(1));
             let machines =
                 [Machine::NewReno(NewReno::new(&start)), Machine::Sctp(Sctp::new(&start))];
-            // Before the first round trip there is none.
+            // There is none before the first RTT sample.
             assert!(machines.iter().all(|machine| machine.pacing_rate(&rtt).is_none()));
             rtt.sample(span(100), 1);
             machines.map(|machine| machine.pacing_rate(&rtt).expect("timed").as_bps())

@@ -1,11 +1,11 @@
-//! NewReno's window (RFC 5681 §3.1, §4.1; RFC 6582 §3.2 for the way out of fast recovery).
+//! NewReno's window (RFC 5681 §3.1, §4.1; RFC 6582 §3.2 for the exit from fast recovery).
 //!
-//! The inflation of the window by duplicate acknowledgements is the endpoint's: it is an estimate
-//! of what has left the network, not a decision about how much may be in it.
+//! The endpoint inflates the window for duplicate acknowledgements: this estimates what has left
+//! the network, and does not decide how much may be in it.
 //!
-//! An acknowledgement lets the window grow only if the window was what held the sender back;
-//! otherwise a source that never fills it would earn a window the path was never asked about
-//! (RFC 7661 §1). This is stricter than RFC 5681, which does not say.
+//! An acknowledgement grows the window only if the window limited the sender; otherwise a source
+//! that never fills it would get a window never tested on the path (RFC 7661 §1). This is stricter
+//! than RFC 5681, which does not specify it.
 
 use super::{Ack, Congestion, CongestionControl, Start};
 use crate::rtt::RttEstimator;
@@ -17,9 +17,9 @@ pub struct NewReno {
     quantum: u64,
     cwnd: u64,
     ssthresh: Option<u64>,
-    /// Quanta a loss leaves at least.
+    /// Minimum quanta after a loss.
     least: u64,
-    /// What the window restarts from after an idle time.
+    /// The restart window after an idle time.
     initial_window: u64,
     /// Units acknowledged since the last step of congestion avoidance.
     counted: u64,
@@ -38,14 +38,14 @@ impl NewReno {
             counted: 0,
         }
     }
-    /// As CCID 2 has it: a loss may leave a window of one quantum (RFC 4341 §5), where TCP's is two.
+    /// For CCID 2: a loss may leave a window of one quantum (RFC 4341 §5); TCP's minimum is two.
     #[must_use]
     pub const fn down_to_one(mut self) -> Self {
         self.least = 1;
         self
     }
-    /// Ends slow start without a reduction (RFC 4341 §5.2). A window of one stays below the least
-    /// threshold (§5: two), where it does not grow faster than in congestion avoidance.
+    /// Ends slow start without a reduction (RFC 4341 §5.2). A window of one stays below the minimum
+    /// threshold (§5: two), where it grows no faster than in congestion avoidance.
     pub fn end_slow_start(&mut self) {
         let least = self.cwnd.max(2 * self.quantum);
         self.ssthresh = Some(self.ssthresh.map_or(least, |ssthresh| ssthresh.min(least)));
@@ -72,15 +72,15 @@ impl CongestionControl for NewReno {
             return;
         }
         if self.ssthresh.is_none_or(|ssthresh| self.cwnd < ssthresh) {
-            // RFC 5681 §3.1 equation 2: slow start counts bytes, at most one quantum for each ACK.
+            // RFC 5681 §3.1 equation 2: slow start counts bytes, at most one quantum per ACK.
             self.cwnd += ack.acked.min(self.quantum);
             return;
         }
-        // RFC 5681 §3.1: congestion avoidance, one quantum when a window has been acknowledged.
+        // RFC 5681 §3.1: congestion avoidance, one quantum per window acknowledged.
         self.counted += ack.acked;
         if self.counted >= self.cwnd {
             self.counted -= self.cwnd;
-            // One step for each ACK, however much it covers.
+            // One step per ACK, however much it covers.
             self.counted = self.counted.min(self.cwnd);
             self.cwnd += self.quantum;
         }
@@ -89,7 +89,7 @@ impl CongestionControl for NewReno {
     fn on_congestion(&mut self, _: Instant, event: &Congestion) {
         self.counted = 0;
         match *event {
-            // RFC 5681 §3.2 steps 2 and 3, the inflation apart
+            // RFC 5681 §3.2 steps 2 and 3, without the inflation
             Congestion::Loss { flight } | Congestion::Mark { flight } => {
                 self.cwnd = (flight / 2).max(self.least * self.quantum);
                 self.ssthresh = Some(self.half(flight));
@@ -98,8 +98,8 @@ impl CongestionControl for NewReno {
             Congestion::Timeout { flight, again, recovering } => {
                 let half = self.half(flight);
                 if !again {
-                    // "No more than" half of the flight, which duplicate acknowledgements let grow
-                    // while the network held ever less of it: one loss is one reduction.
+                    // "No more than" half of the flight, which grew with duplicate acknowledgements
+                    // while the network held less and less of it: one loss is one reduction.
                     let least = self.ssthresh.filter(|_| recovering);
                     self.ssthresh = Some(least.map_or(half, |ssthresh| ssthresh.min(half)));
                 }
@@ -122,7 +122,7 @@ impl CongestionControl for NewReno {
     }
 
     fn on_quantum(&mut self, quantum: u64) {
-        // RFC 5681 §3.1: the window shrinks as the segments do, so that they do not leave in a burst.
+        // RFC 5681 §3.1: the window shrinks with the segments, so that they form no burst.
         if quantum < self.quantum {
             let scale = |units: u64| {
                 (u128::from(units) * u128::from(quantum) / u128::from(self.quantum)) as u64
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(after(controller().down_to_one(), 1000), (1000, Some(2000)));
     }
 
-    /// RFC 5681 §3.1: a smaller segment makes a smaller window, a larger one none larger.
+    /// RFC 5681 §3.1: a smaller segment shrinks the window, a larger one does not grow it.
     #[test]
     fn the_window_shrinks_with_the_segment_and_does_not_grow_with_it() {
         let with = |quantum| {
@@ -181,7 +181,7 @@ mod tests {
         let mut reno = controller();
         reno.on_congestion(Instant::ZERO, &Congestion::Loss { flight: 160_000 });
         assert_eq!(reno.threshold(), Some(80_000));
-        // Duplicate acknowledgements have let out as much again.
+        // Duplicate acknowledgements have released as much again.
         let timeout = Congestion::Timeout { flight: 270_000, again: false, recovering: true };
         reno.on_congestion(Instant::ZERO, &timeout);
         assert_eq!((reno.threshold(), reno.window()), (Some(80_000), 1000));

@@ -1,15 +1,15 @@
 //! The window of ns-2.35's Tahoe, Reno and NewReno (`tcp/tcp.cc`: `opencwnd` with `windowOption_` 1,
-//! and `slowdown`), where it is not RFC 5681's as `newreno` has it. cwnd is a number of packets with
-//! a fraction; what is whole of it may be in flight.
+//! and `slowdown`), where it differs from RFC 5681 as in `newreno`. cwnd is a fractional number of
+//! packets; its whole part may be in flight.
 
 use super::{Ack, Congestion, CongestionControl, Start};
 use crate::rtt::RttEstimator;
 use crate::time::Instant;
 
-/// Packets a loss leaves at least as threshold.
+/// Minimum threshold after a loss, in packets.
 const MIN_THRESHOLD: f64 = 2.0;
 
-/// Window and threshold as ns-2 keeps them.
+/// Window and threshold as in ns-2.
 #[derive(Clone, Debug)]
 pub struct Ns2 {
     quantum: u64,
@@ -32,13 +32,13 @@ impl Ns2 {
         }
     }
 
-    /// An acknowledgement of something new: a packet, or its share of a window.
+    /// An acknowledgement of new data: adds a packet, or its share of a window.
     fn grow(&mut self) {
         self.cwnd += if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
     }
 
     fn units(&self, quanta: f64) -> u64 {
-        // A float becomes the nearest integer within bounds.
+        // The cast saturates at the integer's bounds.
         (quanta * self.quantum as f64) as u64
     }
 }
@@ -51,12 +51,12 @@ impl CongestionControl for Ns2 {
         self.ssthresh.is_finite().then(|| self.units(self.ssthresh))
     }
 
-    /// However much it covers, and whether the window was full or not.
+    /// Grows however much it covers, and whether or not the window was full.
     fn on_ack(&mut self, _: Instant, _: &Ack, _: &RttEstimator) {
         self.grow();
     }
 
-    /// Half of the window, not of what is in flight; the threshold has whole packets.
+    /// Half of the window, not of the flight; the threshold is in whole packets.
     fn on_congestion(&mut self, _: Instant, event: &Congestion) {
         let half = self.cwnd / 2.0;
         self.ssthresh = half.floor().max(MIN_THRESHOLD);
@@ -66,7 +66,7 @@ impl CongestionControl for Ns2 {
         };
     }
 
-    /// The window stays where the loss left it, and grows by the acknowledgement that ends recovery.
+    /// The window stays as the loss left it, and grows by the acknowledgement that ends recovery.
     fn on_recovered(&mut self, _: Instant, _: u64) {
         self.grow();
     }
@@ -75,7 +75,7 @@ impl CongestionControl for Ns2 {
 
     fn on_quantum(&mut self, quantum: u64) {
         if quantum > self.quantum {
-            // RFC 5681 §3.1: larger segments make no larger window; ns-2's never change.
+            // RFC 5681 §3.1: larger segments do not grow the window; ns-2's never change.
             self.cwnd = (self.cwnd * self.quantum as f64 / quantum as f64).max(1.0);
         }
         self.quantum = quantum.max(1);
@@ -120,7 +120,7 @@ mod tests {
         let mut reno = controller(13_000, Some(13_000));
         reno.on_congestion(Instant::ZERO, &Congestion::Loss { flight: 4000 });
         assert_eq!((reno.window(), reno.threshold()), (6500, Some(6000)));
-        // The way out of recovery: 6.5 + 1/6.5.
+        // End of recovery: 6.5 + 1/6.5.
         reno.on_recovered(Instant::ZERO, 2000);
         assert_eq!(reno.window(), 6653);
         let timeout = Congestion::Timeout { flight: 9000, again: true, recovering: true };

@@ -1,12 +1,11 @@
 //! The window of one path of an SCTP association (RFC 9260 §7.2): slow start and congestion avoidance
-//! count bytes, a loss halves the window itself and not what is in flight, and never below four
-//! chunks of full size.
+//! count bytes; a loss halves the window, not the flight, and never below four full-sized chunks.
 
 use super::{Ack, Congestion, CongestionControl, Start};
 use crate::rtt::RttEstimator;
 use crate::time::Instant;
 
-/// RFC 9260 §7.2.3: a loss leaves at least so many full-sized chunks.
+/// RFC 9260 §7.2.3: minimum window after a loss, in full-sized chunks.
 const LEAST: u64 = 4;
 
 /// Window and threshold of a path.
@@ -17,12 +16,12 @@ pub struct Sctp {
     ssthresh: Option<u64>,
     /// partial_bytes_acked
     partial: u64,
-    /// The window has shrunk for idleness since data was last sent.
+    /// The window has been reduced for idleness since data was last sent.
     idle: bool,
 }
 
 impl Sctp {
-    /// A controller at its start; the quantum is the largest DATA chunk of the path (PMDCS).
+    /// An initial controller; the quantum is the path's largest DATA chunk (PMDCS).
     #[must_use]
     pub fn new(start: &Start) -> Self {
         let window = start.window.max(start.quantum);
@@ -47,7 +46,7 @@ impl CongestionControl for Sctp {
     fn on_ack(&mut self, _: Instant, ack: &Ack, _: &RttEstimator) {
         self.idle = false;
         if self.ssthresh.is_none_or(|ssthresh| self.cwnd <= ssthresh) {
-            // §7.2.1: only while the window is fully used, and by one chunk of full size at most.
+            // §7.2.1: only while the window is fully used, and by at most one full-sized chunk.
             if ack.window_limited {
                 self.cwnd += ack.acked.min(self.quantum);
             }
@@ -60,7 +59,7 @@ impl CongestionControl for Sctp {
             }
             self.partial = self.partial.min(self.cwnd);
         }
-        // §7.2.2, last paragraph: all is acknowledged.
+        // §7.2.2, last paragraph: everything is acknowledged.
         if ack.acked >= ack.flight {
             self.partial = 0;
         }
@@ -79,7 +78,7 @@ impl CongestionControl for Sctp {
 
     fn on_recovered(&mut self, _: Instant, _: u64) {}
 
-    /// Once for each retransmission timeout without data.
+    /// Called once per retransmission timeout without data.
     fn on_idle(&mut self, _: Instant) {
         // §7.2.1, on idle paths
         if !std::mem::replace(&mut self.idle, true) {

@@ -1,8 +1,8 @@
 //! Ack Vectors (RFC 4340 §11.4 and appendix A): which packets arrived, run by run.
 //!
-//! [`AckVector`] is the buffer of the side that receives: it notes every packet, writes option 38
-//! on acknowledgements and forgets what the other side is known to know. [`runs`] reads what a
-//! packet's options 38 and 39 say. Nothing in here decides anything about congestion.
+//! [`AckVector`] is the receiver's buffer: it records every packet, writes option 38 on
+//! acknowledgements and discards what the other side is known to have received. [`runs`] reads
+//! options 38 and 39 of a packet. Congestion control is elsewhere.
 
 use std::collections::VecDeque;
 
@@ -10,17 +10,17 @@ use super::options::{Iter, Opt, Options};
 use super::seqno::SeqNo;
 use crate::packet::Ecn;
 
-/// Cells the buffer holds: as many as fit in two options. The oldest go first when there are more,
-/// and what they said is then never told (§11.4: such packets count as not yet received).
+/// Maximum cells of the buffer: as many as fit in two options. The oldest are dropped first, and
+/// their packets are never reported (§11.4: such packets count as not yet received).
 pub const MAX_CELLS: usize = 2 * CELLS_PER_OPTION;
-/// Acknowledgements remembered until the other side tells that it has them; the oldest go first.
+/// Maximum number of acknowledgements remembered until acknowledged; the oldest are dropped first.
 const MAX_RECORDS: usize = 1024;
 /// §11.4: an option is at most 255 bytes long, two of which are its type and length.
 const CELLS_PER_OPTION: usize = 253;
-/// Packets in a cell whose six bits of length are all ones (§11.4).
+/// Packets in a cell whose six length bits are all ones (§11.4).
 const LONGEST_RUN: u8 = 64;
 
-/// What is known of a packet (§11.4, table 6).
+/// State of a packet (§11.4, table 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum State {
@@ -28,7 +28,7 @@ pub enum State {
     Received = 0,
     /// 1: received with the ECN field at CE.
     Marked = 1,
-    /// 2: reserved; never written, read as telling nothing.
+    /// 2: reserved; never written, ignored when read.
     Reserved = 2,
     /// 3: not yet received.
     NotYet = 3,
@@ -43,34 +43,34 @@ impl State {
             _ => Self::NotYet,
         }
     }
-    /// True for what counts as acknowledged: received, marked or not.
+    /// True for packets that count as acknowledged: received, marked or not.
     #[must_use]
     pub const fn arrived(self) -> bool {
         matches!(self, Self::Received | Self::Marked)
     }
 }
 
-/// What a packet was to the buffer.
+/// How a packet relates to the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noted {
-    /// Newer than all before.
+    /// Newer than all earlier packets.
     New,
-    /// Older than the newest, and missing until now.
+    /// Older than the newest, and missing before.
     Late,
-    /// Here before.
+    /// Received before.
     Duplicate,
-    /// So old that nothing is known of it any more: a duplicate, or late beyond use.
+    /// Too old to be recorded: a duplicate, or too late.
     Forgotten,
 }
 
 /// Consecutive packets in one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The newest of them.
+    /// The newest packet.
     pub newest: SeqNo,
-    /// The oldest of them.
+    /// The oldest packet.
     pub oldest: SeqNo,
-    /// What is known of each.
+    /// State of each packet.
     pub state: State,
 }
 
@@ -81,10 +81,10 @@ struct Cell {
     count: u8,
 }
 
-/// What a receiver knows of the packets it must still acknowledge.
+/// The packets a receiver must still acknowledge.
 ///
-/// Note every packet whose options were processed, before anything is acknowledged: the first cell
-/// written is then about the packet whose number is the Acknowledgement Number.
+/// Record every packet whose options were processed before writing an acknowledgement: the first cell
+/// then describes the packet with the Acknowledgement Number.
 #[derive(Clone, Debug, Default)]
 pub struct AckVector {
     /// The newest packet received (A: `buf_ackno`).
@@ -93,9 +93,9 @@ pub struct AckVector {
     cells: VecDeque<Cell>,
     /// Packets the cells cover.
     covered: u64,
-    /// Sent, oldest first: the number of each packet with a vector, and the newest it told of.
+    /// Packets sent with a vector, oldest first: the number of each, and the newest packet it reported.
     records: VecDeque<(SeqNo, SeqNo)>,
-    /// The newest packet of the vector just written, until its packet's number is known.
+    /// The newest packet in the vector just written, until the carrying packet's number is known.
     written: Option<SeqNo>,
 }
 
@@ -106,7 +106,7 @@ impl AckVector {
             + self.records.capacity() * size_of::<(SeqNo, SeqNo)>()
     }
 
-    /// A buffer that knows of no packet.
+    /// An empty buffer.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -118,20 +118,20 @@ impl AckVector {
         self.newest
     }
 
-    /// The oldest packet still told about.
+    /// The oldest packet still reported.
     #[must_use]
     pub fn oldest(&self) -> Option<SeqNo> {
         self.newest.map(|newest| newest.back(self.covered - 1))
     }
 
-    /// What the buffer says of a packet, if it still says anything.
+    /// The state of a packet, if it is still in the buffer.
     #[must_use]
     pub fn state(&self, seq: SeqNo) -> Option<State> {
         let newest = self.newest.filter(|newest| seq <= *newest)?;
         self.find(newest.since(seq)).map(|(index, _)| self.cells[index].state)
     }
 
-    /// What a packet with this number would be, without noting it.
+    /// How a packet with this number would be classified, without recording it.
     #[must_use]
     pub fn would_be(&self, seq: SeqNo) -> Noted {
         match (self.newest, self.state(seq)) {
@@ -143,13 +143,13 @@ impl AckVector {
         }
     }
 
-    /// A packet arrived.
+    /// Records an arrived packet.
     pub fn on_packet(&mut self, seq: SeqNo, ecn: Ecn) -> Noted {
         let state = if ecn == Ecn::Ce { State::Marked } else { State::Received };
         let noted = self.would_be(seq);
         match (noted, self.newest) {
             (Noted::New, newest) => self.append(seq, newest, state),
-            // §11.4.1, the receiver's table: of 0 and 1 the mark stays, whichever came first.
+            // §11.4.1, the receiver's table: between 0 and 1 the mark is kept, whichever came first.
             (Noted::Late, Some(newest)) => self.replace(newest.since(seq), state),
             (Noted::Duplicate, Some(newest)) if state == State::Marked => {
                 self.replace(newest.since(seq), state);
@@ -159,11 +159,11 @@ impl AckVector {
         noted
     }
 
-    /// Appends the vector to options, in as many options as it takes; nothing if no packet is
-    /// known. [`AckVector::on_sent`] must then be told the number of the packet that carries it.
+    /// Appends the vector in as many options as necessary; nothing if no packet is known.
+    /// [`AckVector::on_sent`] must then be called with the number of the packet that carries it.
     pub fn write(&mut self, out: &mut Options) {
         let Some(newest) = self.newest else { return };
-        // §11.4: a second option begins where the first left off. RFC 8311 §6: never type 39.
+        // §11.4: a second option continues the first. RFC 8311 §6: never type 39.
         for first in (0..self.cells.len()).step_by(CELLS_PER_OPTION) {
             let last = self.cells.len().min(first + CELLS_PER_OPTION);
             let cells = self.cells.range(first..last);
@@ -172,7 +172,7 @@ impl AckVector {
         self.written = Some(newest);
     }
 
-    /// A packet left with this number; if a vector was just written, it carries it (A.2).
+    /// A packet with this number was sent; if a vector was just written, it carries it (A.2).
     pub fn on_sent(&mut self, seq: SeqNo) {
         if let Some(newest) = self.written.take() {
             if self.records.len() == MAX_RECORDS {
@@ -182,9 +182,9 @@ impl AckVector {
         }
     }
 
-    /// A packet of the other side acknowledges packets of this side, some of which carried vectors:
-    /// what those said need not be said again (§11.4.2, A.3). Both the Acknowledgement Number and
-    /// the packet's own Ack Vectors are looked at.
+    /// An arriving packet acknowledges packets of this side, some with vectors: what those reported is
+    /// no longer reported (§11.4.2, A.3). Uses both the Acknowledgement Number and the packet's own
+    /// Ack Vectors.
     pub fn on_ack_of_ack(&mut self, ack: SeqNo, options: &Options) {
         if self.records.is_empty() {
             return;
@@ -202,7 +202,7 @@ impl AckVector {
         }
     }
 
-    /// Forgets packets up to this one; the newest is kept, so that no vector is empty.
+    /// Discards packets up to this one, except the newest, so that no vector is empty.
     fn forget(&mut self, told: SeqNo) {
         let Some(newest) = self.newest else { return };
         let keep = newest.since(told).max(1);
@@ -218,10 +218,10 @@ impl AckVector {
         }
     }
 
-    /// A.1.1: a packet newer than all, with those missing in between.
+    /// A.1.1: adds a packet newer than all others, and the missing ones before it.
     fn append(&mut self, seq: SeqNo, newest: Option<SeqNo>, state: State) {
         let missing = newest.map_or(0, |newest| seq.since(newest) - 1);
-        // More would push everything out, themselves included.
+        // A longer gap would displace everything, itself included.
         let mut missing = missing.min((MAX_CELLS * usize::from(LONGEST_RUN)) as u64);
         while missing > 0 {
             let count = missing.min(u64::from(LONGEST_RUN)) as u8;
@@ -250,7 +250,7 @@ impl AckVector {
         }
     }
 
-    /// The cell of the packet this far behind the newest, and how far within it.
+    /// The cell of the packet this far behind the newest, and the offset within it.
     fn find(&self, mut behind: u64) -> Option<(usize, u8)> {
         if behind >= self.covered {
             return None;
@@ -265,7 +265,7 @@ impl AckVector {
         Some((index, behind as u8))
     }
 
-    /// A.1.2: a packet among those told of has another state now.
+    /// A.1.2: changes the state of a reported packet.
     fn replace(&mut self, behind: u64, state: State) {
         let Some((index, within)) = self.find(behind) else { return };
         let cell = self.cells[index];
@@ -283,7 +283,7 @@ impl AckVector {
             self.cells.insert(at, part);
             at += 1;
         }
-        // The cells around are joined again where they agree.
+        // Merge adjacent cells in the same state.
         let first = index.saturating_sub(1);
         let last = at.min(self.cells.len() - 1);
         for left in (first..last).rev() {
@@ -297,8 +297,8 @@ impl AckVector {
     }
 }
 
-/// What the Ack Vectors among options say, from the packet with the Acknowledgement Number back.
-/// The Nonce Echo of type 39 is passed over (RFC 8311 §6).
+/// The Ack Vectors among options, from the packet with the Acknowledgement Number backwards.
+/// The Nonce Echo of type 39 is ignored (RFC 8311 §6).
 #[must_use]
 pub fn runs(ack: SeqNo, options: &Options) -> Runs<'_> {
     Runs { options: options.iter(), cells: &[], next: Some(ack) }
@@ -327,7 +327,7 @@ impl Iterator for Runs<'_> {
         self.cells = rest;
         let more = u64::from(cell & 63);
         let oldest = newest.back(more);
-        // Before the first number of all there is nothing to be told about.
+        // No packet precedes the first possible number.
         self.next = (oldest.since(SeqNo::default()) > 0).then(|| oldest.back(1));
         Some(Run { newest, oldest, state: State::of(*cell) })
     }

@@ -1,5 +1,5 @@
-//! A packet arrives: the pseudocode of RFC 4340 §8.5, step by step. Before it, a DCCP-Listen is put
-//! aside (RFC 5596); behind it, the half-connections hear of the packet and data is delivered.
+//! Processing of arriving packets: the pseudocode of RFC 4340 §8.5, step by step. DCCP-Listen packets
+//! are filtered out first (RFC 5596); at the end, half-connections are informed and data is delivered.
 
 use super::ccid::{Acknowledgement, Arrival, Receiver as _, Sender as _};
 use super::data_dropped::DropCode;
@@ -10,19 +10,20 @@ use crate::frame::Frame;
 use crate::gauge::{EndpointProbe, RxError};
 use crate::octets::checksum::crc32c;
 use crate::packet::{Damage, Ecn, Payload};
+use crate::profile::Profile;
 use crate::time::{Duration, Instant};
 
-/// §7.5.4: Syncs for invalid packets in one second, at most.
+/// §7.5.4: maximum number of Syncs per second in response to invalid packets.
 const SYNCS_PER_SECOND: u8 = 8;
 
-/// How and where a valid packet stands.
+/// Properties of a valid packet.
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
     seq: SeqNo,
     ack: Option<SeqNo>,
     ecn: Ecn,
     damage: Damage,
-    /// Its data is not what its Data Checksum says (§9.3).
+    /// The data does not match its Data Checksum (§9.3).
     corrupt: bool,
 }
 
@@ -40,7 +41,7 @@ impl Dccp {
         packet: &mut Packet,
         probe: &mut P,
     ) {
-        // RFC 5596 §2.2.1: a Listen has no effect on who receives it.
+        // RFC 5596 §2.2.1: a Listen has no effect on its receiver.
         if matches!(packet.kind, Kind::Listen { .. }) {
             return;
         }
@@ -51,7 +52,7 @@ impl Dccp {
         // Step 2
         if matches!(self.state, State::Closed | State::TimeWait) {
             self.rx_error(now, probe, RxError::Unexpected);
-            return self.refuse(packet, ResetCode::NO_CONNECTION);
+            return self.refuse(packet, self.code_without_listener(packet.kind));
         }
         if self.state == State::Listen && !self.on_listen(now, packet, probe) {
             return;
@@ -69,13 +70,24 @@ impl Dccp {
                     probe,
                 );
             }
-            // The network sent it twice.
+            // Duplicated by the network.
             Ok(None) => {}
             Err(rx_error) => self.rx_error(now, probe, rx_error),
         }
     }
 
-    /// Step 1, as far as a parsed packet can still fail it.
+    /// RFC 5595 §3.3.1: no server is bound to the port of a Request. Linux answers it like any other packet
+    /// without a connection.
+    fn code_without_listener(&self, kind: Kind) -> ResetCode {
+        match kind {
+            Kind::Request { .. } if self.config.profile != Profile::Linux => {
+                ResetCode::CONNECTION_REFUSED
+            }
+            _ => ResetCode::NO_CONNECTION,
+        }
+    }
+
+    /// Step 1: the checks that a parsed packet can still fail.
     fn check_header(&self, packet: &Packet, damage: Damage) -> Result<(), RxError> {
         let may_be_short =
             matches!(packet.kind, Kind::Data | Kind::Ack { .. } | Kind::DataAck { .. });
@@ -87,14 +99,14 @@ impl Dccp {
         let length = packet.payload.wire_bytes();
         match covered(packet) {
             Some(bytes) if bytes > length => Err(RxError::Malformed),
-            // §9.1: what is damaged under the checksum is dropped.
+            // §9.1: packets damaged within the checksum's coverage are dropped.
             Some(bytes) if damage == Damage::Payload && bytes == length => Err(RxError::Checksum),
             None if damage == Damage::Payload => Err(RxError::Checksum),
             _ => Ok(()),
         }
     }
 
-    /// Until its address is proven a client gets back no more than three times what it sent.
+    /// Until its address is proven, a client receives at most three times what it sent.
     fn allow(&mut self, packet: &Packet) {
         let unproven = self.server && self.state < State::Open;
         self.owed.allowance = unproven.then(|| {
@@ -103,7 +115,7 @@ impl Dccp {
         });
     }
 
-    /// Step 4. False if the packet is none that REQUEST waits for.
+    /// Step 4. False if REQUEST does not accept the packet.
     fn prepare_request(&mut self, packet: &Packet) -> bool {
         let near = SeqNo::first(0);
         let expected = match packet.kind {
@@ -125,7 +137,7 @@ impl Dccp {
         expected
     }
 
-    /// Steps 5 to 7: the packet's number if it is valid and new, `None` if it was here before.
+    /// Steps 5 to 7: the packet's number if it is valid and new, `None` for a duplicate.
     fn check_numbers(&mut self, now: Instant, packet: &Packet) -> Result<Option<SeqNo>, RxError> {
         // Step 6, first part
         if !packet.seq.is_extended() && !self.negotiated.short_heard {
@@ -157,7 +169,7 @@ impl Dccp {
         Ok(first.then_some(seq))
     }
 
-    /// Step 6: inside the windows, or a Sync goes out.
+    /// Step 6: checks the windows, and sends a Sync for a packet outside.
     fn check_windows(
         &mut self,
         now: Instant,
@@ -169,7 +181,7 @@ impl Dccp {
             matches!(packet.kind, Kind::CloseReq { .. } | Kind::Close { .. } | Kind::Reset { .. });
         let windows = &self.windows;
         let (lswl, lawl) = match ends {
-            // "LAWL := S.GAR", which may lie below AWL: who ends knows no more of what was sent.
+            // "LAWL := S.GAR", which may lie below AWL: a peer that closes may know of nothing newer.
             true => (windows.gsr + 1, windows.gar),
             false => (windows.swl(), windows.awl()),
         };
@@ -194,7 +206,7 @@ impl Dccp {
         }
     }
 
-    /// §7.5.4: not too many a second, so that two confused ends do not talk for ever.
+    /// §7.5.4: limited per second, so that two desynchronised ends do not exchange Syncs for ever.
     fn owe_sync(&mut self, now: Instant, ack: SeqNo) {
         let (since, count) = self.syncs;
         if now.saturating_since(since) >= Duration::from_secs(1) || count == 0 {
@@ -225,10 +237,10 @@ impl Dccp {
                 return self.fail(code, data, seq);
             }
         };
-        arrived.corrupt = packet.kind.is_data()
-            && heard
-                .checksum
-                .is_some_and(|crc| damage == Damage::Payload || !checks(crc, &packet.payload));
+        // §9.3: on packets of any type.
+        arrived.corrupt = heard
+            .checksum
+            .is_some_and(|crc| damage == Damage::Payload || !checks(crc, &packet.payload));
         self.vector.on_packet(seq, ecn);
         // Step 9
         if let Kind::Reset { code, .. } = packet.kind {
@@ -255,7 +267,7 @@ impl Dccp {
         self.deliver(now, arrived, packet, probe);
     }
 
-    /// Steps 10 to 12: the states of the handshake. False if the packet ends here.
+    /// Steps 10 to 12: the states of the handshake. False if processing ends here.
     fn advance<P: EndpointProbe>(
         &mut self,
         now: Instant,
@@ -294,7 +306,7 @@ impl Dccp {
         true
     }
 
-    /// The first round-trip time, by the packet's echo or by the packet it acknowledges.
+    /// Measures the first round-trip time, from the packet's echo or the packet it acknowledges.
     fn time_handshake(&mut self, now: Instant, ack: Option<SeqNo>, heard: &Heard) {
         let timed = self.timed.take().filter(|(seq, _)| ack == Some(*seq));
         let waited = heard.elapsed.unwrap_or(Duration::ZERO);
@@ -302,7 +314,7 @@ impl Dccp {
         self.handshake_rtt = by_number.or(heard.echo_rtt);
     }
 
-    /// The half-connections hear of the packet.
+    /// Informs the half-connections of the packet.
     fn inform<P: EndpointProbe>(
         &mut self,
         now: Instant,
@@ -312,26 +324,26 @@ impl Dccp {
         probe: &mut P,
     ) {
         let options = &packet.options;
-        // §11.7.2: corrupt data counts as marked. A CCID whose receiver counts loss events hears it
-        // here, one whose sender does from Data Dropped.
+        // §11.7.2: corrupt data counts as marked. A CCID whose receiver counts loss events learns it
+        // here; one whose sender counts them, from Data Dropped.
         let marked = if corrupt { Ecn::Ce } else { ecn };
         let data_bytes = packet.kind.is_data().then(|| packet.payload.wire_bytes() as u32);
         let arrival =
             Arrival { seq, data_bytes, ccval: packet.ccval, ecn: marked, ndp: heard.ndp, options };
-        // A Sync names the packet that caused it; that is no acknowledgement.
+        // A Sync names the packet that caused it, which is not an acknowledgement.
         let ack = ack.filter(|_| !matches!(packet.kind, Kind::Sync { .. }));
         if let Some(ack) = ack {
-            // An overtaken one is older than a round trip.
+            // An overtaken acknowledgement is older than a round trip.
             if ack >= self.windows.gar {
                 self.in_flight = self.windows.gss.since(ack) + 1;
             }
             self.vector.on_ack_of_ack(ack, options);
-            self.dropped.on_ack(ack);
+            self.dropped.on_ack(ack, options);
         }
         if let Some(sender) = &mut self.sender {
             sender.on_arrival(now, &arrival);
             if let Some(ack) = ack {
-                // The handshake's round-trip time is known already.
+                // The handshake's round-trip time is already known.
                 let opens = ack < self.first_of_half;
                 let echo_rtt = heard.echo_rtt.filter(|_| !opens);
                 let elapsed = heard.elapsed;
@@ -348,7 +360,7 @@ impl Dccp {
         receiver.on_packet(now, &arrival, probe);
     }
 
-    /// Step 16. Data on Request and Response is not looked at.
+    /// Step 16. Data on Request and Response is not delivered, but reported as dropped.
     fn deliver<P: EndpointProbe>(
         &mut self,
         now: Instant,
@@ -357,7 +369,21 @@ impl Dccp {
         probe: &mut P,
     ) {
         if !packet.kind.is_data() {
+            if corrupt {
+                self.dropped.note(seq, DropCode::CORRUPT);
+                self.rx_error(now, probe, RxError::Checksum);
+            } else if matches!(packet.kind, Kind::Request { .. } | Kind::Response { .. })
+                && packet.payload.wire_bytes() > 0
+            {
+                // §8.1.3, §11.7
+                self.dropped.note(seq, DropCode::PROTOCOL_CONSTRAINTS);
+            }
             return;
+        }
+        // §12.1
+        if self.negotiated.awaits_ecn_incapable {
+            self.dropped.note(seq, DropCode::PROTOCOL_CONSTRAINTS);
+            return self.rx_error(now, probe, RxError::Unexpected);
         }
         // §9.2.1
         let least = self.negotiated.least_coverage;
@@ -375,15 +401,15 @@ impl Dccp {
     }
 }
 
-/// The CRC-32c of a frame, as it stands on the wire (§9.3).
+/// The CRC-32c of a frame, as on the wire (§9.3).
 pub(super) fn checksum(frame: &Frame) -> u32 {
     let mut bytes = Vec::with_capacity(frame.wire_bytes());
     frame::emit(frame, &mut bytes);
     crc32c(&bytes)
 }
 
-/// Whether application data is what its Data Checksum says. Virtual bytes are not looked at: what
-/// the network did to them is in their packet's damage.
+/// True if application data matches its Data Checksum. Virtual bytes are ignored: network damage to
+/// them is recorded in the packet's damage.
 fn checks(crc: u32, frame: &Frame) -> bool {
     let payload = match frame {
         Frame::Data(payload) => payload,

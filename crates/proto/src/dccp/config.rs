@@ -1,5 +1,5 @@
-//! The knobs of a DCCP connection. Both ends of a flow have the same; what is absent has the
-//! profile's value, and [`Config`]'s accessors are the one place where that is decided.
+//! Parameters of a DCCP connection, the same at both ends. Absent ones have the profile's value, which
+//! is decided only in [`Config`]'s accessors.
 
 use std::borrow::Cow;
 
@@ -29,7 +29,7 @@ pub enum Ccid {
     Four = 4,
 }
 
-/// No CCID that is spoken here has this number.
+/// This number is not a supported CCID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("CCID {0} is not known: 2, 3 and 4 are")]
 pub struct UnknownCcid(u8);
@@ -73,61 +73,60 @@ impl JsonSchema for Ccid {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Congestion control of the data sent by the side that opens: 2, 3 or 4; there is no default.
+    /// Congestion control of data sent by the opening side: 2, 3 or 4; there is no default.
     pub ccid: Ccid,
-    /// Congestion control of the data sent by the side that answers; absent: the same.
+    /// Congestion control of data sent by the answering side; absent: the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ccid_back: Option<Ccid>,
-    /// Whose values absent knobs have: `rfc`, `ns2` or `linux`.
+    /// Profile that provides absent parameters: `rfc`, `ns2` or `linux`.
     #[serde(default)]
     pub profile: Profile,
-    /// Service Code of the connection (RFC 5595); the default is an RTP session of audio (RFC 5762
-    /// §5.2).
+    /// Service Code of the connection (RFC 5595); the default is an RTP audio session (RFC 5762 §5.2).
     #[serde(default = "Config::default_service")]
     pub service: Service,
-    /// Sequence Window in packets to begin with, 32 or more (RFC 4340 §7.5.2). Absent: 100, but the
-    /// largest under `ns2`, for ns-2.35 accepts every sequence number.
+    /// Initial Sequence Window in packets, 32 or more (RFC 4340 §7.5.2). Absent: 100; under `ns2` the
+    /// maximum, since ns-2.35 accepts every sequence number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence_window: Option<u64>,
-    /// The Sequence Window grows to five times the packets of a round trip, as RFC 4340 §7.5.2
-    /// recommends, of both ends. Absent: true, but false under `ns2` and where `sequence_window` is
-    /// given. (Linux's follows what its CCID 2 sends, down to 32 too, and its Ack Ratio follows the
-    /// other end's.)
+    /// The Sequence Windows of both ends grow to five times the packets per round trip, as RFC 4340
+    /// §7.5.2 recommends. Absent: true, but false under `ns2` and where `sequence_window` is given. (In
+    /// Linux the window follows what CCID 2 sends, also down to 32, and the Ack Ratio follows the other
+    /// end's.)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence_window_follows: Option<bool>,
-    /// Sequence numbers of 24 bits on Data, Ack and `DataAck` once both sides agree (RFC 4340 §7.6).
+    /// Sequence numbers of 24 bits on Data, Ack and `DataAck` if both sides agree (RFC 4340 §7.6).
     #[serde(default)]
     pub allow_short_seqnos: bool,
-    /// ECN: data packets are sent ECT(0) and marks are read (RFC 4340 §12); absent: true, but false
-    /// under `linux`. ns-2's agents have it on (`use_ecn_local_`, `use_ecn_remote_`: 1), and its RED
-    /// marks their packets.
+    /// ECN: data packets are sent ECT(0) and marks are read (RFC 4340 §12). Absent: true; under `linux`
+    /// false. ns-2's agents use it (`use_ecn_local_`, `use_ecn_remote_`: 1), and its RED marks their
+    /// packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
-    /// Checksum Coverage of data packets (RFC 4340 §9.2): 0 covers all, n the first 4(n − 1) bytes
-    /// of application data, up to 15.
+    /// Checksum Coverage of data packets, up to 15 (RFC 4340 §9.2): 0 covers everything, n the first
+    /// 4(n − 1) bytes of application data.
     #[serde(default)]
     pub checksum_coverage: u8,
-    /// Least Checksum Coverage accepted (RFC 4340 §9.2.1): 0 wants all covered.
+    /// Minimum Checksum Coverage accepted (RFC 4340 §9.2.1); 0 requires full coverage.
     #[serde(default)]
     pub minimum_checksum_coverage: u8,
     /// A CRC-32c of the application data on every data packet (RFC 4340 §9.3).
     #[serde(default)]
     pub data_checksum: bool,
-    /// NDP Count on packets behind non-data packets (RFC 4340 §7.7); absent: with CCID 3 and 4,
-    /// whose receivers need it to tell lost data from lost acknowledgements.
+    /// NDP Count on packets that follow non-data packets (RFC 4340 §7.7). Absent: true with CCID 3 and
+    /// 4, whose receivers need it to distinguish lost data from lost acknowledgements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_ndp_count: Option<bool>,
-    /// The sender tells the receiver its round-trip time (RFC 6323), with CCID 3 and 4.
+    /// The sender reports its round-trip time to the receiver (RFC 6323), with CCID 3 and 4.
     #[serde(default)]
     pub send_rtt_estimate: bool,
-    /// Ack Vectors with CCID 3 and 4 too (RFC 4342 §8); CCID 2 always has them.
+    /// Ack Vectors with CCID 3 and 4 too (RFC 4342 §8); CCID 2 always uses them.
     #[serde(default)]
     pub ack_vector: bool,
     /// The answering side keeps no state until the client has echoed an Init Cookie (RFC 4340
     /// §8.1.4).
     #[serde(default)]
     pub init_cookie: bool,
-    /// The answering side opens middleboxes with DCCP-Listen packets (RFC 5596).
+    /// The answering side sends DCCP-Listen packets to open middleboxes (RFC 5596).
     #[serde(default)]
     pub listen_packets: bool,
     /// The answering side holds TIMEWAIT when it closes first, by sending Close instead of CloseReq
@@ -137,16 +136,16 @@ pub struct Config {
     /// Maximum segment lifetime; TIMEWAIT lasts twice as long (RFC 4340 §3.4 says 2 min).
     #[serde(default = "Config::default_msl")]
     pub msl: Duration,
-    /// First retransmission time of a Request (RFC 4340 §8.1.1: about 1 s); it doubles each time.
+    /// Initial retransmission timeout of a Request (RFC 4340 §8.1.1: about 1 s); it doubles each time.
     #[serde(default = "Config::default_request_timeout")]
     pub request_timeout: Duration,
-    /// Longest time between retransmissions of anything (RFC 4340 §8.1.1, §8.3, §6.6.3: 64 s).
+    /// Maximum retransmission timeout of any packet (RFC 4340 §8.1.1, §8.3, §6.6.3: 64 s).
     #[serde(default = "Config::default_max_timeout")]
     pub max_timeout: Duration,
-    /// A Request unanswered for so long is given up (RFC 4340 §8.1.1 suggests 3 min).
+    /// Time after which an unanswered Request is abandoned (RFC 4340 §8.1.1 suggests 3 min).
     #[serde(default = "Config::default_give_up")]
     pub give_up: Duration,
-    /// Largest IP packet of the path as first assumed; lowered by Packet Too Big (RFC 4340 §14).
+    /// Initial estimate of the path MTU; lowered by Packet Too Big (RFC 4340 §14).
     #[serde(default = "Config::default_mtu")]
     pub mtu: Size,
     /// Parameters of CCID 2.
@@ -221,12 +220,12 @@ impl Config {
             Profile::Linux => false,
         })
     }
-    /// Whether packets of a half-connection under this CCID bear NDP Counts.
+    /// Whether packets of a half-connection under this CCID carry NDP Counts.
     #[must_use]
     pub fn counts_non_data(&self, ccid: Ccid) -> bool {
         self.send_ndp_count.unwrap_or(ccid.is_rate_based())
     }
-    /// The Sequence Window to begin with.
+    /// The initial Sequence Window.
     #[must_use]
     pub fn initial_window(&self) -> u64 {
         let open = match self.profile {
@@ -235,8 +234,8 @@ impl Config {
         };
         self.sequence_window.unwrap_or(open).clamp(seqno::MIN_WINDOW, self.most_window())
     }
-    /// The largest Sequence Window to ask for: with short numbers a quarter of their space, so that
-    /// §7.6 extends each rightly.
+    /// The largest Sequence Window to request: with short numbers a quarter of their space, so that
+    /// §7.6 extends each correctly.
     #[must_use]
     pub fn most_window(&self) -> u64 {
         if self.allow_short_seqnos { 1 << 22 } else { seqno::GREATEST_WINDOW }
@@ -287,7 +286,7 @@ impl TransportConfig for Config {
     fn profile(&self) -> Profile {
         self.profile
     }
-    /// The CCIDs of ns-2.35 based on rates ask for many features.
+    /// The rate-based CCIDs of ns-2.35 request many features.
     fn ns2_opening_bytes(&self) -> u32 {
         if self.ccid.is_rate_based() { 104 } else { 88 }
     }

@@ -1,9 +1,9 @@
-//! Init Cookies (RFC 4340 §8.1.4): all a listener would have to remember of a Request, handed to the
-//! client under a seal, so that a flood of Requests costs no memory. A client only echoes.
+//! Init Cookies (RFC 4340 §8.1.4): the state a listener keeps of a Request, sealed and handed to the
+//! client, so that a flood of Requests uses no memory. A client only echoes cookies.
 //!
-//! The seal is HMAC-SHA-256, cut to 128 bits, under a key that no other endpoint has. It holds both
-//! initial sequence numbers and the time, and covers what names both ends, so that an old or foreign
-//! cookie opens nothing. In a simulation a listener has one possible peer and needs no names.
+//! The seal is HMAC-SHA-256, truncated to 128 bits, with a key unique to the endpoint. It covers both
+//! initial sequence numbers, the time and the addresses and ports of both ends, so that old or foreign
+//! cookies are rejected. In a simulation a listener has one possible peer and needs no addresses.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -15,9 +15,9 @@ use crate::time::{Duration, Instant};
 
 /// Bytes of the seal.
 const SEAL: usize = 16;
-/// Bytes of both numbers and of the time.
+/// Bytes of both sequence numbers and the time.
 const FIXED: usize = 6 + 6 + 8;
-/// Most bytes of cookies a client echoes: beside them an Ack Vector of two options must fit.
+/// Maximum bytes of cookies a client echoes: an Ack Vector of two options must fit too.
 const MAX_ECHOED: usize = 400;
 /// Longest cookie an option holds (§5.8).
 pub(super) const LONGEST: usize = 253;
@@ -26,14 +26,14 @@ pub(super) const LONGEST: usize = 253;
 #[derive(Debug)]
 pub(super) struct Cookies {
     key: [u8; 32],
-    /// What names both ends: their addresses and ports.
+    /// Addresses and ports of both ends.
     ends: Vec<u8>,
-    /// Received on a Response; sent back until the server shows it is open. The options of one
-    /// packet, so no more than it can hold.
+    /// Received on a Response; echoed until the server shows that it is open. Limited to the options
+    /// of one packet.
     echoed: Options,
 }
 
-/// What a cookie remembers.
+/// Content of a cookie.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Memory {
     pub(super) iss: SeqNo,
@@ -55,13 +55,12 @@ impl Cookies {
         Self { key, ends: Vec::new(), echoed: Options::default() }
     }
 
-    /// From now on cookies hold between these ends only.
+    /// Binds cookies to these ends from now on.
     pub(super) fn between(&mut self, ends: &[u8]) {
         self.ends = ends.to_vec();
     }
 
-    /// Keeps the cookies of a Response, which may bear several, as far as a packet has room to
-    /// echo them.
+    /// Keeps the cookies of a Response, which may carry several, as far as they fit in one packet.
     pub(super) fn keep(&mut self, options: &Options) {
         self.echoed = Options::default();
         for option in options.iter().filter_map(Result::ok) {
@@ -71,25 +70,25 @@ impl Cookies {
             }
         }
     }
-    /// The options that echo what was kept, in bytes.
+    /// The options that echo the kept cookies, in bytes.
     pub(super) fn echoed(&self) -> &[u8] {
         self.echoed.as_bytes()
     }
-    /// The server is open.
+    /// Discards the cookies: the server is open.
     pub(super) fn forget(&mut self) {
         self.echoed = Options::default();
     }
 
     fn mac(&self, sealed: &[u8]) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("a key of any length");
-        // The length first, so that no two of ends and contents run together into the same bytes.
+        // The length comes first, so that different ends and contents never give the same bytes.
         mac.update(&(self.ends.len() as u64).to_be_bytes());
         mac.update(&self.ends);
         mac.update(sealed);
         mac
     }
 
-    /// Seals a memory; `None` if it does not fit an option.
+    /// Seals a memory; `None` if it does not fit in an option.
     pub(super) fn seal(&self, now: Instant, memory: &Memory) -> Option<Vec<u8>> {
         let mut cookie = Vec::with_capacity(FIXED + memory.features.len() + SEAL);
         for seq in [memory.iss, memory.isr] {

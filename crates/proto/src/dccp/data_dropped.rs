@@ -1,5 +1,5 @@
-//! Data Dropped (RFC 4340 §11.7): packets that arrived and whose data did not reach the
-//! application. This room reads option 40; writing it is the connection's.
+//! Data Dropped (RFC 4340 §11.7): packets that arrived but whose data did not reach the
+//! application. This module reads option 40; the connection writes it.
 
 use super::options::{Iter, Opt, Options};
 use super::seqno::SeqNo;
@@ -9,30 +9,30 @@ use super::seqno::SeqNo;
 pub struct DropCode(pub u8);
 
 impl DropCode {
-    /// 0: the protocol did not let it be delivered (such as data on a Request).
+    /// 0: the protocol did not allow delivery (such as data on a Request).
     pub const PROTOCOL_CONSTRAINTS: Self = Self(0);
-    /// 1: nobody listens any more.
+    /// 1: the application no longer listens.
     pub const NOT_LISTENING: Self = Self(1);
     /// 2: the receive buffer was full.
     pub const RECEIVE_BUFFER: Self = Self(2);
-    /// 3: it was corrupt.
+    /// 3: the data was corrupt.
     pub const CORRUPT: Self = Self(3);
-    /// 7: it was corrupt and delivered nevertheless.
+    /// 7: the data was corrupt but delivered.
     pub const DELIVERED_CORRUPT: Self = Self(7);
 }
 
-/// Consecutive packets whose data was dropped for one reason.
+/// Consecutive packets whose data was dropped for the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// The newest of them.
+    /// The newest packet.
     pub newest: SeqNo,
-    /// The oldest of them.
+    /// The oldest packet.
     pub oldest: SeqNo,
-    /// Why.
+    /// The reason.
     pub code: DropCode,
 }
 
-/// What the Data Dropped options of a packet with this Acknowledgement Number say was dropped.
+/// The drops reported by the Data Dropped options of a packet with this Acknowledgement Number.
 pub fn dropped(ack: SeqNo, options: &Options) -> impl Iterator<Item = Dropped> {
     let next = options.may_have(40).then_some(ack);
     Reader { options: options.iter(), blocks: &[], next }
@@ -57,7 +57,7 @@ impl Iterator for Reader<'_> {
             }
             let (block, rest) = self.blocks.split_first()?;
             self.blocks = rest;
-            // A normal block has a run length of seven bits; a drop block one of four, behind a
+            // A normal block has a run length of seven bits; a drop block has one of four, after a
             // code of three.
             let (code, more) = match block {
                 0..128 => (None, block & 0x7f),
@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn blocks_are_counted_from_the_acknowledgement_number_back() {
-        // 100 and 99 delivered; 98 to 96 for a full buffer; 95 delivered; 94 corrupt. In the next
-        // option, which goes on: 93 nobody listening.
+        // 100 and 99 delivered; 98 to 96 dropped for a full buffer; 95 delivered; 94 corrupt. In the next
+        // option: 93 with no listener.
         let mut options = Options::default();
         options.push(Opt::DataDropped(&[0x01, 0xa2, 0x00, 0xb0]));
         options.push(Opt::DataDropped(&[0x90]));

@@ -1,5 +1,5 @@
-//! Departures (RFC 4340): the packets that are owed, one after the other, derived from flags, with
-//! their options. A Reset goes first, data before the Acknowledgement that it can carry.
+//! Departures (RFC 4340): pending packets, derived from flags one at a time, with their options.
+//! A Reset goes first; data goes before an Acknowledgement that it can carry.
 
 use super::ccid::{Departure, Receiver as _, Sender as _, SenderHalf};
 use super::options::{Opt, Options};
@@ -10,7 +10,7 @@ use crate::gauge::EndpointProbe;
 use crate::packet::{Ecn, PacketBox, PathId};
 use crate::time::Instant;
 
-/// A packet on its way out.
+/// A packet to send.
 type Sent = Transmit<PacketBox<Packet>>;
 
 /// Header of a packet with an Acknowledgement Number in extended form (§5.1, §5.2).
@@ -21,13 +21,13 @@ const RESPONSE_BYTES: usize = 28;
 /// Where a Reset's Sequence Number comes from (§8.3.1).
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Numbered {
-    /// The connection's next.
+    /// The connection's next number.
     Next,
-    /// That of the packet it answers.
+    /// Derived from the packet it answers.
     Given(WireSeq),
 }
 
-/// A Reset on its way out.
+/// A pending Reset.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reset {
     pub(super) seq: Numbered,
@@ -36,7 +36,7 @@ pub(super) struct Reset {
     pub(super) data: [u8; 3],
 }
 
-/// What is to be sent.
+/// What remains to be sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Owed {
     pub(super) reset: Option<Reset>,
@@ -50,9 +50,9 @@ pub(super) struct Owed {
     pub(super) close_req: bool,
     pub(super) close: bool,
     pub(super) ack: bool,
-    /// What was due beside the data that waits went ahead of it.
+    /// The options due with the pending data were sent before it in a packet of their own.
     pub(super) unburdened: bool,
-    /// Most bytes of IP packet that may answer the last packet of an address not proven.
+    /// Maximum bytes of IP packets in answer to the last packet from an unproven address.
     pub(super) allowance: Option<usize>,
 }
 
@@ -66,8 +66,11 @@ fn take(flag: &mut bool) -> bool {
     std::mem::take(flag)
 }
 
+/// CsCov for the 12 bytes of an RTP header (§9.2: words covered, plus one).
+const RTP_COVERAGE: u8 = 4;
+
 impl Dccp {
-    /// The next packet owed.
+    /// The next pending packet.
     pub(super) fn next_packet<P: EndpointProbe>(
         &mut self,
         now: Instant,
@@ -133,7 +136,7 @@ impl Dccp {
         }
     }
 
-    /// RFC 5596 §2.2.1: its number is zero.
+    /// RFC 5596 §2.2.1: its sequence number is zero.
     fn listen_packet(&mut self, now: Instant) -> Sent {
         self.on_listen_sent(now);
         self.transmit(Packet {
@@ -156,7 +159,7 @@ impl Dccp {
         self.finish_packet(now, seq, kind, options, None, probe)
     }
 
-    /// §8.1.3; with an Init Cookie the listener forgets at once (§8.1.4).
+    /// §8.1.3; with an Init Cookie the listener discards its state at once (§8.1.4).
     fn response_packet<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) -> Sent {
         let fixed = self.version.header_bytes() as usize + RESPONSE_BYTES;
         let room = self.owed.allowance.unwrap_or(usize::MAX).saturating_sub(fixed);
@@ -169,6 +172,7 @@ impl Dccp {
             options.push(Opt::InitCookie(cookie));
         }
         self.features.write(seq, room, false, &mut options);
+        self.dropped.write(seq, self.windows.gsr, room, &mut options);
         self.write_echo(now, room, &mut options);
         if options.as_bytes().len() + 6 <= room {
             options.push(Opt::Timestamp(self.clock(now)));
@@ -184,7 +188,7 @@ impl Dccp {
         response
     }
 
-    /// A packet whose type says it all.
+    /// A packet fully described by its type.
     fn plain_packet<P: EndpointProbe>(&mut self, now: Instant, kind: Kind, probe: &mut P) -> Sent {
         let seq = self.windows.next();
         let mut options = self.least_options();
@@ -225,7 +229,7 @@ impl Dccp {
         if self.config.data_checksum {
             extra.push(Opt::DataChecksum(arrival::checksum(&frame)));
         }
-        // §8.1.5: in PARTOPEN every packet acknowledges.
+        // §8.1.5: in PARTOPEN every packet carries an acknowledgement.
         let owes = self.sender.as_mut().is_some_and(SenderHalf::owes_ack);
         let acknowledges =
             owes || self.owed.ack || self.state == State::PartOpen || self.dropped.is_news();
@@ -243,7 +247,7 @@ impl Dccp {
             false => self.ack_options(now, seq, left, true),
         };
         if options.as_bytes().len() > left && !unburdened {
-            // Too much for one packet: what is due goes first, alone, and then the data without it.
+            // Too long for one packet: the options go first in their own packet, then the data without them.
             (self.frame, self.owed.unburdened) = (Some(frame), true);
             return self.pure_ack(now, seq, options, probe);
         }
@@ -266,7 +270,7 @@ impl Dccp {
         transmit
     }
 
-    /// The options that go with an Acknowledgement Number.
+    /// The options sent with an Acknowledgement Number.
     fn ack_options(&mut self, now: Instant, seq: SeqNo, room: usize, data: bool) -> Options {
         self.owed.ack = false;
         let mut options = Options::of_an_ack();
@@ -283,7 +287,7 @@ impl Dccp {
         options
     }
 
-    /// The options no packet of PARTOPEN goes without.
+    /// The options required on every packet in PARTOPEN.
     fn least_options(&self) -> Options {
         let mut options = Options::default();
         self.write_least(&mut options);
@@ -295,12 +299,12 @@ impl Dccp {
         self.write_count(options);
     }
 
-    /// §8.1.4: in PARTOPEN, and on the Close that may end it, the cookie goes along.
+    /// §8.1.4: the cookie is sent in PARTOPEN, and on the Close that may end it.
     fn write_cookie(&self, options: &mut Options) {
         options.append(self.cookies.echoed());
     }
 
-    /// §7.7: behind a packet without data.
+    /// §7.7: sent after a packet without data.
     fn write_count(&self, options: &mut Options) {
         if self.negotiated.counts && self.non_data > 0 {
             options.push(Opt::NdpCount(self.non_data));
@@ -322,12 +326,12 @@ impl Dccp {
     fn ack_number(&self) -> WireSeq {
         if self.is_short() { self.windows.gsr.short() } else { self.windows.gsr.extended() }
     }
-    /// §7.6: short numbers where the other side allows them, not in the handshake.
+    /// §7.6: short sequence numbers where the other side allows them, not in the handshake.
     fn is_short(&self) -> bool {
         self.negotiated.short && self.state >= State::Open
     }
 
-    /// Every numbered packet passes here: the CCID hears of it, and it gets its header.
+    /// Completes every numbered packet: informs the CCID and fills in the header.
     fn finish_packet<P: EndpointProbe>(
         &mut self,
         now: Instant,
@@ -344,6 +348,8 @@ impl Dccp {
                 ccval = sender.ccval(now) & 0xf;
                 // §12.2; RFC 8311 §6: never ECT(1).
                 ecn = if self.negotiated.ecn && sender.ect() { Ecn::Ect0 } else { Ecn::NotEct };
+            } else if self.negotiated.ecn_acks && matches!(kind, Kind::Ack { .. }) {
+                ecn = Ecn::Ect0;
             }
             sender.on_sent(now, &Departure { seq, data_bytes }, probe);
         }
@@ -378,9 +384,15 @@ impl Dccp {
         }
     }
 
-    /// §9.2: no more can be covered than there is.
+    /// §9.2: coverage cannot exceed the data. RFC 5762 §4.1: covers at least the header of RTP, and all
+    /// of RTCP, whose receiver cannot use damaged reports.
     fn coverage(&self, frame: &Frame) -> u8 {
-        let covered = usize::from(self.negotiated.coverage.saturating_sub(1)) * 4;
-        if covered <= frame.wire_bytes() { self.negotiated.coverage } else { 0 }
+        let coverage = match (self.negotiated.coverage, frame) {
+            (0, _) | (_, Frame::Rtcp(_)) => return 0,
+            (coverage, Frame::Rtp(_)) => coverage.max(RTP_COVERAGE),
+            (coverage, Frame::Data(_)) => coverage,
+        };
+        let covered = usize::from(coverage - 1) * 4;
+        if covered <= frame.wire_bytes() { coverage } else { 0 }
     }
 }

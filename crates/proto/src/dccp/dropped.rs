@@ -1,15 +1,18 @@
-//! Data Dropped (RFC 4340 §11.7): which packets arrived whose application data was not delivered,
-//! and why; told until an acknowledgement shows that it was heard.
+//! Data Dropped (RFC 4340 §11.7): which packets arrived but whose application data was not delivered,
+//! and why; repeated until an acknowledgement shows that the report was received.
 
+use std::collections::VecDeque;
+
+use super::ackvec::{Run, State, runs};
 use super::data_dropped::DropCode;
 use super::options::{Opt, Options};
 use super::seqno::SeqNo;
 
-/// Most packets told of at once; the oldest are forgotten.
+/// Maximum number of packets reported at once; the oldest are dropped.
 const MOST: usize = 32;
-/// Packets a normal block counts at most (§11.7: seven bits, plus one).
+/// Maximum number of packets in a normal block (§11.7: seven bits, plus one).
 const LONGEST_RUN: u64 = 128;
-/// Packets before the acknowledged one that are still told of, so that the option stays short.
+/// How far before the acknowledged packet entries are reported, to keep the option short.
 const REACH: u64 = 16 * LONGEST_RUN;
 
 /// One packet.
@@ -17,44 +20,63 @@ const REACH: u64 = 16 * LONGEST_RUN;
 struct Entry {
     seq: SeqNo,
     code: DropCode,
-    /// The first packet that told of it.
+    /// The first packet that reported it.
     told: Option<SeqNo>,
 }
 
-/// The packets to tell of, in order of their numbers.
+/// The packets to report.
 #[derive(Debug, Default)]
-pub(super) struct Dropped(Vec<Entry>);
+pub(super) struct Dropped {
+    /// Ordered by sequence number.
+    entries: Vec<Entry>,
+    /// Packets sent with the option, in order; each carried all entries reported by then.
+    carriers: VecDeque<SeqNo>,
+}
 
 impl Dropped {
     /// Bytes held.
     pub(super) fn footprint(&self) -> usize {
-        self.0.capacity() * size_of::<Entry>()
+        self.entries.capacity() * size_of::<Entry>() + self.carriers.capacity() * size_of::<SeqNo>()
     }
 
     pub(super) fn note(&mut self, seq: SeqNo, code: DropCode) {
-        if self.0.len() == MOST {
-            self.0.remove(0);
+        if self.entries.len() == MOST {
+            self.entries.remove(0);
         }
-        let at = self.0.partition_point(|entry| entry.seq < seq);
-        self.0.insert(at, Entry { seq, code, told: None });
+        let at = self.entries.partition_point(|entry| entry.seq < seq);
+        self.entries.insert(at, Entry { seq, code, told: None });
     }
 
-    /// True if there is something nobody was told yet.
+    /// True if there is an entry not yet reported.
     pub(super) fn is_news(&self) -> bool {
-        self.0.iter().any(|entry| entry.told.is_none())
+        self.entries.iter().any(|entry| entry.told.is_none())
     }
 
-    /// The other side acknowledged this packet of ours.
-    pub(super) fn on_ack(&mut self, ack: SeqNo) {
-        self.0.retain(|entry| entry.told.is_none_or(|told| told > ack));
+    /// The other side acknowledges packets of this side. An acknowledgement of a later packet says nothing
+    /// about earlier carriers of the option (§11.7): only the packet it names, and those that its Ack
+    /// Vectors report, have arrived.
+    pub(super) fn on_ack(&mut self, ack: SeqNo, options: &Options) {
+        if self.carriers.is_empty() {
+            return;
+        }
+        let exact = Run { newest: ack, oldest: ack, state: State::Received };
+        let heard = std::iter::once(exact).chain(runs(ack, options)).find_map(|run| {
+            let below = self.carriers.partition_point(|carrier| *carrier <= run.newest);
+            let carrier = *self.carriers.get(below.checked_sub(1)?)?;
+            (run.state.arrived() && carrier >= run.oldest).then_some(carrier)
+        });
+        if let Some(heard) = heard {
+            self.entries.retain(|entry| entry.told.is_none_or(|told| told > heard));
+            self.carriers.retain(|carrier| *carrier > heard);
+        }
     }
 
-    /// Appends the option to the packet `seq`, which acknowledges `ack`, if it has no more than
+    /// Appends the option to the packet `seq`, which acknowledges `ack`, if it takes at most
     /// `room` bytes.
     pub(super) fn write(&mut self, seq: SeqNo, ack: SeqNo, room: usize, out: &mut Options) {
-        self.0.retain(|entry| ack.since(entry.seq) < REACH);
+        self.entries.retain(|entry| ack.since(entry.seq) < REACH);
         let (mut blocks, mut next) = (Vec::new(), ack);
-        for entry in self.0.iter().rev().filter(|entry| entry.seq <= ack) {
+        for entry in self.entries.iter().rev().filter(|entry| entry.seq <= ack) {
             let mut before = next.since(entry.seq);
             while before > 0 {
                 let run = before.min(LONGEST_RUN);
@@ -69,9 +91,13 @@ impl Dropped {
             return;
         }
         out.push(Opt::DataDropped(&blocks));
-        for entry in &mut self.0 {
+        for entry in self.entries.iter_mut().filter(|entry| entry.seq <= ack) {
             entry.told.get_or_insert(seq);
         }
+        if self.carriers.len() == MOST {
+            self.carriers.pop_front();
+        }
+        self.carriers.push_back(seq);
     }
 }
 
@@ -89,9 +115,15 @@ mod tests {
         // 12 and 11 normal, 10 corrupt, 9 and 8 normal, 7 a protocol constraint.
         assert_eq!(out.as_bytes(), [40, 6, 0x01, 0xb0, 0x01, 0x80]);
         assert!(!dropped.is_news());
-        dropped.on_ack(SeqNo::first(1));
+        let none = Options::default();
+        // The packet that carried the option was lost; a later one without it is acknowledged.
+        dropped.on_ack(SeqNo::first(2), &none);
         let mut out = Options::default();
-        dropped.write(SeqNo::first(2), SeqNo::first(12), 100, &mut out);
+        dropped.write(SeqNo::first(3), SeqNo::first(12), 100, &mut out);
+        assert_eq!(out.as_bytes(), [40, 6, 0x01, 0xb0, 0x01, 0x80]);
+        dropped.on_ack(SeqNo::first(3), &none);
+        let mut out = Options::default();
+        dropped.write(SeqNo::first(4), SeqNo::first(12), 100, &mut out);
         assert!(out.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Which CCID answers for a half-connection: built by number, asked without a virtual call.
+//! Selection of the CCID of a half-connection: created by number, dispatched statically.
 
 use super::ackvec::AckVector;
 use super::ccid::{
@@ -21,7 +21,7 @@ macro_rules! dispatch {
     };
 }
 
-/// The rate machine's name for a CCID of the TFRC family.
+/// The rate machine's kind for a CCID of the TFRC family.
 pub(super) const fn kind(ccid: Ccid) -> Kind {
     match ccid {
         Ccid::Four => Kind::Ccid4,
@@ -30,7 +30,7 @@ pub(super) const fn kind(ccid: Ccid) -> Kind {
 }
 
 impl SenderHalf {
-    /// The half of a connection, or of one that changed its CCID, from now on. `rtt` is the
+    /// Creates the half of a new connection, or of one that changed its CCID. `rtt` is the
     /// handshake's.
     pub(super) fn begin<P: EndpointProbe>(
         now: Instant,
@@ -56,7 +56,7 @@ impl SenderHalf {
         Self::Three(Box::new(sender))
     }
 
-    /// The source can send at any rate, and follows that of CCID 3 and 4.
+    /// The source can send at any rate, and follows the rate of CCID 3 and 4.
     pub(super) fn report_rate(&mut self) {
         match self {
             Self::Two(_) => {}
@@ -64,7 +64,7 @@ impl SenderHalf {
         }
     }
 
-    /// Data packets in the network, as far as the CCID counts them.
+    /// Data packets in the network, if the CCID counts them.
     pub(super) const fn outstanding(&self) -> u64 {
         match self {
             Self::Two(sender) => sender.pipe(),
@@ -72,7 +72,7 @@ impl SenderHalf {
         }
     }
 
-    /// ECN-capable data packets or not, and RFC 6323's estimates or not.
+    /// Sets whether data packets are ECN-capable and carry RFC 6323 estimates.
     pub(super) fn agree(&mut self, ecn: bool, estimates: bool) {
         if let Self::Three(sender) = self {
             sender.set_ect(ecn);
@@ -82,7 +82,7 @@ impl SenderHalf {
 }
 
 impl ReceiverHalf {
-    /// The half of a connection, or of one that changed its CCID, from now on.
+    /// Creates the half of a new connection, or of one that changed its CCID.
     pub(super) fn begin(ccid: Ccid, config: &Config) -> Self {
         let profile = config.profile;
         if ccid == Ccid::Two {
@@ -91,7 +91,7 @@ impl ReceiverHalf {
         Self::Three(Box::new(ccid3::Receiver::new(&config.rate.resolve(profile, kind(ccid)))))
     }
 
-    /// Send Loss Event Rate (RFC 4342 §8.4) and Send RTT Estimate (RFC 6323 §3.2.2).
+    /// Sets Send Loss Event Rate (RFC 4342 §8.4) and Send RTT Estimate (RFC 6323 §3.2.2).
     pub(super) fn agree(&mut self, loss_event_rate: bool, estimates: bool) {
         if let Self::Three(receiver) = self {
             receiver.set_loss_event_rate(loss_event_rate);

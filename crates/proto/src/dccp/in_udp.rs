@@ -1,8 +1,8 @@
-//! DCCP inside UDP, for middleboxes that know no DCCP (RFC 6773): a datagram between UDP ports of
-//! its own, in it the DCCP packet with its own ports and without a checksum, for UDP's covers all.
+//! DCCP in UDP, for middleboxes without DCCP support (RFC 6773): a datagram with its own UDP ports
+//! contains the DCCP packet with DCCP ports and without checksum, since UDP's covers everything.
 //!
-//! Addresses and both pairs of ports together name a connection (RFC 6773 §3.8). The reader knows
-//! that a datagram is DCCP by the port it came to.
+//! Addresses and both pairs of ports identify a connection (RFC 6773 §3.8). The receiver recognises
+//! DCCP datagrams by their destination port.
 
 use std::net::IpAddr;
 
@@ -12,10 +12,10 @@ use crate::octets::{Ends, Hints, WireError, u16_at};
 use crate::packet::Damage;
 use crate::udp::wire as udp;
 
-/// The UDP port of those who accept it (RFC 6773 §3.8).
+/// The UDP port on which encapsulated DCCP is accepted (RFC 6773 §3.8).
 pub const PORT: u16 = 6511;
 
-/// A packet taken out of its datagram.
+/// A decapsulated packet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encapsulated {
     /// Addresses and UDP ports.
@@ -24,14 +24,14 @@ pub struct Encapsulated {
     pub ends: Ends,
     /// The packet.
     pub packet: Packet,
-    /// None: UDP's checksum covers every bit, whatever CsCov says.
+    /// None: UDP's checksum covers every bit, regardless of CsCov.
     pub damage: Damage,
 }
 
-/// Appends the datagram; `outer` are its addresses and UDP ports, of `ends` the ports alone matter.
+/// Appends the datagram; `outer` has its addresses and UDP ports; only the ports of `ends` are used.
 ///
 /// # Errors
-/// As [`udp::emit`] and [`wire::emit`]; `out` is then as it was.
+/// As [`udp::emit`] and [`wire::emit`]; `out` is then unchanged.
 pub fn emit(
     packet: &Packet,
     ends: &Ends,
@@ -40,7 +40,7 @@ pub fn emit(
 ) -> Result<(), WireError> {
     let start = out.len();
     let mut inner = Ok(0);
-    // RFC 6773 §3.3: UDP's checksum does the work of DCCP's, which is sent as zero. CsCov keeps its
+    // RFC 6773 §3.3: UDP's checksum replaces DCCP's, which is sent as zero. CsCov keeps its
     // meaning for Minimum Checksum Coverage, though all is covered (§3.3.1).
     let datagram =
         udp::emit(outer, |out| inner = wire::emit_unsummed(packet, ends, out), out).and(inner);
@@ -53,8 +53,8 @@ pub fn emit(
 /// Reads and checks a datagram.
 ///
 /// # Errors
-/// As [`udp::parse`] and [`wire::parse`]; a datagram without checksum counts as one with a wrong
-/// one.
+/// As [`udp::parse`] and [`wire::parse`]; a datagram without checksum is treated as one with a wrong
+/// checksum.
 pub fn parse(
     bytes: &[u8],
     src: IpAddr,
@@ -62,12 +62,12 @@ pub fn parse(
     hints: Hints,
 ) -> Result<Encapsulated, WireError> {
     let (outer, bytes_inside) = udp::parse(bytes, src, dst)?;
-    // RFC 6773 §3.1, §3.3: UDP's checksum must be there.
+    // RFC 6773 §3.1, §3.3: UDP's checksum is mandatory.
     if u16_at(bytes, 6) == 0 {
         return Err(WireError::Checksum("UDP"));
     }
     let header_bytes = wire::check_header(bytes_inside)?;
-    // RFC 4340 §8.5 step 1: a coverage beyond the data; the checksum itself is ignored (§3.3).
+    // RFC 4340 §8.5 step 1: coverage must not exceed the data; the checksum itself is ignored (§3.3).
     wire::covered(bytes_inside[5], header_bytes, bytes_inside.len())
         .ok_or(WireError::Checksum("DCCP"))?;
     let packet = wire::read(bytes_inside, header_bytes, hints);

@@ -1,13 +1,13 @@
 //! DCCP (RFC 4340): a connection of congestion-controlled, unreliable datagrams, client and server
 //! in one machine, with a CCID in each direction.
 //!
-//! A frame enters by `handle` only when the CCID lets it go ([`room`](crate::endpoint::Endpoint)
-//! is zero otherwise): nothing waits in here, so that what is sent is as fresh as the flow's send
-//! queue wants it. What arrives passes the validity checks of §8.5 (`arrival`), then options
-//! (`heard`), then the half-connections. What leaves is derived from flags (`departure`): there is
-//! no queue of packets. `room` says whether data may leave and how much. `opening` and `closing` hold
-//! the two ends of a connection's life, `windows` its numbers, `features` what both sides negotiate and
-//! `agreed` what comes of it, `cookie` the state a careful server does not keep.
+//! `handle` accepts a frame only when the CCID permits it
+//! ([`send_capacity`](crate::endpoint::Endpoint) is zero otherwise): frames wait in the flow's send
+//! queue, which can drop stale ones, not here. Arriving packets pass the validity checks of §8.5
+//! (`arrival`), then options (`receive_options`), then the half-connections. Packets to send are derived
+//! from flags (`departure`): there is no packet queue. `send_capacity` says whether and how much data may
+//! leave. `opening` and `closing` set up and close the connection, `windows` holds its numbers, `features`
+//! negotiates, `negotiated` holds the result, `cookie` replaces listener state.
 
 pub mod ackvec;
 mod arrival;
@@ -74,7 +74,7 @@ pub enum State {
     Request,
     /// Response sent.
     Respond,
-    /// Response received; the server may not know.
+    /// Response received; the server may not know this.
     PartOpen,
     /// Open.
     Open,
@@ -82,17 +82,17 @@ pub enum State {
     CloseReq,
     /// Close sent.
     Closing,
-    /// Closed; waiting for stray packets to die.
+    /// Closed; waiting until stray packets have expired.
     TimeWait,
 }
 
-/// Round-trip time assumed while none is known, for timers counted in round trips (RFC 4340 §3.4
+/// Round-trip time assumed until one is known, for timers counted in round trips (RFC 4340 §3.4
 /// suggests 0.2 s).
 const ASSUMED_RTT: Duration = Duration::from_millis(200);
-/// Shortest wait before a question is repeated: two round trips of a path inside one machine would
-/// be a storm.
+/// Minimum wait before a retransmission: two round trips of a path within one machine would cause
+/// a storm.
 const MIN_WAIT: Duration = Duration::from_millis(10);
-/// Longest options field: what 255 words of header leave beside the longest fixed part (§5.1).
+/// Longest options field: 255 words of header minus the longest fixed part (§5.1).
 const LONGEST_OPTIONS: usize = 1020 - 28;
 /// One end of a DCCP connection.
 #[derive(Debug)]
@@ -113,58 +113,60 @@ pub struct Dccp {
     dropped: Dropped,
     timers: Timers,
     owed: Owed,
-    /// Accepted from the application, not yet a packet.
+    /// Accepted from the application, not yet sent.
     frame: Option<Frame>,
     /// Received, not yet delivered.
     inbound: Option<Frame>,
-    /// The last packet read, whose memory the next to leave takes.
+    /// The last packet read; its memory is reused for the next one sent.
     spare: PacketBox<Packet>,
-    /// The CCID said Now, and nothing was sent since.
+    /// The CCID permits a packet now, and none has been sent since.
     permitted: bool,
-    /// When the CCID will, if nothing happens.
+    /// When the CCID will permit one, if nothing happens before.
     permit_at: Option<Instant>,
-    /// It was opened or closed before: one endpoint is one connection.
+    /// Opened or closed before: an endpoint serves one connection.
     used: bool,
     /// The application closed before the connection was open.
     close_wanted: bool,
-    /// It is open under which CCID this end sends, or whether it gets the Ack Vectors that needs.
+    /// The CCID of this end's sender, or the Ack Vectors it needs, are not negotiated yet.
     undecided: bool,
     cookies: Cookies,
-    /// RFC 4340 §13.1: where the timestamp clock stands at time zero.
+    /// RFC 4340 §13.1: value of the timestamp clock at time zero.
     clock_offset: u32,
-    /// A timestamp to echo, and when it came.
+    /// A timestamp to echo, and when it arrived.
     echo: Option<(u32, Instant)>,
     /// The last Request or Response, for the first round-trip time.
     timed: Option<(SeqNo, Instant)>,
     handshake_rtt: Option<Duration>,
-    /// Number of the first packet the sending half saw leave, or will.
+    /// Number of the first packet sent under the sending half, or of the next one.
     first_of_half: SeqNo,
-    /// The round-trip time the receiving half was last told.
+    /// The round-trip time last passed to the receiving half.
     shared_rtt: Option<Duration>,
     /// Syncs sent since the instant (§7.5.4).
     syncs: (Instant, u8),
+    /// Listens still to be sent (RFC 5596 §2.2.2).
+    listens_left: u8,
     /// Packets sent in the last round trip, of every type: those not yet acknowledged when the latest
     /// acknowledgement came (§7.5.2).
     in_flight: u64,
-    /// Non-data packets sent since the last of data (§7.7).
+    /// Non-data packets sent since the last data packet (§7.7).
     non_data: u64,
     path_mtu: u32,
     news: PendingEvents,
     target_rate: Option<Rate>,
-    /// What the source can send in, best first.
+    /// Rates the source can send at, best first.
     ladder: Vec<Rung>,
     /// The source can send at any rate.
     any_rate: bool,
 }
 
 impl Dccp {
-    /// The side that opens. Its initial sequence number and timestamp offset come from `rng`.
+    /// The opening side. Its initial sequence number and timestamp offset come from `rng`.
     #[must_use]
     pub fn client(config: &Config, rng: Rng) -> Self {
         Self::new(config, rng, false)
     }
 
-    /// The side that answers, one connection.
+    /// The answering side, for one connection.
     #[must_use]
     pub fn listener(config: &Config, rng: Rng) -> Self {
         Self::new(config, rng, true)
@@ -203,6 +205,7 @@ impl Dccp {
             first_of_half: SeqNo::default(),
             shared_rtt: None,
             syncs: (Instant::ZERO, 0),
+            listens_left: 0,
             in_flight: 0,
             non_data: 0,
             path_mtu: u32::try_from(config.mtu.as_bytes()).unwrap_or(u32::MAX),
@@ -217,30 +220,30 @@ impl Dccp {
         endpoint
     }
 
-    /// The IP version below, from which packet sizes follow; IPv4 unless told.
+    /// The IP version, which determines packet sizes; IPv4 by default.
     #[must_use]
     pub const fn over(mut self, version: IpVersion) -> Self {
         self.version = version;
         self
     }
 
-    /// Bytes that an encapsulation puts between IP and DCCP, such as the 8 of UDP (RFC 6773): what a
-    /// packet has room for is so much less. None unless told.
+    /// Bytes of encapsulation between IP and DCCP, such as the 8 of UDP (RFC 6773), which reduce the
+    /// room in a packet. Default: 0.
     #[must_use]
     pub const fn under(mut self, overhead_bytes: u32) -> Self {
         self.overhead_bytes = overhead_bytes;
         self
     }
 
-    /// What the source can send in, best first, for a controller that chooses
-    /// ([`Event::TargetRate`]); none unless told.
+    /// Rates the source can send at, best first, for a controller that chooses
+    /// ([`Event::TargetRate`]); none by default.
     #[must_use]
     pub fn with_ladder(mut self, ladder: &[Rung]) -> Self {
         self.ladder = ladder.to_vec();
         self
     }
 
-    /// Its source can send at any rate: CCID 3 and 4 report each change
+    /// The source can send at any rate: CCID 3 and 4 report each change
     /// ([`Event::TargetRate`]).
     #[must_use]
     pub const fn reporting_rate(mut self) -> Self {
@@ -248,7 +251,7 @@ impl Dccp {
         self
     }
 
-    /// Begins with this initial sequence number instead of a random one: to replay a recording.
+    /// Starts with this initial sequence number instead of a random one, to replay a recording.
     #[must_use]
     pub fn numbered_from(mut self, iss: u64) -> Self {
         self.windows = Windows::new(iss);
@@ -273,7 +276,7 @@ impl Dccp {
         self.receiver.as_ref()
     }
 
-    /// Bytes held by what could grow with what arrives: for tests that it does not, without end.
+    /// Bytes held by state that could grow with input; lets tests check that it is bounded.
     #[doc(hidden)]
     #[must_use]
     pub fn footprint(&self) -> usize {
@@ -298,12 +301,12 @@ impl Dccp {
         self.clock_offset.wrapping_add((now.as_nanos() / 10_000) as u32)
     }
 
-    /// The round-trip time as well as it is known.
+    /// The best known round-trip time.
     fn rtt(&self) -> Option<Duration> {
         self.sender.as_ref().and_then(SenderHalf::rtt).or(self.handshake_rtt)
     }
 
-    /// How long an answer is waited for before a question is repeated (§8.3; §6.6.3 wants at least
+    /// How long to wait for an answer before repeating a request (§8.3; §6.6.3 requires at least
     /// one round trip).
     fn two_round_trips(&self) -> Duration {
         (self.rtt().unwrap_or(ASSUMED_RTT) * 2).max(MIN_WAIT)
@@ -340,7 +343,7 @@ impl Dccp {
         }
     }
 
-    /// What follows from whatever happened: options due, the CCID's wishes, and its permit.
+    /// Updates what depends on any event: options due, the CCID's feature requests, and its permit.
     fn settle(&mut self, now: Instant) {
         if let Some(receiver) = &self.receiver {
             self.owed.ack |= self.may_send() && receiver.wants_ack(now);
@@ -376,7 +379,7 @@ impl Endpoint for Dccp {
             Input::Open => self.open(now),
             Input::Close => self.close(now),
             Input::Abort => self.abort(),
-            // An unreliable transport has nothing to repeat; the CCID finds out by itself.
+            // An unreliable transport has nothing to repeat; the CCID detects path changes itself.
             Input::Path(..) => {}
         }
         self.settle(now);

@@ -1,5 +1,5 @@
-//! What both ends agreed on (RFC 4340 §6), as the rest of the connection needs it: values at hand for
-//! every packet, what this end would like changed, and the timer that asks again.
+//! Results of feature negotiation (RFC 4340 §6) for the rest of the connection: cached values, changes
+//! that this end wants, and the timer that repeats them.
 
 use super::ccid::Sender as _;
 use super::features::Features;
@@ -7,12 +7,12 @@ use super::options::feature;
 use super::{Dccp, Location, State, UnknownValue};
 use crate::time::Instant;
 
-/// What feature values mean for every packet, kept at hand.
+/// Feature values that every packet needs, cached.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Negotiated {
     /// This end may send short sequence numbers.
     pub(super) short: bool,
-    /// The other end may.
+    /// The other end may send short ones.
     pub(super) short_heard: bool,
     /// This end counts non-data packets.
     pub(super) counts: bool,
@@ -20,9 +20,13 @@ pub(super) struct Negotiated {
     pub(super) vectors: bool,
     /// The other end reads ECN fields.
     pub(super) ecn: bool,
+    /// Acknowledgements of this end are ECN-capable (RFC 4341 §4: those of CCID 2 are congestion controlled).
+    pub(super) ecn_acks: bool,
+    /// This end cannot read ECN fields, and the other end has not confirmed this yet (§12.1).
+    pub(super) awaits_ecn_incapable: bool,
     /// Checksum Coverage of what this end sends.
     pub(super) coverage: u8,
-    /// Least Checksum Coverage of what this end takes.
+    /// Minimum Checksum Coverage this end accepts.
     pub(super) least_coverage: u8,
 }
 
@@ -33,10 +37,10 @@ impl Dccp {
         self.features.value(number, location)
     }
 
-    /// What this end agrees to from now on for a feature, best first, without asking for it.
+    /// Sets the values this end accepts for a feature, best first, without requesting a change.
     ///
     /// # Errors
-    /// A value that the feature cannot have, or that this end cannot run; nothing has changed then.
+    /// A value that the feature cannot have, or that this end does not support; nothing has changed then.
     pub fn accept(
         &mut self,
         number: u8,
@@ -49,11 +53,11 @@ impl Dccp {
         Ok(())
     }
 
-    /// Asks the other side for a change of a feature, best value first (RFC 4340 §6.6); the option
-    /// leaves with the next packet. This is how a CCID changes in the middle of a connection.
+    /// Requests a change of a feature from the other side, best value first (RFC 4340 §6.6); the option
+    /// goes on the next packet. This changes a CCID in the middle of a connection.
     ///
     /// # Errors
-    /// A value that the feature cannot have, or that this end cannot run; nothing is asked then.
+    /// A value that the feature cannot have, or that this end does not support; nothing is sent then.
     pub fn change(
         &mut self,
         number: u8,
@@ -67,26 +71,30 @@ impl Dccp {
         Ok(())
     }
 
-    /// Takes over what the features say now.
+    /// Caches the current feature values.
     pub(super) fn agree(&mut self) {
         use Location::{Here, There};
         let features = &self.features;
         let theirs = features.value(feature::MINIMUM_CHECKSUM_COVERAGE, There);
         let wanted = self.config.checksum_coverage.min(15);
+        let ecn = self.config.uses_ecn() && !features.is_on(feature::ECN_INCAPABLE, There);
         self.negotiated = Negotiated {
             short: features.is_on(feature::ALLOW_SHORT_SEQNOS, Here),
             short_heard: features.is_on(feature::ALLOW_SHORT_SEQNOS, There),
             counts: features.is_on(feature::SEND_NDP_COUNT, Here),
             vectors: features.is_on(feature::SEND_ACK_VECTOR, Here)
                 && features.value(feature::CCID, There) > 2,
-            ecn: self.config.uses_ecn() && !features.is_on(feature::ECN_INCAPABLE, There),
-            // §9.2.1: a value of 0 wants all covered, n at least n.
+            ecn,
+            ecn_acks: ecn && features.value(feature::CCID, There) == 2,
+            awaits_ecn_incapable: !self.config.uses_ecn()
+                && !features.is_on(feature::ECN_INCAPABLE, Here),
+            // §9.2.1: a value of 0 requires full coverage, n at least n.
             coverage: if theirs > 0 && u64::from(wanted) >= theirs { wanted } else { 0 },
             least_coverage: features.value(feature::MINIMUM_CHECKSUM_COVERAGE, Here).min(15) as u8,
         };
-        // §7.5.2: only this end can tell how many packets of its own are on their way, so the window of
-        // its acknowledgements is wide from the moment that it asks, whether or not Change or Confirm
-        // gets lost; the other end widens its own when the Change arrives.
+        // §7.5.2: only this end knows how many of its packets are in flight, so its acknowledgement window
+        // is widened as soon as it asks, even if Change or Confirm is lost; the other end widens its own
+        // when the Change arrives.
         let value = features.value(feature::SEQUENCE_WINDOW, Here);
         self.windows.ours = value.max(features.wished(feature::SEQUENCE_WINDOW));
         self.windows.theirs = features.value(feature::SEQUENCE_WINDOW, There);
@@ -106,7 +114,7 @@ impl Dccp {
         matches!(self.state, State::PartOpen | State::Open)
     }
 
-    /// What the half-connections would like of the non-negotiable features.
+    /// Requests the values of non-negotiable features that the half-connections want.
     pub(super) fn wish(&mut self) {
         let Some(sender) = self.sender.as_mut().filter(|_| self.state == State::Open) else {
             return;
@@ -118,10 +126,10 @@ impl Dccp {
             self.features.wish(feature::ACK_RATIO, ratio.into());
         }
         if self.config.window_follows() {
-            // §7.5.2: about five times the packets of a round trip, acknowledgements included: as many
-            // as the sending half may send, or as both halves sent. Rounded up to a power of two, so that
-            // not every packet asks. Each packet of the other side makes this end send at most one, so
-            // the other side's window bounds what the receiving half will send.
+            // §7.5.2: about five times the packets of a round trip, acknowledgements included: those that
+            // the sending half may send, or that both halves sent. Rounded up to a power of two, so that
+            // not every packet sends a request. Each packet received triggers at most one from this end, so
+            // the other side's window bounds what the receiving half sends.
             let sent = sender.packets_per_rtt().max(self.in_flight).saturating_mul(5);
             let most = self.config.most_window();
             let wished = self.features.wished(feature::SEQUENCE_WINDOW);
@@ -136,7 +144,7 @@ impl Dccp {
         }
     }
 
-    /// The timer of Changes runs while there are any unanswered (RFC 4340 §6.6.3).
+    /// Runs the timer of Changes while any are unanswered (RFC 4340 §6.6.3).
     pub(super) fn time_changes(&mut self, now: Instant) {
         if !self.can_negotiate() || !self.features.is_changing() {
             self.timers.change = None;

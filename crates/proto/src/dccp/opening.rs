@@ -1,5 +1,5 @@
-//! The beginning of a connection (RFC 4340 §8.1): Request, Response and what completes them, with or
-//! without Init Cookies; DCCP-Listen (RFC 5596); and the half-connections data begins with.
+//! Connection setup (RFC 4340 §8.1): Request, Response and the following handshake, with or
+//! without Init Cookies; DCCP-Listen (RFC 5596); and the half-connections.
 
 use super::ccid::{Receiver as _, ReceiverHalf, SenderHalf};
 use super::config::Ccid;
@@ -16,13 +16,15 @@ use crate::endpoint::Event;
 use crate::gauge::{EndpointProbe, RxError};
 use crate::time::{Duration, Instant};
 
-/// RFC 4340 §8.1.5: the PARTOPEN timer. RFC 5596 §2.2.2: the first wait for a Request.
+/// RFC 4340 §8.1.5: the initial PARTOPEN timeout.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
-/// RFC 5596 §2.2.2: the second and last; three Listens in all.
-const LAST_LISTEN_WAIT: Duration = Duration::from_millis(400);
+/// RFC 5596 §2.2.2: the interval of Listens.
+const LISTEN_WAIT: Duration = Duration::from_millis(200);
+/// RFC 5596 §2.2.2: the first Listen is repeated twice.
+const LISTENS_AGAIN: u8 = 2;
 
 impl Dccp {
-    /// The application opens. A listener is open already.
+    /// The application opens the connection. A listener is already open.
     pub(super) fn open(&mut self, now: Instant) {
         if self.state != State::Closed || self.used {
             return;
@@ -35,7 +37,7 @@ impl Dccp {
         self.timers.give_up = Some(now + self.config.give_up);
     }
 
-    /// §8.5 step 3. True if the connection is now in RESPOND and the packet goes on.
+    /// §8.5 step 3. True if the connection is now in RESPOND and the packet is processed further.
     pub(super) fn on_listen<P: EndpointProbe>(
         &mut self,
         now: Instant,
@@ -43,7 +45,7 @@ impl Dccp {
         probe: &mut P,
     ) -> bool {
         if let Kind::Request { service } = packet.kind {
-            // §8.1.2; RFC 5595 §2.2: another service is not here.
+            // §8.1.2; RFC 5595 §2.2: other services are refused.
             if Service(service) != self.config.service || !Service(service).is_valid() {
                 self.refuse(packet, ResetCode::BAD_SERVICE_CODE);
                 return false;
@@ -57,7 +59,7 @@ impl Dccp {
                 self.answer(now);
                 true
             }
-            // §5.6: a cookie that opens nothing.
+            // §5.6: an invalid cookie.
             Some(_) => {
                 self.rx_error(now, probe, RxError::BadAck);
                 self.refuse(packet, ResetCode::BAD_INIT_COOKIE);
@@ -71,13 +73,13 @@ impl Dccp {
         }
     }
 
-    /// To RESPOND, and back if nothing follows (§8.1.3: 4 MSL).
+    /// Enters RESPOND, and returns to LISTEN if nothing follows (§8.1.3: 4 MSL).
     fn answer(&mut self, now: Instant) {
         self.state = State::Respond;
         self.timers = Timers { give_up: Some(now + self.config.msl * 4), ..Timers::default() };
     }
 
-    /// What the Init Cookie on a packet remembers; `None` without a cookie, or where none is made.
+    /// Content of a packet's Init Cookie; `None` without a cookie, or if cookies are off.
     fn memory(&self, now: Instant, packet: &Packet) -> Option<Option<Memory>> {
         if !self.config.init_cookie || packet.kind == Kind::Data {
             return None;
@@ -89,7 +91,7 @@ impl Dccp {
         Some(self.cookies.open(now, self.config.msl * 4, cookie))
     }
 
-    /// Is again what the memory says. False if it makes no sense.
+    /// Restores the state saved in a cookie. False if it is invalid.
     fn restore(&mut self, memory: &Memory) -> bool {
         let mut windows = Windows::new(0);
         (windows.iss, windows.gss, windows.gar) = (memory.iss, memory.iss, memory.iss);
@@ -106,7 +108,7 @@ impl Dccp {
         whole
     }
 
-    /// The Init Cookie of a Response that takes the next number.
+    /// The Init Cookie of a Response with the next sequence number.
     pub(super) fn new_cookie(&self, now: Instant) -> Option<Vec<u8>> {
         let mut features = Vec::new();
         self.features.save(&mut features);
@@ -114,7 +116,7 @@ impl Dccp {
         self.cookies.seal(now, &Memory { iss, isr, features })
     }
 
-    /// §8.3.1: answers a packet that belongs to no connection: numbers come from the packet.
+    /// §8.3.1: answers a packet without a connection, with numbers taken from the packet.
     pub(super) fn refuse(&mut self, packet: &Packet, code: ResetCode) {
         if packet.kind.number() == ResetCode::TYPE {
             return;
@@ -126,7 +128,7 @@ impl Dccp {
         self.owed.reset = Some(Reset { seq, ack, code, data: [0; 3] });
     }
 
-    /// The listener is as if nothing had come.
+    /// Resets the listener to its initial state.
     pub(super) fn listen_again(&mut self) {
         self.state = State::Listen;
         self.windows = Windows::new(self.rng.bits());
@@ -138,7 +140,7 @@ impl Dccp {
         self.owed.forget_but_reset();
     }
 
-    /// §8.5 step 10: the Response came.
+    /// §8.5 step 10: a Response arrived.
     pub(super) fn part_open<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         self.state = State::PartOpen;
         self.timers.repeat_after(now, FIRST_WAIT);
@@ -149,7 +151,7 @@ impl Dccp {
         self.news.add(Event::Connected);
     }
 
-    /// §8.5 steps 11 and 12: both sides know.
+    /// §8.5 steps 11 and 12: both sides know that the connection is open.
     pub(super) fn enter_open<P: EndpointProbe>(&mut self, now: Instant, seq: SeqNo, probe: &mut P) {
         self.windows.osr = Some(seq);
         if self.state == State::Respond {
@@ -172,7 +174,7 @@ impl Dccp {
         }
     }
 
-    /// The half-connections, by what was agreed (§10).
+    /// Creates the half-connections with the negotiated CCIDs (§10).
     fn begin_halves<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         self.begin_sender(now, probe);
         self.begin_receiver();
@@ -191,7 +193,7 @@ impl Dccp {
             sender.report_rate();
         }
         self.sender = Some(sender);
-        // The handshake may end without a word on the CCID: the answer is still on its way.
+        // The handshake may end before the CCID is negotiated: the Confirm is still on its way.
         self.undecided = self.lacks_agreement();
         self.agree();
     }
@@ -206,7 +208,7 @@ impl Dccp {
         self.agree();
     }
 
-    /// A feature has a new value: what follows from it.
+    /// Applies the new value of a feature.
     pub(super) fn on_feature<P: EndpointProbe>(
         &mut self,
         now: Instant,
@@ -217,7 +219,7 @@ impl Dccp {
         match (number, location) {
             (feature::CCID, Location::Here) if self.sender.is_some() => {
                 self.begin_sender(now, probe);
-                // RFC 4341 §4: a sender under CCID 2 cannot do without Ack Vectors.
+                // RFC 4341 §4: a sender under CCID 2 needs Ack Vectors.
                 if self.ccid(Location::Here) == Ccid::Two {
                     self.features.change(feature::SEND_ACK_VECTOR, Location::There, &[1]);
                 }
@@ -238,14 +240,14 @@ impl Dccp {
         }
     }
 
-    /// The timer of the present state has come.
+    /// The timer of the current state expired.
     pub(super) fn repeat(&mut self, now: Instant) {
         match self.state {
             State::Listen => {
                 self.owed.listen = true;
-                // RFC 5596 §2.2.2
-                if self.timers.wait < LAST_LISTEN_WAIT {
-                    self.timers.back_off(now, LAST_LISTEN_WAIT);
+                self.listens_left -= 1;
+                if self.listens_left > 0 {
+                    self.timers.repeat_after(now, LISTEN_WAIT);
                 }
                 return;
             }
@@ -261,10 +263,11 @@ impl Dccp {
         self.timers.back_off(now, self.config.max_timeout);
     }
 
-    /// A Listen leaves: the first starts the timer.
+    /// A Listen was sent; the first one starts the timer.
     pub(super) fn on_listen_sent(&mut self, now: Instant) {
         if self.timers.wait == Duration::ZERO {
-            self.timers.repeat_after(now, FIRST_WAIT);
+            self.listens_left = LISTENS_AGAIN;
+            self.timers.repeat_after(now, LISTEN_WAIT);
         }
     }
 }

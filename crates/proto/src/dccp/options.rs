@@ -1,7 +1,6 @@
-//! DCCP options (RFC 4340 §5.8): kept as the bytes they are on the wire, read one by one.
+//! DCCP options (RFC 4340 §5.8): kept as wire bytes, read one by one.
 //!
-//! A packet without options costs nothing; what was parsed is re-serialised byte for byte, whatever
-//! it holds.
+//! A packet without options needs no allocation; parsed options are re-serialised byte for byte.
 
 /// Feature numbers (RFC 4340 §6.4; 192 of RFC 4342 §8.5, 128 of RFC 6323).
 pub mod feature {
@@ -48,7 +47,7 @@ pub mod ccid_option {
 pub enum Opt<'a> {
     /// 0 (§5.8.1).
     Padding,
-    /// 1: the option after it must be understood (§5.8.2).
+    /// 1: the next option must be understood (§5.8.2).
     Mandatory,
     /// 2 (§11.6).
     SlowReceiver,
@@ -79,10 +78,10 @@ pub enum Opt<'a> {
     TimestampEcho {
         /// The timestamp echoed.
         timestamp: u32,
-        /// Between its arrival and this packet.
+        /// Time between its arrival and this packet.
         elapsed: u32,
     },
-    /// 43: since the packet acknowledged arrived, in units of 10 µs (§13.2).
+    /// 43: time since the acknowledged packet arrived, in units of 10 µs (§13.2).
     ElapsedTime(u32),
     /// 44: CRC-32c of the application data (§9.3).
     DataChecksum(u32),
@@ -102,7 +101,7 @@ pub enum Opt<'a> {
     },
 }
 
-/// What the four options of feature negotiation hold (§6).
+/// Content of the four feature negotiation options (§6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feature<'a> {
     /// Feature number.
@@ -111,8 +110,8 @@ pub struct Feature<'a> {
     pub value: &'a [u8],
 }
 
-/// Bytes that are not the option their type says (§5.8). If their length is impossible, nothing
-/// behind them can be read; if it is only not that of the type, reading goes on behind them.
+/// Bytes that are invalid for their option type (§5.8). If the length is impossible, nothing
+/// after them can be read; if it is only wrong for the type, reading continues after them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
     /// The option's type.
@@ -129,7 +128,7 @@ impl Options {
         self.0.capacity()
     }
 
-    /// None yet, with memory for those of an acknowledgement, which are written piece by piece.
+    /// Empty, with memory reserved for the options of an acknowledgement.
     pub(super) fn of_an_ack() -> Self {
         Self(Vec::with_capacity(128))
     }
@@ -138,7 +137,7 @@ impl Options {
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(bytes.to_vec())
     }
-    /// As they stand on the wire, but for the Padding behind them that [`Options::pad`] adds.
+    /// The wire bytes, without the Padding that [`Options::pad`] adds.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -148,14 +147,14 @@ impl Options {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// The options in order. One whose length is impossible ends the reading (§5.8: it and the
-    /// rest are ignored).
+    /// The options in order. An option with an impossible length ends the iteration (§5.8: it and
+    /// the rest are ignored).
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter { rest: &self.0 }
     }
-    /// Whether an option of this type can be among them: a look at types and lengths, far cheaper than
-    /// reading all for one that is seldom there.
+    /// True if an option of this type may be present: checks only types and lengths, which is much
+    /// cheaper than reading all options.
     #[must_use]
     pub(super) fn may_have(&self, kind: u8) -> bool {
         let mut rest = self.as_bytes();
@@ -173,12 +172,12 @@ impl Options {
         }
         false
     }
-    /// Whether Slow Receiver is among them (§11.6), which is nothing but its type.
+    /// True if Slow Receiver is present (§11.6), which has no value.
     #[must_use]
     pub(super) fn has_slow_receiver(&self) -> bool {
         self.may_have(2)
     }
-    /// What a Data Checksum option says the CRC-32c of the application data is (§9.3).
+    /// The CRC-32c of the application data in a Data Checksum option (§9.3).
     #[must_use]
     pub fn data_checksum(&self) -> Option<u32> {
         self.iter().find_map(|option| match option {
@@ -186,12 +185,12 @@ impl Options {
             _ => None,
         })
     }
-    /// Fills up to a multiple of four with Padding.
+    /// Pads to a multiple of four bytes.
     pub fn pad(&mut self) {
         self.0.resize(self.0.len().next_multiple_of(4), 0);
     }
 
-    /// Appends options that are bytes already.
+    /// Appends encoded options.
     pub fn append(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
@@ -199,8 +198,8 @@ impl Options {
     /// Appends an option.
     ///
     /// # Panics
-    /// If its value is longer than the 253 bytes an option can hold; those that may be are split
-    /// by their makers.
+    /// If its value is longer than the 253 bytes an option can hold; callers split those that may
+    /// be.
     pub fn push(&mut self, option: Opt<'_>) {
         match option {
             Opt::Padding => self.0.push(0),
@@ -212,7 +211,7 @@ impl Options {
             Opt::ConfirmR(feature) => self.push_feature(35, feature),
             Opt::InitCookie(cookie) => self.push_parts(36, &[cookie]),
             Opt::NdpCount(count) => {
-                // §7.7: one to six bytes, as few as hold it.
+                // §7.7: the fewest bytes, one to six.
                 let bytes = count.min((1 << 48) - 1).to_be_bytes();
                 let first = bytes.iter().position(|byte| *byte != 0).unwrap_or(7);
                 self.push_parts(37, &[&bytes[first..]]);
@@ -236,7 +235,7 @@ impl Options {
         }
     }
 
-    /// Appends an option of these bytes.
+    /// Appends an option with this value.
     ///
     /// # Panics
     /// As [`Options::push`].
@@ -258,7 +257,7 @@ impl Options {
     }
 }
 
-/// The four bytes of a number, or its low two if they hold it, or none if it is 0 and `least` is 0.
+/// The four bytes of a number, or its low two if they suffice, or none if it is 0 and `least` is 0.
 fn short(bytes: &[u8; 4], least: usize) -> &[u8] {
     match (bytes, least) {
         ([0, 0, 0, 0], 0) => &[],
@@ -339,7 +338,7 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    /// A look at types and lengths sees what reading sees, in whatever bytes.
+    /// The check of types and lengths finds every option that reading finds, in any bytes.
     #[test]
     fn a_look_misses_nothing_that_is_read() {
         let mut rng = Rng::new(1, "options");

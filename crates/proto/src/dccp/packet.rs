@@ -1,10 +1,10 @@
-//! A DCCP packet as endpoints see it (RFC 4340 §5). Bytes and parsed form meet in `wire::dccp`.
+//! A DCCP packet as endpoints see it (RFC 4340 §5). [`wire`](super::wire) reads and writes its bytes.
 
 use super::options::Options;
 use super::seqno::WireSeq;
 use crate::frame::Frame;
 
-/// A DCCP packet, ports and checksum apart.
+/// A DCCP packet without ports and checksum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packet {
     /// Sequence Number (§5.1), all 48 bits or the low 24.
@@ -14,11 +14,11 @@ pub struct Packet {
     /// Checksum Coverage (§9.2): 0 covers everything, n > 0 the first 4(n − 1) bytes of the
     /// application data; 4 bits.
     pub cscov: u8,
-    /// Its type, with what only that type holds.
+    /// Type and type-specific fields.
     pub kind: Kind,
     /// Options (§5.8), padding included.
     pub options: Options,
-    /// Application data; only Data, DataAck, Request and Response carry any that is used.
+    /// Application data; used only on Data, DataAck, Request and Response.
     pub payload: Frame,
 }
 
@@ -44,12 +44,12 @@ pub enum Kind {
         /// Acknowledgement Number.
         ack: WireSeq,
     },
-    /// 4: both.
+    /// 4: application data and acknowledgement.
     DataAck {
         /// Acknowledgement Number.
         ack: WireSeq,
     },
-    /// 5: the server wants the client to close.
+    /// 5: the server asks the client to close.
     CloseReq {
         /// Acknowledgement Number.
         ack: WireSeq,
@@ -90,9 +90,9 @@ pub enum Kind {
 pub struct ResetCode(pub u8);
 
 impl ResetCode {
-    /// The packet type that carries them.
+    /// The Reset packet type.
     pub const TYPE: u8 = 7;
-    /// 0: none of the others.
+    /// 0: unspecified.
     pub const UNSPECIFIED: Self = Self(0);
     /// 1: normal close.
     pub const CLOSED: Self = Self(1);
@@ -102,19 +102,19 @@ impl ResetCode {
     pub const NO_CONNECTION: Self = Self(3);
     /// 4: the type was not expected; data 1 is the type.
     pub const PACKET_ERROR: Self = Self(4);
-    /// 5: an option was in error; data are its type and first two bytes.
+    /// 5: an option was invalid; data are its type and first two bytes.
     pub const OPTION_ERROR: Self = Self(5);
     /// 6: a Mandatory option was not understood; data as in Option Error.
     pub const MANDATORY_ERROR: Self = Self(6);
-    /// 7: nobody listens on the port.
+    /// 7: no listener on the port.
     pub const CONNECTION_REFUSED: Self = Self(7);
-    /// 8: another service listens there.
+    /// 8: the port serves another Service Code.
     pub const BAD_SERVICE_CODE: Self = Self(8);
     /// 9: try again later.
     pub const TOO_BUSY: Self = Self(9);
-    /// 10: the Init Cookie was wrong or missing.
+    /// 10: the Init Cookie was invalid or missing.
     pub const BAD_INIT_COOKIE: Self = Self(10);
-    /// 11: the other side does not keep to congestion control; data 1 says how (§12.2).
+    /// 11: the other side violates congestion control; data 1 says how (§12.2).
     pub const AGGRESSION_PENALTY: Self = Self(11);
 }
 
@@ -137,7 +137,7 @@ impl Kind {
         }
     }
 
-    /// The Acknowledgement Number, on types that have one.
+    /// The Acknowledgement Number, for types that have one.
     #[must_use]
     pub const fn ack(&self) -> Option<WireSeq> {
         match *self {
@@ -153,7 +153,7 @@ impl Kind {
         }
     }
 
-    /// True for Data and `DataAck`, which application data travels on once a connection is open.
+    /// True for Data and `DataAck`, which carry application data on an open connection.
     #[must_use]
     pub const fn is_data(&self) -> bool {
         matches!(self, Self::Data | Self::DataAck { .. })
@@ -161,7 +161,7 @@ impl Kind {
 }
 
 impl Packet {
-    /// Bytes of generic header, acknowledgement subheader, type's own fields and options (§5.1 to
+    /// Bytes of generic header, acknowledgement subheader, type-specific fields and options (§5.1 to
     /// §5.8): the Data Offset times four.
     #[must_use]
     pub fn header_bytes(&self) -> usize {

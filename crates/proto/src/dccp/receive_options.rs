@@ -1,5 +1,5 @@
-//! The options of a packet are heard (RFC 4340 §5.8, §8.5 step 8): feature negotiation, timestamps,
-//! and what is handed on to the half-connections.
+//! Processing of received options (RFC 4340 §5.8, §8.5 step 8): feature negotiation, timestamps,
+//! and values passed to the half-connections.
 
 use super::ccid3::options::is_rtt_estimate;
 use super::options::{Opt, ccid_option, feature};
@@ -7,25 +7,25 @@ use super::{Dccp, Kind, Location, Packet, ResetCode, SeqNo, State};
 use crate::gauge::EndpointProbe;
 use crate::time::{Duration, Instant};
 
-/// Longest round-trip time a Timestamp Echo is believed about.
+/// Longest round-trip time accepted from a Timestamp Echo.
 const LONGEST_RTT: Duration = Duration::from_secs(240);
 
-/// What options said that is not kept elsewhere.
+/// Option values of a packet that are not stored elsewhere.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Heard {
     /// NDP Count.
     pub(super) ndp: Option<u64>,
     /// Elapsed Time, or that of a Timestamp Echo.
     pub(super) elapsed: Option<Duration>,
-    /// The round-trip time a Timestamp Echo gives.
+    /// Round-trip time from a Timestamp Echo.
     pub(super) echo_rtt: Option<Duration>,
     /// Data Checksum.
     pub(super) checksum: Option<u32>,
-    /// A Change or Confirm was among them.
+    /// A Change or Confirm was present.
     negotiated: bool,
 }
 
-/// Why a packet's options end the connection.
+/// The Reset of a connection that ends because of its options.
 pub(super) type Fatal = (ResetCode, [u8; 3]);
 
 /// Time in units of 10 µs (§13.1).
@@ -33,17 +33,17 @@ fn ticks(units: u32) -> Duration {
     Duration::from_micros(u64::from(units) * 10)
 }
 
-/// §5.8.2, §5.6: the option that was not understood, as the Data of a Reset.
+/// §5.8.2, §5.6: the option that was not understood, as data of a Reset.
 fn named(option: &Opt<'_>) -> [u8; 3] {
     let mut alone = super::Options::default();
     alone.push(*option);
     let bytes = alone.as_bytes();
-    // Behind type and length come the first two bytes of its value.
+    // Type and length are followed by the first two bytes of the value.
     let at = |index: usize| bytes.get(index).copied().unwrap_or(0);
     [at(0), at(2), at(3)]
 }
 
-/// The packet that options stand on.
+/// The packet that carries the options.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     seq: SeqNo,
@@ -53,7 +53,7 @@ struct Place {
 }
 
 impl Dccp {
-    /// Step 8. `Err` says with which Reset the connection ends.
+    /// Step 8. `Err` has the Reset that ends the connection.
     pub(super) fn hear<P: EndpointProbe>(
         &mut self,
         now: Instant,
@@ -67,18 +67,18 @@ impl Dccp {
         for option in packet.options.iter() {
             let option = match option {
                 Ok(option) => option,
-                // §5.8: an option that makes no sense is ignored, unless it must be understood.
+                // §5.8: an invalid option is ignored, unless it must be understood.
                 Err(bad) if place.mandatory => {
                     return Err((ResetCode::MANDATORY_ERROR, [bad.kind, 0, 0]));
                 }
                 Err(_) => continue,
             };
-            // §5.8, table 3: what a Data packet may not bear is ignored there.
+            // §5.8, table 3: options not allowed on Data packets are ignored there.
             if on_data && !is_for_data(&option) {
                 continue;
             }
             match option {
-                // §5.8.2: Mandatory must stand before an option.
+                // §5.8.2: Mandatory must precede an option.
                 Opt::Mandatory if place.mandatory => {
                     return Err((ResetCode::OPTION_ERROR, [1, 0, 0]));
                 }
@@ -104,7 +104,7 @@ impl Dccp {
         Ok(heard)
     }
 
-    /// §6. True if the option is one of the four.
+    /// §6. True if the option is one of the four negotiation options.
     fn hear_negotiation<P: EndpointProbe>(
         &mut self,
         now: Instant,
@@ -115,7 +115,7 @@ impl Dccp {
     ) -> Result<bool, Fatal> {
         use Location::{Here, There};
         let Place { seq, ack, mandatory } = place;
-        // §6.6.4: overtaken ones are not heard.
+        // §6.6.4: overtaken ones are ignored.
         let hears = self.features.hears(seq);
         let features = &mut self.features;
         let changed = match *option {
@@ -163,32 +163,38 @@ impl Dccp {
                 return Err((ResetCode::OPTION_ERROR, [kind, value.len() as u8 + 2, first]));
             }
             // §5.8.2
-            _ if mandatory && !is_known(option) => {
+            _ if mandatory && !self.is_known(option) => {
                 return Err((ResetCode::MANDATORY_ERROR, named(option)));
             }
             _ => {}
         }
         Ok(())
     }
-}
 
-/// True for options that somebody in here understands.
-fn is_known(option: &Opt<'_>) -> bool {
-    match option {
-        Opt::Unknown { .. } => false,
-        Opt::Ccid { kind, .. } => matches!(
-            *kind,
-            ccid_option::RTT_ESTIMATE
-                | ccid_option::LOSS_EVENT_RATE
-                | ccid_option::LOSS_INTERVALS
-                | ccid_option::RECEIVE_RATE
-                | ccid_option::DROPPED_PACKETS
-        ),
-        _ => true,
+    /// True for options that this end understands. §10.3: those from 128 belong to the half-connection whose
+    /// sender is the other end, those from 192 to the half-connection whose sender is this end. CCID 2 has
+    /// none.
+    fn is_known(&self, option: &Opt<'_>) -> bool {
+        match option {
+            Opt::Unknown { .. } => false,
+            Opt::Ccid { kind: ccid_option::RTT_ESTIMATE, .. } => {
+                self.features.is_rate_based(Location::There)
+            }
+            Opt::Ccid { kind, .. } => {
+                matches!(
+                    *kind,
+                    ccid_option::LOSS_EVENT_RATE
+                        | ccid_option::LOSS_INTERVALS
+                        | ccid_option::RECEIVE_RATE
+                        | ccid_option::DROPPED_PACKETS
+                ) && self.features.is_rate_based(Location::Here)
+            }
+            _ => true,
+        }
     }
 }
 
-/// §5.8, table 3: what may stand on a Data packet.
+/// §5.8, table 3: options allowed on a Data packet.
 const fn is_for_data(option: &Opt<'_>) -> bool {
     matches!(
         option,

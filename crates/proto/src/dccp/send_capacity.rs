@@ -1,4 +1,4 @@
-//! Whether data may leave, and how much of it: the CCID's permit (RFC 4340 §10) and the maximum packet
+//! Whether and how much data may leave: the CCID's permit (RFC 4340 §10) and the maximum packet
 //! size (§14).
 
 use super::ccid::{Sender as _, SenderHalf};
@@ -11,22 +11,22 @@ use crate::packet::{IpVersion, Quoted};
 use crate::rate::Permit;
 use crate::time::Instant;
 
-/// Bytes a data packet keeps free for the options that go along with data.
+/// Bytes a data packet reserves for options sent with data.
 const DATA_OPTIONS: usize = 32;
-/// Bytes of the path MTU that a data packet keeps free: IP header apart, DCCP's with an
-/// Acknowledgement Number and the options that go along.
+/// Bytes of the path MTU that a data packet reserves, excluding the IP header: the DCCP header with an
+/// Acknowledgement Number and the options sent with data.
 pub const KEPT_BYTES: u32 = (departure::ACK_BYTES + DATA_OPTIONS) as u32;
-/// Smallest path MTU believed, by IP version (RFC 791, RFC 8200 §5).
+/// Smallest path MTU accepted, by IP version (RFC 791, RFC 8200 §5).
 const MIN_MTU: [u32; 2] = [68, 1280];
 
 impl Dccp {
-    /// RFC 4340 §14: the maximum packet size once the handshake is over, permit or not.
+    /// RFC 4340 §14: the maximum packet size after the handshake, regardless of the permit.
     #[must_use]
     pub fn largest(&self) -> usize {
         self.space(departure::ACK_BYTES).saturating_sub(DATA_OPTIONS)
     }
 
-    /// The maximum packet size while the CCID lets a packet go.
+    /// The maximum packet size while the CCID permits a packet, otherwise 0.
     pub(super) fn open_room(&self) -> usize {
         if !self.permitted || !self.may_send() {
             return 0;
@@ -38,18 +38,18 @@ impl Dccp {
         self.space(departure::ACK_BYTES).saturating_sub(options)
     }
 
-    /// Bytes of IP packet that are not header, of a data packet of this kind without options.
+    /// Bytes left in an IP packet after its headers, without options.
     pub(super) fn space(&self, fixed_bytes: usize) -> usize {
         let below_bytes = self.version.header_bytes().saturating_add(self.overhead_bytes);
         (self.path_mtu.saturating_sub(below_bytes) as usize).saturating_sub(fixed_bytes)
     }
 
-    /// True while the application may send: open, and not closed by this side.
+    /// True while the application may send: the connection is open and not closed by this side.
     pub(super) fn may_send(&self) -> bool {
         matches!(self.state, State::PartOpen | State::Open)
     }
 
-    /// Takes a frame from the application, which looked at `room` before.
+    /// Takes a frame from the application, which has checked `send_capacity`.
     pub(super) fn on_frame(&mut self, frame: Frame) {
         assert!(
             frame.wire_bytes() <= self.send_capacity() && self.may_send(),
@@ -59,7 +59,7 @@ impl Dccp {
         self.frame = Some(frame);
     }
 
-    /// True while the CCID is open, or is CCID 2 and no Ack Vectors are agreed on.
+    /// True while the CCID is not negotiated, or is CCID 2 without negotiated Ack Vectors.
     pub(super) fn lacks_agreement(&self) -> bool {
         let vectors = self.features.is_on(feature::SEND_ACK_VECTOR, Location::There);
         let blind = matches!(self.sender, Some(SenderHalf::Two(_))) && !vectors;
@@ -73,14 +73,14 @@ impl Dccp {
         if !self.may_send() || self.frame.is_some() {
             return;
         }
-        // §6.3.1: no data under a CCID that nobody chose.
+        // §6.3.1: no data under a CCID that was not negotiated.
         // RFC 4341 §4: nor under CCID 2 before the other side has agreed to send Ack Vectors.
         self.undecided = self.undecided && self.lacks_agreement();
         if self.undecided {
             return;
         }
         // §7.5.2: "MUST NOT persistently send more than Sequence Window/A packets per RTT"; a window that
-        // follows the flight is always larger.
+        // follows the packets in flight is always larger.
         let outstanding = self.sender.as_ref().map_or(0, SenderHalf::outstanding);
         if outstanding >= self.windows.ours {
             return;
@@ -96,7 +96,7 @@ impl Dccp {
         }
     }
 
-    /// RFC 4340 §14.1: believed only of a packet that may still be in the network.
+    /// RFC 4340 §14.1: accepted only for a packet that may still be in the network.
     pub(super) fn on_too_big<P: EndpointProbe>(
         &mut self,
         now: Instant,

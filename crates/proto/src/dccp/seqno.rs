@@ -1,13 +1,13 @@
-//! DCCP's sequence numbers (RFC 4340 §7): 48 bits that count packets, 24 of which may travel.
+//! DCCP sequence numbers (RFC 4340 §7): 48 bits that count packets, of which 24 may be sent.
 //!
-//! As in `seq`, a [`SeqNo`] does not wrap: it is a place in a 64-bit space whose low bits are what
-//! stands on the wire, and only [`SeqNo::near`] knows about wrapping.
+//! As in `seq`, a [`SeqNo`] does not wrap: it is a position in a 64-bit space whose low bits are on
+//! the wire, and only [`SeqNo::near`] handles wrapping.
 
 use std::ops::Add;
 
-/// Numbers on the wire: 2⁴⁸ of them.
+/// Number of extended sequence numbers: 2⁴⁸.
 const SPACE: u64 = 1 << 48;
-/// Numbers in short form: 2²⁴.
+/// Number of short sequence numbers: 2²⁴.
 const SHORT_SPACE: u64 = 1 << 24;
 
 /// Sequence Window of new connections (§7.5.2).
@@ -17,11 +17,11 @@ pub const MIN_WINDOW: u64 = 32;
 /// Largest Sequence Window (§7.5.2: 2⁴⁶ − 1).
 pub const GREATEST_WINDOW: u64 = (1 << 46) - 1;
 
-/// A place in a sequence space.
+/// A position in a sequence space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeqNo(u64);
 
-/// A number as it stands on the wire (§5.1, the X bit).
+/// A sequence number on the wire (§5.1, the X bit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireSeq {
     /// X = 1: 48 bits.
@@ -39,8 +39,8 @@ impl WireSeq {
 }
 
 impl SeqNo {
-    /// The first number of a space, as chosen or as first seen. It lies above 2⁴⁸ so that numbers
-    /// before it exist too.
+    /// The first number of a space, as chosen or first received. It lies above 2⁴⁸ so that there are
+    /// numbers before it.
     #[must_use]
     pub const fn first(wire: u64) -> Self {
         Self(SPACE | (wire & (SPACE - 1)))
@@ -55,7 +55,7 @@ impl SeqNo {
     pub const fn short(self) -> WireSeq {
         WireSeq::Short((self.0 & (SHORT_SPACE - 1)) as u32)
     }
-    /// The place nearest to this one that stands on the wire so (§7.6 for the short form).
+    /// The position nearest to this one with these wire bits (§7.6 for the short form).
     #[must_use]
     pub const fn near(self, wire: WireSeq) -> Self {
         let (value, space) = match wire {
@@ -69,12 +69,12 @@ impl SeqNo {
             Self((self.0 + ahead).saturating_sub(space))
         }
     }
-    /// How far this place lies after `earlier`; zero if it does not.
+    /// How far this position is after `earlier`; zero if it is not.
     #[must_use]
     pub const fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
-    /// The place `count` before this one.
+    /// The position `count` before this one.
     #[must_use]
     pub const fn back(self, count: u64) -> Self {
         Self(self.0.saturating_sub(count))

@@ -1,5 +1,5 @@
-//! Service Codes (RFC 4340 §8.1.2, RFC 5595): which application a connection is for, as 32 bits and
-//! as people write them.
+//! Service Codes (RFC 4340 §8.1.2, RFC 5595), which identify the application of a connection: 32 bits
+//! and a text notation.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,22 +12,22 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Service(pub u32);
 
-/// Why a text is no Service Code.
+/// Reason why a text is not a Service Code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServiceError {
-    /// Neither of the three notations.
+    /// None of the three notations.
     #[error("write a Service Code as \"SC:RTPA\", \"SC=1381257281\" or \"SC=x52545041\"")]
     Form,
     /// RFC 4340 §8.1.2 allows letters, digits and `-_+.*/?@` in the text form.
     #[error("a Service Code's text has up to four of letters, digits and -_+.*/?@")]
     Text,
-    /// RFC 4340 §8.1.2: the code of all ones is never valid.
+    /// RFC 4340 §8.1.2: all ones is invalid.
     #[error("Service Code 4294967295 is invalid (RFC 4340 §8.1.2)")]
     Invalid,
 }
 
 impl Service {
-    /// RFC 4340 §8.1.2: no meaningful code.
+    /// RFC 4340 §8.1.2: no meaningful Service Code.
     pub const NONE: Self = Self(0);
     /// RFC 5762 §5.2: an RTP session of audio.
     pub const RTP_AUDIO: Self = Self::of(*b"RTPA");
@@ -44,7 +44,7 @@ impl Service {
         Self(u32::from_be_bytes(text))
     }
 
-    /// RFC 4340 §8.1.2: all ones is no code.
+    /// RFC 4340 §8.1.2: all ones is invalid.
     #[must_use]
     pub const fn is_valid(self) -> bool {
         self.0 != u32::MAX
@@ -66,8 +66,8 @@ const fn is_legal(byte: u8) -> bool {
 impl FromStr for Service {
     type Err = ServiceError;
 
-    /// RFC 4340 §8.1.2: "SC:" and text, "SC=" and a decimal number, "SC=x" and a hexadecimal one.
-    /// Up to four characters alone are text too.
+    /// RFC 4340 §8.1.2: "SC:" and text, "SC=" and a decimal number, or "SC=x" and a hexadecimal one.
+    /// Up to four characters without prefix are also text.
     fn from_str(written: &str) -> Result<Self, ServiceError> {
         let number = |digits: &str, radix| {
             u32::from_str_radix(digits, radix).map_err(|_| ServiceError::Form)

@@ -6,28 +6,28 @@ use crate::time::{Duration, Instant, earlier};
 /// The deadlines.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Timers {
-    /// Next retransmission of what the present state repeats: Request, Listen, PARTOPEN's Ack,
-    /// CloseReq or Close.
+    /// Next retransmission in the current state: Request, Listen, PARTOPEN's Ack, CloseReq or
+    /// Close.
     pub(super) repeat: Option<Instant>,
-    /// The present wait between two of them.
+    /// Current interval between retransmissions.
     pub(super) wait: Duration,
-    /// The present state is given up.
+    /// When the current state is abandoned.
     pub(super) give_up: Option<Instant>,
     /// Next retransmission of Change options (RFC 4340 §6.6.3).
     pub(super) change: Option<Instant>,
-    /// The present wait between two of them.
+    /// Current interval between retransmissions of Changes.
     pub(super) change_wait: Duration,
     /// End of TIMEWAIT.
     pub(super) time_wait: Option<Instant>,
 }
 
 impl Timers {
-    /// The earliest.
+    /// The earliest deadline.
     pub(super) fn next(&self) -> Option<Instant> {
         [self.repeat, self.give_up, self.change, self.time_wait].into_iter().fold(None, earlier)
     }
 
-    /// Clears `deadline` and says whether it had come.
+    /// Clears `deadline` and returns true if it has expired.
     pub(super) fn due(deadline: &mut Option<Instant>, now: Instant) -> bool {
         let due = deadline.is_some_and(|at| at <= now);
         if due {
@@ -36,12 +36,12 @@ impl Timers {
         due
     }
 
-    /// Repeats from now on, first after `wait`.
+    /// Starts retransmission, first after `wait`.
     pub(super) fn repeat_after(&mut self, now: Instant, wait: Duration) {
         (self.repeat, self.wait) = (Some(now + wait), wait);
     }
 
-    /// The repetition has come: the next is twice as far, up to `most`.
+    /// A retransmission is due: the next interval is twice as long, up to `most`.
     pub(super) fn back_off(&mut self, now: Instant, most: Duration) {
         self.repeat_after(now, (self.wait * 2).min(most.max(self.wait)));
     }

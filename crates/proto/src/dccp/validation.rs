@@ -8,7 +8,7 @@ use crate::validate::{ConfigError, ConfigErrors, Validate};
 
 /// RFC 4340 §9.2: the field has four bits.
 const MAX_COVERAGE: u8 = 15;
-/// RFC 791: what every host can take; and the longest IP packet.
+/// RFC 791: the size every host must accept, and the longest IP packet.
 const MTU: std::ops::RangeInclusive<u64> = 68..=65_535;
 const MAX_TIMER: Duration = Duration::from_secs(3600);
 
@@ -59,8 +59,8 @@ impl Config {
         if coverage.max(minimum) > MAX_COVERAGE || coverage == 0 {
             return;
         }
-        // RFC 4340 §9.2.1: a coverage below the other side's minimum is refused there. Both ends have
-        // the same configuration.
+        // RFC 4340 §9.2.1: the receiver drops packets with less coverage than its minimum. Both ends
+        // have the same configuration.
         if minimum == 0 {
             let why = "the other side takes only packets that are covered whole (RFC 4340 §9.2.1)";
             let hint = format!("minimum_checksum_coverage = {coverage} or less lets it take these");

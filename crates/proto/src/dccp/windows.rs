@@ -1,21 +1,21 @@
-//! The sequence number variables of a connection (RFC 4340 §7.1), the windows they span (§7.5.1),
-//! and which packets of the last were seen already.
+//! The sequence number variables of a connection (RFC 4340 §7.1), their windows (§7.5.1), and which
+//! recent packets were already received.
 
 use super::seqno::{DEFAULT_WINDOW, SeqNo, WireSeq};
 
-/// How many packets below the greatest are distinguished from their duplicates. What is older and
-/// still inside the window counts as seen.
+/// How many packets below the greatest are distinguished from duplicates. Older numbers inside the
+/// window count as duplicates.
 const REMEMBERED: u64 = 4096;
 const WORDS: usize = (REMEMBERED / 64) as usize;
 
-/// GSS, GSR, GAR and their kin.
+/// GSS, GSR, GAR and related variables.
 #[derive(Debug)]
 pub(super) struct Windows {
     /// First number sent (ISS).
     pub(super) iss: SeqNo,
     /// First number received (ISR).
     pub(super) isr: SeqNo,
-    /// Greatest number sent (GSS); before the first packet the one below ISS.
+    /// Greatest number sent (GSS); before the first packet, ISS − 1.
     pub(super) gss: SeqNo,
     /// Greatest valid number received (GSR).
     pub(super) gsr: SeqNo,
@@ -23,9 +23,9 @@ pub(super) struct Windows {
     pub(super) gar: SeqNo,
     /// First number received in OPEN (OSR, §8.5 steps 11 and 12).
     pub(super) osr: Option<SeqNo>,
-    /// Sequence Window of the other side, which bounds its numbers.
+    /// Sequence Window of the other side, which limits its sequence numbers.
     pub(super) theirs: u64,
-    /// Our own Sequence Window, which bounds acknowledgements of ours.
+    /// Our own Sequence Window, which limits acknowledgements of our packets.
     pub(super) ours: u64,
     seen: [u64; WORDS],
 }
@@ -46,7 +46,7 @@ impl Windows {
         }
     }
 
-    /// Takes the other side's first number.
+    /// Sets the other side's initial sequence number.
     pub(super) fn begin(&mut self, isr: SeqNo) {
         (self.isr, self.gsr) = (isr, isr.back(1));
     }
@@ -74,17 +74,17 @@ impl Windows {
         self.awl() <= ack && ack <= self.gss
     }
 
-    /// §7.6: the place of a sequence number of theirs.
+    /// §7.6: extends a sequence number of the other side.
     pub(super) fn theirs_at(&self, wire: WireSeq) -> SeqNo {
         self.gsr.near(wire)
     }
-    /// §7.6: the place of an acknowledgement of ours.
+    /// §7.6: extends an acknowledgement number of our packets.
     pub(super) fn ours_at(&self, wire: WireSeq) -> SeqNo {
         self.gss.near(wire)
     }
 
-    /// A valid packet with this number came: moves GSR, and says whether it is the first of its
-    /// number.
+    /// A valid packet with this number arrived: updates GSR, and returns true if the number was not
+    /// received before.
     pub(super) fn receive(&mut self, seq: SeqNo) -> bool {
         let ahead = seq.since(self.gsr);
         if ahead > 0 {

@@ -1,10 +1,12 @@
 //! The DCCP header (RFC 4340 §5, RFC 5596 §2.2.1 for Listen) and its checksum over part or all of
 //! the application data (§9.1, §9.2), over IPv4 and IPv6.
 //!
-//! What the header says is checked as far as §8.5 step 1 goes; options stay bytes. Application
-//! data that is no media packet although media is expected stays data: the packet still
-//! acknowledges and counts.
+//! The header is checked as in §8.5 step 1; options stay bytes. Application data that is no media
+//! packet although media is expected stays data: the packet still acknowledges and counts.
 
+use crate::octets::Tail;
+use crate::packet::PacketBox;
+use crate::transport::{Layers, PacketFormat};
 use std::net::IpAddr;
 
 use bytes::Bytes;
@@ -22,27 +24,27 @@ pub const PROTOCOL: u8 = 33;
 pub const SHORT_HEADER: usize = 12;
 /// Bytes of a generic header with extended sequence numbers (§5.1, X = 1).
 pub const EXTENDED_HEADER: usize = 16;
-/// Where the checksum stands.
+/// Position of the checksum.
 const CHECKSUM: std::ops::Range<usize> = 6..8;
 
-/// Appends a packet; options are padded to a word behind their end.
+/// Appends a packet; options are padded to a full word.
 ///
 /// # Errors
 /// [`WireError::TooLong`] if header and options exceed 255 words or the packet 65535 bytes;
-/// [`WireError::Malformed`] for what the RFC has no bytes for: numbers of two widths, short ones on
-/// a type that has none, a checksum that covers more data than there is.
+/// [`WireError::Malformed`] for a packet the RFC cannot encode: numbers of two widths, short ones on
+/// a type without them, a checksum that covers more data than there is.
 pub fn emit(packet: &Packet, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
     let start = out.len();
     let covered = emit_unsummed(packet, ends, out)?;
     let bytes = &mut out[start..];
-    // §9.1: the length in the pseudo-header is the packet's, however little is covered.
+    // §9.1: the length in the pseudo-header is the packet's, regardless of coverage.
     let sum = Sum::pseudo_header(ends.src, ends.dst, PROTOCOL, bytes.len());
     let checksum = sum.over(&bytes[..covered]).finish();
     bytes[CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
     Ok(())
 }
 
-/// Appends a packet whose checksum is zero; gives the bytes that a checksum covers.
+/// Appends a packet whose checksum is zero; returns the number of bytes that a checksum covers.
 pub(crate) fn emit_unsummed(
     packet: &Packet,
     ends: &Ends,
@@ -65,7 +67,7 @@ pub(crate) fn emit_unsummed(
         .ok_or(WireError::Malformed("DCCP checksum covers more data than there is"))
 }
 
-/// §9.2: the bytes under the checksum; `None` if the data is shorter than what is to be covered.
+/// §9.2: number of bytes covered by the checksum; `None` if the coverage exceeds the data.
 pub(crate) fn covered(cscov: u8, header_bytes: usize, bytes: usize) -> Option<usize> {
     match cscov & 0xf {
         0 => Some(bytes),
@@ -76,7 +78,7 @@ pub(crate) fn covered(cscov: u8, header_bytes: usize, bytes: usize) -> Option<us
 /// Bytes of both ports.
 const PORTS: usize = 4;
 
-/// The generic header, ports and checksum apart.
+/// The generic header without ports and checksum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Generic {
     pub(super) data_offset: u8,
@@ -96,7 +98,7 @@ fn emit_ports(ends: &Ends, out: &mut Vec<u8>) {
     out.extend_from_slice(&ends.dst_port.to_be_bytes());
 }
 
-/// Appends a generic header (§5.1) behind its ports, with a checksum of zero.
+/// Appends a generic header (§5.1) after its ports, with a checksum of zero.
 pub(crate) fn emit_generic(header: &Generic, out: &mut Vec<u8>) -> Result<(), WireError> {
     let coverage = header.ccval << 4 | header.cscov & 0xf;
     out.extend_from_slice(&[header.data_offset, coverage, 0, 0]);
@@ -114,18 +116,18 @@ pub(crate) fn emit_generic(header: &Generic, out: &mut Vec<u8>) -> Result<(), Wi
     Ok(())
 }
 
-/// The beginning of a packet's header as a router quotes it: all of the generic header (§5.1) with a
-/// checksum of zero, since a quote without its Sequence Number could be of any packet.
+/// The start of a packet's header as quoted by a router: the whole generic header (§5.1) with a
+/// checksum of zero, since a quote without Sequence Number would not identify a packet.
 #[must_use]
 pub fn quoted(packet: &Packet) -> Quoted {
     let header = generic(packet, (packet.header_bytes() / 4) as u8);
     let mut bytes = Vec::with_capacity(Quoted::MAX_BYTES);
-    // Short numbers on a type that has none (§5.1) have no bytes; such a packet is never sent.
+    // Short numbers on a type without them (§5.1) have no encoding; such a packet is never sent.
     let _ = emit_generic(&header, &mut bytes);
     Quoted::new(PROTOCOL, &bytes)
 }
 
-/// The Sequence Number in a quote, by which its sender recognises the packet.
+/// The Sequence Number in a quote, which identifies the packet.
 #[must_use]
 pub fn quoted_seq(quoted: &Quoted) -> Option<WireSeq> {
     let bytes = quoted.behind_ports();
@@ -134,7 +136,7 @@ pub fn quoted_seq(quoted: &Quoted) -> Option<WireSeq> {
     (quoted.protocol() == PROTOCOL && complete).then(|| seq_at(bytes, 8 - PORTS, extended))
 }
 
-/// How much of a generic header a router quotes, from its bytes.
+/// How many bytes of a generic header a router quotes.
 ///
 /// # Errors
 /// Truncated bytes.
@@ -153,7 +155,7 @@ const fn allows_short(kind: u8) -> bool {
     matches!(kind, 2..=4)
 }
 
-/// Appends acknowledgement subheader and the type's own fields (§5.2 to §5.7).
+/// Appends acknowledgement subheader and type-specific fields (§5.2 to §5.7).
 fn emit_type(kind: &Kind, extended: bool, out: &mut Vec<u8>) -> Result<(), WireError> {
     match kind.ack() {
         None => {}
@@ -179,12 +181,12 @@ fn emit_type(kind: &Kind, extended: bool, out: &mut Vec<u8>) -> Result<(), WireE
     Ok(())
 }
 
-/// Reads and checks a packet. Bits beyond the checksum's coverage may be wrong; the damage is what a
-/// Data Checksum option (§9.3), which alone can tell, says of a packet that has such bits.
+/// Reads and checks a packet. Bits beyond the checksum's coverage may be wrong; a Data Checksum
+/// option (§9.3), if present, determines the damage.
 ///
 /// # Errors
-/// Bytes that §8.5 step 1 drops: cut short, of no known type, with a data offset that does not
-/// fit, short numbers where there are none, a wrong checksum, or one that covers too much.
+/// Bytes that §8.5 step 1 drops: truncated, of unknown type, with an impossible data offset,
+/// with short numbers where not allowed, a wrong checksum, or one that covers too much.
 pub fn parse(
     bytes: &[u8],
     src: IpAddr,
@@ -192,7 +194,7 @@ pub fn parse(
     hints: Hints,
 ) -> Result<(Ends, Packet, Damage), WireError> {
     let header_bytes = check_header(bytes)?;
-    // §9.2: a packet whose coverage exceeds its data counts as one with a wrong checksum.
+    // §9.2: a packet whose coverage exceeds its data is treated as one with a wrong checksum.
     let wrong = WireError::Checksum("DCCP");
     let covered = covered(bytes[5], header_bytes, bytes.len()).ok_or(wrong)?;
     let sum = Sum::pseudo_header(src, dst, PROTOCOL, bytes.len());
@@ -210,7 +212,7 @@ pub fn parse(
     Ok((ends, packet, damage))
 }
 
-/// §8.5 step 1 as far as the checksum; gives the bytes of header and options.
+/// §8.5 step 1 up to the checksum; returns the length of header and options.
 pub(crate) fn check_header(bytes: &[u8]) -> Result<usize, WireError> {
     at_least(bytes, SHORT_HEADER, "DCCP header")?;
     let kind = type_of(bytes);
@@ -248,7 +250,7 @@ const fn fixed_bytes(kind: u8, extended: bool) -> Option<usize> {
     }
 }
 
-/// Reads a packet whose header was checked.
+/// Reads a packet whose header was already checked.
 pub(crate) fn read(bytes: &[u8], header_bytes: usize, hints: Hints) -> Packet {
     let (kind, extended) = (type_of(bytes), is_extended(bytes));
     let fixed = fixed_bytes(kind, extended).expect("the type was checked");
@@ -264,7 +266,7 @@ pub(crate) fn read(bytes: &[u8], header_bytes: usize, hints: Hints) -> Packet {
     }
 }
 
-/// The number in the low 48 bits of the eight bytes at `at`, or the low 24 of the four.
+/// The low 48 bits of the eight bytes at `at`, or the low 24 of the four.
 fn seq_at(bytes: &[u8], at: usize, extended: bool) -> WireSeq {
     if extended {
         let high = u64::from(u16_at(bytes, at + 2));
@@ -275,7 +277,7 @@ fn seq_at(bytes: &[u8], at: usize, extended: bool) -> WireSeq {
 }
 
 fn read_type(bytes: &[u8], kind: u8, extended: bool, fixed: usize) -> Kind {
-    // A type without acknowledgement has its own four bytes, or the caller's, in its place.
+    // A type without acknowledgement has its own four bytes in this place, or the caller's bytes.
     let ack = || seq_at(bytes, if extended { EXTENDED_HEADER } else { SHORT_HEADER }, extended);
     let last = || u32_at(bytes, fixed - 4);
     match kind {
@@ -296,8 +298,25 @@ fn read_type(bytes: &[u8], kind: u8, extended: bool, fixed: usize) -> Kind {
     }
 }
 
-/// RFC 5762 §4.1: an RTP or RTCP packet fills the application data of a packet that carries any.
+/// RFC 5762 §4.1: an RTP or RTCP packet is the application data of a packet that carries data.
 fn frame(kind: u8, data: Bytes, hints: Hints) -> Frame {
     let media = hints.media && matches!(kind, 0 | 1 | 2 | 4);
     frame::carried(data, Hints { media, ..hints })
+}
+
+impl PacketFormat for PacketBox<Packet> {
+    const PROTOCOL: u8 = PROTOCOL;
+
+    #[inline(always)]
+    fn layers(&self) -> Layers {
+        let (media, payload) = self.payload.lengths();
+        let transport = self.header_bytes() as u32;
+        Layers { transport, media: media as u32, payload: payload as u32 }
+    }
+    fn quoted(&self) -> Quoted {
+        quoted(self)
+    }
+    fn emit(&self, ends: &Ends, out: &mut Vec<u8>) -> Result<Tail, WireError> {
+        emit(self, ends, out).map(|()| Tail::default())
+    }
 }

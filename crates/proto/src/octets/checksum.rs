@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-/// A ones' complement sum in the making. Parts but the last must have an even length.
+/// A partial ones' complement sum. All parts but the last must have an even length.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum(u64);
 
@@ -23,11 +23,11 @@ impl Sum {
         }
     }
 
-    /// Goes on over these bytes; an odd one at the end is padded with zero (RFC 1071 §1).
+    /// Adds these bytes; an odd byte at the end is padded with zero (RFC 1071 §1).
     #[must_use]
     pub fn over(mut self, bytes: &[u8]) -> Self {
-        // RFC 1071 §2 (B) and (C): the sum of words of four bytes, whatever their order, folds to the
-        // same but for the order of its bytes, and no word need be turned.
+        // RFC 1071 §2 (B) and (C): the sum of four-byte words of any byte order folds to the same
+        // value except for its byte order, so no word needs a swap.
         let (fours, rest) = bytes.as_chunks::<4>();
         let sum = fours.iter().map(|four| u64::from(u32::from_le_bytes(*four))).sum::<u64>();
         self = self.and(Self::turned(sum));
@@ -39,17 +39,17 @@ impl Sum {
         self
     }
 
-    /// A sum over words of four bytes in the other order.
+    /// From a sum over words of four bytes in the other order.
     pub(super) fn turned(sum: u64) -> Self {
         Self(fold(sum).swap_bytes().into())
     }
 
-    /// Of what stands behind an odd number of bytes.
+    /// The sum of the same bytes at an odd offset.
     pub(super) fn odd(self) -> Self {
         Self::turned(self.0)
     }
 
-    /// Of both together.
+    /// The sum of both.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 + other.0)

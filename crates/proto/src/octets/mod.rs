@@ -1,5 +1,5 @@
-//! What every wire format is made of: addresses and ports, errors, checksums, big-endian fields and
-//! the pattern that represents virtual bytes. It knows no protocol.
+//! The parts of every wire format: addresses and ports, errors, checksums, big-endian fields and
+//! the pattern that represents virtual bytes. Independent of any protocol.
 
 pub mod checksum;
 pub mod pattern;
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::gauge::RxError;
 use crate::packet::{Ecn, Payload};
 
-/// Where a packet comes from and where it goes.
+/// Addresses and ports of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
     /// Sender's address.
@@ -25,28 +25,28 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// The way back.
+    /// Reversed.
     #[must_use]
     pub const fn reversed(self) -> Self {
         Self { src: self.dst, dst: self.src, src_port: self.dst_port, dst_port: self.src_port }
     }
 }
 
-/// What the bytes do not say themselves.
+/// Facts that the bytes do not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
-    /// A UDP, DCCP, SCTP or TFRC payload is RTP or RTCP, told apart by RFC 5761 §4; otherwise it is
-    /// plain data.
+    /// A UDP, DCCP, SCTP or TFRC payload is RTP or RTCP, distinguished by RFC 5761 §4; otherwise it
+    /// is plain data.
     pub media: bool,
     /// A UDP payload is bare TFRC (RFC 5348).
     pub tfrc: bool,
-    /// The payload is that of a virtual stream and begins at this offset in it: if its bytes are
-    /// the [`pattern`]'s there, it is parsed as [`Payload::Virtual`]. Otherwise as real.
+    /// The payload is part of a virtual stream, from this offset: if its bytes match the
+    /// [`pattern`] there, it is parsed as [`Payload::Virtual`], otherwise as real.
     pub virtual_offset: Option<u64>,
 }
 
 impl Hints {
-    /// The payload in these bytes. Without bytes there is nothing real: it is then virtual.
+    /// The payload in these bytes. An empty payload is virtual.
     pub(crate) fn payload(self, bytes: Bytes) -> Payload {
         match self.virtual_offset {
             Some(offset) if pattern::matches(offset, &bytes) => {
@@ -58,10 +58,10 @@ impl Hints {
     }
 }
 
-/// Why bytes are no packet, or a packet has no bytes.
+/// Why parsing or writing a packet failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// Fewer bytes than the header, or a length in it, asks for.
+    /// Fewer bytes than the header or a length in it requires.
     #[error("{0} is cut short")]
     Truncated(&'static str),
     /// A field has a value that the RFC forbids.
@@ -70,10 +70,10 @@ pub enum WireError {
     /// A checksum does not match.
     #[error("wrong {0} checksum")]
     Checksum(&'static str),
-    /// Well formed perhaps, but of a kind that is not spoken here.
+    /// Possibly well formed, but of an unsupported kind.
     #[error("{0} is not supported")]
     Unsupported(&'static str),
-    /// More bytes than the length field can say.
+    /// More bytes than the length field can hold.
     #[error("{0} is too long")]
     TooLong(&'static str),
     /// Source and destination address are of different IP versions.
@@ -82,7 +82,7 @@ pub enum WireError {
 }
 
 impl WireError {
-    /// The note an endpoint's driver takes of it.
+    /// The error that a driver reports.
     #[must_use]
     pub const fn rx_error(self) -> RxError {
         match self {
@@ -93,14 +93,13 @@ impl WireError {
     }
 }
 
-/// What stands behind the bytes of [`crate::wire::emit_head`]: so many of a virtual stream from
-/// this offset on.
+/// The virtual bytes after those of [`crate::wire::emit_head`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
-    /// Offset of the first in its stream.
+    /// Offset of the first byte in its stream.
     pub offset: u64,
-    /// How many; not as wide as the offset, so that the two are not read at once where they have
-    /// just been written.
+    /// Number of bytes. Narrower than the offset, so that one load does not read both just after
+    /// they were written.
     pub len: u32,
 }
 
@@ -113,7 +112,7 @@ impl Tail {
                 Self::default()
             }
             Payload::Virtual { offset, len } => {
-                // The IP header refuses what is longer than it can say.
+                // Emitting the IP header fails if the packet is too long.
                 let len = u32::try_from(*len).unwrap_or(u32::MAX);
                 Self { offset: *offset, len }
             }
@@ -138,7 +137,7 @@ pub(crate) const fn ecn(byte: u8) -> Ecn {
         _ => Ecn::Ce,
     }
 }
-/// Refuses fewer than `needed` bytes.
+/// Fails for fewer than `needed` bytes.
 pub(crate) const fn at_least(
     bytes: &[u8],
     needed: usize,

@@ -1,9 +1,9 @@
 //! The bytes of a virtual payload: a function of the offset in its stream and nothing else.
 //!
-//! The stream is a sequence of words of eight bytes, each its own offset modulo 2³² as hexadecimal
-//! digits: byte `o` is digit `o mod 8` of the word `o − o mod 8`. In a dump the position in the stream
-//! can be read off, a receiver can check every byte, and none of the heuristics by which Wireshark
-//! guesses at protocols takes it for one; binary numbers look like the headers of several.
+//! The stream is a sequence of eight-byte words. Each word is its own offset modulo 2³² in hexadecimal
+//! digits: byte `o` is digit `o mod 8` of the word `o − o mod 8`. A dump shows the position in the
+//! stream, a receiver can check every byte, and Wireshark's heuristics do not mistake it for a
+//! protocol, as they do binary numbers.
 
 use std::ops::Range;
 
@@ -16,14 +16,14 @@ pub const fn byte_at(offset: u64) -> u8 {
     word(offset)[(offset & 7) as usize]
 }
 
-/// The word that a byte is in.
+/// The word that contains a byte.
 const fn word(offset: u64) -> [u8; 8] {
-    // A nibble a byte: halves, quarters and eighths are moved apart.
+    // One nibble per byte: move halves, quarters and eighths apart.
     let mut digits = offset & 0xffff_fff8;
     digits = (digits | digits << 16) & 0x0000_ffff_0000_ffff;
     digits = (digits | digits << 8) & 0x00ff_00ff_00ff_00ff;
     digits = (digits | digits << 4) & 0x0f0f_0f0f_0f0f_0f0f;
-    // 1 where a nibble is ten or more: a letter stands 39 behind where its digit would.
+    // 1 where a nibble is ten or more: its letter is 39 above '0' + nibble.
     let letters = (digits + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
     (digits + 0x3030_3030_3030_3030 + letters * 39).to_be_bytes()
 }
@@ -40,7 +40,7 @@ pub fn emit(payload: &Payload, out: &mut Vec<u8>) {
     }
 }
 
-/// Words in a block, which differ in their last three digits only.
+/// Words in a block; they differ only in their last three digits.
 const BLOCK: usize = 512;
 const LAST_DIGITS: u64 = 0xff_ffff << 40;
 
@@ -55,7 +55,7 @@ static LAST: [u64; BLOCK] = {
     last
 };
 
-/// Fills this room with the bytes of the stream from `offset` on.
+/// Fills `room` with the bytes of the stream from `offset`.
 pub fn fill(offset: u64, room: &mut [u8]) {
     let (first, words, last) = parts(offset, room.len());
     let (begin, rest) = room.split_at_mut(first.len());
@@ -75,7 +75,7 @@ pub fn fill(offset: u64, room: &mut [u8]) {
     }
 }
 
-/// Sums of the first so many of [`LAST`], as the checksum sums them: words of four bytes.
+/// Prefix sums of [`LAST`] in words of four bytes, as the checksum sums them.
 static SUMS: [u64; BLOCK + 1] = {
     let mut sums = [0; BLOCK + 1];
     let mut index = 0;
@@ -86,7 +86,7 @@ static SUMS: [u64; BLOCK + 1] = {
     sums
 };
 
-/// The checksum's sum over what [`fill`] would write into so many bytes, of which none is looked at.
+/// The checksum's sum over the `len` bytes that [`fill`] would write, without reading them.
 #[must_use]
 pub fn sum(offset: u64, len: usize) -> Sum {
     let (first, words, last) = parts(offset, len);
@@ -100,8 +100,8 @@ pub fn sum(offset: u64, len: usize) -> Sum {
     if first.len() % 2 == 0 { begin.and(rest) } else { begin.and(rest.odd()) }
 }
 
-/// So many bytes from `offset` on are these of its word, whole words from an offset for a number of
-/// bytes, and the first ones of the word at another.
+/// Splits `len` bytes from `offset`: the range in the first, partial word; the offset and number of
+/// whole words; and the offset of the last word.
 fn parts(offset: u64, len: usize) -> (Range<usize>, (u64, usize), u64) {
     let skipped = (offset & 7) as usize;
     let first = if skipped == 0 { 0..0 } else { skipped..(skipped + len).min(8) };
@@ -110,8 +110,7 @@ fn parts(offset: u64, len: usize) -> (Range<usize>, (u64, usize), u64) {
     (first, (begin, words), begin.wrapping_add(8 * words as u64))
 }
 
-/// So many words from an offset on, block by block: what is the same in all, and which of [`LAST`] they
-/// have.
+/// The words from an offset, block by block: the part common to a block, and its range of [`LAST`].
 fn blocks((mut at, mut words): (u64, usize)) -> impl Iterator<Item = (u64, Range<usize>)> {
     std::iter::from_fn(move || {
         let first = at as usize / 8 % BLOCK;
@@ -123,7 +122,7 @@ fn blocks((mut at, mut words): (u64, usize)) -> impl Iterator<Item = (u64, Range
     })
 }
 
-/// The offset modulo 2³² that the first word of these bytes tells, if they begin with one.
+/// The offset modulo 2³² in the first word of these bytes, if they begin with one.
 #[must_use]
 pub fn offset_of(bytes: &[u8]) -> Option<u64> {
     let word = bytes.first_chunk::<8>()?;

@@ -1,24 +1,24 @@
-//! The average loss interval (RFC 5348 §5.4) with history discounting (§5.5). Pure arithmetic over
-//! intervals, newest first; what an interval is, `history` knows.
+//! The average loss interval (RFC 5348 §5.4) with history discounting (§5.5): arithmetic over
+//! intervals, newest first. `history` determines the intervals.
 
 /// How intervals are averaged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
-    /// How many closed intervals count (RFC 5348 §5.4: n).
+    /// Closed intervals in the average (RFC 5348 §5.4: n).
     pub(super) n: usize,
-    /// The least an old interval's weight is multiplied with at a time (§5.5: THRESHOLD); `None`: no
+    /// Minimum factor of one discount of an old interval's weight (§5.5: THRESHOLD); `None`: no
     /// discounting.
     pub(super) threshold: Option<f64>,
-    /// While fewer than n have closed, the open one joins them all and takes nobody's place.
+    /// While fewer than n have closed, the open one is averaged with all of them and replaces none.
     pub(super) open_joins: bool,
 }
 
-/// A closed interval as the average sees it.
+/// A closed interval in the average.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Weighed {
     /// I_i in packets.
     pub(super) length: f64,
-    /// DF_i: what earlier long intervals have left of its weight.
+    /// DF_i: the discount of its weight by later long intervals.
     pub(super) discount: f64,
 }
 
@@ -41,16 +41,16 @@ fn sums<'a>(
     })
 }
 
-/// What closed intervals bring to the average, the same for every packet until another closes.
+/// Contribution of closed intervals to the average, constant until another closes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Closed {
-    /// How many of them the average takes.
+    /// How many of them are in the average.
     count: usize,
-    /// And how many beside the open one.
+    /// Those averaged with the open one.
     beside: usize,
-    /// Their mean, without the open one; only where there are any.
+    /// Their mean, without the open one; only valid if there are any.
     mean: f64,
-    /// Sums beside the open one, before a general discount.
+    /// Sums of `beside` intervals, before a general discount.
     rest: (f64, f64),
 }
 
@@ -58,7 +58,7 @@ impl Closed {
     /// The sums of intervals, newest first.
     pub(super) fn of<'a>(closed: impl Iterator<Item = &'a Weighed> + Clone, rule: Rule) -> Self {
         let count = closed.clone().take(rule.n).count();
-        // RFC 5348 §5.4: I_0 to I_(k-1) beside I_1 to I_k.
+        // RFC 5348 §5.4: I_0 to I_(k-1) compared with I_1 to I_k.
         let joins = rule.open_joins && count < rule.n;
         let beside = if joins { count } else { count.saturating_sub(1) };
         let rest = sums(closed.clone().take(beside), 1, rule.n, 1.0);
@@ -66,8 +66,8 @@ impl Closed {
         Self { count, beside, mean: total / weights, rest }
     }
 
-    /// DF, the discount that an open interval more than twice the average puts on all closed ones
-    /// (RFC 5348 §5.5). 1 where there is none.
+    /// DF, the discount of all closed intervals when the open one exceeds twice the average
+    /// (RFC 5348 §5.5), else 1.
     pub(super) fn general_discount(&self, open: f64, rule: Rule) -> f64 {
         match rule.threshold {
             Some(threshold) if open > 2.0 * self.mean => (2.0 * self.mean / open).max(threshold),
@@ -80,7 +80,7 @@ impl Closed {
         (self.count > 0).then_some(self.mean)
     }
 
-    /// I_mean: the larger average of those with and without the open interval I_0 (RFC 5348 §5.4 and
+    /// I_mean: the larger of the averages with and without the open interval I_0 (RFC 5348 §5.4 and
     /// §5.5). `None` without closed intervals: no loss yet.
     #[inline]
     pub(super) fn mean_interval<'a, I: Iterator<Item = &'a Weighed>>(
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn weights_are_those_printed() {
-        // RFC 5348 §5.4 prints them for n = 8.
+        // The weights RFC 5348 §5.4 gives for n = 8.
         let printed = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
         for (i, printed) in printed.into_iter().enumerate() {
             assert!((weight(i, 8) - printed).abs() < 1e-12, "w_{i}");

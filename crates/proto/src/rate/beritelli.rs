@@ -1,10 +1,10 @@
-//! A controller in the manner of Beritelli, Ruggeri and Schembra (2002), after what Maldonado et al.
-//! (2005) say of it: a TCP-friendly rate that also listens to delay. When the variation of the delay
-//! passes a threshold, the rate is cut in half and a slow start follows; otherwise it grows by
-//! addition. With a ladder, the encoder takes the best rung the rate pays for.
+//! A controller modelled on Beritelli, Ruggeri and Schembra (2002), as described by Maldonado et al.
+//! (2005): a TCP-friendly rate that also reacts to delay. When the delay variation exceeds a
+//! threshold, the rate is halved and a slow start follows; otherwise it grows additively. With a
+//! ladder, the encoder uses the best rung within the rate.
 //!
-//! The study gives these words and an experiment (10 to 40 voice flows on 150 kbit/s), no number
-//! and no equation. What it leaves open is a knob here that says so.
+//! The study gives this description and an experiment (10 to 40 voice flows on 150 kbit/s), but no
+//! numbers or equations. What it leaves open is a parameter here, documented as such.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,37 +18,37 @@ use crate::time::{Duration, Instant};
 use crate::units::Rate;
 use crate::validate::{ConfigError, ConfigErrors, Validate};
 
-/// Rate control by delay variation (Beritelli et al. 2002, as told by Maldonado et al. 2005).
+/// Rate control by delay variation (Beritelli et al. 2002, as described by Maldonado et al. 2005).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Variation of the delay beyond which the path is taken for congested: the spread of one-way
-    /// delays a report tells, else the distance between two round-trip times that follow each other.
-    /// The study leaves it open; the default is one packet of speech, a third of the default
-    /// playout buffer, so that the sender acts before the listener misses anything.
+    /// Delay variation above which the path counts as congested: the spread of one-way delays in a
+    /// report, or else the difference between consecutive round-trip times. The study does not specify
+    /// it; the default is one speech packet, a third of the default playout buffer, so that the sender
+    /// reacts before playout suffers.
     pub threshold: Duration,
-    /// What is left of the rate after congestion, above 0 and below 1; a packet in a round trip is
-    /// left at least. The study cuts it in half.
+    /// Factor applied to the rate at congestion, above 0 and below 1; at least one packet per round
+    /// trip remains. The study halves the rate.
     #[schemars(range(min = 0.05, max = 0.95))]
     pub decrease: f64,
-    /// What slow start multiplies the rate by in a round trip, above 1 (TCP's: 2; RFC 5681 §3.1).
+    /// Growth factor of the rate per round trip in slow start, above 1 (TCP's: 2; RFC 5681 §3.1).
     #[schemars(range(min = 1.01, max = 4))]
     pub slow_start_gain: f64,
-    /// Where slow start gives way to addition, as a share of the rate at which congestion showed.
-    /// The study leaves it open; the default is half-way between the halved rate and the one that
-    /// was too much.
+    /// End of slow start and beginning of additive increase, as a share of the rate at the last
+    /// congestion. The study does not specify it; the default is half-way between the halved rate and
+    /// that rate.
     #[schemars(range(min = 0, max = 1))]
     pub slow_start_until: f64,
-    /// Packets added to a round trip's worth, each round trip, beyond slow start (TCP's: 1;
-    /// RFC 5681 §3.1). The study leaves it open.
+    /// Additive increase per round trip, in packets per round trip (TCP's: 1; RFC 5681 §3.1). The study
+    /// does not specify it.
     #[schemars(range(min = 0, max = 100))]
     pub increase_packets: f64,
-    /// Rate before the first feedback; absent means that of the lowest rung, or of one packet a
-    /// second without a ladder (RFC 5348 §4.2).
+    /// Rate before the first feedback; absent means that of the lowest rung, or without a ladder one
+    /// packet per second (RFC 5348 §4.2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_rate: Option<Rate>,
-    /// Bytes counted for each packet beyond what it hands to the transport: IP and UDP headers, as
-    /// the study counts.
+    /// Header bytes counted per packet besides those handed to the transport: IP and UDP headers, as in
+    /// the study.
     pub header_bytes: u32,
 }
 
@@ -94,7 +94,7 @@ impl Validate for Config {
 
 /// Wait for the first feedback (RFC 5348 §4.2: two seconds).
 const FIRST_WAIT: Duration = Duration::from_secs(2);
-/// A flow that hears nothing still asks once in this time (RFC 5348 §4.3: t_mbi).
+/// A flow without feedback still sends one packet in this time (RFC 5348 §4.3: t_mbi).
 const LONGEST_SILENCE_S: f64 = 64.0;
 
 /// The controller.
@@ -104,22 +104,22 @@ pub struct Beritelli {
     ladder: Ladder,
     /// Bits per second.
     rate: f64,
-    /// Slow start ends here; endless before the first congestion.
+    /// Slow start ends here; infinite before the first congestion.
     ceiling: f64,
     /// Round-trip time, smoothed (RFC 5348 §4.3 step 2).
     rtt: Option<Duration>,
     last_sample: Option<Duration>,
     loss_event_rate: f64,
-    /// When the rate last had its chance to grow.
+    /// When the rate was last allowed to grow.
     grown: Option<Instant>,
-    /// No further cut before: one in a round trip.
+    /// No further cut before this: one per round trip.
     next_cut: Instant,
     /// When the next packet may leave.
     ready: Instant,
     nofeedback: Option<Instant>,
-    /// Something was sent since the timer was set: silence of the other side then means something.
+    /// Something was sent since the timer was set, so that missing feedback indicates congestion.
     owed: bool,
-    /// Bytes of the last packet, headers counted.
+    /// Bytes of the last packet, including headers.
     packet_bytes: u32,
     rung: u8,
     asked: u8,
@@ -127,14 +127,14 @@ pub struct Beritelli {
 }
 
 impl Beritelli {
-    /// The rung of the ladder that the source should use, when it is another than last asked for.
+    /// The rung the source should use, if it differs from the last one requested.
     pub fn encoding(&mut self) -> Option<u8> {
         let changed = self.asked != self.rung;
         self.asked = self.rung;
         changed.then_some(self.rung)
     }
 
-    /// A controller for a source of these rungs, best first; none if it has only one encoding.
+    /// A controller for a source with these rungs, best first; none if it has only one encoding.
     #[must_use]
     pub fn new(now: Instant, config: &Config, rungs: &[Rung]) -> Self {
         let ladder = Ladder::new(rungs, config.header_bytes);
@@ -163,7 +163,7 @@ impl Beritelli {
         controller
     }
 
-    /// A round-trip time known before the first feedback.
+    /// Sets a round-trip time known before the first feedback.
     pub fn set_initial_rtt<P: EndpointProbe>(
         &mut self,
         now: Instant,
@@ -173,14 +173,14 @@ impl Beritelli {
         self.rtt.get_or_insert(rtt);
         self.tell(now, probe);
     }
-    /// s in bytes: the last packet's, headers counted.
+    /// s in bytes: the last packet's, including headers.
     #[must_use]
     pub fn segment_size(&self) -> f64 {
         f64::from(self.packet_bytes)
     }
 
-    /// Keeps the rate between a packet in 64 s and the most there is a use or evidence for, and
-    /// takes the rung it pays for.
+    /// Keeps the rate between a packet in 64 s and the maximum that is useful or supported by
+    /// evidence, and selects the rung within it.
     fn bound(&mut self, most: f64) {
         let best = if self.ladder.is_empty() { f64::INFINITY } else { bps(&self.ladder, 0) };
         let least = f64::from(self.packet_bytes.max(1)) * 8.0 / LONGEST_SILENCE_S;
@@ -190,7 +190,7 @@ impl Beritelli {
         }
     }
 
-    /// The variation a report tells, or two round-trip times do.
+    /// The variation from the report, or from two round-trip times.
     fn variation(&mut self, report: &Report) -> Option<Duration> {
         let before = self.last_sample;
         self.last_sample = report.rtt.or(before);
@@ -198,21 +198,21 @@ impl Beritelli {
         report.delay_variation.or_else(steps)
     }
 
-    /// Cuts the rate, but not below a packet in a round trip (TCP's least window): with fewer, there
-    /// would be no feedback to recover by. Only the want of any goes further down.
+    /// Cuts the rate, but not below a packet per round trip (TCP's minimum window): with less, there
+    /// would be no feedback to recover by. Only missing feedback lowers it further.
     fn on_congestion(&mut self, rtt: Duration) {
         let least = f64::from(self.packet_bytes) * 8.0 / rtt.as_secs_f64().max(1e-6);
         self.ceiling = self.rate * self.config.slow_start_until;
         self.rate = (self.rate * self.config.decrease).max(least.min(self.rate));
     }
 
-    /// Growth for the time since it last grew, of no more than a round trip.
+    /// Grows for the time since the last growth, at most a round trip.
     fn grow(&mut self, now: Instant, rtt: Duration) {
         let rtt = rtt.as_secs_f64().max(1e-6);
         let elapsed = self.grown.map(|then| now.saturating_since(then).as_secs_f64());
         let rounds = elapsed.map_or(1.0, |elapsed| (elapsed / rtt).min(1.0));
         if self.rate < self.ceiling {
-            // The first slow start has no end of its own.
+            // The first slow start is unbounded.
             let gain = math::pow(self.config.slow_start_gain, rounds);
             self.rate = (self.rate * gain).min(self.ceiling);
         } else {
@@ -262,7 +262,7 @@ impl RateControl for Beritelli {
         if self.rate == 0.0 {
             self.rate = f64::from(self.packet_bytes) * 8.0;
         }
-        // RFC 5348 §4.6: what went unused may be made up for, of no more than a round trip.
+        // RFC 5348 §4.6: credit for unused time, at most a round trip.
         let credit = self.rtt.unwrap_or_default();
         let earliest = Instant::from_nanos(now.as_nanos().saturating_sub(credit.as_nanos()));
         let spacing = self.rate().time_for(u64::from(self.packet_bytes)).unwrap_or(FIRST_WAIT);
@@ -290,7 +290,7 @@ impl RateControl for Beritelli {
             }
             self.grown = Some(now);
         }
-        // RFC 5348 §4.3 step 4: no more than twice what arrived, counted with headers.
+        // RFC 5348 §4.3 step 4: at most twice what arrived, including headers.
         let bare = self.packet_bytes.saturating_sub(self.config.header_bytes).max(1);
         let counted = f64::from(self.packet_bytes) / f64::from(bare);
         let received = report.receive_rate as f64 * 8.0 * counted;
@@ -305,7 +305,7 @@ impl RateControl for Beritelli {
 
     fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         if self.nofeedback.is_some_and(|at| at <= now) {
-            // RFC 5348 §4.4: what was sent and not heard of halves the rate.
+            // RFC 5348 §4.4: sending without feedback halves the rate.
             if self.owed {
                 self.rate *= self.config.decrease;
                 self.bound(f64::INFINITY);
@@ -327,8 +327,8 @@ impl RateControl for Beritelli {
 }
 
 impl Beritelli {
-    /// What a flow may always try again after silence: its lowest rung, or four packets a round trip
-    /// as in RFC 5348 §4.4.
+    /// Rate always allowed again after silence: the lowest rung, or four packets per round trip as
+    /// in RFC 5348 §4.4.
     fn least_rung(&self) -> f64 {
         if !self.ladder.is_empty() {
             return bps(&self.ladder, self.ladder.lowest());

@@ -1,12 +1,11 @@
 //! TFRC with a token bucket (Maldonado, Baset and Schulzrinne 2005, TFRC-TB): the source sends at
-//! the highest rung of its ladder that TFRC's rate X pays for; what X leaves over fills a bucket;
-//! when X falls below the rung, tokens hold it until they are spent. Below the lowest rung the
-//! packets leave at X, as TFRC's; above the best one nothing is asked for.
+//! the highest rung of its ladder within TFRC's rate X; the surplus of X fills a bucket; when X
+//! falls below the rung, tokens sustain it until they are spent. Below the lowest rung packets
+//! leave at X, as in TFRC; above the best one nothing more is requested.
 //!
-//! The accounts are integers, bits times nanoseconds. Two hold all that may be sent: the pace,
+//! The accounts are integers, in bits times nanoseconds. Two hold all that may be sent: the pace,
 //! which X fills and every packet draws on, and the tokens, which only the pace's overflow fills and
-//! which only refill the pace. So at every instant the bytes sent are no more than the integral of
-//! X and one packet, by construction.
+//! which only refill the pace. So the bytes sent never exceed the integral of X and one packet.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,30 +16,30 @@ use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
 use crate::time::{Duration, Instant};
 use crate::units::{Rate, Size};
 
-/// A token bucket over the rate of TFRC (Maldonado, Baset and Schulzrinne 2005). The study gives
-/// the mechanism and none of these values; its ladder is the source's.
+/// A token bucket over the rate of TFRC (Maldonado, Baset and Schulzrinne 2005). The study describes
+/// the mechanism but none of these values; the ladder is the source's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Most tokens the bucket holds; 0B makes a plain ladder. The default holds G.711 in 20 ms
-    /// packets for 2 s while the fair rate only pays for 32 kbit/s of G.726: eight round trips of
-    /// 250 ms, in which TFRC forgets one loss event. It is also the most a flow may exceed its fair
-    /// share by after a time of plenty.
+    /// Capacity in tokens; 0B makes a plain ladder. The default sustains G.711 in 20 ms packets for 2 s
+    /// while the fair rate only covers 32 kbit/s of G.726: eight round trips of 250 ms, in which TFRC
+    /// forgets one loss event. It is also the maximum by which a flow may exceed its fair share after a
+    /// time of surplus.
     pub depth: Size,
-    /// How long X must pay for a better rung before it is taken. The default is a few round trips of
-    /// a telephone path and well within a talkspurt (ITU-T P.59: 1 s); 0s follows every
-    /// rise of X at once.
+    /// Time for which X must cover a better rung before it is used. The default is a few round trips of
+    /// a telephone path and much shorter than a talkspurt (ITU-T P.59: 1 s); with 0s every rise of X is
+    /// followed at once.
     pub step_up: Duration,
-    /// Share of `depth` that must be in the bucket before a better rung is taken, 0 to 1. 0 leaves
-    /// it to X alone, as the study's "highest codec rate below X" does.
+    /// Share of `depth` that must be in the bucket before a better rung is used, 0 to 1. With 0 only X
+    /// decides, as in the study ("highest codec rate below X").
     #[schemars(range(min = 0, max = 1))]
     pub step_up_tokens: f64,
-    /// Bytes counted for each packet beyond what it hands to the transport, in the rungs, in X and
-    /// in the tokens. The study counts IP and UDP headers (20 and 8) beside RTP's, which is handed
-    /// over. CCID 4 counts its own (RFC 4828 §4.2), and these not.
+    /// Header bytes counted per packet in the rungs, X and the tokens, besides those handed to the
+    /// transport. The study counts IP and UDP headers (20 and 8) beside RTP's, which is handed over.
+    /// CCID 4 counts its own headers instead (RFC 4828 §4.2).
     pub header_bytes: u32,
-    /// Rung at the start, 0 being the best; absent means the lowest, for nothing is known of the
-    /// path before the first feedback.
+    /// Initial rung, 0 being the best; absent means the lowest, as the path is unknown before the first
+    /// feedback.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_rung: Option<u8>,
 }
@@ -57,14 +56,14 @@ impl Default for Config {
     }
 }
 
-/// Bits times nanoseconds in a byte: the unit of the accounts is the bit per second times the
+/// A byte in bits times nanoseconds: the unit of the accounts is the bit per second times the
 /// nanosecond.
 const BYTE: i128 = 8_000_000_000;
-/// Packets the pace may hold: one that is due, and one held up on its way here by the source's
-/// noise, so that its lateness is kept.
+/// Packets the pace may hold: one that is due, and one delayed by the source's noise, so that its
+/// lateness is kept.
 const PACE_PACKETS: i128 = 2;
 
-/// A token bucket round a controller of rates.
+/// A token bucket around a rate controller.
 #[derive(Clone, Debug)]
 pub struct Bucket<C> {
     inner: C,
@@ -72,37 +71,37 @@ pub struct Bucket<C> {
     config: Config,
     /// Shortest time between two packets.
     minimum_interval: Duration,
-    /// What may leave now; below zero after a packet longer than it can hold.
+    /// What may leave now; below zero after a packet longer than the account can hold.
     pace: i128,
-    /// Bytes of the packet that may leave before X has paid for anything.
+    /// Bytes of the packet that may leave before X has earned anything.
     first_bytes: u32,
     tokens: i128,
-    /// What the bucket may still take of the pace's overflow: what evidence showed beyond the rung.
+    /// Overflow of the pace the bucket may still take: evidence beyond the rung.
     mint: i128,
-    /// Until when the accounts are settled.
+    /// The accounts are settled up to here.
     settled: Instant,
     last_sent: Option<Instant>,
     rung: u8,
-    /// Rung last asked for; the source begins with the best.
+    /// Rung last requested; the source begins with the best.
     asked: u8,
     noted: Option<u8>,
-    /// Since when X pays for each rung.
+    /// Since when X covers each rung.
     pays: Vec<Option<Instant>>,
-    /// The rung should change; at the next timeout, where there is a probe.
+    /// The rung is due for a change at the next timeout, which has a probe.
     pending: bool,
     /// Longest packets handed over since the last report and in the interval before.
     longest: [u32; 2],
 }
 
 impl<C: RateControl> Bucket<C> {
-    /// The rung of the ladder that the source should use, when it is another than last asked for.
+    /// The rung the source should use, if it differs from the last one requested.
     pub fn encoding(&mut self) -> Option<u8> {
         let changed = self.asked != self.rung;
         self.asked = self.rung;
         changed.then_some(self.rung)
     }
 
-    /// A bucket round `inner` for a source of these rungs, best first, which must not be none.
+    /// A bucket around `inner` for a source with these rungs, best first, at least one.
     /// `minimum_interval` is the shortest time between two packets (RFC 4828 §4.3), or zero.
     ///
     /// # Panics
@@ -139,13 +138,13 @@ impl<C: RateControl> Bucket<C> {
         }
     }
 
-    /// The controller within.
+    /// The inner controller.
     #[must_use]
     pub const fn inner(&self) -> &C {
         &self.inner
     }
-    /// The controller within, for news this one does not know of; the accounts are settled first,
-    /// and the rung after it at the next timeout.
+    /// Gives `news` access to the inner controller; the accounts are settled first, and the rung
+    /// follows at the next timeout.
     pub fn inform<R>(&mut self, now: Instant, news: impl FnOnce(&mut C) -> R) -> R {
         self.settle(now);
         let answer = news(&mut self.inner);
@@ -163,7 +162,7 @@ impl<C: RateControl> Bucket<C> {
         self.rung
     }
 
-    /// Brings the accounts up to `now`, at the rate that held since.
+    /// Updates the accounts to `now`, at the rate in force since.
     fn settle(&mut self, now: Instant) {
         let span = i128::from(now.saturating_since(self.settled).as_nanos());
         self.settled = self.settled.max(now);
@@ -183,7 +182,7 @@ impl<C: RateControl> Bucket<C> {
             self.pace += drawn;
             return;
         }
-        // Silence mints no more than talk would: what evidence shows beyond the rung, sent or not.
+        // Silence earns no more than speech would: the evidence beyond the rung, sent or not.
         let shown = x.min(i128::from(self.inner.evidence().as_bps()));
         self.mint += (shown - r).max(0) * span;
         let minted = overflow.min(self.mint);
@@ -191,8 +190,8 @@ impl<C: RateControl> Bucket<C> {
         self.tokens = (self.tokens + minted).min(self.depth());
     }
 
-    /// Most the pace holds. A longer packet than that leaves it below zero, but by less than what
-    /// the packet is longer than the first.
+    /// Capacity of the pace. A longer packet leaves it below zero, but by less than its excess over
+    /// the first.
     fn full(&self) -> i128 {
         PACE_PACKETS * bits(self.ladder.cost(self.rung).packet_bytes.max(self.first_bytes))
     }
@@ -201,14 +200,14 @@ impl<C: RateControl> Bucket<C> {
         i128::from(self.config.depth.as_bytes()) * BYTE
     }
 
-    /// True if the bucket cannot hold the rung for another packet.
+    /// True if the bucket cannot sustain the rung for another packet.
     fn is_spent(&self) -> bool {
         let rung = self.ladder.cost(self.rung);
         let short = i128::from(rung.rate.as_bps()) - rate_of(&self.inner);
         short > 0 && self.tokens < short * i128::from(rung.interval.as_nanos())
     }
 
-    /// The best of the better rungs that X has paid for long enough.
+    /// The best of the better rungs that X has covered for long enough.
     fn next_up(&self) -> Option<u8> {
         let wanted = self.depth() as f64 * self.config.step_up_tokens.clamp(0.0, 1.0);
         if (self.tokens as f64) < wanted {
@@ -221,7 +220,7 @@ impl<C: RateControl> Bucket<C> {
         better.iter().position(paid).map(|rung| rung as u8)
     }
 
-    /// Since when X pays for each rung.
+    /// Updates since when X covers each rung.
     fn look_at_rate(&mut self) {
         let x = self.inner.rate();
         for (rung, since) in self.pays.iter_mut().enumerate() {
@@ -230,13 +229,13 @@ impl<C: RateControl> Bucket<C> {
         }
     }
 
-    /// Changes the rung if it is time, and tells.
+    /// Changes the rung if it is due, and reports.
     fn choose<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         self.pending = false;
         self.look_at_rate();
         if self.is_spent() {
             self.rung = self.ladder.within(self.inner.rate()).unwrap_or(self.ladder.lowest());
-            // A pace for longer packets is not kept.
+            // A pace for longer packets is cut.
             self.pace = self.pace.min(self.full());
             self.mint = 0;
         } else if let Some(rung) = self.next_up() {
@@ -255,7 +254,7 @@ impl<C: RateControl> Bucket<C> {
         }
     }
 
-    /// When the pace will have risen to `wanted`.
+    /// When the pace will reach `wanted`.
     fn ready(&self, wanted: i128) -> Option<Instant> {
         let x = rate_of(&self.inner);
         let r = i128::from(self.ladder.cost(self.rung).rate.as_bps());
@@ -273,8 +272,8 @@ impl<C: RateControl> Bucket<C> {
         Some(self.settled + Duration::from_nanos(nanos))
     }
 
-    /// A report in the unit of the accounts: the receiver counts what was handed over, not headers.
-    /// The longest of the packets it may speak of gives the least they can have added.
+    /// Converts a report to the unit of the accounts: the receiver counts payload without headers.
+    /// The longest packet it may cover gives the minimum of the headers' bytes.
     fn counted(&mut self, report: &Report) -> Report {
         let longest = u64::from(self.longest[0].max(self.longest[1]));
         self.longest = [0, self.longest[0]];
@@ -285,7 +284,7 @@ impl<C: RateControl> Bucket<C> {
 }
 
 impl Bucket<Sender> {
-    /// A round-trip time known before the first feedback (RFC 5348 §4.2).
+    /// Sets a round-trip time known before the first feedback (RFC 5348 §4.2).
     pub fn set_initial_rtt<P: EndpointProbe>(
         &mut self,
         now: Instant,
@@ -296,7 +295,7 @@ impl Bucket<Sender> {
         self.inner.set_initial_rtt(now, rtt, probe);
         self.choose(now, probe);
     }
-    /// s in bytes (RFC 5348 §4.1), headers counted.
+    /// s in bytes (RFC 5348 §4.1), including headers.
     #[must_use]
     pub fn segment_size(&self) -> f64 {
         self.inner.segment_size()
@@ -383,7 +382,7 @@ fn bits(bytes: u32) -> i128 {
     i128::from(bytes) * BYTE
 }
 
-/// Of numbers that are not negative.
+/// For non-negative numbers.
 const fn div_ceil(a: i128, b: i128) -> i128 {
     (a + b - 1) / b
 }

@@ -1,6 +1,6 @@
-//! What a receiver remembers of losses (RFC 5348 §5): which packets are lost, which losses are one
-//! event, how long the intervals between events were, and the loss event rate they give. RFC 4342
-//! §6.1, §8.6 and §10.2 and RFC 4828 §4.4 live here too, as parameters and as what an interval holds.
+//! A receiver's loss history (RFC 5348 §5): which packets are lost, which losses form one event, the
+//! lengths of intervals between events, and the resulting loss event rate. RFC 4342 §6.1, §8.6 and
+//! §10.2 and RFC 4828 §4.4 are also implemented here, as parameters and as fields of an interval.
 
 use std::collections::VecDeque;
 
@@ -9,32 +9,32 @@ use crate::time::{Duration, Instant};
 use super::average::{Closed, Rule, Weighed};
 use super::config::Parameters;
 
-/// How many closed intervals are kept: with the open one, those of the longest Loss Intervals
-/// option (RFC 4342 §8.6: 28).
+/// Closed intervals kept: with the open one, those of the longest Loss Intervals option (RFC 4342
+/// §8.6: 28).
 pub const KEPT_INTERVALS: usize = 28;
 
 /// The round-trip time to assume while none is known (RFC 4340 §3.4).
 pub const DEFAULT_RTT: Duration = Duration::from_millis(200);
 
-/// By how much the window counter grows in a round trip (RFC 4342 §8.1).
+/// Growth of the window counter per round trip (RFC 4342 §8.1).
 const COUNTS_PER_RTT: u64 = 4;
-/// Values of the four bits in which a packet carries it.
+/// Number of values of its four bits in a packet.
 const COUNTER_SPACE: u64 = 16;
 
 /// A packet that arrived, data or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Its place in the sequence space, which counts packets and does not wrap.
+    /// Its position in the sequence space, which counts packets and does not wrap.
     pub seq: u64,
     /// Bytes of data if it carries any that count.
     pub data_bytes: Option<u32>,
-    /// How many packets directly before it carry no data (RFC 4340 §7.7: NDP Count), if that is
-    /// known; 0 where every packet carries data or nobody counts.
+    /// Number of packets directly before it without data (RFC 4340 §7.7: NDP Count), if known; 0 if
+    /// every packet carries data or nothing is counted.
     pub non_data_before: u64,
     /// It arrived with Congestion Experienced.
     pub marked: bool,
-    /// The sender's round-trip time, as the packet says or the caller has estimated; `None`: no
-    /// news, the last one holds.
+    /// The sender's round-trip time, from the packet or estimated by the caller; `None` keeps the
+    /// last value.
     pub rtt: Option<Duration>,
     /// The sender's window counter, unwrapped, where there is one (RFC 4342 §8.1): it grows by four
     /// in a round trip. With it loss events are distinguished by §10.2, without it by time.
@@ -50,15 +50,15 @@ pub struct Interval {
     pub loss_length: u64,
     /// Packets after that (Lossless Length).
     pub lossless_length: u64,
-    /// Data packets in all of it (Data Length): what counts in the average.
+    /// Data packets in the whole interval (Data Length): its length in the average.
     pub data_length: u64,
     /// Data packets in it that were lost or marked (RFC 5622 §5: Drop Count).
     pub drop_count: u64,
-    /// It is at most two round trips long, so that its losses count each (RFC 4828 §4.4).
+    /// It is at most two round trips long, so that each loss counts (RFC 4828 §4.4).
     pub short: bool,
 }
 
-/// A place in the stream of packets: where it is and when.
+/// A position in the stream of packets and its time.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     seq: u64,
@@ -66,7 +66,7 @@ struct Mark {
     counter: Option<u64>,
 }
 
-/// A packet that arrived above a hole, fewer than NDUPACK of them.
+/// A packet that arrived above a gap, with fewer than NDUPACK of them.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     mark: Mark,
@@ -85,12 +85,12 @@ pub struct LossHistory {
     counter_wraps: bool,
     event_needs_arrival: bool,
     rtt: Duration,
-    /// The last packet below which everything is decided.
+    /// The last packet up to which everything is decided.
     decided: Option<Mark>,
-    /// Those above a hole, in order.
+    /// Packets above a gap, in order.
     waiting: Vec<Waiting>,
     open: Interval,
-    /// Where the current loss event began; `None` before any loss.
+    /// Start of the current loss event; `None` before any loss.
     event: Option<Mark>,
     /// Newest first.
     closed: VecDeque<(Interval, Weighed)>,
@@ -129,8 +129,8 @@ impl LossHistory {
         }
     }
 
-    /// A packet arrived. True if it showed that a new loss event has begun. One that comes after it
-    /// was found lost stays so, and a duplicate changes nothing.
+    /// A packet arrived. True if it revealed a new loss event. A packet found lost stays lost if it
+    /// arrives later, and a duplicate changes nothing.
     #[inline(always)]
     pub fn on_packet(&mut self, now: Instant, arrival: &Arrival) -> bool {
         if let Some(rtt) = arrival.rtt.filter(|rtt| !rtt.is_zero()) {
@@ -143,7 +143,7 @@ impl LossHistory {
             non_data_before: arrival.non_data_before,
             marked: arrival.marked,
         };
-        // In order, as mostly.
+        // In order, the usual case.
         if self.waiting.is_empty()
             && self.decided.as_ref().is_some_and(|decided| arrival.seq == decided.seq + 1)
         {
@@ -152,7 +152,7 @@ impl LossHistory {
         self.on_disorder(packet)
     }
 
-    /// The first packet of all, or one that is not next in order.
+    /// The first packet, or one out of order.
     #[inline(never)]
     fn on_disorder(&mut self, packet: Waiting) -> bool {
         let seq = packet.mark.seq;
@@ -170,14 +170,14 @@ impl LossHistory {
         self.decide()
     }
 
-    /// Decides over as many of those waiting as can be.
+    /// Decides as many waiting packets as possible.
     fn decide(&mut self) -> bool {
         let mut begun = false;
         while let Some(packet) = self.waiting.first().copied() {
             let decided = self.decided.expect("packets wait only above one that is decided");
             if packet.mark.seq > decided.seq + 1 {
-                // RFC 5348 §5.1: lost once NDUPACK later packets have come, or a marked one, which is
-                // not to wait for them.
+                // RFC 5348 §5.1: lost once NDUPACK later packets have arrived, or a marked one, which
+                // does not wait for them.
                 let marked = |later: &Waiting| later.marked && later.data;
                 if self.waiting.len() < self.ndupack && !self.waiting.iter().any(marked) {
                     break;
@@ -190,7 +190,7 @@ impl LossHistory {
         begun
     }
 
-    /// A packet is in its place, everything before it being decided.
+    /// A packet is in place, with everything before it decided.
     #[inline(always)]
     fn accept(&mut self, packet: &Waiting) -> bool {
         self.decided = Some(packet.mark);
@@ -209,10 +209,10 @@ impl LossHistory {
         false
     }
 
-    /// All packets between two that arrived are lost, or carried no data and do not matter.
+    /// All packets between two that arrived are lost, except those without data, which do not count.
     fn lose(&mut self, before: Mark, after: &Waiting) -> bool {
         let gap = after.mark.seq - before.seq - 1;
-        // RFC 4340 §7.7.1: those without data stand directly before the one that counts them.
+        // RFC 4340 §7.7.1: those without data directly precede the packet that counts them.
         let non_data = after.non_data_before.min(gap);
         let (mut seq, end) = (before.seq + 1, after.mark.seq - non_data);
         let mut events = 0;
@@ -222,8 +222,8 @@ impl LossHistory {
                 self.begin(mark);
                 events += 1;
             }
-            // A gap may hold many events, of which the newest matter; the last takes the rest, so
-            // that a peer's numbers cannot keep us busy.
+            // A gap may hold many events, of which the newest matter; the last takes the rest,
+            // which bounds the work a peer's numbers can cause.
             let last = if events > KEPT_INTERVALS || (self.event_needs_arrival && events > 0) {
                 end - 1
             } else {
@@ -236,7 +236,7 @@ impl LossHistory {
         events > 0
     }
 
-    /// The last packet before `end` that belongs to the same event as `seq`; times only grow.
+    /// The last packet before `end` in the same event as `seq`; times only grow.
     fn last_of_event(&self, before: Mark, after: Mark, seq: u64, end: u64) -> u64 {
         let (mut low, mut high) = (seq, end);
         while high - low > 1 {
@@ -250,7 +250,7 @@ impl LossHistory {
         low
     }
 
-    /// Whether a loss here begins an event.
+    /// Whether this loss begins an event.
     fn is_new(&self, loss: Mark) -> bool {
         let Some(event) = self.event else { return true };
         match (event.counter, loss.counter) {
@@ -265,7 +265,7 @@ impl LossHistory {
         }
     }
 
-    /// Whether an interval that began with the current event and ends here is short.
+    /// Whether the interval from the current event to this point is short.
     fn is_short(&self, end: Mark) -> bool {
         self.event.is_some_and(|event| match (event.counter, end.counter) {
             (Some(from), Some(to)) => to.saturating_sub(from) <= 2 * COUNTS_PER_RTT,
@@ -273,15 +273,15 @@ impl LossHistory {
         })
     }
 
-    /// A loss event begins: the open interval closes.
+    /// A loss event begins and closes the open interval.
     fn begin(&mut self, at: Mark) {
         let mut closing = self.open;
         closing.short = self.is_short(at);
         if !self.first_interval_lasts {
-            // What came before the first loss began with none.
+            // The interval before the first loss has no loss length.
             self.closed.retain(|(interval, _)| interval.loss_length > 0);
         }
-        // RFC 5348 §5.5: the general discount becomes part of those there were.
+        // RFC 5348 §5.5: the general discount is applied to the existing ones.
         if self.rule.threshold.is_some() && !self.closed.is_empty() {
             let general = self.sums.general_discount(self.counted(&closing), self.rule);
             self.closed.iter_mut().for_each(|(_, weighed)| weighed.discount *= general);
@@ -294,7 +294,7 @@ impl LossHistory {
         self.event = Some(at);
     }
 
-    /// The current event reaches to `last`, with this many more data packets lost.
+    /// Extends the current event to `last`, with this many more data packets lost.
     fn extend(&mut self, last: u64, lost: u64) {
         self.open.loss_length = last - self.open.start + 1;
         self.open.lossless_length = 0;
@@ -314,12 +314,12 @@ impl LossHistory {
         }
     }
 
-    /// Gives the interval before the first loss event the length it would have had at the rate the
-    /// sender had reached (RFC 5348 §6.3.1). The receiver does so at the first event.
+    /// Sets the length of the interval before the first loss event to what it would be at the rate
+    /// the sender had reached (RFC 5348 §6.3.1). The receiver does so at the first event.
     pub fn seed(&mut self, data_length: f64) {
         if let Some((interval, weighed)) = self.closed.back_mut() {
             weighed.length = data_length.max(1.0);
-            // RFC 4342 §6.1.1: its data length may be more than its packets.
+            // RFC 4342 §6.1.1: its data length may exceed its packets.
             interval.data_length = crate::math::round_u64(weighed.length);
         }
         self.sum_up();
@@ -340,7 +340,7 @@ impl LossHistory {
     #[must_use]
     #[inline]
     pub fn mean_interval(&self) -> Option<f64> {
-        // RFC 4828 §3: a current interval of at most two round trips is left out.
+        // RFC 4828 §3: a current interval of at most two round trips is excluded.
         if self.short_intervals && self.open.short {
             return self.sums.closed_mean();
         }
@@ -349,15 +349,15 @@ impl LossHistory {
     }
 
     /// The intervals, newest first: the open one, then at most [`KEPT_INTERVALS`] closed ones. The
-    /// open one ends before the packets that are [skipped](Self::skip_length). The oldest may be
-    /// what came before the first loss; its `loss_length` is 0.
+    /// open one ends before the [skipped](Self::skip_length) packets. The oldest may be the one
+    /// before the first loss; its `loss_length` is 0.
     pub fn intervals(&self) -> impl Iterator<Item = Interval> + '_ {
         let open = self.decided.map(|_| self.open);
         open.into_iter().chain(self.closed.iter().map(|(interval, _)| *interval))
     }
 
-    /// Packets at the newest end that intervals do not count yet, since missing ones among them may
-    /// still come (RFC 4342 §8.6: Skip Length).
+    /// The newest packets that intervals do not count yet, since missing ones among them may still
+    /// arrive (RFC 4342 §8.6: Skip Length).
     #[must_use]
     pub fn skip_length(&self) -> u64 {
         match (self.decided, self.waiting.last()) {
@@ -373,23 +373,23 @@ impl LossHistory {
     }
 }
 
-/// When a packet between two others was sent, as far as one can tell.
+/// Estimated position and sending time of a packet between two others.
 fn between(before: Mark, after: Mark, seq: u64) -> Mark {
     let (part, whole) = (u128::from(seq - before.seq), u128::from(after.seq - before.seq));
-    // RFC 5348 §5.2: T_loss lies between T_before and T_after as S_loss between S_before and
-    // S_after. Reordering may have delayed `before` beyond `after`.
+    // RFC 5348 §5.2: T_loss is interpolated between T_before and T_after as S_loss between S_before
+    // and S_after. Reordering may have delayed `before` beyond `after`.
     let span = u128::from(after.time.saturating_since(before.time).as_nanos());
     let time = before.time + Duration::from_nanos((span * part / whole) as u64);
-    // RFC 4342 §10.2: the count of the packet before the loss, so that consecutive losses are one
+    // RFC 4342 §10.2: the counter of the packet before the loss, so that consecutive losses are one
     // event however long they last.
     Mark { seq, time, counter: before.counter }
 }
 
-/// The loss event rate of intervals as reported, for a sender that computes p itself (RFC 5348 §7,
+/// The loss event rate of reported intervals, for a sender that computes p itself (RFC 5348 §7,
 /// RFC 4342 §6.1): `open` is I_0, `closed` are I_1, I_2, … as lengths in packets, short ones divided
-/// by their losses where the parameters ask for it ([`counted_length`]); `open` is 0 where it is left
-/// out (RFC 4828 §3). Without closed intervals
-/// there is no loss and p is 0. History discounting needs the receiver's memory and is left out.
+/// by their losses if the parameters require it ([`counted_length`]); `open` is 0 if excluded
+/// (RFC 4828 §3). Without closed intervals p is 0. History discounting needs the receiver's state and
+/// is omitted.
 #[must_use]
 pub fn loss_event_rate(open: f64, closed: &[f64], parameters: &Parameters) -> f64 {
     let closed: Vec<_> =
@@ -403,8 +403,8 @@ pub fn loss_event_rate(open: f64, closed: &[f64], parameters: &Parameters) -> f6
     sums.mean_interval(open, || closed.iter(), rule).map_or(0.0, |mean| 1.0 / mean.max(1.0))
 }
 
-/// The length of an interval of `data_length` packets, `drop_count` of them lost, in the average:
-/// N/K if it is short and losses of short intervals count each (RFC 4828 §4.4).
+/// The length in the average of an interval of `data_length` packets with `drop_count` lost: N/K if
+/// it is short and each loss in short intervals counts (RFC 4828 §4.4).
 #[must_use]
 pub fn counted_length(
     data_length: u64,

@@ -1,5 +1,5 @@
-//! What a controller that chooses the encoding knows of the source: the rate each rung costs, with
-//! the headers the study counts, and the best one a rate pays for.
+//! A source's encodings as seen by a controller that selects one: the rate of each rung, including
+//! the headers the study counts, and the best rung within a rate.
 
 use super::Rung;
 use crate::time::Duration;
@@ -12,22 +12,22 @@ pub struct Ladder {
     rungs: Vec<Cost>,
 }
 
-/// What one rung costs.
+/// Cost of a rung.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Bytes counted for each packet: what it hands to the transport, and headers.
+    /// Bytes counted for each packet: payload handed to the transport, and headers.
     pub packet_bytes: u32,
     /// Time between two packets.
     pub interval: Duration,
-    /// Bytes of a packet in every interval, rounded up to a bit per second.
+    /// Rate of one packet per interval, rounded up to a bit per second.
     pub rate: Rate,
-    /// The same without headers: what the source is asked for.
+    /// The same without headers: the rate requested from the source.
     pub source_rate: Rate,
 }
 
 impl Ladder {
     /// The ladder of a source whose packets count `header_bytes` more than they hand over. Rungs
-    /// beyond 256 cannot be named and are left out; the scenario's checks exclude them.
+    /// beyond 256 cannot be numbered and are omitted; the scenario's checks exclude them.
     #[must_use]
     pub fn new(rungs: &[Rung], header_bytes: u32) -> Self {
         let cost = |rung: &Rung| {
@@ -42,12 +42,12 @@ impl Ladder {
         Self { rungs: rungs.iter().take(256).map(cost).collect() }
     }
 
-    /// True for a source with no encodings to choose among, nor one that is known.
+    /// True for a source without known encodings to choose from.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rungs.is_empty()
     }
-    /// How many rungs it has.
+    /// Number of rungs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rungs.len()
@@ -57,7 +57,7 @@ impl Ladder {
     pub fn lowest(&self) -> u8 {
         self.rungs.len().saturating_sub(1) as u8
     }
-    /// What a rung costs; of one below the lowest, what the lowest does.
+    /// Cost of a rung; beyond the lowest, that of the lowest.
     ///
     /// # Panics
     /// If the ladder is empty.

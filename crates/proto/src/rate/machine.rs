@@ -1,5 +1,5 @@
-//! The controllers there are, as one type: endpoints hold a [`Machine`] and do not ask which. A new
-//! controller is a variant here and a way to ask for it in [`Parameters`].
+//! All rate controllers as one type: endpoints hold a [`Machine`] and do not distinguish them. A
+//! new controller is a variant here and an option in [`Parameters`].
 
 use super::beritelli::Beritelli;
 use super::bucket::Bucket;
@@ -16,7 +16,7 @@ pub enum Machine {
     Tfrc(Box<Sender>),
     /// TFRC with a token bucket over a ladder (Maldonado et al. 2005, TFRC-TB).
     TokenBucket(Box<Bucket<Sender>>),
-    /// By delay variation (Beritelli et al. 2002).
+    /// Rate control by delay variation (Beritelli et al. 2002).
     Beritelli(Box<Beritelli>),
 }
 
@@ -31,9 +31,9 @@ macro_rules! dispatch {
 }
 
 impl Machine {
-    /// The controller the parameters ask for, over what the source can send in, best first. `now`
-    /// is when the connection opened. Without a ladder there is nothing a token bucket could hold:
-    /// what remains is TFRC.
+    /// The controller selected by the parameters, for the source's encodings, best first. `now` is
+    /// when the connection opened. Without a ladder a token bucket has no use and plain TFRC
+    /// remains.
     #[must_use]
     pub fn build(now: Instant, parameters: &Parameters, ladder: &[Rung]) -> Self {
         if let Some(config) = &parameters.beritelli {
@@ -44,12 +44,12 @@ impl Machine {
         };
         let mut config = config.clone();
         if parameters.header_bytes > 0 {
-            // RFC 4828 §4.2: X has paid for the headers already.
+            // RFC 4828 §4.2: X already includes the headers.
             config.header_bytes = 0;
         }
         let mut parameters = parameters.clone();
-        // With the mean of what is sent as s, a step down the ladder would lower X itself and lead to
-        // the next: the fair rate is that of packets as long as the best codec's.
+        // If s were the mean of the packets sent, a step down the ladder would lower X itself and
+        // cause the next: the fair rate assumes packets as long as the best codec's.
         parameters.nominal_bytes.get_or_insert(best.packet_bytes + config.header_bytes);
         let sender = Sender::new(now, &parameters);
         let spacing = parameters.minimum_interval;
@@ -60,11 +60,11 @@ impl Machine {
     pub fn report_rate(&mut self) {
         match self {
             Self::Tfrc(sender) => sender.report_rate(),
-            // They choose among the rungs of a ladder.
+            // These select among the rungs of a ladder.
             Self::TokenBucket(_) | Self::Beritelli(_) => {}
         }
     }
-    /// A round-trip time known before the first feedback (RFC 5348 §4.2).
+    /// Sets a round-trip time known before the first feedback (RFC 5348 §4.2).
     pub fn set_initial_rtt<P: EndpointProbe>(
         &mut self,
         now: Instant,
@@ -73,7 +73,7 @@ impl Machine {
     ) {
         dispatch!(self, controller => controller.set_initial_rtt(now, rtt, probe));
     }
-    /// Bytes held that reports could make more.
+    /// Bytes held that reports can increase.
     pub(crate) fn footprint(&self) -> usize {
         match self {
             Self::Tfrc(sender) => sender.footprint(),
@@ -88,7 +88,7 @@ impl Machine {
     pub fn segment_size(&self) -> f64 {
         dispatch!(self, controller => controller.segment_size())
     }
-    /// Bytes that the rate counts for each packet: s, or with RFC 4828 the packet's own size.
+    /// Bytes the rate counts per packet: s, or with RFC 4828 the packet's own size.
     #[inline]
     #[must_use]
     pub fn paced_size(&self) -> f64 {

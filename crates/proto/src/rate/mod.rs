@@ -1,9 +1,9 @@
-//! Congestion control by rate: the TFRC family (RFC 5348, 4342, 4828, 5622 and its relatives) as
-//! one machine with a profile.
+//! Rate-based congestion control: the TFRC family (RFC 5348, 4342, 4828, 5622 and related) as one
+//! machine with a profile.
 //!
-//! The sender's half answers one question, [`RateControl::permit`]; the receiver's half measures.
-//! Sequence numbers, options and packets are the endpoint's: `dccp::ccid3` for CCID 3 and 4,
-//! `tfrc` for the bare protocol.
+//! The sender's half decides through [`RateControl::permit`]; the receiver's half measures.
+//! Endpoints handle sequence numbers, options and packets: `dccp::ccid3` for CCID 3 and 4, `tfrc`
+//! for the bare protocol.
 
 mod average;
 pub mod beritelli;
@@ -38,13 +38,13 @@ use crate::units::Rate;
 pub enum Permit {
     /// Now.
     Now,
-    /// At this instant, if nothing happens before.
+    /// At this instant, if no event occurs before.
     At(Instant),
-    /// Not before news from the other side.
+    /// Not before feedback from the other side.
     Blocked,
 }
 
-/// What a feedback packet tells a sender.
+/// Contents of a feedback packet for a sender.
 #[derive(Clone, Copy, Debug)]
 pub struct Report {
     /// A round-trip time sample, if the packet gave one (RFC 5348 §4.3 step 1).
@@ -55,7 +55,7 @@ pub struct Report {
     pub receive_rate: u64,
     /// Loss event rate (p), 0 to 1.
     pub loss_event_rate: f64,
-    /// Spread of one-way delays since the last report, for controllers that listen to it.
+    /// Spread of one-way delays since the last report, for controllers that use it.
     pub delay_variation: Option<Duration>,
 }
 
@@ -63,30 +63,30 @@ pub struct Report {
 pub trait RateControl {
     /// Whether a packet of `bytes` may leave.
     fn permit(&mut self, now: Instant, bytes: u32) -> Permit;
-    /// A permit went unused: there was nothing to send (RFC 5348 §4.3, data-limited). To be said
-    /// when [`Permit::Now`] finds nothing waiting; a packet that leaves at the same instant after
-    /// all takes it back.
+    /// A permit was not used: there was nothing to send (RFC 5348 §4.3, data-limited). To be called
+    /// when [`Permit::Now`] finds no packet waiting; a packet that leaves at the same instant
+    /// cancels it.
     fn on_unused(&mut self, now: Instant);
     /// A data packet of this many bytes left.
     fn on_sent(&mut self, now: Instant, bytes: u32);
-    /// Feedback came.
+    /// Feedback arrived.
     fn on_report<P: EndpointProbe>(&mut self, now: Instant, report: &Report, probe: &mut P);
-    /// When it has something to do by itself (the nofeedback timer).
+    /// Its next deadline (the nofeedback timer).
     fn deadline(&self) -> Option<Instant>;
-    /// Its deadline has come.
+    /// Its deadline was reached.
     fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P);
     /// Allowed sending rate (RFC 5348 §4: X).
     fn rate(&self) -> Rate;
     /// Round-trip time, once known (R).
     fn rtt(&self) -> Option<Duration>;
-    /// The part of its rate that the network has shown to carry: where loss was seen, no more than
-    /// the throughput equation gives, and before that no more than was received. Nothing, from a
-    /// controller that cannot tell.
+    /// The part of its rate that the network has been shown to carry: after loss, at most the rate
+    /// of the throughput equation, and before that at most the receive rate. Zero if the controller
+    /// cannot tell.
     fn evidence(&self) -> Rate {
         Rate::ZERO
     }
-    /// The rate the source should send at, headers of the transport apart, when it is another than
-    /// last asked for; controllers that do not steer the source never say.
+    /// The rate requested from the source, excluding transport headers, if it differs from the last
+    /// one requested; `None` for controllers that do not steer the source.
     fn target_rate(&mut self) -> Option<Rate> {
         None
     }

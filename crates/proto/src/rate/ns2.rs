@@ -5,7 +5,7 @@ use crate::time::{Duration, Instant};
 /// X in bytes per second before any feedback (`InitRate_`).
 pub(super) const FIRST_RATE: f64 = 300.0;
 
-/// What feedback says, and what the sender knows.
+/// Contents of feedback, and the sender's state.
 pub(super) struct Round {
     pub now: Instant,
     /// X_recv, in bytes per second.
@@ -17,18 +17,18 @@ pub(super) struct Round {
     /// s/R.
     pub packet: f64,
     pub rtt: Duration,
-    /// Whether there was nothing to send of late.
+    /// Whether there was recently nothing to send.
     pub limited: bool,
 }
 
-/// A rate that doubles once in a round trip, and reaches each new value packet by packet (`slow_increase_`).
+/// A rate that doubles once per round trip, and reaches each new value packet by packet (`slow_increase_`).
 #[derive(Clone, Debug, Default)]
 pub(super) struct SlowStart {
     /// Feedback packets and expiries of the nofeedback timer (`round_id`).
     rounds: u32,
     /// When the rate last changed.
     pub(super) changed: Instant,
-    /// The rate that the packets have reached, and how much each adds.
+    /// The rate that the packets have reached, and the increment of each.
     reached: f64,
     step: f64,
 }
@@ -39,7 +39,7 @@ impl SlowStart {
         self.rounds += 1;
     }
 
-    /// Feedback without a loss has come: the new X.
+    /// Feedback without a loss has arrived: the new X.
     pub(super) fn on_feedback(&mut self, round: &Round) -> f64 {
         self.rounds += 1;
         let most = if self.rounds > 1 { 2.0 * round.received } else { 0.0 };
@@ -55,14 +55,14 @@ impl SlowStart {
         } else {
             return round.rate;
         };
-        // A lower rate holds at once.
+        // A lower rate applies at once.
         self.reached = round.rate.min(rate);
         self.step = (rate - self.reached) / (rate / round.packet);
         self.changed = round.now;
         rate
     }
 
-    /// The rate that sets the interval behind the packet that leaves now.
+    /// The rate that sets the interval after the packet that leaves now.
     pub(super) fn next(&mut self, rate: f64) -> f64 {
         if self.rounds <= 2 || self.reached >= rate {
             return rate;

@@ -1,5 +1,5 @@
-//! When the next packet may leave (RFC 5348 §4.6, §8.3): packets stand t_ipi apart on a line of
-//! nominal instants; one may leave a little early, and time nobody used is lost but for a credit.
+//! When the next packet may leave (RFC 5348 §4.6, §8.3): nominal instants are t_ipi apart; a packet
+//! may leave slightly early, and unused time is lost except for a credit.
 
 use crate::time::{Duration, Instant};
 
@@ -11,14 +11,14 @@ pub(super) struct Pacing {
     granularity: Duration,
     credit: Duration,
     minimum: Duration,
-    /// t_n: the nominal instant of the packet that left last.
+    /// t_n: the nominal instant of the last packet sent.
     nominal: Option<Instant>,
     /// When it left.
     left: Instant,
     /// ns-2's TFRC (`send_timer_`): the interval is fixed when a packet leaves; later feedback does not
     /// change it.
     timer: bool,
-    /// When the interval that was fixed ends.
+    /// When the fixed interval ends.
     expires: Instant,
 }
 
@@ -40,13 +40,13 @@ impl Pacing {
         self.granularity = granularity.min(rtt);
     }
 
-    /// The next packet may leave whenever it will.
+    /// The next packet may leave at any time.
     pub(super) fn release(&mut self) {
         self.nominal = None;
     }
 
-    /// The first instant at which a packet may leave if they stand `interval` apart; `None` before
-    /// the first, which waits for nothing.
+    /// The first instant at which a packet may leave with `interval` between packets; `None` before
+    /// the first, which need not wait.
     pub(super) fn next(&self, interval: Duration) -> Option<Instant> {
         let due = self.nominal? + interval;
         if self.timer {
@@ -55,12 +55,12 @@ impl Pacing {
         // RFC 5348 §8.3: t_delta = min(t_ipi, t_gran, rtt)/2.
         let early = interval.min(self.granularity) / 2;
         let due = Instant::from_nanos(due.as_nanos().saturating_sub(early.as_nanos()));
-        // RFC 4828 §4.3: however much credit there is, packets stand at least so far apart.
+        // RFC 4828 §4.3: packets are at least this far apart, whatever the credit.
         Some(due.max(self.left + self.minimum).min(Instant::HORIZON))
     }
 
-    /// A packet left. Of the time since its nominal instant no more than the credit, and no more
-    /// than a round trip (RFC 5348 §4.6), is kept for those after it.
+    /// A packet left. Unused time since its nominal instant is kept up to the credit, and up to a
+    /// round trip (RFC 5348 §4.6).
     pub(super) fn on_sent(&mut self, now: Instant, interval: Duration, rtt: Option<Duration>) {
         let due = self.nominal.map_or(now, |nominal| nominal + interval);
         let credit = self.credit.min(rtt.unwrap_or(Duration::ZERO));

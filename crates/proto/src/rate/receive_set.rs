@@ -1,5 +1,5 @@
-//! `X_recv_set`: the receive rates a sender keeps to bound its own rate (RFC 5348 §4.2, §4.3), and
-//! how it knows that it has been data-limited (§8.2.1).
+//! `X_recv_set`: the receive rates that bound a sender's own rate (RFC 5348 §4.2, §4.3), and
+//! detection of data-limited intervals (§8.2.1).
 
 use std::collections::VecDeque;
 
@@ -8,12 +8,12 @@ use crate::time::{Duration, Instant};
 /// Receive rates of the last two round trips, in bytes per second.
 #[derive(Clone, Debug)]
 pub(super) struct ReceiveSet {
-    /// When each came. An infinite one represents the time before there were any.
+    /// The arrival of each. An infinite rate stands for the time before the first.
     rates: Vec<(Instant, f64)>,
 }
 
-/// Reports a sender may get within two round trips and be remembered by. A receiver sends one in a
-/// round trip and one for each loss event; of more, the largest is kept.
+/// Reports kept for two round trips. A receiver sends one per round trip and one per loss event;
+/// beyond the limit only the largest is kept.
 const KEPT: usize = 64;
 
 impl ReceiveSet {
@@ -27,15 +27,15 @@ impl ReceiveSet {
         Self { rates: vec![(now, f64::INFINITY)] }
     }
 
-    /// RFC 5348 §4.3, Maximize X_recv_set: infinity leaves, the rate joins, and only the largest
-    /// stays, as of now.
+    /// RFC 5348 §4.3, Maximize X_recv_set: removes infinity, adds the rate, and keeps only the
+    /// largest, as of now.
     pub(super) fn maximize(&mut self, now: Instant, rate: f64) {
         self.rates.retain(|(_, rate)| rate.is_finite());
         self.rates.push((now, rate));
         self.replace(now, self.highest());
     }
 
-    /// RFC 5348 §4.3, Update X_recv_set: the rate joins, those older than two round trips leave.
+    /// RFC 5348 §4.3, Update X_recv_set: adds the rate, removes those older than two round trips.
     pub(super) fn update(&mut self, now: Instant, rate: f64, rtt: Duration) {
         self.rates.push((now, rate));
         self.rates.retain(|(at, _)| now.saturating_since(*at) <= rtt * 2);
@@ -44,12 +44,12 @@ impl ReceiveSet {
         }
     }
 
-    /// Every entry halved (RFC 5348 §4.3 step 4).
+    /// Halves every entry (RFC 5348 §4.3 step 4).
     pub(super) fn halve(&mut self) {
         self.rates.iter_mut().for_each(|(_, rate)| *rate /= 2.0);
     }
 
-    /// Only this rate (RFC 5348 §4.4, Update_Limits).
+    /// Keeps only this rate (RFC 5348 §4.4, Update_Limits).
     pub(super) fn replace(&mut self, now: Instant, rate: f64) {
         self.rates.clear();
         self.rates.push((now, rate));
@@ -61,16 +61,16 @@ impl ReceiveSet {
     }
 }
 
-/// Times at which the sender had sent all it was allowed to (RFC 5348 §8.2.1). The clause saves two
+/// Times at which the sender had sent all it was allowed to (RFC 5348 §8.2.1). The RFC saves two
 /// instants and lets a sender save more; these are all of them, as runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
-    /// Runs of such instants, oldest first, less than half a round trip apart within a run: a span of
-    /// a round trip that touches a run holds one of its instants.
+    /// Runs of such instants, oldest first, less than half a round trip apart within a run: a round
+    /// trip that overlaps a run contains one of its instants.
     runs: VecDeque<(Instant, Instant)>,
 }
 
-/// Runs remembered; a sender that is at its limit now and then has one for each time.
+/// Runs kept; a sender occasionally at its limit has one for each time.
 const RUNS: usize = 32;
 
 impl Limits {
@@ -96,8 +96,8 @@ impl Limits {
         self.runs.push_back((now, now));
     }
 
-    /// Feedback came that covers what was sent in the round trip of `rtt` up to `covered`. True if the
-    /// sender was data-limited all that time.
+    /// Feedback arrived that covers what was sent in the round trip of `rtt` up to `covered`. True if
+    /// the sender was data-limited throughout.
     #[inline]
     pub(super) fn on_feedback(&mut self, covered: Instant, rtt: Duration) -> bool {
         // RFC 5348 §8.2.1: (t_old, t_new] with t_old = t_new − R.
@@ -119,8 +119,8 @@ mod tests {
         Instant::from_nanos(millis * 1_000_000)
     }
 
-    /// RFC 5348 §8.2.1: what counts is whether the sender was at its limit when it sent what the
-    /// feedback covers, not when the feedback comes.
+    /// RFC 5348 §8.2.1: the sender's state when it sent the covered data counts, not its state when
+    /// the feedback arrives.
     #[test]
     fn limits_are_those_of_what_was_covered() {
         let mut limits = Limits::default();
@@ -131,8 +131,8 @@ mod tests {
         assert!(limits.on_feedback(at(310), R), "and was before");
     }
 
-    /// §8.2.1: t_old is t_new − R, however long ago the last feedback came: what was sent before a
-    /// pause is none of what the first feedback after it covers.
+    /// §8.2.1: t_old is t_new − R, however long ago the last feedback arrived: data sent before a
+    /// pause is not covered by the first feedback after it.
     #[test]
     fn a_pause_is_not_covered() {
         let mut limits = Limits::default();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     /// §8.2.1, last but one paragraph: more than two times are saved, so that lost feedback does not
-    /// make a sender that is always at its limit look data-limited.
+    /// make a sender that is always at its limit appear data-limited.
     #[test]
     fn lost_feedback_hides_nothing() {
         let mut limits = Limits::default();
@@ -160,7 +160,7 @@ mod tests {
         assert!(!limits.on_feedback(at(29_450), R));
     }
 
-    /// §4.3: Maximize lets infinity go and keeps the largest as of now.
+    /// §4.3: Maximize removes infinity and keeps the largest as of now.
     #[test]
     fn maximize() {
         let mut set = ReceiveSet::new(at(0));

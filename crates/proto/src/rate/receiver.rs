@@ -1,5 +1,5 @@
-//! The half that receives data (RFC 5348 §6): measures the receive rate, keeps the loss history and
-//! knows when feedback is due. What feedback looks like on the wire is the endpoint's.
+//! The receiving half (RFC 5348 §6): measures the receive rate, keeps the loss history and decides
+//! when feedback is due. Endpoints define the wire form of feedback.
 //!
 //! Feedback is timed by the round-trip time (RFC 5348 §6.2) or, where packets carry a window
 //! counter, by the counter (RFC 4342 §10.3).
@@ -14,19 +14,19 @@ use super::equation;
 use super::history::{Arrival, DEFAULT_RTT, LossHistory};
 use super::timeout::CoarseTimeout;
 
-/// Arrivals kept for the rate over the last round trip. Beyond, the two oldest become one, which
-/// blurs the measurement's far edge and bounds its memory.
+/// Arrivals kept for the rate over the last round trip. Beyond this, the two oldest are merged,
+/// which blurs the start of the measurement and bounds its memory.
 const KEPT_ARRIVALS: usize = 4096;
 
-/// By how much the window counter grows between two feedback packets (RFC 4342 §10.3).
+/// Growth of the window counter between two feedback packets (RFC 4342 §10.3).
 const COUNTS_PER_RTT: u64 = 4;
 
-/// What a feedback packet says (RFC 5348 §3.2.2).
+/// Contents of a feedback packet (RFC 5348 §3.2.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Feedback {
-    /// The packet it answers: the one that arrived last, data or not.
+    /// The packet it answers: the last that arrived, data or not.
     pub last: u64,
-    /// Time between that one's arrival and this feedback (t_delay).
+    /// Time between the arrival of that packet and this feedback (t_delay).
     pub delay: Duration,
     /// X_recv in bytes per second.
     pub receive_rate: u64,
@@ -46,30 +46,30 @@ pub struct Receiver {
     on_arrival: bool,
     measured: ReceiveRate,
     rtt: Option<Duration>,
-    /// R_(m−1): the round-trip time as of the last feedback, over which the next measures.
+    /// R_(m−1): the round-trip time at the last feedback, over which the next measures.
     span: Duration,
-    /// t_RTO, where it is not 4R.
+    /// t_RTO, if not 4R.
     timeout: Option<CoarseTimeout>,
     /// Mean bytes of a data packet.
     size: Option<f64>,
-    /// The packet that arrived last, and when.
+    /// The last packet that arrived, and when.
     last: Option<(u64, Instant)>,
-    /// When the last feedback left, and the newest window count it had seen.
+    /// When the last feedback left, and the newest window counter then.
     reported: Option<(Instant, Option<u64>)>,
-    /// Newest window count.
+    /// Newest window counter.
     counter: Option<u64>,
     /// Bytes of data since the last feedback.
     bytes: u64,
     /// Data of the last round trip.
     arrivals: VecDeque<(Instant, u64)>,
-    /// X_recv as last reported, and the greatest so far.
+    /// X_recv as last reported, and the maximum so far.
     reported_rate: f64,
     greatest_rate: f64,
     lost: bool,
     due: bool,
-    /// When the feedback timer expires, or last did with nothing to say.
+    /// When the feedback timer expires, or last expired without data to report.
     timer: Option<Instant>,
-    /// It has expired with nothing to say and waits for data.
+    /// The timer has expired; feedback waits for data.
     quiet: bool,
 }
 
@@ -79,7 +79,7 @@ impl Receiver {
         self.arrivals.capacity() * size_of::<(Instant, u64)>() + self.history.footprint()
     }
 
-    /// A receiver that has seen nothing.
+    /// A receiver in its initial state.
     #[must_use]
     pub fn new(parameters: &Parameters) -> Self {
         Self {
@@ -108,8 +108,8 @@ impl Receiver {
         }
     }
 
-    /// A packet arrived, data or not, no duplicate. Inlined, since an [`Arrival`] that was just written is
-    /// not ready to be read in one piece.
+    /// A packet arrived, data or not, no duplicate. Inlined, since reading an [`Arrival`] that was just
+    /// written stalls.
     #[inline(always)]
     pub fn on_packet<P: EndpointProbe>(&mut self, now: Instant, arrival: &Arrival, probe: &mut P) {
         if let Some(rtt) = arrival.rtt {
@@ -155,7 +155,7 @@ impl Receiver {
         self.arrivals.push_back((now, u64::from(bytes)));
     }
 
-    /// Drops arrivals of more than a round trip ago.
+    /// Drops arrivals from more than a round trip ago.
     fn forget(&mut self, now: Instant) {
         let span = self.rtt_or_default().max(self.span);
         while self.arrivals.front().is_some_and(|(at, _)| now.saturating_since(*at) >= span) {
@@ -163,7 +163,7 @@ impl Receiver {
         }
     }
 
-    /// Whether the packet makes feedback due, and when the timer does.
+    /// Determines whether the packet makes feedback due.
     #[inline(always)]
     fn schedule(&mut self, now: Instant, arrival: &Arrival) {
         if arrival.data_bytes.is_none() {
@@ -183,16 +183,16 @@ impl Receiver {
             self.due |= since >= Some(self.period());
             self.quiet = false;
         } else {
-            // RFC 5348 §6.1 step 4: the feedback timer has expired with nothing to report. §6.3: every
-            // packet is answered until one tells the round-trip time.
+            // RFC 5348 §6.1 step 4: the feedback timer has expired without data to report. §6.3: every
+            // packet is answered until the round-trip time is known.
             self.due |= self.quiet || self.rtt.is_none();
         }
     }
 
-    /// News of the round-trip time by another way than [`Arrival::rtt`].
+    /// Sets the round-trip time from another source than [`Arrival::rtt`].
     #[inline]
     pub fn set_rtt(&mut self, rtt: Duration) {
-        // Most packets tell what the one before told.
+        // Most packets repeat the previous value.
         if !rtt.is_zero() && self.rtt != Some(rtt) {
             self.change_rtt(rtt);
         }
@@ -204,7 +204,7 @@ impl Receiver {
         if let Some(timeout) = &mut self.timeout {
             timeout.measure(rtt);
         }
-        // The first packet was answered before its sender knew R: the timer then set was a guess.
+        // The first packet was answered before its sender knew R: that timer was a guess.
         if !known && let (Some((reported, _)), Some(timer)) = (self.reported, self.timer) {
             self.timer = Some(timer.min(reported + self.period()));
         }
@@ -218,26 +218,26 @@ impl Receiver {
         (self.rtt_or_default() / self.feedback_per_rtt).max(Duration::from_nanos(1))
     }
 
-    /// After how long without feedback the timer expires.
+    /// Timeout of the feedback timer.
     fn patience(&self) -> Duration {
         if self.on_arrival { self.period() + self.period() / 2 } else { self.period() }
     }
 
-    /// Length of the interval before the first loss (RFC 5348 §6.3.1): the loss event rate at which
-    /// the equation gives the rate at which data came in.
+    /// Length of the interval before the first loss (RFC 5348 §6.3.1): from the loss event rate at
+    /// which the equation gives the receive rate.
     fn first_interval(&mut self, now: Instant) -> f64 {
         let rtt = self.rtt_or_default().as_secs_f64();
         let size = self.size.unwrap_or(1.0).max(1.0);
         let s = self.nominal_bytes.map_or(size, f64::from);
-        // §6.3.1: X_target is the maximum so far, and at least half a packet in a round trip.
+        // §6.3.1: X_target is the maximum so far, and at least half a packet per round trip.
         let known = match self.measured {
             ReceiveRate::Rfc5348 => self.greatest_rate,
             ReceiveRate::Rfc4342 => self.reported_rate,
         };
-        // The first packet of all, marked, has nothing to be measured over.
+        // If the very first packet is marked, there is no time to measure over.
         let latest = if self.reported.is_some() { self.measure(now) } else { 0.0 };
         let target = known.max(latest).max(0.5 * s / rtt);
-        // RFC 4828 §4.2: what came in was sent at the equation's rate less the headers' share.
+        // RFC 4828 §4.2: the data received was sent at the equation's rate less the headers' share.
         let header = f64::from(self.header_bytes);
         let target = target * (size + header) / size;
         let p = match self.timeout {
@@ -249,9 +249,9 @@ impl Receiver {
         1.0 / p
     }
 
-    /// X_recv in bytes per second. Where a window counter says that a round trip has passed since the
-    /// last feedback (RFC 4342 §8.3), it has: an estimate a little longer would count its first and
-    /// its last packet both, which is twice the rate of a packet a round trip.
+    /// X_recv in bytes per second. If a window counter shows that a round trip has passed since the
+    /// last feedback (RFC 4342 §8.3), that counts: a slightly longer estimate would include both its
+    /// first and its last packet, twice the rate at one packet per round trip.
     fn measure(&mut self, now: Instant) -> f64 {
         self.forget(now);
         let rtt = match self.measured {
@@ -262,8 +262,8 @@ impl Receiver {
         let counted = self.reported.and_then(|(_, from)| Some(self.counter? - from?));
         let whole = since >= rtt || (counted >= Some(COUNTS_PER_RTT) && !since.is_zero());
         match self.measured {
-            // RFC 5348 §6.2 (2): the time since the last feedback if that is a round trip ("MAY be
-            // calculated over a longer time interval"), but not a pause: the timer has expired since.
+            // RFC 5348 §6.2 (2): the time since the last feedback if at least a round trip ("MAY be
+            // calculated over a longer time interval"), but not a pause, in which the timer expired.
             ReceiveRate::Rfc5348 if whole && since < rtt * 2 => {
                 let rate = self.bytes as f64 / since.as_secs_f64();
                 // "a minimum value ... of one packet per round-trip time"
@@ -286,19 +286,19 @@ impl Receiver {
     #[inline]
     pub fn wants_feedback(&self, now: Instant) -> bool {
         let expired = self.deadline().is_some_and(|deadline| deadline <= now);
-        // Before any data there is nothing to report, whatever else was lost.
+        // Nothing to report before any data, even if packets were lost.
         self.size.is_some() && (self.due || (expired && self.bytes > 0))
     }
 
-    /// When feedback will be due if nothing arrives before: the feedback timer. There is none where
-    /// packets carry a window counter.
+    /// When feedback will be due if nothing arrives before: the feedback timer. Unused if packets
+    /// carry a window counter.
     #[must_use]
     #[inline]
     pub fn deadline(&self) -> Option<Instant> {
         self.timer.filter(|_| !self.quiet && self.counter.is_none())
     }
 
-    /// The deadline has come: feedback is due if data has arrived since the last (RFC 5348 §6.2).
+    /// The deadline was reached: feedback is due if data arrived since the last (RFC 5348 §6.2).
     pub fn on_timeout(&mut self, now: Instant) {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return;
@@ -311,12 +311,12 @@ impl Receiver {
         }
     }
 
-    /// What the feedback that leaves now says; starts the next measurement. `None` before any data.
+    /// The feedback to send now; starts the next measurement. `None` before any data.
     #[inline]
     pub fn feedback(&mut self, now: Instant) -> Option<Feedback> {
         let (last, arrived) = self.last?;
         let rate = match self.reported {
-            // RFC 5348 §6.3: X_recv of the first is 0, there being no time to measure it over.
+            // RFC 5348 §6.3: the first X_recv is 0, since there is no time to measure it over.
             None => {
                 self.size?;
                 0.0
@@ -348,7 +348,7 @@ impl Receiver {
         }
     }
 
-    /// The loss history, for options that tell of it.
+    /// The loss history, for options that report it.
     #[must_use]
     pub const fn history(&self) -> &LossHistory {
         &self.history

@@ -1,15 +1,15 @@
 //! Faster restart (draft-ietf-dccp-tfrc-faster-restart-06): a sender that was silent or slow may
-//! quadruple its rate in a round trip without congestion, where others double it, up to the rate
-//! it has achieved before.
+//! quadruple its rate per round trip without congestion, instead of doubling it, up to the rate it
+//! has achieved before.
 
 use crate::time::{Duration, Instant};
 
-/// How long an achieved rate holds (the draft's `DelayTime`).
+/// How long an achieved rate remains valid (the draft's `DelayTime`).
 const HOLDS: Duration = Duration::from_secs(10 * 60);
-/// When nothing is left of it; between the two it falls in a straight line.
+/// When it has decayed to zero; in between it falls linearly.
 const GONE: Duration = Duration::from_secs(30 * 60);
 
-/// What a sender has achieved.
+/// The rate a sender has achieved.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Restart {
     /// X_fast_max in bytes per second, and when it was reached.
@@ -17,10 +17,10 @@ pub(super) struct Restart {
 }
 
 impl Restart {
-    /// Feedback came: `congested` if it told of a new loss event.
+    /// Feedback arrived: `congested` if it reported a new loss event.
     pub(super) fn on_feedback(&mut self, now: Instant, receive_rate: f64, congested: bool) {
         if congested {
-            // Half of what came through is all that is known to be safe.
+            // Only half of the receive rate is known to be safe.
             self.achieved = Some((now, receive_rate / 2.0));
         } else if receive_rate >= self.ceiling(now) {
             self.achieved = Some((now, receive_rate));
@@ -36,8 +36,8 @@ impl Restart {
         })
     }
 
-    /// The rate that may follow `rate` after one round trip: twice, or up to four times as far as
-    /// it has been achieved before.
+    /// The rate that may follow `rate` after one round trip: twice, or up to four times within the
+    /// rate achieved before.
     pub(super) fn next(&self, now: Instant, rate: f64) -> f64 {
         (2.0 * rate).max((4.0 * rate).min(self.ceiling(now)))
     }

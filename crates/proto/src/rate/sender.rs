@@ -1,5 +1,5 @@
-//! The half that sends data (RFC 5348 §4): the allowed rate from feedback and from its absence.
-//! RFC 3448's idle rule, Linux's, RFC 4828's small packets and faster restart are parameters of it.
+//! The sending half (RFC 5348 §4): the allowed rate from feedback and from its absence. The idle
+//! rules of RFC 3448 and Linux, RFC 4828's small packets and faster restart are parameters.
 
 use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
 use crate::math::round_u64;
@@ -21,12 +21,12 @@ const LONGEST_INTERVAL: f64 = 64.0;
 const INITIAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// W_init is between two and four packets and near this many bytes (RFC 5348 §4.2, RFC 3390).
 const INITIAL_WINDOW_BYTES: f64 = 4380.0;
-/// s before anything was sent, where no nominal size is given.
+/// s before any data was sent, without a nominal size.
 const SIZE_BEFORE_DATA: f64 = 1460.0;
-/// What becomes of X_recv if a data-limited sender hears of loss (RFC 5348 §4.3 step 4).
+/// Factor for X_recv if a data-limited sender learns of loss (RFC 5348 §4.3 step 4).
 const DATA_LIMITED_LOSS: f64 = 0.85;
 
-/// Round-trip time as a sender averages it, in seconds.
+/// A sender's averaged round-trip time, in seconds.
 #[derive(Clone, Copy, Debug)]
 struct RoundTrip {
     /// R.
@@ -50,7 +50,7 @@ pub struct Sender {
     /// Mean bytes of the packets sent.
     size: Option<f64>,
     round_trip: Option<RoundTrip>,
-    /// t_RTO, where it is not 4R.
+    /// t_RTO, if not 4R.
     timeout: Option<CoarseTimeout>,
     /// X; `None` before the first packet or round-trip time.
     rate: Option<f64>,
@@ -59,8 +59,8 @@ pub struct Sender {
     /// X_recv as last reported, or as the nofeedback timer has lowered it.
     receive_rate: Option<f64>,
     loss_event_rate: f64,
-    /// X_inst, less the share of headers, and the time between two packets: asked with every event,
-    /// and computed again when rate, size or round-trip time may have changed.
+    /// X_inst, less the share of headers, and the time between two packets: used at every event,
+    /// and recomputed when rate, size or round-trip time may have changed.
     paced_rate: f64,
     spacing: Duration,
     /// tld: when the rate was last doubled in slow start.
@@ -69,9 +69,9 @@ pub struct Sender {
     /// A packet was sent since the nofeedback timer was set.
     active: bool,
     last_sent: Option<Instant>,
-    /// Since when a permit lies unused.
+    /// Since when a permit is unused.
     unused: Option<Instant>,
-    /// When a packet last left that its permit had waited for.
+    /// When a packet last left after its permit had been unused.
     limited: Option<Instant>,
     slow_start: ns2::SlowStart,
     told: [Option<f64>; 6],
@@ -90,7 +90,7 @@ impl Sender {
         self.receive_set.footprint() + self.limits.footprint()
     }
 
-    /// A sender that has sent nothing. `now` is when its connection opened.
+    /// A sender in its initial state. `now` is when its connection opened.
     #[must_use]
     pub fn new(now: Instant, parameters: &Parameters) -> Self {
         Self {
@@ -120,8 +120,8 @@ impl Sender {
         }
     }
 
-    /// A round-trip time known before the first feedback, from a handshake (RFC 5348 §4.2, RFC 4342
-    /// §5): the initial rate holds from now on.
+    /// Sets a round-trip time known before the first feedback, from a handshake (RFC 5348 §4.2,
+    /// RFC 4342 §5): the initial rate applies from now on.
     pub fn set_initial_rtt<P: EndpointProbe>(
         &mut self,
         now: Instant,
@@ -141,7 +141,7 @@ impl Sender {
     pub fn allowed_rate(&self) -> f64 {
         self.rate.unwrap_or(0.0)
     }
-    /// X_Bps of the throughput equation in bytes per second, less the share of headers where they
+    /// X_Bps of the throughput equation in bytes per second, less the share of headers if they
     /// count; `None` while p is 0 or R unknown.
     #[must_use]
     pub const fn equation_rate(&self) -> Option<f64> {
@@ -165,13 +165,13 @@ impl Sender {
             .nominal_bytes
             .map_or_else(|| self.size.unwrap_or(SIZE_BEFORE_DATA), f64::from)
     }
-    /// Time between two packets at the rate allowed now (RFC 5348 §4.6: t_ipi).
+    /// Time between two packets at the currently allowed rate (RFC 5348 §4.6: t_ipi).
     #[must_use]
     pub const fn interval(&self) -> Duration {
         self.spacing
     }
 
-    /// Rate, size or round-trip time may have changed.
+    /// Recomputes the pacing.
     fn pace(&mut self) {
         let rate = self.effective_rate();
         self.paced_rate = rate;
@@ -182,8 +182,8 @@ impl Sender {
         };
     }
 
-    /// What a packet counts on the way out: s; but where small packets are corrected for their
-    /// headers, their true size (RFC 4828 §4.2).
+    /// Size counted for a packet sent: s; with the header correction for small packets, their true
+    /// size (RFC 4828 §4.2).
     pub(super) fn paced_size(&self) -> f64 {
         match self.size {
             Some(size) if self.parameters.header_bytes > 0 => size,
@@ -203,9 +203,9 @@ impl Sender {
         }
     }
 
-    /// What headers leave of a rate that is not to be exceeded with them (RFC 4828 §4.2:
-    /// s_true/(s_true + H)): that of the equation and the initial one. What was received, and what
-    /// is twice a rate, is data already; ns-2's TFRC takes it from the equation's alone (`voip_`).
+    /// Share left by headers of a rate that includes them (RFC 4828 §4.2: s_true/(s_true + H)): the
+    /// rate of the equation and the initial one. Received rates, and twice a rate, are data
+    /// already; ns-2's TFRC applies it to the equation only (`voip_`).
     fn data_share(&self) -> f64 {
         let size = self.paced_size();
         size / (size + f64::from(self.parameters.header_bytes))
@@ -226,7 +226,7 @@ impl Sender {
         self.round_trip.map(|round_trip| window / round_trip.mean * self.data_share())
     }
 
-    /// The rate slow start never falls below: W_init/R, or, before RFC 5348, s/R.
+    /// The minimum rate in slow start: W_init/R, or, before RFC 5348, s/R.
     fn slow_start_floor(&self, r: f64) -> f64 {
         match self.parameters.idle {
             Idle::Rfc5348 => self.initial_rate().unwrap_or(0.0),
@@ -264,8 +264,8 @@ impl Sender {
         }
     }
 
-    /// How far the receive rates let the sender go: recv_limit of RFC 5348 §4.3 step 4, with faster
-    /// restart's wider one.
+    /// Limit from the receive rates: recv_limit of RFC 5348 §4.3 step 4, or the wider one of faster
+    /// restart.
     #[inline(always)]
     fn receive_limit(&mut self, now: Instant, rate: f64, limited: bool, worse: bool) -> f64 {
         let rtt = self.rtt().unwrap_or(Duration::ZERO);
@@ -292,7 +292,7 @@ impl Sender {
         self.idle_floor(now, limit)
     }
 
-    /// Linux: nothing sent for two round trips is idle, and leaves the initial rate.
+    /// Linux: idle is two round trips without sending, and allows the initial rate.
     fn idle_floor(&self, now: Instant, limit: f64) -> f64 {
         let rtt = self.rtt().unwrap_or(Duration::ZERO);
         let idle = self.last_sent.is_none_or(|at| now.saturating_since(at) >= rtt * 2);
@@ -302,12 +302,12 @@ impl Sender {
         }
     }
 
-    /// Twice a rate, or what faster restart makes of it.
+    /// Twice a rate, or the rate of faster restart.
     fn twice(&self, now: Instant, rate: f64) -> f64 {
         if self.parameters.faster_restart { self.restart.next(now, rate) } else { 2.0 * rate }
     }
 
-    /// RFC 5348 §4.3 step 4, its second half: X from X_Bps or by slow start, within the limit.
+    /// RFC 5348 §4.3 step 4, second half: X from X_Bps or by slow start, within the limit.
     fn update_rate(&mut self, now: Instant, limit: f64) {
         let Some(RoundTrip { mean: r, .. }) = self.round_trip else { return };
         let rate = self.allowed_rate();
@@ -321,7 +321,7 @@ impl Sender {
             let began = self.equation_rate.replace(equation).is_none();
             let mut next = equation.min(limit);
             if self.parameters.idle == Idle::Ns2 {
-                // Out of slow start at once, then up by a packet in a round trip each round trip.
+                // Leaves slow start at once, then rises by a packet per round trip each round trip.
                 let since = self
                     .doubled
                     .map_or(f64::INFINITY, |at| now.saturating_since(at).as_secs_f64() / r);
@@ -361,14 +361,14 @@ impl Sender {
         }
     }
 
-    /// ns-2's TFRC: whether there was nothing to send at some time in the last 1.5 round trips.
+    /// ns-2's TFRC: whether there was nothing to send at some point in the last 1.5 round trips.
     fn was_limited(&self, now: Instant) -> bool {
         let rtt = self.rtt().unwrap_or(Duration::ZERO);
         let since = self.limited.map(|at| now.saturating_since(at));
         self.unused.is_some() || since.is_some_and(|since| since < rtt + rtt / 2)
     }
 
-    /// Whether a packet that leaves now, the one before having left then, ends an idle time.
+    /// Whether a packet that leaves now, after one at `before`, ends an idle time.
     #[inline(never)]
     fn was_idle(&self, now: Instant, before: Option<Instant>) -> bool {
         let gap = before.map(|before| now.saturating_since(before));
@@ -394,7 +394,7 @@ impl Sender {
         let idle = !self.active;
         let halved = (self.allowed_rate() / 2.0).max(self.least_rate());
         let Some(recover_rate) = self.initial_rate().filter(|_| self.receive_rate.is_some()) else {
-            // No feedback yet: a sender that had something to send halves.
+            // No feedback yet: a sender with data to send halves.
             if !idle {
                 self.rate = Some(halved);
             }
@@ -415,7 +415,7 @@ impl Sender {
             let equation = self.equation_rate.unwrap_or(f64::INFINITY);
             let limit = if equation > 2.0 * receive_rate { receive_rate } else { equation / 2.0 };
             // RFC 5348 §4.4: an idle sender's rate does not fall below the recover_rate; RFC 4342 §5.1:
-            // it was below that only if it was before.
+            // unless it was below it before.
             let kept = if idle { recover_rate.min(self.allowed_rate()) } else { 0.0 };
             // Update_Limits
             let limit = limit.max(kept).max(self.least_rate());
@@ -424,8 +424,8 @@ impl Sender {
         }
     }
 
-    /// ns-2's TFRC: half the rate, and to an idle sender no less than the initial one; then
-    /// a packet may leave.
+    /// ns-2's TFRC: half the rate, but an idle sender keeps at least the initial one; then a packet
+    /// may leave.
     fn back_off_ns2(&mut self) {
         self.slow_start.on_timeout();
         let rate = self.allowed_rate();
@@ -436,7 +436,7 @@ impl Sender {
         self.rate = Some((rate / 2.0).max(kept).max(self.least_rate()));
     }
 
-    /// RFC 3448 §4.4, with erratum 1458; and Linux's reading of it, which knows no idle rule here.
+    /// RFC 3448 §4.4, with erratum 1458; and Linux's version, which has no idle rule here.
     fn back_off_3448(&mut self, now: Instant) {
         let s = self.segment_size();
         let halved = (self.allowed_rate() / 2.0).max(self.least_rate());
@@ -445,12 +445,12 @@ impl Sender {
             return;
         };
         let rfc = self.parameters.idle == Idle::Rfc3448;
-        // RFC 3448 §4.4: an idle sender that received less than four packets in a round trip.
+        // RFC 3448 §4.4: an idle sender that received less than four packets per round trip.
         if rfc && !self.active && receive_rate < 4.0 * s / round_trip.mean {
             return;
         }
         if self.loss_event_rate <= 0.0 {
-            // Linux halves X and lets X_recv stand.
+            // Linux halves X and keeps X_recv.
             if rfc {
                 self.receive_rate = Some((receive_rate / 2.0).max(self.least_rate() / 2.0));
             }
@@ -516,10 +516,10 @@ impl RateControl for Sender {
         let first = before.is_none();
         let waited = self.unused.take().is_some_and(|since| since < now);
         if first {
-            // RFC 5348 §4.3: X_recv_set bounds nothing in the first two round trips, and they begin now.
+            // RFC 5348 §4.3: X_recv_set bounds nothing in the first two round trips, which begin now.
             self.receive_set = ReceiveSet::new(now);
             if self.round_trip.is_some() {
-                // The handshake's round-trip time was known before s was.
+                // The handshake's round-trip time was known before s.
                 self.start(now);
             } else {
                 // RFC 5348 §4.2: one packet per second until the round-trip time is known.
@@ -532,12 +532,12 @@ impl RateControl for Sender {
             self.limited = Some(now);
         }
         if waited && !self.active && self.was_idle(now, before) {
-            // RFC 5348 §4.4: what idle time began must not end before an answer can have come.
+            // RFC 5348 §4.4: the timer must not expire before feedback after the idle time can arrive.
             self.set_timer(now);
         }
         self.active = true;
         // RFC 5348 §8.2.1: the packet used its permit at once, so the sender was at its limit. The
-        // first of all had nothing to wait for.
+        // first packet did not have to wait.
         if !waited && !first {
             self.limits.not_limited(now, self.rtt().unwrap_or(Duration::ZERO));
         }
@@ -560,13 +560,13 @@ impl RateControl for Sender {
             if loss_event_rate > 0.0 { loss_event_rate.max(self.parameters.p_floor) } else { 0.0 };
         let worse = loss_event_rate > self.loss_event_rate;
         let first = self.receive_rate.is_none();
-        // ns-2's TFRC times by the rate before this feedback.
+        // ns-2's TFRC sets its timer by the rate before this feedback.
         let before = self.rate;
         self.loss_event_rate = loss_event_rate;
         self.receive_rate = Some(rate);
         self.restart.on_feedback(now, rate, worse);
         let rtt = self.rtt().unwrap_or(Duration::ZERO);
-        // RFC 5348 §4.3: a receive rate of zero, the first feedback's, is of no data-limited interval.
+        // RFC 5348 §4.3: the first feedback's receive rate of zero is not of a data-limited interval.
         let limited = self.limits.on_feedback(report.covered, rtt) && report.receive_rate > 0;
         if first && loss_event_rate <= 0.0 && self.parameters.idle != Idle::Ns2 {
             // RFC 5348 §4.2: the first feedback sets the initial rate and nothing else.
@@ -602,7 +602,7 @@ impl RateControl for Sender {
             return;
         }
         if self.active {
-            // No answer to what was sent is a sign of congestion: nothing to return to fast.
+            // Missing feedback indicates congestion: no fast return to the old rate.
             self.restart.on_feedback(now, self.receive_rate.unwrap_or(0.0), true);
         }
         match self.parameters.idle {
@@ -613,8 +613,8 @@ impl RateControl for Sender {
         self.set_timer(now);
         self.pace();
         if self.parameters.idle == Idle::Ns2 {
-            // It sends a packet at once (`reduce_rate_on_no_feedback`), and only that one if another was due
-            // at that instant; twice an interval that was rounded may be a nanosecond less.
+            // It sends a packet at once (`reduce_rate_on_no_feedback`), but only that one if another was due
+            // at that instant; twice a rounded interval may be a nanosecond less.
             let since = self.last_sent.map(|last| now.saturating_since(last));
             if since.is_some_and(|since| since <= Duration::from_nanos(1)) {
                 self.pacing.on_sent(now, self.spacing, self.rtt());
@@ -639,7 +639,7 @@ impl RateControl for Sender {
     }
 
     fn evidence(&self) -> Rate {
-        // Slow start's X is twice what was received: no evidence that the path carries it.
+        // Slow start's X is twice the receive rate, which is no evidence that the path carries it.
         let shown = if self.loss_event_rate > 0.0 { self.equation_rate } else { self.receive_rate };
         let shown = shown.unwrap_or(0.0).min(self.paced_rate);
         Rate::from_bps(round_u64(8.0 * shown))

@@ -7,7 +7,7 @@ use crate::time::Duration;
 const TICK: f64 = 0.1;
 
 /// The timeout of a TCP with a coarse clock: SRTT in eighths and RTTVAR in quarters of a tick, both
-/// whole numbers (Jacobson 1988), RTO = SRTT + 4 RTTVAR rounded down to a tick.
+/// integers (Jacobson 1988), RTO = SRTT + 4 RTTVAR rounded down to a tick.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CoarseTimeout {
     srtt: i64,
@@ -15,9 +15,9 @@ pub struct CoarseTimeout {
 }
 
 impl CoarseTimeout {
-    /// A round-trip time was measured: to the nearest tick, at least one.
+    /// Adds a round-trip time, rounded to the nearest tick, at least one.
     pub fn measure(&mut self, sample: Duration) {
-        // The conversion rounds down what is not negative.
+        // The conversion rounds non-negative values down.
         let ticks = ((sample.as_secs_f64() / TICK + 0.5) as i64).max(1);
         if self.srtt == 0 {
             *self = Self { srtt: ticks << 3, rttvar: ticks << 1 };
@@ -39,8 +39,8 @@ impl CoarseTimeout {
 mod tests {
     use super::*;
 
-    /// By hand: 100 ms is a tick, SRTT 8 eighths, RTTVAR 2 quarters, (2·8 + 8)/8 = 3 ticks; they stay,
-    /// since a quarter of 2 is 0. 600 ms: 48 and 12, 18 ticks, which falls to (3·8 + 48)/8 = 9.
+    /// By hand: 100 ms is a tick, SRTT 8 eighths, RTTVAR 2 quarters, (2·8 + 8)/8 = 3 ticks; repetition
+    /// changes nothing, since a quarter of 2 is 0. 600 ms: 48 and 12, 18 ticks, then (3·8 + 48)/8 = 9.
     #[test]
     fn by_hand() {
         for (millis, first, last) in [(20, 0.3, 0.3), (100, 0.3, 0.3), (600, 1.8, 0.9)] {

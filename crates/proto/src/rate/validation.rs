@@ -8,13 +8,13 @@ use super::bucket;
 use super::config::Config;
 use super::history::KEPT_INTERVALS;
 
-/// Longest pause between packets, and coarsest timer, that still carry speech.
+/// Longest interval between packets, and coarsest timer, that still support speech.
 const MAX_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest nofeedback timeout, credit, and wait for a better rung.
 pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(60);
-/// More than any call sends.
+/// More than any call sends in total.
 const MAX_DEPTH: Size = Size::from_bytes(100_000_000);
-/// More than IP and any transport have.
+/// More than IP and any transport use.
 const MAX_HEADER_BYTES: u32 = 255;
 
 impl Validate for Config {
@@ -59,7 +59,7 @@ impl Validate for Config {
 }
 
 impl Config {
-    /// The given keys that only DCCP's packets have an option or field for.
+    /// The given keys that need an option or field of DCCP's packets.
     pub(crate) fn dccp_only(&self) -> impl Iterator<Item = ConfigError> {
         [
             ("counter_follows_acks", self.counter_follows_acks),
@@ -94,7 +94,7 @@ impl Validate for bucket::Config {
     }
 }
 
-/// Bytes of IP and transport before a payload.
+/// Checks the IP and transport header bytes.
 pub(super) fn header_bytes(bytes: u32, found: &mut ConfigErrors) {
     if bytes > MAX_HEADER_BYTES {
         let why = format!("{bytes} bytes never stand before a packet: at most {MAX_HEADER_BYTES}");

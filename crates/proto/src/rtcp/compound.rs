@@ -11,16 +11,16 @@ const MAX_CNAME: usize = 255;
 /// A compound packet: a sender report (with [`SenderInfo`]) or a receiver report, then an SDES and feedback.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compound {
-    /// Who reports.
+    /// The reporter.
     pub ssrc: u32,
-    /// What the reporter sent; present makes this a sender report.
+    /// Sender information; present makes this a sender report.
     pub sender: Option<SenderInfo>,
     /// What the reporter received, source by source; at most [`MAX_REPORTS`] are written.
     pub reports: Vec<ReportBlock>,
     /// Canonical name of the reporter (RFC 3550 §6.5.1); written up to 255 bytes of UTF-8, empty
     /// if a received packet had none.
     pub cname: String,
-    /// Feedback packets (RFC 4585 §3.1: behind reports and SDES).
+    /// Feedback packets (RFC 4585 §3.1: after reports and SDES).
     pub feedback: Vec<Feedback>,
     /// The reporter leaves (RFC 3550 §6.6).
     pub bye: bool,

@@ -1,12 +1,12 @@
-//! Congestion control feedback (RFC 8888 §3.1): what a receiver says of each RTP packet.
+//! Congestion control feedback (RFC 8888 §3.1): a receiver's report on each RTP packet.
 //!
-//! The text counts `num_reports` both ways: sequence numbers "begin_seq to begin_seq+num_reports inclusive",
-//! and 0 for no metric block. Here it is the number of metric blocks, as implementations have it.
+//! The RFC is inconsistent on `num_reports`: sequence numbers "begin_seq to begin_seq+num_reports
+//! inclusive", and 0 for no metric block. As in implementations, it is the number of metric blocks here.
 
 use crate::octets::{WireError, at_least, ecn, u16_at, u32_at};
 use crate::packet::Ecn;
 
-/// Metric blocks of one stream at most: a quarter of the sequence numbers.
+/// Maximum metric blocks of one stream: a quarter of the sequence numbers.
 pub const MOST_METRICS: usize = 16_384;
 
 /// A report.
@@ -14,7 +14,7 @@ pub const MOST_METRICS: usize = 16_384;
 pub struct CongestionControl {
     /// Streams that were received.
     pub streams: Vec<Stream>,
-    /// The instant that arrivals are told relative to: the middle 32 bits of an NTP time, in 1/65536 s.
+    /// The reference instant of arrivals: the middle 32 bits of an NTP time, in 1/65536 s.
     pub timestamp: u32,
 }
 
@@ -25,7 +25,7 @@ pub struct Stream {
     pub ssrc: u32,
     /// Sequence number of the first packet.
     pub begin: u16,
-    /// Packets in the order of their sequence numbers; [`MOST_METRICS`] are written.
+    /// Packets in the order of their sequence numbers; at most [`MOST_METRICS`] are written.
     pub metrics: Vec<Metric>,
 }
 
@@ -44,7 +44,7 @@ impl Stream {
 }
 
 impl CongestionControl {
-    /// Bytes behind the SSRC of the packet's sender.
+    /// Bytes after the SSRC of the packet's sender.
     pub(super) fn content_bytes(&self) -> usize {
         let blocks = self.streams.iter().map(|one| (2 * one.written().len()).next_multiple_of(4));
         blocks.map(|bytes| 8 + bytes).sum::<usize>() + 4
@@ -88,7 +88,7 @@ impl CongestionControl {
         Ok(Self { streams, timestamp: u32_at(bytes, 0) })
     }
 }
-/// What a report says of one RTP packet.
+/// Report on one RTP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// Not received yet.
@@ -186,7 +186,7 @@ mod tests {
         let sequences: Vec<_> = report.streams[0].packets().map(|(number, _)| number).collect();
         assert_eq!(sequences, [0xffff, 0, 1]);
         for end in 0..bytes.len() {
-            // Cut after the first block it is a whole report with a timestamp of the next one's bytes.
+            // Cut after the first block it is a whole report; its timestamp is the next block's bytes.
             let cut = CongestionControl::parse(&bytes[..end]);
             assert_eq!(cut.is_ok(), matches!(end, 4 | 20), "{end}");
         }

@@ -28,12 +28,12 @@ const MEDIA_END: usize = 12;
 /// The length field counts 16 bits of 32-bit words, less one.
 const MOST_BYTES: usize = 4 << 16;
 
-/// A feedback packet. One that has nothing to say, or that exceeds the length field, is not written.
+/// A feedback packet. It is not written if it is empty or exceeds the length field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feedback {
     /// SSRC of the packet's sender.
     pub sender: u32,
-    /// What it says.
+    /// The message.
     pub message: Message,
 }
 
@@ -73,19 +73,19 @@ pub enum Message {
         payload_type: u8,
         /// The codec's bit string, to whole bytes.
         string: Vec<u8>,
-        /// Bits of the last byte that are no part of it, 0 to 7.
+        /// Unused bits of the last byte, 0 to 7.
         unused_bits: u8,
     },
     /// Full Intra Request (RFC 5104 §4.3.1).
     FullIntra(Vec<IntraRequest>),
-    /// Application layer feedback (RFC 4585 §6.4), written up to a whole 32-bit word.
+    /// Application layer feedback (RFC 4585 §6.4), padded to a whole 32-bit word.
     Application {
         /// SSRC of the media source.
         media: u32,
-        /// What the application says.
+        /// Application data.
         data: Vec<u8>,
     },
-    /// A format that is not known here, kept as it is and written up to a whole 32-bit word.
+    /// An unknown format, kept unchanged and padded to a whole 32-bit word.
     Other {
         /// [`RTPFB`] or [`PSFB`].
         packet_type: u8,
@@ -172,7 +172,7 @@ impl RateLimit {
         out.extend_from_slice(&bits.to_be_bytes());
     }
 
-    /// A rate beyond 64 bits is the greatest.
+    /// A rate beyond 64 bits saturates.
     fn read(entry: &[u8]) -> Self {
         let bits = u32_at(entry, 4);
         let rate = u128::from(bits >> 9 & 0x1_ffff) << (bits >> 26);
@@ -204,7 +204,7 @@ impl Message {
         }
     }
 
-    /// Bytes behind the header and the SSRCs.
+    /// Bytes after the header and the SSRCs.
     fn content_bytes(&self) -> usize {
         match self {
             Self::Nack { lost, .. } => 4 * lost.len(),
@@ -220,7 +220,7 @@ impl Message {
         }
     }
 
-    /// RFC 4585 §6.1: at least one message. An empty notification says that no limit holds.
+    /// RFC 4585 §6.1: at least one message. An empty notification means no limit.
     fn says_something(&self) -> bool {
         self.content_bytes() > 0
             || matches!(
@@ -335,7 +335,7 @@ impl Feedback {
                     return Err(WireError::Truncated("RTCP RPSI"));
                 };
                 let end = string.len().checked_sub(usize::from(unused / 8));
-                // A byte that is not used at all is padding.
+                // A completely unused byte is padding.
                 let Some(end) = end.filter(|end| *end > 0 || unused % 8 == 0) else {
                     return Err(WireError::Malformed("RTCP RPSI padding"));
                 };

@@ -8,9 +8,9 @@ use crate::time::Duration;
 pub(super) struct Census {
     /// Participants, this one included.
     pub members: u64,
-    /// Those that sent media lately.
+    /// Recent senders of media.
     pub senders: u64,
-    /// Whether this one did.
+    /// Whether this one is a sender.
     pub we_sent: bool,
     /// No report has been sent yet.
     pub initial: bool,
@@ -18,10 +18,10 @@ pub(super) struct Census {
     pub mean_size_x16: u64,
 }
 
-/// What the interval is bounded by.
+/// Bounds of the interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
-    /// RTCP's part of the session bandwidth in bytes per second.
+    /// RTCP's share of the session bandwidth in bytes per second.
     pub bytes_per_second: u64,
     /// Lower bound of the deterministic interval.
     pub minimum: Duration,
@@ -44,8 +44,8 @@ pub(super) fn deterministic(census: &Census, share: &Share) -> Duration {
     Duration::from_nanos(nanos.try_into().unwrap_or(u64::MAX)).max(minimum)
 }
 
-/// RFC 3550 §6.3.1, the randomised interval T: uniform from half to three halves of T_d, divided
-/// by e − 3/2 to make up for what reconsideration adds.
+/// RFC 3550 §6.3.1, the randomised interval T: uniform from half to three halves of T_d, divided by
+/// e − 3/2 to compensate for reconsideration.
 pub(super) fn randomised(deterministic: Duration, rng: &mut Rng) -> Duration {
     let spread = deterministic / 2 + rng.span(deterministic);
     let nanos = u128::from(spread.as_nanos()) * 1_000_000_000 / 1_218_281_828;

@@ -1,6 +1,6 @@
-//! RTCP, the reports beside RTP (RFC 3550 §6): what a compound packet holds ([`Compound`]), when one
-//! is due and what it says ([`Session`]), feedback messages ([`Feedback`]), and what became of each
-//! packet, for controllers that ask ([`PacketReport`]).
+//! RTCP, the reports beside RTP (RFC 3550 §6): contents of a compound packet ([`Compound`]), timing
+//! and contents of reports ([`Session`]), feedback messages ([`Feedback`]), and per-packet reports
+//! for controllers ([`PacketReport`]).
 //!
 //! Reports are made from an [`rtp::Sender`](crate::rtp::Sender) and an
 //! [`rtp::Receiver`](crate::rtp::Receiver) and turned into bytes by [`wire`](crate::wire::rtcp).

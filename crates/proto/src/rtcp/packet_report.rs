@@ -1,5 +1,5 @@
-//! What became of each RTP packet: the type that a controller of media takes, and both ends of RFC 8888,
-//! whose reports it is made from.
+//! Reports on individual RTP packets: the type that media controllers take, and both ends of RFC 8888,
+//! whose reports provide the data.
 
 use std::collections::VecDeque;
 
@@ -8,22 +8,22 @@ use super::ntp::NtpTime;
 use crate::packet::Ecn;
 use crate::time::Instant;
 
-/// Packets that either end remembers at most: half of the sequence numbers.
+/// Maximum packets that either end remembers: half of the sequence numbers.
 const MOST_PACKETS: usize = 1 << 15;
-/// Packets that were reported and are reported again beside one that comes late.
+/// Reported packets kept, to be reported again with a late one.
 const KEPT_REPORTED: usize = 1 << 10;
 
-/// What became of one packet.
+/// Report on one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketReport {
-    /// Its number in the order of sending, which does not wrap.
+    /// Its number in sending order, which does not wrap.
     pub sequence: u64,
     /// When it was sent.
     pub sent: Instant,
-    /// When it arrived, by the receiver's clock, which has a zero of its own: only differences mean
-    /// something. `None` if it is not known to have arrived.
+    /// When it arrived, by the receiver's clock, whose origin is arbitrary: only differences are
+    /// meaningful. `None` if it is not known to have arrived.
     pub arrived: Option<Instant>,
-    /// True if it arrived at a time that the report could not tell.
+    /// True if it arrived at a time that the report does not contain.
     pub arrived_untimed: bool,
     /// Its ECN field as it arrived.
     pub ecn: Ecn,
@@ -38,7 +38,7 @@ struct Sent {
     bytes: u32,
 }
 
-/// What a sender remembers of the packets of one stream.
+/// Sender state for the packets of one stream.
 #[derive(Clone, Debug, Default)]
 pub struct SentPackets {
     /// Number of the first one remembered.
@@ -49,7 +49,7 @@ pub struct SentPackets {
 }
 
 impl SentPackets {
-    /// A packet leaves. Sequence numbers ascend; what is skipped was not sent.
+    /// Records a sent packet. Sequence numbers ascend; gaps were not sent.
     pub fn on_sent(&mut self, now: Instant, sequence: u16, bytes: u32) {
         if self.packets.is_empty() {
             self.first = first(sequence);
@@ -73,8 +73,8 @@ impl SentPackets {
         }
     }
 
-    /// What a report says of this stream's packets, in the order of sending. Packets that are not
-    /// remembered are left out.
+    /// A report's entries for this stream's packets, in sending order. Forgotten packets are
+    /// omitted.
     pub fn on_report(&mut self, report: &CongestionControl, ssrc: u32) -> Vec<PacketReport> {
         let clock = self.unwrap(report.timestamp);
         let streams = report.streams.iter().filter(|stream| stream.ssrc == ssrc);
@@ -105,10 +105,10 @@ impl SentPackets {
         reports
     }
 
-    /// The report timestamp as a number that does not wrap.
+    /// The unwrapped report timestamp.
     fn unwrap(&mut self, timestamp: u32) -> u64 {
         let clock = match self.clock {
-            // Far enough from zero for any offset.
+            // Large enough for any offset.
             None => 1 << 32 | u64::from(timestamp),
             Some(last) => {
                 let ahead = timestamp.wrapping_sub(last as u32) as i32;
@@ -120,7 +120,7 @@ impl SentPackets {
     }
 }
 
-/// A number whose low 16 bits are a sequence number; smaller ones exist too.
+/// A number whose low 16 bits are a sequence number; not the smallest one.
 fn first(sequence: u16) -> u64 {
     1 << 16 | u64::from(sequence)
 }
@@ -144,7 +144,7 @@ struct Received {
     ecn: Ecn,
 }
 
-/// What a receiver remembers of the packets of one stream, for its reports.
+/// Receiver state for the packets of one stream, for its reports.
 #[derive(Clone, Debug, Default)]
 pub struct ReceivedPackets {
     /// Number of the first one remembered, and of the first one to report.
@@ -154,7 +154,7 @@ pub struct ReceivedPackets {
 }
 
 impl ReceivedPackets {
-    /// A packet arrived. Of copies the first one counts, but a mark on any (RFC 8888 §3.1).
+    /// Records an arrival. Only the first copy counts, but a CE mark on any (RFC 8888 §3.1).
     pub fn on_packet(&mut self, now: Instant, sequence: u16, ecn: Ecn) {
         if self.packets.is_empty() {
             self.first = first(sequence);
@@ -162,12 +162,12 @@ impl ReceivedPackets {
         }
         let number = near(self.first + self.packets.len() as u64, sequence);
         let Some(place) = number.checked_sub(self.first) else {
-            // Too late for what is remembered.
+            // Older than the packets remembered.
             return;
         };
         let place = place as usize;
         if place >= 2 * MOST_PACKETS {
-            // Nothing was reported for long.
+            // No report for a long time.
             *self = Self::default();
             return self.on_packet(now, sequence, ecn);
         }
@@ -179,12 +179,11 @@ impl ReceivedPackets {
             Some(_) => {}
             none => *none = Some(Received { at: now, ecn }),
         }
-        // Late ones are reported with what surrounds them.
+        // Late packets are reported with their neighbours.
         self.begin = self.begin.min(number);
     }
 
-    /// A report block of all that came since the last, up to so many packets; `None` if nothing did. `time` is
-    /// `now` by the clock of sender reports.
+    /// A report block on the packets since the last one, at most `most`; `None` if there are none.
     pub fn report(&mut self, now: Instant, ssrc: u32, most: usize) -> Option<Stream> {
         let skip = (self.begin - self.first) as usize;
         let metrics: Vec<_> =
@@ -272,7 +271,7 @@ mod tests {
                 (5, true, Ect0)
             ]
         );
-        // Arrivals lie as far apart as they did, to 1/1024 s.
+        // The spacing of arrivals is kept, to 1/1024 s.
         let arrived = |count: usize| first[count].arrived.unwrap();
         for (earlier, later, apart) in [(0, 1, 20), (1, 3, 40), (3, 5, 40)] {
             let measured = (arrived(later) - arrived(earlier)).as_nanos();
@@ -280,13 +279,13 @@ mod tests {
         }
         assert!(first.windows(2).all(|pair| pair[1].sequence == pair[0].sequence + 1));
         assert_eq!(first[5].sent, at(100));
-        // The late one is reported with those behind it, which are reported as before.
+        // The late one is reported with its successors, which are reported as before.
         received.on_packet(at(160), sequence(4), Ect0);
         let second = sent.on_report(&report(&mut received, at(170)), SSRC);
         assert_eq!(known(&second), [(4, true, Ect0), (5, true, Ect0)]);
         assert_eq!(second[1].sequence, first[5].sequence);
         assert!(received.report(at(180), SSRC, 10).is_none(), "nothing new");
-        // Another stream's report says nothing of this one.
+        // Another stream's report does not affect this one.
         assert!(sent.on_report(&report(&mut received, at(190)), 8).is_empty());
     }
 

@@ -1,6 +1,6 @@
-//! One participant's RTCP: when its next report is due (RFC 3550 §6.3), what the report says, and
-//! what the other side's report tells (§6.4.1). A session here has two parties; reports of a third
-//! source are not used.
+//! One participant's RTCP: when its next report is due (RFC 3550 §6.3), the report's contents, and
+//! processing of the other side's report (§6.4.1). A session has two parties; a third source's
+//! reports are ignored.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,7 +72,7 @@ impl Default for Config {
     }
 }
 
-/// What is known of the other party.
+/// State of the other party.
 #[derive(Clone, Copy, Debug)]
 struct Peer {
     ssrc: u32,
@@ -80,7 +80,7 @@ struct Peer {
     sends: bool,
     /// Middle of the NTP time of its last sender report, and when that arrived.
     last_sr: Option<(u32, Instant)>,
-    /// When it was last heard of.
+    /// When it was last heard from.
     heard: Instant,
 }
 
@@ -92,12 +92,12 @@ pub struct Session {
     share: Share,
     rng: Rng,
     peer: Option<Peer>,
-    /// RFC 3550 §6.3: tn, absent when no report is to be sent any more.
+    /// RFC 3550 §6.3: tn, absent when no more reports are due.
     next: Option<Instant>,
     /// RFC 3550 §6.3: tp.
     previous: Instant,
     initial: bool,
-    /// Header bytes below a report, which count into its size (RFC 3550 §6.2).
+    /// Header bytes below a report, included in its size (RFC 3550 §6.2).
     lower_layers: u64,
     mean_size_x16: u64,
     /// Packet counts of the sender at the last two reports (§6.4: whether it has sent since).
@@ -143,7 +143,7 @@ impl Session {
         participant
     }
 
-    /// When [`Session::report`] is to be called; `None` if reports are off or BYE was said.
+    /// When [`Session::report`] is to be called; `None` if reports are off or BYE was sent.
     #[must_use]
     pub const fn next(&self) -> Option<Instant> {
         self.next
@@ -153,14 +153,14 @@ impl Session {
     pub const fn minimum_interval(&self) -> Duration {
         self.share.minimum
     }
-    /// The last round-trip time a report told (RFC 3550 §6.4.1).
+    /// The last round-trip time from a report (RFC 3550 §6.4.1).
     #[must_use]
     pub const fn rtt(&self) -> Option<Duration> {
         self.rtt
     }
 
     /// The interval has passed: the report to send, or `None` if the interval, reconsidered, has
-    /// grown beyond `now`; either way [`Session::next`] names a new instant.
+    /// grown beyond `now`; either way [`Session::next`] changes.
     pub fn report(
         &mut self,
         now: Instant,
@@ -200,15 +200,15 @@ impl Session {
     ) -> Option<Compound> {
         self.next.take()?;
         self.observe(sender);
-        // RFC 3550 §6.3.7: who has sent neither RTP nor RTCP must not send a BYE.
+        // RFC 3550 §6.3.7: no BYE if neither RTP nor RTCP was sent.
         if self.initial && !self.we_sent {
             return None;
         }
         Some(self.compound(now, sender, receiver, true))
     }
 
-    /// Takes in the other party's report, which arrived at `now`; gives the round-trip time if it
-    /// answers a sender report of ours (RFC 3550 §6.4.1).
+    /// Processes the other party's report, which arrived at `now`; returns the round-trip time if
+    /// it answers a sender report of ours (RFC 3550 §6.4.1).
     pub fn on_report(&mut self, now: Instant, compound: &Compound) -> Option<Duration> {
         if compound.ssrc == self.ssrc {
             return None;
@@ -255,7 +255,7 @@ impl Session {
         self.we_sent = sender.is_some_and(|sender| sender.packets() != self.sent_before[1]);
     }
 
-    /// RFC 3550 §6.3.5: who was silent for five deterministic intervals of a receiver has left.
+    /// RFC 3550 §6.3.5: a peer silent for five deterministic receiver intervals has left.
     fn expire_peer(&mut self, now: Instant) {
         let receiver = Census { we_sent: false, ..self.census() };
         let limit = deterministic(&receiver, &self.share) * 5;

@@ -14,7 +14,7 @@ const CNAME: u8 = 1;
 const REPORT_BLOCK: usize = 24;
 const SENDER_INFO: usize = 20;
 
-/// Appends the compound packet: SR or RR, SDES, feedback, and BYE if it says so.
+/// Appends the compound packet: SR or RR, SDES, feedback, and BYE if set.
 pub fn emit(compound: &Compound, out: &mut Vec<u8>) {
     emit_report(compound, out);
     emit_sdes(compound, out);
@@ -72,8 +72,8 @@ struct Part<'a> {
     content: &'a [u8],
 }
 
-/// Reads a compound packet. Packets of other types in it (APP, XR) are passed over, and so are items
-/// that speak of other sources than the reporter.
+/// Reads a compound packet. Skips packets of other types (APP, XR) and items about sources other
+/// than the reporter.
 ///
 /// # Errors
 /// Truncated or malformed bytes (the checks of RFC 3550 A.2).

@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(ids(0x1234, &[1, 0, 0, 0]), []);
     }
 
-    /// RFC 3550 §5.3.1: behind the fixed header, and no part of the payload.
+    /// RFC 3550 §5.3.1: after the fixed header, not part of the payload.
     #[test]
     fn a_packet_carries_it() {
         let packet = crate::rtp::Packet {

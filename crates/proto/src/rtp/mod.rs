@@ -1,9 +1,8 @@
 //! RTP, the packet format of live media (RFC 3550 §5), how a source stamps it ([`Sender`]) and
 //! what its receiver measures ([`Receiver`]: RFC 3550 appendices A.1, A.3 and A.8).
 //!
-//! A media stream passes through here twice: encoded frames get their sequence number and
-//! timestamp from the `Sender`, and arriving packets are judged and counted by the `Receiver`.
-//! Nothing here plays, queues or sends.
+//! The `Sender` gives encoded frames their sequence number and timestamp; the `Receiver` validates
+//! and counts arriving packets. This module does not play, queue or send.
 
 mod extension;
 mod receiver;

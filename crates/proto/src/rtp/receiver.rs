@@ -1,5 +1,5 @@
-//! The receiving side of one RTP stream: which packets belong to it (RFC 3550 A.1), how many were
-//! lost (A.3) and how unevenly they came (A.8), in the RFC's integer arithmetic.
+//! The receiving side of one RTP stream: packet validation (RFC 3550 A.1), losses (A.3) and jitter
+//! (A.8), in the RFC's integer arithmetic.
 
 use super::Packet;
 use super::sender::ticks;
@@ -13,7 +13,7 @@ const MAX_MISORDER: u16 = 100;
 const MIN_SEQUENTIAL: u32 = 2;
 const SEQUENCE_MODULUS: u32 = 1 << 16;
 
-/// What a receiver knows of one source.
+/// Receiver state for one source.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     clock_rate_hz: u32,
@@ -39,23 +39,23 @@ struct Source {
     received_prior: u32,
 }
 
-/// What became of a packet.
+/// Verdict on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// It belongs to the stream and is counted.
     Valid,
-    /// Not yet: the source must first send enough packets in sequence (RFC 3550 A.1).
+    /// Not counted: the source must first send enough packets in sequence (RFC 3550 A.1).
     Probation,
     /// Its sequence number is too far off; if the next one follows it, the source has restarted.
     OutOfRange,
-    /// It is of another synchronisation source.
+    /// It belongs to another source.
     OtherSource,
 }
 
-/// What a report block says of a source (RFC 3550 §6.4.1).
+/// Contents of a report block (RFC 3550 §6.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reception {
-    /// Whose packets these were.
+    /// The source of the packets.
     pub ssrc: u32,
     /// Lost since the last report, in 1/256 of those expected.
     pub fraction_lost: u8,
@@ -68,7 +68,7 @@ pub struct Reception {
 }
 
 impl Source {
-    /// The source, on probation from its first packet on.
+    /// A source, on probation from its first packet.
     fn first_heard(packet: &Packet, min_sequential: u32) -> Self {
         let mut source = Self {
             ssrc: packet.ssrc,
@@ -110,7 +110,7 @@ impl Source {
             }
             self.max_seq = seq;
         } else if u32::from(udelta) <= SEQUENCE_MODULUS - u32::from(MAX_MISORDER) {
-            // Two packets in sequence after a jump: the other side restarted without saying so.
+            // Two packets in sequence after a jump: the other side restarted.
             if self.bad_seq == Some(seq) {
                 self.restart(seq);
             } else {
@@ -168,7 +168,7 @@ impl Receiver {
         Self { min_sequential: 0, ..Self::new(clock_rate_hz) }
     }
 
-    /// Judges and counts a packet that arrived at `now` by the receiver's clock.
+    /// Validates and counts a packet that arrived at `now` by the receiver's clock.
     pub fn on_packet(&mut self, now: Instant, packet: &Packet) -> Arrival {
         let min_sequential = self.min_sequential;
         let source = self.source.get_or_insert_with(|| Source::first_heard(packet, min_sequential));
@@ -182,7 +182,7 @@ impl Receiver {
         arrival
     }
 
-    /// RFC 3550 A.8; the first packet has nothing to be compared with.
+    /// RFC 3550 A.8; no estimate from the first packet.
     fn on_transit(&mut self, arrival: u32, timestamp: u32) {
         let transit = arrival.wrapping_sub(timestamp);
         if let Some(last) = self.transit {
@@ -193,7 +193,7 @@ impl Receiver {
         self.transit = Some(transit);
     }
 
-    /// The source heard, once there is one.
+    /// The current source, if any.
     #[must_use]
     pub fn ssrc(&self) -> Option<u32> {
         self.source.as_ref().map(|source| source.ssrc)
@@ -226,7 +226,7 @@ impl Receiver {
         f64::from(self.jitter_x16) / 16.0 / f64::from(self.clock_rate_hz)
     }
 
-    /// What to report of the source, `None` before it is valid; begins a new report interval.
+    /// The report on the source, `None` before it is valid; begins a new report interval.
     pub fn report(&mut self) -> Option<Reception> {
         let (cumulative_lost, jitter) = (self.cumulative_lost(), self.jitter_ticks());
         let source = self.source.as_mut().filter(|source| source.probation == 0)?;

@@ -78,7 +78,7 @@ impl Sender {
         let sequence = self.next_sequence;
         self.next_sequence = sequence.wrapping_add(1);
         self.last_offset = media_offset;
-        // RFC 3550 §6.4.1: both counts wrap; octets are of payload, header and padding apart.
+        // RFC 3550 §6.4.1: both counts wrap; octets exclude header and padding.
         self.packets = self.packets.wrapping_add(1);
         self.octets = self.octets.wrapping_add(payload.len() as u32);
         Packet {
@@ -119,7 +119,7 @@ impl Sender {
     pub const fn first_timestamp(&self) -> u32 {
         self.first_timestamp
     }
-    /// The sequence number its first packet has, or had.
+    /// The sequence number of its first packet.
     #[must_use]
     pub const fn first_sequence(&self) -> u16 {
         self.first_sequence
@@ -145,7 +145,7 @@ impl Sender {
 #[inline]
 pub(super) fn ticks(nanos: u64, clock_rate_hz: u32) -> u32 {
     const SECOND: u64 = 1_000_000_000;
-    // 64 bits suffice for 26 days at 8 kHz, and are divided by a constant without a division.
+    // 64 bits suffice for 26 days at 8 kHz; the constant divisor needs no division.
     match nanos.checked_mul(u64::from(clock_rate_hz)) {
         Some(scaled) => (scaled / SECOND) as u32,
         None => (u128::from(nanos) * u128::from(clock_rate_hz) / u128::from(SECOND)) as u32,
@@ -158,7 +158,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// On both sides of where 64 bits suffice.
+        /// Below and above the limit of 64 bits.
         #[test]
         fn ticks_are_whole_and_wrap(nanos in prop_oneof![any::<u64>(), 0..1_u64 << 52], hz in prop_oneof![Just(8000), Just(90_000), any::<u32>()]) {
             let exact = u128::from(nanos) * u128::from(hz) / 1_000_000_000;

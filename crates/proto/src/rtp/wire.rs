@@ -1,4 +1,4 @@
-//! The RTP header (RFC 3550 §5.1) and its extension (§5.3.1). CSRC list and padding are read over, not
+//! The RTP header (RFC 3550 §5.1) and its extension (§5.3.1). CSRC list and padding are skipped, not
 //! written.
 
 use std::ops::Range;
@@ -53,7 +53,7 @@ pub fn parse_extended(
     Ok((packet, extension.transpose()?))
 }
 
-/// The packet, and where its extension is.
+/// The packet, and the range of its extension.
 fn read(bytes: &Bytes, hints: Hints) -> Result<(Packet, Option<Range<usize>>), WireError> {
     at_least(bytes, HEADER, "RTP header")?;
     if bytes[0] >> 6 != VERSION {
@@ -61,7 +61,7 @@ fn read(bytes: &Bytes, hints: Hints) -> Result<(Packet, Option<Range<usize>>), W
     }
     let mut start = HEADER + usize::from(bytes[0] & 0xf) * 4;
     at_least(bytes, start, "RTP CSRC list")?;
-    // RFC 3550 §5.3.1: the extension counts its 32-bit words, its first one apart.
+    // RFC 3550 §5.3.1: the extension counts its 32-bit words after the first.
     let mut extension = None;
     if bytes[0] & 0x10 != 0 {
         at_least(bytes, start + 4, "RTP extension")?;

@@ -1,5 +1,5 @@
-//! A packet arrives: whose it is (RFC 9260 §8.4, §8.5), then its chunks one by one (§3.2, §6.10).
-//! What it asks for leaves in one packet.
+//! Packet arrival: checks the association (RFC 9260 §8.4, §8.5), then reads chunk by chunk (§3.2,
+//! §6.10). The replies share one packet.
 
 use super::packet::{Chunk, Data, Number, Packet, Sack};
 use super::receive::Taken;
@@ -9,10 +9,10 @@ use crate::gauge::{EndpointProbe, RxError};
 use crate::packet::PathId;
 use crate::time::Instant;
 
-/// Bytes of reports that one packet is answered with at most.
+/// Maximum bytes of reports in reply to a packet.
 const REPORTS: usize = 512;
 
-/// What the chunks of a packet have led to so far.
+/// Results of a packet's chunks so far.
 #[derive(Debug, Default)]
 struct Reading {
     /// The network marked the packet, and no data of it was read yet.
@@ -32,11 +32,11 @@ impl Reading {
     }
 }
 
-/// What follows from a chunk.
+/// What to do after a chunk.
 enum Next {
-    /// The next one is read.
+    /// Read the next one.
     GoOn,
-    /// The rest of the packet is left.
+    /// Ignore the rest of the packet.
     Stop,
 }
 
@@ -55,7 +55,7 @@ impl Sctp {
         if let Err(what) = self.admit(now, path, packet) {
             return self.rx_error(now, probe, what);
         }
-        // §9.2: a peer that still sends has not gone.
+        // §9.2: a peer that still sends is alive.
         if self.state == State::ShutdownSent && packet.tag == self.my_tag {
             self.restart_shutdown_timer(now);
         }
@@ -84,13 +84,13 @@ impl Sctp {
         }
     }
 
-    /// §8.4, §8.5: packets that are not this association's go no further.
+    /// §8.4, §8.5: rejects packets that are not this association's.
     fn admit(&mut self, now: Instant, path: PathId, packet: &Packet) -> Result<(), RxError> {
         let Some(first) = packet.chunks.first() else { return Err(RxError::Malformed) };
         let alone = |chunk: &Chunk| {
             matches!(chunk, Chunk::Init(_) | Chunk::InitAck(_) | Chunk::ShutdownComplete { .. })
         };
-        // §6.10: these travel alone.
+        // §6.10: these are not bundled.
         if packet.chunks.len() > 1 && packet.chunks.iter().any(alone) {
             return Err(RxError::Malformed);
         }
@@ -120,7 +120,7 @@ impl Sctp {
             self.on_stray(path, packet);
             return Err(RxError::Unexpected);
         }
-        // §8.5.1 B, C: who has lost his association answers with the tag he was sent.
+        // §8.5.1 B, C: an end without the association answers with the tag received.
         let reflected = packet.chunks.iter().any(|chunk| {
             matches!(
                 chunk,
@@ -165,7 +165,7 @@ impl Sctp {
             }
             Chunk::Data(data) => return self.on_data(now, data, reading),
             Chunk::Sack(sack) if open => self.on_sack(now, &sack)?,
-            // §8.3: the value goes back as it came, where it came from.
+            // §8.3: the value is echoed unchanged on the same path.
             Chunk::Heartbeat(value) if self.state > State::CookieWait => {
                 self.control.push_back((index, Chunk::HeartbeatAck(value)));
             }
@@ -204,7 +204,7 @@ impl Sctp {
         if self.state <= State::CookieEchoed {
             return Err(RxError::Unexpected);
         }
-        // §9.2: the peer has said that it has no more.
+        // §9.2: the peer has announced that it has no more.
         if matches!(self.state, State::ShutdownReceived | State::ShutdownAckSent) {
             return Err(RxError::Unexpected);
         }
@@ -245,7 +245,7 @@ impl Sctp {
         Ok(())
     }
 
-    /// What follows from an acknowledgement, before which so many bytes were held.
+    /// Handles an acknowledgement; `before` bytes were held before it.
     fn on_acknowledged(&mut self, now: Instant, before: usize, there: bool) {
         let path = &self.paths[super::data_path(&self.paths)];
         let round_trip = path.rtt.srtt().unwrap_or(path.rtt.rto());
@@ -254,7 +254,7 @@ impl Sctp {
             self.errors = 0;
         }
         if self.tx.is_probing() {
-            // §6.1 A: probes that go unacknowledged are no errors of a path either.
+            // §6.1 A: unacknowledged probes are not errors of a path either.
             let path = super::data_path(&self.paths);
             self.paths[path].errors = 0;
         }
@@ -266,7 +266,7 @@ impl Sctp {
     /// The Cumulative TSN Ack of a SHUTDOWN (§9.2).
     pub(super) fn hear_cumulative(&mut self, now: Instant, cumulative: u32) {
         let before = self.tx.used_bytes();
-        // One that says too much is not believed; the SACKs tell.
+        // Ignore one beyond the sent TSNs; rely on SACKs.
         if let Ok(there) = self.tx.on_cumulative(now, cumulative, &mut self.paths, &self.config) {
             self.on_acknowledged(now, before, there);
         }
@@ -278,7 +278,7 @@ impl Sctp {
         }
     }
 
-    /// What follows from whatever happened.
+    /// Updates state after any event.
     #[inline]
     pub(super) fn settle(&mut self, now: Instant) {
         if self.state <= State::CookieEchoed {

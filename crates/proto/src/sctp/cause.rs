@@ -1,4 +1,4 @@
-//! Error causes (RFC 9260 §3.3.10), which ERROR and ABORT bear; an open set, since peers may send
+//! Error causes (RFC 9260 §3.3.10), carried by ERROR and ABORT; an open set, since peers may send
 //! any.
 
 use bytes::Bytes;
@@ -15,17 +15,17 @@ pub struct Cause {
 impl Cause {
     /// 1: DATA came on a stream that does not exist.
     pub const INVALID_STREAM: u16 = 1;
-    /// 2: a parameter that must be there is not.
+    /// 2: a mandatory parameter is missing.
     pub const MISSING_PARAMETER: u16 = 2;
     /// 3: the State Cookie has expired.
     pub const STALE_COOKIE: u16 = 3;
     /// 4: out of resource.
     pub const OUT_OF_RESOURCE: u16 = 4;
-    /// 6: a chunk of unknown type that wanted to be reported.
+    /// 6: a chunk of unknown type that requests a report.
     pub const UNRECOGNIZED_CHUNK: u16 = 6;
-    /// 7: a parameter of INIT has a value that it must not have.
+    /// 7: a parameter of INIT has an invalid value.
     pub const INVALID_PARAMETER: u16 = 7;
-    /// 8: parameters of unknown type that wanted to be reported.
+    /// 8: parameters of unknown type that request a report.
     pub const UNRECOGNIZED_PARAMETERS: u16 = 8;
     /// 9: a DATA chunk without data.
     pub const NO_USER_DATA: u16 = 9;
@@ -47,7 +47,7 @@ impl Cause {
         let [high, low] = stream.to_be_bytes();
         Self::new(Self::INVALID_STREAM, vec![high, low, 0, 0])
     }
-    /// Stale Cookie (§3.3.10.3), by so many microseconds.
+    /// Stale Cookie (§3.3.10.3), by these microseconds.
     #[must_use]
     pub fn stale_cookie(micros: u32) -> Self {
         Self::new(Self::STALE_COOKIE, micros.to_be_bytes().to_vec())

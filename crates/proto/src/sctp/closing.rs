@@ -1,5 +1,5 @@
-//! How an association ends (RFC 9260 §9): in order by SHUTDOWN, SHUTDOWN ACK and SHUTDOWN COMPLETE,
-//! or at once by ABORT; and what is answered where there is none (§8.4).
+//! Association shutdown (RFC 9260 §9): in order by SHUTDOWN, SHUTDOWN ACK and SHUTDOWN COMPLETE, or
+//! at once by ABORT; and answers without an association (§8.4).
 
 use super::packet::{Chunk, Packet};
 use super::{Cause, Sctp, State, Timers};
@@ -25,7 +25,7 @@ impl Sctp {
     /// Once all is acknowledged, the next step of the shutdown.
     #[inline]
     pub(super) fn go_on_closing(&mut self, now: Instant) {
-        // Asked with every packet and message.
+        // Checked for every packet and message.
         if self.state != State::Established && self.tx.is_done() {
             self.close_further(now);
         }
@@ -58,8 +58,8 @@ impl Sctp {
         self.send_closing(now, Chunk::ShutdownAck);
     }
 
-    /// T2-shutdown runs behind it. One that timed out goes another way than before (§6.4.1): nothing
-    /// else may be under way to tell that the path is dead.
+    /// Starts T2-shutdown too. After a timeout it uses another path (§6.4.1): no other traffic may
+    /// show that the path failed.
     fn send_closing(&mut self, now: Instant, chunk: Chunk) {
         let path = match self.timers.repeats {
             0 => super::data_path(&self.paths),
@@ -70,7 +70,7 @@ impl Sctp {
         self.timers.repeat = Some(now + self.paths[path].rtt.rto());
     }
 
-    /// A packet of the peer clears the count of SHUTDOWNs sent again and restarts T2-shutdown (§9.2).
+    /// A packet of the peer clears the SHUTDOWN retransmissions and restarts T2-shutdown (§9.2).
     pub(super) fn restart_shutdown_timer(&mut self, now: Instant) {
         self.timers.repeats = 0;
         self.timers.repeat = Some(now + self.paths[self.timers.path].rtt.rto());
@@ -83,7 +83,7 @@ impl Sctp {
                 self.news.add(Event::PeerClosed);
             }
             State::ShutdownSent => {
-                // §9.2: both closed at once.
+                // §9.2: simultaneous close.
                 self.state = State::ShutdownAckSent;
                 self.news.add(Event::PeerClosed);
                 self.send_shutdown_ack(now);
@@ -91,7 +91,7 @@ impl Sctp {
             }
             State::ShutdownReceived => {}
             State::ShutdownAckSent => {
-                // The peer has not heard; T2 goes on as it was.
+                // The peer missed it; T2 keeps running.
                 self.control.push_back((super::data_path(&self.paths), Chunk::ShutdownAck));
                 return;
             }
@@ -114,7 +114,7 @@ impl Sctp {
         }
     }
 
-    /// The application, or this end's reading of the peer, gives up (§9.1).
+    /// Aborts for the application, or for an error of the peer (§9.1).
     pub(super) fn abort(&mut self, cause: Cause) {
         if self.state > State::CookieWait {
             let path = PathId(super::data_path(&self.paths) as u8);
@@ -130,7 +130,7 @@ impl Sctp {
         self.end(Event::Reset);
     }
 
-    /// Nobody answers any more (§8.1).
+    /// The peer does not answer (§8.1).
     pub(super) fn give_up(&mut self, _: Instant) {
         if self.state > State::CookieEchoed {
             let path = PathId(super::data_path(&self.paths) as u8);
@@ -149,7 +149,7 @@ impl Sctp {
         self.send_packet(path, Packet::of(tag, Chunk::Abort { reflected, causes }));
     }
 
-    /// There is no association any more; what was whole is still delivered.
+    /// Ends the association; complete messages are still delivered.
     pub(super) fn end(&mut self, event: Event) {
         self.state = State::Closed;
         self.in_order = event == Event::Closed;
@@ -170,7 +170,7 @@ impl Sctp {
         if any(|chunk| matches!(chunk, Chunk::Abort { .. })) {
             return;
         }
-        // Rule 3: an INIT that nobody listens for; the answer carries its tag.
+        // Rule 3: an INIT without a listener; the answer carries its tag.
         if let Some(Chunk::Init(init)) = packet.chunks.first() {
             return self.answer_abort(path, init.tag, false, Vec::new());
         }
@@ -179,15 +179,15 @@ impl Sctp {
             let complete = Chunk::ShutdownComplete { reflected: true };
             return self.send_packet(path, Packet::of(packet.tag, complete));
         }
-        // Rules 6 and 7; an ERROR is not answered here, so that two ends do not answer for ever.
+        // Rules 6 and 7; an ERROR is not answered here, to prevent an endless exchange.
         let silent = |chunk: &Chunk| {
             matches!(chunk, Chunk::ShutdownComplete { .. } | Chunk::CookieAck | Chunk::Error(_))
         };
         if any(silent) {
             return;
         }
-        // What was overtaken by the end of this association is no stranger's: an ABORT would undo for
-        // the peer a shutdown whose SHUTDOWN COMPLETE it has yet to hear.
+        // A late packet of this association gets no ABORT: the peer may not have received SHUTDOWN
+        // COMPLETE yet, and its shutdown would fail.
         if self.in_order && packet.tag == self.my_tag {
             return;
         }

@@ -1,4 +1,4 @@
-//! The knobs of an SCTP association. Both ends of a flow have the same.
+//! Parameters of an SCTP association, the same at both ends of a flow.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,11 +12,11 @@ use crate::validate::{ConfigError, ConfigErrors, Validate};
 
 /// RFC 791: what every host can take; and the longest IP packet.
 const MTU: std::ops::RangeInclusive<u64> = 68..=65_535;
-/// RFC 9260 §6: the receiver can take at least so much.
+/// RFC 9260 §6: every receiver can take this much.
 const MIN_BUFFER: Size = Size::from_bytes(1500);
-/// a_rwnd has 32 bits; a buffer beyond this is no buffer.
+/// a_rwnd has 32 bits; larger buffers are out of range.
 const MAX_BUFFER: u64 = 1 << 30;
-/// The tick of the endpoint's clock: no round trip is measured shorter.
+/// The tick of the endpoint's clock: the shortest round trip measured.
 const TICK: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -249,8 +249,8 @@ impl TransportConfig for Config {
             [] => sctp,
         }
     }
-    /// `-pr` for partially reliable and `-unordered` messages, and whose association carries them if
-    /// it is another flow's.
+    /// `-pr` for partially reliable and `-unordered` messages, and the flow whose association
+    /// carries them, if another.
     fn name(&self) -> String {
         let partial = self.lifetime.is_some() || self.max_retransmissions.is_some();
         let order = if self.ordered { "" } else { "-unordered" };

@@ -1,7 +1,7 @@
-//! State Cookies (RFC 9260 §5.1.3): all a listener would have to remember of an INIT, handed to the
-//! peer under a seal, so that a flood of INITs costs no memory.
+//! State Cookies (RFC 9260 §5.1.3): a listener's state for an INIT, sealed and kept by the peer, so
+//! that a flood of INITs costs no memory.
 //!
-//! The seal is HMAC-SHA-256, cut to 128 bits, under a key that no other endpoint has.
+//! The seal is HMAC-SHA-256, truncated to 128 bits, with a key unique to this endpoint.
 
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
@@ -12,12 +12,12 @@ use crate::time::{Duration, Instant};
 
 /// Bytes of the seal.
 const SEAL: usize = 16;
-/// Bytes of what is under it, Tie-Tags apart.
+/// Bytes under the seal, without Tie-Tags.
 const SEALED: usize = 8 + 8 + 5 * 4 + 2 * 2 + 1;
 /// Bytes of Tie-Tags.
 const TIES: usize = 8;
 
-/// What a cookie remembers: both ends' INIT, as far as it matters.
+/// Contents of a cookie: the relevant fields of both INITs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Memory {
     /// Tag of packets to this end.
@@ -31,9 +31,9 @@ pub(super) struct Memory {
     /// Streams this end may send on, and the peer.
     pub(super) outbound: u16,
     pub(super) inbound: u16,
-    /// Both know FORWARD TSN.
+    /// Both support FORWARD TSN.
     pub(super) forward_tsn: bool,
-    /// Both know I-DATA.
+    /// Both support I-DATA.
     pub(super) interleaving: bool,
     /// Both use ECN.
     pub(super) ecn: bool,
@@ -41,11 +41,11 @@ pub(super) struct Memory {
     pub(super) ties: Option<u64>,
 }
 
-/// What came of opening a cookie.
+/// Result of opening a cookie.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Opened {
     Fresh(Memory),
-    /// Sealed here, but too long ago, by so much.
+    /// Sealed here, but expired by this time.
     Stale(Memory, Duration),
 }
 
@@ -70,7 +70,7 @@ impl Cookies {
         mac
     }
 
-    /// Seals a memory that is to live until `life` from now.
+    /// Seals a memory that expires `life` from now.
     pub(super) fn seal(&self, now: Instant, life: Duration, memory: &Memory) -> Bytes {
         let mut cookie = Vec::with_capacity(SEALED + TIES + SEAL);
         cookie.extend_from_slice(&now.as_nanos().to_be_bytes());

@@ -1,4 +1,4 @@
-//! What leaves: whole packets first, then for a path its control chunks, a SACK that is owed, a
+//! Outgoing packets: complete packets first, then for a path its control chunks, a pending SACK, a
 //! FORWARD TSN, and data, bundled as far as they fit (RFC 9260 §6.10).
 
 use super::packet::Chunk;
@@ -56,7 +56,7 @@ impl Sctp {
         (0..self.paths.len()).find(|path| self.tx.wants(*path, &self.paths, &self.config))
     }
 
-    /// True while data and its acknowledgements travel.
+    /// True while data and SACKs may be sent.
     fn is_open(&self) -> bool {
         (State::Established..=State::ShutdownReceived).contains(&self.state)
     }
@@ -66,7 +66,7 @@ impl Sctp {
             return;
         }
         let data = self.tx.wants(path, &self.paths, &self.config);
-        // §6.2: a SACK that waits goes along with data, unless data is clocked by SACKs.
+        // §6.2: a pending SACK is bundled with data, unless SACKs clock data.
         let alone = self.config.ack_clocked;
         let sack = self.rx.due && path == self.sack_path() || self.rx.owes() && data && !alone;
         if sack && space >= 16 {

@@ -1,6 +1,6 @@
 //! Explicit Congestion Notification (RFC 4960 appendix A; RFC 9260 keeps chunks and parameter): the
 //! receiver of a mark repeats an ECNE until a CWR answers it; the sender halves its window once for
-//! what was in flight.
+//! the data in flight.
 
 use super::Sctp;
 use super::packet::{Chunk, Data};
@@ -9,14 +9,14 @@ use crate::congestion::{Congestion, CongestionControl};
 use crate::seq::Seq;
 use crate::time::Instant;
 
-/// What one end knows of marks.
+/// ECN state of one end.
 #[derive(Debug, Default)]
 pub(super) struct Ecn {
     /// Both ends use it.
     pub(super) agreed: bool,
     /// The lowest TSN of a marked packet, until the peer has answered.
     marked: Option<u32>,
-    /// What was sent up to here was in flight when the window was last reduced for a mark.
+    /// The last TSN sent when the window was last reduced for a mark.
     reduced: Option<Seq>,
 }
 
@@ -25,7 +25,7 @@ impl Ecn {
         Self { agreed, ..Self::default() }
     }
 
-    /// A packet with data came marked.
+    /// Records a mark on data.
     pub(super) fn on_mark(&mut self, tsn: u32) {
         if self.agreed {
             self.marked.get_or_insert(tsn);
@@ -52,8 +52,8 @@ impl Sctp {
         }
     }
 
-    /// The peer says that this TSN, or one of its packet, was marked. It is answered always, for the
-    /// last answer may be lost; the window falls once for what was in flight.
+    /// The peer reports a mark on the packet with this TSN. Always answered, since the last answer
+    /// may be lost; the window is reduced once for the data in flight.
     pub(super) fn on_ecne(&mut self, now: Instant, lowest: u32) {
         if !self.ecn.agreed {
             return;
@@ -73,7 +73,7 @@ impl Sctp {
 }
 
 impl Sender {
-    /// A TSN of ours and the path it was sent on; of one acknowledged since, that of new data.
+    /// A TSN of ours and its path; if acknowledged since, the path for new data.
     fn sent_on(&self, tsn: u32) -> Option<(Seq, usize)> {
         let tsn = self.cumulative().near(tsn);
         (tsn <= self.highest()).then(|| (tsn, self.path_of(tsn).unwrap_or(0)))

@@ -1,7 +1,7 @@
-//! SCTP inside UDP (RFC 6951): a datagram between UDP ports of its own, in it the whole SCTP packet
-//! with its own ports and its CRC-32c.
+//! SCTP over UDP (RFC 6951): a UDP datagram with ports of its own contains the whole SCTP packet
+//! with its ports and CRC-32c.
 //!
-//! The reader knows that a datagram is SCTP by the port it came to.
+//! The destination port identifies a datagram as SCTP.
 
 use std::net::IpAddr;
 
@@ -10,13 +10,13 @@ use crate::octets::{Ends, Hints, WireError};
 use crate::sctp::Packet;
 use crate::udp::wire as udp;
 
-/// The UDP port of those who accept it (RFC 6951 §5.1).
+/// The UDP port for SCTP (RFC 6951 §5.1).
 pub const PORT: u16 = 9899;
 
-/// Appends the datagram; `outer` are its addresses and UDP ports, of `ends` the ports alone matter.
+/// Appends the datagram; `outer` are its addresses and UDP ports; `ends` gives only ports.
 ///
 /// # Errors
-/// As [`udp::emit`] and [`wire::emit`]; `out` is then as it was.
+/// As [`udp::emit`] and [`wire::emit`]; `out` is then unchanged.
 pub fn emit(
     packet: &Packet,
     ends: &Ends,
@@ -35,8 +35,8 @@ pub fn emit(
 /// Reads and checks a datagram: UDP's addresses and ports, SCTP's, and the packet.
 ///
 /// # Errors
-/// As [`udp::parse`] and [`wire::parse`]. UDP's checksum may be absent, for SCTP's is there (RFC
-/// 6951 §5.3 wants one over IPv6 only).
+/// As [`udp::parse`] and [`wire::parse`]. UDP's checksum may be absent, as SCTP has one (RFC 6951
+/// §5.3 requires it over IPv6 only).
 pub fn parse(
     bytes: &[u8],
     src: IpAddr,

@@ -1,5 +1,5 @@
-//! Whether paths live (RFC 9260 §6.3.3, §8.1 to §8.3, §5.4; RFC 7829 §3): timeouts are counted, idle
-//! and doubtful paths are asked by HEARTBEATs, data goes to a path that is sound.
+//! Path failure detection (RFC 9260 §6.3.3, §8.1 to §8.3, §5.4; RFC 7829 §3): counts timeouts,
+//! probes idle and suspect paths by HEARTBEATs, and avoids failed paths.
 
 use bytes::Bytes;
 
@@ -16,14 +16,14 @@ use crate::time::Instant;
 const INFO: usize = 4 + 1 + 8 + 8;
 
 impl Sctp {
-    /// T3-rtx of a path ran out (§6.3.3).
+    /// T3-rtx of a path expired (§6.3.3).
     pub(super) fn on_t3(&mut self, now: Instant, path: usize) {
         let recovering = self.tx.is_recovering();
         if !self.tx.on_timeout(path, &mut self.paths) {
             return;
         }
         self.paths[path].on_timeout(now, recovering, self.tx.is_probing());
-        // §8.1: an address that was never confirmed tells nothing of the peer.
+        // §8.1: an unconfirmed address says nothing about the peer.
         if self.paths[path].reachable != Reachable::Unconfirmed {
             self.errors += 1;
         }
@@ -40,14 +40,14 @@ impl Sctp {
         if self.paths[path].reachable != was
             && self.paths[path].reachable == Reachable::PotentiallyFailed
         {
-            // RFC 7829 §3.2 rules 5 and 6: it is asked at once, and then once each timeout, if idle
-            // paths are asked at all.
+            // RFC 7829 §3.2 rules 5 and 6: probed at once, and then once per timeout, if idle paths
+            // are probed.
             self.paths[path].heartbeat_at =
                 (!self.config.heartbeat_interval.is_zero()).then_some(now);
         }
     }
 
-    /// The association stands: other paths are to be confirmed (§5.4), idle ones watched (§8.3).
+    /// Once established: confirms other paths (§5.4) and probes idle ones (§8.3).
     pub(super) fn begin_heartbeats(&mut self, now: Instant) {
         for index in 0..self.paths.len() {
             self.paths[index].used = now;
@@ -58,11 +58,11 @@ impl Sctp {
         }
     }
 
-    /// §8.3: HB.interval and the path's timeout, give or take half of it.
+    /// §8.3: HB.interval and the path's RTO, plus or minus half of it.
     fn next_heartbeat(&mut self, now: Instant, path: usize) -> Option<Instant> {
         let rto = self.paths[path].rtt.rto();
         match self.paths[path].reachable {
-            // §5.4: once each timeout, and as on an idle path when it has failed.
+            // §5.4: once per timeout; after failure, as on an idle path.
             Reachable::Unconfirmed if self.paths[path].errors <= self.config.path_max_retrans => {
                 Some(now + rto)
             }
@@ -81,7 +81,7 @@ impl Sctp {
             return;
         }
         if super::due(&mut self.paths[path].asked, now) {
-            // §8.3: unanswered for one timeout. §8.1: only on the path of data it tells of the peer.
+            // §8.3: unanswered for one timeout. §8.1: it counts for the peer only on the data path.
             self.paths[path].rtt.back_off();
             if path == super::data_path(&self.paths)
                 && self.paths[path].reachable != Reachable::Unconfirmed
@@ -118,7 +118,7 @@ impl Sctp {
         self.control.push_back((path, Chunk::Heartbeat(value.into())));
     }
 
-    /// §8.3, §5.4: only what was asked last is believed.
+    /// §8.3, §5.4: only the last HEARTBEAT counts.
     pub(super) fn on_heartbeat_ack(&mut self, now: Instant, value: &Bytes) -> Result<(), RxError> {
         if value.len() != INFO {
             return Err(RxError::BadAck);
@@ -141,7 +141,7 @@ impl Sctp {
         Ok(())
     }
 
-    /// The local interface went, or came back: with another path to go to, that is news.
+    /// The local interface went down or up; ignored without another path.
     pub(super) fn on_path_news(&mut self, now: Instant, path: usize, news: PathNews) {
         if path >= self.paths.len() || self.paths.len() < 2 || self.state <= State::CookieEchoed {
             return;
@@ -157,8 +157,8 @@ impl Sctp {
         }
     }
 
-    /// The path of a SACK: where data last came from, in whatever state it is. §6.4 leaves the choice
-    /// free and asks that it does not vary while data comes from one address.
+    /// The path of a SACK: that of the last data, in any state. §6.4 leaves the choice free and asks
+    /// that it does not vary while data comes from one address.
     pub(super) fn sack_path(&self) -> usize {
         let PathId(path) = self.rx.path;
         usize::from(path)

@@ -1,14 +1,14 @@
-//! SCTP (RFC 9260): an association of two ends that carries messages, reliably or for as long as they
-//! are worth it, over one path or several.
+//! SCTP (RFC 9260): an association of two endpoints that carries messages over one or more paths,
+//! with full or partial reliability.
 //!
-//! A frame is one message. It waits in `queue`, gets its TSNs in `send`, and is kept until `send`
-//! hears that it came or gives it up. What arrives passes the rules of Verification Tags (`arrival`)
-//! and goes chunk by chunk to its half: `receive` keeps account of TSNs, `reassembly` makes
-//! messages. `opening` and `closing` hold the two ends of an association's life, `cookie` the state
-//! a listener does not keep, `path` each path's window and timers, `liveness` what keeps account of
-//! paths that fail. What leaves is put together in `departure`.
+//! A frame is one message. `queue` holds it until `send` assigns its TSNs; `send` keeps it until it
+//! is acknowledged or given up. `arrival` applies the Verification Tag rules to packets and
+//! dispatches their chunks: `receive` tracks TSNs, `reassembly` builds messages. `opening` and
+//! `closing` set up and shut down an association, `cookie` holds the state that a listener does not
+//! keep, `path` each path's window and timers, `liveness` detects path failures. `departure`
+//! assembles outgoing packets.
 //!
-//! Paths are numbers here; addresses are the driver's.
+//! Paths are numbers here; the driver keeps addresses.
 
 mod arrival;
 mod cause;
@@ -61,7 +61,7 @@ use send::Sender;
 pub enum State {
     /// No association.
     Closed,
-    /// Waiting for an INIT; nothing is kept of those that come.
+    /// Waiting for an INIT, with no state per INIT.
     Listen,
     /// INIT sent.
     CookieWait,
@@ -69,47 +69,47 @@ pub enum State {
     CookieEchoed,
     /// Open.
     Established,
-    /// This end has closed; data is still out.
+    /// This end has closed; data is outstanding.
     ShutdownPending,
     /// SHUTDOWN sent.
     ShutdownSent,
-    /// SHUTDOWN received; data is still out.
+    /// SHUTDOWN received; data is outstanding.
     ShutdownReceived,
     /// SHUTDOWN ACK sent.
     ShutdownAckSent,
 }
 
-/// Bytes in front of a message that fills a packet, the IP header apart: common header and header of
-/// a DATA or I-DATA chunk, and what pads the message.
+/// Overhead of a message that fills a packet, without the IP header: common header, DATA or I-DATA
+/// chunk header, and padding.
 pub const KEPT_BYTES: u32 = 12 + 20 + 3;
-/// Chunks that a packet has room for, at most, if its memory is to be kept.
+/// Maximum chunk capacity of a packet whose memory is reused.
 const SPARE_CHUNKS: usize = 8;
-/// Smallest path MTU believed, by IP version (RFC 791, RFC 8200 §5).
+/// Smallest path MTU accepted, by IP version (RFC 791, RFC 8200 §5).
 const MIN_MTU: [u32; 2] = [68, 1280];
 
 /// Deadlines of the association; paths have their own.
 #[derive(Clone, Copy, Debug, Default)]
 struct Timers {
-    /// T1-init, T1-cookie or T2-shutdown, whichever the state has.
+    /// T1-init, T1-cookie or T2-shutdown, by state.
     repeat: Option<Instant>,
     /// T5-shutdown-guard.
     guard: Option<Instant>,
-    /// How often `repeat` has come.
+    /// Expiries of `repeat`.
     repeats: u32,
-    /// Where SHUTDOWN or SHUTDOWN ACK last went.
+    /// Path of the last SHUTDOWN or SHUTDOWN ACK.
     path: usize,
 }
 
-/// What is known of a message that was delivered, beside its bytes.
+/// Metadata of a delivered message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivered {
     /// Its Payload Protocol Identifier.
     pub ppid: u32,
-    /// How long it waited, whole, for earlier ones of its stream (RFC 9260 §6.6).
+    /// How long it waited, complete, for earlier ones of its stream (RFC 9260 §6.6).
     pub waited: Duration,
 }
 
-/// What the probe was last told.
+/// Values last reported to the probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Told {
     cwnd: u64,
@@ -132,18 +132,17 @@ pub struct Sctp {
     peer_tag: u32,
     my_tsn: u32,
     cookies: Cookies,
-    /// To be echoed, once an INIT ACK has brought it.
+    /// The State Cookie of an INIT ACK, to echo.
     cookie: bytes::Bytes,
-    /// Tie-Tags of this association: numbers that say nothing to others, once an INIT has asked for a
-    /// restart (§5.2.2).
+    /// Tie-Tags of this association: random numbers, drawn when an INIT requests a restart (§5.2.2).
     ties: Option<u64>,
-    /// Microseconds the last cookie came too late by (§5.2.6).
+    /// Microseconds by which the last cookie was stale (§5.2.6).
     stale: Option<u32>,
-    /// Addresses told to the peer, besides that of the packet.
+    /// Addresses sent to the peer, besides the packet's.
     addresses: Vec<IpAddr>,
-    /// Streams that may be sent on, and received on.
+    /// Numbers of outbound and inbound streams.
     streams: (u16, u16),
-    /// Both ends know I-DATA.
+    /// Both ends support I-DATA.
     interleaving: bool,
     ecn: Ecn,
     tx: Sender,
@@ -154,13 +153,13 @@ pub struct Sctp {
     timers: Timers,
     /// How messages of `Input::Frame` are sent.
     sending: Sending,
-    /// What the last message delivered was.
+    /// Metadata of the last message delivered.
     delivered: Delivered,
-    /// Whole packets to leave.
+    /// Complete packets to send.
     packets: VecDeque<Transmit<PacketBox<Packet>>>,
-    /// Control chunks to leave, on which path.
+    /// Control chunks to send, with paths.
     control: VecDeque<(usize, Chunk)>,
-    /// The last packet read, whose memory the next to leave takes.
+    /// The last packet read; the next one sent reuses its memory.
     spare: PacketBox<Packet>,
     close_wanted: bool,
     /// The association ended by a shutdown.
@@ -176,7 +175,7 @@ impl Sctp {
         Self::new(config, rng, State::Closed)
     }
 
-    /// The side that answers, one association.
+    /// The side that answers, for one association.
     #[must_use]
     pub fn listener(config: &Config, rng: Rng) -> Self {
         Self::new(config, rng, State::Listen)
@@ -228,7 +227,7 @@ impl Sctp {
         }
     }
 
-    /// The IP version below, from which packet sizes follow; IPv4 unless told.
+    /// Sets the IP version, which determines packet sizes; IPv4 by default.
     #[must_use]
     pub fn over(mut self, version: IpVersion) -> Self {
         self.version = version;
@@ -236,8 +235,8 @@ impl Sctp {
         self.on_paths(count)
     }
 
-    /// With so many paths to the peer, numbered from 0, which is the primary one. Others are used
-    /// once a HEARTBEAT was answered there (RFC 9260 §5.4).
+    /// Sets the number of paths to the peer, numbered from 0, the primary one. Others are used once
+    /// a HEARTBEAT is acknowledged on them (RFC 9260 §5.4).
     ///
     /// # Panics
     /// Without any path.
@@ -248,8 +247,8 @@ impl Sctp {
         self
     }
 
-    /// With so many bytes of another header below its own, such as UDP's eight (RFC 6951), which
-    /// packets leave room for.
+    /// Sets the bytes of a header below SCTP's, such as UDP's eight (RFC 6951), which packets leave
+    /// room for.
     #[must_use]
     pub fn under(mut self, header_bytes: u32) -> Self {
         self.below = header_bytes;
@@ -262,8 +261,8 @@ impl Sctp {
         (0..count).map(path).collect()
     }
 
-    /// With addresses to tell the peer of in INIT and INIT ACK (RFC 9260 §3.3.2.1), for drivers
-    /// with real ones.
+    /// Sets the addresses to list in INIT and INIT ACK (RFC 9260 §3.3.2.1), for drivers with real
+    /// addresses.
     #[must_use]
     pub fn with_addresses(mut self, addresses: &[IpAddr]) -> Self {
         self.addresses = addresses.to_vec();
@@ -289,7 +288,7 @@ impl Sctp {
         Some((control.window(), control.threshold()))
     }
 
-    /// Bytes held by what could grow with what arrives: for tests that it does not, without end.
+    /// Bytes held in structures that grow with input, for tests that they are bounded.
     #[doc(hidden)]
     #[must_use]
     pub fn footprint(&self) -> usize {
@@ -300,26 +299,25 @@ impl Sctp {
         self.rx.footprint() + self.tx.footprint() + self.cookie.len() + control + packets
     }
 
-    /// How messages of [`Input::Frame`] are sent: as configured, on stream 0, unless told otherwise.
+    /// How messages of [`Input::Frame`] are sent: by default as configured, on stream 0.
     #[must_use]
     pub const fn sending(&self) -> Sending {
         self.sending
     }
 
-    /// Sends messages of [`Input::Frame`] so from now on.
+    /// Sets how messages of [`Input::Frame`] are sent.
     pub const fn send_as(&mut self, how: Sending) {
         self.sending = how;
     }
 
-    /// What is known of the message of the last [`Output::Deliver`].
+    /// Metadata of the message of the last [`Output::Deliver`].
     #[must_use]
     pub const fn delivered(&self) -> Delivered {
         self.delivered
     }
 
-    /// Takes a message that is to be sent in its own way. Bytes
-    /// that do not find room make room by displacing less important ones (RFC 7496 §3.2), or are
-    /// refused: `false`. As after `handle`, `poll` is to be asked.
+    /// Sends a message with its own options. If the buffer is full, it displaces less important
+    /// ones (RFC 7496 §3.2), or is rejected: `false`. Call `poll` afterwards, as after `handle`.
     pub fn send(&mut self, now: Instant, frame: Frame, how: &Sending) -> bool {
         self.take(now, frame, how)
     }
@@ -374,7 +372,7 @@ impl Sctp {
         }
     }
 
-    /// §7.3, §10 ICMP7: believed if the quoted Verification Tag is that of packets to the peer.
+    /// §7.3, §10 ICMP7: accepted if the quoted Verification Tag is that of packets to the peer.
     fn on_too_big<P: EndpointProbe>(
         &mut self,
         now: Instant,
@@ -394,7 +392,7 @@ impl Sctp {
         }
     }
 
-    /// Takes a frame from the application, which looked at `send_capacity` before.
+    /// Takes a frame from the application, which has checked `send_capacity`.
     #[inline(never)]
     fn on_frame(&mut self, now: Instant, frame: Frame) {
         if frame.wire_bytes() == 0 {
@@ -456,7 +454,7 @@ impl Sctp {
         self.follow(now, probe);
     }
 
-    /// What follows from whatever happened.
+    /// Updates state and gauges after any event.
     #[inline]
     fn follow<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         self.settle(now);
@@ -493,7 +491,7 @@ fn fresh_tag(rng: &mut Rng) -> u32 {
     (rng.bits() as u32).max(1)
 }
 
-/// Clears a deadline and says whether it had come.
+/// Clears a deadline if it has passed; `true` if so.
 fn due(deadline: &mut Option<Instant>, now: Instant) -> bool {
     let due = deadline.is_some_and(|at| at <= now);
     if due {
@@ -502,9 +500,9 @@ fn due(deadline: &mut Option<Instant>, now: Instant) -> bool {
     due
 }
 
-/// Where new data goes: the primary path if it is sound, else the first that is (RFC 9260 §6.4;
-/// RFC 7829 §3.2 rule 3); else the potentially failed one with the fewest timeouts (rule 4), else the
-/// inactive one (§4.1).
+/// The path for new data: the primary path if active, else the first active one (RFC 9260 §6.4;
+/// RFC 7829 §3.2 rule 3); else the potentially failed one with the fewest timeouts (rule 4), else
+/// the inactive one (§4.1).
 #[inline]
 fn data_path(paths: &[Path]) -> usize {
     let active = |path: &Path| path.reachable == Reachable::Active;
@@ -515,7 +513,7 @@ fn data_path(paths: &[Path]) -> usize {
     })
 }
 
-/// Where to go instead of a path: the first other that is sound, if there is one (§6.4.1).
+/// The alternative to a path: the first other active one, if there is one (§6.4.1).
 fn other_path(paths: &[Path], path: usize) -> usize {
     let sound = |i: &usize| *i != path && paths[*i].reachable == Reachable::Active;
     (0..paths.len()).find(sound).unwrap_or_else(|| data_path(paths))
@@ -524,7 +522,7 @@ fn other_path(paths: &[Path], path: usize) -> usize {
 impl Endpoint for Sctp {
     type Packet = PacketBox<Packet>;
 
-    // A frame, which the caller knows to be one, is moved only once.
+    // An input known by the caller to be a frame is moved only once.
     #[inline(always)]
     fn handle<P: EndpointProbe>(
         &mut self,
@@ -574,12 +572,12 @@ impl Endpoint for Sctp {
         self.state == State::Listen
     }
 
-    /// RFC 6951 §5.4: the tag is this association's; in INIT and in what is reflected it is not.
+    /// RFC 6951 §5.4: the tag is this association's, except in INIT and if reflected.
     fn recognises(&self, packet: &PacketBox<Packet>) -> bool {
         self.state > State::CookieWait && packet.tag == self.my_tag
     }
 
-    /// What the send buffer has room for.
+    /// Free bytes in the send buffer.
     fn send_capacity(&self) -> usize {
         if !self.may_send() {
             return 0;

@@ -1,8 +1,8 @@
-//! How an association begins (RFC 9260 §5): INIT, INIT ACK, COOKIE ECHO, COOKIE ACK.
+//! Association setup (RFC 9260 §5): INIT, INIT ACK, COOKIE ECHO, COOKIE ACK.
 //!
 //! An INIT ACK of this listener has 12 bytes of common header, 20 of INIT ACK, 64 of State Cookie
-//! with its header, and up to 12 of parameters: 108 bytes at most beside addresses and reports,
-//! to an INIT of at least 32. One packet answers one packet.
+//! with its header, and up to 12 of parameters: at most 108 bytes besides addresses and reports,
+//! for an INIT of at least 32. One packet answers one packet.
 
 use bytes::Bytes;
 
@@ -21,16 +21,16 @@ use crate::time::{Duration, Instant};
 /// The least a_rwnd of an INIT or INIT ACK (§3.3.2, §3.3.3).
 const MIN_RWND: u32 = 1500;
 
-/// What an INIT or INIT ACK says in its parameters.
+/// Parameters of an INIT or INIT ACK.
 #[derive(Debug, Default)]
 struct Said {
     cookie: Option<Bytes>,
     forward_tsn: bool,
     interleaving: bool,
     ecn: bool,
-    /// Added life that an INIT asks of its cookie.
+    /// Cookie life that an INIT adds.
     longer: Duration,
-    /// Parameters that want to be reported.
+    /// Unknown parameters to report.
     reports: Vec<Bytes>,
 }
 
@@ -50,7 +50,7 @@ impl Said {
                     said.longer = Duration::from_millis((*millis).into());
                 }
                 Parameter::Unknown { kind, .. } => {
-                    // §3.2.1: the second bit asks for a report, the first lets the rest be read.
+                    // §3.2.1: the second bit requests a report, the first one to read the rest.
                     if kind & 0x4000 != 0 {
                         said.reports.push(wire::parameter_bytes(parameter));
                     }
@@ -89,7 +89,7 @@ impl Sctp {
             });
         }
         if let Some(micros) = self.stale {
-            // §5.2.6 option 3: as much as it was late, and a little more.
+            // §5.2.6 option 3: the staleness plus a margin.
             parameters.push(Parameter::CookiePreservative(micros / 1000 + 1000));
         }
         if self.config.interleaving {
@@ -104,14 +104,14 @@ impl Sctp {
         Init { tag, a_rwnd, outbound, inbound: self.config.streams, tsn, parameters }
     }
 
-    /// §5.1 B; §5.2.1 and §5.2.2 where there is an association already.
+    /// §5.1 B; §5.2.1 and §5.2.2 if there is an association already.
     pub(super) fn on_init(
         &mut self,
         now: Instant,
         path: PathId,
         init: &Init,
     ) -> Result<(), RxError> {
-        // §3.3.2: discarded and answered by ABORT, whatever the state.
+        // §3.3.2: discarded and answered by ABORT, in any state.
         if init.a_rwnd < MIN_RWND || init.outbound == 0 || init.inbound == 0 {
             self.answer_abort(
                 path,
@@ -128,7 +128,7 @@ impl Sctp {
         }
         let said = Said::read(init);
         let (my_tag, my_tsn) = match self.state {
-            // §5.2.1: both ends opened at once.
+            // §5.2.1: simultaneous open.
             State::CookieWait | State::CookieEchoed => (self.my_tag, self.my_tsn),
             _ => (fresh_tag(&mut self.rng), self.rng.bits() as u32),
         };
@@ -138,7 +138,7 @@ impl Sctp {
             my_tsn,
             peer_tsn: init.tsn,
             a_rwnd: init.a_rwnd,
-            // §5.1.1: what the other end lets in.
+            // §5.1.1: the peer's maximum.
             outbound: self.config.streams.min(init.inbound),
             inbound: self.config.streams.min(init.outbound),
             forward_tsn: said.forward_tsn,
@@ -161,8 +161,8 @@ impl Sctp {
         }
         let asked = Packet::of(0, Chunk::Init(init.clone())).wire_bytes();
         let mut answer = Packet::of(init.tag, Chunk::InitAck(answer));
-        // Three times what a stranger sent is the most it gets; addresses come last. Who names its own
-        // has made room for ours.
+        // Limit amplification to three times the INIT: drop the last addresses first. An INIT with
+        // addresses leaves room for ours.
         while answer.wire_bytes() > 3 * asked + 2 * IpVersion::V4.header_bytes() as usize {
             let Some(Chunk::InitAck(said)) = answer.chunks.first_mut() else { break };
             let is_address =
@@ -174,7 +174,7 @@ impl Sctp {
         Ok(())
     }
 
-    /// §5.1 C; elsewhere than in COOKIE-WAIT it is discarded (§5.2.3).
+    /// §5.1 C; discarded outside COOKIE-WAIT (§5.2.3).
     pub(super) fn on_init_ack(&mut self, now: Instant, init: &Init) -> Result<(), RxError> {
         if self.state != State::CookieWait {
             return Err(RxError::Unexpected);
@@ -191,7 +191,7 @@ impl Sctp {
             self.end(Event::Reset);
             return Err(RxError::Malformed);
         }
-        // §3.3.3: discarded, and this end's state stays.
+        // §3.3.3: discarded; the state is unchanged.
         if init.a_rwnd < MIN_RWND {
             self.answer_abort(PathId(0), init.tag, false, invalid());
             return Err(RxError::Malformed);
@@ -212,8 +212,8 @@ impl Sctp {
             peer_tsn: init.tsn,
             a_rwnd: init.a_rwnd,
             outbound: self.config.streams.min(init.inbound),
-            // §3.3.3: the OS of an INIT ACK must not exceed the MIS of the INIT; what exceeds it is not
-            // let in (§6.5).
+            // §3.3.3: the OS of an INIT ACK must not exceed the MIS of the INIT; excess streams are not
+            // accepted (§6.5).
             inbound: self.config.streams.min(init.outbound),
             forward_tsn: said.forward_tsn,
             interleaving: said.interleaving && self.config.interleaving,
@@ -229,8 +229,8 @@ impl Sctp {
         Ok(())
     }
 
-    /// §3.2.2: an ERROR with the parameters of an INIT ACK that were not understood goes with the
-    /// COOKIE ECHO. Parameters that find no room there are not reported.
+    /// §3.2.2: an ERROR with the unknown parameters of an INIT ACK goes with the COOKIE ECHO.
+    /// Parameters that do not fit are not reported.
     fn report_parameters(&mut self, reports: &[Bytes]) {
         let echo = Chunk::CookieEcho(self.cookie.clone());
         let headers = Chunk::Error(vec![Cause::new(Cause::UNRECOGNIZED_PARAMETERS, "")]);
@@ -256,7 +256,7 @@ impl Sctp {
         self.timers.repeat = Some(now + self.paths[0].rtt.rto());
     }
 
-    /// Both ends' INIT are known.
+    /// Applies both ends' INIT.
     fn adopt(&mut self, memory: &Memory) {
         (self.my_tag, self.peer_tag) = (memory.my_tag, memory.peer_tag);
         self.streams = (memory.outbound, memory.inbound);
@@ -280,7 +280,7 @@ impl Sctp {
         let opened = self.cookies.open(now, cookie).ok_or(RxError::Unexpected)?;
         let memory = match opened {
             Opened::Fresh(memory) => memory,
-            // §5.2.4 step 3: tags that both match are a repetition, however old.
+            // §5.2.4 step 3: if both tags match, a repetition, at any age.
             Opened::Stale(memory, _) if self.is_this(&memory) => memory,
             Opened::Stale(memory, late) => {
                 // §5.1.5 step 3
@@ -296,7 +296,7 @@ impl Sctp {
         }
         match self.state {
             State::Listen => self.adopt(&memory),
-            // §5.2.4 B: both opened at once.
+            // §5.2.4 B: simultaneous open.
             State::CookieWait | State::CookieEchoed if memory.my_tag == self.my_tag => {
                 if !self.is_this(&memory) {
                     self.adopt(&memory);
@@ -324,14 +324,14 @@ impl Sctp {
             && (memory.my_tag, memory.peer_tag) == (self.my_tag, self.peer_tag)
     }
 
-    /// The Tie-Tags of this association, which no packet of it carries: what is in a cookie, others can
-    /// read (§5.2.2).
+    /// The Tie-Tags of this association. Its packets do not carry them, because others can read a
+    /// cookie (§5.2.2).
     fn ties(&mut self) -> u64 {
         *self.ties.get_or_insert_with(|| self.rng.bits())
     }
 
-    /// §5.2.4 A: neither tag is this association's, and the cookie was sealed while it stood. Where no
-    /// Tie-Tag is in the cookie it is an old one (C).
+    /// §5.2.4 A: neither tag is this association's, and the cookie was sealed during it. A cookie
+    /// without Tie-Tags is an old one (C).
     fn is_restart(&self, memory: &Memory) -> bool {
         memory.ties.is_some()
             && memory.ties == self.ties
@@ -339,9 +339,9 @@ impl Sctp {
             && memory.peer_tag != self.peer_tag
     }
 
-    /// The peer has lost its association and begins again: as after an ABORT and a COOKIE ECHO, windows
-    /// and timers included. What it has not acknowledged is lost ("MAY be retained"). A shutdown that
-    /// this end had begun begins again.
+    /// Restarts an association that the peer has lost: as after an ABORT and a COOKIE ECHO, windows and
+    /// timers included. Unacknowledged data is lost ("MAY be retained"). A shutdown begun by this end
+    /// begins again.
     fn restart(&mut self, now: Instant, path: PathId, memory: &Memory) -> Result<(), RxError> {
         let index = usize::from(path.0);
         if self.state == State::ShutdownAckSent {
@@ -380,7 +380,7 @@ impl Sctp {
         }
     }
 
-    /// The association stands.
+    /// Enters ESTABLISHED.
     fn stand(&mut self, now: Instant) {
         self.state = State::Established;
         self.timers = Timers::default();
@@ -389,7 +389,7 @@ impl Sctp {
         self.begin_heartbeats(now);
     }
 
-    /// §5.2.6: the cookie was too old; once more, with one that lives longer.
+    /// §5.2.6: the cookie was stale; retry with a longer life.
     pub(super) fn on_stale_cookie(&mut self, now: Instant, value: &[u8]) {
         if self.state != State::CookieEchoed {
             return;
@@ -403,7 +403,7 @@ impl Sctp {
         self.send_init(now);
     }
 
-    /// T1-init, T1-cookie or T2-shutdown ran out (§5.1 C, §9.2).
+    /// T1-init, T1-cookie or T2-shutdown expired (§5.1 C, §9.2).
     pub(super) fn repeat(&mut self, now: Instant) {
         self.timers.repeats += 1;
         let opening = matches!(self.state, State::CookieWait | State::CookieEchoed);

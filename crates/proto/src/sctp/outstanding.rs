@@ -1,26 +1,26 @@
-//! What is known of all chunks that were sent and that the peer may not have, so that none need be
-//! looked for: how many are in which state, and what the peer has room for (RFC 9260 §6.1, §6.2.1).
+//! Totals over the outstanding chunks, which save searches: how many are in which state, and the
+//! peer's free window (RFC 9260 §6.1, §6.2.1).
 
 use super::path::Path;
 use super::queue::{Facts, Sent, Status};
 
-/// Chunks that were sent, together.
+/// Totals over sent chunks.
 #[derive(Debug, Default)]
 pub(super) struct Outstanding {
-    /// Room at the peer beyond what is in flight.
+    /// The peer's window beyond data in flight.
     pub(super) peer_rwnd: u64,
     /// Bytes of user data in flight.
     pub(super) flying: u64,
-    /// Chunks to be sent again.
+    /// Chunks to retransmit.
     pub(super) marked: usize,
-    /// Chunks that Gap Ack Blocks have.
+    /// Chunks in Gap Ack Blocks.
     pub(super) gapped: usize,
     /// Chunks given up.
     pub(super) abandoned: usize,
 }
 
 impl Outstanding {
-    /// A chunk is neither in flight nor to be sent again any more.
+    /// Removes a chunk from those in flight or to retransmit.
     #[inline]
     pub(super) fn take_off(&mut self, sent: Facts, paths: &mut [Path]) {
         match sent.status {
@@ -34,23 +34,23 @@ impl Outstanding {
         }
     }
 
-    /// A chunk in flight is to be sent again.
+    /// Marks a chunk for retransmission.
     #[inline]
     pub(super) fn mark(&mut self, sent: &mut Sent, elsewhere: bool, paths: &mut [Path]) {
         let (user, wire) = (sent.user_bytes(), sent.wire_bytes());
         (sent.status, sent.elsewhere, sent.missing) = (Status::Marked, elsewhere, 0);
         let path = &mut paths[sent.path];
         path.flight = path.flight.saturating_sub(wire);
-        // §6.2.1 C: what is marked is not on its way to the peer's buffer.
+        // §6.2.1 C: marked chunks do not use the peer's window.
         self.flying -= user;
         self.peer_rwnd += user;
         self.marked += 1;
     }
-    /// A chunk that no Gap Ack Block tells of. The bit of its path if it is in flight.
+    /// A chunk in no Gap Ack Block. Returns the bit of its path if it is in flight.
     #[inline]
     pub(super) fn pass_over(&mut self, sent: &mut Sent, paths: &mut [Path]) -> u64 {
         if sent.status == Status::Acked {
-            // RFC 9260 §6.2.1 D iii: the peer has dropped it after all.
+            // RFC 9260 §6.2.1 D iii: the peer has reneged on it.
             self.gapped -= 1;
             self.flying += sent.user_bytes();
             paths[sent.path].flight += sent.wire_bytes();

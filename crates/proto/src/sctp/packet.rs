@@ -1,6 +1,6 @@
-//! An SCTP packet as endpoints see it (RFC 9260 §3): a Verification Tag and chunks. Bytes and parsed
-//! form meet in `wire::sctp`. DATA and I-DATA (RFC 8260 §2.1) are one thing here, for they differ
-//! in how a message is numbered only; so are FORWARD TSN (RFC 3758 §3.2) and I-FORWARD-TSN.
+//! An SCTP packet as endpoints see it (RFC 9260 §3): a Verification Tag and chunks. `wire::sctp`
+//! converts it to and from bytes. DATA and I-DATA (RFC 8260 §2.1) share a type, since they differ
+//! only in message numbering; so do FORWARD TSN (RFC 3758 §3.2) and I-FORWARD-TSN.
 
 use bytes::Bytes;
 
@@ -10,10 +10,10 @@ use crate::frame::Frame;
 
 /// Bytes of the common header (RFC 9260 §3.1).
 pub const COMMON_HEADER: usize = 12;
-/// Bytes in front of the value of a chunk (§3.2).
+/// Bytes before the value of a chunk (§3.2).
 pub const CHUNK_HEADER: usize = 4;
 
-/// An SCTP packet, ports and checksum apart.
+/// An SCTP packet, without ports and checksum.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Packet {
     /// Verification Tag (§3.1): chosen by its receiver.
@@ -33,7 +33,7 @@ pub enum Chunk {
     InitAck(Init),
     /// 3: acknowledges.
     Sack(Sack),
-    /// 4: asks whether a path lives; the value is to be echoed.
+    /// 4: tests a path; the value is to be echoed.
     Heartbeat(Bytes),
     /// 5: echoes the value of a HEARTBEAT.
     HeartbeatAck(Bytes),
@@ -55,7 +55,7 @@ pub enum Chunk {
     Error(Vec<Cause>),
     /// 10: the State Cookie, sent back.
     CookieEcho(Bytes),
-    /// 11: the association stands.
+    /// 11: the association is open.
     CookieAck,
     /// 12: a packet was marked by the network (RFC 4960 appendix A; RFC 9260 §3.2 reserves it).
     Ecne {
@@ -64,7 +64,7 @@ pub enum Chunk {
     },
     /// 13: answers an ECNE.
     Cwr {
-        /// TSN up to which the mark was heard.
+        /// TSN up to which marks are answered.
         lowest: u32,
     },
     /// 14: answers a SHUTDOWN ACK.
@@ -72,9 +72,9 @@ pub enum Chunk {
         /// The T bit, as in ABORT.
         reflected: bool,
     },
-    /// 192 or 194: its sender has given up what lies before.
+    /// 192 or 194: its sender has given up earlier chunks.
     ForwardTsn(ForwardTsn),
-    /// Of a type that is not known here.
+    /// Of unknown type.
     Unknown {
         /// Type; its two highest bits say what to do with it (§3.2).
         kind: u8,
@@ -102,13 +102,13 @@ pub struct Data {
     pub stream: u16,
     /// The message's number in its stream.
     pub number: Number,
-    /// Payload Protocol Identifier; of an I-DATA chunk that is no first part it is not sent, and 0.
+    /// Payload Protocol Identifier; 0 and not sent in an I-DATA chunk that is not the first part.
     pub ppid: u32,
     /// User Data: a whole message, or bytes of one.
     pub payload: Frame,
 }
 
-/// What numbers a message in its stream, and so which type a chunk of it has.
+/// Number of a message in its stream; it determines the chunk's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Number {
     /// DATA: Stream Sequence Number.
@@ -131,7 +131,7 @@ impl Data {
 /// An INIT or INIT ACK chunk (RFC 9260 §3.3.2, §3.3.3).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Init {
-    /// Initiate Tag: what packets to the sender of this chunk must bear.
+    /// Initiate Tag: the tag of packets to this chunk's sender.
     pub tag: u32,
     /// Advertised Receiver Window Credit in bytes.
     pub a_rwnd: u32,
@@ -163,7 +163,7 @@ pub struct Sack {
 pub struct ForwardTsn {
     /// New Cumulative TSN.
     pub cumulative: u32,
-    /// The last message skipped in each stream that skips one.
+    /// The last message skipped in each affected stream.
     pub skipped: Skipped,
 }
 
@@ -232,7 +232,7 @@ impl Chunk {
             }
     }
 
-    /// Bytes in a packet: the length and what pads it to a multiple of four.
+    /// Bytes in a packet: the length padded to a multiple of four.
     #[must_use]
     pub fn wire_bytes(&self) -> usize {
         self.length().next_multiple_of(4)
@@ -258,7 +258,7 @@ impl Packet {
         COMMON_HEADER + self.chunks.iter().map(Chunk::wire_bytes).sum::<usize>()
     }
 
-    /// Bytes of media headers and of payload of all messages in it, behind those of the rest.
+    /// Bytes of all but messages, and of the messages' media headers and payload.
     #[must_use]
     pub fn lengths(&self) -> (usize, usize, usize) {
         let (mut transport, mut media, mut payload) = (COMMON_HEADER, 0, 0);

@@ -13,19 +13,19 @@ pub enum Parameter {
     Ipv6(Ipv6Addr),
     /// 7: the State Cookie.
     StateCookie(Bytes),
-    /// 8: a parameter of the INIT that was not understood, as it came.
+    /// 8: an unrecognized parameter of the INIT, unchanged.
     Unrecognized(Bytes),
-    /// 9: the cookie is to live so many milliseconds longer.
+    /// 9: milliseconds to add to the cookie's life.
     CookiePreservative(u32),
     /// 12: kinds of addresses the sender can use.
     SupportedAddressTypes(Vec<u16>),
-    /// 0x8000: the sender knows ECN (RFC 4960 appendix A; RFC 9260 §3.3.2 reserves it).
+    /// 0x8000: the sender supports ECN (RFC 4960 appendix A; RFC 9260 §3.3.2 reserves it).
     Ecn,
-    /// 0x8008: types of chunks the sender knows beyond RFC 9260 (RFC 5061 §4.2.7).
+    /// 0x8008: supported chunk types beyond RFC 9260 (RFC 5061 §4.2.7).
     SupportedExtensions(Bytes),
-    /// 0xC000: the sender knows FORWARD TSN (RFC 3758 §3.1).
+    /// 0xC000: the sender supports FORWARD TSN (RFC 3758 §3.1).
     ForwardTsn,
-    /// Of a type that is not known here.
+    /// Of unknown type.
     Unknown {
         /// Type; its two highest bits say what to do with it (RFC 9260 §3.2.1).
         kind: u16,

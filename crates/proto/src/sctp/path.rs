@@ -1,4 +1,4 @@
-//! One path of an association: its window, its round-trip time, its timers, and whether it lives
+//! One path of an association: its window, its round-trip time, its timers, and its reachability
 //! (RFC 9260 §6.3, §7.2, §8.2, §8.3; RFC 7829 §3 for the potentially failed state).
 
 use super::config::Config;
@@ -9,7 +9,7 @@ use crate::rtt::RttEstimator;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
-/// The clock's tick: no round trip is measured shorter.
+/// The clock's tick: the shortest round trip measured.
 const TICK: Duration = Duration::from_millis(1);
 
 /// Whether a path can be used.
@@ -17,15 +17,15 @@ const TICK: Duration = Duration::from_millis(1);
 pub enum Reachable {
     /// Yes.
     Active,
-    /// Nobody has answered on it yet (RFC 9260 §5.4).
+    /// No answer on it yet (RFC 9260 §5.4).
     Unconfirmed,
-    /// Its last timeouts make it doubtful; data goes elsewhere (RFC 7829).
+    /// It had recent timeouts; data uses other paths (RFC 7829).
     PotentiallyFailed,
     /// It has failed (RFC 9260 §8.2).
     Inactive,
 }
 
-/// What one SACK says of a path.
+/// Effects of one SACK on a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathAckOutcome {
     /// Bytes in flight before it.
@@ -55,11 +55,11 @@ pub(super) struct Path {
     /// Timeouts in a row.
     pub(super) errors: u32,
     pub(super) reachable: Reachable,
-    /// A packet of fast retransmissions may leave whatever the window says (§7.2.4 step 3).
+    /// A packet of fast retransmissions may be sent regardless of the window (§7.2.4 step 3).
     pub(super) forced: bool,
-    /// What may be in flight until the next opportunity to send: the burst limit of §6.1 D.
+    /// Maximum flight until the next opportunity to send: the burst limit of §6.1 D.
     pub(super) burst: u64,
-    /// T3-rtx ran out, and nothing sent here was acknowledged since (§7.2.1, §7.2.3).
+    /// T3-rtx expired, and nothing sent here was acknowledged since (§7.2.1, §7.2.3).
     pub(super) timed_out: bool,
     /// When data last left.
     pub(super) used: Instant,
@@ -69,13 +69,13 @@ pub(super) struct Path {
     pub(super) asked: Option<Instant>,
     /// Its nonce.
     pub(super) nonce: u64,
-    /// What the SACK at hand says.
+    /// Effects of the current SACK.
     pub(super) news: PathAckOutcome,
     header_bytes: u32,
 }
 
 impl Path {
-    /// A path over this IP version, on which so many bytes of other headers lie between IP and SCTP.
+    /// A path over this IP version, with `below` bytes of headers between IP and SCTP.
     pub(super) fn new(config: &Config, version: IpVersion, below: u32, confirmed: bool) -> Self {
         let mtu = u32::try_from(config.mtu.as_bytes()).unwrap_or(u32::MAX);
         let header_bytes = version.header_bytes() + below + COMMON_HEADER as u32;
@@ -113,31 +113,31 @@ impl Path {
         self.mtu.saturating_sub(self.header_bytes).max(32) as usize & !3
     }
 
-    /// A router says packets may be no longer.
+    /// Lowers the MTU, as reported by a router.
     pub(super) fn shrink(&mut self, mtu: u32) {
         self.mtu = mtu;
         self.control.on_quantum(self.space() as u64);
     }
 
-    /// §6.1 B: one packet more may leave. §7.2.1, §7.2.3: after T3-rtx ran out it is the only one in
+    /// §6.1 B: one more packet may be sent. §7.2.1, §7.2.3: after T3-rtx expired, only one may be in
     /// flight.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.flight < self.control.window() && !(self.timed_out && self.flight > 0)
     }
 
-    /// §6.1 D: so may one packet more of new data.
+    /// §6.1 D: one more packet of new data may be sent.
     #[inline]
     pub(super) fn is_open_to_new(&self) -> bool {
         self.is_open() && self.flight < self.burst
     }
 
-    /// §6.1 D: an opportunity to send lets out so many packets at most.
+    /// §6.1 D: limits an opportunity to send to this many packets.
     pub(super) fn limit_burst(&mut self, packets: u32) {
         self.burst = self.flight + u64::from(packets.max(1)) * self.space() as u64;
     }
 
-    /// Before data leaves: a window not used for long is worth less (§7.2.1).
+    /// Before data is sent: decays a window after an idle time (§7.2.1).
     pub(super) fn age(&mut self, now: Instant) {
         if self.flight > 0 {
             return;
@@ -151,7 +151,7 @@ impl Path {
         }
     }
 
-    /// A chunk of so many bytes leaves.
+    /// Accounts for a chunk sent.
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u64) {
         self.flight += bytes;
         self.used = now;
@@ -160,7 +160,7 @@ impl Path {
         }
     }
 
-    /// T3-rtx ran out (§6.3.3 E1, E2; §7.2.3). Of a zero window probe it says nothing of the window
+    /// T3-rtx expired (§6.3.3 E1, E2; §7.2.3). A zero window probe does not affect the window
     /// (§6.1 A).
     pub(super) fn on_timeout(&mut self, now: Instant, recovering: bool, probing: bool) {
         let flight = self.flight;
@@ -172,7 +172,7 @@ impl Path {
         (self.t3, self.timed, self.timed_out) = (None, None, true);
     }
 
-    /// One timeout more; true if the path has just failed.
+    /// Counts a timeout; true if the path has just failed.
     pub(super) fn on_error(&mut self, config: &Config) -> bool {
         self.errors += 1;
         let was = self.reachable;

@@ -1,5 +1,5 @@
-//! Messages that wait to be sent, by stream, and how one is cut into chunks (RFC 9260 §6.9); whose
-//! turn it is (RFC 8260 §3).
+//! Messages to send, by stream; their fragmentation into chunks (RFC 9260 §6.9) and scheduling
+//! (RFC 8260 §3).
 
 use std::collections::VecDeque;
 
@@ -14,22 +14,22 @@ use crate::time::{Duration, Instant};
 /// How a message is to be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sending {
-    /// On which stream.
+    /// Its stream.
     pub stream: u16,
-    /// Payload Protocol Identifier: which application it is of, to the peer's applications (RFC 9260
-    /// §3.3.1); 0 says nothing.
+    /// Payload Protocol Identifier: names the application to the peer's applications
+    /// (RFC 9260 §3.3.1); 0: unspecified.
     pub ppid: u32,
     /// Delivered without regard to order.
     pub unordered: bool,
-    /// Given up so long after it was handed over (RFC 3758 §4).
+    /// Given up this long after it was handed over (RFC 3758 §4).
     pub lifetime: Option<Duration>,
-    /// Given up when it would be retransmitted once more (RFC 7496 §3.1).
+    /// Given up beyond this many retransmissions (RFC 7496 §3.1).
     pub max_retransmissions: Option<u32>,
     /// Given up for messages of a lower value when the send buffer is full (RFC 7496 §3.2).
     pub priority: Option<u32>,
 }
 
-/// When a message is given up, and how much it matters.
+/// When a message is given up, and its priority.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Policy {
     pub(super) expires: Option<Instant>,
@@ -45,7 +45,7 @@ impl Policy {
     }
 }
 
-/// A message that waits, whole or in its last part.
+/// A pending message, or the rest of one.
 #[derive(Debug)]
 struct Message {
     id: u64,
@@ -53,25 +53,25 @@ struct Message {
     ppid: u32,
     unordered: bool,
     policy: Policy,
-    /// Its number, once a part has left; and how many parts have.
+    /// Its number and parts sent, once a part was sent.
     begun: Option<Number>,
 }
 
-/// A chunk cut off, without its TSN.
+/// A new chunk, without its TSN.
 #[derive(Debug)]
 pub(super) struct Cut {
     pub(super) data: Data,
-    /// Which message it is of.
+    /// Its message.
     pub(super) id: u64,
     pub(super) policy: Policy,
 }
 
-/// The messages.
+/// Pending messages.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// Streams on which something waits, ascending.
+    /// Streams with pending messages, ascending.
     streams: Vec<(u16, VecDeque<Message>)>,
-    /// Next numbers by stream, ascending: ordered and unordered ones apart.
+    /// Next numbers by stream, ascending: ordered and unordered ones separately.
     numbers: Vec<(u16, (u32, u32))>,
     next_id: u64,
     bytes: usize,
@@ -95,7 +95,7 @@ impl Queue {
         self.streams.is_empty()
     }
 
-    /// A message of so many bytes.
+    /// Adds a message.
     #[inline(always)]
     pub(super) fn push(&mut self, now: Instant, frame: Frame, bytes: usize, how: &Sending) {
         self.bytes += bytes;
@@ -113,7 +113,7 @@ impl Queue {
         entry(&mut self.streams, how.stream).push_back(message);
     }
 
-    /// Where among the streams the one is whose message goes next.
+    /// The index of the stream to send from next.
     #[inline]
     fn pick(&self) -> Option<usize> {
         if self.streams.len() < 2 {
@@ -138,7 +138,7 @@ impl Queue {
         }
     }
 
-    /// Bytes of the next chunk if it may be so long; `None` without one.
+    /// Bytes of the next chunk, at most `longest`; `None` without one.
     #[inline]
     pub(super) fn next_bytes(&self, longest: usize) -> Option<usize> {
         let message = self.streams[self.pick()?].1.front()?;
@@ -146,7 +146,7 @@ impl Queue {
         Some((header + message.rest.wire_bytes()).next_multiple_of(4).min(longest))
     }
 
-    /// Cuts the next chunk off, of at most so many bytes.
+    /// Takes the next chunk, of at most `longest` bytes.
     pub(super) fn cut(&mut self, longest: usize) -> Option<Cut> {
         let at = self.pick()?;
         let header = if self.interleaving { 20 } else { 16 };
@@ -159,7 +159,7 @@ impl Queue {
         let beginning = message.begun.is_none();
         let next = entry(&mut self.numbers, stream);
         let number = message.begun.unwrap_or(fresh(*next, self.interleaving, unordered));
-        // RFC 9260 §3.3.1: in every part; RFC 8260 §2.1: of an I-DATA message in the first alone.
+        // RFC 9260 §3.3.1: in every part; RFC 8260 §2.1: only in the first of an I-DATA message.
         let ppid = if beginning || !self.interleaving { message.ppid } else { 0 };
         if beginning {
             let next = if unordered { &mut next.1 } else { &mut next.0 };
@@ -197,14 +197,14 @@ impl Queue {
         Some(Cut { data, id, policy })
     }
 
-    /// Whether a message has waited too long: asked with every packet, while megabytes may wait.
+    /// Whether a message has expired: checked for every packet, with megabytes pending.
     #[inline]
     pub(super) fn expires(&self, now: Instant) -> bool {
         self.lasts_until.is_some_and(|until| until <= now)
     }
 
-    /// Drops messages that are not to be sent any more; one that has begun stays and is reported, for
-    /// its parts that were sent are to be given up too. `true` if there is any.
+    /// Drops expired messages. One that was partly sent stays and is reported, as its sent parts must
+    /// be given up too. `true` if there is any.
     pub(super) fn expire(&mut self, now: Instant, begun: &mut Vec<u64>) -> bool {
         if !self.expires(now) {
             return false;
@@ -231,8 +231,8 @@ impl Queue {
         bytes > 0 || begun.len() > already
     }
 
-    /// The rest of a message whose parts were given up goes. Gives an empty last chunk of one that has
-    /// begun.
+    /// Drops the rest of a message whose parts were given up. Returns an empty last chunk if it was
+    /// partly sent.
     pub(super) fn forget(&mut self, id: u64) -> Option<Data> {
         let mut last = None;
         for (stream, waiting) in &mut self.streams {
@@ -256,9 +256,8 @@ impl Queue {
         last
     }
 
-    /// RFC 7496 §3.2: makes room for a message of this priority by dropping waiting ones of less
-    /// importance, the least important and youngest first, until so many bytes are free of those
-    /// asked for.
+    /// RFC 7496 §3.2: makes room for a message of this priority by dropping pending ones of less
+    /// importance, the least important and youngest first, until `wanted` bytes are free.
     pub(super) fn displace(&mut self, priority: u32, mut wanted: usize) -> usize {
         let mut freed = 0;
         while wanted > 0 {
@@ -277,7 +276,7 @@ impl Queue {
     }
 }
 
-/// Where a stream's entry is, or would be.
+/// A stream's index, or where to insert it.
 fn find<T>(entries: &[(u16, T)], stream: u16) -> Result<usize, usize> {
     entries.binary_search_by_key(&stream, |(number, _)| *number)
 }
@@ -299,11 +298,11 @@ fn find_or_insert<T: Default>(entries: &mut Vec<(u16, T)>, stream: u16) -> usize
     })
 }
 
-/// The number of a message that begins.
+/// The number of a new message.
 fn fresh((ordered, unordered): (u32, u32), interleaving: bool, is_unordered: bool) -> Number {
     match (interleaving, is_unordered) {
         (false, false) => Number::Ssn(ordered as u16),
-        // RFC 9260 §3.3.1: of an unordered message the number means nothing.
+        // RFC 9260 §3.3.1: an unordered message's number is ignored.
         (false, true) => Number::Ssn(0),
         (true, false) => Number::Mid(ordered, 0),
         (true, true) => Number::Mid(unordered, 0),
@@ -348,33 +347,33 @@ pub(super) struct Sent {
     pub(super) id: u64,
     pub(super) policy: Policy,
     pub(super) status: Status,
-    /// Where it was last sent.
+    /// Its last path.
     pub(super) path: usize,
     pub(super) transmissions: u32,
-    /// SACKs that told of later ones and not of this (RFC 9260 §7.2.4).
+    /// Miss indications (RFC 9260 §7.2.4).
     pub(super) missing: u8,
     /// It has been fast retransmitted, which happens once.
     pub(super) fast: bool,
-    /// It is to leave on another path than the last (§6.4.1).
+    /// To be sent on another path than before (§6.4.1).
     pub(super) elsewhere: bool,
     /// It was sent on more than one path.
     pub(super) moved: bool,
 }
 
-/// What is known of a chunk.
+/// State of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
-    /// On its way.
+    /// In flight.
     Flying,
-    /// To be sent again.
+    /// To be retransmitted.
     Marked,
-    /// A Gap Ack Block has it.
+    /// In a Gap Ack Block.
     Acked,
     /// Given up (RFC 3758 §3.5).
     Abandoned,
 }
 
-/// What accounts need of a chunk.
+/// Values of a chunk for totals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
     pub(super) tsn: Seq,
@@ -387,7 +386,7 @@ pub(super) struct Facts {
 }
 
 impl Sent {
-    /// A chunk that leaves on a path for the first time.
+    /// A chunk that is first sent on a path.
     pub(super) fn new(data: Data, tsn: Seq, id: u64, policy: Policy, path: usize) -> Self {
         Self {
             data,

@@ -1,5 +1,5 @@
-//! Parts become messages, and messages of a stream come out in order (RFC 9260 §6.5, §6.6, §6.9;
-//! RFC 8260 §2.2 for I-DATA). What waits is counted; how much may is the receiver's business.
+//! Reassembles messages and delivers those of a stream in order (RFC 9260 §6.5, §6.6, §6.9;
+//! RFC 8260 §2.2 for I-DATA). It counts what it holds; the receiver limits it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,13 +10,13 @@ use crate::packet::Payload;
 use crate::seq::Seq;
 use crate::time::Instant;
 
-/// A peer's parts that cannot belong to one message, in words for the ABORT.
+/// Text of an ABORT: parts do not belong to one message.
 pub(super) type Violation = &'static str;
 
-/// Messages in the making, and those that wait for their turn.
+/// Incomplete messages, and those that wait for earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
-    /// Parts of DATA chunks by TSN: the parts of a message have TSNs in a row.
+    /// Parts of DATA chunks by TSN: the parts of a message have consecutive TSNs.
     parts: BTreeMap<Seq, Data>,
     /// Parts of I-DATA chunks by stream, order and message.
     mixed: BTreeMap<(u16, bool, u32), BTreeMap<u32, Data>>,
@@ -30,11 +30,11 @@ pub(super) struct Reassembly {
 pub(super) struct Message {
     pub(super) frame: Frame,
     pub(super) ppid: u32,
-    /// When its last part came.
+    /// When its last part arrived.
     pub(super) whole: Instant,
 }
 
-/// What is kept: parts and messages that wait.
+/// Parts and waiting messages held.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Held {
     /// Of user data.
@@ -53,7 +53,7 @@ impl Held {
     }
 }
 
-/// What is known of a stream's order. Numbers count on where those of the wire wrap.
+/// Order of a stream. Its numbers do not wrap, unlike those on the wire.
 #[derive(Debug, Default)]
 struct Stream {
     next: u64,
@@ -61,7 +61,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// The message nearest to the next one that has this number on the wire.
+    /// The number nearest to `next` with this number on the wire.
     fn near(&self, number: Number) -> Option<u64> {
         let distance = match number {
             Number::Ssn(ssn) => i64::from(ssn.wrapping_sub(self.next as u16) as i16),
@@ -72,7 +72,7 @@ impl Stream {
 }
 
 impl Reassembly {
-    /// Bytes of memory held: user data, and what is kept of each part and message and stream.
+    /// Bytes of memory held: user data, and overhead of each part and message and stream.
     pub(super) fn footprint(&self) -> usize {
         let mixed = self.mixed.values().map(|parts| 64 + parts.len() * size_of::<Data>());
         let streams = self.streams.values();
@@ -89,7 +89,7 @@ impl Reassembly {
         self.held
     }
 
-    /// Takes in a chunk that was not there before.
+    /// Adds a chunk not received before.
     pub(super) fn add(&mut self, now: Instant, tsn: Seq, data: Data) -> Result<(), Violation> {
         if data.beginning && data.ending {
             let Data { stream, unordered, number, ppid, payload: frame, .. } = data;
@@ -113,7 +113,7 @@ impl Reassembly {
         }
         self.parts.insert(tsn, data);
         let (mut first, mut last) = (tsn, tsn);
-        // Forwards first: parts come in order mostly, and look back only once all are there.
+        // Forwards first: parts mostly arrive in order; backwards only once the end is found.
         while !self.parts[&last].ending {
             last += 1;
             if !self.parts.contains_key(&last) {
@@ -178,7 +178,7 @@ impl Reassembly {
         }
         let order = self.streams.entry(stream).or_default();
         match order.near(number) {
-            // Its turn, as mostly.
+            // The next one, as usual.
             Some(turn) if turn == order.next => {
                 order.next += 1;
                 let waits = !order.waiting.is_empty();
@@ -193,7 +193,7 @@ impl Reassembly {
                     self.held.remove(twin.frame.wire_bytes());
                 }
             }
-            // Its turn is over: a number used twice.
+            // Delivered before: a number used twice.
             _ => {}
         }
     }
@@ -207,14 +207,14 @@ impl Reassembly {
         }
     }
 
-    /// The peer gave up what lies up to `tsn`, and in the streams up to the numbers (RFC 3758 §3.6;
+    /// The peer gave up TSNs up to `tsn`, and messages of streams up to the numbers (RFC 3758 §3.6;
     /// RFC 8260 §2.3.1).
     pub(super) fn skip(&mut self, tsn: Seq, skipped: &Skipped) {
         let later = self.parts.split_off(&(tsn + 1));
         for part in std::mem::replace(&mut self.parts, later).into_values() {
             self.held.remove(part.payload.wire_bytes());
         }
-        // RFC 3758 §3.6: what comes next and begins no message is of one that misses a part.
+        // RFC 3758 §3.6: following parts that do not begin a message lack its first part.
         let mut next = tsn + 1;
         while let Some(part) = self.parts.get(&next).filter(|part| !part.beginning) {
             self.held.remove(part.payload.wire_bytes());
@@ -259,7 +259,7 @@ impl Reassembly {
     fn skip_stream(&mut self, stream: u16, number: Number) {
         let order = self.streams.entry(stream).or_default();
         let Some(last) = order.near(number).filter(|last| *last >= order.next) else { return };
-        // What waited before it is whole and goes out in order.
+        // Earlier ones that waited are complete and leave in order.
         let later = order.waiting.split_off(&(last + 1));
         for message in std::mem::replace(&mut order.waiting, later).into_values() {
             self.held.remove(message.frame.wire_bytes());
@@ -270,19 +270,19 @@ impl Reassembly {
     }
 }
 
-/// Whether two chunks with TSNs in a row can stand so (§6.9).
+/// Checks that two chunks may have consecutive TSNs (§6.9).
 fn fits(one: &Data, next: &Data) -> Result<(), Violation> {
     if one.ending != next.beginning {
         return Err("a message begins or goes on where it must not");
     }
     let same =
         (one.stream, one.unordered, one.number) == (next.stream, next.unordered, next.number);
-    // §3.3.1: of an unordered message the number means nothing.
+    // §3.3.1: an unordered message's number is ignored.
     let same = same || one.unordered && next.unordered && one.stream == next.stream;
     if one.ending || same { Ok(()) } else { Err("parts of a message are on two streams") }
 }
 
-/// One frame of the parts of one: virtual if they lie in a row in their stream, else bytes.
+/// Joins parts of a frame: virtual if contiguous in their stream, else bytes.
 fn joined(parts: &[Frame]) -> Frame {
     let mut end = None;
     let mut start = 0;

@@ -1,5 +1,5 @@
-//! The receiving half: which TSNs have come, what the SACK says of them and when it leaves, and how
-//! much more may come (RFC 9260 §6.2, §6.7).
+//! The receiving half: TSNs received, contents and timing of SACKs, and the receive window
+//! (RFC 9260 §6.2, §6.7).
 
 use std::collections::VecDeque;
 
@@ -9,34 +9,34 @@ use crate::packet::PathId;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
-/// A TSN so far ahead cannot be told of in a Gap Ack Block (§3.3.4: 16 bits).
+/// The furthest TSN that fits a Gap Ack Block (§3.3.4: 16 bits).
 const REACH: u64 = 0xffff;
-/// Parts and waiting messages kept, however short they are; gaps of 16 bits hold no more.
+/// Maximum parts and waiting messages, however short; gaps of 16 bits hold no more.
 const MAX_PIECES: usize = REACH as usize;
-/// Duplicates one SACK tells of at most; more would say nothing more.
+/// Maximum duplicates per SACK; more add no information.
 const DUPLICATES: usize = 32;
 
 /// The receiving half.
 #[derive(Debug)]
 pub(super) struct Receiver {
-    /// All up to here have come.
+    /// All TSNs up to here arrived.
     cumulative: Seq,
-    /// Those beyond: first and last of each run, with something missing before each.
+    /// TSNs beyond: first and last of each run, with a gap before each.
     above: VecDeque<(Seq, Seq)>,
     duplicates: Vec<u32>,
     pub(super) reassembly: Reassembly,
     buffer_bytes: usize,
-    /// Packets with data since the last SACK; none has come yet.
+    /// Packets with data since the last SACK; `None` before any.
     unacked: Option<u32>,
-    /// The SACK leaves now.
+    /// The SACK is due now.
     pub(super) due: bool,
-    /// It leaves then.
+    /// Its deadline.
     pub(super) delayed: Option<Instant>,
-    /// Where data last came from, which is where SACKs go (§6.4).
+    /// The path of the last data, on which SACKs are sent (§6.4).
     pub(super) path: PathId,
 }
 
-/// What became of a chunk.
+/// Result for a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     New,
@@ -84,13 +84,13 @@ impl Receiver {
         let bytes = data.payload.wire_bytes();
         let held = self.reassembly.held();
         let newest = self.above.back().is_none_or(|(_, highest)| tsn > *highest);
-        // §6.2: without room a TSN beyond the highest is dropped; the next in order is always taken,
-        // so that not both ends wait.
+        // §6.2: without room a TSN beyond the highest is dropped; the next in order is always
+        // accepted, to prevent a deadlock.
         let room = if newest { self.buffer_bytes } else { self.buffer_bytes.saturating_mul(2) };
         let next = tsn == self.cumulative + 1;
-        // A whole message that is next leaves at once; a part of one that never ends would not, nor a
-        // message behind one that never comes. A peer that keeps to the window fills it, and gaps in
-        // it, and no more.
+        // The next message is delivered at once if complete. Parts of one that never ends, and
+        // messages behind one that never arrives, accumulate. A compliant peer fills at most the
+        // window, and gaps in it.
         let most = self.buffer_bytes.saturating_mul(3).saturating_add(usize::from(u16::MAX));
         if next && (held.bytes + bytes > most || held.pieces > MAX_PIECES) {
             return Err("more is to be kept than was offered");
@@ -101,13 +101,13 @@ impl Receiver {
         }
         self.due |= data.immediate;
         self.note(tsn);
-        // §6.7: a gap is reported at once, and its filling.
+        // §6.7: a gap and its filling are reported at once.
         self.due |= !self.above.is_empty() || !newest;
         self.reassembly.add(now, tsn, data)?;
         Ok(Taken::New)
     }
 
-    /// A chunk of a stream that does not exist is acknowledged and goes (§6.5).
+    /// A chunk of a stream that does not exist is acknowledged and dropped (§6.5).
     pub(super) fn ignore(&mut self, data: &Data) {
         let tsn = self.cumulative.near(data.tsn);
         if tsn.since(self.cumulative) <= REACH && !self.has(tsn) {
@@ -126,7 +126,7 @@ impl Receiver {
         tsn <= self.cumulative || self.above.get(self.run_at(tsn)).is_some_and(within)
     }
 
-    /// One that was missing has come.
+    /// Records the arrival of a TSN.
     fn note(&mut self, tsn: Seq) {
         if tsn == self.cumulative + 1 {
             self.cumulative = tsn;
@@ -146,7 +146,7 @@ impl Receiver {
         }
     }
 
-    /// Runs that nothing is missing before any more count as the rest.
+    /// Merges runs without a gap before them into `cumulative`.
     fn advance(&mut self) {
         while let Some((first, last)) = self.above.front()
             && *first <= self.cumulative + 1
@@ -156,8 +156,8 @@ impl Receiver {
         }
     }
 
-    /// A packet with data has been read: §5.1, the first at once; §6.2, then every second packet or so
-    /// much later.
+    /// After a packet with data. §5.1: acknowledges the first at once; §6.2: then after `every`
+    /// packets or `delay`.
     pub(super) fn on_packet(&mut self, now: Instant, path: PathId, delay: Duration, every: u32) {
         self.path = path;
         let unacked = self.unacked.map_or(every.max(1), |unacked| unacked + 1);
@@ -169,8 +169,8 @@ impl Receiver {
         }
     }
 
-    /// RFC 3758 §3.6: it is acknowledged as data would be, at once if it is out of date or beside a
-    /// gap, else with a packet that follows or after the delay.
+    /// RFC 3758 §3.6: acknowledged like data, at once if it is out of date or next to a gap, else
+    /// with a later packet or after the delay.
     pub(super) fn on_forward(&mut self, forward: &ForwardTsn) {
         let to = self.cumulative.near(forward.cumulative);
         if to <= self.cumulative {
@@ -183,7 +183,7 @@ impl Receiver {
         self.reassembly.skip(to, &forward.skipped);
     }
 
-    /// True if a SACK waits to be sent, now or later.
+    /// True if a SACK is pending, now or later.
     pub(super) fn owes(&self) -> bool {
         self.due || self.delayed.is_some()
     }
@@ -193,7 +193,7 @@ impl Receiver {
         u32::try_from(free).unwrap_or(u32::MAX)
     }
 
-    /// The SACK, of at most so many bytes; it is then no longer owed.
+    /// The SACK, of at most `space` bytes; it is then no longer pending.
     pub(super) fn sack(&mut self, space: usize) -> Sack {
         let blocks = space.saturating_sub(16) / 4;
         let offset = |tsn: Seq| tsn.since(self.cumulative) as u16;
@@ -214,7 +214,7 @@ mod tests {
     use crate::rng::Rng;
     use crate::sctp::Skipped;
 
-    /// Runs say what the set of TSNs that came says, in whatever order they came.
+    /// Runs equal the set of received TSNs, for any order of arrival.
     #[test]
     fn runs_are_the_set_of_what_came() {
         let mut rng = Rng::new(1, "tsn");

@@ -1,5 +1,5 @@
-//! The sending half: chunks get TSNs and wait for their acknowledgement; those that were lost leave
-//! again, first (RFC 9260 §6.1, §6.2.1, §6.3.3, §7.2.4), unless they are given up (RFC 3758 §3.5).
+//! The sending half: assigns TSNs, keeps chunks until acknowledged, and retransmits lost ones first
+//! (RFC 9260 §6.1, §6.2.1, §6.3.3, §7.2.4), unless they are given up (RFC 3758 §3.5).
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -15,11 +15,11 @@ use crate::gauge::RxError;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
-/// RFC 9260 §7.2.4: SACKs that miss a chunk before it is sent again.
+/// RFC 9260 §7.2.4: miss indications before retransmission.
 const MISSING: u8 = 3;
-/// Chunks sent and not acknowledged cumulatively, at most (§6.1, §3.3.4).
+/// Maximum chunks not acknowledged cumulatively (§6.1, §3.3.4).
 const MAX_SENT: usize = 0xffff;
-/// Acknowledged chunks kept, at most, whose duplicates a SACK may report.
+/// Maximum acknowledged chunks kept; a SACK may report their duplicates.
 const REPEATED: usize = 64;
 
 /// A chunk that was sent more than once and is acknowledged.
@@ -28,7 +28,7 @@ struct Repeated {
     tsn: Seq,
     path: usize,
     bytes: u64,
-    /// How many duplicates of it are not reported yet.
+    /// Duplicates of it not reported yet.
     copies: u32,
 }
 
@@ -36,7 +36,7 @@ struct Repeated {
 #[derive(Debug)]
 pub(super) struct Sender {
     pub(super) queue: Queue,
-    /// Sent and not acknowledged cumulatively: TSNs in a row.
+    /// Sent and not acknowledged cumulatively: consecutive TSNs.
     sent: VecDeque<Sent>,
     /// The peer has all up to here.
     cumulative: Seq,
@@ -47,21 +47,21 @@ pub(super) struct Sender {
     exit: Option<Seq>,
     /// The last opportunity to send (§6.1 D).
     opportunity: Option<Instant>,
-    /// By the last SACK the peer has no room for the earliest chunk (§6.1 A).
+    /// The last SACK left no window for the earliest chunk (§6.1 A).
     probing: bool,
     /// Chunks sent more than once and acknowledged, the latest: a SACK may report their duplicates.
     repeated: VecDeque<Repeated>,
-    /// Bytes of user data in `sent`, given up ones apart.
+    /// Bytes of user data in `sent`, without those given up.
     held: usize,
-    /// Where SACKs clock new data: what waits may leave, since a SACK came in and no message after it,
-    /// or since nothing was in flight when the last came.
+    /// With SACKs clocking new data: pending messages may be sent, since a SACK came in and no message
+    /// after it, or nothing was in flight at the last message.
     clocked: bool,
-    /// The peer knows FORWARD TSN.
+    /// The peer supports FORWARD TSN.
     pub(super) forwards: bool,
     /// Advanced.Peer.Ack.Point (RFC 3758 §3.5).
     advanced: Seq,
     pub(super) forward_due: bool,
-    /// When a FORWARD TSN last left.
+    /// When a FORWARD TSN was sent.
     forwarded: Instant,
 }
 
@@ -89,21 +89,21 @@ impl Sender {
         }
     }
 
-    /// What the peer said when the association was set up.
+    /// Applies the peer's values from association setup.
     pub(super) fn agree(&mut self, a_rwnd: u32, forwards: bool, interleaving: bool) {
         self.outstanding.peer_rwnd = a_rwnd.into();
         self.forwards = forwards;
         self.queue.interleaving = interleaving;
     }
 
-    /// Bytes of memory held by what the peer may not have.
+    /// Bytes of memory held by unacknowledged data.
     pub(super) fn footprint(&self) -> usize {
         self.sent.len() * size_of::<Sent>()
             + self.repeated.len() * size_of::<Repeated>()
             + self.used_bytes()
     }
 
-    /// Bytes of user data the peer may not have.
+    /// Bytes of user data not acknowledged.
     pub(super) fn used_bytes(&self) -> usize {
         self.queue.bytes() + self.held
     }
@@ -119,19 +119,19 @@ impl Sender {
     pub(super) fn highest(&self) -> Seq {
         self.next.back(1)
     }
-    /// Where an outstanding TSN was last sent.
+    /// The last path of an outstanding TSN.
     pub(super) fn path_of(&self, tsn: Seq) -> Option<usize> {
         let outstanding = tsn > self.cumulative;
         let at = outstanding.then(|| tsn.since(self.cumulative) as usize - 1)?;
         self.sent.get(at).map(|sent| sent.path)
     }
-    /// A packet quoted by a router may be ours only while something is out.
+    /// Nothing is outstanding: no packet that a router quotes is ours.
     pub(super) fn is_idle(&self) -> bool {
         self.sent.is_empty()
     }
 
-    /// §6.2.1. `true` if it tells that the peer is there: it acknowledges something new (§8.1), or has no
-    /// room for what is in flight (§6.1 A).
+    /// §6.2.1. `true` if it shows that the peer is alive: it acknowledges something new (§8.1), or has no
+    /// room for the data in flight (§6.1 A).
     pub(super) fn on_sack(
         &mut self,
         now: Instant,
@@ -142,8 +142,8 @@ impl Sender {
         self.acknowledged(now, sack.cumulative, Some(sack), paths, config)
     }
 
-    /// The Cumulative TSN Ack of a SHUTDOWN (§9.2). It says nothing about gaps and the peer's room, so
-    /// both stay as the last SACK has them.
+    /// The Cumulative TSN Ack of a SHUTDOWN (§9.2). Gaps and the peer's window stay as in the last
+    /// SACK.
     pub(super) fn on_cumulative(
         &mut self,
         now: Instant,
@@ -166,7 +166,7 @@ impl Sender {
         let gaps = sack.map_or(&[][..], |sack| &sack.gaps);
         let cumulative = self.cumulative.near(cumulative);
         if cumulative < self.cumulative {
-            // §6.2.1 D i: it was overtaken.
+            // §6.2.1 D i: it is out of date.
             return Ok(false);
         }
         let reach = self.next.back(1).since(cumulative);
@@ -210,7 +210,7 @@ impl Sender {
         Ok(self.probing || paths.iter().any(|path| path.news.acked > 0))
     }
 
-    /// All up to here has come. Gives the highest TSN newly acknowledged.
+    /// Acknowledges all TSNs up to `to`. Returns the highest new one.
     fn acknowledge(&mut self, now: Instant, to: Seq, paths: &mut [Path]) -> Option<Seq> {
         let mut highest = None;
         while self.cumulative < to
@@ -223,8 +223,8 @@ impl Sender {
             match sent.status {
                 Status::Acked => self.outstanding.gapped -= 1,
                 Status::Abandoned => {
-                    // §6.3.2 R3; what was given up counts too, or its T3 would run on for what came
-                    // after.
+                    // §6.3.2 R3; chunks given up count too, or their T3 would keep running for
+                    // later ones.
                     paths[sent.path].news.earliest = true;
                     self.outstanding.abandoned -= 1;
                     continue;
@@ -243,7 +243,7 @@ impl Sender {
         highest
     }
 
-    /// Gap Ack Blocks; gives the highest TSN newly acknowledged.
+    /// Gap Ack Blocks; returns the highest TSN newly acknowledged.
     fn on_gaps(&mut self, now: Instant, gaps: &[(u16, u16)], paths: &mut [Path]) -> Option<Seq> {
         let outstanding = &mut self.outstanding;
         if gaps.is_empty() && outstanding.gapped == 0 {
@@ -258,7 +258,7 @@ impl Sender {
                 earlier |= outstanding.pass_over(sent, paths);
             }
             for sent in self.sent.range_mut(from..to) {
-                // Most are where they were: only what changes is looked at.
+                // Most are unchanged: only process changes.
                 if !matches!(sent.status, Status::Flying | Status::Marked) {
                     continue;
                 }
@@ -301,7 +301,7 @@ impl Sender {
         }
     }
 
-    /// What a SACK means for a path's window and timer.
+    /// Updates a path's window and timer for a SACK.
     fn govern(&mut self, now: Instant, advanced: bool, recovering: bool, path: &mut Path) {
         let PathAckOutcome { before, acked, duplicates, earliest, lost } = path.news;
         if acked > 0 {
@@ -312,16 +312,16 @@ impl Sender {
         if acked + duplicates > 0 && !recovering && (advanced || !lost) {
             let window = path.control.window();
             let slow_start = path.control.threshold().is_none_or(|threshold| window <= threshold);
-            // §7.2.1, where a SACK that does not advance the cumulative point lets nothing grow, as in
-            // RFC 4960; §7.2.2, which counts duplicates too.
+            // §7.2.1, where as in RFC 4960 only a SACK that advances the cumulative point grows the
+            // window; §7.2.2, which counts duplicates too.
             let acked = if slow_start { acked } else { acked + duplicates };
             if acked > 0 && (advanced || !slow_start) {
                 let ack = Ack { acked, flight: before, window_limited: before >= window };
                 path.control.on_ack(now, &ack, &path.rtt);
             }
         }
-        // §7.2.4 steps 2, 3 and 6: one reduction and one packet whatever the window says for each
-        // recovery, which is the association's.
+        // §7.2.4 steps 2, 3 and 6: one reduction, and one packet regardless of the window, for each
+        // recovery of the association.
         if lost && !recovering {
             path.forced = true;
             path.control.on_congestion(now, &Congestion::Loss { flight: before });
@@ -335,8 +335,8 @@ impl Sender {
         }
     }
 
-    /// §6.1 D: an opportunity to send. A SACK is one, and an instant at which messages are handed
-    /// over or timers run out.
+    /// §6.1 D: an opportunity to send: a SACK, or an instant at which messages are handed over or
+    /// timers expire.
     #[inline]
     pub(super) fn begin(&mut self, now: Instant, paths: &mut [Path], config: &Config) {
         if self.opportunity != Some(now) {
@@ -365,8 +365,8 @@ impl Sender {
         self.repeated.push_back(Repeated { tsn, path, bytes, copies });
     }
 
-    /// §7.2.2: chunks that the SACK reports as duplicates, each no more often than it was repeated: a
-    /// peer could report any number.
+    /// §7.2.2: chunks that the SACK reports as duplicates, each at most as often as it was
+    /// retransmitted: a peer could report any number.
     fn count_duplicates(&mut self, duplicates: &[u32], paths: &mut [Path]) {
         for duplicate in duplicates {
             let tsn = self.cumulative.near(*duplicate);
@@ -378,8 +378,8 @@ impl Sender {
         }
     }
 
-    /// T3-rtx of a path ran out (§6.3.3 E3): all that was sent there is to be sent again. `false` if
-    /// there was nothing.
+    /// T3-rtx of a path expired (§6.3.3 E3): marks all chunks sent there for retransmission. `false`
+    /// if there was nothing.
     pub(super) fn on_timeout(&mut self, path: usize, paths: &mut [Path]) -> bool {
         let mut any = false;
         self.exit = None;
@@ -397,7 +397,7 @@ impl Sender {
         any
     }
 
-    /// Gives up a message, its chunks in whatever state (RFC 3758 §3.5 A1 to A3).
+    /// Gives up a message, with chunks in any state (RFC 3758 §3.5 A1 to A3).
     fn abandon(&mut self, id: u64, paths: &mut [Path]) {
         for sent in &mut self.sent {
             if sent.id != id || sent.status == Status::Abandoned {
@@ -414,8 +414,8 @@ impl Sender {
             self.outstanding.abandoned += 1;
         }
         let Some(data) = self.queue.forget(id) else { return };
-        // The peer may have all that was sent and wait for the rest: a TSN that never leaves represents
-        // it, so that a FORWARD TSN can skip the message.
+        // The peer may have all that was sent and wait for the rest: a TSN that is never sent
+        // represents it, so that a FORWARD TSN can skip the message.
         let tsn = self.next;
         self.next += 1;
         self.outstanding.abandoned += 1;
@@ -425,11 +425,11 @@ impl Sender {
         self.sent.push_back(Sent { status: Status::Abandoned, ..sent });
     }
 
-    /// Gives up what is not to be sent any more; before anything is sent. `true` if there is more
-    /// room for it.
+    /// Gives up messages beyond their limits; called before anything is sent. `true` if it freed
+    /// space.
     #[inline]
     pub(super) fn expire(&mut self, now: Instant, paths: &mut [Path]) -> bool {
-        // Asked with every packet, and mostly nothing is or was given up.
+        // Called for every packet; mostly nothing is or was given up.
         let nothing = self.outstanding.marked == 0 && self.outstanding.abandoned == 0;
         self.forwards && (!nothing || self.queue.expires(now)) && self.give_up(now, paths)
     }
@@ -479,14 +479,14 @@ impl Sender {
         }
     }
 
-    /// The SACK did not reach the point up to which all is given up: say it again (C3), but not too
-    /// soon, for the first may still be on its way.
+    /// The SACK is below Advanced.Peer.Ack.Point: repeat the FORWARD TSN (C3), but not too soon,
+    /// for the first may be in flight.
     pub(super) fn remind(&mut self, now: Instant, wait: Duration) {
         let waited = now.saturating_since(self.forwarded) >= wait;
         self.forward_due |= waited && self.advanced > self.cumulative;
     }
 
-    /// The FORWARD TSN, of at most so many bytes; without room for all streams, up to where they
+    /// The FORWARD TSN, of at most `space` bytes; without room for all streams, up to where they
     /// fit.
     pub(super) fn forward(&mut self, now: Instant, space: usize) -> Option<Chunk> {
         if !std::mem::take(&mut self.forward_due) {
@@ -525,7 +525,7 @@ impl Sender {
             .then(|| Chunk::ForwardTsn(ForwardTsn { cumulative: cumulative.wire(), skipped }))
     }
 
-    /// Whether data could leave on this path now.
+    /// Whether data may be sent on this path now.
     pub(super) fn wants(&self, index: usize, paths: &[Path], config: &Config) -> bool {
         let path = &paths[index];
         if self.outstanding.marked > 0
@@ -539,32 +539,32 @@ impl Sender {
             && self.may_cut(path.space(), whole(index, paths), true, config)
     }
 
-    /// Whether a new chunk may leave in `space` bytes.
+    /// Whether a new chunk may be sent in `space` bytes.
     #[inline(always)]
     fn may_cut(&self, space: usize, whole: usize, first: bool, config: &Config) -> bool {
         let Some(bytes) = self.queue.next_bytes(whole) else { return false };
-        // Nagle: a packet that is not full waits for what is in flight.
+        // Nagle: a partial packet waits while data is in flight.
         let flying = self.outstanding.flying;
         let small = config.nagle && flying > 0 && first && {
             let waiting = self.queue.bytes() + 16;
             waiting < whole
         };
         let held_back = config.ack_clocked && !self.clocked && flying > 0;
-        // §6.1 A: without room at the peer, one chunk may be in flight to find out.
+        // §6.1 A: with a zero window, one chunk may be in flight as a probe.
         let fits = bytes as u64 <= self.outstanding.peer_rwnd.saturating_add(16) || flying == 0;
         // §6.1: 2^16 - 1 messages; and a Gap Ack Block reaches no further.
         let reached = self.sent.len() < MAX_SENT;
         bytes <= space && fits && reached && !small && !held_back
     }
 
-    /// A message of so many bytes is to be sent.
+    /// Queues a message.
     #[inline(always)]
     pub(super) fn push(&mut self, now: Instant, frame: Frame, bytes: usize, how: &Sending) {
         self.clocked = self.outstanding.flying == 0;
         self.queue.push(now, frame, bytes, how);
     }
 
-    /// Puts into `chunks` what may leave on this path now, in `space` bytes.
+    /// Fills `chunks` with what may be sent on this path in `space` bytes.
     pub(super) fn fill(
         &mut self,
         now: Instant,
@@ -589,11 +589,11 @@ impl Sender {
             }
         }
         let path = &paths[index];
-        // What was sent again may have filled the window.
+        // Retransmissions may have filled the window.
         if !new || path.flight >= path.control.window().min(path.burst) {
             return;
         }
-        // §6.1 C: new data leaves after all that is to be sent again here.
+        // §6.1 C: new data follows all retransmissions here.
         let waits = |sent: &Sent| sent.status == Status::Marked && target(sent, paths) == index;
         if self.outstanding.marked > 0 && self.sent.iter().any(waits) {
             return;
@@ -607,7 +607,7 @@ impl Sender {
         }
     }
 
-    /// §6.1 C: what was lost goes first.
+    /// §6.1 C: lost chunks go first.
     fn retransmit(
         &mut self,
         now: Instant,
@@ -627,7 +627,7 @@ impl Sender {
                 continue;
             }
             let bytes = sent.wire_bytes() as usize;
-            // A chunk cut for a wider path goes as it is.
+            // A chunk cut for a larger MTU stays whole.
             let alone = chunks.is_empty() && bytes > paths[index].space();
             if bytes > *space && !alone {
                 break;
@@ -678,7 +678,7 @@ impl Sender {
     }
 }
 
-/// Gap Ack Blocks as disjoint ones in order: as they are, but for those of strange receivers.
+/// Gap Ack Blocks as disjoint ones in order: unchanged, unless the receiver is unusual.
 fn in_order(gaps: &[(u16, u16)]) -> Cow<'_, [(u16, u16)]> {
     if gaps.is_sorted_by(|one, next| one.1 < next.0) {
         return Cow::Borrowed(gaps);
@@ -695,21 +695,21 @@ fn in_order(gaps: &[(u16, u16)]) -> Cow<'_, [(u16, u16)]> {
     Cow::Owned(gaps)
 }
 
-/// Bytes of the longest DATA chunk for new data on a path: with several, all of them must hold it, for
-/// it may be sent again on another (§6.9, §7.3: AMDCS).
+/// Bytes of the longest DATA chunk for new data on a path: it fits all paths, since it may be
+/// retransmitted on another (§6.9, §7.3: AMDCS).
 fn whole(index: usize, paths: &[Path]) -> usize {
     paths.iter().fold(paths[index].space(), |least, path| least.min(path.space()))
 }
 
-/// Where a chunk that was lost goes: what timed out on one path goes on another (§6.4.1).
+/// The path for a lost chunk: another one after a timeout (§6.4.1).
 fn target(sent: &Sent, paths: &[Path]) -> usize {
     if sent.elsewhere { super::other_path(paths, sent.path) } else { super::data_path(paths) }
 }
 
 fn on_acked(now: Instant, sent: Facts, path: &mut Path) {
     path.news.acked += sent.wire_bytes;
-    // §8.2: the error counter of the path it was last sent on. RFC 7829 §3.2 rule 9: of a chunk sent
-    // on several paths nobody knows which one answered, unless that one was sound anyway.
+    // §8.2: the error counter of the path it was last sent on. RFC 7829 §3.2 rule 9: for a chunk
+    // sent on several paths it is unknown which one answered, unless the last was active anyway.
     if !sent.moved || path.reachable == Reachable::Active {
         path.on_answer();
     }

@@ -1,5 +1,5 @@
-//! A segment arrives: RFC 9293 §3.10.7, in the order of its checks, with PAWS (RFC 7323 §5) and
-//! the blind-attack defences of RFC 5961 that RFC 9293 took over.
+//! Processing of arriving segments: RFC 9293 §3.10.7, in the order of its checks, with PAWS
+//! (RFC 7323 §5) and the blind-attack defences of RFC 5961 that RFC 9293 adopted.
 
 use super::reassembly::Took;
 use super::{Flags, Reset, ResetTimestamp, Segment, State, Tcp};
@@ -9,7 +9,7 @@ use crate::packet::{Ecn, Payload};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
-/// RFC 5961 §7: at most so many challenge acknowledgements in [`CHALLENGE_PERIOD`].
+/// RFC 5961 §7: maximum number of challenge acknowledgements per [`CHALLENGE_PERIOD`].
 const CHALLENGES: u8 = 10;
 const CHALLENGE_PERIOD: Duration = Duration::from_secs(5);
 
@@ -30,7 +30,7 @@ impl Tcp {
         }
     }
 
-    /// RFC 9293 §3.10.7.1: the reset that a segment without a connection gets, unless it is one.
+    /// RFC 9293 §3.10.7.1: the reset sent for a segment without a connection, unless it is a reset.
     pub(super) fn refuse(&mut self, segment: &Segment) {
         if segment.flags.contains(Flags::RST) {
             return;
@@ -65,7 +65,7 @@ impl Tcp {
         }
         let flags = segment.flags;
         if flags.contains(Flags::RST) {
-            // RFC 7323 §5.2: its timestamps change nothing.
+            // RFC 7323 §5.2: the timestamps of a reset change nothing.
             return self.on_reset(now, seq);
         }
         if let Some((tsval, _)) = segment.timestamps.filter(|_| self.negotiated.timestamps) {
@@ -86,7 +86,7 @@ impl Tcp {
         }
     }
 
-    /// RFC 9293 §3.5 figure 8: when both open at once, each SYN comes a second time, with an ACK.
+    /// RFC 9293 §3.5 figure 8: in a simultaneous open each SYN is repeated with an ACK.
     fn is_crossing_syn(&self, segment: &Segment, seq: Seq) -> bool {
         self.state == State::SynReceived
             && seq == self.rx.irs
@@ -107,7 +107,7 @@ impl Tcp {
         let Some((tsval, _)) = segment.timestamps else {
             self.rx_error(now, probe, RxError::Unexpected);
             if segment.flags.contains(Flags::SYN) {
-                // RFC 5961 §4.2: whoever opens again need not know what was negotiated on.
+                // RFC 5961 §4.2: a peer that opens again need not know what was negotiated.
                 self.challenge(now);
             }
             return false;
@@ -132,7 +132,7 @@ impl Tcp {
         if self.rx.accepts(seq, length(segment)) {
             return true;
         }
-        // What was received before is a retransmission, not rx_error.
+        // Data received before is a retransmission, not an rx_error.
         if seq < self.rx.irs || seq + length(segment) > self.rx.nxt {
             self.rx_error(now, probe, RxError::OutOfWindow);
         } else {
@@ -142,16 +142,16 @@ impl Tcp {
             return false;
         }
         if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
-            // Eighth check: the peer has not heard our last ACK.
+            // Eighth check: the peer has not received our last ACK.
             self.wait_two_lifetimes(now);
         }
         self.acknowledge_stray(now, segment);
         false
     }
 
-    /// Answers an unacceptable segment. Data and FIN are answered each time, since a lost ACK looks
-    /// like this; what occupies no number only as often as a challenge, so that two ends that disagree do not
-    /// acknowledge each other for ever. The answer to a SYN is one, wherever it lies (RFC 5961 §4.2).
+    /// Answers an unacceptable segment. Data and FIN are always answered, since a lost ACK looks like this.
+    /// Segments that occupy no number are limited like challenges, so that two desynchronised ends do not
+    /// acknowledge each other for ever. The answer to any SYN is a challenge (RFC 5961 §4.2).
     fn acknowledge_stray(&mut self, now: Instant, segment: &Segment) {
         if length(segment) > 0 && !segment.flags.contains(Flags::SYN) {
             self.rx.ack_now = true;
@@ -175,7 +175,7 @@ impl Tcp {
     /// Second check: RST.
     fn on_reset(&mut self, now: Instant, seq: Seq) {
         if seq != self.rx.nxt {
-            // RFC 5961 §3.2: outside the window it is dropped silently, at its right edge, too.
+            // RFC 5961 §3.2: outside the window, and at its right edge, it is dropped silently.
             if self.rx.is_inside(seq) {
                 self.challenge(now);
             }
@@ -184,7 +184,7 @@ impl Tcp {
         match self.state {
             State::SynReceived if self.passive => self.listen_again(),
             State::Closing | State::LastAck => self.finish(Event::Closed),
-            // The application knows already that it is closed.
+            // The application has already been told of the close.
             State::TimeWait => {
                 self.state = State::Closed;
                 self.timers.time_wait = None;
@@ -202,7 +202,7 @@ impl Tcp {
         }
     }
 
-    /// Fifth check: ACK. False if the rest of the segment is not to be used.
+    /// Fifth check: ACK. False if the rest of the segment must not be used.
     #[inline(always)]
     fn on_ack<P: EndpointProbe>(
         &mut self,
@@ -248,8 +248,8 @@ impl Tcp {
         self.state != State::Closed
     }
 
-    /// RFC 5681 §2, points (a) to (e). The answer to a probe of a closed window is none: the probe
-    /// does not count as in flight.
+    /// RFC 5681 §2, points (a) to (e). The answer to a probe of a closed window is not a duplicate:
+    /// the probe does not count as in flight.
     #[inline]
     fn is_duplicate(&self, segment: &Segment, ack: Seq) -> bool {
         ack == self.tx.una
@@ -269,7 +269,7 @@ impl Tcp {
             (tx.wl1, tx.wl2) = (seq, ack);
         }
         if self.timers.persist.is_some() {
-            // RFC 9293 §3.8.6.1: as long as probes are answered the connection stays.
+            // RFC 9293 §3.8.6.1: the connection stays open as long as probes are answered.
             self.recovery.timeouts = 0;
         }
     }
@@ -301,7 +301,7 @@ impl Tcp {
             return;
         }
         match self.rx.take(seq, payload) {
-            // A FIN already here lies beyond a gap, which this fills in part (RFC 5681 §4.2).
+            // A FIN already received lies beyond a gap, which this fills in part (RFC 5681 §4.2).
             Took::InOrder
                 if self.config.delayed_ack
                     && !self.rx.second_segment()
@@ -318,7 +318,7 @@ impl Tcp {
         }
     }
 
-    /// Eighth check: FIN, which may come before the data it ends.
+    /// Eighth check: FIN, which may arrive before the data it ends.
     fn on_fin(&mut self, now: Instant, fin: Option<Seq>) {
         if let Some(fin) = fin {
             self.rx.take_fin(fin);
@@ -339,7 +339,7 @@ impl Tcp {
         }
     }
 
-    /// Both sides have finished and know it; what remains is to outlive stray segments.
+    /// Both sides have finished; TIME-WAIT absorbs stray segments.
     fn enter_time_wait(&mut self, now: Instant) {
         let ack_now = self.rx.ack_now;
         self.finish(Event::Closed);

@@ -1,4 +1,4 @@
-//! The knobs of a TCP endpoint.
+//! Parameters of a TCP endpoint.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,27 +12,27 @@ use crate::transport::{Setup, Side, TransportConfig};
 use crate::units::Size;
 use crate::validate::{ConfigError, ConfigErrors, Validate};
 
-/// Options take up to 40 bytes of a segment; below that nothing would be left for data.
+/// Options take up to 40 bytes of a segment; a smaller MSS would leave no room for data.
 const MIN_MSS: u64 = 64;
 /// RFC 7323 §2.3: the window must stay below 2^30.
 const MAX_WINDOW: u64 = 1 << 30;
-/// Linux keeps such counts in 8 bits (`tcp_retries2`, `tcp_synack_retries`).
+/// Linux keeps these counts in 8 bits (`tcp_retries2`, `tcp_synack_retries`).
 const MAX_RETRANSMISSIONS: u32 = 255;
-/// The tick of the endpoint's clock, G in RFC 6298 §2: no round trip is measured shorter.
+/// Granularity of the endpoint's clock, G in RFC 6298 §2: the shortest measurable round trip.
 const TICK: Duration = Duration::from_millis(1);
 
-/// How a window grows and is halved.
+/// How the congestion window grows and shrinks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowRule {
-    /// RFC 5681 §3.1: bytes are counted, a segment is added when a window has been acknowledged that
-    /// was full, and a loss leaves half of what is in flight.
+    /// RFC 5681 §3.1: bytes are counted. The window grows by one segment per window acknowledged if it
+    /// was full; a loss reduces it to half the data in flight.
     #[default]
     Rfc5681,
     /// ns-2.35 (`tcp.cc`, `tcp-reno.cc`, `tcp-newreno.cc`): each acknowledgement adds a segment in slow
-    /// start and 1/cwnd of one after it, though the window was not full; a loss leaves half of the
-    /// window and as threshold its whole segments; recovery ends with the window the loss left, plus
-    /// 1/cwnd; a fast retransmission restarts the retransmission timer; silence changes nothing.
+    /// start and 1/cwnd of one after it, even if the window was not full. A loss halves the window; the
+    /// threshold is this half in whole segments. Recovery ends with the window after the loss, plus
+    /// 1/cwnd. A fast retransmission restarts the retransmission timer. Idle time changes nothing.
     Ns2,
 }
 
@@ -40,61 +40,60 @@ pub enum WindowRule {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Congestion control; there is no default.
+    /// Congestion controller; there is no default.
     pub controller: Controller,
-    /// How losses are found and repaired; absent means as the controller's name says.
+    /// Loss detection and recovery; absent means the controller's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "LossRecovery")]
     pub recovery: Option<LossRecovery>,
-    /// How the window of `tahoe`, `reno` and `newreno` grows and is halved. With `ns2` they carry under
-    /// random losses what ns-2.35's carry; others have no such choice.
+    /// How the window of `tahoe`, `reno` and `newreno` grows and shrinks. With `ns2`, their throughput
+    /// under random loss matches ns-2.35's. Other controllers have no such choice.
     #[serde(default)]
     pub window_rule: WindowRule,
-    /// CUBIC leaves slow start when round trips grow longer (HyStart++, RFC 9406), as real hosts do.
-    /// Absent means `true` with `cubic`; other controllers never do.
+    /// CUBIC leaves slow start when round-trip times increase (HyStart++, RFC 9406), as real hosts do.
+    /// Absent means `true` with `cubic`; not available with other controllers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub hystart: Option<bool>,
-    /// A timeout is doubted, and taken back if it was needless (F-RTO, RFC 5682, with the answer of
-    /// RFC 4015), as Linux does. Absent: with the recoveries `sack` and `rack`, not with the older ones.
+    /// Detect and undo spurious timeouts (F-RTO, RFC 5682, with the response of RFC 4015), as Linux
+    /// does. Absent means `true` with the recoveries `sack` and `rack`, `false` with the older ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub f_rto: Option<bool>,
-    /// Segments leave at a rate, two or a millisecond's worth at once, instead of as fast as the
-    /// window lets them: the controller's rate with `bbr`; with others, as Linux does, two windows a
+    /// Send segments at a rate, two or a millisecond's worth at once, instead of as fast as the window
+    /// allows. The rate is the controller's with `bbr`; with others, as in Linux, two windows per
     /// smoothed round trip below half the slow-start threshold and 1.2 above it. Absent means `true`
     /// with `bbr`, `false` with others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub pacing: Option<bool>,
-    /// Largest payload of a segment without options, in bytes; lowered to what the path's first
-    /// link takes and by Packet Too Big (RFC 9293 §3.7.1; ns-2 `packetSize_`).
+    /// Largest payload of a segment without options, in bytes; lowered to fit the path's first link and
+    /// by Packet Too Big (RFC 9293 §3.7.1; ns-2 `packetSize_`).
     #[serde(default = "Config::default_mss")]
     pub mss: Size,
     /// Initial congestion window in segments (RFC 6928 §2: min(10 MSS, max(2 MSS, 14600 B))).
     #[serde(default = "Config::default_initial_window")]
     pub initial_window: u32,
-    /// Initial slow-start threshold in segments; absent means unbounded (RFC 5681 §3.1). Not with
-    /// `bbr`, whose startup ends otherwise.
+    /// Initial slow-start threshold in segments; absent means unbounded (RFC 5681 §3.1). Not available
+    /// with `bbr`, which has no such threshold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_ssthresh: Option<u32>,
-    /// Receive buffer, which bounds the window offered (ns-2 `window_`, in bytes here).
+    /// Receive buffer, which limits the advertised window (ns-2 `window_`, in bytes here).
     #[serde(default = "Config::default_receive_buffer")]
     pub receive_buffer: Size,
-    /// Send buffer: unsent and unacknowledged bytes the endpoint takes from the application.
+    /// Send buffer: unsent and unacknowledged bytes accepted from the application.
     #[serde(default = "Config::default_send_buffer")]
     pub send_buffer: Size,
-    /// Bytes of the send buffer that wait to be sent for the first time: while they are this many
-    /// or more the endpoint takes no more, and what comes waits in the flow's send queue, whose
-    /// policy then decides over it (Linux `TCP_NOTSENT_LOWAT`). Absent: as many as the buffer
-    /// holds, Linux's default, too.
+    /// Limit of unsent bytes in the send buffer. At or above it the endpoint accepts no more data,
+    /// which then waits in the flow's send queue under its drop policy (Linux `TCP_NOTSENT_LOWAT`).
+    /// Absent means the buffer's size, as by default in Linux.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Size")]
     pub notsent_lowat: Option<Size>,
-    /// Acknowledge every second full segment or after `ack_delay` (RFC 5681 §4.2); false: each one.
+    /// Acknowledge every second full segment or after `ack_delay` (RFC 5681 §4.2); false: each segment.
     #[serde(default = "Config::yes")]
     pub delayed_ack: bool,
-    /// Longest wait of a delayed acknowledgement (RFC 5681 §4.2: below 500 ms; Linux 40 ms).
+    /// Maximum delay of a delayed acknowledgement (RFC 5681 §4.2: below 500 ms; Linux 40 ms).
     #[serde(default = "Config::default_ack_delay")]
     pub ack_delay: Duration,
     /// Hold back small segments while data is unacknowledged (Nagle, RFC 9293 §3.7.4).
@@ -116,13 +115,13 @@ pub struct Config {
     /// Upper bound of the retransmission timeout (RFC 6298 §2.5: at least 60 s).
     #[serde(default = "Config::default_max_rto")]
     pub max_rto: Duration,
-    /// Retransmissions of one segment before the connection is given up (RFC 9293 §3.8.3, R2); at
-    /// most 255, as of Linux's `tcp_retries2`.
+    /// Retransmissions of one segment before the connection is aborted (RFC 9293 §3.8.3, R2); at most
+    /// 255, as Linux's `tcp_retries2`.
     #[serde(default = "Config::default_max_retransmissions")]
     pub max_retransmissions: u32,
-    /// Retransmissions of a SYN-ACK, whose receiver has not shown to be there, before the listener
-    /// listens again, if they are fewer. With 7 it waits 183 s (RFC 9293 §3.8.3: R2 of a SYN is 3 min
-    /// at least; Linux `tcp_synack_retries` is 5); at most 255, as of Linux's.
+    /// Retransmissions of an unanswered SYN-ACK before the listener listens again, if fewer than
+    /// `max_retransmissions`. With 7 it waits 183 s (RFC 9293 §3.8.3: R2 of a SYN is at least 3 min;
+    /// Linux `tcp_synack_retries` is 5); at most 255, as in Linux.
     #[serde(default = "Config::default_max_synack_retransmissions")]
     pub max_synack_retransmissions: u32,
     /// Maximum segment lifetime; TIME-WAIT lasts twice as long (RFC 9293 §3.4.1 says 2 min).
@@ -229,7 +228,7 @@ impl TransportConfig for Config {
     fn protocol(&self) -> &'static str {
         "TCP"
     }
-    /// 20 with the timestamps (RFC 7323) and the two of length before a packet (RFC 4571).
+    /// 20 with the timestamps (RFC 7323) and the two length bytes in front of a packet (RFC 4571).
     fn header_bytes(&self) -> u32 {
         20 + if self.timestamps { 12 } else { 0 } + rfc4571::LENGTH_BYTES as u32
     }
@@ -239,8 +238,8 @@ impl TransportConfig for Config {
     fn is_stream(&self) -> bool {
         true
     }
-    /// A stream takes whatever it has room for; with a mark for what is not sent yet, each write
-    /// decides whether there may be another.
+    /// A stream accepts writes up to its capacity; with a limit on unsent data, each write decides
+    /// whether another is accepted.
     fn joins_writes(&self) -> bool {
         self.notsent_lowat.is_none()
     }
@@ -255,7 +254,7 @@ impl TransportConfig for Config {
     }
 }
 
-/// All values that contradict each other or the RFCs.
+/// Reports all values that contradict each other or the RFCs.
 impl Validate for Config {
     fn errors(&self) -> Vec<ConfigError> {
         errors(self)

@@ -1,8 +1,8 @@
-//! How fast the path delivers (draft-ietf-ccwg-bbr-06 §4.1), for a controller that goes by that: what
-//! is kept of the connection, what of each segment in flight ([`Snapshot`], beside the scoreboard's
-//! records), and the sample that each acknowledgement of something new makes of it.
+//! Delivery rate measurement (draft-ietf-ccwg-bbr-06 §4.1) for controllers that use it: the state of
+//! the connection, the state of each segment in flight ([`Snapshot`], beside the scoreboard's
+//! records), and the sample made for each acknowledgement of new data.
 //!
-//! Only a connection with such a controller has it; to others it costs a question for each segment.
+//! Only connections with such a controller use it; others pay one check per segment.
 
 use super::Tcp;
 use super::records::Record;
@@ -12,7 +12,7 @@ use crate::congestion::{CongestionControl, LostPacket, Machine, RateSample};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
-/// What was known when a segment left (§4.1.2.1.2). P.send_time and P.packet_id are the record's.
+/// State when a segment left (§4.1.2.1.2). P.send_time and P.packet_id are in the record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Snapshot {
     delivered: u64,
@@ -23,20 +23,20 @@ pub(super) struct Snapshot {
     is_app_limited: bool,
 }
 
-/// What is kept of the connection (§4.1.2.1.1).
+/// State of the connection (§4.1.2.1.1).
 #[derive(Debug, Default)]
 pub(super) struct Delivery {
     delivered: u64,
     delivered_time: Instant,
     lost: u64,
     first_send_time: Instant,
-    /// C.app_limited: when so much has arrived, the gap in the pipe is gone.
+    /// C.app_limited: the gap in the pipe is gone when this much has arrived.
     app_limited: Option<u64>,
-    /// The window was full; so it was in the last round trip until so much has arrived.
+    /// The window was full; this counts for the last round trip until this much has arrived.
     cwnd_limited: u64,
     /// C.min_rtt.
     min_rtt: Option<Duration>,
-    /// The newest segment that the acknowledgement at hand tells of.
+    /// The newest segment covered by the current acknowledgement.
     newest: Option<(Record, Snapshot)>,
     /// After the segment declared lost last.
     lost_after: Seq,
@@ -62,7 +62,7 @@ impl Delivery {
         }
     }
 
-    /// §4.1.2.3: UpdateRateSample. The sums are made once for all segments, in `sample`.
+    /// §4.1.2.3: UpdateRateSample. `sample` computes the sums once for all segments.
     pub(super) fn on_arrived(&mut self, record: &Record, snapshot: &Snapshot) {
         let newer = self.newest.as_ref().is_none_or(|(newest, _)| {
             record.sent > self.first_send_time
@@ -74,7 +74,7 @@ impl Delivery {
         }
     }
 
-    /// §4.1.2.3: GenerateRateSample; `None` if nothing whole has arrived.
+    /// §4.1.2.3: GenerateRateSample; `None` if no whole segment has arrived.
     fn sample(&mut self, now: Instant, news: &AckOutcome) -> Option<RateSample> {
         self.delivered += news.delivered;
         if self.app_limited.is_some_and(|until| self.delivered > until) {
@@ -83,7 +83,7 @@ impl Delivery {
         let (record, snapshot) = self.newest.take()?;
         self.delivered_time = now;
         let rtt = now.saturating_since(record.sent);
-        // §4.2: the answer to what was sent twice is ambiguous.
+        // §4.2: the RTT of a retransmitted segment is ambiguous.
         let rtt = Some(rtt).filter(|_| !record.ambiguous);
         self.min_rtt = [self.min_rtt, rtt].into_iter().flatten().min();
         let send_elapsed = record.sent.saturating_since(snapshot.first_send_time);
@@ -112,7 +112,7 @@ impl Delivery {
 }
 
 impl Tcp {
-    /// What to keep of a segment of `len` bytes about to leave, if its delivery is measured.
+    /// The state to record for a segment of `len` bytes about to leave, if delivery is measured.
     #[inline]
     pub(super) fn snapshot(
         &mut self,
@@ -128,8 +128,8 @@ impl Tcp {
         Some(delivery.on_sent(now, len, inflight, self.cc.window()))
     }
 
-    /// §4.1.2.4: CheckIfApplicationLimited, before the application writes, an acknowledgement is
-    /// taken or a timer runs out.
+    /// §4.1.2.4: CheckIfApplicationLimited, before an application write, an acknowledgement or a
+    /// timeout is processed.
     pub(super) fn check_if_application_limited(&mut self) {
         if let Some(Selective { board, delivery: Some(delivery), .. }) =
             self.selective.as_deref_mut()
@@ -141,7 +141,7 @@ impl Tcp {
         }
     }
 
-    /// The controller hears of what was found lost (§5.2.4).
+    /// Reports losses to the controller (§5.2.4).
     pub(super) fn report_losses(&mut self, now: Instant, selective: &mut Selective) {
         let Some(delivery) = selective.delivery.as_mut() else { return };
         for (record, snapshot) in selective.board.take_fallen() {
@@ -158,7 +158,7 @@ impl Tcp {
         }
     }
 
-    /// The controller hears of what has arrived (§5.2.3).
+    /// Reports arrivals to the controller (§5.2.3).
     pub(super) fn report_delivery(
         &mut self,
         now: Instant,
@@ -176,7 +176,7 @@ impl Tcp {
         }
     }
 
-    /// True if the controller goes by delivery rates.
+    /// True if the controller uses delivery rates.
     pub(super) const fn wants_delivery(&self) -> bool {
         matches!(self.cc, Machine::Bbr(_))
     }

@@ -1,6 +1,6 @@
-//! Explicit congestion notification (RFC 3168 §6.1): data is sent ECN-capable, marks that arrive are
-//! echoed until the sender says that it has slowed down, and an echo is answered as a loss is, once
-//! for each window of data.
+//! Explicit congestion notification (RFC 3168 §6.1): data is sent ECN-capable, received marks are
+//! echoed until the sender signals a reduction, and an echo is answered like a loss, once per window
+//! of data.
 
 use super::{Flags, Segment, State, Tcp};
 use crate::congestion::{Congestion, CongestionControl};
@@ -8,21 +8,21 @@ use crate::packet::Ecn;
 use crate::seq::Seq;
 use crate::time::Instant;
 
-/// What both directions of a connection with ECN remember.
+/// ECN state of both directions of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Echoes {
-    /// A mark has arrived and the peer has not said CWR since: acknowledgements carry ECE.
+    /// A mark was received and no CWR since: acknowledgements carry ECE.
     pub(super) owed: bool,
     /// The next new data carries CWR.
     reduced: bool,
-    /// What was sent before this was sent into the congestion already answered.
+    /// Data before this was sent into congestion already answered.
     answered: Seq,
-    /// The acknowledgement at hand echoes a mark.
+    /// The current acknowledgement echoes a mark.
     pub(super) heard: bool,
 }
 
 impl Tcp {
-    /// Whether a SYN, and with `answering` its answer, agree to ECN (RFC 3168 §6.1.1).
+    /// Whether a SYN, or with `answering` its answer, negotiates ECN (RFC 3168 §6.1.1).
     pub(super) fn agrees_to_ecn(&self, syn: &Segment) -> bool {
         let wanted =
             if syn.flags.contains(Flags::ACK) { Flags::ECE } else { Flags::ECE | Flags::CWR };
@@ -30,7 +30,7 @@ impl Tcp {
         self.config.ecn && asked == wanted
     }
 
-    /// The bits with which a SYN of ours asks, or agrees.
+    /// The bits by which our SYN requests or accepts ECN.
     pub(super) fn ecn_on_syn(&self) -> Flags {
         match self.state {
             State::SynReceived if self.negotiated.ecn => Flags::ECE,
@@ -39,7 +39,7 @@ impl Tcp {
         }
     }
 
-    /// RFC 3168 §6.1.3: an acceptable segment came. CWR ends the echo, a mark on data begins it.
+    /// RFC 3168 §6.1.3: an acceptable segment arrived. CWR ends the echo, a mark on data starts it.
     pub(super) fn on_mark(&mut self, segment: &Segment, ecn: Ecn) {
         if segment.flags.contains(Flags::CWR) {
             self.echoes.owed = false;
@@ -49,8 +49,8 @@ impl Tcp {
         }
     }
 
-    /// RFC 3168 §6.1.2: an acknowledgement up to `ack` came, with ECE or without. The window is
-    /// reduced as for a loss, but not twice for one window of data.
+    /// RFC 3168 §6.1.2: an acknowledgement up to `ack` arrived, with or without ECE. The window is
+    /// reduced as for a loss, at most once per window of data.
     pub(super) fn on_echo(&mut self, now: Instant, segment: &Segment, ack: Seq) {
         self.echoes.heard = segment.flags.contains(Flags::ECE);
         let fresh = ack > self.echoes.answered && ack >= self.recovery.recover;
@@ -61,13 +61,13 @@ impl Tcp {
         }
     }
 
-    /// The window was reduced, for whatever reason: CWR tells the peer.
+    /// The window was reduced for any reason: CWR tells the peer.
     pub(super) fn note_reduction(&mut self) {
         self.echoes.reduced = self.negotiated.ecn;
         self.echoes.answered = self.tx.max;
     }
 
-    /// New data leaves: whether ECN-capable, and with which bits.
+    /// New data leaves: whether it is ECN-capable, and its bits.
     #[inline(never)]
     pub(super) fn ecn_on_new_data(&mut self) -> (Ecn, Flags) {
         let told = std::mem::take(&mut self.echoes.reduced);

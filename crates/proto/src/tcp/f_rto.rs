@@ -1,9 +1,9 @@
-//! Was a timeout needless? F-RTO (RFC 5682) finds out by sending new data, instead of old data again,
-//! when the first acknowledgement after the timeout comes: if the next one is for data that was sent
-//! only once, it was in flight all the time. The answer to that is Eifel's (RFC 4015 §3.1): the
-//! reduction is taken back without a burst, sending goes on where it stood, and the timer learns.
+//! Detection of spurious timeouts. F-RTO (RFC 5682) sends new data instead of retransmitting when the
+//! first acknowledgement after the timeout arrives; if the next one is for data sent only once, that
+//! data was in flight all the time. The response is Eifel's (RFC 4015 §3.1): the reduction is undone
+//! without a burst, sending continues, and the timer adapts.
 //!
-//! Without selective acknowledgements this is §2.1, with them §3.1; their steps have the same numbers.
+//! Without selective acknowledgements this is §2.1, with them §3.1; their steps share numbers.
 
 use super::records::Record;
 use super::scoreboard::AckOutcome;
@@ -14,14 +14,14 @@ use crate::rtt::RttEstimator;
 use crate::seq::Seq;
 use crate::time::Instant;
 
-/// Segments of new data that step 2 sends.
+/// Segments of new data sent in step 2.
 const FORWARD: u64 = 2;
 
-/// A timeout that may turn out to have been needless.
+/// A timeout that may be spurious.
 #[derive(Debug)]
 pub(super) struct FRtoState {
     step: Step,
-    /// The controller as it was before.
+    /// The controller before the timeout.
     controller: Machine,
     /// RFC 4015 §3.1 step 0: FlightSize then.
     flight: u64,
@@ -33,13 +33,13 @@ pub(super) struct FRtoState {
 enum Step {
     /// Step 2: the first unacknowledged segment was sent again.
     Two,
-    /// Step 3: new data was sent, or still may be, so many bytes; what ends at or before `point`
+    /// Step 3: new data was or may be sent, this many bytes; data that ends at or before `point`
     /// was sent before the timeout.
     Three { point: Seq, bytes: u64 },
 }
 
-/// RFC 4015 §3.1 step 11: what the timer learns from the first round trip of data after `from`, which
-/// was sent after the timeout.
+/// RFC 4015 §3.1 step 11: the timer adapts to the first round trip of data after `from`, which was
+/// sent after the timeout.
 #[derive(Debug)]
 pub(super) struct SpuriousRtt {
     from: Seq,
@@ -47,8 +47,8 @@ pub(super) struct SpuriousRtt {
 }
 
 impl FRtoState {
-    /// Bytes that may leave whatever cwnd says (§2.1 step 2b; these are other bytes than those that
-    /// cwnd would let out, not more); none outside step 3.
+    /// Bytes that may leave regardless of cwnd (§2.1 step 2b; instead of the bytes that cwnd would
+    /// allow, not in addition); none outside step 3.
     #[inline]
     pub(super) const fn bytes(&self) -> Option<u64> {
         match self.step {
@@ -65,12 +65,12 @@ impl FRtoState {
     }
 }
 
-/// What an acknowledgement brought, where there are selective ones.
+/// Arrivals reported by an acknowledgement with SACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Arrivals {
-    /// Something arrived that was sent once, before the timeout.
+    /// Data sent once, before the timeout, arrived.
     original: bool,
-    /// Something sent after it arrived.
+    /// Data sent after the timeout arrived.
     beyond: bool,
 }
 
@@ -85,15 +85,14 @@ impl Arrivals {
 }
 
 impl Tcp {
-    /// True if a scenario asks for it, or if it does not say and the recovery is one of those that
-    /// came after RFC 5682.
+    /// True if the configuration enables it, or by default if the recovery is newer than RFC 5682.
     fn has_f_rto(&self) -> bool {
         let modern = matches!(self.config.loss_recovery(), LossRecovery::Sack | LossRecovery::Rack);
         self.config.f_rto.unwrap_or(modern)
     }
 
-    /// Step 1: the timer ran out; the window is not reduced yet. Not if an earlier loss is still
-    /// being repaired, unless that was the same timeout.
+    /// Step 1: the timer expired; the window is not reduced yet. Skipped while an earlier loss is
+    /// being repaired, unless by the same timeout.
     pub(super) fn doubt(&mut self) {
         let again = self.recovery.doubt.as_ref().is_some_and(|doubt| doubt.step == Step::Two);
         let calm = !self.recovery.is_fast() && self.tx.una >= self.recovery.recover;
@@ -110,12 +109,12 @@ impl Tcp {
         });
     }
 
-    /// Steps 2 and 3 without selective acknowledgements: one of `acked` bytes has moved SND.UNA.
-    /// `resent`: after what was sent since the timeout.
+    /// Steps 2 and 3 without selective acknowledgements: `acked` bytes have advanced SND.UNA.
+    /// `resent`: the end of what was sent since the timeout.
     #[cold]
     pub(super) fn doubt_on_new_ack(&mut self, acked: u64, resent: Seq) {
         match self.recovery.doubt.as_ref().map(|doubt| doubt.step) {
-            // Step 2a: not all of what was sent again, or all there was.
+            // Step 2a: less than what was retransmitted, or everything.
             Some(Step::Two) if self.tx.una < resent || self.tx.una >= self.recovery.recover => {
                 self.recovery.doubt = None;
             }
@@ -128,7 +127,7 @@ impl Tcp {
         }
     }
 
-    /// Steps 2a and 3a without selective acknowledgements: a duplicate came.
+    /// Steps 2a and 3a without selective acknowledgements: a duplicate arrived.
     #[cold]
     pub(super) fn doubt_on_duplicate(&mut self, now: Instant) {
         if self.believe_timeout(now) {
@@ -137,7 +136,7 @@ impl Tcp {
         }
     }
 
-    /// What was sent before the timeout ends here, in step 3.
+    /// In step 3, the end of what was sent before the timeout.
     #[inline]
     pub(super) fn doubted_up_to(&self) -> Option<Seq> {
         self.recovery.doubt.as_ref().and_then(|doubt| match doubt.step {
@@ -146,7 +145,7 @@ impl Tcp {
         })
     }
 
-    /// §3.1 steps 2 and 3: an acknowledgement that `advanced` or not.
+    /// §3.1 steps 2 and 3: an acknowledgement that `advanced` SND.UNA or not.
     #[cold]
     pub(super) fn doubt_on_selective(
         &mut self,
@@ -157,7 +156,7 @@ impl Tcp {
     ) {
         let duplicate = !advanced && (news.sacked > 0 || segment.payload.is_empty());
         match self.recovery.doubt.as_ref().map(|doubt| doubt.step) {
-            // Step 2: duplicates are waited out.
+            // Step 2: duplicates are ignored.
             Some(Step::Two) if advanced => {
                 if self.tx.una >= self.recovery.recover {
                     self.recovery.doubt = None;
@@ -177,8 +176,8 @@ impl Tcp {
         }
     }
 
-    /// Step 2b: two new segments, if there is new data, Nagle lets it go and the peer has room.
-    /// Otherwise the timeout is believed.
+    /// Step 2b: two new segments, if there is new data and Nagle and the peer's window permit.
+    /// Otherwise the timeout is taken as genuine.
     fn go_forward(&mut self) -> bool {
         let tx = &self.tx;
         let unsent = tx.end().since(tx.max);
@@ -197,7 +196,7 @@ impl Tcp {
         may
     }
 
-    /// The peer's window is updated; if it has no room for the new data the timeout is believed
+    /// The peer's window is updated; without room for the new data the timeout is taken as genuine
     /// (step 2b).
     #[cold]
     pub(super) fn doubt_on_window(&mut self) {
@@ -212,8 +211,8 @@ impl Tcp {
         }
     }
 
-    /// Steps 2a and 3a: the loss was real. True if new data was sent in the meantime, for which the
-    /// window grows as for data sent again: three segments after two round trips.
+    /// Steps 2a and 3a: the loss was real. True if new data was sent meanwhile; the window then
+    /// grows as for retransmitted data: three segments after two round trips.
     fn believe_timeout(&mut self, now: Instant) -> bool {
         let third = self.doubted_up_to().is_some();
         self.recovery.doubt = None;
@@ -225,28 +224,28 @@ impl Tcp {
         third
     }
 
-    /// Step 3b: the timeout was needless, and so much is in flight. RFC 4015 §3.1.
+    /// Step 3b: the timeout was spurious, with `in_flight` bytes in flight. RFC 4015 §3.1.
     fn take_back(&mut self, acked: u64, in_flight: u64) {
         let Some(doubt) = self.recovery.doubt.take() else { return };
         let FRtoState { controller, flight, rtt, step } = *doubt;
         let Step::Three { point, .. } = step else { return };
-        // RFC 5682 §3.1, last paragraph, and RFC 4015 §4: three duplicates are a loss again, of the first
-        // segment, too.
+        // RFC 5682 §3.1, last paragraph, and RFC 4015 §4: three duplicates signal a loss again, also of
+        // the first segment.
         self.recovery.recover = self.tx.una.back(1);
         self.recovery.lesson = Some(Box::new(SpuriousRtt { from: point, before: rtt }));
-        // RFC 4015 §3.1 step 9: not if a mark tells of congestion all the same.
+        // RFC 4015 §3.1 step 9: not if a mark signals congestion anyway.
         if !self.echoes.heard {
             self.cc = controller;
-            // Step 9: ssthresh <- max(FlightSize, ssthresh) as they were, cwnd <- what is in flight
-            // and what arrived, of that at most an initial window; but not above what cwnd was.
+            // Step 9: ssthresh <- max(FlightSize, ssthresh) as before; cwnd <- bytes in flight plus
+            // bytes arrived, of these at most an initial window; but not above the old cwnd.
             self.cc.raise_threshold(flight);
             let burst = acked.min(Self::first_window(&self.config, self.tx.mss));
             self.cc.lower(in_flight + burst);
         }
     }
 
-    /// RFC 4015 §3.1 step 11: the first round trip of data sent after a needless timeout shows how
-    /// long they take now.
+    /// RFC 4015 §3.1 step 11: the first round trip of data sent after a spurious timeout gives the
+    /// present RTT.
     #[cold]
     pub(super) fn learn(&mut self, ack: Seq) {
         if self.recovery.lesson.as_ref().is_some_and(|lesson| ack > lesson.from)

@@ -1,6 +1,6 @@
-//! Opening: the calls of the application (RFC 9293 §3.10.1, §3.10.4, §3.10.5), LISTEN and SYN-SENT
-//! (§3.10.7.2, §3.10.7.3), what both sides agree on (RFC 7323 §2.2, §3.2; RFC 2018 §2), and the
-//! initial window (RFC 6928 §2, RFC 5681 §3.1).
+//! Opening: the user calls (RFC 9293 §3.10.1, §3.10.4, §3.10.5), LISTEN and SYN-SENT (§3.10.7.2,
+//! §3.10.7.3), option negotiation (RFC 7323 §2.2, §3.2; RFC 2018 §2), and the initial window
+//! (RFC 6928 §2, RFC 5681 §3.1).
 
 use super::rack::Rack;
 use super::receive::Receiver;
@@ -21,11 +21,11 @@ use crate::rtt::RttEstimator;
 use crate::seq::Seq;
 use crate::time::Instant;
 
-/// RFC 9293 §3.7.1: the MSS of a peer that names none.
+/// RFC 9293 §3.7.1: the MSS of a peer that sends no MSS option.
 const DEFAULT_MSS: u64 = 536;
-/// The smallest MSS believed; below it headers are all that would be sent.
+/// The smallest MSS accepted; below it segments would be mostly headers.
 const MIN_MSS: u64 = 48;
-/// RFC 6928 §2 counts in segments of 1460 bytes where it names bytes.
+/// RFC 6928 §2 derives its byte limits from segments of 1460 bytes.
 const NOMINAL_MSS: u64 = 1460;
 
 impl Tcp {
@@ -41,13 +41,13 @@ impl Tcp {
         }
     }
 
-    /// The initial window: RFC 6928 §2 equation 1, for ten segments as for any other number.
+    /// The initial window: RFC 6928 §2 equation 1, generalised from ten segments to any number.
     pub(super) fn first_window(config: &Config, mss: u64) -> u64 {
         let segments = u64::from(config.initial_window.max(1));
         (segments * mss).min((2 * mss).max(segments * NOMINAL_MSS))
     }
 
-    /// Where the controller of a connection begins whose segments carry `mss` bytes.
+    /// Initial values for the controller of a connection with segments of `mss` bytes.
     fn start(config: &Config, mss: u64, syn_was_lost: bool) -> Start {
         Start {
             quantum: mss,
@@ -57,8 +57,8 @@ impl Tcp {
         }
     }
 
-    /// The controller of a connection whose segments carry `mss` bytes; `selective` once it is open and
-    /// has selective acknowledgements.
+    /// The controller of a connection with segments of `mss` bytes; `selective` once it is open and has
+    /// selective acknowledgements.
     pub(super) fn controller(
         config: &Config,
         mss: u64,
@@ -83,7 +83,7 @@ impl Tcp {
         }
     }
 
-    /// RFC 9293 §3.4.1: ISN = M + F, M a clock of 4 µs, F this connection's own.
+    /// RFC 9293 §3.4.1: ISN = M + F, M a clock of 4 µs, F specific to this connection.
     fn begin(&mut self, now: Instant) {
         let clock = (now.as_nanos() / 4_000) as u32;
         self.tx.begin(self.isn_offset.wrapping_add(clock));
@@ -170,7 +170,7 @@ impl Tcp {
             self.establish(now, segment, ack);
             self.rx.ack_now = true;
         } else {
-            // Both opened at once: our SYN goes out again with an ACK.
+            // Simultaneous open: our SYN is sent again with an ACK.
             self.state = State::SynReceived;
             self.tx.nxt = self.tx.una;
             self.recovery.timed = None;
@@ -180,7 +180,7 @@ impl Tcp {
     /// Takes the peer's number space and options from its SYN.
     fn agree(&mut self, now: Instant, syn: &Segment) {
         self.rx.begin(syn.seq);
-        // RFC 7323 §3.2 and §2.2: in use if both sides offer it.
+        // RFC 7323 §3.2 and §2.2: used if both sides offer it.
         self.negotiated = Negotiated {
             timestamps: self.config.timestamps && syn.timestamps.is_some(),
             scaling: self.config.window_scaling && syn.window_scale.is_some(),
@@ -193,7 +193,7 @@ impl Tcp {
             self.rx.first_timestamp(now, tsval);
         }
         if let Some(shift) = syn.window_scale.filter(|_| self.negotiated.scaling) {
-            // RFC 7323 §2.3: more than 14 is taken as 14.
+            // RFC 7323 §2.3: a shift above 14 is taken as 14.
             self.tx.shift = shift.min(14);
             self.rx.shift = self.rx.wanted_shift();
         }
@@ -216,7 +216,7 @@ impl Tcp {
             // RFC 6298 §5.7
             self.rtt.syn_was_lost();
         }
-        // RFC 6928 §2: a first repetition may have been spurious, since the timeout is only 1 s.
+        // RFC 6928 §2: the first retransmission may be spurious, since the timeout is only 1 s.
         let selective = self.negotiated.sack.then(|| (now, Rng::new(self.seed, "bbr")));
         self.cc = Self::controller(&self.config, self.tx.mss, lost > 1, selective);
         self.recovery = Recovery::from(self.tx.iss);
@@ -230,12 +230,12 @@ impl Tcp {
         self.tx.window = u64::from(segment.window) << if syn { 0 } else { self.tx.shift };
         self.tx.largest_window = self.tx.window;
         (self.tx.wl1, self.tx.wl2) = (self.rx.irs.near(segment.seq), ack);
-        // A Close that waited takes effect.
+        // A deferred Close takes effect.
         self.state = if self.tx.fin { State::FinWait1 } else { State::Established };
         self.news.add(Event::Connected);
     }
 
-    /// RFC 9293 §3.10.7.4: what a reset or a SYN does to a SYN-RECEIVED that came from LISTEN.
+    /// RFC 9293 §3.10.7.4: effect of a reset or SYN in a SYN-RECEIVED that came from LISTEN.
     pub(super) fn listen_again(&mut self) {
         let (config, mss) = (&self.config, Self::own_mss(&self.config));
         self.rx = Receiver::new(config.receive_buffer.as_bytes(), mss);
@@ -245,7 +245,7 @@ impl Tcp {
         self.state = State::Listen;
     }
 
-    /// The segments that belong to no open connection: resets and SYNs.
+    /// Segments that belong to no open connection: resets and SYNs.
     #[cold]
     pub(super) fn next_without_connection(&mut self, now: Instant) -> Option<Segment> {
         if let Some(Reset { seq, ack, timestamp }) = self.reset.take() {

@@ -1,18 +1,17 @@
-//! TCP (RFC 9293) as a deterministic state machine with two doors.
+//! TCP (RFC 9293) as a deterministic state machine.
 //!
-//! `handle` takes what happened and changes fields; `poll` derives from the fields what is to be
-//! done: first news and data for the application, then a reset, then segments, then a pure
-//! acknowledgement. No output waits in a queue. The rooms behind the doors: `handshake` opens,
-//! `arrival` obeys RFC 9293 §3.10.7.4, `receive`, `reassembly` and `report` take data in and tell
-//! of it, `send` and `outgoing` let it out, `recovery` answers acknowledgements, losses and
-//! timeouts, `selective` with its `scoreboard` and `prr` does so where SACK was negotiated on,
-//! `f_rto` doubts a timeout, `delivery` measures for a controller that wants it how fast data
-//! arrives, `pacing` spreads segments, `timers` holds the deadlines. The congestion window's rules
-//! are in [`crate::congestion`].
+//! `handle` processes an input and changes fields; `poll` derives outputs from the fields: first
+//! events and data for the application, then a reset, then segments, then a pure acknowledgement.
+//! Outputs are never queued. Modules: `handshake` opens, `arrival` follows RFC 9293 §3.10.7.4,
+//! `receive`, `reassembly` and `report` take data in and report it, `send` and `outgoing` send it,
+//! `recovery` handles acknowledgements, losses and timeouts, `selective` with its `scoreboard` and
+//! `prr` does so where SACK was negotiated, `f_rto` detects spurious timeouts, `delivery` measures
+//! delivery rates, `pacing` spreads segments, `timers` holds the deadlines. The rules of the
+//! congestion window are in [`crate::congestion`].
 //!
-//! Numbers are kept as 64-bit [`Seq`], so that nothing here compares modulo 2³². After a timeout
-//! SND.NXT falls back to SND.UNA and what follows is sent again (go back N); `max` remembers the
-//! highest number ever sent, which RFC 9293 calls SND.NXT.
+//! Numbers are 64-bit [`Seq`], so that no comparison is modulo 2³². After a timeout SND.NXT falls
+//! back to SND.UNA and what follows is sent again (go back N); `max` is the highest number ever
+//! sent, which RFC 9293 calls SND.NXT.
 
 mod arrival;
 mod config;
@@ -75,7 +74,7 @@ pub enum State {
     Established,
     /// Closed by this side; the FIN is not acknowledged.
     FinWait1,
-    /// Closed by this side, and the peer knows.
+    /// Closed by this side; the FIN is acknowledged.
     FinWait2,
     /// Closed by the peer.
     CloseWait,
@@ -83,11 +82,11 @@ pub enum State {
     Closing,
     /// Closed by the peer, then by this side; our FIN is not acknowledged.
     LastAck,
-    /// Closed; waiting for stray segments to die.
+    /// Closed; waiting for stray segments to expire.
     TimeWait,
 }
 
-/// A reset on its way out (RFC 9293 §3.10.7).
+/// A reset to be sent (RFC 9293 §3.10.7).
 #[derive(Clone, Copy, Debug)]
 struct Reset {
     seq: u32,
@@ -98,13 +97,13 @@ struct Reset {
 /// Which Timestamps option a reset carries (RFC 7323 §5.2).
 #[derive(Clone, Copy, Debug)]
 enum ResetTimestamp {
-    /// TSval zero and this TSecr, from the segment that is refused, if it had one.
+    /// TSval zero and this TSecr, from the refused segment, if it had one.
     Echo(Option<u32>),
-    /// That of any segment: the application aborts.
+    /// The same as for any segment: the application aborts.
     Own,
 }
 
-/// Which options both sides negotiated on.
+/// Options that both sides negotiated.
 #[derive(Clone, Copy, Debug, Default)]
 struct Negotiated {
     timestamps: bool,
@@ -113,7 +112,7 @@ struct Negotiated {
     ecn: bool,
 }
 
-/// The gauges as last told.
+/// The gauges as last reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Told {
     cwnd: u64,
@@ -121,7 +120,7 @@ struct Told {
     flight: u64,
     srtt: Option<Duration>,
     rto: Duration,
-    /// Of a paced sender.
+    /// For a paced sender.
     pacing_rate: Option<Rate>,
     model: Option<Model>,
 }
@@ -131,7 +130,7 @@ struct Told {
 pub struct Tcp {
     config: Config,
     state: State,
-    /// Came to be by a passive open (RFC 9293 §3.10.7.4: where a reset leads from SYN-RECEIVED).
+    /// Opened passively (RFC 9293 §3.10.7.4: decides where a reset leads from SYN-RECEIVED).
     passive: bool,
     version: IpVersion,
     tx: Sender,
@@ -142,19 +141,19 @@ pub struct Tcp {
     timers: Timers,
     rtt: RttEstimator,
     cc: Machine,
-    /// Of a paced sender.
+    /// For a paced sender.
     pacing: Option<Box<Pacing>>,
     negotiated: Negotiated,
-    /// Selective acknowledgements or ECN are in use: the one question a connection without them asks.
+    /// Selective acknowledgements or ECN are in use: the only check for a connection without them.
     extended: bool,
     echoes: Echoes,
     news: PendingEvents,
     reset: Option<Reset>,
-    /// Challenge acknowledgements sent since the instant (RFC 5961 §7).
+    /// Challenge acknowledgements sent since that instant (RFC 5961 §7).
     challenges: (Instant, u8),
     /// RFC 9293 §3.4.1: the secret part of the initial sequence number.
     isn_offset: u32,
-    /// RFC 7323 §5.4: where the timestamp clock stands at time zero.
+    /// RFC 7323 §5.4: value of the timestamp clock at time zero.
     clock_offset: u32,
     /// Seed of the controller's own rng.
     seed: u64,
@@ -171,7 +170,7 @@ impl Tcp {
         Self::new(config, rng, State::Closed, false)
     }
 
-    /// The side that answers, one connection.
+    /// The side that answers; it accepts one connection.
     #[must_use]
     pub fn listener(config: &Config, rng: Rng) -> Self {
         Self::new(config, rng, State::Listen, true)
@@ -209,27 +208,27 @@ impl Tcp {
         }
     }
 
-    /// The IP version below, from which an MTU follows the segment size; IPv4 unless told.
+    /// Sets the IP version, which determines the segment size for an MTU; IPv4 by default.
     #[must_use]
     pub const fn over(mut self, version: IpVersion) -> Self {
         self.version = version;
         self
     }
 
-    /// The state the connection is in.
+    /// The state of the connection.
     #[must_use]
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// Payload of a full segment as sent now: the least of both sides' MSS and the path's, less
+    /// Payload of a full segment at present: the minimum of both sides' MSS and the path's, less
     /// options (RFC 9293 §3.7.1).
     #[must_use]
     pub const fn segment_bytes(&self) -> usize {
         self.tx.mss as usize
     }
 
-    /// Bytes held by what could grow with what arrives: for tests that it does not, without end.
+    /// Bytes held that depend on received data, for tests that they are bounded.
     #[doc(hidden)]
     #[must_use]
     pub fn footprint(&self) -> usize {
@@ -237,7 +236,7 @@ impl Tcp {
         self.rx.reassembly.footprint() + board
     }
 
-    /// Ends the connection: nothing is sent or timed any more.
+    /// Ends the connection: no more sending, no more timers.
     fn finish(&mut self, event: Event) {
         self.state = State::Closed;
         self.timers = Timers::default();
@@ -258,7 +257,7 @@ impl Tcp {
         }
     }
 
-    /// Tells the gauges that changed.
+    /// Reports the gauges that changed.
     fn gauge<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         let is = Told {
             cwnd: self.present_window(),
@@ -366,7 +365,7 @@ impl Tcp {
         }
     }
 
-    /// True while the application may hand over data.
+    /// True if the application may hand over data.
     fn takes_data(&self) -> bool {
         match self.state {
             State::Listen
@@ -374,7 +373,7 @@ impl Tcp {
             | State::SynReceived
             | State::Established
             | State::CloseWait => true,
-            // Before it was opened, not after it ended.
+            // Allowed before opening, but not after the end.
             State::Closed => !self.passive && self.tx.iss == Seq::default(),
             _ => false,
         }
@@ -384,8 +383,7 @@ impl Tcp {
 impl Endpoint for Tcp {
     type Packet = Segment;
 
-    /// As [`Endpoint::handle`], of a body that is looked at where it lies: moving one costs more than
-    /// reading it.
+    /// Like [`Endpoint::handle`], but reads the body in place: moving it costs more than reading it.
     #[inline(always)]
     fn receive<P: EndpointProbe>(
         &mut self,
@@ -406,7 +404,7 @@ impl Endpoint for Tcp {
             Input::Packet { arrival, packet } => {
                 return self.receive(now, *arrival, packet, probe);
             }
-            // RFC 5927 §4.1: what was not in flight cannot have been refused.
+            // RFC 5927 §4.1: only a segment in flight can have been refused.
             Input::TooBig { quote, .. } if !self.is_in_flight(&quote.transport) => {
                 self.rx_error(now, probe, RxError::OutOfWindow);
             }
@@ -416,7 +414,7 @@ impl Endpoint for Tcp {
             Input::Open => self.open(now),
             Input::Close => self.close(),
             Input::Abort => self.abort(),
-            // Retransmission finds the path again; nothing to do at once.
+            // Retransmission recovers the path; no immediate action.
             Input::Path(_, PathNews::Down | PathNews::Up) => {}
         }
         if probe.observes(Topic::Gauge) {

@@ -1,7 +1,7 @@
-//! The bytes the application handed over and the peer has not acknowledged, by stream offset.
+//! Bytes that the application handed over and the peer has not acknowledged, by stream offset.
 //!
 //! A virtual stream is two counters. A real one is a queue of the application's own `Bytes`, cut
-//! without copying; only a segment that spans several of them is copied together.
+//! without copying; only a segment that spans several of them is copied.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ pub(super) struct Outgoing {
 
 #[derive(Debug, Default)]
 enum Store {
-    /// Nothing was handed over yet.
+    /// No data was handed over yet.
     #[default]
     Unknown,
     Virtual,
@@ -30,7 +30,7 @@ enum Store {
 }
 
 impl Outgoing {
-    /// Appends what the application hands over. Panics if it mixes virtual and real bytes.
+    /// Appends the application's payload. Panics if virtual and real bytes are mixed.
     #[inline]
     pub(super) fn push(&mut self, payload: &mut Payload) {
         let len = payload.len() as u64;
@@ -41,7 +41,7 @@ impl Outgoing {
         self.written += len;
     }
 
-    /// [`Outgoing::push`] of what is more than counted.
+    /// [`Outgoing::push`] for payloads that are stored.
     #[inline(never)]
     fn keep(&mut self, payload: &mut Payload) {
         match (&mut self.store, payload) {
@@ -56,7 +56,7 @@ impl Outgoing {
         }
     }
 
-    /// `len` bytes from `offset`, which must lie between what is released and what is written.
+    /// `len` bytes from `offset`, which must lie between the released and the written offset.
     #[inline]
     pub(super) fn slice(&self, offset: u64, len: u64) -> Payload {
         match &self.store {
@@ -65,7 +65,7 @@ impl Outgoing {
         }
     }
 
-    /// Forgets everything before `offset`.
+    /// Drops everything before `offset`.
     #[inline]
     pub(super) fn release(&mut self, offset: u64) {
         self.released = self.released.max(offset.min(self.written));
@@ -77,12 +77,12 @@ impl Outgoing {
         }
     }
 
-    /// Bytes handed over since the beginning.
+    /// Bytes handed over in total.
     #[inline]
     pub(super) const fn written(&self) -> u64 {
         self.written
     }
-    /// Bytes acknowledged since the beginning.
+    /// Bytes acknowledged in total.
     #[inline]
     pub(super) const fn released(&self) -> u64 {
         self.released

@@ -1,5 +1,5 @@
-//! Pacing: segments leave in quanta that stand apart as the controller's rate says
-//! (draft-ietf-ccwg-bbr-06 §5.6.2, §5.6.3). What is not data is not paced.
+//! Pacing: segments leave in quanta spaced by the controller's rate (draft-ietf-ccwg-bbr-06 §5.6.2,
+//! §5.6.3). Only data is paced.
 
 use super::Tcp;
 use super::timers::Timers;
@@ -10,29 +10,29 @@ use crate::time::{Duration, Instant};
 /// The schedule of a paced sender.
 #[derive(Debug, Default)]
 pub(super) struct Pacing {
-    /// C.next_send_time: the next quantum leaves then.
+    /// C.next_send_time: when the next quantum leaves.
     next: Instant,
-    /// Bytes of this quantum that may still leave.
+    /// Bytes of this quantum still to leave.
     left: u64,
-    /// What is to be sent waits until then.
+    /// When pending data may leave.
     pub(super) wake: Option<Instant>,
-    /// How much of the window was used in this round trip, and in the last.
+    /// Window usage in this round trip and in the last.
     usage: [Usage; 2],
-    /// This round trip ends when this is acknowledged.
+    /// Acknowledgement of this ends the round trip.
     round: Seq,
 }
 
-/// How much of the window was used in a round trip.
+/// Window usage in a round trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Usage {
-    /// Most bytes in flight.
+    /// Maximum bytes in flight.
     most: u64,
-    /// The window let no further segment go.
+    /// The window blocked a further segment.
     limited: bool,
 }
 
 impl Tcp {
-    /// True if data has to wait, of which there may be none.
+    /// True if data, if any, has to wait.
     #[inline(never)]
     pub(super) fn waits_for_its_turn(&mut self, now: Instant) -> bool {
         let Some(pacing) = &mut self.pacing else { return false };
@@ -45,7 +45,7 @@ impl Tcp {
     #[inline(never)]
     pub(super) fn take_its_turn(&mut self, now: Instant, bytes: u64) {
         let Some(pacing) = &mut self.pacing else { return };
-        // Before there is a round trip the initial window leaves at once.
+        // Before the first RTT sample the initial window leaves at once.
         let Some(rate) = self.cc.pacing_rate(&self.rtt) else { return };
         if pacing.next <= now {
             (pacing.next, pacing.left) = (now, quantum_at(rate, self.tx.mss));
@@ -54,8 +54,8 @@ impl Tcp {
         pacing.next += rate.time_for(bytes).unwrap_or(Duration::ZERO);
     }
 
-    /// All has left that may now. What a paced sender has in flight when an acknowledgement comes is
-    /// never a window: it says so of the round trip whether the window was used.
+    /// Everything permitted has left. A paced sender never has a full window in flight when an
+    /// acknowledgement arrives; this records whether the window was used in the round trip.
     #[inline(never)]
     pub(super) fn note_usage(&mut self) {
         let (most, window) = (self.pipe(), self.present_window());
@@ -70,11 +70,10 @@ impl Tcp {
         (this.most, this.limited) = (this.most.max(most), this.limited || limited);
     }
 
-    /// True if the window, and not the application or the peer, is what holds the sender back, with
-    /// `flight` bytes in flight before the acknowledgement at hand came. A paced sender is judged by the
-    /// last two round trips: the window was full, or in slow start at least half of it was used, as much
-    /// as two windows a round trip bring into flight at a time (RFC 7661 §4.3; Linux
-    /// `tcp_is_cwnd_limited`).
+    /// True if the window, not the application or the peer, limits the sender, with `flight` bytes in
+    /// flight before the current acknowledgement. For a paced sender the last two round trips decide:
+    /// the window was full, or in slow start at least half used, which is what two windows per round
+    /// trip keep in flight (RFC 7661 §4.3; Linux `tcp_is_cwnd_limited`).
     #[inline]
     pub(super) fn is_window_limited(&self, flight: u64) -> bool {
         let window = self.cc.window();
@@ -88,7 +87,7 @@ impl Tcp {
         }
     }
 
-    /// The pacing timer, which only wakes the endpoint up.
+    /// The pacing timer, which only wakes the endpoint.
     pub(super) fn on_turn(&mut self, now: Instant) {
         if let Some(pacing) = &mut self.pacing {
             Timers::due(&mut pacing.wake, now);

@@ -1,10 +1,10 @@
-//! Proportional rate reduction: how much may leave for each acknowledgement in fast recovery, so
-//! that the flight has come down to ssthresh when recovery ends (RFC 9937 §6).
+//! Proportional rate reduction: how much may leave per acknowledgement in fast recovery, so that
+//! the flight is down to ssthresh when recovery ends (RFC 9937 §6).
 
 /// The state of one fast recovery. Amounts are in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prr {
-    /// RecoverFS: what was in flight when recovery began.
+    /// RecoverFS: bytes in flight when recovery began.
     flight: u64,
     /// `prr_delivered`.
     delivered: u64,
@@ -14,7 +14,7 @@ pub(super) struct Prr {
     budget: u64,
 }
 
-/// What an acknowledgement said, for this purpose.
+/// An acknowledgement as seen by PRR.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     /// `DeliveredData`.
@@ -25,18 +25,18 @@ pub(super) struct Progress {
     pub(super) ssthresh: u64,
     /// Sender maximum segment size.
     pub(super) mss: u64,
-    /// `safeACK`: SND.UNA advanced and no further loss came to light.
+    /// `safeACK`: SND.UNA advanced without further loss.
     pub(super) safe: bool,
 }
 
 impl Prr {
-    /// Recovery begins with `flight` bytes, the newly delivered ones included, outstanding and not
-    /// selectively acknowledged before.
+    /// Recovery begins with `flight` bytes outstanding and not selectively acknowledged before; the
+    /// newly delivered ones are included.
     pub(super) fn begin(flight: u64) -> Self {
         Self { flight: flight.max(1), ..Self::default() }
     }
 
-    /// An acknowledgement in recovery, the one that began it included.
+    /// An acknowledgement in recovery, including the one that began it.
     pub(super) fn on_ack(&mut self, ack: &Progress) {
         self.delivered += ack.delivered;
         let owed = self.delivered.saturating_sub(self.sent);

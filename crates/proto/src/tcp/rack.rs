@@ -1,8 +1,8 @@
 //! RACK-TLP (RFC 8985): a segment is lost when one sent sufficiently later has arrived; a probe at the
-//! end of a flight makes the acknowledgement that tells so.
+//! end of a flight elicits the acknowledgement that shows it.
 //!
-//! The probe's timer and the reordering timer run beside the retransmission timer, which is put off
-//! where it would run out before them (§8).
+//! The probe timer and the reordering timer run beside the retransmission timer, which is postponed
+//! if it would expire before them (§8).
 
 use super::records::Record;
 use super::scoreboard::DUPLICATES;
@@ -13,18 +13,18 @@ use crate::rtt::RttEstimator;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
-/// §6.2 step 4: recoveries for which a widened reordering window stays.
+/// §6.2 step 4: number of recoveries for which a widened reordering window persists.
 const PERSIST: u32 = 16;
-/// §7.2: TLP.max_ack_delay, what a peer may wait before it acknowledges a lone segment.
+/// §7.2: TLP.max_ack_delay, the longest delay of a peer before it acknowledges a lone segment.
 const WORST_ACK_DELAY: Duration = Duration::from_millis(200);
 /// §6.2 step 1: round trips older than this do not count for RACK.min_RTT (Linux
 /// `tcp_min_rtt_wlen`).
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 
-/// RACK.min_RTT: the least round trip of the last half to whole [`MIN_RTT_WINDOW`].
+/// RACK.min_RTT: the minimum over the last half to whole [`MIN_RTT_WINDOW`].
 #[derive(Debug, Default)]
 struct LeastRtt {
-    /// When the present half began.
+    /// When the current half began.
     since: Instant,
     present: Option<Duration>,
     past: Option<Duration>,
@@ -48,13 +48,12 @@ impl LeastRtt {
 /// RACK's variables (§5.3) and the state of the tail loss probe (§7.1).
 #[derive(Debug)]
 pub(super) struct Rack {
-    /// `RACK.xmit_ts`, and in place of `RACK.end_seq` the order of transmission, of the segment sent
-    /// last among those that arrived.
+    /// `RACK.xmit_ts`, and in place of `RACK.end_seq` the order of transmission, of the last sent
+    /// segment that has arrived.
     newest: (Instant, u32),
-    /// `RACK.rtt`: the round trip of the segment sent last among those the latest acknowledgement
-    /// told of.
+    /// `RACK.rtt`: the round trip of the last sent segment covered by the latest acknowledgement.
     rtt: Duration,
-    /// Which one that was; none before the first.
+    /// That segment; none before the first.
     latest: Option<(Instant, u32)>,
     /// `RACK.min_RTT`.
     least: LeastRtt,
@@ -75,16 +74,16 @@ pub(super) struct Rack {
     sampled: bool,
     /// A probe is to be sent.
     pub(super) probe: bool,
-    /// §6.3: the timer ran out, and the first segment is to be sent again whatever else is in flight.
+    /// §6.3: the timer expired; the first segment is retransmitted whatever else is in flight.
     pub(super) timed_out: bool,
-    /// End of the wait for what may be reordered (§6.3).
+    /// End of the wait for reordered segments (§6.3).
     pub(super) reorder_at: Option<Instant>,
-    /// The probe's timer (§7.2).
+    /// The probe timer (§7.2).
     pub(super) probe_at: Option<Instant>,
 }
 
 impl Rack {
-    /// Of a connection that has just opened, with the round trip this took if it was measured.
+    /// For a connection that has just opened, with the handshake's RTT if it was measured.
     pub(super) fn new(now: Instant, rtt: Option<Duration>) -> Self {
         let mut least = LeastRtt::default();
         rtt.into_iter().for_each(|rtt| least.add(now, rtt));
@@ -108,17 +107,17 @@ impl Rack {
         }
     }
 
-    /// An acknowledgement has come, and tells of segments one by one.
+    /// Processing of an acknowledgement begins; its segments follow one by one.
     pub(super) fn on_ack_begins(&mut self) {
         (self.latest, self.highest_before) = (None, self.highest);
     }
 
-    /// §6.2 steps 2 and 3: a segment has arrived. `original` if a timestamp says that it was not its
-    /// last transmission that did.
+    /// §6.2 steps 2 and 3: a segment has arrived. `original` if a timestamp shows that an earlier
+    /// transmission than its last arrived.
     pub(super) fn on_arrived(&mut self, now: Instant, record: &Record, original: bool) {
         let took = now.saturating_since(record.sent);
         self.highest = self.highest.max(record.end);
-        // In ascending order, as step 3 wants them, only those below what was known before come late.
+        // In ascending order, as step 3 requires, only segments below the previous maximum are late.
         if record.end < self.highest_before && !record.ambiguous {
             self.reordering = true;
         }
@@ -126,7 +125,7 @@ impl Rack {
         if record.ambiguous && (original || least.is_some_and(|least| took < least)) {
             return;
         }
-        // In ascending order of transmission, as step 2 wants them, the last one sent remains.
+        // As in step 2's ascending order of transmission, the last one sent remains.
         let this = (record.sent, record.order);
         if self.latest.is_none_or(|latest| record.left_after(latest)) {
             (self.latest, self.rtt) = (Some(this), took);
@@ -136,7 +135,7 @@ impl Rack {
         }
     }
 
-    /// §6.2 step 1, §7.3: a round trip was measured.
+    /// §6.2 step 1, §7.3: an RTT was measured.
     pub(super) fn on_sample(&mut self, now: Instant, rtt: Duration) {
         self.least.add(now, rtt);
         self.sampled = true;
@@ -147,7 +146,7 @@ impl Rack {
         (self.probing, self.probe, self.probe_at) = (None, false, None);
     }
 
-    /// §6.2 step 4, the reaction to duplicates that show a retransmission was needless.
+    /// §6.2 step 4: reaction to duplicates that show a spurious retransmission.
     pub(super) fn on_duplicate(&mut self, una: Seq, nxt: Seq, duplicate: bool) {
         if self.round.is_some_and(|round| una >= round) {
             self.round = None;
@@ -176,8 +175,8 @@ impl Rack {
         (least * u64::from(self.multiple) / 4).min(rtt.srtt().unwrap_or(Duration::ZERO))
     }
 
-    /// §6.2 step 5, of one segment: `None` if it was sent after what arrived; else how long to wait
-    /// before it is lost.
+    /// §6.2 step 5 for one segment: `None` if it was sent after the one that arrived; otherwise the
+    /// wait until it is lost.
     pub(super) fn wait_for(
         &self,
         now: Instant,
@@ -190,7 +189,7 @@ impl Rack {
         before.then(|| lost_at.saturating_since(now))
     }
 
-    /// §7.4.2: what an acknowledgement says of the probe. True if the probe repaired a loss.
+    /// §7.4.2: result of the probe in an acknowledgement. True if the probe repaired a loss.
     fn on_ack(&mut self, ack: Seq, duplicate: Option<(Seq, Seq)>, plain: bool) -> bool {
         let Some((end, resent)) = self.probing.filter(|(end, _)| ack >= *end) else { return false };
         let both = duplicate.is_some_and(|(_, until)| until == end) || (ack == end && plain);
@@ -202,8 +201,8 @@ impl Rack {
 }
 
 impl Tcp {
-    /// RFC 8985 §6.2 steps 4 and 5, after an acknowledgement or when the reordering timer runs out.
-    /// Gives the bytes newly lost.
+    /// RFC 8985 §6.2 steps 4 and 5, after an acknowledgement or when the reordering timer expires.
+    /// Returns the bytes newly lost.
     pub(super) fn detect(&mut self, now: Instant, selective: &mut Selective) -> u64 {
         let recovering = self.recovery.is_fast() || self.tx.una < self.recovery.recover;
         let Selective { board, rack, .. } = selective;
@@ -214,14 +213,14 @@ impl Tcp {
         if let (Some(reorder), Some(rto)) = (rack.reorder_at, &mut self.timers.rto)
             && *rto <= reorder
         {
-            // §8: this timer cancels the other; what it finds lost restarts that one.
+            // §8: this timer replaces the other; losses it finds restart that one.
             *rto = reorder + self.rtt.rto();
         }
         lost
     }
 
-    /// RFC 8985 §6.3: the retransmission timer ran out. Lost is the first segment, and what was sent a
-    /// round trip ago.
+    /// RFC 8985 §6.3: the retransmission timer expired. The first segment and those sent a round trip
+    /// ago are lost.
     pub(super) fn lose_on_timeout(&mut self, now: Instant) {
         let Some(Selective { board, rack, .. }) = self.selective.as_deref_mut() else { return };
         let Some(rack) = rack else { return board.lose(|_| true) };
@@ -247,7 +246,7 @@ impl Tcp {
         }
     }
 
-    /// RFC 8985 §6.3: what might have been reordered has not come.
+    /// RFC 8985 §6.3: the reordering wait is over.
     fn on_reorder_timer(&mut self, now: Instant) {
         let Some(mut selective) = self.selective.take() else { return };
         let missing = selective.board.missing();
@@ -256,7 +255,7 @@ impl Tcp {
         self.selective = Some(selective);
     }
 
-    /// RFC 8985 §7.2: the probe's timer, after new data has left or an acknowledgement of some has come.
+    /// RFC 8985 §7.2: sets the probe timer after new data has left or an acknowledgement of data.
     #[inline]
     pub(super) fn schedule_probe(&mut self, now: Instant) {
         if self.selective.as_ref().is_some_and(|selective| selective.rack.is_some()) {
@@ -271,30 +270,30 @@ impl Tcp {
             return;
         };
         rack.probe_at = None;
-        // §7.3: one probe at a time, and a measurement since the last; else the retransmission timer
-        // runs on.
+        // §7.3: one probe at a time, and an RTT measured since the last; else the retransmission
+        // timer continues.
         if !calm || rack.probing.is_some() || rack.probe || !rack.sampled || board.missing() == 0 {
             return;
         }
-        // No sooner than the clock of the estimate tells apart, as Linux does (TCP_TIMEOUT_MIN).
+        // At least what the RTT clock resolves, as in Linux (TCP_TIMEOUT_MIN).
         let twice = |srtt: Duration| (srtt * 2).max(TICK * 2);
         let mut wait = self.rtt.srtt().map_or(Duration::from_secs(1), twice);
         if board.segments() == 1 {
             wait += WORST_ACK_DELAY;
         }
         let at = now + wait;
-        // Not later than the retransmission timeout, in whose place it then comes.
+        // Not later than the retransmission timeout, which it replaces.
         rack.probe_at = Some(self.timers.rto.map_or(at, |rto| rto.min(at)));
     }
 
-    /// RFC 8985 §7.2: no probe in a recovery, or while something beyond a gap has arrived.
+    /// RFC 8985 §7.2: no probe in recovery, or while data beyond a gap has arrived.
     fn may_probe(&self) -> bool {
         !self.recovery.is_fast()
             && self.tx.una >= self.recovery.recover
             && self.selective.as_ref().is_some_and(|it| it.board.sacked_segments() == 0)
     }
 
-    /// RFC 8985 §7.2: an acknowledgement has come, of new data if it `advanced`.
+    /// RFC 8985 §7.2: an acknowledgement has arrived, of new data if it `advanced`.
     pub(super) fn review_probe(&mut self, now: Instant, advanced: bool) {
         if advanced {
             self.schedule_probe(now);
@@ -305,7 +304,7 @@ impl Tcp {
         }
     }
 
-    /// RFC 8985 §7.3: the probe's timer ran out.
+    /// RFC 8985 §7.3: the probe timer expired.
     fn on_probe_timer(&mut self, now: Instant) {
         let open = !matches!(self.state, State::SynSent | State::SynReceived);
         if let Some(Selective { rack: Some(rack), .. }) =
@@ -316,7 +315,7 @@ impl Tcp {
         }
     }
 
-    /// A probe has left, as new data or as the last segment again.
+    /// A probe has left, as new data or as a retransmission of the last segment.
     pub(super) fn note_probe(&mut self, resent: bool) {
         let end = self.tx.nxt;
         if let Some(Selective { rack: Some(rack), .. }) = self.selective.as_deref_mut() {
@@ -325,7 +324,7 @@ impl Tcp {
         }
     }
 
-    /// RFC 8985 §7.4.2: a loss the probe repaired is congestion all the same.
+    /// RFC 8985 §7.4.2: a loss repaired by the probe is congestion too.
     pub(super) fn on_probe_answered(
         &mut self,
         now: Instant,

@@ -1,5 +1,5 @@
-//! Bytes that arrived out of order, until the gap before them is filled, and those ready for the
-//! application. Segments may come in any order, overlap or repeat; memory stays bounded by the
+//! Bytes that arrived out of order, kept until the gap before them is filled, and bytes ready for
+//! the application. Segments may come in any order, overlap or repeat; memory is bounded by the
 //! receive window and by [`MAX_PIECES`].
 
 use std::collections::VecDeque;
@@ -10,20 +10,20 @@ use crate::frame::Frame;
 use crate::packet::Payload;
 use crate::seq::Seq;
 
-/// Pieces kept beyond the first gap; a segment that would make one more is not kept, and comes
-/// again. Virtual pieces that touch are one piece.
+/// Pieces kept beyond the first gap; a segment that would add another is dropped and retransmitted
+/// later. Adjacent virtual pieces are merged.
 const MAX_PIECES: usize = 4096;
 
-/// What became of a segment's bytes.
+/// Outcome for a segment's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Took {
     /// They continue the stream, and nothing was missing.
     InOrder,
     /// They continue the stream while later bytes are already here (RFC 5681 §4.2).
     FilledGap,
-    /// They are kept behind a gap, or were here before.
+    /// They are kept beyond a gap, or were already here.
     OutOfOrder,
-    /// Virtual bytes in a real stream, or the reverse.
+    /// Virtual bytes in a real stream, or vice versa.
     Refused,
 }
 
@@ -38,10 +38,10 @@ struct Piece {
 #[derive(Debug, Default)]
 #[repr(u8)]
 enum Ready {
-    /// No data has come yet.
+    /// No data has arrived yet.
     #[default]
     Unknown,
-    /// Bytes handed to the application, and bytes waiting for it.
+    /// Bytes delivered to the application, and bytes waiting for it.
     Virtual {
         delivered: u64,
         waiting: u64,
@@ -49,7 +49,7 @@ enum Ready {
     Real(VecDeque<Bytes>),
 }
 
-/// The receive side's store.
+/// The receive store.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
     /// Ascending and disjoint.
@@ -68,8 +68,8 @@ impl Reassembly {
         ready + pieces.sum::<usize>()
     }
 
-    /// Takes `payload`, which begins at `seq` and lies within the window, and moves `nxt` over
-    /// all that is now in order.
+    /// Takes `payload`, which begins at `seq` and lies within the window, and advances `nxt` over
+    /// everything now in order.
     #[inline(always)]
     pub(super) fn take(&mut self, nxt: &mut Seq, seq: Seq, payload: Payload) -> Took {
         let end = seq + payload.len() as u64;
@@ -79,7 +79,7 @@ impl Reassembly {
             && self.pieces.is_empty()
             && *len > 0
         {
-            // Most segments: what follows comes to this.
+            // Fast path for most segments, equivalent to what follows.
             *waiting += len;
             *nxt = end;
             return Took::InOrder;
@@ -110,19 +110,18 @@ impl Reassembly {
         Took::FilledGap
     }
 
-    /// True if nothing lies beyond a gap.
+    /// True if no data lies beyond a gap.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// The bytes without a gap around the one at `seq`, if that is kept. Real pieces that touch lie
-    /// side by side.
+    /// The contiguous run that contains `seq`, if that is kept. Adjacent real pieces stay separate.
     pub(super) fn run(&self, seq: Seq) -> Option<(Seq, Seq)> {
         let at = self.after(seq);
         let piece = self.pieces.get(at).filter(|piece| piece.start <= seq)?;
         if let Ready::Virtual { .. } = self.ready {
-            // What touches is one.
+            // Adjacent pieces are merged.
             return Some((piece.start, piece.end));
         }
         let after = self.pieces.range(at + 1..);
@@ -133,12 +132,12 @@ impl Reassembly {
         Some((start, end))
     }
 
-    /// Where what is kept begins.
+    /// The first sequence number kept.
     pub(super) fn begin(&self) -> Option<Seq> {
         self.pieces.front().map(|piece| piece.start)
     }
 
-    /// True if there is no room for another piece, so that the last may have been let go.
+    /// True if no further piece fits, so that the last may have been dropped.
     pub(super) fn is_full(&self) -> bool {
         self.pieces.len() >= MAX_PIECES
     }
@@ -167,7 +166,7 @@ impl Reassembly {
         }
     }
 
-    /// Settles the kind of the stream on its first bytes and refuses the other kind afterwards.
+    /// The first bytes settle the kind of the stream; the other kind is refused afterwards.
     #[inline]
     fn admit(&mut self, payload: Payload) -> Option<Bytes> {
         match (&mut self.ready, payload) {
@@ -185,7 +184,7 @@ impl Reassembly {
         }
     }
 
-    /// Hands the part of `piece` after `nxt` to the application's side.
+    /// Moves the part of `piece` after `nxt` to the ready data.
     #[inline]
     fn ready_up_to(&mut self, nxt: &mut Seq, piece: Piece) {
         let new = piece.end.since(*nxt);
@@ -206,7 +205,7 @@ impl Reassembly {
         if matches!(self.ready, Ready::Real(_)) { self.fill(piece) } else { self.merge(piece) }
     }
 
-    /// Virtual: one piece with all it touches.
+    /// Virtual: one piece with all adjacent ones.
     fn merge(&mut self, new: Piece) {
         let at = self.after(new.start.back(1));
         let Some(piece) = self.pieces.get_mut(at).filter(|piece| piece.start <= new.end) else {
@@ -222,7 +221,7 @@ impl Reassembly {
         self.pieces[at].end = end;
     }
 
-    /// Real: only the bytes not here yet.
+    /// Real: only bytes not yet held.
     fn fill(&mut self, new: Piece) {
         let mut at = self.after(new.start);
         let mut from = new.start;
@@ -242,7 +241,7 @@ impl Reassembly {
     }
 
     fn insert(&mut self, at: usize, piece: Piece) {
-        // Beyond the cap the farthest piece goes first: what lies nearest is needed first.
+        // Beyond the limit the farthest piece is dropped: the nearest data is needed first.
         if self.is_full() {
             if at >= self.pieces.len() {
                 return;

@@ -1,4 +1,4 @@
-//! The receive side: which segments are acceptable, what window is offered, when to acknowledge
+//! The receive side: acceptability of segments, the offered window, and when to acknowledge
 //! (RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2, RFC 7323 §4 and §5).
 
 use super::reassembly::{Reassembly, Took};
@@ -8,10 +8,10 @@ use crate::packet::Payload;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
-/// RFC 7323 §5.5: a timestamp kept for longer than this says nothing.
+/// RFC 7323 §5.5: a timestamp kept for longer than this is invalid.
 const STALE_TIMESTAMP: Duration = Duration::from_secs(24 * 24 * 3600);
 
-/// The RCV variables of RFC 9293 §3.3.1 and what depends on them.
+/// The RCV variables of RFC 9293 §3.3.1 and dependent state.
 #[derive(Debug)]
 pub(super) struct Receiver {
     /// IRS.
@@ -28,16 +28,16 @@ pub(super) struct Receiver {
     acked: Seq,
     /// An acknowledgement must leave now.
     pub(super) ack_now: bool,
-    /// Payload of the largest segment seen: what "full-sized" means to this peer.
+    /// Payload of the largest segment seen: "full-sized" for this peer.
     full: u64,
-    /// Least step of the offered edge.
+    /// Minimum step of the offered edge.
     step: u64,
-    /// Where the peer's FIN stands.
+    /// Position of the peer's FIN.
     pub(super) fin: Option<Seq>,
     /// TS.Recent and when it was set.
     recent: Option<(u32, Instant)>,
     pub(super) reassembly: Reassembly,
-    /// What is reported of `reassembly`, if the SACK option was negotiated on.
+    /// What is reported of `reassembly`, if the SACK option was negotiated.
     pub(super) report: Option<Box<Report>>,
 }
 
@@ -67,7 +67,7 @@ impl Receiver {
         (0..14).find(|shift| self.buffer >> shift <= 65_535).unwrap_or(14)
     }
 
-    /// A SYN fixes where the peer's numbers begin.
+    /// A SYN sets the start of the peer's sequence numbers.
     pub(super) fn begin(&mut self, irs: u32) {
         self.irs = Seq::first(irs);
         self.nxt = self.irs + 1;
@@ -80,8 +80,8 @@ impl Receiver {
         self.buffer.min(65_535) as u16
     }
 
-    /// RFC 9293 §3.10.7.4, first check. A pure acknowledgement at the very edge passes too: a peer
-    /// that has filled the window can send no other.
+    /// RFC 9293 §3.10.7.4, first check. A pure acknowledgement at the very edge is also accepted: a
+    /// peer that has filled the window can send no other.
     #[inline]
     pub(super) fn accepts(&self, seq: Seq, len: u64) -> bool {
         if len == 0 {
@@ -96,7 +96,7 @@ impl Receiver {
         self.nxt <= seq && seq < self.edge
     }
 
-    /// RFC 7323 §5.3 R1: older than the last timestamp, which is not itself too old to tell.
+    /// RFC 7323 §5.3 R1: older than the last timestamp, unless that has expired.
     #[inline]
     pub(super) fn is_old(&self, now: Instant, tsval: u32) -> bool {
         self.recent.is_some_and(|(recent, at)| {
@@ -124,7 +124,7 @@ impl Receiver {
         self.recent.map_or(0, |(tsval, _)| tsval)
     }
 
-    /// Takes the payload of an acceptable segment, cut to the window and to the peer's FIN.
+    /// Takes the payload of an acceptable segment, trimmed to the window and to the peer's FIN.
     #[inline(always)]
     pub(super) fn take(&mut self, mut seq: Seq, mut payload: Payload) -> Took {
         self.full = self.full.max(payload.len() as u64);
@@ -146,9 +146,9 @@ impl Receiver {
         took
     }
 
-    /// The peer's FIN came. It is kept, though data before it may be missing.
+    /// The peer's FIN arrived. It is kept even if data before it is missing.
     pub(super) fn take_fin(&mut self, fin: Seq) {
-        // RFC 5681 §4.2: what is out of order is acknowledged at once, and a FIN in order, too.
+        // RFC 5681 §4.2: out-of-order segments are acknowledged at once, and a FIN in order, too.
         self.ack_now = true;
         let known = self.fin.is_some();
         let place = *self.fin.get_or_insert(fin);
@@ -157,7 +157,7 @@ impl Receiver {
         }
     }
 
-    /// All has come, and RCV.NXT moves over the FIN.
+    /// All data has arrived; RCV.NXT advances over the FIN.
     pub(super) fn pass_fin(&mut self) {
         self.nxt += 1;
         self.ack_now = true;
@@ -166,7 +166,7 @@ impl Receiver {
         }
     }
 
-    /// RFC 2883 §4: what a segment brings a second time is reported.
+    /// RFC 2883 §4: duplicate data is reported.
     #[inline(never)]
     pub(super) fn note_duplicate(&mut self, seq: Seq, len: u64) {
         if let Some(report) = &mut self.report {
@@ -191,9 +191,9 @@ impl Receiver {
         self.nxt.since(self.acked) >= 2 * self.full
     }
 
-    /// What a segment leaving now says: RCV.NXT and the window, shifted. The edge moves only by
-    /// steps worth telling (RFC 9293 §3.8.6.2.2) and never back; rounding may hide the last bits of
-    /// it from the peer, which are still accepted (RFC 7323 §2.4).
+    /// The RCV.NXT and shifted window of a segment leaving now. The edge moves only by significant
+    /// steps (RFC 9293 §3.8.6.2.2) and never back; rounding may hide its low bits from the peer,
+    /// but data there is still accepted (RFC 7323 §2.4).
     #[inline]
     pub(super) fn acknowledge(&mut self, shift: u8) -> (u32, u16) {
         let wish = self.nxt + self.buffer.min(65_535 << shift);

@@ -1,5 +1,5 @@
-//! The segments in flight, ascending and without gaps, in a ring whose length is a power of two: each
-//! segment is put in once, written where it lies, and taken out once, which a ring does without calls.
+//! The segments in flight, ascending and without gaps, in a ring buffer whose length is a power of two: each
+//! segment is pushed once, written in place, and popped once, which a ring does without calls.
 
 use crate::seq::Seq;
 use crate::time::Instant;
@@ -9,17 +9,17 @@ use crate::time::Instant;
 pub(super) struct Record {
     pub(super) start: Seq,
     pub(super) end: Seq,
-    /// When it last left.
+    /// When it was last sent.
     pub(super) sent: Instant,
-    /// How many segments had left before, modulo 2³²: the order of those that left at one instant.
+    /// Segments sent before it, modulo 2³²: the order of those sent at one instant.
     pub(super) order: u32,
-    /// The peer says that it has it.
+    /// The peer has acknowledged it.
     pub(super) sacked: bool,
-    /// Believed lost.
+    /// Marked lost.
     pub(super) lost: bool,
-    /// Sent again since it was believed lost.
+    /// Retransmitted since it was marked lost.
     pub(super) resent: bool,
-    /// Sent more than once at all, so that its round trip says nothing (RFC 6298 §3).
+    /// Ever retransmitted, so that its RTT is ambiguous (RFC 6298 §3).
     pub(super) ambiguous: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Room for so many is made when the first segment leaves.
+    /// Capacity allocated when the first segment is sent.
     const LEAST: usize = 16;
 
     #[inline]
@@ -82,12 +82,12 @@ impl Records {
         self.get(self.count.checked_sub(1)?)
     }
 
-    /// Those from the `from`th on.
+    /// Records from index `from` on.
     pub(super) fn from(&self, from: usize) -> impl DoubleEndedIterator<Item = &Record> {
         (from..self.count).map(|at| &self.slots[self.slot(at)])
     }
 
-    /// Each with its place, to be changed.
+    /// Visits each record mutably, with its index.
     pub(super) fn each(&mut self, mut change: impl FnMut(usize, &mut Record)) {
         for at in 0..self.count {
             let slot = self.slot(at);
@@ -95,11 +95,11 @@ impl Records {
         }
     }
 
-    /// The first that ends after `seq`.
+    /// Index of the first record that ends after `seq`.
     #[inline]
     pub(super) fn after(&self, seq: Seq) -> usize {
         let Some(first) = self.first() else { return 0 };
-        // Most segments are as long as the first; a search misses the cache, and foretelling, at each step.
+        // Most segments are as long as the first; each step of a search costs cache misses and mispredictions.
         let guess = (seq.since(first.start) / first.len().max(1)) as usize;
         match self.get(guess) {
             Some(record) if record.start <= seq && seq < record.end => guess,
@@ -117,8 +117,7 @@ impl Records {
         low
     }
 
-    /// One more, never sent before. Written where it lies: what is moved as soon as it was written
-    /// stalls.
+    /// Appends a segment never sent before. Written in place: moving data just written stalls.
     #[inline(always)]
     pub(super) fn push(&mut self, start: Seq, end: Seq, sent: Instant, order: u32) {
         if self.count == self.slots.len() {
@@ -130,7 +129,7 @@ impl Records {
         self.slots[slot] = Record { start, end, sent, order, sacked, lost, resent, ambiguous };
     }
 
-    /// One more in their midst.
+    /// Inserts a record at an index.
     pub(super) fn insert(&mut self, at: usize, record: Record) {
         self.push(record.start, record.end, record.sent, record.order);
         let mut last = self.slot(self.count - 1);
@@ -142,7 +141,7 @@ impl Records {
         }
     }
 
-    /// The first leaves.
+    /// Removes the first.
     #[inline]
     pub(super) fn pop(&mut self) {
         if self.count > 0 {
@@ -169,7 +168,7 @@ mod tests {
     }
 
     proptest! {
-        /// Beside a plain list.
+        /// Compared with a plain list.
         #[test]
         fn agrees_with_a_list(
             steps in proptest::collection::vec((0..8_u8, 1..40_u64, 0..2000_u64), 1..400),
@@ -196,7 +195,7 @@ mod tests {
                             record.into_iter().for_each(|record| record.lost = true);
                         }
                     }
-                    // A segment in two.
+                    // Splits a segment.
                     _ => {
                         let which = place as usize % list.len().max(1);
                         if list.get(which).is_some_and(|whole| whole.len() > 1) {

@@ -1,10 +1,10 @@
-//! What acknowledgements, their absence and routers tell about the data in flight: NewReno's fast
-//! retransmit and fast recovery (RFC 6582 §3.2), limited transmit (RFC 3042), the retransmission
-//! timer (RFC 6298 §5), zero-window probes (RFC 9293 §3.8.6.1) and Packet Too Big (RFC 1191).
+//! Reactions to acknowledgements, their absence and router messages: NewReno's fast retransmit and
+//! fast recovery (RFC 6582 §3.2), limited transmit (RFC 3042), the retransmission timer (RFC 6298
+//! §5), zero-window probes (RFC 9293 §3.8.6.1) and Packet Too Big (RFC 1191).
 //!
 //! Choices RFC 6582 leaves open: the "impatient" variant (§4: only the first partial
-//! acknowledgement restarts the timer); on the full acknowledgement option 1 of §3.2 step 3; after
-//! a timeout no heuristics (§4.1), so duplicate acknowledgements below `recover` are not believed.
+//! acknowledgement restarts the timer); option 1 of §3.2 step 3 on the full acknowledgement; no
+//! heuristics after a timeout (§4.1), so duplicate acknowledgements below `recover` are ignored.
 
 use super::f_rto::{FRtoState, SpuriousRtt};
 use super::{LossRecovery, Segment, State, Tcp, WindowRule, wire};
@@ -14,10 +14,10 @@ use crate::packet::{IpVersion, Quoted};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
-/// Duplicate acknowledgements that make a loss (RFC 5681 §3.2).
+/// Duplicate acknowledgements that indicate a loss (RFC 5681 §3.2).
 const DUPLICATES: u32 = 3;
 
-/// Where loss recovery stands.
+/// State of loss recovery.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
     /// Duplicate acknowledgements in a row.
@@ -26,23 +26,23 @@ pub(super) struct Recovery {
     fast: bool,
     /// A partial acknowledgement was seen in this recovery.
     partial: bool,
-    /// RFC 6582 §3.2: after the highest number sent when loss was last seen.
+    /// RFC 6582 §3.2: after the highest number sent when the last loss was detected.
     pub(super) recover: Seq,
-    /// Bytes by which cwnd is inflated: what duplicates say has left the network.
+    /// Bytes by which cwnd is inflated: what has left the network according to duplicates.
     inflation: i64,
     /// Bytes sent beyond cwnd by limited transmit.
     pub(super) limited: u64,
-    /// The first unacknowledged segment is to be sent again.
+    /// The first unacknowledged segment is to be retransmitted.
     pub(super) resend: bool,
-    /// The persist timer ran out: a probe is to be sent.
+    /// The persist timer expired: a probe is to be sent.
     pub(super) probe: bool,
     /// The end of the segment being timed, and when it left (RFC 6298 §3, without timestamps).
     pub(super) timed: Option<(Seq, Instant)>,
     /// Timeouts in a row without an answer (RFC 9293 §3.8.3, R2).
     pub(super) timeouts: u32,
-    /// After a timeout, until it is believed or taken back.
+    /// After a timeout, until it proves genuine or spurious.
     pub(super) doubt: Option<Box<FRtoState>>,
-    /// After one that was taken back.
+    /// After a spurious timeout.
     pub(super) lesson: Option<Box<SpuriousRtt>>,
 }
 
@@ -58,14 +58,14 @@ impl Recovery {
         if self.fast { window.saturating_add_signed(self.inflation).max(mss) } else { window }
     }
 
-    /// RFC 3042 and RFC 5681 §3.2 step 1: bytes the first two duplicates allow beyond cwnd.
+    /// RFC 3042 and RFC 5681 §3.2 step 1: bytes that the first two duplicates allow beyond cwnd.
     #[inline]
     pub(super) fn limited_transmit(&self, una: Seq, mss: u64) -> u64 {
         let may = !self.fast && self.duplicates < DUPLICATES && una > self.recover;
         if may { u64::from(self.duplicates) * mss } else { 0 }
     }
 
-    /// Data never sent before leaves, up to `after`.
+    /// New data leaves, up to `after`.
     #[inline]
     pub(super) fn on_new_data(&mut self, una: Seq, after: Seq, window: u64, now: Instant) {
         if self.timed.is_none() {
@@ -91,7 +91,7 @@ impl Recovery {
         (self.limited, self.timed) = (0, None);
     }
 
-    /// Back to plain sending.
+    /// Returns to normal sending.
     pub(super) fn leave(&mut self) {
         (self.fast, self.partial, self.resend) = (false, false, false);
         (self.inflation, self.limited, self.duplicates) = (0, 0, 0);
@@ -135,7 +135,7 @@ impl Tcp {
     /// RFC 6582 §3.2 step 3; true if the retransmission timer is to be restarted.
     fn on_ack_in_recovery(&mut self, now: Instant, ack: Seq, acked: u64) -> bool {
         if self.config.loss_recovery() == LossRecovery::Reno {
-            // RFC 5681 §3.2 step 6: deflated to ssthresh, whatever else was lost.
+            // RFC 5681 §3.2 step 6: deflated to ssthresh, even after other losses.
             self.recovery.leave();
             self.cc.on_recovered(now, self.cc.window());
             return true;
@@ -166,7 +166,7 @@ impl Tcp {
             self.recovery.timed = None;
             let Some(tsecr) = tsecr else { return false };
             let ticks = self.clock(now).wrapping_sub(tsecr);
-            // Beyond 2³¹ the peer echoes what was never sent.
+            // Above 2³¹ the peer echoes a timestamp that was never sent.
             if ticks > i32::MAX as u32 {
                 return false;
             }
@@ -184,7 +184,7 @@ impl Tcp {
         true
     }
 
-    /// The same with selective acknowledgements, where each segment's instant is known: without
+    /// The same with selective acknowledgements, which know when each segment was sent: without
     /// timestamps every acknowledgement of a segment sent once is a sample.
     #[inline]
     pub(super) fn measure_selective(
@@ -223,13 +223,13 @@ impl Tcp {
         }
     }
 
-    /// RFC 6582 §3.2 step 2: only if all that was in flight at the last loss has arrived; with Reno,
+    /// RFC 6582 §3.2 step 2: only if everything in flight at the last loss has arrived; with Reno,
     /// at the last timeout.
     fn may_retransmit(&self) -> bool {
         self.tx.una > self.recovery.recover
     }
 
-    /// Tahoe's answer to the third duplicate: as to a timeout, but at once and without back-off.
+    /// Tahoe's reaction to the third duplicate: like a timeout, but at once and without back-off.
     fn start_over(&mut self, now: Instant) {
         let flight = self.tx.max.since(self.tx.una).saturating_sub(self.recovery.limited);
         let timeout = Congestion::Timeout { flight, again: false, recovering: false };
@@ -255,15 +255,15 @@ impl Tcp {
         (recovery.fast, recovery.partial, recovery.resend) = (true, false, true);
         recovery.inflation = (u64::from(DUPLICATES) * self.tx.mss) as i64;
         recovery.limited = 0;
-        // RFC 6298 §3 (Karn): what is sent twice is not timed.
+        // RFC 6298 §3 (Karn): retransmitted data is not timed.
         recovery.timed = None;
         if self.config.window_rule == WindowRule::Ns2 {
-            // ns-2 (`reset_rtx_timer`): what is sent again starts the timer; by RFC 6298 §5 it runs on.
+            // ns-2 (`reset_rtx_timer`): a retransmission starts the timer; by RFC 6298 §5 it continues.
             self.timers.rto = None;
         }
     }
 
-    /// The retransmission timer ran out (RFC 6298 §5.4 to §5.6).
+    /// The retransmission timer expired (RFC 6298 §5.4 to §5.6).
     pub(super) fn on_rto(&mut self, now: Instant) {
         if self.give_up() {
             return;
@@ -277,8 +277,8 @@ impl Tcp {
         if open {
             let again = self.recovery.timeouts > 1;
             let recovering = self.recovery.fast;
-            // In recovery the window was reduced for all of this; a reduction for less would be
-            // one more.
+            // In recovery the window was reduced for all of this; a smaller flight would reduce it
+            // again.
             let flight = if recovering { self.tx.flight() } else { self.pipe() };
             self.cc.on_congestion(now, &Congestion::Timeout { flight, again, recovering });
             self.note_reduction();
@@ -299,8 +299,8 @@ impl Tcp {
     }
 
     /// Counts an unanswered timeout; RFC 9293 §3.8.3: beyond R2 the connection is closed. A SYN-ACK
-    /// may have gone to somebody who never asked, so that it is repeated less often, and there is no
-    /// connection to close.
+    /// may have gone to a spoofed address, so it is repeated less often, and there is no connection
+    /// to close.
     fn give_up(&mut self) -> bool {
         self.recovery.timeouts += 1;
         let unproven = self.passive && self.state == State::SynReceived;
@@ -317,8 +317,8 @@ impl Tcp {
         over
     }
 
-    /// All that is in flight is sent again; the timer starts with the first segment (RFC 6298 §5.1).
-    /// With selective acknowledgements: all that is not known to have arrived.
+    /// Retransmits everything in flight; the timer starts with the first segment (RFC 6298 §5.1).
+    /// With selective acknowledgements: everything not known to have arrived.
     fn go_back(&mut self) {
         match &mut self.selective {
             None => self.tx.nxt = self.tx.una,
@@ -327,8 +327,8 @@ impl Tcp {
         self.timers.rto = None;
     }
 
-    /// The persist timer ran out: RFC 9293 §3.8.6.1, with exponential back-off. As long as probes
-    /// are answered the connection stays, however long the window is closed.
+    /// The persist timer expired: RFC 9293 §3.8.6.1, with exponential back-off. The connection
+    /// stays open as long as probes are answered, however long the window is closed.
     pub(super) fn on_persist(&mut self, _now: Instant) {
         if self.give_up() {
             return;
@@ -336,7 +336,7 @@ impl Tcp {
         self.recovery.probe = true;
     }
 
-    /// Starts the wait for the next probe and doubles the one after it.
+    /// Starts the timer for the next probe and doubles the interval after it.
     pub(super) fn arm_persist(&mut self, now: Instant) {
         let wait = self.timers.persist_wait;
         self.timers.persist = Some(now + wait);
@@ -349,8 +349,8 @@ impl Tcp {
         (self.tx.una..self.tx.max).contains(&self.tx.una.near(seq))
     }
 
-    /// RFC 1191 §3, §6.3 and RFC 8201 §4: segments shrink to the path, and what was in flight is
-    /// sent again without being taken for congestion.
+    /// RFC 1191 §3, §6.3 and RFC 8201 §4: segments shrink to the path MTU, and data in flight is
+    /// retransmitted without being treated as congestion.
     pub(super) fn on_too_big(&mut self, mtu: u32) {
         let (least, headers) = match self.version {
             IpVersion::V4 => (68, 40),
@@ -377,7 +377,7 @@ impl Tcp {
         (self.recovery.timed, self.recovery.doubt) = (None, None);
         self.go_back();
         if let Some(selective) = &mut self.selective {
-            // What shrinks was not lost to congestion.
+            // Segments that shrink were not lost to congestion.
             selective.board.take_fallen();
         }
     }

@@ -1,14 +1,14 @@
-//! What the receive side tells of data beyond a gap: the blocks of the SACK option (RFC 2018 §4),
-//! the first of which may name a duplicate (RFC 2883 §4).
+//! What the receive side reports about data beyond a gap: the blocks of the SACK option (RFC 2018
+//! §4), the first of which may report a duplicate (RFC 2883 §4).
 
 use super::reassembly::Reassembly;
 use super::segment::SackBlocks;
 use crate::seq::Seq;
 
-/// Runs remembered, most recent first; an option never names more.
+/// Runs remembered, most recent first; an option never has more.
 const MOST: usize = SackBlocks::MOST;
 
-/// A run of bytes, known by one of them.
+/// A run of bytes, identified by one of them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Run {
     seq: Seq,
@@ -16,21 +16,21 @@ struct Run {
     end: Seq,
 }
 
-/// Which runs to name, in which order.
+/// The runs to report, in order.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    /// That of the latest arrival first.
+    /// The latest arrival first.
     recent: [Run; MOST],
     count: usize,
-    /// What the last segment brought a second time.
+    /// The duplicate data of the last segment.
     duplicate: Option<(Seq, Seq)>,
-    /// Where a FIN stands that lies beyond a gap.
+    /// Position of a FIN beyond a gap.
     fin: Option<Seq>,
 }
 
 impl Report {
-    /// A segment came that is not next in order: notes which of its bytes were here before, given
-    /// RCV.NXT and the store as they were before it.
+    /// An out-of-order segment arrived: records which of its bytes were already here, given RCV.NXT
+    /// and the store before it.
     pub(super) fn before(&mut self, start: Seq, end: Seq, nxt: Seq, store: &Reassembly) {
         self.duplicate = if start < nxt {
             // RFC 2883 §4.1
@@ -42,8 +42,8 @@ impl Report {
         .filter(|(start, end)| start < end);
     }
 
-    /// The numbers without a gap around the one at `seq`, if that is kept. RFC 2018 §3: a block is a
-    /// run of sequence numbers, so that a FIN kept belongs to it.
+    /// The contiguous run that contains `seq`, if that is kept. RFC 2018 §3: a block is a run of
+    /// sequence numbers, so that a kept FIN belongs to it.
     fn run(&self, seq: Seq, store: &Reassembly) -> Option<(Seq, Seq)> {
         let Some(fin) = self.fin else { return store.run(seq) };
         let data = store.run(if seq == fin { fin.back(1) } else { seq });
@@ -54,7 +54,7 @@ impl Report {
         }
     }
 
-    /// A FIN came that lies beyond a gap: it is kept, and named as data is. If it came `again`, it is a
+    /// A FIN beyond a gap arrived: it is kept and reported like data. If it came `again`, it is a
     /// duplicate with the data before it (RFC 2883 §4.2).
     pub(super) fn on_fin(&mut self, fin: Seq, again: bool, store: &Reassembly) {
         self.fin = Some(fin);
@@ -65,12 +65,12 @@ impl Report {
         self.after(fin, store);
     }
 
-    /// All has come, the FIN included.
+    /// Everything has arrived, including the FIN.
     pub(super) fn on_end(&mut self) {
         self.fin = None;
     }
 
-    /// The number `seq` was kept behind a gap. RFC 2018 §4: its run is named first.
+    /// The number `seq` was kept beyond a gap. RFC 2018 §4: its run is reported first.
     pub(super) fn after(&mut self, seq: Seq, store: &Reassembly) {
         let Some((start, end)) = self.run(seq, store) else { return };
         let (mut recent, mut count) = ([Run { seq, start, end }; MOST], 1);
@@ -80,7 +80,7 @@ impl Report {
                 count += 1;
             }
         }
-        // Only the run of what came has changed, unless something else had to go for it.
+        // Only the run of the arrived data has changed, unless other data was dropped for it.
         if store.is_full() {
             for run in &mut recent[1..count] {
                 (run.start, run.end) = self.run(run.seq, store).unwrap_or_default();
@@ -99,7 +99,7 @@ impl Report {
     pub(super) fn blocks(&mut self, room: usize, store: &Reassembly) -> Option<Box<SackBlocks>> {
         let most = room.saturating_sub(SackBlocks::option_bytes(0)) / 8;
         let duplicate = self.duplicate.take().into_iter();
-        // What lies before the store is in order by now.
+        // Everything before the store is in order by now.
         let begin = store.begin().or(self.fin);
         let kept = |run: &&Run| begin.is_some_and(|begin| begin <= run.start);
         let runs = self.recent[..self.count].iter().filter(kept).map(|run| (run.start, run.end));
@@ -115,7 +115,7 @@ mod tests {
     use crate::packet::Payload;
     use proptest::prelude::*;
 
-    /// A receiver, and beside it a report that looks up each run again.
+    /// A receiver, and beside it a model of the report that looks up each run again.
     struct Pair {
         nxt: Seq,
         store: Reassembly,
@@ -130,9 +130,9 @@ mod tests {
             Self { nxt, store, report, recent: Vec::new(), real }
         }
 
-        /// `len` bytes from `start` on arrive; true if what is reported of them is the same.
+        /// `len` bytes from `start` arrive; true if both report the same.
         fn agrees(&mut self, start: Seq, len: u64) -> bool {
-            // What the receiver would cut off.
+            // The part that the receiver would cut off.
             let cut = self.nxt.since(start).min(len);
             let (start, len) = (start + cut, len - cut);
             let payload = match self.real {
@@ -169,13 +169,13 @@ mod tests {
         }
     }
 
-    /// Where the farthest pieces have to go, and one that is not kept at all.
+    /// Where the farthest pieces are dropped, and one is not kept at all.
     #[test]
     fn runs_are_those_of_a_full_store() {
         let start = Seq::first(0);
         for real in [false, true] {
             let mut pair = Pair::new(start, real);
-            // Bytes side by side are one run, of real ones in two pieces: the second goes first.
+            // Adjacent bytes are one run; real ones are two pieces, of which the second is dropped first.
             let others = if real { 4094 } else { 4095 };
             assert!((0..others).all(|i| pair.agrees(start + 1000 + 2 * i, 1)));
             assert!(pair.agrees(start + 20_000, 3) && pair.agrees(start + 20_003, 2));

@@ -1,8 +1,8 @@
-//! The sender's scoreboard: what is known of each segment in flight (RFC 6675 §3, §4). It answers
-//! how much is in the network (SetPipe), what is lost (IsLost) and what to send again (NextSeg),
-//! and is updated by acknowledgements with SACK blocks (Update).
+//! The sender's scoreboard: the state of each segment in flight (RFC 6675 §3, §4). It gives the
+//! amount in the network (SetPipe), the losses (IsLost) and the next retransmission (NextSeg), and
+//! is updated by acknowledgements with SACK blocks (Update).
 //!
-//! It remembers segments, not octets: a segment counts as received once a block covers all of it.
+//! It stores segments, not octets: a segment counts as received once a block covers all of it.
 
 use std::collections::VecDeque;
 
@@ -21,9 +21,9 @@ struct Sums {
     sacked: u64,
     /// Lost and not sacked since.
     lost: u64,
-    /// Sent again and not sacked since.
+    /// Retransmitted and not sacked since.
     resent: u64,
-    /// Lost and not sent again yet.
+    /// Lost and not retransmitted yet.
     pending: u64,
     /// Segments sacked.
     sacked_segments: u32,
@@ -63,12 +63,12 @@ impl Sums {
 /// What an acknowledgement changed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AckOutcome {
-    /// Bytes that are known to have arrived and were not before (RFC 9937 §5: `DeliveredData`).
+    /// Bytes newly known to have arrived (RFC 9937 §5: `DeliveredData`).
     pub(super) delivered: u64,
-    /// Of these, bytes told by SACK blocks.
+    /// Of these, bytes reported by SACK blocks.
     pub(super) sacked: u64,
-    /// When the last segment left that is now acknowledged in order, was sent once and had not been
-    /// selectively acknowledged before.
+    /// When the last segment left that is newly acknowledged in order, was sent once and had not
+    /// been selectively acknowledged before.
     pub(super) timed: Option<Instant>,
 }
 
@@ -76,13 +76,13 @@ pub(super) struct AckOutcome {
 #[derive(Debug, Default)]
 pub(super) struct Scoreboard {
     records: Records,
-    /// For each record what was known when it last left, if the controller goes by delivery rates;
-    /// else none.
+    /// For each record the state when it was last sent, if the controller uses delivery rates; else
+    /// empty.
     snapshots: VecDeque<Snapshot>,
-    /// With snapshots: what was found lost and is not reported yet.
+    /// With snapshots: losses found and not reported yet.
     newly_lost: Vec<(Record, Snapshot)>,
     sums: Sums,
-    /// Segments that have left, modulo 2³².
+    /// Segments sent, modulo 2³².
     order: u32,
     /// After the highest number ever selectively acknowledged.
     high: Seq,
@@ -90,10 +90,10 @@ pub(super) struct Scoreboard {
     marked: Seq,
     /// No pending record ends at or before this.
     pending_after: Seq,
-    /// The number of the FIN, once sent. A peer may name the data of its segment without it.
+    /// The number of the FIN, once sent. A peer may report the data of its segment without it.
     pub(super) fin: Option<Seq>,
     /// The blocks of the last acknowledgement: each grows from one to the next, and the records in
-    /// its old part need no second look.
+    /// its old part need no second check.
     seen: [(Seq, Seq); 4],
 }
 
@@ -103,7 +103,7 @@ impl Scoreboard {
         self.records.len() * size_of::<Record>()
     }
 
-    /// A segment leaves for the first time.
+    /// A segment is sent for the first time.
     #[inline(always)]
     pub(super) fn push(&mut self, start: Seq, end: Seq, now: Instant) {
         self.sums.all += end.since(start);
@@ -111,23 +111,23 @@ impl Scoreboard {
         self.records.push(start, end, now, self.order);
     }
 
-    /// What was known when the segment left that is pushed next.
+    /// The snapshot of the segment pushed next.
     pub(super) fn push_snapshot(&mut self, snapshot: Snapshot) {
         self.snapshots.push_back(snapshot);
     }
 
-    /// What was found lost since it was last asked.
+    /// Losses found since the last call.
     pub(super) fn take_fallen(&mut self) -> Vec<(Record, Snapshot)> {
         std::mem::take(&mut self.newly_lost)
     }
 
-    /// RFC 6675 §4, SetPipe: bytes believed to be in the network.
+    /// RFC 6675 §4, SetPipe: bytes estimated to be in the network.
     pub(super) const fn pipe(&self) -> u64 {
         let Sums { all, sacked, lost, resent, .. } = self.sums;
         all - sacked - lost + resent
     }
 
-    /// Bytes in flight that the peer does not say it has.
+    /// Bytes in flight not reported as received.
     pub(super) const fn missing(&self) -> u64 {
         self.sums.all - self.sums.sacked
     }
@@ -137,19 +137,19 @@ impl Scoreboard {
         self.records.len()
     }
 
-    /// Segments in flight that the peer says it has.
+    /// Segments in flight reported as received.
     pub(super) const fn sacked_segments(&self) -> u32 {
         self.sums.sacked_segments
     }
 
-    /// True if something lost is to be sent again.
+    /// True if a lost segment is to be retransmitted.
     pub(super) const fn has_pending(&self) -> bool {
         self.sums.pending > 0
     }
 
-    /// RFC 8985 §6.2 step 5: marks what was sent long enough before something that arrived, even if
-    /// it was a retransmission. `wait` says how long is still to wait for a segment, or that it was
-    /// sent later. Gives the bytes newly lost and the longest wait.
+    /// RFC 8985 §6.2 step 5: marks segments, even retransmitted ones, that were sent long enough
+    /// before one that arrived. `wait` gives the time left for a segment, or `None` if it was sent
+    /// later. Returns the bytes newly lost and the longest wait.
     pub(super) fn mark_older(
         &mut self,
         wait: impl Fn(&Record) -> Option<Duration>,
@@ -166,7 +166,7 @@ impl Scoreboard {
                     self.change(i, |record| (record.lost, record.resent) = (true, false));
                 }
                 Some(wait) => longest = longest.max(Some(wait)),
-                // Segments sent once left in order: all that follow were sent later.
+                // Segments sent once were sent in order: all that follow were sent later.
                 None if !record.ambiguous => break,
                 None => {}
             }
@@ -174,8 +174,8 @@ impl Scoreboard {
         (lost, longest)
     }
 
-    /// RFC 6675 §4, Update: takes a cumulative acknowledgement and SACK blocks, and shows each
-    /// segment that has newly arrived.
+    /// RFC 6675 §4, Update: applies a cumulative acknowledgement and SACK blocks, and calls
+    /// `arrived` for each segment that has newly arrived.
     pub(super) fn update(
         &mut self,
         una: Seq,
@@ -196,7 +196,7 @@ impl Scoreboard {
                 }
             }
             if front.end > una {
-                // Of a segment that was named without its FIN that is missing still, or the
+                // If a segment was reported without its FIN, the FIN is still missing, or the
                 // acknowledgement would cover it.
                 let bare = front.sacked && self.fin == Some(una);
                 let rest = Record { start: una, sacked: front.sacked && !bare, ..front };
@@ -225,15 +225,15 @@ impl Scoreboard {
         news
     }
 
-    /// True if no segment in flight was selectively acknowledged, believed lost or sent again.
+    /// True if no segment in flight was selectively acknowledged, marked lost or retransmitted.
     #[inline]
     pub(super) const fn is_untouched(&self) -> bool {
         let Sums { sacked, lost, resent, .. } = self.sums;
         sacked | lost | resent == 0
     }
 
-    /// [`Scoreboard::update`] without blocks and snapshots where no segment was touched; gives what is
-    /// [`AckOutcome::timed`] there.
+    /// [`Scoreboard::update`] without blocks and snapshots on an untouched board; returns what would
+    /// be [`AckOutcome::timed`].
     #[inline]
     pub(super) fn advance(&mut self, una: Seq) -> Option<Instant> {
         let mut timed = None;
@@ -264,7 +264,7 @@ impl Scoreboard {
         }
         for i in self.records.after(from).. {
             let Some(record) = self.records.get(i) else { break };
-            // RFC 2018 §3: a block names numbers, and the FIN has one; some peers name data only.
+            // RFC 2018 §3: a block covers numbers, and the FIN has one; some peers report data only.
             let all_but_fin = self.fin == Some(right) && record.end == right + 1;
             if record.end > right && !(all_but_fin && record.len() > 1) {
                 break;
@@ -297,8 +297,8 @@ impl Scoreboard {
         }
     }
 
-    /// RFC 6675 §4, IsLost, for every segment: lost are those below three separate runs of sacked
-    /// ones, or below more than two segments' worth of sacked bytes. Gives the bytes newly lost.
+    /// RFC 6675 §4, IsLost, for every segment: lost if below three separate runs of sacked segments, or below
+    /// more than two segments' worth of sacked bytes. Returns the bytes newly lost.
     pub(super) fn mark(&mut self, mss: u64) -> u64 {
         if self.sums.sacked_segments == 0 {
             return 0;
@@ -335,8 +335,8 @@ impl Scoreboard {
         self.marked = self.records.get(last).map_or(self.marked, |record| record.end);
     }
 
-    /// The first segment in flight is lost, whatever the blocks say (RFC 6675 §5 step 4.3); where it
-    /// ends.
+    /// Marks the first segment in flight lost regardless of the blocks (RFC 6675 §5 step 4.3);
+    /// returns its end.
     pub(super) fn lose_first(&mut self) -> Seq {
         if self.records.first().is_some_and(|first| !first.sacked && !first.lost) {
             self.change(0, |record| record.lost = true);
@@ -344,15 +344,15 @@ impl Scoreboard {
         self.records.first().map_or(Seq::default(), |first| first.end)
     }
 
-    /// True if the first segment in flight is believed lost.
+    /// True if the first segment in flight is marked lost.
     pub(super) fn first_is_lost(&self) -> bool {
         self.records.first().is_some_and(|first| first.lost && !first.sacked)
     }
 
-    /// After a timeout, or when segments must shrink: what did not arrive is to be sent again, the
-    /// first segment in any case, others if `also` says so or if they were to be sent again
-    /// already. A sacked segment that is next in order was discarded by the peer after all, and
-    /// then nothing it said is believed (RFC 2018 §8).
+    /// After a timeout, or when segments must shrink: unreceived segments are to be retransmitted,
+    /// the first in any case, others if `also` says so or if they were already to be retransmitted.
+    /// If a sacked segment is next in order, the peer has discarded it, and all its SACK
+    /// information is dropped (RFC 2018 §8).
     pub(super) fn lose(&mut self, also: impl Fn(&Record) -> bool) {
         if self.records.first().is_some_and(|first| first.sacked) {
             self.records.each(|_, record| record.sacked = false);
@@ -381,7 +381,7 @@ impl Scoreboard {
         };
     }
 
-    /// What a timeout took for lost and was not sent again is in flight after all.
+    /// Segments marked lost by a timeout and not retransmitted are in flight after all.
     pub(super) fn find_all(&mut self) {
         let mut sums = Sums::default();
         self.records.each(|_, record| {
@@ -392,7 +392,7 @@ impl Scoreboard {
         (self.marked, self.pending_after) = (Seq::default(), Seq::default());
     }
 
-    /// RFC 6675 §4, NextSeg rule 1: the first lost segment that was not sent again.
+    /// RFC 6675 §4, NextSeg rule 1: the first lost segment that was not retransmitted.
     pub(super) fn next_lost(&mut self) -> Option<(Seq, Seq)> {
         if self.sums.pending == 0 {
             return None;
@@ -405,10 +405,10 @@ impl Scoreboard {
         found
     }
 
-    /// NextSeg rule 3: the first segment below a sacked one that was not sent again.
+    /// NextSeg rule 3: the first segment below a sacked one that was not retransmitted.
     pub(super) fn next_hole(&self) -> Option<(Seq, Seq)> {
         let hole = |record: &&Record| !record.sacked && !record.resent;
-        // What was judged before is sacked, or lost and sent again unless it is pending.
+        // Segments before `marked` are sacked, or lost and retransmitted unless pending.
         let from = if self.has_pending() { 0 } else { self.records.after(self.marked) };
         let mut below = self.records.from(from).take_while(|record| record.end < self.high);
         below.find(hole).map(|record| (record.start, record.end))
@@ -420,8 +420,8 @@ impl Scoreboard {
         last.map(|record| (record.start, record.end))
     }
 
-    /// The segment from `start` leaves again, cut to `most` bytes if the path has shrunk, in which
-    /// case the rest is a segment of its own. `counted`: as one more in the network.
+    /// Retransmits the segment at `start`, cut to `most` bytes if the path MTU has shrunk; the rest
+    /// then becomes a separate segment. `counted`: as one more in the network.
     pub(super) fn resend(
         &mut self,
         start: Seq,
@@ -464,7 +464,7 @@ mod tests {
     }
 
     proptest! {
-        /// The sums are those of a recount, and pipe is what RFC 6675 §4 says octet by octet.
+        /// The sums match a recount, and pipe matches RFC 6675 §4 computed octet by octet.
         #[test]
         fn sums_hold(
             steps in proptest::collection::vec((0..6_u8, 0..60_u64, 1..20_u64), 1..200),
@@ -514,8 +514,8 @@ mod tests {
     }
 
     proptest! {
-        /// Where nothing is touched the short way leaves the board that the long one leaves, whatever
-        /// came before: segments cut and sent again uncounted, timeouts taken back, blocks and losses
+        /// On an untouched board the fast path leaves the same board as the full one, whatever came
+        /// before: segments cut and retransmitted uncounted, timeouts undone, blocks and losses
         /// acknowledged since.
         #[test]
         fn advance_is_update_on_an_untouched_board(
@@ -537,7 +537,7 @@ mod tests {
                     for board in [&mut short, &mut long] {
                         match act {
                             2..6 => board.push(at(nxt), at(nxt + len), now),
-                            // As a rescue does, of a path that has shrunk.
+                            // Like a rescue on a path that has shrunk.
                             6 => {
                                 if let Some((start, _)) = board.last_missing() {
                                     board.resend(start, len, false, now, None);
@@ -586,7 +586,7 @@ mod tests {
         board.update(at(0), &[(at(60), at(70)), (at(80), at(90))], |_, _| {});
         board.mark(10);
         assert_eq!(lost(&board), [0]);
-        // Three runs above 40, of which none would do by its bytes.
+        // Three runs above 40, none of which suffices by its bytes.
         let mut board = full();
         for left in [50, 70, 90] {
             board.update(at(0), &[(at(left), at(left + 10))], |_, _| {});

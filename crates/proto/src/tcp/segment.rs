@@ -55,7 +55,7 @@ pub struct Segment {
     pub sack_permitted: bool,
     /// TSval and TSecr (kind 8).
     pub timestamps: Option<(u32, u32)>,
-    /// What arrived beyond `ack` (kind 5); boxed, since most segments carry none.
+    /// Data received beyond `ack` (kind 5); boxed, since most segments have none.
     pub sack: Option<Box<SackBlocks>>,
     /// Data.
     pub payload: Payload,
@@ -70,14 +70,14 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// As many as fit 40 bytes of options (RFC 2018 §3).
+    /// Maximum that fits in 40 bytes of options (RFC 2018 §3).
     pub const MOST: usize = 4;
 
-    /// The option with these blocks; `None` without any. What is beyond the fourth is left out.
+    /// The option with these blocks; `None` if empty. Blocks after the fourth are omitted.
     pub fn of(blocks: impl IntoIterator<Item = (u32, u32)>) -> Option<Box<Self>> {
         let mut blocks = blocks.into_iter();
         let first = blocks.next()?;
-        // Written where it lies: what is moved as soon as it was written stalls.
+        // Written in place: moving data just written stalls.
         let mut all = Box::<Self>::default();
         all.blocks[0] = first;
         all.count = 1;
@@ -92,7 +92,7 @@ impl SackBlocks {
     pub fn as_slice(&self) -> &[(u32, u32)] {
         &self.blocks[..usize::from(self.count)]
     }
-    /// Bytes of an option with so many blocks, with the two no-operations that align it.
+    /// Bytes of an option with `count` blocks, including the two no-operations that align it.
     #[must_use]
     pub const fn option_bytes(count: usize) -> usize {
         4 + 8 * count
@@ -100,8 +100,8 @@ impl SackBlocks {
 }
 
 impl Segment {
-    /// Header with options, each padded to four bytes; SACK-permitted takes the place of the
-    /// timestamps' padding where both stand.
+    /// Header with options, each padded to four bytes; SACK-permitted replaces the timestamps'
+    /// padding if both are present.
     #[inline]
     #[must_use]
     pub fn header_bytes(&self) -> usize {

@@ -1,8 +1,8 @@
 //! Loss recovery with selective acknowledgements: RFC 6675 §5 for when it begins and what is sent,
-//! RFC 9937 for how much, and RFC 6675 §5.1 for what a timeout leaves of it.
+//! RFC 9937 for how much, and RFC 6675 §5.1 for its state after a timeout.
 //!
-//! SND.NXT does not fall back here: the scoreboard says what is to be sent again. The timer is
-//! restarted with each retransmission (RFC 6675 §6, the careful variant).
+//! SND.NXT does not fall back here: the scoreboard selects retransmissions. Each retransmission
+//! restarts the timer (RFC 6675 §6, the careful variant).
 
 use super::delivery::Delivery;
 use super::f_rto::Arrivals;
@@ -17,7 +17,7 @@ use crate::packet::Ecn;
 use crate::seq::Seq;
 use crate::time::{Instant, earlier};
 
-/// What a connection with selective acknowledgements keeps.
+/// State of a connection with selective acknowledgements.
 #[derive(Debug, Default)]
 pub(super) struct Selective {
     pub(super) board: Scoreboard,
@@ -26,7 +26,7 @@ pub(super) struct Selective {
     rescue: Seq,
     /// With RACK-TLP.
     pub(super) rack: Option<Rack>,
-    /// With a controller that goes by delivery rates.
+    /// With a controller that uses delivery rates.
     pub(super) delivery: Option<Delivery>,
 }
 
@@ -42,7 +42,7 @@ impl Selective {
     }
 }
 
-/// Of two values of the timestamp clock (RFC 7323 §5.2).
+/// Compares two values of the timestamp clock (RFC 7323 §5.2).
 const fn is_before(one: u32, other: u32) -> bool {
     (one.wrapping_sub(other) as i32) < 0
 }
@@ -52,13 +52,13 @@ const fn is_before(one: u32, other: u32) -> bool {
 struct Blocks {
     blocks: [(Seq, Seq); 4],
     count: usize,
-    /// What arrived twice (RFC 2883).
+    /// Data that arrived twice (RFC 2883).
     duplicate: Option<(Seq, Seq)>,
 }
 
 impl Tcp {
-    /// An acknowledgement of a connection with ECN or selective acknowledgements; true if the latter
-    /// took it.
+    /// Processes an acknowledgement of a connection with ECN or selective acknowledgements; true if
+    /// the latter handled it.
     #[inline(never)]
     pub(super) fn on_extended_ack<P: EndpointProbe>(
         &mut self,
@@ -94,7 +94,7 @@ impl Tcp {
             return;
         }
         let told = self.read_blocks(now, segment, ack, probe);
-        // Taken out and put back: the rest of the endpoint is needed beside it.
+        // Taken out and put back, since the rest of the endpoint is needed too.
         let Some(mut selective) = self.selective.take() else { return };
         let Selective { board, rack, delivery, .. } = &mut *selective;
         let (flight, missing) = (board.pipe(), board.missing());
@@ -105,8 +105,8 @@ impl Tcp {
         let news = board.update(ack, &told.blocks[..told.count], |record, snapshot| {
             arrivals.add(record, doubted);
             if let Some(rack) = rack {
-                // RFC 8985 §6.2 step 2, of what is in order: behind a gap the timestamp echoed is not
-                // that of what arrived (RFC 7323 §4.3).
+                // RFC 8985 §6.2 step 2, for data in order: beyond a gap the echoed timestamp is not
+                // that of the segment that arrived (RFC 7323 §4.3).
                 let original = record.end <= ack
                     && echo.is_some_and(|echo| is_before(echo, self.clock(record.sent)));
                 rack.on_arrived(now, record, original);
@@ -135,7 +135,7 @@ impl Tcp {
             if recovery.is_over(ack) {
                 recovery.leave();
                 rack.iter_mut().for_each(Rack::on_recovered);
-                // The window is the threshold: PRR has brought the flight there.
+                // The window is the threshold: PRR has reduced the flight to it.
                 self.cc.on_recovered(now, self.cc.window());
             } else if !recovery.is_fast() && !self.echoes.heard {
                 let window_limited = self.is_window_limited(flight);
@@ -143,7 +143,7 @@ impl Tcp {
             }
         }
         if news.sacked > 0 {
-            // RFC 6675 §2: this is what makes a duplicate, "regardless of its status as a cumulative
+            // RFC 6675 §2: the definition of a duplicate, "regardless of its status as a cumulative
             // acknowledgment" (§5).
             self.recovery.duplicates = self.recovery.duplicates.saturating_add(1);
         }
@@ -179,10 +179,9 @@ impl Tcp {
         self.review_probe(now, advanced);
     }
 
-    /// Most acknowledgements, which come to little of what [`Tcp::on_extended_ack`] does: those of new
-    /// data, without blocks, in a connection undisturbed, where of nothing in flight more is known than
-    /// that it left, nobody asks when what arrived, and there is nothing to recover from; and those of
-    /// a peer that sends data and is sent none. True if it was one.
+    /// Fast path of [`Tcp::on_extended_ack`] for most acknowledgements: those of new data, without
+    /// blocks, where no segment in flight was sacked, lost or retransmitted, delivery is not measured
+    /// and no recovery is active; and those of a peer that only sends data. True if it applied.
     #[inline(always)]
     pub(super) fn on_usual_ack(&mut self, now: Instant, segment: &Segment, ack: Seq) -> bool {
         #[cfg(test)]
@@ -230,14 +229,14 @@ impl Tcp {
         }
     }
 
-    /// Where nothing is in flight, data without blocks has nothing to say to this side's sender: most
-    /// of what a receiver gets.
+    /// With nothing in flight, data without blocks does not concern this side's sender: most of what
+    /// a receiver gets.
     #[inline]
     fn brings_only_data(&self, segment: &Segment) -> bool {
         segment.sack.is_none() && !segment.payload.is_empty() && self.recovery.doubt.is_none()
     }
 
-    /// Marks what the blocks, or RACK, say is lost; gives the bytes newly lost.
+    /// Marks the losses shown by the blocks or RACK; returns the bytes newly lost.
     fn mark_what_is_lost(&mut self, now: Instant, selective: &mut Selective) -> u64 {
         if selective.rack.is_some() {
             return self.detect(now, selective);
@@ -245,13 +244,13 @@ impl Tcp {
         if self.is_believed() { selective.board.mark(self.tx.mss) } else { 0 }
     }
 
-    /// RFC 6675 §5.1: after a timeout no recovery until all that was in flight then has arrived.
+    /// RFC 6675 §5.1: after a timeout no recovery until everything then in flight has arrived.
     fn is_believed(&self) -> bool {
         self.recovery.is_fast() || self.tx.una >= self.recovery.recover
     }
 
-    /// Begins recovery if something is lost and none is going on; true if so. `missing`: what had
-    /// not arrived before the news.
+    /// Begins recovery if there is a loss and no recovery is active; true if so. `missing`: what
+    /// had not arrived before this acknowledgement.
     pub(super) fn recover_what_is_lost(
         &mut self,
         now: Instant,
@@ -272,7 +271,7 @@ impl Tcp {
                 Some(rack) => rack.forget_probe(),
             }
             *prr = Prr::begin(missing);
-            // The first retransmission leaves even if a timer, and no acknowledgement, began this.
+            // The first retransmission leaves even if a timer, not an acknowledgement, began recovery.
             prr.on_ack(&Progress {
                 delivered: 0,
                 pipe: 0,
@@ -284,16 +283,16 @@ impl Tcp {
         begins
     }
 
-    /// A reduction without a recovery: what was lost was repaired at the end of a flight, which is
-    /// over, so that the window represents it.
+    /// A reduction without recovery: the loss was repaired at the end of a flight, which is over,
+    /// so that the window stands for it.
     pub(super) fn reduce_once(&mut self, now: Instant) {
         let flight = self.cc.window();
         self.cc.on_congestion(now, &Congestion::Loss { flight });
         self.note_reduction();
     }
 
-    /// The blocks of a segment as places in the number space. Those beyond what was sent, and those
-    /// that end before they begin, are not believed; what lies below SND.UNA is old, or tells of a
+    /// The blocks of a segment as positions in the number space. Blocks beyond what was sent, and
+    /// those that end before they begin, are ignored; blocks below SND.UNA are old, or report a
     /// duplicate (RFC 2883 §4.1).
     fn read_blocks<P: EndpointProbe>(
         &self,
@@ -332,11 +331,11 @@ impl Tcp {
         self.recovery.enter(self.tx.max);
     }
 
-    /// What may be in flight: while recovering what PRR says, unless the controller sets its window
-    /// then too; else cwnd.
+    /// Limit of the flight: in recovery PRR's, unless the controller sets its window then too; else
+    /// cwnd.
     #[inline(always)]
     pub(super) fn selective_window(&self, selective: &Selective) -> u64 {
-        // Most of the time nothing but cwnd counts.
+        // Usually only cwnd counts.
         let plain = selective.rack.is_none() && self.recovery.doubt.is_none();
         if plain && !self.recovery.is_fast() {
             return self.cc.window();
@@ -347,13 +346,13 @@ impl Tcp {
     #[inline(never)]
     fn window_in_recovery(&self, selective: &Selective) -> u64 {
         if selective.rack.as_ref().is_some_and(|rack| rack.probe || rack.timed_out) {
-            // RFC 8985 §7.3, RFC 6298 §5.4: the probe, and what a timeout sends again, leaves whatever
-            // cwnd says.
+            // RFC 8985 §7.3, RFC 6298 §5.4: the probe, and retransmissions after a timeout, leave
+            // regardless of cwnd.
             self.cc.window().max(selective.board.pipe() + self.tx.mss)
         } else if self.recovery.is_fast() && selective.delivery.is_none() {
             selective.board.pipe() + selective.prr.budget()
         } else if let Some(bytes) = self.recovery.doubt.as_ref().and_then(|doubt| doubt.bytes()) {
-            // RFC 5682 §3.1 step 2b: two new segments, though not all before them is taken for lost.
+            // RFC 5682 §3.1 step 2b: two new segments, though not all data before them is marked lost.
             self.cc.window().max(selective.board.pipe() + bytes)
         } else {
             self.cc.window()
@@ -385,7 +384,7 @@ impl Tcp {
             return Some(draft);
         }
         if probing {
-            // RFC 8985 §7.3: without new data the last segment again.
+            // RFC 8985 §7.3: without new data, the last segment is retransmitted.
             let (start, end) = self.selective.as_ref()?.board.last_missing()?;
             let draft = self.send_again(now, start, end, true)?;
             self.note_probe(true);
@@ -402,7 +401,7 @@ impl Tcp {
         if let Some((start, end)) = selective.board.next_hole() {
             return self.send_again(now, start, end, true);
         }
-        // Rule 4: one segment, which stays unsent as far as the scoreboard knows.
+        // Rule 4: one segment, which the scoreboard does not count as retransmitted.
         if self.tx.una > selective.rescue
             && let Some((start, end)) = selective.board.last_missing()
         {
@@ -413,7 +412,7 @@ impl Tcp {
         None
     }
 
-    /// A segment again, if the window has room for it.
+    /// Retransmits a segment if the window permits.
     #[inline(never)]
     fn send_again(&mut self, now: Instant, start: Seq, end: Seq, counted: bool) -> Option<Draft> {
         let mut selective = self.selective.take()?;
@@ -436,7 +435,7 @@ impl Tcp {
         None
     }
 
-    /// A segment never sent before has left.
+    /// A segment was sent for the first time.
     #[inline(always)]
     pub(super) fn note_sent(&mut self, start: Seq, end: Seq, now: Instant) {
         let Some(selective) = &mut self.selective else { return };

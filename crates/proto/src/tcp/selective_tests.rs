@@ -1,5 +1,5 @@
-//! The short way through an acknowledgement against the long one: two ends make the same exchange
-//! twice, once with the short way shut, and every segment, note and field is the same.
+//! Compares the fast path for acknowledgements with the full one: two ends repeat an exchange with
+//! the fast path disabled, and every segment, note and field must be the same.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -15,16 +15,16 @@ use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 
 thread_local! {
-    /// The short way is shut; how often it was taken otherwise.
+    /// Whether the fast path is disabled; how often it was taken otherwise.
     static SHUT: Cell<bool> = const { Cell::new(false) };
     static TAKEN: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Asked where the short way begins.
+/// Checked at the start of the fast path.
 pub(super) fn is_shut() -> bool {
     SHUT.get()
 }
-/// Told where it ends.
+/// Called at its end.
 pub(super) fn note_taken() {
     TAKEN.set(TAKEN.get() + 1);
 }
@@ -44,12 +44,11 @@ impl EndpointProbe for Log {
     }
 }
 
-/// What both ends do, and what the network does with each packet in turn: by how many milliseconds it
-/// is late, or that it gets lost.
+/// Actions of both ends, and the fate of each packet in turn: its delay in milliseconds, or a loss.
 #[derive(Clone, Debug)]
 struct Script {
     config: Config,
-    /// At this millisecond this end writes so many bytes.
+    /// At this millisecond, this end writes this many bytes.
     writes: Vec<(u64, usize, u64)>,
     fates: Vec<Option<u64>>,
 }
@@ -92,7 +91,7 @@ impl Exchange {
     }
 }
 
-/// Everything there was to see, and the two ends as they are left.
+/// All observations, and the final state of both ends.
 fn exchange(script: &Script, shut: bool) -> Vec<String> {
     SHUT.set(shut);
     let Script { config, writes, fates } = script;
@@ -167,7 +166,7 @@ proptest! {
     }
 }
 
-/// The comparison says something only if the short way is gone: in an exchange without losses by all
+/// The comparison is only meaningful if the fast path is taken: in an exchange without losses by all
 /// acknowledgements of data.
 #[test]
 fn the_short_way_is_the_usual_one() {

@@ -1,5 +1,5 @@
-//! The send side: what may leave now, and the segments that do (RFC 9293 §3.7.4, §3.8.6; RFC 5681
-//! §3.2 and §4.1; RFC 3042).
+//! The send side: what may leave now, and the segments sent (RFC 9293 §3.7.4, §3.8.6; RFC 5681 §3.2
+//! and §4.1; RFC 3042).
 
 use super::outgoing::Outgoing;
 use super::{Flags, SackBlocks, Segment, State, Tcp};
@@ -9,14 +9,14 @@ use crate::packet::{Ecn, PathId, Payload};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
-/// The application hears of room each time so many segments have been acknowledged.
+/// The application is notified of capacity each time this many segments were acknowledged.
 const WRITABLE_SEGMENTS: u64 = 16;
 
 /// Bounds of the override timeout of silly-window avoidance (RFC 9293 §3.8.6.2.1).
 const OVERRIDE_LEAST: Duration = Duration::from_millis(100);
 const OVERRIDE_MOST: Duration = Duration::from_secs(1);
 
-/// A segment about to leave: what is not the same in all of them.
+/// A segment about to leave: the fields that vary.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Draft {
     seq: Seq,
@@ -40,7 +40,7 @@ pub(super) struct Sender {
     pub(super) fin: bool,
     pub(super) stream: Outgoing,
     buffer: u64,
-    /// Bytes not sent yet at which no more is taken.
+    /// Limit of unsent bytes at which no more data is accepted.
     lowat: u64,
     /// SND.WND, in bytes.
     pub(super) window: u64,
@@ -52,13 +52,13 @@ pub(super) struct Sender {
     pub(super) wl2: Seq,
     /// Snd.Wind.Shift (RFC 7323 §2.2).
     pub(super) shift: u8,
-    /// SMSS: payload of a full segment (RFC 5681 §2), options already taken off.
+    /// SMSS: payload of a full segment (RFC 5681 §2), without options.
     pub(super) mss: u64,
-    /// What Packet Too Big left of the MSS, options included.
+    /// The MSS after Packet Too Big, including options.
     pub(super) path_mss: u64,
-    /// When a segment with data last left.
+    /// When a segment with data was last sent.
     last_sent: Instant,
-    /// Acknowledged bytes of stream at which the application hears of room.
+    /// Acknowledged bytes of stream at which the application is notified of capacity.
     writable_at: u64,
 }
 
@@ -86,18 +86,18 @@ impl Sender {
         }
     }
 
-    /// Numbers begin at `iss`; nothing is sent.
+    /// Numbering starts at `iss`; nothing is sent.
     pub(super) fn begin(&mut self, iss: u32) {
         self.iss = Seq::first(iss);
         (self.una, self.nxt, self.max) = (self.iss, self.iss, self.iss);
     }
 
-    /// After the last byte handed over; the FIN's place.
+    /// After the last byte handed over; the FIN's number.
     #[inline]
     pub(super) fn end(&self) -> Seq {
         self.iss + 1 + self.stream.written()
     }
-    /// Offset in the stream of a place in the number space.
+    /// Stream offset of a sequence number.
     #[inline]
     fn offset(&self, seq: Seq) -> u64 {
         seq.since(self.iss + 1)
@@ -114,7 +114,7 @@ impl Sender {
     #[inline]
     pub(super) fn room(&self) -> u64 {
         let unsent = self.stream.written() - self.offset(self.max).min(self.stream.written());
-        // As Linux has it, below the mark a write may be as long as the buffer has room for.
+        // As in Linux, a write below the limit may fill the whole buffer.
         if unsent < self.lowat { self.buffer.saturating_sub(self.stream.kept()) } else { 0 }
     }
 
@@ -123,20 +123,20 @@ impl Sender {
         self.stream.push(payload);
         self.expect_room();
     }
-    /// Sets the mark for the next [`Event::Writable`]: some segments on, or when all is gone.
+    /// Sets the threshold for the next [`Event::Writable`]: some segments on, or when all is gone.
     #[inline]
     fn expect_room(&mut self) {
         let step = (WRITABLE_SEGMENTS * self.mss).min(self.buffer / 2);
         self.writable_at = (self.stream.released() + step).min(self.stream.written());
     }
 
-    /// All there is to send was sent and acknowledged.
+    /// Everything was sent and acknowledged.
     #[inline]
     pub(super) fn is_drained(&self) -> bool {
         self.una == self.max && self.nxt == self.end() + u64::from(self.fin)
     }
 
-    /// SND.UNA moves to `ack`; true if the application should hear of room.
+    /// Advances SND.UNA to `ack`; true if the application should be notified of capacity.
     #[inline]
     pub(super) fn acknowledge(&mut self, ack: Seq) -> bool {
         self.una = ack;
@@ -188,12 +188,12 @@ impl Tcp {
         if !self.rx.ack_now {
             return None;
         }
-        // A window probe may lie beyond a closed window, where nothing would be accepted.
+        // A window probe may lie beyond a closed window, where no segment would be accepted.
         let seq = if self.tx.window == 0 { self.tx.nxt } else { self.tx.max };
         Some(Draft { seq, len: 0, flags: Flags::ACK, ecn: Ecn::NotEct })
     }
 
-    /// The one place where a draft becomes a segment, so that it is written once and not moved.
+    /// The only place where a draft becomes a segment, so that it is written once and not moved.
     #[inline(always)]
     pub(super) fn transmit(&mut self, now: Instant, draft: Draft) -> Output<Segment> {
         let (ack, window) = self.rx.acknowledge(self.rx.shift);
@@ -224,8 +224,8 @@ impl Tcp {
         (self.clock(now), self.rx.echo())
     }
 
-    /// ECN-echo, and the SACK option of a segment with `len` bytes of data: what the MTU and 40
-    /// bytes of options leave room for (RFC 6691 §2).
+    /// ECN-echo, and the SACK option of a segment with `len` bytes of data, within the MTU and 40
+    /// bytes of options (RFC 6691 §2).
     #[cold]
     fn extras(&mut self, len: u64) -> (Option<Box<SackBlocks>>, Flags) {
         let echo = if self.echoes.owed { Flags::ECE } else { Flags::default() };
@@ -236,14 +236,14 @@ impl Tcp {
         (self.rx.blocks(self.tx.mss.saturating_sub(len).min(free) as usize), echo)
     }
 
-    /// True if what is to be sent next leaves room for a block or two beside it; if not, an
-    /// acknowledgement goes alone and first.
+    /// True if the next segment has room for a block or two; if not, a separate acknowledgement is
+    /// sent first.
     pub(super) fn blocks_fit(&self) -> bool {
         let next = self.tx.end().since(self.tx.nxt);
         next + SackBlocks::option_bytes(2) as u64 <= self.tx.mss
     }
 
-    /// The first unacknowledged segment again (RFC 5681 §3.2 step 3, RFC 6582 §3.2).
+    /// Retransmits the first unacknowledged segment (RFC 5681 §3.2 step 3, RFC 6582 §3.2).
     fn resend(&mut self, now: Instant) -> Option<Draft> {
         self.recovery.resend = false;
         let end = self.tx.end();
@@ -255,7 +255,7 @@ impl Tcp {
         Some(self.data(now, self.tx.una, len, fin))
     }
 
-    /// Data not sent yet, or sent so long ago that it is sent again.
+    /// Data not sent yet, or to be sent again after a timeout.
     #[inline(always)]
     pub(super) fn fresh(&mut self, now: Instant) -> Option<Draft> {
         let tx = &self.tx;
@@ -275,7 +275,7 @@ impl Tcp {
         let beyond = (self.tx.una + self.tx.window).since(seq) == 0;
         let draft = self.data(now, seq, len, fin);
         if beyond {
-            // RFC 9293 §3.8.6.1: a probe of a closed window waits for its own timer.
+            // RFC 9293 §3.8.6.1: a probe of a closed window uses its own timer.
             (self.timers.rto, self.recovery.timed) = (None, None);
             self.arm_persist(now);
         } else {
@@ -289,7 +289,7 @@ impl Tcp {
         Some(draft)
     }
 
-    /// How many bytes may leave now, and whether the FIN goes with them.
+    /// How many bytes may leave now, and whether the FIN is included.
     #[inline(always)]
     fn grant(
         &mut self,
@@ -305,7 +305,7 @@ impl Tcp {
         if full > 0 && in_network + full > window {
             return None;
         }
-        // RFC 9293 §3.7.4 (Nagle); after Close nothing more can join the last segment.
+        // RFC 9293 §3.7.4 (Nagle); after Close the last segment cannot grow.
         if self.config.nagle && full < tx.mss && flight > 0 && !fin {
             return None;
         }
@@ -329,16 +329,16 @@ impl Tcp {
         None
     }
 
-    /// Nothing is in flight to bring a window update: a timer must. `open` if the window is open,
-    /// but not worth a segment.
+    /// No data in flight will elicit a window update: a timer must. `open` if the window is open,
+    /// but too small for a segment.
     fn wait_for_window(&mut self, now: Instant, open: bool) {
         let running = self.timers.persist;
         if running.is_none() {
             self.timers.persist_wait = self.rtt.rto();
         }
         if open {
-            // RFC 9293 §3.8.6.2.1: the override's timeout, 0.1 to 1 s, even if the window opened
-            // while a longer wait for a closed one ran.
+            // RFC 9293 §3.8.6.2.1: the override timeout, 0.1 to 1 s, even if the window opened
+            // while a longer wait for a closed one was running.
             let latest = now + self.rtt.rto().clamp(OVERRIDE_LEAST, OVERRIDE_MOST);
             self.timers.persist = Some(running.map_or(latest, |at| at.min(latest)));
         } else if running.is_none() {
@@ -346,13 +346,13 @@ impl Tcp {
         }
     }
 
-    /// What is taken to be in the network, in bytes.
+    /// Bytes estimated to be in the network.
     #[inline]
     pub(super) fn pipe(&self) -> u64 {
         self.selective.as_ref().map_or(self.tx.flight(), |selective| selective.board.pipe())
     }
 
-    /// cwnd as it is in this phase of recovery.
+    /// cwnd in the current phase of recovery.
     #[inline]
     pub(super) fn present_window(&self) -> u64 {
         match &self.selective {
@@ -361,8 +361,8 @@ impl Tcp {
         }
     }
 
-    /// What is in the network, and cwnd with what duplicate acknowledgements allow
-    /// beyond it. With selective acknowledgements they have made the flight smaller already.
+    /// Bytes in the network, and cwnd with the allowance for duplicate acknowledgements. With
+    /// selective acknowledgements they have already reduced the flight.
     #[inline(always)]
     fn usable_window(&self, flight: u64) -> (u64, u64) {
         match &self.selective {
@@ -377,13 +377,13 @@ impl Tcp {
         }
     }
 
-    /// A segment of `len` bytes from `seq` on, counted and timed.
+    /// A segment of `len` bytes from `seq`, counted and timed.
     #[inline(always)]
     pub(super) fn data(&mut self, now: Instant, seq: Seq, len: u64, fin: bool) -> Draft {
         let end = seq + len;
         let mut flags = Flags::ACK;
         if len > 0 && end == self.tx.end() {
-            // RFC 9293 §3.9.1.2: the sender has nothing more to add.
+            // RFC 9293 §3.9.1.2: the sender has no more data queued.
             flags = flags | Flags::PSH;
         }
         if fin {
@@ -394,8 +394,8 @@ impl Tcp {
         }
         let after = end + u64::from(fin);
         let mut ecn = Ecn::NotEct;
-        // RFC 3168 §6.1.5 and §6.1.6: what is sent again is not ECN-capable, and a probe of a closed window
-        // is not either and says no CWR.
+        // RFC 3168 §6.1.5 and §6.1.6: retransmissions and probes of a closed window are not ECN-capable,
+        // and probes carry no CWR.
         let within = seq < self.tx.una + self.tx.window;
         if self.negotiated.ecn && len > 0 && seq >= self.tx.max && within {
             let (capable, bits) = self.ecn_on_new_data();
@@ -408,7 +408,7 @@ impl Tcp {
                 doubt.on_new_data(len);
             }
             if self.tx.lowat < u64::MAX && !self.tx.fin {
-                // What leaves makes room, not only what is acknowledged.
+                // Sending frees capacity too, not only acknowledgements.
                 self.news.add(Event::Writable);
             }
         }
@@ -424,7 +424,7 @@ impl Tcp {
         Draft { seq, len, flags, ecn }
     }
 
-    /// The application hears of room, unless it has closed.
+    /// Notifies the application of capacity, unless it has closed.
     #[inline]
     pub(super) fn acknowledge_up_to(&mut self, ack: Seq) {
         if self.tx.acknowledge(ack) && !self.tx.fin {

@@ -1,5 +1,5 @@
-//! A connection's deadlines. Each is a plain field, set and cleared without any queue; the driver
-//! learns the earliest when the endpoint has nothing more to do.
+//! A connection's deadlines, as plain fields without a queue; the driver learns the earliest when
+//! the endpoint is idle.
 
 use crate::time::{Duration, Instant, earlier};
 
@@ -14,7 +14,7 @@ pub(super) struct Timers {
     pub(super) ack: Option<Instant>,
     /// End of TIME-WAIT (RFC 9293 §3.6.1).
     pub(super) time_wait: Option<Instant>,
-    /// The present wait between probes.
+    /// The current interval between probes.
     pub(super) persist_wait: Duration,
 }
 
@@ -25,7 +25,7 @@ impl Timers {
         earlier(earlier(self.rto, self.persist), earlier(self.ack, self.time_wait))
     }
 
-    /// Clears `deadline` and says whether it had come.
+    /// Clears `deadline` if it was reached; returns whether it was.
     pub(super) fn due(deadline: &mut Option<Instant>, now: Instant) -> bool {
         let due = deadline.is_some_and(|at| at <= now);
         if due {

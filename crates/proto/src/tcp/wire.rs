@@ -1,6 +1,7 @@
 //! The TCP header (RFC 9293 §3.1) with the options of RFC 9293 §3.2, RFC 7323 and RFC 2018.
 
 use crate::packet::Quoted;
+use crate::transport::{Layers, PacketFormat};
 use std::net::IpAddr;
 
 use bytes::Bytes;
@@ -23,15 +24,15 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 
-/// The beginning of a segment's header as a router quotes it (RFC 792): its sequence number.
+/// The start of a segment's header as a router quotes it (RFC 792): its sequence number.
 #[must_use]
 pub fn quoted(seq: u32) -> Quoted {
     Quoted::new(PROTOCOL, &seq.to_be_bytes())
 }
 
-/// Appends a segment but for a virtual payload, and says which that is. Options stand in the order of
-/// their kinds, SACK blocks last, each ending on a word, padded in front with no-operations; in front of
-/// timestamps SACK-permitted is the padding.
+/// Appends a segment except for a virtual payload, which is returned. Options are in the order of their
+/// kinds, SACK blocks last; each is padded in front with no-operations to end on a word. SACK-permitted
+/// is the padding in front of timestamps.
 ///
 /// # Errors
 /// [`WireError::TooLong`] if the options do not fit 40 bytes.
@@ -54,7 +55,7 @@ pub(crate) fn emit(segment: &Segment, ends: &Ends, out: &mut Vec<u8>) -> Result<
         two(flags, segment.window),
         0,
     ];
-    // The header is summed before it is written: what has just been written would be waited for.
+    // The header is summed before it is written: reading data just written would stall.
     let tail_len = tail.len as usize;
     let len = HEADER + behind.len() + tail_len;
     let sum = Sum::pseudo_header(ends.src, ends.dst, PROTOCOL, len).and(Sum::of_words(words));
@@ -95,7 +96,7 @@ fn emit_options(segment: &Segment, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads and checks a segment.
+/// Parses and checks a segment.
 ///
 /// # Errors
 /// Truncated or malformed bytes, a wrong checksum.
@@ -147,7 +148,7 @@ fn parse_options(mut options: &[u8], segment: &mut Segment) -> Result<(), WireEr
     Ok(())
 }
 
-/// RFC 9293 §3.2, MUST-6: options of unknown kind (here also of unknown length) are passed over.
+/// RFC 9293 §3.2, MUST-6: options of unknown kind (here also of unknown length) are skipped.
 fn on_option(kind: u8, data: &[u8], segment: &mut Segment) {
     match (kind, data) {
         (MSS, [high, low]) => segment.mss = Some(u16::from_be_bytes([*high, *low])),
@@ -161,5 +162,21 @@ fn on_option(kind: u8, data: &[u8], segment: &mut Segment) {
             segment.sack = SackBlocks::of(pairs);
         }
         _ => {}
+    }
+}
+
+impl PacketFormat for Segment {
+    const PROTOCOL: u8 = PROTOCOL;
+
+    #[inline(always)]
+    fn layers(&self) -> Layers {
+        let (transport, payload) = (self.header_bytes() as u32, self.payload.len() as u32);
+        Layers { transport, media: 0, payload }
+    }
+    fn quoted(&self) -> Quoted {
+        quoted(self.seq)
+    }
+    fn emit(&self, ends: &Ends, out: &mut Vec<u8>) -> Result<Tail, WireError> {
+        emit(self, ends, out)
     }
 }

@@ -1,9 +1,9 @@
-//! TFRC bare (RFC 5348), over UDP: data packets with a sequence number, a timestamp and the
-//! sender's round-trip time (§3.2.1), answered by feedback packets (§3.2.2).
+//! Bare TFRC (RFC 5348) over UDP: data packets with a sequence number, a timestamp and the sender's
+//! round-trip time (§3.2.1), answered by feedback packets (§3.2.2).
 //!
-//! There is no handshake: the first data packet leaves at once (§4.2), and either end may send.
-//! Nothing waits in here: [`room`](Endpoint::send_capacity) is zero unless a packet may leave now. What may
-//! leave when is `rate`'s answer; this room numbers packets, stamps them and reads the stamps.
+//! There is no handshake: the first data packet leaves at once (§4.2), and either end may send. Data is not
+//! queued here: [`send_capacity`](Endpoint::send_capacity) is zero unless a packet may leave now. `rate`
+//! schedules packets; this module numbers them and handles timestamps.
 
 mod packet;
 mod receiver;
@@ -30,12 +30,12 @@ use crate::validate::{ConfigError, Validate};
 use receiver::Receiver;
 use sender::Sender;
 
-/// Bytes in front of a data packet's payload, IP apart: UDP's header and the packet's own.
+/// Bytes in front of a data packet's payload, without IP: UDP's header and the packet's own.
 const HEADER_BYTES: u32 = 8 + 16;
-/// The longest IP packet there is.
+/// Maximum length of an IP packet.
 const LONGEST_PACKET: u32 = 65_535;
 
-/// What every link carries: RFC 791 §3.2, RFC 8200 §5. A word of less would forbid sending.
+/// Minimum MTU of any link: RFC 791 §3.2, RFC 8200 §5. A smaller reported MTU would prevent sending.
 const fn least_mtu(version: IpVersion) -> u32 {
     match version {
         IpVersion::V4 => 68,
@@ -47,12 +47,12 @@ const fn least_mtu(version: IpVersion) -> u32 {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Whose values the knobs have that are left open. Default `rfc`.
+    /// Profile that provides absent parameters. Default `rfc`.
     pub profile: Profile,
-    /// Parameters of the rate.
+    /// Parameters of rate control.
     pub rate: rate::Config,
-    /// Whether data packets are sent as ECN-capable, so that a router can mark instead of dropping
-    /// them (RFC 5348 §5.3: a mark counts as a loss). Default false, as in most studies.
+    /// Whether data packets are sent as ECN-capable, so that routers can mark instead of dropping them
+    /// (RFC 5348 §5.3: a mark counts as a loss). Default false, as in most studies.
     pub ecn: bool,
 }
 
@@ -73,7 +73,7 @@ pub struct Tfrc {
     answers: VecDeque<Feedback>,
     inbound: VecDeque<Frame>,
     events: VecDeque<Event>,
-    /// There is room, and the application has neither heard of it nor used it.
+    /// There is capacity that the application has neither been notified of nor used.
     writable: bool,
     path_mtu: Option<u32>,
     version: IpVersion,
@@ -87,12 +87,12 @@ impl Tfrc {
     pub fn client(config: &Config, rng: Rng) -> Self {
         Self::with_ladder(config, rng, &[])
     }
-    /// The end that is called; both are alike, since nothing is opened.
+    /// The end that answers; both are alike, since there is no handshake.
     #[must_use]
     pub fn listener(config: &Config, rng: Rng) -> Self {
         Self::with_ladder(config, rng, &[])
     }
-    /// An end whose source can send in these encodings, best first.
+    /// An end whose source can use these encodings, best first.
     #[must_use]
     pub fn with_ladder(config: &Config, mut rng: Rng, ladder: &[Rung]) -> Self {
         let parameters = config.rate.resolve(config.profile, Kind::Tfrc);
@@ -122,7 +122,7 @@ impl Tfrc {
     pub const fn path_mtu(&self) -> Option<u32> {
         self.path_mtu
     }
-    /// Bytes of the longest payload the path takes, permit or not.
+    /// Maximum payload on this path in bytes, regardless of the permit.
     #[must_use]
     pub fn largest(&self) -> usize {
         let headers = self.version.header_bytes() + HEADER_BYTES;
@@ -174,7 +174,7 @@ impl Tfrc {
         }
     }
 
-    /// What the application should hear.
+    /// Collects events for the application.
     #[inline(never)]
     fn look(&mut self, now: Instant) {
         if self.closed {
@@ -182,14 +182,14 @@ impl Tfrc {
         }
         let was_open = self.sender.is_open();
         self.sender.look(now, &mut self.events);
-        // Room that was used before the application was told of it is none.
+        // Capacity used before the application was notified does not count.
         self.writable = self.sender.is_open() && (self.writable || !was_open);
     }
 
     fn close(&mut self) {
         if !self.closed {
             self.closed = true;
-            // Room that was not yet told of is none any more.
+            // Capacity not yet reported is withdrawn.
             self.writable = false;
             self.events.push_back(Event::Closed);
         }
@@ -199,12 +199,12 @@ impl Tfrc {
     fn on_frame(&mut self, now: Instant, frame: Frame) {
         self.sender.note_unused(now);
         self.sender.on_frame(now, frame.wire_bytes() as u32);
-        // Moved last: what was just written is not ready to be read in one piece.
+        // Moved last: reading data just written would stall.
         self.outbound.push_back(frame);
         self.look(now);
     }
 
-    /// Takes anything but a frame.
+    /// Handles anything but a frame.
     #[inline(never)]
     fn handle_other<P: EndpointProbe>(
         &mut self,
@@ -215,7 +215,7 @@ impl Tfrc {
         if let Input::Packet { arrival, packet } = &mut input {
             return self.receive(now, *arrival, packet, probe);
         }
-        // Whatever happens now, a permit of earlier was not used until then.
+        // An earlier permit was not used before this event.
         self.sender.note_unused(now);
         match input {
             Input::Open => {
@@ -242,7 +242,7 @@ impl Tfrc {
 impl Endpoint for Tfrc {
     type Packet = Packet;
 
-    // A frame, which the caller knows to be one, is moved only once.
+    // The caller knows that the input is a frame, so it is moved only once.
     #[inline(always)]
     fn handle<P: EndpointProbe>(&mut self, now: Instant, input: Input<Packet>, probe: &mut P) {
         match input {
@@ -273,7 +273,7 @@ impl Endpoint for Tfrc {
     fn poll<P: EndpointProbe>(&mut self, now: Instant, _: &mut P) -> Output<Packet> {
         let path = PathId(0);
         if let Some(feedback) = self.answers.pop_front() {
-            // RFC 3168 §6.1.4 of TCP's pure acknowledgements holds here as well: not ECN-capable.
+            // RFC 3168 §6.1.4 on TCP's pure acknowledgements applies here too: not ECN-capable.
             let packet = Packet::Feedback(feedback);
             return Output::Transmit(Transmit { path, ecn: Ecn::NotEct, packet });
         }

@@ -1,4 +1,4 @@
-//! The two packets of bare TFRC, RFC 5348's fields and nothing more.
+//! The two packets of bare TFRC, with exactly the fields of RFC 5348.
 
 use crate::frame::Frame;
 
@@ -38,7 +38,7 @@ pub struct Feedback {
 }
 
 impl Packet {
-    /// Bytes in front of what it carries, UDP's header apart: type, flags and fields.
+    /// Bytes in front of the payload, without UDP's header: type, flags and fields.
     #[must_use]
     pub const fn header_bytes(&self) -> usize {
         match self {

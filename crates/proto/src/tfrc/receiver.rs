@@ -1,5 +1,5 @@
-//! The half of a bare TFRC end that receives data (RFC 5348 §6): reads numbers and stamps, leaves
-//! duplicates out, and writes feedback when the machine wants it.
+//! The receiving half of a bare TFRC end (RFC 5348 §6): reads numbers and timestamps, drops
+//! duplicates, and writes feedback when the machine requests it.
 
 use crate::gauge::{EndpointProbe, RxError};
 use crate::packet::Ecn;
@@ -9,20 +9,20 @@ use crate::time::{Duration, Instant};
 
 use super::packet::{Data, Feedback};
 
-/// How far ahead of the last a number may lie. A sender whose packets are all lost comes down to
-/// one in 64 s (RFC 5348 §4.3) long before it has lost so many.
+/// Maximum distance of a number ahead of the last. A sender whose packets are all lost slows to one
+/// in 64 s (RFC 5348 §4.3) long before it has lost this many.
 const WINDOW: u64 = 1 << 16;
 
-/// What receives data.
+/// The receiving half.
 #[derive(Debug)]
 pub(super) struct Receiver {
     parameters: Parameters,
     machine: rate::Receiver,
-    /// The greatest number, and which of the 128 up to it have come (bit 0: itself).
+    /// The highest number, and which of the 128 up to it have arrived (bit 0: itself).
     seen: Option<(Seq, u128)>,
-    /// The number after one that was far away.
+    /// The number after one outside the window.
     elsewhere: Option<u32>,
-    /// Stamp and arrival of the data packet that came last.
+    /// Timestamp and arrival of the last data packet.
     last: Option<(u32, Instant)>,
 }
 
@@ -52,7 +52,7 @@ impl Receiver {
             seq: seq.since(Seq::default()),
             data_bytes: Some(data.payload.wire_bytes() as u32),
             non_data_before: 0,
-            // RFC 5348 §5.3: a mark is a loss of the packet it came on.
+            // RFC 5348 §5.3: a mark counts as a loss of the marked packet.
             marked: ecn == Ecn::Ce,
             rtt,
             counter: None,
@@ -68,7 +68,7 @@ impl Receiver {
         first
     }
 
-    /// The place of a number in its space; `None` if it has been there, or may have been.
+    /// The position of a number in its space; `None` if it has arrived, or may have.
     #[inline(always)]
     fn place(&mut self, wire: u32) -> Result<Option<Seq>, RxError> {
         let Some((greatest, seen)) = &mut self.seen else {
@@ -78,7 +78,7 @@ impl Receiver {
         let ahead = seq.since(*greatest);
         if ahead > WINDOW || greatest.since(seq) > WINDOW {
             // RFC 3550 §A.1: two in sequence are a sender that restarted, or the true one after a
-            // stray number was believed.
+            // stray number was accepted.
             if self.elsewhere == Some(wire) {
                 self.machine = rate::Receiver::new(&self.parameters);
                 return Ok(Some(self.begin(wire)));
@@ -86,7 +86,7 @@ impl Receiver {
             self.elsewhere = Some(wire.wrapping_add(1));
             return Err(RxError::OutOfWindow);
         }
-        // A sender that is still where it was has not restarted.
+        // A sender still in its window has not restarted.
         self.elsewhere = None;
         if ahead > 0 {
             let moved = seen.checked_shl(u32::try_from(ahead).unwrap_or(u32::MAX)).unwrap_or(0);
@@ -99,13 +99,13 @@ impl Receiver {
         Ok(Some(seq))
     }
 
-    /// The feedback that is to leave now, if any is.
+    /// The feedback to send now, if any.
     #[inline]
     pub(super) fn feedback(&mut self, now: Instant) -> Option<Feedback> {
         if self.machine.wants_feedback(now) { self.measure(now) } else { None }
     }
 
-    // Once in a round trip, while the question comes with every packet.
+    // Runs once per round trip, while the check runs for every packet.
     #[inline(never)]
     fn measure(&mut self, now: Instant) -> Option<Feedback> {
         let (timestamp, arrived) = self.last?;
@@ -115,7 +115,7 @@ impl Receiver {
             timestamp,
             delay: u32::try_from(delay).unwrap_or(u32::MAX),
             receive_rate: u32::try_from(measured.receive_rate).unwrap_or(u32::MAX),
-            // A float becomes the nearest integer within bounds.
+            // The cast saturates at the integer's bounds.
             loss_event_rate: (measured.loss_event_rate * f64::from(u32::MAX)).round() as u32,
         })
     }

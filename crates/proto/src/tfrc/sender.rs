@@ -1,5 +1,5 @@
-//! The half of a bare TFRC end that sends data: numbers and stamps (RFC 5348 §3.2.1), the
-//! round-trip time from echoed stamps (§4.3 step 1), and when there is room.
+//! The sending half of a bare TFRC end: numbers and timestamps (RFC 5348 §3.2.1), the round-trip
+//! time from echoed timestamps (§4.3 step 1), and the send capacity.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use crate::time::{Duration, Instant, earlier};
 
 use super::packet::Feedback;
 
-/// What sends data.
+/// The sending half.
 #[derive(Debug)]
 pub(super) struct Sender {
     parameters: Parameters,
@@ -23,7 +23,7 @@ pub(super) struct Sender {
     first: Instant,
     data_bytes: u32,
     permit: Permit,
-    /// When a permit was last seen to stand unused.
+    /// When an unused permit was last seen.
     unused: Option<Instant>,
     /// Data packets up to this instant are covered by feedback.
     covered: Instant,
@@ -61,7 +61,7 @@ impl Sender {
         self.permit == Permit::Now
     }
 
-    /// Tells the machine of a permit that nobody had used when time went on.
+    /// Reports to the machine a permit that remained unused while time passed.
     #[inline]
     pub(super) fn note_unused(&mut self, now: Instant) {
         if let Some(since) = self.unused.filter(|since| *since < now) {
@@ -111,7 +111,7 @@ impl Sender {
         // RFC 5348 §4.3 step 1: R_sample = (t_now − t_recvdata) − t_delay
         let age = Duration::from_micros(micros(now).wrapping_sub(feedback.timestamp).into());
         let delay = Duration::from_micros(feedback.delay.into());
-        // A stamp is rounded down to its microsecond, and may so lie before the packet itself.
+        // A timestamp is rounded down to a microsecond, so it may precede the packet itself.
         let oldest = now.saturating_since(self.first) + Duration::from_micros(1);
         if age > oldest || age < delay {
             return Err(RxError::BadAck);
@@ -127,8 +127,8 @@ impl Sender {
             covered: sent,
             receive_rate: feedback.receive_rate.into(),
             loss_event_rate: f64::from(feedback.loss_event_rate) / f64::from(u32::MAX),
-            // One round-trip time comes with each report: how far it is from the one before says
-            // how queues changed, both ways together.
+            // Each report carries one round-trip time: its difference to the previous one shows the
+            // change of queues, in both directions together.
             delay_variation: self.rtt.zip(rtt).map(|(before, rtt)| rtt.abs_diff(before)),
         };
         self.rtt = rtt.or(self.rtt);
@@ -144,7 +144,7 @@ impl Sender {
         }
     }
 
-    /// What the application should hear after something happened.
+    /// Collects events for the application after an input.
     #[inline(always)]
     pub(super) fn look(&mut self, now: Instant, events: &mut VecDeque<Event>) {
         if let Some(machine) = &mut self.machine {

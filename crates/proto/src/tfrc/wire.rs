@@ -1,5 +1,5 @@
 //! The datagram of bare TFRC, inside UDP: the fields of RFC 5348 §3.2.1 and §3.2.2, which leaves
-//! their layout to whoever carries them. All numbers are big-endian.
+//! the layout open. All numbers are big-endian.
 //!
 //! ```text
 //! data, in front of what it carries      feedback
@@ -10,21 +10,25 @@
 //!                                         |  loss event rate, units of 2⁻³² p   |
 //! ```
 //!
-//! The first byte, 'T' (0x54), begins with the bits 01: never taken for RTP or RTCP, whose version
-//! makes it 10, nor for STUN or DTLS (RFC 7983 §7). No port says that a datagram is TFRC; the
-//! reader knows it ([`Hints::tfrc`]).
+//! The first byte, 'T' (0x54), begins with the bits 01: it is never taken for RTP or RTCP, whose
+//! version makes it 10, nor for STUN or DTLS (RFC 7983 §7). No port identifies TFRC; the reader
+//! must know it ([`Hints::tfrc`]).
 
+use crate::octets::{Ends, Tail};
+use crate::packet::Quoted;
+use crate::transport::{Layers, PacketFormat};
+use crate::udp;
 use bytes::Bytes;
 
 use crate::frame;
 use crate::octets::{Hints, WireError, at_least, u32_at};
 use crate::tfrc::{Data, Feedback, Packet};
 
-/// What a datagram begins with.
+/// The first bytes of a datagram.
 const MAGIC: [u8; 2] = *b"TF";
 const DATA: u8 = 0;
 const FEEDBACK: u8 = 1;
-/// Bytes in front of what a data packet carries.
+/// Bytes in front of a data packet's payload.
 pub const DATA_HEADER: usize = 16;
 /// Bytes of a feedback packet.
 pub const FEEDBACK_BYTES: usize = 20;
@@ -48,10 +52,10 @@ pub fn emit(packet: &Packet, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a datagram's payload. What follows a feedback packet is left, so that it may grow.
+/// Parses a datagram's payload. Bytes after a feedback packet are ignored, so that it may be extended.
 ///
 /// # Errors
-/// Truncated bytes, other first bytes, another type.
+/// Truncated bytes, wrong magic, unknown type.
 pub fn parse(bytes: &Bytes, hints: Hints) -> Result<Packet, WireError> {
     at_least(bytes, DATA_HEADER, "TFRC header")?;
     if bytes[..2] != MAGIC {
@@ -74,5 +78,26 @@ pub fn parse(bytes: &Bytes, hints: Hints) -> Result<Packet, WireError> {
             }))
         }
         _ => Err(WireError::Unsupported("TFRC type")),
+    }
+}
+
+/// A UDP datagram.
+impl PacketFormat for Packet {
+    const PROTOCOL: u8 = udp::wire::PROTOCOL;
+
+    #[inline(always)]
+    fn layers(&self) -> Layers {
+        let (media, payload) = match self {
+            Self::Data(data) => data.payload.lengths(),
+            Self::Feedback(_) => (0, 0),
+        };
+        let transport = (udp::wire::HEADER + self.header_bytes()) as u32;
+        Layers { transport, media: media as u32, payload: payload as u32 }
+    }
+    fn quoted(&self) -> Quoted {
+        udp::wire::quoted(self.layers().total())
+    }
+    fn emit(&self, ends: &Ends, out: &mut Vec<u8>) -> Result<Tail, WireError> {
+        udp::wire::emit(ends, |out| emit(self, out), out).map(|()| Tail::default())
     }
 }

@@ -1,7 +1,7 @@
-//! UDP (RFC 768): the endpoint to read first, the smallest that does the whole job.
+//! UDP (RFC 768), the smallest complete endpoint: read this one first.
 //!
-//! A frame comes in by `handle` and leaves by `poll` as a packet; a packet comes in and leaves as
-//! a frame. Nothing is kept, nothing is timed.
+//! `handle` takes frames and packets. `poll` returns a frame as a packet, and a packet as a frame.
+//! There is no connection state and no timer.
 
 pub mod wire;
 
@@ -18,7 +18,7 @@ use crate::time::Instant;
 use crate::transport::{Setup, TransportConfig};
 use crate::validate::Validate;
 
-/// UDP has no knobs: it sends at once what it is given.
+/// UDP has no parameters: it sends frames at once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {}
@@ -26,10 +26,10 @@ pub struct Config {}
 /// One end of a UDP flow.
 #[derive(Debug, Default)]
 pub struct Udp {
-    /// What came in and has not left yet: as a rule one frame, which always lies in the same place. A
-    /// ring would use all of its own in turn, and none were in the cache when a call's next packet comes.
+    /// The first pending frame, usually the only one, always stored in the same place. A ring would cycle
+    /// through its slots, and none would be cached when a call's next packet arrives.
     first: Option<(Way, Frame)>,
-    /// Those behind it; none if there is no first.
+    /// Frames after it; empty if there is no first.
     others: VecDeque<(Way, Frame)>,
     path_mtu: Option<u32>,
 }
@@ -57,7 +57,7 @@ impl Udp {
         }
     }
 
-    /// True if nothing waits in it: what comes in next is what leaves next.
+    /// True if nothing is pending: the next input is the next output.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     proptest! {
-        /// However many wait, each goes its own way, and all in the order in which they came.
+        /// Any number of pending frames leave in arrival order, each in its own direction.
         #[test]
         fn frames_leave_in_order(steps in prop::collection::vec(prop::option::of(any::<bool>()), 0..60)) {
             let (mut udp, mut plain) = (Udp::default(), VecDeque::new());

@@ -1,6 +1,9 @@
 //! The UDP header (RFC 768), over IPv4 and IPv6.
 
+use crate::frame::{self, Frame};
+use crate::octets::Tail;
 use crate::packet::Quoted;
+use crate::transport::{Layers, PacketFormat};
 use std::net::IpAddr;
 
 use crate::octets::checksum::Sum;
@@ -46,7 +49,7 @@ pub fn emit(
     Ok(())
 }
 
-/// Reads and checks a datagram; gives ports and payload.
+/// Reads and checks a datagram; returns ports and payload.
 ///
 /// # Errors
 /// Truncated or malformed bytes, a wrong checksum.
@@ -70,4 +73,21 @@ pub fn parse(bytes: &[u8], src: IpAddr, dst: IpAddr) -> Result<(Ends, &[u8]), Wi
     }
     let ends = Ends { src, dst, src_port: u16_at(bytes, 0), dst_port: u16_at(bytes, 2) };
     Ok((ends, &datagram[HEADER..]))
+}
+
+/// A datagram with what it carries.
+impl PacketFormat for Frame {
+    const PROTOCOL: u8 = PROTOCOL;
+
+    #[inline(always)]
+    fn layers(&self) -> Layers {
+        let (media, payload) = self.lengths();
+        Layers { transport: HEADER as u32, media: media as u32, payload: payload as u32 }
+    }
+    fn quoted(&self) -> Quoted {
+        quoted(self.layers().total())
+    }
+    fn emit(&self, ends: &Ends, out: &mut Vec<u8>) -> Result<Tail, WireError> {
+        emit(ends, |out| frame::emit(self, out), out).map(|()| Tail::default())
+    }
 }

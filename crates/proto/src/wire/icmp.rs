@@ -1,8 +1,8 @@
 //! "Fragmentation needed" (RFC 792, RFC 1191 §4) and "packet too big" (RFC 4443 §3.2).
 //!
-//! The refused packet is quoted as far as its first eight bytes behind the IP header: its ports,
-//! and TCP's sequence number or UDP's length; so 28 bytes are quoted over IPv4 and 48 over IPv6. Of
-//! DCCP it is the generic header, four or eight bytes more.
+//! The quote is the refused packet's IP header and the next eight bytes: its ports, and TCP's
+//! sequence number or UDP's length; 28 bytes over IPv4 and 48 over IPv6. For DCCP it is the generic
+//! header, four or eight bytes more.
 
 use std::net::IpAddr;
 
@@ -19,8 +19,8 @@ const V4_TOO_BIG: [u8; 2] = [3, 4];
 /// RFC 4443 §3.2: packet too big.
 const V6_TOO_BIG: [u8; 2] = [2, 0];
 
-/// Appends the message of `router`; `ends` are those of the refused packet, turned round.
-/// RFC 1191 §4 has room for an MTU of 65535 at most.
+/// Appends the message of `router`; `ends` are those of the refused packet, reversed. RFC 1191 §4
+/// limits the MTU to 65535.
 ///
 /// # Errors
 /// [`WireError::Families`].
@@ -55,7 +55,7 @@ pub fn emit(
     Ok(())
 }
 
-/// Appends the IP header of the refused packet and what is quoted behind it.
+/// Appends the IP header of the refused packet and the quoted bytes after it.
 fn emit_quote(quote: &Quote, refused: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
     let start = out.len();
     let Quote { dscp, ecn, ttl, mark, .. } = *quote;
@@ -83,8 +83,7 @@ fn emit_quote(quote: &Quote, refused: &Ends, out: &mut Vec<u8>) -> Result<(), Wi
     Ok(())
 }
 
-/// Reads a message of this kind; gives the ends of the refused packet, turned round, and the
-/// message.
+/// Reads a message of this kind; returns the ends of the refused packet, reversed, and the message.
 ///
 /// # Errors
 /// Truncated bytes, a wrong checksum, any other kind of message, the quote of a packet that `dst`

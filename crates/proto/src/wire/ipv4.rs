@@ -16,7 +16,7 @@ const DF: u16 = 0x4000;
 /// RFC 791 §3.1: the More Fragments bit and the fragment offset.
 const FRAGMENT: u16 = 0x3fff;
 
-/// What the header says, its lengths apart.
+/// The header's fields, without its lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Differentiated services code point.
@@ -58,7 +58,7 @@ impl Header {
         self.write_before(packet.len(), packet)
     }
 
-    /// Writes itself as the header of a packet of so many bytes, of which not all need be there.
+    /// Writes itself as the header of a packet of `total` bytes, not all of which need be present.
     pub(super) fn write_before(&self, total: usize, packet: &mut [u8]) -> Result<(), WireError> {
         let total = u16::try_from(total).map_err(|_| WireError::TooLong("IPv4 packet"))?;
         self.write_with_length(total, packet);
@@ -81,10 +81,10 @@ impl Header {
         }
     }
 
-    /// Writes what a hop says over what was said when the header was written.
+    /// Overwrites the fields that hops change.
     pub(super) fn relabel(hop: Hop, bytes: &mut [u8]) {
         let (header, _) = bytes[..HEADER].as_chunks_mut::<4>();
-        // Word by word: a byte just written would be waited for when its word is summed.
+        // By words: a sum over a word just after a write to one of its bytes stalls.
         let mut words: [u32; HEADER / 4] = std::array::from_fn(|i| u32::from_be_bytes(header[i]));
         words[0] = words[0] & 0xff00_ffff | u32::from(hop.class) << 16;
         words[2] = words[2] & 0x00ff_0000 | u32::from(hop.ttl) << 24;
@@ -93,7 +93,7 @@ impl Header {
         header[2] = words[2].to_be_bytes();
     }
 
-    /// Reads and checks the header; also gives what follows it. Options are passed over.
+    /// Reads and checks the header; also returns what follows it. Options are skipped.
     ///
     /// # Errors
     /// Truncated or malformed bytes, a wrong checksum, a fragment.
@@ -115,7 +115,7 @@ impl Header {
         Ok((header, &bytes[header_bytes..total]))
     }
 
-    /// Reads a header whose packet may be cut short, unchecked.
+    /// Reads a header without checks; its packet may be truncated.
     pub(super) fn parse_quoted(bytes: &[u8]) -> Result<Self, WireError> {
         at_least(bytes, HEADER, "IPv4 header")?;
         if bytes[0] >> 4 != 4 || bytes[0] & 0xf < 5 {

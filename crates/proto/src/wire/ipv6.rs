@@ -11,7 +11,7 @@ pub const HEADER: usize = 40;
 /// ICMPv6's next-header number.
 pub const ICMP: u8 = 58;
 
-/// What the header says, its length apart.
+/// The header's fields, without its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Differentiated services code point.
@@ -53,7 +53,7 @@ impl Header {
         self.write_before(packet.len(), packet)
     }
 
-    /// Writes itself as the header of a packet of so many bytes, of which not all need be there.
+    /// Writes itself as the header of a packet of `total` bytes, not all of which need be present.
     pub(super) fn write_before(&self, total: usize, packet: &mut [u8]) -> Result<(), WireError> {
         let payload =
             u16::try_from(total - HEADER).map_err(|_| WireError::TooLong("IPv6 packet"))?;
@@ -73,14 +73,14 @@ impl Header {
         packet[24..40].copy_from_slice(&self.dst.octets());
     }
 
-    /// Writes what a hop says over what was said when the header was written.
+    /// Overwrites the fields that hops change.
     pub(super) fn relabel(hop: Hop, bytes: &mut [u8]) {
         bytes[0] = 6 << 4 | hop.class >> 4;
         bytes[1] = hop.class << 4 | bytes[1] & 0xf;
         bytes[7] = hop.ttl;
     }
 
-    /// Reads the header; also gives what follows it. Extension headers are not supported.
+    /// Reads the header; also returns what follows it. Extension headers are not supported.
     ///
     /// # Errors
     /// Truncated or malformed bytes.
@@ -91,7 +91,7 @@ impl Header {
         Ok((header, &bytes[HEADER..end]))
     }
 
-    /// Reads a header whose packet may be cut short.
+    /// Reads a header; its packet may be truncated.
     pub(super) fn parse_quoted(bytes: &[u8]) -> Result<Self, WireError> {
         at_least(bytes, HEADER, "IPv6 header")?;
         let first = u32_at(bytes, 0);

@@ -1,9 +1,9 @@
-//! Bytes ↔ bodies: the one place where a parsed packet becomes what a network carries, and back.
+//! Bytes ↔ bodies: converts between parsed packets and bytes on the wire.
 //!
-//! [`emit`] writes a complete IP packet with every checksum right; [`parse`] reads one and refuses
-//! what is not well formed. Used at the live edge and for captures; in simulation the parsed form
-//! travels. Bytes are those of the RFCs whatever a label says of its length (under the `ns2`
-//! sizing profile [`Packet::ip_bytes`] counts fewer).
+//! [`emit`] writes a complete IP packet with correct checksums; [`parse`] reads one and rejects
+//! malformed bytes. Used at the live edge and for captures; simulation uses the parsed form. The
+//! bytes follow the RFCs whatever length a label has (under the `ns2` sizing profile
+//! [`Packet::ip_bytes`] counts fewer).
 
 pub mod icmp;
 pub mod ipv4;
@@ -32,7 +32,7 @@ pub use crate::udp::wire as udp;
 /// A packet as read from bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
-    /// Where from and where to; of a Packet Too Big those of the refused packet, turned round.
+    /// Addresses and ports; of a Packet Too Big those of the refused packet, reversed.
     pub ends: Ends,
     /// ECN field.
     pub ecn: Ecn,
@@ -40,7 +40,7 @@ pub struct Parsed {
     pub dscp: u8,
     /// Time to live, or hop limit.
     pub ttl: u8,
-    /// Whether its payload arrived as it was sent, as far as the bytes themselves tell.
+    /// Whether its payload arrived unchanged, as far as the bytes show.
     pub damage: Damage,
     /// What it carries.
     pub body: Body,
@@ -49,18 +49,18 @@ pub struct Parsed {
 /// Appends the whole IP packet to `out`: label for the IP header, body, addresses and ports.
 ///
 /// Don't Fragment is set; TTL (or hop limit) is [`Packet::ttl`]; the IPv4 identification or IPv6
-/// flow label is [`Packet::mark`]. A Packet Too Big speaks in the name of `ends.src`, to which the
-/// refused packet went; a router's is written by [`emit_from`].
+/// flow label is [`Packet::mark`]. The source of a Packet Too Big is `ends.src`, the destination of
+/// the refused packet; [`emit_from`] writes a router's.
 ///
 /// # Errors
 /// [`WireError::Families`], or [`WireError::TooLong`] if it does not fit an IP packet; `out` is
-/// then as it was.
+/// then unchanged.
 pub fn emit(packet: &Packet, body: &Body, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
     emit_from(ends.src, packet, body, ends, out)
 }
 
 /// Appends a router's answer to `out`: as [`emit`], with `router` for the source address. `ends`
-/// are those of the refused packet, turned round.
+/// are those of the refused packet, reversed.
 ///
 /// # Errors
 /// As [`emit`].
@@ -76,8 +76,8 @@ pub fn emit_from(
     Ok(())
 }
 
-/// As [`emit_from`], but a virtual payload at the end of a TCP segment is not written: [`pattern::fill`]
-/// writes it whenever it is wanted, and as often.
+/// As [`emit_from`], but does not write a virtual payload at the end of a TCP segment: [`pattern::fill`]
+/// generates it on demand.
 ///
 /// # Errors
 /// As [`emit`].
@@ -96,7 +96,7 @@ pub fn emit_head(
     written
 }
 
-/// What hops change of a packet's bytes: TTL, ECN field and DSCP, and nothing behind the IP header.
+/// The fields that hops change: TTL, ECN field and DSCP; nothing after the IP header.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hop {
     ttl: u8,
@@ -105,17 +105,17 @@ pub struct Hop {
 }
 
 impl Hop {
-    /// What they are by this label.
+    /// The fields of this packet.
     #[must_use]
     pub const fn of(packet: &Packet) -> Self {
         Self { ttl: packet.ttl(), class: packet.dscp << 2 | packet.ecn as u8 }
     }
 
-    /// Makes of a packet's bytes, as [`emit`] or [`emit_from`] wrote them on another link, those that it
-    /// has here.
+    /// Changes a packet's bytes, written by [`emit`] or [`emit_from`] on another link, to those on this
+    /// link.
     ///
     /// # Panics
-    /// If they are fewer than an IP header's.
+    /// If `bytes` is shorter than an IP header.
     pub fn relabel(self, bytes: &mut [u8]) {
         if bytes[0] >> 4 == IpVersion::V4 as u8 {
             ipv4::Header::relabel(self, bytes);
@@ -123,6 +123,23 @@ impl Hop {
             ipv6::Header::relabel(self, bytes);
         }
     }
+}
+
+/// Appends what follows the IP header, except for virtual bytes at the end; `router` is the source of a
+/// router's message.
+///
+/// # Errors
+/// It has no form on the wire, such as a header that is too long.
+pub fn emit_body(
+    router: IpAddr,
+    body: &Body,
+    ends: &Ends,
+    out: &mut Vec<u8>,
+) -> Result<Tail, WireError> {
+    if let Body::TooBig { mtu, quote } = body {
+        return icmp::emit(*mtu, quote, router, ends, out).map(|()| Tail::default());
+    }
+    body.emit(ends, out)
 }
 
 fn emit_ip(
@@ -137,7 +154,7 @@ fn emit_ip(
         (IpAddr::V4(src), IpAddr::V4(dst)) => {
             out.resize(start + ipv4::HEADER, 0);
             let tail = emit_body(src.into(), body, ends, out)?;
-            let protocol = protocol(body, ipv4::ICMP);
+            let protocol = body.protocol(ipv4::ICMP);
             let header = ipv4::Header::of(packet, protocol, src, dst);
             header.write_before(out.len() - start + tail.len as usize, &mut out[start..])?;
             Ok(tail)
@@ -145,7 +162,7 @@ fn emit_ip(
         (IpAddr::V6(src), IpAddr::V6(dst)) => {
             out.resize(start + ipv6::HEADER, 0);
             let tail = emit_body(src.into(), body, ends, out)?;
-            let next_header = protocol(body, ipv6::ICMP);
+            let next_header = body.protocol(ipv6::ICMP);
             let header = ipv6::Header::of(packet, next_header, src, dst);
             header.write_before(out.len() - start + tail.len as usize, &mut out[start..])?;
             Ok(tail)
@@ -154,32 +171,10 @@ fn emit_ip(
     }
 }
 
-fn protocol(body: &Body, icmp: u8) -> u8 {
-    match body {
-        Body::Udp(_) | Body::Tfrc(_) => udp::PROTOCOL,
-        Body::Dccp(_) => dccp::PROTOCOL,
-        Body::Sctp(_) => sctp::PROTOCOL,
-        Body::Tcp(_) => tcp::PROTOCOL,
-        Body::TooBig { .. } => icmp,
-    }
-}
-
-fn emit_body(src: IpAddr, body: &Body, ends: &Ends, out: &mut Vec<u8>) -> Result<Tail, WireError> {
-    match body {
-        Body::Udp(frame) => udp::emit(ends, |out| emit_frame(frame, out), out),
-        Body::Tcp(segment) => return tcp::emit(segment, ends, out),
-        Body::Dccp(packet) => dccp::emit(packet, ends, out),
-        Body::Sctp(packet) => sctp::emit(packet, ends, out),
-        Body::Tfrc(packet) => udp::emit(ends, |out| tfrc::emit(packet, out), out),
-        Body::TooBig { mtu, quote } => icmp::emit(*mtu, quote, src, ends, out),
-    }?;
-    Ok(Tail::default())
-}
-
-/// Reads a whole IP packet. Bytes beyond its length field are link padding and are left.
+/// Reads a whole IP packet. Bytes beyond its length field are link padding and are ignored.
 ///
 /// # Errors
-/// Says what is wrong with the bytes; [`WireError::rx_error`] makes it a note. Never panics.
+/// Why the bytes are invalid; [`WireError::rx_error`] converts it. Never panics.
 pub fn parse(bytes: &[u8], hints: Hints) -> Result<Parsed, WireError> {
     match bytes.first().map(|byte| byte >> 4) {
         Some(4) => {

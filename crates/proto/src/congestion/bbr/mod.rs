@@ -1,9 +1,9 @@
-//! BBR version 3 (draft-ietf-ccwg-bbr-06): a window and a pacing rate from a model of the path, made
-//! of the bandwidth at which it delivers and its round trip when nothing waits in it. Sections named
-//! here are the draft's, as are the names of what is kept.
+//! BBR version 3 (draft-ietf-ccwg-bbr-06): a window and a pacing rate from a model of the path: its
+//! delivery rate and its round trip without queueing. Sections refer to the draft, and state is
+//! named as in it.
 //!
-//! This room holds the state and what follows from it for the sender: rate, quantum, window (§5.6).
-//! `model` estimates the path (§5.5), `states` is the state machine (§5.3, §5.4).
+//! This module holds the state and the sender's rate, quantum and window (§5.6). `model` estimates
+//! the path (§5.5), `states` is the state machine (§5.3, §5.4).
 
 mod model;
 mod states;
@@ -26,7 +26,7 @@ const HEADROOM: f64 = 0.15;
 const MIN_PIPE_CWND: u64 = 4;
 /// §2.5: BBR.StartupPacingGain.
 const STARTUP_PACING_GAIN: f64 = 2.77;
-/// §2.5: what BBR.PacingMarginPercent leaves.
+/// §2.5: the factor for BBR.PacingMarginPercent.
 const PACING_MARGIN: f64 = 0.99;
 /// §2.16.2: BBR.ProbeRTTCwndGain.
 const PROBE_RTT_CWND_GAIN: f64 = 0.5;
@@ -36,21 +36,21 @@ const PROBE_RTT_CWND_GAIN: f64 = 0.5;
 pub enum BbrState {
     /// The rate doubles each round trip until the path is full (§5.3.1).
     Startup,
-    /// The queue of Startup drains (§5.3.2).
+    /// The queue built up in Startup drains (§5.3.2).
     Drain,
-    /// A little slower than the path delivers (§5.3.3.1).
+    /// Slightly below the delivery rate (§5.3.3.1).
     ProbeBwDown,
-    /// As fast as it delivers (§5.3.3.2).
+    /// At the delivery rate (§5.3.3.2).
     ProbeBwCruise,
-    /// One round trip in which the pipe is filled again (§5.3.3.3).
+    /// One round trip to refill the pipe (§5.3.3.3).
     ProbeBwRefill,
-    /// Faster, to find out whether there is more (§5.3.3.5).
+    /// Above the delivery rate, to probe for more (§5.3.3.5).
     ProbeBwUp,
-    /// Half a bandwidth-delay product, to see the round trip without a queue (§5.3.4).
+    /// Half a bandwidth-delay product, to measure the round trip without a queue (§5.3.4).
     ProbeRtt,
 }
 
-/// BBR.ack_phase (§2.14): what acknowledgements tell of the probing for bandwidth.
+/// BBR.ack_phase (§2.14): what acknowledgements show of the bandwidth probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AckPhase {
     Init,
@@ -67,12 +67,12 @@ pub struct Bbr {
     smss: u64,
     initial_cwnd: u64,
     cwnd: u64,
-    /// 0 before there is a first estimate.
+    /// 0 before the first estimate.
     pacing_rate: f64,
     state: BbrState,
     /// C.delivered at the last acknowledgement.
     delivered: u64,
-    /// The connection was in loss recovery then.
+    /// The connection was in loss recovery at that time.
     recovering: bool,
     prior_cwnd: u64,
     idle_restart: bool,
@@ -96,7 +96,7 @@ pub struct Bbr {
     extra_acked_interval_start: Instant,
     extra_acked_delivered: u64,
 
-    // §5.5.10.3: what the last round trip delivered, and whether it lost
+    // §5.5.10.3: delivery and loss of the last round trip
     bw_latest: f64,
     inflight_latest: u64,
     is_loss_in_round: bool,
@@ -134,7 +134,7 @@ pub struct Bbr {
 }
 
 impl Bbr {
-    /// §5.2.1: a controller at its start. How long it cruises is `rng`'s decision (§5.3.3.8).
+    /// §5.2.1: a controller in its initial state. `rng` randomises the time in cruise (§5.3.3.8).
     #[must_use]
     pub fn new(start: &Start, now: Instant, rng: Rng) -> Self {
         let window = start.window.max(start.quantum);
@@ -215,7 +215,7 @@ impl Bbr {
         MIN_PIPE_CWND * self.smss
     }
 
-    /// §5.6.2: InitPacingRate, with what is known of the round trip so far.
+    /// §5.6.2: InitPacingRate, from the round trip known so far.
     fn initial_pacing_rate(&self, rtt: &RttEstimator) -> f64 {
         let srtt = rtt.srtt().filter(|srtt| *srtt > Duration::ZERO);
         let nominal = per_second(self.initial_cwnd, srtt.unwrap_or(Duration::from_millis(1)));
@@ -243,7 +243,7 @@ impl Bbr {
         (gain * bw * self.min_rtt.as_secs_f64()) as u64
     }
 
-    /// §5.6.4.2: QuantizationBudget, with the budget for offloading of §5.5.8.1.
+    /// §5.6.4.2: QuantizationBudget, including the offload budget of §5.5.8.1.
     fn quantization_budget(&self, inflight_cap: u64) -> u64 {
         let send_quantum = quantum_at(to_rate(self.pacing_rate), self.smss);
         let cap = inflight_cap.max(3 * send_quantum).max(self.min_pipe_cwnd());
@@ -292,7 +292,7 @@ impl Bbr {
         }
     }
 
-    /// §5.3.3.9: leaves room for others; `None` without an upper bound.
+    /// §5.3.3.9: leaves headroom for other flows; `None` without an upper bound.
     fn inflight_with_headroom(&self) -> Option<u64> {
         let longterm = self.inflight_longterm?;
         let headroom = ((HEADROOM * longterm as f64) as u64).max(self.smss);
@@ -319,7 +319,7 @@ impl CongestionControl for Bbr {
         None
     }
 
-    /// All it learns comes in samples.
+    /// It learns from samples only.
     fn on_ack(&mut self, _: Instant, _: &Ack, _: &RttEstimator) {}
 
     /// §5.2.3: UpdateOnACK.
@@ -354,13 +354,13 @@ impl CongestionControl for Bbr {
 
     fn on_congestion(&mut self, now: Instant, event: &Congestion) {
         match *event {
-            // §5.6.4.4: upon entering fast recovery, or where a probe repaired the loss
+            // §5.6.4.4: upon entering fast recovery, or when a probe repaired the loss
             Congestion::Loss { .. } => {
                 self.save_cwnd();
                 self.note_loss();
             }
             Congestion::Mark { flight } => self.on_mark(now, flight),
-            // §5.6.4.4: all that was in flight is lost, and one segment is to be sent.
+            // §5.6.4.4: everything in flight is lost, and one segment is to be sent.
             Congestion::Timeout { .. } => {
                 self.save_cwnd();
                 self.note_loss();
@@ -369,10 +369,10 @@ impl CongestionControl for Bbr {
         }
     }
 
-    /// The end of a recovery is seen in the sample.
+    /// The sample shows the end of a recovery.
     fn on_recovered(&mut self, _: Instant, _: u64) {}
 
-    /// §5.4.2: no slow start after an idle time; `on_restart` has what is done instead.
+    /// §5.4.2: no slow start after idle; see `on_restart`.
     fn on_idle(&mut self, _: Instant) {}
 
     /// §5.4.1: HandleRestartFromIdle.
@@ -412,7 +412,7 @@ impl CongestionControl for Bbr {
     }
 }
 
-/// Bytes per second as a rate.
+/// Converts bytes per second to a rate.
 fn to_rate(bytes_per_second: f64) -> Rate {
     Rate::from_bps((bytes_per_second * 8.0) as u64)
 }

@@ -1,5 +1,5 @@
-//! What BBR believes of the path (draft §5.5): filters for bandwidth and aggregation, round trips
-//! counted in packets, and what losses and marks do to the bounds.
+//! BBR's path model (draft §5.5): filters for bandwidth and aggregation, packet-timed round trips,
+//! and the effect of losses and marks on the bounds.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use crate::time::Instant;
 /// §2.12: BBR.ExtraAckedFilterLen, in round trips.
 const EXTRA_ACKED_FILTER_LEN: u64 = 10;
 
-/// BBR.max_bw_filter (§5.5.5): the most of this cycle of ProbeBW and of the one before.
+/// BBR.max_bw_filter (§5.5.5): the maximum of this cycle of ProbeBW and of the previous one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MaxBw {
     before: f64,
@@ -24,8 +24,8 @@ impl MaxBw {
     fn update(&mut self, bw: f64) {
         self.now = self.now.max(bw);
     }
-    /// §5.5.6: AdvanceMaxBwFilter. A cycle without a sample, all of them limited by the application,
-    /// forgets nothing (§3.8).
+    /// §5.5.6: AdvanceMaxBwFilter. A cycle without a sample, because all were application-limited,
+    /// keeps the filter (§3.8).
     pub(super) fn advance(&mut self) {
         if self.now > 0.0 {
             *self = Self { before: self.now, now: 0.0 };
@@ -154,8 +154,8 @@ impl Bbr {
         }
     }
 
-    /// §3.7: a mark is congestion. The draft leaves open what to do; here it is what losses above
-    /// the threshold do, once for each window of data.
+    /// §3.7: a mark is congestion. The draft leaves the response open; here it equals that to
+    /// losses above the threshold, once per window of data.
     pub(super) fn on_mark(&mut self, now: Instant, flight: u64) {
         self.note_loss();
         if self.state == BbrState::Startup {

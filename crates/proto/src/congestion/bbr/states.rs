@@ -13,9 +13,9 @@ const MIN_RTT_FILTER_LEN: Duration = Duration::from_secs(10);
 const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
 /// §2.16.2: BBR.ProbeRTTInterval.
 const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
-/// §5.3.3.8: the least wait for the next probe, and what chance adds to it.
+/// §5.3.3.8: the minimum wait for the next probe, and the random addition.
 const PROBE_WAIT: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(1));
-/// §5.3.3.8: rounds in which Reno would have regained a window; at most so many.
+/// §5.3.3.8: rounds in which Reno would regain a window; the maximum.
 const RENO_ROUNDS: u64 = 63;
 
 impl Bbr {
@@ -35,7 +35,7 @@ impl Bbr {
         (self.full_bw, self.full_bw_count, self.full_bw_now) = (0.0, 0, false);
     }
 
-    /// §5.3.1.2: three round trips without a quarter more are a full pipe.
+    /// §5.3.1.2: the pipe is full after three round trips without 25 % growth.
     pub(super) fn check_full_bw_reached(&mut self, rs: &RateSample) {
         if self.full_bw_now || !self.round_start || rs.is_app_limited {
             return;
@@ -55,7 +55,7 @@ impl Bbr {
         if self.state != BbrState::Startup {
             return;
         }
-        // §5.3.1.3: in recovery for a round trip, in which much was lost, and in several places
+        // §5.3.1.3: in recovery for a round trip with high loss, in several places
         if self.loss_round_start
             && rs.recovering
             && self.losses_in_round >= STARTUP_FULL_LOSS_COUNT
@@ -146,8 +146,8 @@ impl Bbr {
         }
     }
 
-    /// §5.3.3.8: T_probe = min(T_bbr, T_reno). The bandwidth-delay product counts segments there,
-    /// of which Reno adds one each round trip.
+    /// §5.3.3.8: T_probe = min(T_bbr, T_reno). The bandwidth-delay product is in segments there;
+    /// Reno adds one each round trip.
     fn is_time_to_probe_bw(&self, now: Instant) -> bool {
         let reno_rounds = (self.target_inflight() / self.smss).min(RENO_ROUNDS);
         now > self.cycle_stamp + self.bw_probe_wait || self.rounds_since_probe_up >= reno_rounds
@@ -165,14 +165,13 @@ impl Bbr {
             && rs.inflight <= self.inflight(self.max_bw.most(), 1.0)
     }
 
-    /// C.cwnd is what holds the sender back, and inflight_longterm holds C.cwnd.
+    /// C.cwnd limits the sender, and inflight_longterm limits C.cwnd.
     fn is_held_by_longterm(&self, rs: &RateSample) -> bool {
         rs.is_cwnd_limited && self.inflight_longterm.is_some_and(|longterm| self.cwnd >= longterm)
     }
 
-    /// §5.3.3.9. The bound, which bounds the window too, is reached when not a segment more fits;
-    /// after each acknowledgement there is less than that in flight, so that it is asked of what was
-    /// before (as Linux does).
+    /// §5.3.3.9. The bound, which also bounds the window, is reached when no further segment fits.
+    /// An acknowledgement lowers the flight below it, so the flight before it is used (as in Linux).
     fn is_time_to_go_down(&mut self, rs: &RateSample) -> bool {
         let full = rs.prior_inflight + self.smss;
         let reached = self.inflight_longterm.is_some_and(|longterm| full > longterm);
@@ -256,7 +255,7 @@ impl Bbr {
         }
     }
 
-    /// §5.3.4.3; true if what is in flight says nothing of the path's rate.
+    /// §5.3.4.3; true if the flight says nothing about the path's rate.
     pub(super) fn check_probe_rtt(&mut self, now: Instant, rs: &RateSample) -> bool {
         if self.state != BbrState::ProbeRtt && self.probe_rtt_expired && !self.idle_restart {
             self.state = BbrState::ProbeRtt;

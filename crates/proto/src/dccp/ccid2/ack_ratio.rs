@@ -8,20 +8,20 @@ use crate::dccp::seqno::SeqNo;
 use crate::packet::Ecn;
 use crate::time::{Duration, Instant};
 
-/// As many later arrivals make a missing packet a lost one as for data (RFC 4341 §6.1.1).
+/// Later arrivals after which a missing packet is lost, as for data (RFC 4341 §6.1.1).
 const NUMDUPACK: u8 = 3;
-/// Missing packets looked after at once.
+/// Maximum number of missing packets tracked.
 const MAX_MISSING: u64 = 64;
 
 #[derive(Debug)]
 pub(super) struct AckRatio {
     ratio: u16,
     controlled: bool,
-    /// The newest packet sent when the present window of data began.
+    /// The newest packet sent when the current window of data began.
     end: Option<SeqNo>,
-    /// An acknowledgement was lost or marked in the present window.
+    /// An acknowledgement was lost or marked in the current window.
     hurt: bool,
-    /// Windows without one, in a row.
+    /// Consecutive windows without a lost or marked one.
     clean_windows: u64,
     /// The other side's newest packet.
     newest: Option<SeqNo>,
@@ -61,7 +61,7 @@ impl AckRatio {
         self.ratio
     }
 
-    /// §6.1.1: a packet of the other side arrived. What it left out are acknowledgements if the
+    /// §6.1.1: a packet of the other side arrived. Missing packets before it are acknowledgements if the
     /// other side has sent no data for `quiet`, or as far as NDP Count says so.
     pub(super) fn on_arrival(&mut self, now: Instant, packet: &Arrival<'_>, quiet: Duration) {
         if packet.data_bytes.is_some() {
@@ -92,7 +92,7 @@ impl AckRatio {
 
     /// A data packet was acknowledged, while `sent` was the newest sent and the window `cwnd`.
     pub(super) fn on_acked(&mut self, acked: SeqNo, sent: SeqNo, cwnd: u64) {
-        // A packet sent after the window began is acknowledged: a window later.
+        // A packet sent after the window began is acknowledged: the window is over.
         let end = *self.end.get_or_insert(sent);
         if acked > end {
             self.end = Some(sent);
@@ -113,7 +113,7 @@ impl AckRatio {
             self.clean_windows = 0;
         } else if ratio > 2 {
             self.clean_windows += 1;
-            // After cwnd/(R² − R) windows in a row, by one.
+            // Decreased by one after cwnd/(R² − R) consecutive windows.
             if self.clean_windows * (ratio * ratio - ratio) >= cwnd {
                 self.ratio -= 1;
                 self.clean_windows = 0;
@@ -126,8 +126,8 @@ impl AckRatio {
         }
     }
 
-    /// §6.1.2: never above half the window, rounded up, though 2 is always acceptable; two or more
-    /// from a window of four on.
+    /// §6.1.2: at most half the window, rounded up, though 2 is always acceptable; at least two
+    /// for a window of four or more.
     pub(super) fn bound(&mut self, cwnd: u64) {
         if !self.controlled {
             return;

@@ -1,4 +1,4 @@
-//! The knobs of CCID 2, and what profiles make of those not given.
+//! Parameters of CCID 2, and their defaults by profile.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,39 +11,39 @@ use crate::validate::{ConfigError, ConfigErrors};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SlowStart {
-    /// By one packet for every two newly acknowledged, at most half the Ack Ratio for each
-    /// acknowledgement: about half as much again in a round trip (RFC 4341 §5).
+    /// By one packet per two newly acknowledged, at most half the Ack Ratio per acknowledgement: by
+    /// about half in a round trip (RFC 4341 §5).
     Rfc4341,
-    /// By one packet for each newly acknowledged: doubled in a round trip (ns-2).
+    /// By one packet per newly acknowledged packet: doubles in a round trip (ns-2).
     PerPacket,
 }
 
-/// What becomes of the window while the application sends less than it allows.
+/// Window growth while the application sends less than the window allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Limited {
-    /// It grows all the same (ns-2).
+    /// It continues to grow (ns-2).
     Grow,
-    /// It grows no further than what it would grow to had the largest flight so far filled it
+    /// It grows only as far as if the largest flight so far had filled it
     /// (draft-ietf-ccwg-ratelimited-increase).
     Limit,
-    /// It falls half way to what was used, once a retransmission timeout (RFC 2861 §3; Linux).
+    /// It falls half-way to the size used, once per retransmission timeout (RFC 2861 §3; Linux).
     Validate,
 }
 
-/// What becomes of the window after a silence longer than a retransmission timeout.
+/// The window after being idle for longer than a retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Idle {
-    /// Nothing (ns-2).
+    /// It stays unchanged (ns-2).
     Keep,
     /// It restarts from the initial window (RFC 5681 §4.1).
     Restart,
-    /// It is halved for each timeout of silence, down to the initial window (RFC 2861 §3; Linux).
+    /// It is halved per timeout spent idle, down to the initial window (RFC 2861 §3; Linux).
     Halve,
 }
 
-/// Parameters of CCID 2. What is absent has the profile's value.
+/// Parameters of CCID 2. Absent ones have the profile's value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -58,49 +58,48 @@ pub struct Config {
     /// How slow start grows. Absent: `rfc` and `linux` `rfc4341`, `ns2` `per_packet`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_start: Option<SlowStart>,
-    /// The window of an application that does not fill it. Absent: `rfc` `limit`, `ns2` `grow`,
-    /// `linux` `validate`.
+    /// Window growth while the application does not fill the window. Absent: `rfc` `limit`, `ns2`
+    /// `grow`, `linux` `validate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application_limited: Option<Limited>,
-    /// The window after silence. Absent: `rfc` `restart`, `ns2` `keep`, `linux` `halve`.
+    /// Window after an idle period. Absent: `rfc` `restart`, `ns2` `keep`, `linux` `halve`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<Idle>,
     /// Timeout before the first round-trip time is known. Absent: `rfc` 1 s (RFC 6298 §2.1), `ns2`
     /// (`initial_rto_`) and `linux` 3 s (RFC 2988 §2.1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_rto: Option<Duration>,
-    /// Lower bound of the timeout. Absent: `rfc` 1 s (RFC 6298 §2.4; RFC 4341 §5 does not ask for
-    /// it, but an acknowledgement may be 200 ms late), `ns2` 1 s (`min_rto_`), `linux` 200 ms.
+    /// Lower bound of the timeout. Absent: `rfc` 1 s (RFC 6298 §2.4; RFC 4341 §5 does not require it,
+    /// but an acknowledgement may be 200 ms late), `ns2` 1 s (`min_rto_`), `linux` 200 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_rto: Option<Duration>,
     /// Upper bound of the timeout. Absent: `rfc` and `ns2` 60 s (RFC 6298 §2.5), `linux` 64 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rto: Option<Duration>,
-    /// Ack Ratio at the start: data packets for each acknowledgement of the other side (RFC 4340
-    /// §11.3). Absent: 2.
+    /// Initial Ack Ratio: data packets per acknowledgement from the other side (RFC 4340 §11.3).
+    /// Absent: 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack_ratio: Option<u16>,
-    /// Congestion control of acknowledgements: Ack Ratio is changed as RFC 4341 §6.1.2 says; false
-    /// keeps it. Absent: true.
+    /// Congestion control of acknowledgements: Ack Ratio is adapted as in RFC 4341 §6.1.2; false: it is
+    /// constant. Absent: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack_ratio_control: Option<bool>,
-    /// Longest wait of an acknowledgement for the packets Ack Ratio asks for (RFC 4340 §11.3).
+    /// Maximum delay of an acknowledgement while waiting for the packets of Ack Ratio (RFC 4340 §11.3).
     /// Absent: `rfc` and `ns2` 200 ms (`dack_delay_`); `linux` has no such timer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack_delay: Option<Duration>,
-    /// Acknowledgements say how long the packet they acknowledge has waited, if it has, in Elapsed
-    /// Time (RFC 4340 §13.2); without it the sender takes the wait for round-trip time. Absent: `rfc`
-    /// true, `ns2` and `linux` false.
+    /// Acknowledgements carry their delay, if any, as Elapsed Time (RFC 4340 §13.2); without it the
+    /// sender counts the delay as round-trip time. Absent: `rfc` true, `ns2` and `linux` false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_time: Option<bool>,
 }
 
-/// Packets in a window that are beyond any path.
+/// Maximum window in packets, beyond any path.
 const MAX_WINDOW_PACKETS: u32 = 65_535;
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
 const MAX_ACK_DELAY: Duration = Duration::from_secs(60);
 
-/// Parameters of CCID 2, all of them.
+/// All parameters of CCID 2.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
     /// Initial window in packets; `None`: by the first data packet's size (RFC 3390).
@@ -109,12 +108,12 @@ pub struct Parameters {
     pub initial_ssthresh_packets: Option<u64>,
     /// How slow start grows.
     pub slow_start: SlowStart,
-    /// The window of an application that does not fill it.
+    /// Window growth while the application does not fill the window.
     pub application_limited: Limited,
-    /// The window after silence.
+    /// Window after an idle period.
     pub idle: Idle,
-    /// The window grows on every packet newly acknowledged, those sent before a loss was seen
-    /// included (ns-2); otherwise a window of data with a loss in it earns nothing (RFC 4341 §5).
+    /// The window grows with every newly acknowledged packet, including those sent before a loss was
+    /// detected (ns-2); otherwise not for a window of data with a loss in it (RFC 4341 §5).
     pub grows_in_recovery: bool,
     /// Timeout before the first measurement.
     pub initial_rto: Duration,
@@ -122,13 +121,13 @@ pub struct Parameters {
     pub min_rto: Duration,
     /// Upper bound of the timeout.
     pub max_rto: Duration,
-    /// Ack Ratio at the start.
+    /// Initial Ack Ratio.
     pub ack_ratio: u16,
-    /// Whether it is changed.
+    /// Whether Ack Ratio is adapted.
     pub ack_ratio_control: bool,
-    /// Longest wait of an acknowledgement, if it has an end.
+    /// Maximum delay of an acknowledgement, if limited.
     pub ack_delay: Option<Duration>,
-    /// Whether acknowledgements tell how long what they acknowledge has waited.
+    /// Whether acknowledgements carry their delay (Elapsed Time).
     pub elapsed_time: bool,
 }
 
@@ -184,7 +183,7 @@ impl Parameters {
 }
 
 impl Config {
-    /// The knobs given, the rest as the profile has it.
+    /// The given parameters, and the profile's values for the rest.
     #[must_use]
     pub fn resolve(&self, profile: Profile) -> Parameters {
         let of = Parameters::of(profile);
@@ -211,7 +210,7 @@ impl Config {
         }
     }
 
-    /// All errors under a profile, whose values absent keys have; empty if there are none.
+    /// All errors, with the profile's values for absent keys; empty if there are none.
     #[must_use]
     pub fn errors(&self, profile: Profile) -> Vec<ConfigError> {
         let all = self.resolve(profile);

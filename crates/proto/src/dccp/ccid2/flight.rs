@@ -1,5 +1,5 @@
-//! What is in the network (RFC 4341 §5): every packet sent, from the oldest data packet that is
-//! neither acknowledged nor inferred lost, and the pipe, which counts those.
+//! Packets in the network (RFC 4341 §5): all packets sent since the oldest data packet that is
+//! neither acknowledged nor inferred lost, and the pipe, the count of such packets.
 
 use std::collections::VecDeque;
 
@@ -7,9 +7,9 @@ use crate::dccp::ackvec::{Run, State};
 use crate::dccp::seqno::SeqNo;
 use crate::time::Instant;
 
-/// §5: packets acknowledged behind a hole before it counts as lost (NUMDUPACK).
+/// §5: packets acknowledged after a hole before it counts as lost (NUMDUPACK).
 const NUMDUPACK: usize = 3;
-/// Packets remembered; the oldest go first, as lost. More than any window here needs.
+/// Maximum number of packets remembered, above any window used here; the oldest are dropped as lost.
 const MAX_RECORDS: usize = 1 << 17;
 
 /// A packet that was sent.
@@ -31,7 +31,7 @@ enum PacketState {
     Lost,
 }
 
-/// PacketOutcome of one packet.
+/// Outcome for one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PacketOutcome {
     /// Acknowledged for the first time.
@@ -44,7 +44,7 @@ pub(super) enum PacketOutcome {
 
 #[derive(Debug, Default)]
 pub(super) struct Flight {
-    /// By number, oldest first.
+    /// Ordered by number, oldest first.
     records: VecDeque<Sent>,
     /// Data packets outstanding.
     pipe: u64,
@@ -70,7 +70,7 @@ impl Flight {
     pub(super) fn on_sent(&mut self, seq: SeqNo, at: Instant, data: bool) {
         debug_assert!(self.newest.is_none_or(|newest| seq > newest), "numbers only grow");
         self.newest = Some(seq);
-        // Behind nothing outstanding, a packet without data can neither be lost nor show a loss.
+        // With nothing outstanding before it, a packet without data can neither be lost nor reveal a loss.
         if !data && self.records.is_empty() {
             return;
         }
@@ -89,7 +89,7 @@ impl Flight {
         }
     }
 
-    /// Takes in what a vector says of a run of packets and tells of each that is news.
+    /// Processes a run of an Ack Vector and reports each change.
     pub(super) fn on_run(&mut self, run: &Run, mut tell: impl FnMut(PacketOutcome)) {
         if !run.state.arrived() {
             return;
@@ -97,14 +97,14 @@ impl Flight {
         let from = self.records.partition_point(|sent| sent.seq < run.oldest);
         let to = self.records.partition_point(|sent| sent.seq <= run.newest);
         for index in from..to {
-            // RFC 4340 §11.4.1, the sender's table; of 0 and 1 the mark stays.
+            // RFC 4340 §11.4.1, the sender's table; between 0 and 1 the mark is kept.
             let (sent, marked) = (self.records[index], run.state == State::Marked);
             let news = match (sent.state, marked) {
                 (PacketState::Outstanding, false) => PacketOutcome::Received(sent),
                 (PacketState::Outstanding, true) => PacketOutcome::Marked(sent),
                 (PacketState::Received, true) => PacketOutcome::MarkedLate(sent),
-                // §5: a packet inferred lost does not leave the pipe again; that it came shows that
-                // later ones overtook it, no more.
+                // §5: a packet inferred lost does not leave the pipe again; its arrival only shows that
+                // later ones overtook it.
                 _ => continue,
             };
             self.records[index].state =
@@ -117,7 +117,7 @@ impl Flight {
         }
     }
 
-    /// A Data Dropped option names these numbers: how many data packets among them were
+    /// A Data Dropped option names these numbers. Returns how many of their data packets were
     /// acknowledged, are still remembered and were not named before, and the newest of those.
     pub(super) fn on_dropped(&mut self, newest: SeqNo, oldest: SeqNo) -> (u64, Option<SeqNo>) {
         let from = self.records.partition_point(|sent| sent.seq < oldest);
@@ -125,7 +125,7 @@ impl Flight {
         let (mut count, mut last) = (0, None);
         for sent in self.records.range_mut(from..to.max(from)) {
             let acknowledged = matches!(sent.state, PacketState::Received | PacketState::Marked);
-            // RFC 4340 §11.7.2 counts packets "newly acknowledged" so; the option is repeated.
+            // RFC 4340 §11.7.2 counts packets "newly acknowledged" this way; the option is repeated.
             if sent.data && acknowledged && !std::mem::replace(&mut sent.dropped, true) {
                 (count, last) = (count + 1, Some(sent.seq));
             }
@@ -133,8 +133,8 @@ impl Flight {
         (count, last)
     }
 
-    /// §5: infers as lost what has `NUMDUPACK` packets acknowledged behind it, of data or not;
-    /// gives the newest such data packet. Then forgets what is settled.
+    /// §5: infers as lost all packets with `NUMDUPACK` later packets acknowledged, with data or not;
+    /// returns the newest such data packet. Then discards settled records.
     pub(super) fn infer_losses(&mut self) -> Option<SeqNo> {
         let mut newest = None;
         if let Some(edge) = self.acked[NUMDUPACK - 1] {

@@ -1,5 +1,5 @@
-//! How far a window may grow that the application does not fill: draft-ietf-ccwg-ratelimited-increase
-//! or RFC 2861, as [`Limited`] says; and what silence does to it.
+//! Window growth while the application does not fill the window: draft-ietf-ccwg-ratelimited-increase
+//! or RFC 2861, as [`Limited`] says; and the effect of idle periods.
 
 use super::config::{Idle, Limited, SlowStart};
 use crate::congestion::{CongestionControl, Machine};
@@ -11,28 +11,28 @@ pub(super) struct Growth {
     slow_start: SlowStart,
     /// Largest flight since the window last fell (the draft's maxFS).
     most: u64,
-    /// Halves of a packet that slow start has earned (RFC 4341 §5).
+    /// Pending growth in half packets in slow start (RFC 4341 §5).
     halves: u64,
-    /// RFC 2861: the window was last full, or last lowered.
+    /// RFC 2861: when the window was last full or lowered.
     full: Option<Instant>,
-    /// RFC 2861: largest flight since.
+    /// RFC 2861: largest flight since then.
     used: u64,
 }
 
 impl Growth {
     pub(super) const fn new(rule: Limited, slow_start: SlowStart, initial_window: u64) -> Self {
-        // The draft, rules: maxFS begins with the initial window.
+        // The draft, rules: maxFS starts at the initial window.
         Self { rule, slow_start, most: initial_window, halves: 0, full: None, used: 0 }
     }
 
-    /// The window was lowered, for whatever reason.
+    /// The window was lowered for any reason.
     pub(super) const fn on_fall(&mut self) {
-        // The draft, rules: zero, so that the next flight counts and not one of before.
+        // The draft, rules: reset to zero, so that only later flights count.
         self.most = 0;
         self.halves = 0;
     }
 
-    /// A data packet left and `pipe` are in the network with it.
+    /// A data packet was sent; `pipe` packets are in the network, itself included.
     pub(super) fn on_sent(
         &mut self,
         now: Instant,
@@ -61,7 +61,7 @@ impl Growth {
         }
     }
 
-    /// The first packet after this much silence is about to be counted.
+    /// The first packet after an idle period of this length is about to be sent.
     pub(super) fn on_idle(
         &mut self,
         now: Instant,
@@ -74,7 +74,7 @@ impl Growth {
         match rule {
             Idle::Keep => {}
             Idle::Restart => window.on_idle(now),
-            // RFC 2861 §3.1: halved for each timeout, and ssthresh remembers three quarters.
+            // RFC 2861 §3.1: halved for each timeout; ssthresh keeps three quarters.
             Idle::Halve => {
                 let times = silence.as_nanos() / rto.as_nanos().max(1);
                 window.raise_threshold(before * 3 / 4);
@@ -87,8 +87,8 @@ impl Growth {
         }
     }
 
-    /// `acked` data packets are acknowledged, none of them marked; `step` grows the window for so
-    /// many of them and gives it.
+    /// `acked` data packets are acknowledged, none of them marked; `step` grows the window for that
+    /// many packets and returns it.
     pub(super) fn on_acked(
         &mut self,
         acked: u64,
@@ -111,8 +111,8 @@ impl Growth {
                 self.halves += acked.min(u64::from(ack_ratio));
                 let steps = self.halves / 2;
                 self.halves %= 2;
-                // limit() is what all acknowledgements of a flight of maxFS would make of it, or
-                // one more where that is none.
+                // limit() is the window after all acknowledgements of a flight of maxFS, at least one
+                // packet more.
                 (steps, self.most + (self.most / 2).max(1))
             }
         };

@@ -1,5 +1,5 @@
-//! HC-Receiver of CCID 2: when an acknowledgement leaves (RFC 4341 §6; RFC 4340 §11.3). What it says
-//! is the Ack Vector's.
+//! HC-Receiver of CCID 2: when an acknowledgement leaves (RFC 4341 §6; RFC 4340 §11.3). It carries
+//! the Ack Vector.
 
 use super::config::Parameters;
 use crate::dccp::AckVector;
@@ -10,7 +10,7 @@ use crate::gauge::EndpointProbe;
 use crate::packet::Ecn;
 use crate::time::{Duration, Instant};
 
-/// RFC 4340 §3.4: a round-trip time to reckon with while none is known.
+/// RFC 4340 §3.4: the round-trip time assumed until one is known.
 const DEFAULT_RTT: Duration = Duration::from_millis(200);
 
 /// The receiving half of CCID 2.
@@ -20,21 +20,21 @@ pub struct Receiver {
     ack_delay: Option<Duration>,
     elapsed_time: bool,
     rtt: Duration,
-    /// The newest packet and when it came.
+    /// The newest packet and its arrival time.
     newest: Option<(SeqNo, Instant)>,
-    /// Data packets since an acknowledgement left.
+    /// Data packets since the last acknowledgement.
     unacknowledged: u32,
-    /// An acknowledgement should leave whatever the ratio says.
+    /// An acknowledgement should leave regardless of the ratio.
     urgent: bool,
-    /// The timer ran out for what is unacknowledged.
+    /// The acknowledgement timer has expired.
     late: bool,
     deadline: Option<Instant>,
-    /// When a mark last made an acknowledgement urgent.
+    /// When a mark last triggered an immediate acknowledgement.
     marked: Option<Instant>,
 }
 
 impl Receiver {
-    /// A receiver that has seen nothing.
+    /// A receiver in its initial state.
     #[must_use]
     pub fn new(parameters: &Parameters) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl Receiver {
         }
     }
 
-    /// RFC 4340 §11.3: whether this data packet is to be acknowledged at once.
+    /// RFC 4340 §11.3: true if this data packet must be acknowledged at once.
     fn alarming(&mut self, now: Instant, packet: &Arrival<'_>) -> bool {
         // "packets whose out-of-order sequence numbers potentially indicate loss"
         let in_order = self.newest.is_none_or(|(newest, _)| packet.seq == newest + 1);
@@ -82,7 +82,7 @@ impl HcReceiver for Receiver {
     }
 
     fn wants_ack(&self, now: Instant) -> bool {
-        // RFC 4340 §11.3: one for about every Ack Ratio data packets, none later than the timer.
+        // RFC 4340 §11.3: about one per Ack Ratio data packets, and no later than the timer.
         self.urgent
             || self.late
             || (self.unacknowledged > 0
@@ -101,10 +101,10 @@ impl HcReceiver for Receiver {
     }
 
     fn acknowledge(&mut self, now: Instant, _: bool, vector: &mut AckVector, out: &mut Options) {
-        // RFC 4341 §6: every acknowledgement has the vector, and it covers all that the other side
-        // is not known to know.
+        // RFC 4341 §6: every acknowledgement has the vector, covering all that the other side may
+        // not have been told.
         vector.write(out);
-        // RFC 4340 §13.2: how long the packet acknowledged has waited, if it has, in units of 10 µs.
+        // RFC 4340 §13.2: how long the acknowledged packet has waited, if at all, in units of 10 µs.
         let waited = self.newest.map_or(Duration::ZERO, |(_, at)| now.saturating_since(at));
         let units = u32::try_from(waited.as_nanos() / 10_000).unwrap_or(u32::MAX);
         if self.elapsed_time && units > 0 {
@@ -115,7 +115,7 @@ impl HcReceiver for Receiver {
     }
 
     fn set_ack_ratio(&mut self, ratio: u16) {
-        // RFC 4340 §11.3: 0 is the value of a sender that does not care.
+        // RFC 4340 §11.3: 0 is sent by a sender without preference.
         self.ratio = ratio.max(1);
     }
 

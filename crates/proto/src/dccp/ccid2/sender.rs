@@ -1,5 +1,5 @@
-//! HC-Sender of CCID 2 (RFC 4341 §5): `pipe < cwnd` lets a packet go; acknowledgements, losses, marks
-//! and silence move cwnd.
+//! HC-Sender of CCID 2 (RFC 4341 §5): a packet may leave while `pipe < cwnd`; acknowledgements,
+//! losses, marks and timeouts change cwnd.
 
 use super::ack_ratio::AckRatio;
 use super::config::Parameters;
@@ -19,9 +19,9 @@ use crate::units::Rate;
 
 /// Clock granularity (RFC 6298 §2: G).
 const TICK: Duration = Duration::from_millis(1);
-/// RFC 3390 §1: the window in bytes that two to four packets are to come near.
+/// RFC 3390 §1: target in bytes for the initial window of two to four packets.
 const INITIAL_WINDOW_BYTES: u64 = 4380;
-/// RFC 4341 §6.2.1: silence that makes a half-connection quiescent, at least.
+/// RFC 4341 §6.2.1: minimum time without data after which a half-connection is quiescent.
 const QUIESCENCE: Duration = Duration::from_millis(200);
 
 /// The sending half of CCID 2.
@@ -34,7 +34,7 @@ pub struct Sender {
     flight: Flight,
     rtt: RttEstimator,
     acks: AckRatio,
-    /// The newest packet sent when congestion was last seen: losses and marks up to it are part of
+    /// The newest packet sent when congestion was last detected: losses and marks up to it belong to
     /// the same congestion event (§5).
     reacted: Option<SeqNo>,
     /// When a data packet last left.
@@ -42,16 +42,16 @@ pub struct Sender {
     deadline: Option<Instant>,
     /// No growth before this instant: the receiver is slow (RFC 4340 §11.6).
     held_until: Instant,
-    /// Nobody listens at the other side any more (RFC 4340 §11.7.2, Drop Code 1).
+    /// The other side's application no longer listens (RFC 4340 §11.7.2, Drop Code 1).
     unheard: bool,
     /// Data packets since the other side's acknowledgements were last acknowledged, and whether
-    /// there were any since.
+    /// any arrived since.
     since_owed: u64,
     owed: bool,
     told: Told,
 }
 
-/// What the gauges were last told.
+/// The values last reported to the gauges.
 #[derive(Debug, Default)]
 struct Told {
     cwnd: u64,
@@ -62,11 +62,11 @@ struct Told {
     rto: Duration,
 }
 
-/// What an acknowledgement brought.
+/// Outcome of an acknowledgement.
 #[derive(Debug, Default)]
 struct Harvest {
-    /// Data packets newly acknowledged, not marked, and sent after congestion was last seen if that
-    /// matters.
+    /// Data packets newly acknowledged and not marked; if it matters, only those sent after congestion
+    /// was last detected.
     clean: u64,
     /// The newest data packet newly acknowledged.
     newest: Option<Sent>,
@@ -74,7 +74,7 @@ struct Harvest {
     hurt: Option<SeqNo>,
     /// Data packets newly named by Data Dropped.
     dropped: u64,
-    /// Of these, dropped for a full receive buffer.
+    /// Those of them dropped for a full receive buffer.
     overflowed: u64,
 }
 
@@ -85,7 +85,7 @@ impl Harvest {
             PacketOutcome::Marked(sent) => (sent, true, true),
             PacketOutcome::MarkedLate(sent) => (sent, true, false),
         };
-        // §5: what the vector says of packets without data moves no window.
+        // §5: packets without data do not affect the window.
         if !sent.data {
             return;
         }
@@ -101,7 +101,7 @@ impl Harvest {
 }
 
 impl Sender {
-    /// A sender at its start.
+    /// A sender in its initial state.
     #[must_use]
     pub fn new(parameters: &Parameters) -> Self {
         let parameters = parameters.clone();
@@ -132,7 +132,7 @@ impl Sender {
         self.flight.footprint() + self.acks.footprint()
     }
 
-    /// A round-trip time known before any data was sent, such as the handshake's.
+    /// Sets a round-trip time known before any data was sent, such as the handshake's.
     pub fn on_handshake_rtt(&mut self, rtt: Duration) {
         self.rtt.sample(rtt, 1);
     }
@@ -143,7 +143,7 @@ impl Sender {
         self.window.window()
     }
 
-    /// Slow-start threshold in packets, while there is one (ssthresh).
+    /// Slow-start threshold in packets, if there is one (ssthresh).
     #[must_use]
     pub fn threshold(&self) -> Option<u64> {
         self.window.threshold()
@@ -155,13 +155,13 @@ impl Sender {
         self.flight.pipe()
     }
 
-    /// The timeout as it stands.
+    /// The current timeout.
     #[must_use]
     pub const fn rto(&self) -> Duration {
         self.rtt.rto()
     }
 
-    /// The first data packet: its size gives the initial window (RFC 3390 §1).
+    /// The first data packet: its size determines the initial window (RFC 3390 §1).
     fn begin(&mut self, bytes: u32) {
         if self.parameters.initial_window_packets.is_none() {
             let packets = INITIAL_WINDOW_BYTES / u64::from(bytes.max(1));
@@ -171,7 +171,7 @@ impl Sender {
         }
     }
 
-    /// §5.1: data after a silence longer than the timeout.
+    /// §5.1: data after an idle period longer than the timeout.
     fn wake(&mut self, now: Instant) {
         let Some(last) = self.last_sent else { return };
         let (silence, rto) = (now.saturating_since(last), self.rtt.rto());
@@ -205,7 +205,7 @@ impl Sender {
         harvest
     }
 
-    /// A loss or a mark; true if it begins a congestion event.
+    /// Handles a loss or mark; returns true if it begins a congestion event.
     fn on_hurt(&mut self, now: Instant, seq: SeqNo) -> bool {
         // §5: "part of a single congestion event when the second packet was sent before the loss or
         // mark of the first packet was detected"
@@ -213,15 +213,15 @@ impl Sender {
             return false;
         }
         self.reacted = self.flight.newest();
-        // "cwnd is halved, then ssthresh is set to the new cwnd": of the window, not of the flight.
+        // "cwnd is halved, then ssthresh is set to the new cwnd": the window is halved, not the flight.
         let flight = self.window.window();
         self.window.on_congestion(now, &Congestion::Loss { flight });
         self.growth.on_fall();
         true
     }
 
-    /// Every newly acknowledged packet dropped for a full receive buffer costs one packet a round
-    /// trip (RFC 4340 §11.7.2; RFC 4341 §5.2).
+    /// Each newly acknowledged packet dropped for a full receive buffer reduces the window by one packet
+    /// per round trip (RFC 4340 §11.7.2; RFC 4341 §5.2).
     fn on_overflow(&mut self, packets: u64) {
         if packets > 0 {
             self.window.lower(self.window.window().saturating_sub(packets));
@@ -250,10 +250,10 @@ impl Sender {
     }
 
     fn measure(&mut self, now: Instant, ack: &Acknowledgement<'_>, newest: &Sent) {
-        // What the other side says it waited is about the packet with the Acknowledgement Number.
+        // The elapsed time applies to the packet with the Acknowledgement Number.
         let waited = ack.elapsed.filter(|_| newest.seq == ack.ack).unwrap_or_default();
         let rtt = now.saturating_since(newest.at).saturating_sub(waited);
-        // §5: with more than one measurement a round trip the weights are adjusted.
+        // §5: with several measurements per round trip the weights are adjusted.
         let samples = self.flight.pipe().div_ceil(u64::from(self.acks.ratio().max(1)));
         self.rtt.sample(ack.echo_rtt.unwrap_or(rtt), samples);
     }
@@ -339,7 +339,7 @@ impl HcSender for Sender {
 
     fn on_arrival(&mut self, now: Instant, packet: &Arrival<'_>) {
         if packet.options.has_slow_receiver() {
-            // RFC 4340 §11.6: no increase for a round trip, whatever packet says so.
+            // RFC 4340 §11.6: no increase for a round trip, whichever packet carries the option.
             self.held_until = now + self.rtt.srtt().unwrap_or(self.rtt.rto());
             self.end_slow_start();
         }
@@ -373,7 +373,7 @@ impl HcSender for Sender {
             self.grow(now, harvest.clean);
         }
         let hurt = harvest.hurt.is_some_and(|seq| self.on_hurt(now, seq));
-        // RFC 4340 §11.7.1: both reductions, one after the other.
+        // RFC 4340 §11.7.1: both reductions apply, one after the other.
         self.on_overflow(harvest.overflowed);
         if harvest.dropped > 0 {
             self.end_slow_start();
@@ -427,7 +427,7 @@ impl HcSender for Sender {
     }
 
     fn ect(&self) -> bool {
-        // RFC 4341 §7: wherever the ECN Incapable feature, which is the connection's, lets it.
+        // RFC 4341 §7: unless the ECN Incapable feature, handled by the connection, forbids it.
         true
     }
 

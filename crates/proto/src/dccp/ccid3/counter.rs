@@ -1,27 +1,27 @@
 //! The window counter (RFC 4342 §8.1): quarters of a round trip, counted by the sender, carried in
-//! the four bits of `CCVal`, read by the receiver. Inside, counts do not wrap.
+//! the four bits of `CCVal`, read by the receiver. Counts in memory do not wrap.
 
 use crate::time::{Duration, Instant};
 
-/// Values of `CCVal`.
+/// Number of `CCVal` values.
 const SPACE: u64 = 16;
-/// RFC 4342 §8.1: the counter never advances further between two packets, so that a receiver can
-/// tell steps that were lost on the way from steps that were not made.
+/// RFC 4342 §8.1: maximum step of the counter between two packets, so that a receiver can
+/// distinguish lost steps from steps that were not made.
 const MAX_STEP: u64 = 5;
-/// Quarters of a round trip in one of them.
+/// Counts per round trip: quarters.
 pub(super) const ROUND_TRIP: u64 = 4;
 
 /// The sender's counter.
 #[derive(Debug, Default)]
 pub(super) struct WindowCounter {
-    /// `last_WC`, and when it was reached (`last_WC_time`), once a packet was counted.
+    /// `last_WC` and when it was reached (`last_WC_time`), after the first packet.
     last: Option<(u64, Instant)>,
     /// The count of the last data packet.
     sent: u64,
 }
 
 impl WindowCounter {
-    /// The count a packet would have that left now.
+    /// The count of a packet sent now.
     pub(super) fn at(&self, now: Instant, rtt: Option<Duration>) -> u64 {
         let Some((count, since)) = self.last else { return 0 };
         // RFC 4342 §8.1: quarter_RTTs = floor((t_now − last_WC_time) / (RTT / 4))
@@ -34,7 +34,7 @@ impl WindowCounter {
         (count + quarters).min(self.sent + MAX_STEP)
     }
 
-    /// The count of a data packet that leaves now.
+    /// Advances to the count of a data packet sent now.
     pub(super) fn advance(&mut self, now: Instant, rtt: Option<Duration>) -> u64 {
         let count = self.at(now, rtt);
         if self.last.is_none_or(|(last, _)| count > last) {
@@ -53,29 +53,29 @@ impl WindowCounter {
         }
     }
 
-    /// As it stands on the wire.
+    /// The wire value.
     #[must_use]
     pub(super) const fn wire(count: u64) -> u8 {
         (count % SPACE) as u8
     }
 }
 
-/// The counter of the other side as a receiver follows it, and the round-trip time it tells.
+/// The other side's counter as followed by a receiver, and the round-trip time derived from it.
 #[derive(Debug, Default)]
 pub(super) struct CounterReader {
     latest: Option<u64>,
-    /// Since when every step was smaller than the greatest, and from which count.
+    /// The time and count since which every step was smaller than the maximum.
     steady: Option<(u64, Instant)>,
-    /// When the latest data packet came.
+    /// Arrival of the latest data packet.
     arrived: Option<Instant>,
 }
 
-/// What a packet's count tells of the round-trip time.
+/// Round-trip time information from a packet's count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     /// A measurement.
     Sample(Duration),
-    /// It is at most that long.
+    /// An upper bound.
     AtMost(Duration),
 }
 
@@ -83,7 +83,7 @@ impl CounterReader {
     /// The count of a data packet that is the latest in order (`ahead`), or was overtaken.
     pub(super) fn read(&mut self, ccval: u8, ahead: bool) -> u64 {
         let ccval = u64::from(ccval);
-        // One turn above zero, so that counts before the first seen exist too.
+        // Starts one cycle above zero, so that earlier counts can be represented.
         let latest = *self.latest.get_or_insert(SPACE + ccval);
         if !ahead {
             return latest.saturating_sub(latest.wrapping_sub(ccval) % SPACE);
@@ -93,14 +93,14 @@ impl CounterReader {
         count
     }
 
-    /// The latest count, once there was a data packet.
+    /// The latest count, if a data packet has arrived.
     pub(super) const fn latest(&self) -> Option<u64> {
         self.latest
     }
 
-    /// What the packet with this count, `step` above the one before, tells of the round-trip time
-    /// (RFC 4342 §10.3). A step of [`MAX_STEP`] may stand for any longer time, and one over a `gap`
-    /// in the numbers for steps unknown: both begin a new measurement.
+    /// Derives the round-trip time from a packet with this count, `step` above the one before (RFC 4342
+    /// §10.3). A step of [`MAX_STEP`] may stand for any longer time, and one across a `gap` in the
+    /// numbers for an unknown number of steps: both begin a new measurement.
     pub(super) fn tell(&mut self, now: Instant, count: u64, step: u64, gap: bool) -> Option<Told> {
         let before = self.arrived.replace(now);
         let Some((from, since)) = self.steady.filter(|_| step < MAX_STEP && !gap) else {
@@ -116,7 +116,7 @@ impl CounterReader {
     }
 }
 
-/// The round-trip time if so many counts took the time from `since` to `now`.
+/// The round-trip time if this many counts took the time from `since` to `now`.
 fn span(now: Instant, since: Instant, counts: u64) -> Option<Duration> {
     let elapsed = now.saturating_since(since).as_nanos();
     Some(Duration::from_nanos(elapsed / counts * ROUND_TRIP)).filter(|rtt| !rtt.is_zero())

@@ -1,11 +1,11 @@
 //! The options of CCID 3 and 4 as values: Loss Event Rate, Loss Intervals and Receive Rate (RFC
-//! 4342 §8.3, §8.5, §8.6), Dropped Packets (RFC 5622 §8.7) and RTT Estimate (RFC 6323 §3). Bytes
-//! and numbers meet here and nowhere else.
+//! 4342 §8.3, §8.5, §8.6), Dropped Packets (RFC 5622 §8.7) and RTT Estimate (RFC 6323 §3). Only this
+//! module converts between bytes and numbers.
 
 use crate::dccp::options::{Malformed, Opt, Options, ccid_option};
 use crate::time::Duration;
 
-/// Largest number of three bytes.
+/// Largest three-byte number.
 const MAX_24: u64 = (1 << 24) - 1;
 /// Largest Loss Length: one bit of its three bytes is E (RFC 4342 §8.6.1).
 const MAX_23: u64 = (1 << 23) - 1;
@@ -16,12 +16,12 @@ const DROP_BYTES: usize = 3;
 /// RFC 4342 §8.6: an option of 255 bytes holds 28 of them.
 pub const MAX_INTERVALS: usize = 28;
 
-/// One loss interval as reported, numbers saturated at what the option can hold.
+/// A reported loss interval; numbers are saturated at the option's limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossInterval {
-    /// Packets of its lossless part (Lossless Length).
+    /// Packets in its lossless part (Lossless Length).
     pub lossless_packets: u64,
-    /// Packets of its lossy part (Loss Length).
+    /// Packets in its lossy part (Loss Length).
     pub lossy_packets: u64,
     /// Data packets in both (Data Length, RFC 4342 §6.1.1).
     pub data_packets: u64,
@@ -42,7 +42,7 @@ pub struct Feedback {
     pub receive_rate: Option<u64>,
     /// Loss Event Rate: p, 0 to 1.
     pub loss_event_rate: Option<f64>,
-    /// Loss Intervals, latest first, the first still open.
+    /// Loss Intervals, latest first; the first is still open.
     pub intervals: Option<LossIntervals>,
     /// Dropped Packets: Drop Counts, latest interval first.
     pub drops: Vec<u64>,
@@ -51,23 +51,23 @@ pub struct Feedback {
 /// The Loss Intervals option.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LossIntervals {
-    /// Packets up to the one acknowledged that are in no interval yet (Skip Length).
+    /// Packets up to the acknowledged one that are not in an interval yet (Skip Length).
     pub skip_packets: u8,
     /// Intervals, latest first.
     pub intervals: Vec<LossInterval>,
 }
 
-/// The value of Loss Event Rate for p: its inverse, rounded up; all ones for none (RFC 4342 §8.5).
+/// The Loss Event Rate value of p: its inverse, rounded up; all ones for no loss (RFC 4342 §8.5).
 #[must_use]
 pub fn inverse(loss_event_rate: f64) -> u32 {
     if loss_event_rate <= 0.0 {
         return u32::MAX;
     }
-    // A conversion to an integer saturates; all ones means no loss and cannot be a rate.
+    // The conversion to an integer saturates; all ones means no loss and is not a rate.
     ((1.0 / loss_event_rate.min(1.0)).ceil() as u32).min(u32::MAX - 1)
 }
 
-/// p of a Loss Event Rate option. Zero is no inverse; Linux reads it as no loss, and so is it here.
+/// p of a Loss Event Rate option. Zero has no inverse; it is read as no loss, as in Linux.
 #[must_use]
 pub fn loss_event_rate(inverse: u32) -> f64 {
     match inverse {
@@ -88,8 +88,8 @@ pub fn push_loss_event_rate(out: &mut Options, loss_event_rate: f64) {
     out.push(Opt::Ccid { kind: ccid_option::LOSS_EVENT_RATE, value: &value });
 }
 
-/// Appends Loss Intervals, latest first; those beyond [`MAX_INTERVALS`] are left out (RFC 4342
-/// §8.6). The E bit is the nonce echo, which is always 0 since RFC 8311 §6.
+/// Appends Loss Intervals, latest first; those beyond [`MAX_INTERVALS`] are omitted (RFC 4342
+/// §8.6). The E bit is the nonce echo, always 0 since RFC 8311 §6.
 pub fn push_loss_intervals(
     out: &mut Options,
     skip_packets: u8,
@@ -114,7 +114,7 @@ pub fn push_dropped_packets(out: &mut Options, drops: impl Iterator<Item = u64>)
     out.push(Opt::Ccid { kind: ccid_option::DROPPED_PACKETS, value: &value });
 }
 
-/// What RTT Estimate says (RFC 6323 §3.2.1).
+/// Value of RTT Estimate (RFC 6323 §3.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RttEstimate {
     /// The sender's estimate.
@@ -124,7 +124,7 @@ pub enum RttEstimate {
 }
 
 /// Appends RTT Estimate in the shortest form (RFC 6323 §3.2.1): microseconds, rounded up and at least 1; 0
-/// where there is no estimate, and the greatest number for one that is greater.
+/// without an estimate, and the greatest number for larger estimates.
 pub fn push_rtt_estimate(out: &mut Options, rtt: Option<Duration>) {
     let micros = rtt.map_or(0, |rtt| rtt.as_nanos().div_ceil(1000).max(1));
     let value = three(micros);
@@ -132,13 +132,13 @@ pub fn push_rtt_estimate(out: &mut Options, rtt: Option<Duration>) {
     out.push(Opt::Ccid { kind: ccid_option::RTT_ESTIMATE, value: &value[zeroes..] });
 }
 
-/// True for a value of RTT Estimate that is one of the three forms (RFC 6323 §3.2.1).
+/// True if an RTT Estimate value has one of the three forms (RFC 6323 §3.2.1).
 #[must_use]
 pub fn is_rtt_estimate(value: &[u8]) -> bool {
     (1..=3).contains(&value.len())
 }
 
-/// The RTT Estimate of a packet, if it brought one.
+/// The RTT Estimate of a packet, if present.
 #[must_use]
 pub fn rtt_estimate(options: &Options) -> Option<RttEstimate> {
     if !options.may_have(ccid_option::RTT_ESTIMATE) {
@@ -155,11 +155,11 @@ pub fn rtt_estimate(options: &Options) -> Option<RttEstimate> {
     })
 }
 
-/// Reads what the options of an acknowledgement report.
+/// Reads the report of an acknowledgement from its options.
 ///
 /// # Errors
-/// [`Malformed`] for the first option whose length or numbers are config_error; then none is to be
-/// believed.
+/// [`Malformed`] for the first option with an invalid length or number; the whole report is then
+/// unusable.
 pub fn read(options: &Options) -> Result<Feedback, Malformed> {
     let mut feedback = Feedback::default();
     for option in options.iter() {
@@ -178,7 +178,7 @@ pub fn read(options: &Options) -> Result<Feedback, Malformed> {
                 let more = read_intervals(value).ok_or(Malformed { kind })?;
                 match &mut feedback.intervals {
                     None => feedback.intervals = Some(more),
-                    // RFC 4342 §8.6.1: a further option goes on where the first left off.
+                    // RFC 4342 §8.6.1: a further option continues the previous one.
                     Some(told) if more.skip_packets == 0 => told.intervals.extend(more.intervals),
                     Some(_) => {}
                 }
@@ -207,8 +207,8 @@ fn read_intervals(value: &[u8]) -> Option<LossIntervals> {
             data_packets: number(&chunk[6..]),
         })
         .collect();
-    // RFC 4342 §6.1.1: there are no more data packets than packets, but for the first interval, whose
-    // data length is what the receive rate is worth.
+    // RFC 4342 §6.1.1: data packets never outnumber packets, except in the first interval, whose
+    // data length expresses the receive rate.
     let sane = intervals
         .iter()
         .all(|interval| interval.lossy_packets == 0 || interval.data_packets <= interval.packets());

@@ -1,6 +1,6 @@
 //! The receiving half: the machine of `rate` measures and says when feedback is due; this half
-//! reads the window counter for it (RFC 4342 §8.1), estimates the round-trip time by the counter
-//! (§10.3) unless the sender tells it (RFC 6323), and writes the options of a required
+//! reads the window counter for it (RFC 4342 §8.1), estimates the round-trip time from the counter
+//! (§10.3) unless the sender reports it (RFC 6323), and writes the options of a required
 //! acknowledgement (§6).
 
 use super::counter::{CounterReader, Told};
@@ -14,22 +14,22 @@ use crate::packet::Ecn;
 use crate::rate::{self, Interval, Parameters};
 use crate::time::{Duration, Instant};
 
-/// RFC 4342 §8.6: intervals an option reports, n = 8 and the open one; more would only be looked at
-/// by a sender whose feedback was lost.
+/// RFC 4342 §8.6: intervals per option, n = 8 and the open one; more would help only a sender that
+/// lost feedback.
 const REPORTED_INTERVALS: usize = 9;
-/// RFC 6323 §3.4: receiver_RTT until the sender has told a number.
+/// RFC 6323 §3.4: receiver_RTT until the sender has reported a number.
 const RTT_BEFORE_ESTIMATE: Duration = Duration::from_millis(500);
 /// t_mbi (RFC 5348 appendix A), the largest receiver_RTT.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(64);
 
-/// What a receiving half puts into a required acknowledgement besides Receive Rate.
+/// Options of a required acknowledgement besides Receive Rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reports {
-    /// Elapsed Time (RFC 4340 §13.2), which RFC 4342 §6 wants.
+    /// Elapsed Time (RFC 4340 §13.2), required by RFC 4342 §6.
     elapsed_time: bool,
     /// Loss Intervals (RFC 4342 §8.6).
     loss_intervals: bool,
-    /// Dropped Packets (RFC 5622 §8.7), of CCID 4 and with Loss Intervals only.
+    /// Dropped Packets (RFC 5622 §8.7), with CCID 4 and Loss Intervals only.
     dropped_packets: bool,
 }
 
@@ -39,7 +39,7 @@ impl Reports {
         Self {
             elapsed_time: parameters.elapsed_time,
             loss_intervals,
-            // RFC 4828 §4.4: drops count in short intervals, so only there are they told.
+            // RFC 4828 §4.4: drops count in short intervals, so they are reported only there.
             dropped_packets: loss_intervals && parameters.short_intervals,
         }
     }
@@ -57,16 +57,16 @@ pub struct Receiver {
     rtt: Estimate,
 }
 
-/// The round-trip time as a receiver knows it.
+/// The receiver's round-trip time estimate.
 #[derive(Debug, Default)]
 struct Estimate {
-    /// A moving average; of what the sender tells it is receiver_RTT (RFC 6323 §3.3).
+    /// A moving average; with sender estimates it is receiver_RTT (RFC 6323 §3.3).
     mean: Option<Duration>,
-    /// The sender tells it with its packets (RFC 6323): no other estimate is used.
+    /// The sender reports it (RFC 6323): no other estimate is used.
     told: bool,
-    /// The sender has told a number.
+    /// The sender has reported a number.
     numeric: bool,
-    /// Since when it has told none.
+    /// Since when it has reported none.
     unknown: Option<Instant>,
 }
 
@@ -104,8 +104,8 @@ impl Estimate {
 }
 
 impl Receiver {
-    /// A half that has received nothing. Without Loss Intervals, Loss Event Rate goes out from the
-    /// start: something must say what was lost (RFC 4342 §6).
+    /// A half that has received nothing. Without Loss Intervals, Loss Event Rate is sent from the
+    /// start, since losses must be reported (RFC 4342 §6).
     #[must_use]
     pub fn new(parameters: &Parameters) -> Self {
         let reports = Reports::of(parameters);
@@ -118,12 +118,12 @@ impl Receiver {
             rtt: Estimate::default(),
         }
     }
-    /// Whether Loss Event Rate goes out: Send Loss Event Rate (RFC 4342 §8.4).
+    /// Sets whether Loss Event Rate is sent: Send Loss Event Rate (RFC 4342 §8.4).
     pub fn set_loss_event_rate(&mut self, send: bool) {
         self.loss_event_rate = send || !self.reports.loss_intervals;
     }
-    /// Whether the sender tells the round-trip time: Send RTT Estimate (RFC 6323 §3.2.2). Until it tells a
-    /// number, 0.5 s is used (§3.4).
+    /// Sets whether the sender reports the round-trip time: Send RTT Estimate (RFC 6323 §3.2.2). Until it
+    /// reports a number, 0.5 s is used (§3.4).
     pub fn set_rtt_estimate(&mut self, told: bool) {
         if told && !self.rtt.told {
             self.rtt = Estimate { mean: Some(RTT_BEFORE_ESTIMATE), told, ..Estimate::default() };
@@ -131,7 +131,7 @@ impl Receiver {
         }
         self.rtt.told = told;
     }
-    /// The machine, for those who look on.
+    /// The machine, for inspection.
     #[must_use]
     pub const fn machine(&self) -> &rate::Receiver {
         &self.machine
@@ -153,7 +153,7 @@ impl Receiver {
             let step = before.map_or(0, |before| count - before);
             match self.reader.tell(now, count, step, gap).filter(|_| !self.rtt.told) {
                 Some(Told::Sample(rtt)) => self.set_mean(rtt),
-                // Better than no idea, until there is a measurement.
+                // An upper bound is used until there is a measurement.
                 Some(Told::AtMost(rtt)) if self.rtt.mean.is_none() => self.machine.set_rtt(rtt),
                 _ => {}
             }
@@ -171,7 +171,7 @@ impl Receiver {
     }
 
     fn push_reports(&self, feedback: &rate::Feedback, out: &mut Options) {
-        // RFC 4342 §6: what a required acknowledgement must hold.
+        // RFC 4342 §6: contents of a required acknowledgement.
         if self.reports.elapsed_time {
             // RFC 4340 §13.2: in units of 10 µs.
             let units = u32::try_from(feedback.delay.as_nanos() / 10_000).unwrap_or(u32::MAX);
@@ -190,8 +190,8 @@ impl Receiver {
                     if interval.lossy_packets == 0 {
                         interval.data_packets = 0;
                     }
-                    // A longer gap than Skip Length can tell: numbers count back from the packet
-                    // acknowledged, and must meet.
+                    // The gap exceeds Skip Length: numbers count back from the acknowledged packet, and
+                    // must be contiguous.
                     interval.lossless_packets += skip - told;
                 }
                 interval
@@ -207,8 +207,8 @@ impl Receiver {
     }
 }
 
-/// An interval as it is reported. Until the first loss event the data length is zero (RFC 4342 §6.1.1);
-/// after it that of the first interval is what the receive rate is worth.
+/// An interval as reported. Until the first loss event the data length is zero (RFC 4342 §6.1.1);
+/// afterwards that of the first interval expresses the receive rate.
 fn reported(interval: &Interval) -> LossInterval {
     LossInterval {
         lossless_packets: interval.lossless_length,
@@ -219,7 +219,7 @@ fn reported(interval: &Interval) -> LossInterval {
 
 impl ccid::Receiver for Receiver {
     fn on_packet<P: EndpointProbe>(&mut self, now: Instant, packet: &Arrival<'_>, probe: &mut P) {
-        // RFC 6323 §3.3: what the sender tells replaces every estimate.
+        // RFC 6323 §3.3: an estimate from the sender replaces all others.
         let told = if self.rtt.told { options::rtt_estimate(packet.options) } else { None };
         let told = told.map(|option| self.rtt.on_option(now, option));
         let ahead = self.greatest.is_none_or(|greatest| packet.seq > greatest);

@@ -1,5 +1,5 @@
-//! The loss event rate a sender computes itself from Loss Intervals (RFC 5348 §7, RFC 4342 §6.1 and
-//! §8.6), with the small-packet rule of RFC 4828 §4.4 where Dropped Packets came along.
+//! The loss event rate a sender computes from Loss Intervals (RFC 5348 §7, RFC 4342 §6.1 and
+//! §8.6), with the small-packet rule of RFC 4828 §4.4 if Dropped Packets is present.
 
 use std::collections::VecDeque;
 
@@ -12,39 +12,39 @@ use crate::time::{Duration, Instant};
 /// RFC 4828 §4.4: a loss interval of at most two round trips counts each of its losses.
 const SHORT_ROUND_TRIPS: u64 = 2;
 
-/// What of former reports is needed to read the next.
+/// State of earlier reports needed to read the next.
 #[derive(Debug, Default)]
 pub(super) struct Reported {
     last: f64,
-    /// Length given to the interval before the first loss (RFC 5348 §6.3.1), once there was one.
+    /// Length of the interval before the first loss (RFC 5348 §6.3.1), after that loss.
     seed: Option<f64>,
     /// Greatest X_recv so far, in bytes per second.
     greatest_rate: u64,
-    /// Where closed intervals began, latest first, and whether they were short; judged once, while
-    /// it is still known when their packets left.
+    /// Where closed intervals began, latest first, and whether they were short; determined once, while
+    /// the departure times of their packets are known.
     judged: VecDeque<(SeqNo, bool)>,
-    /// Packets that count as marked without their receiver counting them, where each begins a loss
-    /// event, with when they left; oldest first.
+    /// Packets that count as marked without being counted by the receiver: the first of each loss
+    /// event, with its departure time; oldest first.
     marks: VecDeque<(SeqNo, Instant)>,
-    /// The newest packet of those, whether it began an event or not.
+    /// The newest such packet, whether it began an event or not.
     newest_mark: Option<SeqNo>,
 }
 
-/// A report and what the sender knows besides.
+/// A report and the sender's own data.
 pub(super) struct Context<'a> {
     /// The packet it acknowledges.
     pub(super) acked: SeqNo,
     /// Packets sent up to that one.
     pub(super) sent_packets: u64,
-    /// What it reports.
+    /// The reported intervals.
     pub(super) intervals: &'a LossIntervals,
-    /// Drop Counts, if it has any.
+    /// Drop Counts, if any.
     pub(super) drops: &'a [u64],
     /// X_recv in bytes per second.
     pub(super) receive_rate: u64,
     /// s in bytes.
     pub(super) segment_size: f64,
-    /// Mean bytes of the packets sent.
+    /// Mean size of the packets sent in bytes.
     pub(super) packet_size: f64,
     /// R, once known.
     pub(super) rtt: Option<Duration>,
@@ -66,8 +66,8 @@ impl Reported {
         self.last
     }
 
-    /// A packet that left at `at` counts as marked (RFC 4340 §11.7.2). To be told in order; what was
-    /// told before is no news.
+    /// A packet that left at `at` counts as marked (RFC 4340 §11.7.2). Must be called in order; repeated
+    /// packets are ignored.
     pub(super) fn on_mark(&mut self, seq: SeqNo, at: Instant, rtt: Option<Duration>) {
         if self.newest_mark.is_some_and(|newest| seq <= newest) {
             return;
@@ -84,8 +84,8 @@ impl Reported {
         self.marks.push_back((seq, at));
     }
 
-    /// Where marks that the receiver did not count divide an interval, newest first: those it did
-    /// lie in its lossy part, and those within a round trip of its start belong to its event.
+    /// Positions at which marks not counted by the receiver divide an interval, newest first: those it
+    /// counted are in its lossy part, and those within a round trip of its start belong to its event.
     fn divisions(
         &self,
         report: &Context<'_>,
@@ -115,7 +115,7 @@ impl Reported {
         self.last
     }
 
-    /// Lengths as they count in the average, latest first; none without loss.
+    /// Interval lengths for the average, latest first; none without loss.
     fn lengths(&mut self, report: &Context<'_>) -> Vec<f64> {
         let intervals = &report.intervals.intervals;
         let mut end = report.acked.back(report.intervals.skip_packets.into());
@@ -124,7 +124,7 @@ impl Reported {
         if intervals.is_empty() || (lossless && self.marks.iter().all(|(seq, _)| *seq > end)) {
             return Vec::new();
         }
-        // Nobody can have received, or missed, more than was sent.
+        // No more packets can have been received or lost than were sent.
         let mut left = report.sent_packets;
         let mut lengths = Vec::with_capacity(intervals.len());
         for (place, interval) in intervals.iter().enumerate() {
@@ -137,7 +137,7 @@ impl Reported {
             for from in self.divisions(report, (start, end), lossy_packets) {
                 let (data, packets, upper) = rest;
                 let newer = upper.since(from) + 1;
-                // Which of its packets had no data is not told.
+                // The report does not say which of its packets had no data.
                 let its =
                     (u128::from(data) * u128::from(newer) / u128::from(packets.max(1))) as u64;
                 let short = self.is_short(report, lengths.is_empty(), from, upper);
@@ -150,11 +150,11 @@ impl Reported {
                 self.seed(report)
             } else {
                 let short = self.is_short(report, lengths.is_empty(), start, rest.2);
-                // RFC 5622 §8.7: no Drop Count counts as the Loss Length, and so does a greater one.
+                // RFC 5622 §8.7: a missing or greater Drop Count counts as the Loss Length.
                 let drops =
                     report.drops.get(place).map_or(lossy_packets, |it| lossy_packets.min(*it));
                 if place == 0 && short && rest.2 == end {
-                    // RFC 4828 §3: a short current interval is left out.
+                    // RFC 4828 §3: a short current interval is ignored.
                     0.0
                 } else {
                     history::counted_length(rest.0, drops, short, report.parameters)
@@ -170,7 +170,7 @@ impl Reported {
     }
 
     /// RFC 5348 §6.3.1: the first interval has the length at which the equation gives the greatest
-    /// X_recv so far, which is about half the rate that met the loss; by RFC 4342 §6.1.1 the latest.
+    /// X_recv so far, about half the rate at the loss; by RFC 4342 §6.1.1 the latest.
     fn seed(&mut self, report: &Context<'_>) -> f64 {
         let known = match report.parameters.receive_rate {
             ReceiveRate::Rfc5348 => self.greatest_rate,
@@ -179,9 +179,9 @@ impl Reported {
         *self.seed.get_or_insert_with(|| {
             let (s, parameters) = (report.segment_size, report.parameters);
             let r = report.rtt.unwrap_or(DEFAULT_RTT).as_secs_f64();
-            // RFC 5348 §6.3.1: if nothing was received before, a packet in two round trips.
+            // RFC 5348 §6.3.1: if nothing was received before, one packet per two round trips.
             let x = (known as f64).max(s / (2.0 * r));
-            // RFC 4828 §4.2: what came in was sent at the equation's rate less the headers' share.
+            // RFC 4828 §4.2: the data received was sent at the equation's rate minus the share of headers.
             let size = report.packet_size.max(1.0);
             let header = f64::from(parameters.header_bytes);
             1.0 / equation::loss_event_rate(s, r, x * (size + header) / size)

@@ -1,6 +1,6 @@
-//! The sending half: when data may leave is the machine's answer; this half keeps what it needs to
-//! read an acknowledgement (when each packet left and with which count), the loss event rate that
-//! Loss Intervals give (RFC 4342 §6.1, RFC 5348 §7), and the window counter (§8.1).
+//! The sending half: the machine decides when data may leave; this half keeps the state needed to
+//! read acknowledgements (departure time and count of each packet), the loss event rate from
+//! Loss Intervals (RFC 4342 §6.1, RFC 5348 §7), and the window counter (§8.1).
 
 use std::collections::VecDeque;
 
@@ -18,14 +18,14 @@ use crate::rate::{Machine, Parameters, Permit, RateControl, Report, Rung};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
-/// Departures remembered at most. What is older than that many packets when it is acknowledged
-/// gives no round-trip time; memory stays bounded whatever the other side leaves unanswered.
+/// Maximum number of departures remembered. Older packets give no round-trip time when acknowledged;
+/// memory is bounded even if the other side does not answer.
 const MAX_REMEMBERED: usize = 1 << 16;
-/// Departures acknowledged this many round trips ago are forgotten. RFC 4828 §4.4 asks of each of
-/// nine reported intervals whether it lasted at most two.
+/// Departures acknowledged this many round trips ago are discarded. RFC 4828 §4.4 tests whether each of
+/// nine reported intervals lasted at most two.
 const REMEMBERED_ROUND_TRIPS: u64 = 20;
 
-/// A packet that left.
+/// A packet sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Left {
     /// Its number.
@@ -43,16 +43,16 @@ pub struct Sender {
     parameters: Parameters,
     counter: WindowCounter,
     ceiling: Ceiling,
-    /// Packets up to this one have been asked for drops of the receive buffer.
+    /// Packets up to this one have been checked for receive buffer drops.
     drops_seen: Option<SeqNo>,
-    /// Nobody listens at the other side any more (RFC 4340 §11.7.2, Drop Code 1).
+    /// The other side's application no longer listens (RFC 4340 §11.7.2, Drop Code 1).
     unheard: bool,
     left: VecDeque<Left>,
     first: Option<SeqNo>,
     reported: Reported,
-    /// Number of the packet that brought the last feedback.
+    /// Number of the packet with the last feedback.
     latest_feedback: Option<SeqNo>,
-    /// Least and greatest round-trip time since the last report, the one it took included.
+    /// Minimum and maximum round-trip time since the last report, including the one it used.
     spread: Option<(Duration, Duration)>,
     /// Bytes of the last data packet.
     data_bytes: u32,
@@ -70,7 +70,7 @@ impl Sender {
         self.machine.report_rate();
     }
     /// A half that has sent nothing; `now` is when the connection, or this CCID on it, began.
-    /// `ladder` is what the source can send in, best first; empty for one that cannot choose.
+    /// `ladder` lists the source's rates, best first; empty if it cannot choose.
     #[must_use]
     pub fn new(now: Instant, parameters: &Parameters, ladder: &[Rung]) -> Self {
         Self {
@@ -92,16 +92,16 @@ impl Sender {
             tell_rtt: false,
         }
     }
-    /// Whether data packets are ECN-capable: the other side's ECN Incapable is off (RFC 4340
-    /// §12.1) and the flow wants it.
+    /// Sets whether data packets are ECN-capable: the other side's ECN Incapable is off (RFC 4340
+    /// §12.1) and the flow uses ECN.
     pub fn set_ect(&mut self, ect: bool) {
         self.ect = ect;
     }
-    /// Whether data packets tell the round-trip time: Send RTT Estimate is on (RFC 6323 §3).
+    /// Sets whether data packets report the round-trip time: Send RTT Estimate is on (RFC 6323 §3).
     pub fn set_rtt_estimate(&mut self, tell: bool) {
         self.tell_rtt = tell;
     }
-    /// A round-trip time from the handshake (RFC 4342 §5: the initial rate may use it).
+    /// Sets the handshake's round-trip time (RFC 4342 §5: the initial rate may use it).
     pub fn set_initial_rtt<P: EndpointProbe>(
         &mut self,
         now: Instant,
@@ -110,7 +110,7 @@ impl Sender {
     ) {
         self.machine.set_initial_rtt(now, rtt, probe);
     }
-    /// The machine, for those who look on.
+    /// The machine, for inspection.
     #[must_use]
     pub const fn machine(&self) -> &Machine {
         &self.machine
@@ -142,8 +142,8 @@ impl Sender {
         }
     }
 
-    /// A round-trip time from an acknowledgement (RFC 5348 §4.3 step 1). What the packet says of
-    /// the time it waited is believed only as far as it can be true.
+    /// A round-trip time from an acknowledgement (RFC 5348 §4.3 step 1). The elapsed time it reports
+    /// is used only as far as it is plausible.
     fn rtt_sample(
         &mut self,
         now: Instant,
@@ -151,7 +151,7 @@ impl Sender {
         left: Left,
     ) -> Option<Duration> {
         let age = now.saturating_since(left.at);
-        // RFC 4342 §6 wants Elapsed Time or Timestamp Echo; Linux sends neither and answers at once.
+        // RFC 4342 §6 requires Elapsed Time or Timestamp Echo; Linux sends neither and answers at once.
         let elapsed = ack.elapsed.unwrap_or(Duration::ZERO);
         let rtt = (age > elapsed).then(|| age.saturating_sub(elapsed))?;
         let (least, greatest) = self.spread.unwrap_or((rtt, rtt));
@@ -159,7 +159,7 @@ impl Sender {
         Some(rtt)
     }
 
-    /// RFC 4340 §11.7.2: data that arrived and came to nothing for another reason than a full buffer.
+    /// RFC 4340 §11.7.2: data that arrived but was dropped for another reason than a full buffer.
     fn heed_drops(&mut self, ack: &Acknowledgement<'_>) {
         let mut corrupt = Vec::new();
         for block in dropped(ack.ack, ack.options) {
@@ -174,7 +174,7 @@ impl Sender {
                 _ => corrupt.extend(data.rev().map(|left| (left.seq, left.at))),
             }
         }
-        // They are reported from the newest to the oldest.
+        // Reported from the newest to the oldest.
         let rtt = self.machine.rtt();
         corrupt.into_iter().rev().for_each(|(seq, at)| self.reported.on_mark(seq, at, rtt));
     }
@@ -185,7 +185,7 @@ impl Sender {
             / self.machine.paced_size().max(1.0)
     }
 
-    /// RFC 4342 §5.2: what the receive buffer of the other side, not the network, could not take.
+    /// RFC 4342 §5.2: packets dropped by the other side's receive buffer, not by the network.
     fn heed_receiver(&mut self, now: Instant, ack: &Acknowledgement<'_>) {
         let Some(rtt) = self.machine.rtt() else { return };
         let seen = self.drops_seen.replace(ack.ack.max(self.drops_seen.unwrap_or(ack.ack)));
@@ -197,7 +197,7 @@ impl Sender {
             })
             .sum();
         if lost > 0 {
-            // One packet a round trip less for each; never less than one for that reason.
+            // One packet per round trip less for each, but at least one.
             let packets = (self.allowed(rtt) - lost as f64).max(1.0);
             self.ceiling.hold(now, Cause::ReceiveBufferDrop, packets, rtt);
         }
@@ -269,7 +269,7 @@ impl ccid::Sender for Sender {
     }
 
     fn on_arrival(&mut self, now: Instant, packet: &Arrival<'_>) {
-        // RFC 4340 §11.6: no increase for a round trip, whatever the type of the packet. It comes
+        // RFC 4340 §11.6: no increase for a round trip, whatever the type of the packet. Applied
         // before feedback in the same packet raises the rate.
         if packet.options.has_slow_receiver()
             && let Some(rtt) = self.machine.rtt()
@@ -279,7 +279,7 @@ impl ccid::Sender for Sender {
     }
 
     fn owes_ack(&mut self) -> bool {
-        // RFC 4342 §6.3: about once a round trip where Data Dropped is used.
+        // RFC 4342 §6.3: about once per round trip where Data Dropped is used.
         let owes = self.owes_ack && self.since_ack >= self.packets_per_rtt();
         if owes {
             (self.owes_ack, self.since_ack) = (false, 0);
@@ -295,15 +295,15 @@ impl ccid::Sender for Sender {
         {
             self.counter.on_ack(now, count);
         }
-        // Before feedback raises the rate, which it then may not for a round trip.
+        // Applied before feedback raises the rate, which it must not do for a round trip.
         self.heed_receiver(now, ack);
         self.heed_drops(ack);
         let Ok(feedback) = options::read(ack.options) else {
             return probe.note(now, EndpointNote::RxError(RxError::Malformed));
         };
-        // RFC 4342 §6: without a Receive Rate it is an acknowledgement for another reason.
+        // RFC 4342 §6: an acknowledgement without Receive Rate has another purpose.
         let Some(receive_rate) = feedback.receive_rate else { return };
-        // What was overtaken by later feedback says nothing new.
+        // Feedback overtaken by later feedback is obsolete.
         if self.latest_feedback.is_some_and(|latest| ack.seq <= latest) {
             return;
         }
@@ -327,7 +327,7 @@ impl ccid::Sender for Sender {
     fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         self.machine.on_timeout(now, probe);
     }
-    /// RFC 4342 §6: the receiver decides how often it acknowledges, Ack Ratio is not used.
+    /// RFC 4342 §6: the receiver decides how often it acknowledges; Ack Ratio is not used.
     fn ack_ratio(&self) -> Option<u16> {
         None
     }

@@ -1,8 +1,9 @@
-//! Feature negotiation (RFC 4340 §6): the values in effect at both ends, what this end prefers,
-//! Changes on their way and Confirms owed. It reads and writes the four options; which packets
-//! carry them, and when they are repeated, is the connection's business.
+//! Feature negotiation (RFC 4340 §6): values in effect at both ends, preferences of this end,
+//! Changes in flight and pending Confirms. It reads and writes the four options; the connection
+//! decides which packets carry them and when they are repeated.
 //!
-//! The table has one row for each known feature and location, and there is a cap on Confirms owed
+//! The table has one row per known feature and location, and pending Confirms for unknown features
+//! are limited: memory is bounded whatever arrives.
 //! for unknown ones: nothing here grows with what arrives.
 
 mod row;
@@ -15,7 +16,7 @@ use super::seqno::SeqNo;
 pub use row::UnknownValue;
 use row::{Confirm, Feature, KNOWN, Rule, State, number};
 
-/// At which end a feature lies (§6.4: Feature Location), seen from here.
+/// The end at which a feature is located (§6.4: Feature Location), relative to this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {
     /// At this end: F/L here.
@@ -24,10 +25,21 @@ pub enum Location {
     There,
 }
 
-/// Most values of a preference list that are looked at: more than any known feature has.
+impl Location {
+    /// The other end.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Here => Self::There,
+            Self::There => Self::Here,
+        }
+    }
+}
+
+/// Maximum number of values read from a preference list: more than any known feature has.
 const LONGEST_LIST: usize = 16;
-/// Most empty Confirms owed for unknown features; a packet that asks for more is not answered in
-/// full, and asks again.
+/// Maximum number of pending empty Confirms for unknown features; the peer must repeat Changes
+/// beyond that.
 const MAX_UNKNOWN: usize = 8;
 
 /// A feature whose value changed.
@@ -39,22 +51,22 @@ pub(super) struct Features {
     server: bool,
     rows: Vec<Feature>,
     unknown: Vec<(u8, Location)>,
-    /// There is a Confirm that was not sent yet.
+    /// A Confirm has not been sent yet.
     owing: bool,
-    /// What the rows say together: read with every packet, and computed again when one may have changed.
+    /// Summary of all rows: read for every packet, recomputed when a row may have changed.
     rows_say: Summary,
     /// §6.6.4: greatest number received with a Change or Confirm.
     fgsr: Option<SeqNo>,
 }
 
-/// What rows say together.
+/// Summary of all rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Summary {
     /// A Change is unanswered.
     changing: bool,
-    /// A Change should go on the next packet that may bear it.
+    /// A Change should go on the next packet that may carry it.
     due: bool,
-    /// A Confirm is owed, unknown features apart.
+    /// A Confirm is pending, not counting unknown features.
     confirms: bool,
 }
 
@@ -83,12 +95,12 @@ impl Features {
         features
     }
 
-    /// What this end prefers and asks for, by the knobs.
+    /// Sets the preferences and proposals that follow from the configuration.
     fn prefer_as(&mut self, config: &Config) {
         use Location::{Here, There};
         let (mine, theirs) = (config.ccid_of(self.server), config.ccid_of(!self.server));
         let yes = |wanted: bool| if wanted { [1, 0] } else { [0, 1] };
-        // RFC 4340 §10: always said by the client, so that a disagreement shows at once.
+        // RFC 4340 §10: always sent by the client, so that a disagreement is detected at once.
         self.set(name::CCID, Here, &[mine as u64], true, false);
         self.set(name::CCID, There, &[theirs as u64], true, false);
         for location in [Here, There] {
@@ -96,12 +108,12 @@ impl Features {
             self.set(name::ALLOW_SHORT_SEQNOS, location, short, config.allow_short_seqnos, false);
         }
         self.set(name::SEQUENCE_WINDOW, Here, &[config.initial_window()], true, false);
-        // §12.1: who cannot read ECN fields says so, Mandatory.
+        // §12.1: an end that cannot read ECN fields says so, with a Mandatory option.
         let ecn = config.uses_ecn();
         self.set(name::ECN_INCAPABLE, Here, if ecn { &[0, 1] } else { &[1] }, !ecn, true);
         self.set(name::ECN_INCAPABLE, There, &[0, 1], false, false);
         self.set(name::ACK_RATIO, Here, &[2], false, false);
-        // RFC 4341 §4: a sender under CCID 2 cannot do without Ack Vectors.
+        // RFC 4341 §4: a sender under CCID 2 needs Ack Vectors.
         let vectors = |ccid: super::Ccid| !ccid.is_rate_based();
         if vectors(mine) {
             self.set(name::SEND_ACK_VECTOR, There, &[1], true, true);
@@ -128,11 +140,11 @@ impl Features {
         self.set(name::CHECK_DATA_CHECKSUM, Here, &[1, 0], false, false);
         let check = config.data_checksum;
         self.set(name::CHECK_DATA_CHECKSUM, There, &yes(check), check, false);
-        // RFC 6323 §3: the receiver asks for estimates.
+        // RFC 6323 §3: the receiver requests estimates.
         let estimates = |ccid: super::Ccid| config.send_rtt_estimate && ccid.is_rate_based();
         self.set(name::SEND_RTT_ESTIMATE, Here, &yes(estimates(mine)), false, false);
         self.set(name::SEND_RTT_ESTIMATE, There, &yes(estimates(theirs)), estimates(theirs), false);
-        // RFC 4342 §8.4: off unless the other end, such as Linux, wants it.
+        // RFC 4342 §8.4: off unless the other end (such as Linux) requests it.
         let wants_rate = |ccid: super::Ccid| {
             ccid.is_rate_based()
                 && config.rate.resolve(config.profile, kind(ccid)).ask_loss_event_rate
@@ -142,8 +154,8 @@ impl Features {
         self.set(name::SEND_LOSS_EVENT_RATE, Here, &yes(says), false, false);
     }
 
-    /// §9.2.1: of what this end sends the other may find coverages up to its own acceptable; what
-    /// this end accepts is its own minimum or stricter.
+    /// §9.2.1: for data it sends, this end proposes minimum coverages up to its own coverage; for data
+    /// received it accepts its own minimum or a stricter one.
     fn prefer_coverage(&mut self, config: &Config) {
         let sent = u64::from(config.checksum_coverage.min(15));
         let asked: Vec<u64> = (0..=sent).rev().collect();
@@ -167,7 +179,7 @@ impl Features {
             confirms: self.rows.iter().any(|row| row.confirm.is_some()),
         }
     }
-    /// A row may have changed.
+    /// Updates the summary after a row may have changed.
     fn sum_up(&mut self) {
         self.rows_say = self.summary();
     }
@@ -189,33 +201,33 @@ impl Features {
         self.value(number, location) == 1
     }
 
-    /// True while the value in effect is one that this end does not list, and a Change that may end
-    /// this is unanswered.
+    /// True while this end does not list the value in effect and a Change that may replace it is
+    /// unanswered.
     pub(super) fn is_undecided(&self, number: u8, location: Location) -> bool {
         place(number, location)
             .map(|place| &self.rows[place])
             .is_some_and(|row| row.state != State::Stable && !row.can_stay())
     }
 
-    /// Whether these are values that this end can run a feature with.
+    /// Checks that this end supports these values of a feature.
     pub(super) fn check(number: u8, values: &[u64]) -> Result<(), UnknownValue> {
         row::check(number, values)
     }
 
-    /// What this end will agree to from now on, without asking.
+    /// Sets the values that this end accepts from now on, without sending a Change.
     pub(super) fn accept(&mut self, number: u8, location: Location, prefer: &[u64]) {
         if let Some(row) = self.find(number, location) {
             row.prefer = prefer.iter().copied().take(LONGEST_LIST).collect();
         }
     }
 
-    /// Asks for a change (§6.6.2: "app/protocol evt").
+    /// Requests a change (§6.6.2: "app/protocol evt").
     pub(super) fn change(&mut self, number: u8, location: Location, prefer: &[u64]) {
         self.accept(number, location, prefer);
         let Some(row) = self.find(number, location) else { return };
         match row.state {
             State::Stable => row.begin(),
-            // Nobody was told of the old preferences yet.
+            // The old preferences have not been sent yet.
             State::Changing if row.fresh => {}
             // §6.6.5
             State::Changing | State::Unstable => row.state = State::Unstable,
@@ -223,19 +235,19 @@ impl Features {
         self.sum_up();
     }
 
-    /// What this end last wanted of its own non-negotiable feature.
+    /// The value this end last requested for its own non-negotiable feature.
     pub(super) fn wished(&self, number: u8) -> u64 {
         let row = place(number, Location::Here).map(|place| &self.rows[place]);
         row.and_then(|row| row.prefer.first()).copied().unwrap_or(0)
     }
-    /// Asks for a value of its own non-negotiable feature, unless it did already.
+    /// Requests a value of its own non-negotiable feature, unless already requested.
     pub(super) fn wish(&mut self, number: u8, value: u64) {
         if self.wished(number) != value {
             self.change(number, Location::Here, &[value]);
         }
     }
 
-    /// The proposals a connection opens with; those the other end made first are settled.
+    /// The initial proposals of a connection; those that the other end made first are settled.
     pub(super) fn propose(&mut self) {
         let server = self.server;
         for row in &mut self.rows {
@@ -249,7 +261,7 @@ impl Features {
         self.sum_up();
     }
 
-    /// §6.6.3: repeats every Change not answered. False if there is none.
+    /// §6.6.3: repeats all unanswered Changes. False if there are none.
     pub(super) fn repeat(&mut self) -> bool {
         for row in &mut self.rows {
             row.due |= row.state != State::Stable;
@@ -262,14 +274,14 @@ impl Features {
     pub(super) fn is_changing(&self) -> bool {
         self.rows_say.changing
     }
-    /// True if a packet should leave for an option of negotiation.
+    /// True if a packet should be sent for a negotiation option.
     #[inline]
     pub(super) fn wants_packet(&self) -> bool {
         debug_assert_eq!(self.rows_say, self.summary(), "a row changed unnoticed");
         self.owing || self.rows_say.due
     }
 
-    /// §6.6.4: whether a packet's Changes and Confirms are heard, or were overtaken.
+    /// §6.6.4: whether a packet's Changes and Confirms are processed, or were overtaken.
     pub(super) fn hears(&self, seq: SeqNo) -> bool {
         self.fgsr.is_none_or(|greatest| seq > greatest)
     }
@@ -278,7 +290,7 @@ impl Features {
         self.fgsr = self.fgsr.max(Some(seq));
     }
 
-    /// Takes a Change in. `at` is where the feature lies: a Change L is about the other end.
+    /// Processes a Change. `at` is the feature's location: a Change L is about the other end.
     pub(super) fn on_change(
         &mut self,
         at: Location,
@@ -298,7 +310,8 @@ impl Features {
     ) -> Result<Option<Changed>, ResetCode> {
         let server = self.server;
         self.owing = true;
-        let Some(row) = self.find(change.number, at) else {
+        let understood = self.has_ccid_of(change.number, at);
+        let Some(row) = self.find(change.number, at).filter(|_| understood) else {
             // §6.6.7
             return match mandatory {
                 true => Err(ResetCode::MANDATORY_ERROR),
@@ -317,8 +330,8 @@ impl Features {
             Some(value) => {
                 row.confirm = Some(Confirm::Value);
                 row.settled = true;
-                // §6.6.6: both asked at once. Both lists lead both ends to this value, and the
-                // Confirm now owed tells the other so: nothing is left to wait for.
+                // §6.6.6: both ends asked at once. Both lists lead both ends to this value, and the
+                // pending Confirm tells the other end so: no answer is needed.
                 if row.state == State::Changing && row.known.rule == Rule::ServerPriority {
                     (row.state, row.due) = (State::Stable, false);
                 }
@@ -334,13 +347,29 @@ impl Features {
         }
     }
 
+    /// §10.3: a CCID-specific feature exists only under the CCIDs that define it. CCID 2 has none; those
+    /// known here belong to CCIDs 3 and 4.
+    fn has_ccid_of(&self, number: u8, at: Location) -> bool {
+        let sender = match number {
+            0..128 => return true,
+            128..192 => at,
+            192.. => at.other(),
+        };
+        self.is_rate_based(sender)
+    }
+
+    /// True if the half-connection with this sender has CCID 3 or 4.
+    pub(super) fn is_rate_based(&self, sender: Location) -> bool {
+        self.value(name::CCID, sender) > 2
+    }
+
     fn owe_unknown(&mut self, number: u8, at: Location) {
         if self.unknown.len() < MAX_UNKNOWN && !self.unknown.contains(&(number, at)) {
             self.unknown.push((number, at));
         }
     }
 
-    /// Takes a Confirm in, on a packet that acknowledges `ack`. A Confirm L is about the other end.
+    /// Processes a Confirm on a packet that acknowledges `ack`. A Confirm L is about the other end.
     pub(super) fn on_confirm(
         &mut self,
         at: Location,
@@ -350,15 +379,15 @@ impl Features {
     ) -> Result<Option<Changed>, ResetCode> {
         let server = self.server;
         let Some(row) = self.find(confirm.number, at) else {
-            // §6.6.7: never asked for, so ignored.
+            // §6.6.7: never requested, so ignored.
             return if mandatory { Err(ResetCode::MANDATORY_ERROR) } else { Ok(None) };
         };
-        // §6.6.2, §6.6.4: nobody asked, or it answers an older Change.
+        // §6.6.2, §6.6.4: not requested, or the answer to an older Change.
         if row.state == State::Stable || row.fresh || ack.is_none_or(|ack| ack < row.sent) {
             return Ok(None);
         }
         let value = if confirm.value.is_empty() {
-            // §6.6.7: the value stays; a feature that all must understand cannot be refused.
+            // §6.6.7: the value stays; a required feature cannot be refused.
             if row.known.required {
                 return Err(ResetCode::OPTION_ERROR);
             }
@@ -372,7 +401,7 @@ impl Features {
         Ok(self.apply(confirm.number, at, value))
     }
 
-    /// Puts a value into effect, and says whether it is another.
+    /// Puts a value into effect, and returns the feature if the value changed.
     fn apply(&mut self, number: u8, location: Location, value: u64) -> Option<Changed> {
         let row = self.row(number, location);
         if std::mem::replace(&mut row.value, value) == value {
@@ -384,8 +413,8 @@ impl Features {
         Some((number, location))
     }
 
-    /// §10.3: the features of a CCID start over with it. Those from 128 lie at the half-connection's
-    /// sender, those from 192 at its receiver.
+    /// §10.3: a new CCID resets the features of the old one. Those from 128 are located at the
+    /// half-connection's sender, those from 192 at its receiver.
     fn forget_ccid(&mut self, sender: Location) {
         for row in &mut self.rows {
             let of_this_half = match row.known.number {
@@ -399,8 +428,8 @@ impl Features {
         }
     }
 
-    /// Appends Confirms owed and Changes due to the options of the packet `seq`, as long as they
-    /// fit in `room` bytes. With `keep`, Confirms stay owed (§8.1.5: PARTOPEN).
+    /// Appends pending Confirms and Changes to the options of the packet `seq`, as long as they
+    /// fit in `room` bytes. With `keep`, Confirms stay pending (§8.1.5: PARTOPEN).
     pub(super) fn write(&mut self, seq: SeqNo, room: usize, keep: bool, out: &mut Options) {
         if !self.rows_say.due && !self.rows_say.confirms && self.unknown.is_empty() {
             self.owing = false;
@@ -434,7 +463,7 @@ impl Features {
         self.owing = !keep && (!self.unknown.is_empty() || self.rows_say.confirms);
     }
 
-    /// PARTOPEN is over: the other end has what it needs.
+    /// PARTOPEN is over: the other end has received the Confirms.
     pub(super) fn forget_confirms(&mut self) {
         self.unknown.clear();
         for row in &mut self.rows {
@@ -443,7 +472,7 @@ impl Features {
         self.sum_up();
     }
 
-    /// The values that are no longer the initial ones, as bytes for an Init Cookie.
+    /// Appends the values that differ from the initial ones, as bytes for an Init Cookie.
     pub(super) fn save(&self, out: &mut Vec<u8>) {
         for (index, row) in self.rows.iter().enumerate() {
             if row.value != row.known.initial {
@@ -453,8 +482,8 @@ impl Features {
         }
     }
 
-    /// Takes back what [`Features::save`] wrote, and counts the proposals as sent with `seq`.
-    /// `None` if the bytes are not its.
+    /// Restores what [`Features::save`] wrote, and counts the proposals as sent with `seq`.
+    /// `None` if the bytes are invalid.
     pub(super) fn restore(&mut self, mut saved: &[u8], seq: SeqNo) -> Option<()> {
         while let Some((&index, rest)) = saved.split_first() {
             let row = self.rows.get_mut(usize::from(index))?;
@@ -474,7 +503,7 @@ impl Features {
     }
 }
 
-/// Where in the table the row of a feature stands: in the order of [`KNOWN`], both locations of each.
+/// Table row of a feature: in the order of [`KNOWN`], both locations of each.
 const fn place(number: u8, location: Location) -> Option<usize> {
     let known = match number {
         name::CCID..=name::CHECK_DATA_CHECKSUM => number - name::CCID,

@@ -1,5 +1,5 @@
-//! One feature at one end: its value, what this end prefers, and where a negotiation of it stands
-//! (RFC 4340 §6.3, §6.6.2). The rules of reconciliation and of what is valid live here.
+//! One feature at one end: its value, preferences of this end, and negotiation state (RFC 4340
+//! §6.3, §6.6.2), with the rules of reconciliation and validity.
 
 use super::Location;
 use crate::dccp::config::Ccid;
@@ -7,22 +7,22 @@ use crate::dccp::options::{Feature as Value, Opt, Options, feature as name};
 use crate::dccp::packet::ResetCode;
 use crate::dccp::seqno::{DEFAULT_WINDOW, GREATEST_WINDOW, MIN_WINDOW, SeqNo};
 
-/// How values are agreed on (§6.3).
+/// Reconciliation rules (§6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// §6.3.1: the server's first preference that the client shares; values of one byte.
+    /// §6.3.1: the server's first preference that the client also lists; values of one byte.
     ServerPriority,
-    /// §6.3.2: the feature's end says so; values of this many bytes within bounds.
+    /// §6.3.2: the feature's end decides; values of this many bytes within bounds.
     NonNegotiable { bytes: usize, least: u64, most: u64 },
 }
 
-/// What §6.4, table 4 says of a feature.
+/// Properties of a feature (§6.4, table 4).
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) number: u8,
     pub(super) rule: Rule,
     pub(super) initial: u64,
-    /// Must be understood by all (§6.4: Req'd).
+    /// Must be understood by all implementations (§6.4: Req'd).
     pub(super) required: bool,
 }
 
@@ -59,20 +59,20 @@ pub(super) static KNOWN: [Known; 11] = [
 /// §6.6.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Both ends agree, as far as this one knows.
+    /// Both ends agree, as far as this end knows.
     Stable,
-    /// A Change is on its way.
+    /// A Change is unanswered.
     Changing,
-    /// A Change is on its way, and the preferences are no longer those it told.
+    /// A Change is unanswered, and the preferences have changed since.
     Unstable,
 }
 
-/// A Confirm owed.
+/// A pending Confirm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Confirm {
     /// With the value in effect.
     Value,
-    /// Empty: the Change was not valid.
+    /// Empty: the Change was invalid.
     Empty,
 }
 
@@ -83,21 +83,21 @@ pub(super) struct Feature {
     pub(super) location: Location,
     /// In effect.
     pub(super) value: u64,
-    /// Preferences, best first; of a non-negotiable feature at this end the value wanted.
+    /// Preferences, best first; for a non-negotiable feature at this end, the value requested.
     pub(super) prefer: Vec<u64>,
-    /// The preferences last told in a Change.
+    /// The preferences last sent in a Change.
     pub(super) told: Vec<u64>,
     pub(super) state: State,
-    /// A Change should go on the next packet that may bear it.
+    /// A Change should go on the next packet that may carry it.
     pub(super) due: bool,
     /// The next Change is new, not a repetition (§6.6.4).
     pub(super) fresh: bool,
-    /// §6.6.4: number of the packet that bore the last new Change (FGSS, kept for each feature).
+    /// §6.6.4: number of the packet with the last new Change (FGSS, kept for each feature).
     pub(super) sent: SeqNo,
     pub(super) mandatory: bool,
-    /// This end asks for its first preference when the connection opens.
+    /// This end requests its first preference when the connection opens.
     pub(super) propose: bool,
-    /// The other end asked, and was answered.
+    /// The other end asked and was answered.
     pub(super) settled: bool,
     pub(super) confirm: Option<Confirm>,
 }
@@ -120,7 +120,7 @@ impl Rule {
     }
 }
 
-/// A feature cannot have this value, or there is no such feature.
+/// The feature cannot have this value, or does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("feature {feature} cannot have the value {value}")]
 pub struct UnknownValue {
@@ -131,7 +131,7 @@ pub struct UnknownValue {
 }
 
 impl Known {
-    /// Whether every one of these values fits the option and can be run here.
+    /// Checks that each value fits the option and is supported here.
     fn check(&self, values: &[u64]) -> Result<(), UnknownValue> {
         let can = |value: u64| match self.rule {
             Rule::NonNegotiable { least, most, .. } => (least..=most).contains(&value),
@@ -146,7 +146,7 @@ impl Known {
     }
 }
 
-/// What [`Known::check`] says, of a feature by its number. A feature that is not known has no value.
+/// [`Known::check`] by feature number. An unknown feature has no valid value.
 pub(super) fn check(feature: u8, values: &[u64]) -> Result<(), UnknownValue> {
     let known = KNOWN.iter().find(|known| known.number == feature);
     let value = values.first().copied().unwrap_or(0);
@@ -177,7 +177,7 @@ impl Feature {
         (self.state, self.due, self.fresh) = (State::Changing, true, true);
     }
 
-    /// A valid Confirm came (§6.6.2): to STABLE, or on with the newer preferences.
+    /// A valid Confirm arrived (§6.6.2): enters STABLE, or continues with newer preferences.
     pub(super) fn settle(&mut self) {
         match self.state {
             State::Unstable => self.begin(),
@@ -185,17 +185,17 @@ impl Feature {
         }
     }
 
-    /// The value a Change of a non-negotiable feature dictates, if it is valid (§6.3.2).
+    /// The value in a Change of a non-negotiable feature, if valid (§6.3.2).
     pub(super) fn dictated(&self, value: &[u8]) -> Option<u64> {
         let Rule::NonNegotiable { bytes, least, most } = self.known.rule else { return None };
-        // §6.3.2: only the feature's end changes it: there is no Change R.
+        // §6.3.2: only the feature's end changes it; there is no Change R.
         let valid = self.location == Location::There
             && value.len() == bytes
             && (least..=most).contains(&number(value));
         valid.then(|| number(value))
     }
 
-    /// The value both preference lists lead to (§6.3.1).
+    /// The value that results from both preference lists (§6.3.1).
     pub(super) fn reconciled(
         &self,
         list: &[u8],
@@ -211,19 +211,19 @@ impl Feature {
         match agreed {
             Some(value) => Ok(Some(value)),
             None if mandatory => Err(ResetCode::MANDATORY_ERROR),
-            // A CCID that is not there cannot carry data, and neither can one nobody asked for.
+            // An unsupported CCID cannot carry data, nor can one that was not requested.
             None if !self.can_stay() => Err(ResetCode::OPTION_ERROR),
-            // §6.3.1: without a shared value the old one stays.
+            // §6.3.1: without a shared value the old one remains.
             None => Ok(Some(self.value)),
         }
     }
 
-    /// Whether this end can live with the value as it is.
+    /// True if this end can keep the current value.
     pub(super) fn can_stay(&self) -> bool {
         self.known.number != name::CCID || self.prefer.contains(&self.value)
     }
 
-    /// The value a Confirm brings, if it is valid (§6.6.8).
+    /// The value in a Confirm, if valid (§6.6.8).
     pub(super) fn confirmed(&self, value: &[u8], server: bool) -> Option<u64> {
         if let Rule::NonNegotiable { bytes, .. } = self.known.rule {
             let wanted = self.told.first() == Some(&number(value));
@@ -252,12 +252,12 @@ impl Feature {
     }
 
     pub(super) fn change_value(&self) -> Vec<u8> {
-        // §6.6.5: in UNSTABLE the Change on its way is repeated as it was.
-        let list = if self.state == State::Unstable { &self.told } else { &self.prefer };
+        // §6.6.4, §6.6.5: a repeated Change is sent unchanged.
+        let list = if self.fresh { &self.prefer } else { &self.told };
         list.iter().flat_map(|value| self.encode(*value)).collect()
     }
 
-    /// §6.1: of server-priority features the value, then this end's preferences.
+    /// §6.1: for server-priority features the value, then this end's preferences.
     pub(super) fn confirm_value(&self, confirm: Confirm) -> Vec<u8> {
         match (confirm, self.known.rule) {
             (Confirm::Empty, _) => Vec::new(),

@@ -27,8 +27,8 @@ pub(super) fn emit(data: &Data, out: &mut Vec<u8>) {
             out.extend_from_slice(&ssn.to_be_bytes());
             out.extend_from_slice(&data.ppid.to_be_bytes());
         }
-        // RFC 8260 §2.1: the identifier of the payload's protocol stands on a first part, the
-        // number of the part on any other.
+        // RFC 8260 §2.1: the first part carries the Payload Protocol Identifier, any other part its
+        // number.
         Number::Mid(mid, fsn) => {
             out.extend_from_slice(&[0, 0]);
             out.extend_from_slice(&mid.to_be_bytes());

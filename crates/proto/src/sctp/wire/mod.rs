@@ -1,9 +1,8 @@
-//! The SCTP packet (RFC 9260 §3): the common header with its CRC-32c, and chunks behind one another.
-//! Each kind of chunk has a file; `tlv` walks what has a type, a length and a value.
+//! The SCTP packet (RFC 9260 §3): the common header with its CRC-32c, and a sequence of chunks. Each
+//! kind of chunk has a file; `tlv` parses type-length-value elements.
 //!
-//! A packet is refused whole if a length in it lies or a chunk is too short for its type. Types
-//! that are not known are kept as they come: what is to be done with them is the endpoint's matter
-//! (§3.2).
+//! A packet is rejected whole if a length is wrong or a chunk is too short for its type. Unknown
+//! types are kept unchanged: the endpoint handles them (§3.2).
 
 mod control;
 mod data;
@@ -14,7 +13,10 @@ mod parameter;
 mod sack;
 mod tlv;
 
+use crate::octets::Tail;
+use crate::packet::PacketBox;
 use crate::packet::Quoted;
+use crate::transport::{Layers, PacketFormat};
 use std::net::IpAddr;
 
 use bytes::Bytes;
@@ -25,7 +27,7 @@ use crate::sctp::{COMMON_HEADER, Chunk, Data, Packet};
 
 /// SCTP's protocol number (RFC 9260 §15.1).
 pub const PROTOCOL: u8 = 132;
-/// Where the checksum stands.
+/// Position of the checksum.
 const CHECKSUM: std::ops::Range<usize> = 8..12;
 
 /// The beginning of a packet's header as a router quotes it (RFC 792): its Verification Tag, by which its
@@ -62,9 +64,8 @@ pub fn emit(packet: &Packet, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireE
 
 /// Reads and checks a packet.
 ///
-/// # Errors
-/// Bytes that §6.8 and §6.10 let nobody use: cut short, with a wrong checksum, without chunks, with
-/// a length that lies, or with a chunk too short for its type.
+/// Bytes that are invalid by §6.8 and §6.10: truncated, with a wrong checksum, without chunks, with
+/// a wrong length, or with a chunk too short for its type.
 pub fn parse(
     bytes: &[u8],
     src: IpAddr,
@@ -144,7 +145,7 @@ const fn flags(chunk: &Chunk) -> u8 {
     }
 }
 
-/// The bytes of a chunk without its padding; none if it is longer than its length field can say.
+/// The bytes of a chunk without its padding; none if it is longer than its length field can hold.
 #[must_use]
 pub fn chunk_bytes(chunk: &Chunk) -> Bytes {
     let mut out = Vec::with_capacity(chunk.wire_bytes());
@@ -161,4 +162,20 @@ pub(crate) fn parameter_bytes(parameter: &crate::sctp::Parameter) -> Bytes {
         out.clear();
     }
     out.into()
+}
+
+impl PacketFormat for PacketBox<Packet> {
+    const PROTOCOL: u8 = PROTOCOL;
+
+    #[inline(always)]
+    fn layers(&self) -> Layers {
+        let (transport, media, payload) = self.lengths();
+        Layers { transport: transport as u32, media: media as u32, payload: payload as u32 }
+    }
+    fn quoted(&self) -> Quoted {
+        quoted(self.tag)
+    }
+    fn emit(&self, ends: &Ends, out: &mut Vec<u8>) -> Result<Tail, WireError> {
+        emit(self, ends, out).map(|()| Tail::default())
+    }
 }

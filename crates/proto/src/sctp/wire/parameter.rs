@@ -25,7 +25,7 @@ pub(super) fn emit(parameter: &Parameter, out: &mut Vec<u8>) -> Result<(), WireE
     Ok(())
 }
 
-/// Takes the first one off.
+/// Takes the first parameter.
 pub(super) fn parse(rest: &mut Bytes) -> Result<Parameter, WireError> {
     at_least(rest, 4, "SCTP parameter")?;
     let kind = u16_at(rest, 0);

@@ -1,15 +1,15 @@
-//! What has a length and a value: chunks, parameters and causes (RFC 9260 §3.2, §3.2.1, §3.3.10).
+//! Type-length-value elements: chunks, parameters and causes (RFC 9260 §3.2, §3.2.1, §3.3.10).
 //! The length counts a header of four bytes and no padding.
 
 use bytes::{Buf, Bytes};
 
 use crate::octets::{WireError, at_least, u16_at};
 
-/// Bytes in front of a value.
+/// Bytes before a value.
 const HEADER: usize = 4;
 
-/// Takes the first element off; gives its value. The padding behind it goes too, as far as it is
-/// there: that of the last parameter is the chunk's.
+/// Takes the first element; returns its value. The padding behind it goes too, as far as it is
+/// present: that of the last parameter belongs to the chunk.
 pub(super) fn take(rest: &mut Bytes, what: &'static str) -> Result<Bytes, WireError> {
     at_least(rest, HEADER, what)?;
     let length = usize::from(u16_at(rest, 2));
