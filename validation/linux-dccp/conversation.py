@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TYPES = {
-    0: ("Request", "asks for a connection"),
-    1: ("Response", "is willing"),
+    0: ("Request", "requests a connection"),
+    1: ("Response", "accepts"),
     2: ("Data", "data"),
     3: ("Ack", "acknowledges"),
     4: ("DataAck", "data, and acknowledges"),
     5: ("CloseReq", "asks the client to close"),
     6: ("Close", "closes"),
     7: ("Reset", "ends the connection"),
-    8: ("Sync", "asks for a sign of life: this number is not in my window"),
+    8: ("Sync", "number out of window, resynchronise"),
     9: ("SyncAck", "gives it"),
     10: ("Listen", "opens the way for a client"),
 }

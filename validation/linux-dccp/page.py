@@ -13,29 +13,26 @@ HEAD = """\
 
 <!-- Written by validation/linux-dccp/run.py; changes made here are lost. -->
 
-Our DCCP endpoint, the one that simulations run, talks over raw IP (protocol 33) with the DCCP of
-a Linux kernel: a stock Debian kernel under qemu, of the last series whose DCCP works. The lane
-between the two is a network namespace without loss; delay, losses and reordering, where there are
-any, are made on our side from a seed, in both directions. Both sides send numbered messages, of
-which every byte is checked, and count what they receive; what our side sent and received is
-captured, and read by tshark with every checksum checked.
+Our DCCP endpoint, the one used in simulations, communicates over raw IP (protocol 33) with the DCCP
+of a Linux kernel: a stock Debian kernel under qemu, from the last series with working DCCP. Both
+are connected by a network namespace without loss; our side adds delay, losses and reordering from a
+seed, in both directions. Both sides send numbered messages, check every byte and count what they
+receive; the packets of our side are captured, and read by tshark with all checksum checks enabled.
 
-As it should be means: connected with the CCIDs asked for, all messages sent, as many received as
-sent less those lost on purpose, no other bytes, ended by the Reset that the RFC names and both
-sides told so; no malformed packet, no wrong checksum. What the lane's tap device and the guest's
-network card dropped is read from their own counters after each conversation (of the card:
-`rx_dropped`, `rx_missed_errors`, `tx_dropped` and the backlog's), and is in the column
-*dropped between*: so many more, and no others, may be missing; where it is 0 the count must be
-exact. Where packets are late on purpose, those out of the window (RFC 4340 §7.5) need not be
-delivered, and Sync and SyncAck must be seen. Where nothing is lost or late, nothing may come that
-our side has no use for, but for one thing: a Reset 3 (No Connection) with which the kernel answers
-a CloseReq or Close that we repeated while its own answer was under way, as happens when the machine
-is busy for longer than two round trips.
+A conversation passes if it connected with the requested CCIDs, all messages were sent and, except
+for intentional losses, received without other bytes, it ended with the Reset that the RFC
+specifies and both sides reported this, and no packet was malformed or had a wrong checksum. Drops
+of the tap device and the guest's network card are read from their counters after each conversation
+(of the card: `rx_dropped`, `rx_missed_errors`, `tx_dropped` and the backlog's) and are in the
+column *dropped between*: at most as many further messages may be missing. Packets that are
+intentionally late and out of the window (RFC 4340 §7.5) need not be delivered, and Sync and SyncAck
+must be seen. Without losses or delays, our side must not reject any packet except a Reset 3 (No
+Connection), with which the kernel answers a CloseReq or Close that we repeated while its own answer
+was in flight, as happens when the machine is busy for longer than two round trips.
 
 {headers}
 
-Not asserted: round-trip times, how fast either side sends, or that its window or rate is the
-other's.
+Not asserted: round-trip times, sending speed, or that windows and rates of both sides are equal.
 
 | | |
 |---|---|
@@ -46,7 +43,7 @@ other's.
 | tshark | {tshark} |
 | rustc | {rustc} |
 
-To have it made again (needs root; it says what to install):
+To reproduce (needs root; prints what to install):
 
 ```sh
 sudo validation/guest/prepare --install
@@ -55,25 +52,25 @@ sudo validation/linux-dccp/run.py
 """
 
 NOTES = """\
-## What the kernel does its own way
+## Deviations of the kernel
 
-Seen in these conversations and in trials of them:
+Observed in these conversations and in trial runs:
 
-* A refused connection is a Reset with code 3, No Connection; RFC 4340 §5.6 has code 7, Connection
-  Refused, for it. Resets to a Request bear sequence number 0 (§8.3.1).
-* Allow Short Seqnos = 0 and ECN Incapable = 1 are asked for with Mandatory: it speaks neither short
-  numbers nor ECN.
-* It does not confirm a Change for Send Ack Vector or Send NDP Count if it asks for the same itself;
-  ours takes such a crossing Change for the answer (§6.6.6).
-* It answers with one Sync in 125 ms at most, so that a client that meets an older connection of its
-  own ports (§7.5.5) is heard only when the kernel next speaks by itself.
-* CCID 3 feedback has Receive Rate and Loss Event Rate, no Loss Intervals (RFC 4342 §8.6) and no
-  Elapsed Time, which §6 there asks for.
-* CCID 3 takes the first loss interval from the throughput equation (RFC 5348 §6.3.1) and keeps that
-  loss event rate until the second loss. With a round trip below a millisecond it was 1/1, and our
-  sender was slowed to a packet in some seconds; the paths with losses have a delay therefore.
-* It does not speak DCCP inside UDP (RFC 6773): there is no such conversation here. Ours does, and
-  is tested with itself over the loopback interface (`crates/live/tests/dccp_in_udp.rs`).
+* A refused connection is answered by a Reset with code 3, No Connection, where RFC 4340 §5.6
+  specifies code 7, Connection Refused. Resets to a Request have sequence number 0 (§8.3.1).
+* It requests Allow Short Seqnos = 0 and ECN Incapable = 1 with Mandatory: it supports neither short
+  sequence numbers nor ECN.
+* It does not confirm a Change for Send Ack Vector or Send NDP Count if it requests the same itself;
+  our endpoint accepts such a crossing Change as the answer (§6.6.6).
+* It sends at most one Sync per 125 ms, so that a client whose ports have an older connection
+  (§7.5.5) gets no answer until the kernel next sends of its own accord.
+* CCID 3 feedback has Receive Rate and Loss Event Rate, but no Loss Intervals (RFC 4342 §8.6) and no
+  Elapsed Time, which RFC 4342 §6 requires.
+* CCID 3 derives the first loss interval from the throughput equation (RFC 5348 §6.3.1) and keeps
+  that loss event rate until the second loss. With a round trip below a millisecond it was 1/1, and
+  our sender was slowed to one packet in several seconds; therefore paths with losses have a delay.
+* It does not support DCCP inside UDP (RFC 6773), so there is no such conversation here. Ours does,
+  and is tested against itself over the loopback interface (`crates/live/tests/dccp_in_udp.rs`).
 """
 
 
@@ -83,10 +80,10 @@ def write(path: Path, results: dict, captures: Path) -> None:
     checked = headers.page(result["tshark"].get("headers", {}) for result in held)
     parts = [HEAD.format(**results["made"], headers=checked), *overview(results), NOTES]
     by_name = {result["name"]: result for result in results["conversations"]}
-    parts.append("## Packet by packet\n")
+    parts.append("## Packet traces\n")
     parts.append(
-        "Times are since our program began, numbers since the first of the side that sent them.\n"
-        "Options are in the order in which they stand, Padding left out.\n"
+        "Times are relative to the start of our program, numbers to the sender's first.\n"
+        "Options are in packet order, without Padding.\n"
     )
     for case in CASES:
         capture = captures / f"{case.name}.pcapng"
@@ -99,10 +96,10 @@ def write(path: Path, results: dict, captures: Path) -> None:
 
 def overview(results: dict) -> list[str]:
     """The table of all conversations, with failures."""
-    out = ["## What was held\n"]
+    out = ["## Conversations\n"]
     out += [
         "| conversation | path | messages from us: sent, received | from the kernel"
-        " | dropped between | ended by | as it should be |"
+        " | dropped between | ended by | passed |"
     ]
     out += ["|---|---|---|---|---:|---|---|"]
     cases = {case.name: case for case in CASES}

@@ -72,16 +72,16 @@ class Failover:
 ## When a path fails
 
 Both hosts have two addresses, one on each of two networks. A message leaves every 5 ms; {CUT_S} s
-after our program began the first network passes nothing more, in neither direction, for good. All
-must arrive nevertheless. The silence is the longest time between two messages delivered, late
-ones included, which a listener would not hear. RFC 9260's defaults give a path up after
-Path.Max.Retrans = 5 timeouts in a row, each twice the last, beginning with RTO.Min; what timed
-out goes to the other path at once (§6.4.1), new data only when the path is given up, or
+after our program began the first network fails permanently in both directions. All messages must
+arrive nevertheless. The silence is the longest time between two deliveries, including late
+messages, which a listener would not hear. RFC 9260's defaults give a path up after
+Path.Max.Retrans = 5 consecutive timeouts, each twice the last, starting from RTO.Min;
+retransmissions use the other path at once (§6.4.1), new data only when the path is given up, or
 potentially failed (RFC 7829).
 """
     TABLE_HEAD: ClassVar[str] = (
         "| who sends | settings | messages sent | received | longest silence (s)"
-        " | path given up by the kernel after (s) | as it should be |"
+        " | path given up by the kernel after (s) | passed |"
     )
 
     def judge(self, ours: list[dict], theirs: list[dict]) -> list[str]:
@@ -154,22 +154,22 @@ HEAD = """\
 
 <!-- Written by validation/linux-sctp/run.py; changes made here are lost. -->
 
-Our SCTP endpoint, the one that simulations run, talks over raw IP (protocol 132) with the SCTP of a
-Linux kernel: a stock Debian kernel under qemu. The lane between the two is a network namespace
-without loss, with two networks; delay, losses, reordering and the failure of a path are made on our
-side from a seed, in both directions. Both sides send numbered messages, of which every byte is
-checked, and count what they receive; what our side sent and received is captured, and read by
-tshark with the CRC-32c of every packet checked.
+Our SCTP endpoint, the one used in simulations, communicates over raw IP (protocol 132) with the
+SCTP of a Linux kernel: a stock Debian kernel under qemu. Both are connected by a network namespace
+without loss, with two networks; our side adds delay, losses, reordering and the failure of a path
+from a seed, in both directions. Both sides send numbered messages, check every byte and count what
+they receive; the packets of our side are captured, and read by tshark with CRC-32c checks enabled.
 
-As it should be means: opened, all messages delivered once and byte for byte, in the order of their
-stream where order was asked for, closed by SHUTDOWN and both sides told so; no ABORT and no ERROR;
-as many packets read by tshark as our side saw, each with a good checksum and without an expert item
-of the groups Checksum, Malformed or Protocol. Where messages may be given up, no more are missing
-than packets with data were lost or late, and no more than fell due in the longest silence where
-they have a lifetime; where none may be sent again, none is, and FORWARD TSNs are seen both ways.
+A conversation passes if it opened, all messages were delivered once and unchanged, in the order of
+their stream unless sent unordered, and SHUTDOWN closed it, as both sides reported; without ABORT or
+ERROR; tshark read as many packets as our side saw, each with a correct checksum and without an
+expert item of the groups Checksum, Malformed or Protocol. Where messages may be abandoned, at most
+as many are missing as packets with data were lost or late and, if they have a lifetime, as fell due
+in the longest silence; where retransmission is disabled, there is none, and FORWARD TSNs are seen
+in both directions.
 {headers}
 
-Not asserted: how fast either side sends.
+Not asserted: sending speed.
 
 | | |
 |---|---|
@@ -180,36 +180,36 @@ Not asserted: how fast either side sends.
 | tshark | {tshark} |
 | rustc | {rustc} |
 
-To have it made again (needs root; it says what to install):
+To reproduce (needs root; prints what to install):
 
 ```sh
 sudo validation/guest/prepare --install
 sudo validation/linux-sctp/run.py
 ```
 
-## What was held
+## Conversations
 
 """
 
 RACE = """\
-## Who is faster
+## Goodput
 
 The same 50 MB under the same random losses, sent by us and by the kernel, with a round trip of
 10 ms, 2 % of all packets lost and 1 % late by 4 ms, RTO.Min 1 s and SACKs every second packet on
-both sides. The guest is emulated without KVM, so that its own round trips are a little longer.
+both sides. The guest is emulated without KVM, so that its round trips are slightly longer.
 
 """
 
 NOTE = """\
-## What the kernel does its own way
+## Deviations of the kernel
 
 * Messages of several I-DATA chunks cannot be exchanged with it. RFC 8260 §2.1 numbers the parts of
-  a message from 0, the first one's number being implied; the kernel's second part bears 0 once
-  more. Ours answers by ABORT with the cause Protocol Violation, since two parts claim one place.
-  usrsctp numbers as the RFC does ([those conversations](usrsctp.md)). Tried by hand; not among the
-  conversations above.
-* Its defaults have the potentially failed state (RFC 7829; `net.sctp.pf_enable` 1, `pf_retrans` 0):
-  new data leaves a path after its first timeout. With us that is a knob, `potentially_failed`, and
-  absent unless asked for: hence the difference between the defaults when a path fails.
-* After a shutdown of its own, recv() reports no end of data: the notification does.
+  a message from 0, where the first number is implied; the kernel's second part has number 0 again.
+  Our endpoint answers with ABORT and the cause Protocol Violation, since two parts have the same
+  number. usrsctp numbers them as the RFC does ([its conversations](usrsctp.md)). Tested by hand;
+  not among the conversations above.
+* By default it uses the potentially failed state (RFC 7829; `net.sctp.pf_enable` 1, `pf_retrans`
+  0): new data leaves a path after its first timeout. In our endpoint this is the parameter
+  `potentially_failed`, absent by default: hence the different results when a path fails.
+* After its own shutdown, recv() reports no end of data; only the notification does.
 """

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import collections
-import subprocess
 from pathlib import Path
 
+import headers
 from matrix import PORT
 
-FIELDS = ("frame.packet_flags_direction", "tcp.checksum.status", "ip.checksum.status",
-          "_ws.expert.group", "tcp.len", "tcp.options.sack.count", "tcp.checksum",
-          "tcp.flags", "frame.comment")  # fmt: skip
+# Besides headers.TCP_FIELDS; tshark returns a field only once.
+FIELDS = ("tcp.checksum.status", "ip.checksum.status", "_ws.expert.group",
+          "tcp.options.sack.count", "tcp.checksum")  # fmt: skip
 # epan/proto.h: notes on sequence numbers (retransmissions and the like) are not faults, nor are
 # comments, which we wrote ourselves.
 GROUPS = {0x01: "Checksum", 0x04: "Request", 0x05: "Undecoded", 0x06: "Reassemble",
@@ -23,19 +23,23 @@ INBOUND = "0x00000001"
 PAYLOAD = f"tcp.port=={PORT},data"
 
 
-def read(capture: Path) -> dict:
-    """Findings of tshark on the capture of our side; of received packets, without lost ones."""
-    command = ["tshark", "-r", str(capture), "-d", PAYLOAD, "-Y", "tcp"]
+def read(capture: Path) -> tuple[dict, dict]:
+    """Findings of tshark on the capture of our side, without lost packets, and the header checks.
+
+    Both come from one run of tshark, which takes up to a minute for a capture with disorder.
+    """
+    options = ["-d", PAYLOAD, "-Y", "tcp"]
     for name in ("tcp.check_checksum", "ip.check_checksum"):
-        command += ["-o", f"{name}:TRUE"]
-    command += ["-T", "fields", *(word for name in FIELDS for word in ("-e", name))]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        options += ["-o", f"{name}:TRUE"]
+    values = headers.TcpHeaders()
     items: collections.Counter[str] = collections.Counter()
     ways = {"sent": collections.Counter[str](), "received": collections.Counter[str]()}
     bad = packets = all_ones = early_resets = 0
     closed = set()
-    for row in told.splitlines():
-        direction, tcp, ip, groups, length, blocks, checksum, flags, comment = row.split("\t")
+    for row in headers.rows(capture, [*FIELDS, *headers.TCP_FIELDS], *options):
+        direction, comment, tcp, ip, groups, blocks, checksum, *header = row
+        values.add(direction, comment, header)
+        _, length, flags, *_ = header
         packets += 1
         inbound = direction == INBOUND
         said = collections.Counter(
@@ -62,4 +66,5 @@ def read(capture: Path) -> dict:
         way["sack_blocks"] += int(blocks or 0)
     counts = {name: dict(way) for name, way in ways.items()}
     found = {"packets": packets, "bad_checksums": bad, "all_ones": all_ones}
-    return found | {"early_resets": early_resets, "items": dict(items)} | counts
+    found |= {"early_resets": early_resets, "items": dict(items)} | counts
+    return found, values.result()

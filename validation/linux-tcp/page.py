@@ -13,31 +13,31 @@ HEAD = """\
 
 <!-- Written by validation/linux-tcp/run.py; changes made here are lost. -->
 
-Our TCP endpoint, the one that simulations run, talks with the TCP of the machine's own Linux
-kernel: it sits behind a TUN device in a network namespace of its own, and at the device's other
-side is an ordinary socket. Between endpoint and device our own link delays packets in real time,
-loses, holds back, repeats and marks them from a seed, and has a bottleneck where one is named; it
-does so in both directions alike, so that a delay of 20 ms is 10 ms each way.
+Our TCP endpoint, the one used in simulations, communicates with the TCP of the machine's own Linux
+kernel: it runs behind a TUN device in its own network namespace, and the kernel's side is an
+ordinary socket. Between endpoint and device our own link delays packets in real time, drops, holds
+back, duplicates and marks them from a seed, and has a bottleneck where one is named; both
+directions are alike, so that a delay of 20 ms is 10 ms each way.
 
-Both sides send random bytes from a file. As it should be means: the SHA-256 of what each side
-sent is that of what the other side received; connected, closed by both, not reset before that,
-not timed out; the options agreed on are those asked for, as the kernel tells them (`TCP_INFO`);
-no checksum the kernel calls wrong; where packets are lost, repeated or marked, the kernel and we
-have told each other so by SACK, D-SACK, ECN-echo and CWR. The packets of each conversation,
-captured on our side, are read by tshark with every checksum checked: none is wrong, no expert
-item but about sequence numbers (what is sent again, and the like), and it counts the segments,
-bytes and SACK blocks that we count.
+Both sides send random bytes from a file. A conversation passes if the SHA-256 of the data sent by
+each side is that of the data received by the other; it connected, was closed by both sides, and was
+not reset before or timed out; the negotiated options are those requested, as reported by the kernel
+(`TCP_INFO`); the kernel reports no wrong checksum; and both sides reported lost, duplicated and
+marked packets to each other by SACK, D-SACK, ECN-echo and CWR. The packets of each conversation,
+captured on our side, are read by tshark with all checksum checks enabled: it finds no error, no
+expert item except on sequence numbers (such as retransmissions), and counts the same segments,
+bytes and SACK blocks.
 
-Two things the kernel does its own way. It writes a TCP checksum that comes out as 0 as 0xffff, as
-one must for UDP; tshark calls that wrong, a receiver that adds up does not see it: {all_ones} of
-its packets are let pass for it, and none of ours. And it does not believe in more duplicates than
-it has sent itself: a D-SACK about what the link repeated it calls dubious, takes for an ordinary
-block, and discards. As many blocks may be discarded (`TCPSACKDiscard`) as D-SACKs were dubious
-(`TCPDSACKIgnoredDubious`), and no others.
+The kernel deviates in two ways. It writes a TCP checksum of 0 as 0xffff, as required for UDP;
+tshark reports that as wrong, while a receiver's sum is correct: {all_ones} of
+its packets are accepted nevertheless, and none of ours. And it ignores duplicates that it has not
+sent itself: it treats a D-SACK for a packet duplicated by the link as dubious, reads it as an
+ordinary block, and discards it. At most as many blocks may be discarded (`TCPSACKDiscard`) as
+D-SACKs were dubious (`TCPDSACKIgnoredDubious`).
 
 {headers}
 
-Not asserted: how fast it goes. The figures are of one machine that was busy with other work (load
+Not asserted: speed. The figures are from one machine that was busy with other work (load
 given below); both ends, the link and tshark share its processors.
 
 | | |
@@ -50,55 +50,52 @@ given below); both ends, the link and tshark share its processors.
 | python | {python} |
 | processors | {processors}, load {load:.1f}, {jobs} conversations at a time |
 
-To have it made again (needs root):
+To reproduce (needs root):
 
 ```sh
 sudo validation/linux-tcp/run.py --jobs {jobs}
 ```
 
-## What was held
+## Conversations
 
 Each side that sends sends the bytes named in the row, {most} MB if none are. *Again* counts data
 segments that were sent again: ours as counted by us, the kernel's as its socket counts them
-(`tcpi_total_retrans`). *Lost* counts the data segments that the link lost by chance, and behind a
-plus those for which the queue had no room. *Blocks* are those of SACK options, *D* the options
-that begin with a D-SACK.
+(`tcpi_total_retrans`). *Lost* counts the random losses of data segments, and after a plus those
+dropped by the queue. *Blocks* are those of SACK options, *D* the options that begin with a D-SACK.
 """
 
 
 BESIDE = """\
-## Beside the kernel
+## Comparison with the kernel
 
 The same 10 MB over the same path, once from us to the kernel and once from the kernel to us, with
-seeds {first} to {last}: the n-th packet of the sender meets the same chance, whoever sends. Goodput
+seeds {first} to {last}: the n-th packet of either sender has the same random draw. Goodput
 in Mbit/s, mean and range; the ratio of ours to the kernel's is the mean over seeds, with its
 standard error. The last three columns are means: data segments sent again, and how often the kernel
-took a reduction back since timestamps or D-SACKs showed it to be needless (`TCPFullUndo`,
-`TCPPartialUndo`, `TCPDSACKUndo`, `TCPLossUndo`), which after a fast retransmit ours does not do.
+undid a reduction that timestamps or D-SACKs showed to be spurious (`TCPFullUndo`,
+`TCPPartialUndo`, `TCPDSACKUndo`, `TCPLossUndo`), which ours does not do after a fast retransmit.
 
-| path | ours | its | our goodput | its goodput | ratio | again: we | again: it | it took back |
+| path | ours | its | our goodput | its goodput | ratio | again: ours | again: its | its undos |
 |---|---|---|---|---|---:|---:|---:|---:|"""
 
 SEEN = """\
-## What is seen
+## Observations
 
-* Where packets are lost and stay in order, what we send again is what was lost and, but for a few,
-  nothing else.
-* Where packets come late, `sack` takes for lost what three later ones have overtaken (RFC 6675) and
-  halves its window; RACK-TLP, which `cubic` has, waits, and so does the kernel.
-* Where both send through a deep queue, acknowledgements wait behind data. In slow start `sack` has
-  gone 200 ms without one and taken that for a loss: all in flight was sent again for nothing, and
-  the kernel said so by D-SACK. The lower bound of the timeout is 200 ms here (`min_rto`), where
-  RFC 6298 has a second.
-* Where packets come late, `sack` is left behind by the kernel's Reno, which takes a needless
-  reduction back; ours does so after timeouts alone (Eifel's response, RFC 4015), not after fast
-  retransmits, where RFC 9438 §4.9.2 would let it.
-* `cubic` gains on the kernel's at 1 % loss, where the window is so small that both follow Reno's
-  estimate. RFC 9438 §4.3 lets that grow by 0.53 segments a round trip until it is back at the
-  window of the last loss, and by a whole one from there on; the kernel, whose code is older, stays
-  at 0.53.
-* `bbr` is version 3 of the draft, the kernel's version 1. Version 1 pays no heed to loss; version 3
-  draws back in a round that lost more than 2 %, and with 1 % by chance some do.
+* With losses but no reordering, we retransmit the lost segments and only a few others.
+* With late packets, `sack` takes segments overtaken by three later ones as lost (RFC 6675) and
+  halves its window; RACK-TLP, used by `cubic`, waits, and so does the kernel.
+* If both sides send through a deep queue, acknowledgements queue behind data. In slow start `sack`
+  received none for 200 ms and took that for a loss: everything in flight was retransmitted
+  unnecessarily, as the kernel reported by D-SACK. The lower bound of the timeout is 200 ms here
+  (`min_rto`), but one second in RFC 6298.
+* With late packets, `sack` is slower than the kernel's Reno, which undoes spurious reductions; ours
+  does so only after timeouts (Eifel's response, RFC 4015), not after fast retransmits, where
+  RFC 9438 §4.9.2 would permit it.
+* `cubic` is faster than the kernel's at 1 % loss, where the window is so small that both follow
+  Reno's estimate. RFC 9438 §4.3 lets that grow by 0.53 segments per round trip up to the window of
+  the last loss, and by one segment from there on; the kernel, whose code is older, stays at 0.53.
+* `bbr` is version 3 of the draft, the kernel's is version 1. Version 1 ignores loss; version 3
+  reduces its rate in a round that lost more than 2 %, as some do by chance at 1 % loss.
 """
 
 UNDOS = ("TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo")
@@ -124,7 +121,7 @@ def overview(found: dict) -> list[str]:
     """The table of all conversations, with failures."""
     out = [
         "| conversation | path | opens | from us: Mbit/s | lost | again | blocks back (D)"
-        " | from the kernel: Mbit/s | lost | again | blocks back (D) | as it should be |"
+        " | from the kernel: Mbit/s | lost | again | blocks back (D) | passed |"
     ]
     out += ["|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|"]
     for case in CASES:
@@ -198,7 +195,7 @@ def handshakes(found: dict) -> list[str]:
             pair = tuple(", ".join(segments[way]["syn"]) for way in ("sent", "received"))
             pairs.setdefault((pair[0], pair[1]), []).append(name)
     out = [
-        "## What the SYNs offered\n",
+        "## Options of the SYNs\n",
         "| ours | the kernel's | conversations |",
         "|---|---|---:|",
     ]

@@ -31,10 +31,9 @@ ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE.parent)]
 
 import dissect  # noqa: E402
-import headers  # noqa: E402
 import page  # noqa: E402
 from made import load, save  # noqa: E402
-from matrix import CASES, PORT, Case, judge, races  # noqa: E402
+from matrix import CASES, Case, judge, races  # noqa: E402
 
 RESULTS = HERE / "results.json.gz"
 PAGE = ROOT / "docs/validation/linux-tcp.md"
@@ -195,8 +194,7 @@ def converse(case: Case, peer: Path, folder: Path, running: set[subprocess.Popen
         running.discard(process)
     try:
         result = json.loads(said)
-        result["tshark"] = dissect.read(folder / f"{case.name}.pcapng")
-        result["headers"] = headers.tcp(folder / f"{case.name}.pcapng", PORT)
+        result["tshark"], result["headers"] = dissect.read(folder / f"{case.name}.pcapng")
         result["wrong"] = judge(case, result)
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
         last = (complaint.strip().splitlines() or [""])[-1]

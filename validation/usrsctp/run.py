@@ -90,21 +90,22 @@ HEAD = """\
 
 <!-- Written by validation/usrsctp/run.py; changes made here are lost. -->
 
-Our SCTP endpoint, the one that simulations run, talks inside UDP (RFC 6951) with usrsctp, the stack
-of FreeBSD as a library, over the loopback interface. Delay, losses and reordering, where there are
-any, are made on our side from a seed, in both directions. Both sides send numbered messages, of
-which every byte is checked, and count what they receive; what our side sent and received is
-captured, and read by tshark with the CRC-32c of every packet checked.
+Our SCTP endpoint, the one used in simulations, communicates inside UDP (RFC 6951) with usrsctp,
+FreeBSD's stack as a library, over the loopback interface. Our side adds delay, losses and
+reordering from a seed, in both directions. Both sides send numbered messages, check every byte and
+count what they receive; the packets of our side are captured, and read by tshark with CRC-32c
+checks enabled.
 
-As it should be means: opened, all messages delivered once and byte for byte, in the order of their
-stream where order was asked for, closed by SHUTDOWN and both sides told so; no ABORT and no ERROR;
-as many packets read by tshark as our side saw, each with a good checksum and without an expert item
-of the groups Checksum, Malformed or Protocol. Where messages may be given up, no more are missing
-than packets with data were lost or late, and no more than fell due in the longest silence where
-they have a lifetime; where none may be sent again, none is, and FORWARD TSNs are seen both ways.
+A conversation passes if it opened, all messages were delivered once and unchanged, in the order of
+their stream unless sent unordered, and SHUTDOWN closed it, as both sides reported; without ABORT or
+ERROR; tshark read as many packets as our side saw, each with a correct checksum and without an
+expert item of the groups Checksum, Malformed or Protocol. Where messages may be abandoned, at most
+as many are missing as packets with data were lost or late and, if they have a lifetime, as fell due
+in the longest silence; where retransmission is disabled, there is none, and FORWARD TSNs are seen
+in both directions.
 {headers}
 
-Not asserted: how fast either side sends.
+Not asserted: sending speed.
 
 | | |
 |---|---|
@@ -114,24 +115,24 @@ Not asserted: how fast either side sends.
 | tshark | {tshark} |
 | rustc | {rustc} |
 
-To have it made again: `validation/usrsctp/run.py`; it says what it needs.
+To reproduce: `validation/usrsctp/run.py`; it prints what it needs.
 
-## What was held
+## Conversations
 
 """
 
 RACE = """\
-## Who is faster
+## Goodput
 
 The same 50 MB under the same random losses, sent by us and by usrsctp, with a round trip of
 10 ms, 2 % of all packets lost and 1 % late by 4 ms, Max.Burst 4, RTO.Min 1 s and SACKs every second
-packet on both sides. One run each: the order of magnitude is what counts.
+packet on both sides. One run each, so only the order of magnitude is significant.
 
 """
 
 NOTE = """\
-With us a chunk that is lost again after its fast retransmission waits for T3-rtx, for RFC 9260
-§7.2.4 makes it ineligible for another: at least RTO.Min, 1 s, in which nothing may come.
+In our endpoint a chunk that is lost again after its fast retransmission waits for T3-rtx, because
+RFC 9260 §7.2.4 makes it ineligible for another: at least RTO.Min, 1 s, without deliveries.
 """
 
 

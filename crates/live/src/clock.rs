@@ -1,10 +1,10 @@
-//! The one wall clock: here, and in the simulator's schedule, an [`Instant`] comes into being.
+//! The wall clock: only here and in the simulator's schedule is an [`Instant`] created.
 
 use std::time;
 
 use talkspurt_proto::time::Instant;
 
-/// A clock whose origin is the moment it was started. It never goes back.
+/// A monotonic clock whose origin is the moment it was started.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(time::Instant);
 
@@ -16,7 +16,7 @@ impl Clock {
         Self(time::Instant::now())
     }
 
-    /// What it shows.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> Instant {
         // 64 bits of nanoseconds last 584 years.

@@ -1,5 +1,5 @@
-//! The loop of real time: what the endpoint wants done is done, what the application wants is
-//! handed in, and then it waits for a packet or for the next deadline, whichever comes first.
+//! The real-time loop: performs the endpoint's outputs, hands in the application's input, then waits for a
+//! packet or the next deadline, whichever comes first.
 
 use std::convert::Infallible;
 use std::io;
@@ -10,40 +10,40 @@ use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, RxError};
 use talkspurt_proto::time::Instant;
-use talkspurt_proto::wire::Parsed;
+use talkspurt_proto::wire::{Parsed, WireError};
 
 use crate::line::{Line, Port};
 
-/// Notes are taken at this place: a live run has one peer of its own.
+/// Place of all notes: a live run has one local peer.
 const HERE: Place = Place::Peer(0);
 
-/// Who talks over an endpoint.
+/// An application on top of an endpoint.
 pub trait App {
     /// A frame arrived.
     fn on_frame(&mut self, now: Instant, frame: Frame);
     /// The connection changed.
     fn on_event(&mut self, now: Instant, event: Event);
-    /// What to do next, with `room` bytes free in the endpoint. Asked after every step, packet and
-    /// deadline, until it answers [`Step::Wait`] or [`Step::Stop`].
+    /// The next step, with `room` bytes free in the endpoint. Called after every step, packet and deadline,
+    /// until it returns [`Step::Wait`] or [`Step::Stop`].
     fn step(&mut self, now: Instant, room: usize) -> Step;
 }
 
-/// What an application wants.
+/// A step of an application.
 #[derive(Debug)]
 pub enum Step {
     /// Hand this to the endpoint: open, a frame it has room for, close or abort.
     Do(Input<Infallible>),
-    /// Nothing before this instant, or before news.
+    /// Nothing before this instant, or before a packet or an event.
     Wait(Option<Instant>),
-    /// The end.
+    /// Stop the loop.
     Stop,
 }
 
-/// Runs `endpoint` and `app` over `line` until the application stops. Bytes that are no packet are
-/// a note to the probe.
+/// Runs `endpoint` and `app` over `line` until the application stops. Bytes that are not a valid packet are
+/// noted to the probe.
 ///
 /// # Errors
-/// The socket failed. A packet it did not take is lost, as on any network, and is no error.
+/// The socket failed. A packet it did not accept is lost, as on any network, and is no error.
 pub fn drive<E: Endpoint<Packet: Into<Body> + TryFrom<Body>>, A: App, L: Port, P: Probe>(
     endpoint: &mut E,
     app: &mut A,
@@ -53,9 +53,9 @@ pub fn drive<E: Endpoint<Packet: Into<Body> + TryFrom<Body>>, A: App, L: Port, P
     let (mut sent_packets, mut received_packets) = (0, 0);
     loop {
         let now = line.now();
-        let deadline = settle(endpoint, app, line, probe, now, &mut sent_packets)?;
+        let mut deadline = settle(endpoint, app, line, probe, now, &mut sent_packets)?;
         if endpoint.is_listening() {
-            // It has answered by now, if at all: who was refused, or has gone, bars nobody.
+            // It has answered by now, if at all: a peer that was refused or has left blocks no other.
             line.forget_peer();
         }
         let wake = match app.step(now, endpoint.send_capacity()) {
@@ -68,44 +68,55 @@ pub fn drive<E: Endpoint<Packet: Into<Body> + TryFrom<Body>>, A: App, L: Port, P
         };
         let received = line.receive(wake)?;
         let now = line.now();
+        if let Some(received) = received {
+            // Before a timer that expired meanwhile: an acknowledgement that is here makes a retransmission
+            // needless, and what the timer sends acknowledges what is here.
+            arrive(endpoint, line, probe, now, received, &mut received_packets);
+            deadline = settle(endpoint, app, line, probe, now, &mut sent_packets)?;
+        }
         if deadline.is_some_and(|at| at <= now) {
             endpoint.handle(now, Input::Timeout, probe);
-            settle(endpoint, app, line, probe, now, &mut sent_packets)?;
-        }
-        match received {
-            Some(Ok(Parsed { ends, ecn, damage, body, .. })) => {
-                let path = line.path_of(&ends).expect("a line gives what is on a path");
-                let packet = label(path, ecn, &body, line.version(), received_packets, now);
-                received_packets += 1;
-                probe.record(now, HERE, &Note::Received { packet: &packet, body: &body });
-                let arrival = Arrival { path, ecn, damage };
-                let input = match body {
-                    Body::TooBig { mtu, quote } => Input::TooBig { path, mtu, quote },
-                    body => match body.try_into() {
-                        Ok(packet) => {
-                            if endpoint.recognises(&packet) {
-                                line.follow_peer();
-                            }
-                            if endpoint.is_listening() {
-                                endpoint.between(&line.ends());
-                            }
-                            Input::Packet { arrival, packet }
-                        }
-                        Err(_) => {
-                            probe.record(now, HERE, &Note::RxError(RxError::Unexpected));
-                            continue;
-                        }
-                    },
-                };
-                endpoint.handle(now, input, probe);
-            }
-            Some(Err(error)) => probe.record(now, HERE, &Note::RxError(error.rx_error())),
-            None => {}
         }
     }
 }
 
-/// Does what the endpoint wants done; gives its next deadline.
+/// Hands in what the line received.
+fn arrive<E: Endpoint<Packet: Into<Body> + TryFrom<Body>>, L: Port, P: Probe>(
+    endpoint: &mut E,
+    line: &mut Line<L>,
+    probe: &mut P,
+    now: Instant,
+    received: Result<Parsed, WireError>,
+    number: &mut u32,
+) {
+    let Parsed { ends, ecn, damage, body, .. } = match received {
+        Ok(parsed) => parsed,
+        Err(error) => return probe.record(now, HERE, &Note::RxError(error.rx_error())),
+    };
+    let path = line.path_of(&ends).expect("a line returns only packets of its paths");
+    let packet = label(path, ecn, &body, line.version(), *number, now);
+    *number += 1;
+    probe.record(now, HERE, &Note::Received { packet: &packet, body: &body });
+    let arrival = Arrival { path, ecn, damage };
+    let input = match body {
+        Body::TooBig { mtu, quote } => Input::TooBig { path, mtu, quote },
+        body => match body.try_into() {
+            Ok(packet) => {
+                if endpoint.recognises(&packet) {
+                    line.follow_peer();
+                }
+                if endpoint.is_listening() {
+                    endpoint.between(&line.ends());
+                }
+                Input::Packet { arrival, packet }
+            }
+            Err(_) => return probe.record(now, HERE, &Note::RxError(RxError::Unexpected)),
+        },
+    };
+    endpoint.handle(now, input, probe);
+}
+
+/// Performs the endpoint's outputs; returns its next deadline.
 fn settle<E: Endpoint<Packet: Into<Body>>, A: App, L: Port, P: Probe>(
     endpoint: &mut E,
     app: &mut A,

@@ -1,5 +1,5 @@
-//! A conversation that proves itself: messages counted and numbered, at a steady pace, each a piece
-//! of one known stream ([`pattern`]), so that the other side can check every byte.
+//! A self-checking test: a given number of numbered messages at a constant pace, each a piece of a known stream
+//! ([`pattern`]), so that the receiver can verify every byte.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,64 +12,64 @@ use talkspurt_proto::wire::pattern;
 
 use crate::drive::{App, Step};
 
-/// What is agreed.
+/// Parameters of the test.
 #[derive(Clone, Debug)]
 pub struct EchoConfig {
     /// Messages to send; the peer sends as many.
     pub packets: u64,
-    /// Bytes of a message, the peer's too; a multiple of eight.
+    /// Message length in bytes, in both directions; a multiple of eight.
     pub bytes: u64,
     /// Time between two messages.
     pub interval: Duration,
-    /// Whether there is a connection to be opened and closed.
+    /// Whether there is a connection to open and close.
     pub connection: bool,
     /// Whether we open it.
     pub opens: bool,
-    /// Whether we close it: when all was sent and the peer is done.
+    /// Whether we close it, once all is sent and the peer is finished.
     pub closes: bool,
-    /// Silence after which the peer is taken to be done, if not all of its messages came.
+    /// Silence after which the peer is considered finished if messages are missing.
     pub quiet: Duration,
-    /// Time left to stragglers when all came, and to the peer's last words after the end.
+    /// Time to wait for late packets once all came, and for the peer's last packets after the end.
     pub linger: Duration,
-    /// When to give up, whatever happened.
+    /// Time limit.
     pub limit: Instant,
 }
 
-/// What came of it.
+/// Results of the test.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct EchoReport {
     /// Messages handed to the endpoint.
     pub sent_packets: u64,
     /// Their bytes.
     pub sent_bytes: u64,
-    /// Messages delivered that are what the peer sends.
+    /// Messages delivered that match the peer's stream.
     pub received_packets: u64,
     /// Their bytes.
     pub received_bytes: u64,
-    /// Different ones among them.
+    /// Distinct messages among them.
     pub distinct_packets: u64,
-    /// Delivered after one of their stream with a higher number.
+    /// Delivered after a message of the same stream with a higher number.
     pub reordered_packets: u64,
-    /// Delivered and not what the peer sends.
+    /// Delivered but not matching the peer's stream.
     pub foreign_packets: u64,
     /// Microseconds from the first message delivered to the last.
     pub receiving_us: u64,
-    /// The longest time between two of them.
+    /// The longest time between two messages.
     pub longest_silence_us: u64,
-    /// What happened to the connection, in order.
+    /// Events of the connection, in order.
     pub events: Vec<String>,
     /// Whether the limit was reached.
     pub gave_up: bool,
 }
 
-/// One side of the conversation.
+/// One side of the test.
 #[derive(Debug)]
 pub struct EchoTest {
     terms: EchoConfig,
     tally: EchoReport,
     /// Messages that the peer sends.
     awaited: u64,
-    /// Streams that messages go on in turn, ours and the peer's.
+    /// Number of streams, used round robin in both directions.
     streams: u64,
     seen: BTreeSet<u64>,
     /// The highest number of each stream.
@@ -84,7 +84,7 @@ pub struct EchoTest {
 }
 
 impl EchoTest {
-    /// A side that has said nothing yet.
+    /// A side that has sent nothing yet.
     ///
     /// # Panics
     /// If a message is not a multiple of eight bytes.
@@ -108,21 +108,21 @@ impl EchoTest {
         }
     }
 
-    /// With another number of messages from the peer than it is sent.
+    /// Sets the number of messages from the peer, if it differs from ours.
     #[must_use]
     pub const fn awaiting(mut self, packets: u64) -> Self {
         self.awaited = packets;
         self
     }
 
-    /// With messages on so many streams in turn, each of which has an order of its own.
+    /// Sends messages round robin over this many streams, each ordered separately.
     #[must_use]
     pub const fn on_streams(mut self, streams: u64) -> Self {
         self.streams = streams;
         self
     }
 
-    /// What came of it so far.
+    /// The results so far.
     #[must_use]
     pub const fn tally(&self) -> &EchoReport {
         &self.tally
@@ -152,7 +152,7 @@ impl EchoTest {
         self.tally.sent_packets >= self.terms.packets
     }
 
-    /// When the peer is taken to be done, as things stand.
+    /// When the peer will be considered finished.
     fn quiet_at(&self) -> Option<Instant> {
         let waiting =
             self.is_done() && !self.closing && (self.terms.closes || !self.terms.connection);
@@ -234,7 +234,7 @@ impl App for EchoTest {
         if let Some(step) = self.next_step(now, room) {
             return step;
         }
-        // With no room, the endpoint's own deadline or a packet comes first.
+        // Without room, the endpoint's own deadline or a packet comes first.
         let next = (self.talking && !self.is_done() && self.next > now).then_some(self.next);
         let quiet = self.quiet_at().filter(|_| self.talking);
         let wake = [next, quiet, self.ended, Some(self.terms.limit)];

@@ -1,5 +1,5 @@
-//! How bodies lie in the IP packets of a line: as [`wire`] writes them, or inside UDP (DCCP by RFC
-//! 6773, SCTP by RFC 6951), for ways on which their own protocol numbers do not pass.
+//! Encapsulation of bodies in the IP packets of a line: as written by [`wire`], or in UDP (DCCP by RFC 6773,
+//! SCTP by RFC 6951), for paths that block their own protocol numbers.
 
 use std::net::IpAddr;
 
@@ -9,24 +9,24 @@ use talkspurt_proto::wire::{
     self, Ends, Hints, Parsed, WireError, dccp_udp, ipv4, ipv6, sctp_udp, udp,
 };
 
-/// What is inside UDP.
+/// The protocol inside UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inside {
-    /// DCCP, whose connection is named by both pairs of ports (RFC 6773 §3.8).
+    /// DCCP, whose connection is identified by both pairs of ports (RFC 6773 §3.8).
     Dccp,
-    /// SCTP, whose association goes on when its peer's UDP port changes (RFC 6951 §5.4).
+    /// SCTP, whose association continues when its peer's UDP port changes (RFC 6951 §5.4).
     Sctp,
 }
 
 /// UDP ports around another protocol's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encapsulation {
-    /// Whose.
+    /// The protocol.
     pub inside: Inside,
     /// Ours.
     pub local_port: u16,
-    /// The peer's, [`dccp_udp::PORT`] or [`sctp_udp::PORT`] if it accepts connections; 0 if it is to
-    /// be learnt from the peer's first datagram.
+    /// The peer's, [`dccp_udp::PORT`] or [`sctp_udp::PORT`] if it accepts connections; 0 to learn it from the
+    /// peer's first datagram.
     pub remote_port: u16,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn emit(
     }
 }
 
-/// Reads a whole IP packet; of an encapsulated one also the UDP port it came from.
+/// Parses a whole IP packet; if encapsulated, also returns its UDP source port.
 pub(crate) fn parse(
     bytes: &[u8],
     hints: Hints,

@@ -1,5 +1,5 @@
-//! What a path does to the packets of one direction: a bottleneck, a delay, and misfortune drawn
-//! from a seed, so that a bad network can be had again.
+//! Impairments of one direction of a path: a bottleneck, a delay, and random events drawn from a seed, so that
+//! a run can be repeated.
 
 use talkspurt_proto::packet::Ecn;
 use talkspurt_proto::rng::Rng;
@@ -7,20 +7,20 @@ use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 use talkspurt_proto::wire::{ipv4, ipv6};
 
-/// What a line does with a packet.
+/// Decision of a line on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Passes it on in order.
+    /// Forwarded in order.
     Passed,
-    /// Loses it by chance.
+    /// Lost at random.
     Lost,
-    /// Loses it because too much waits for the bottleneck already.
+    /// Lost because the bottleneck's queue is full.
     Overflowed,
-    /// Holds it so much longer; others overtake it.
+    /// Delayed by this much more; others overtake it.
     Held(Duration),
-    /// Passes it on twice.
+    /// Forwarded twice.
     Copied,
-    /// Passes it on with "congestion experienced" (RFC 3168 §5), if it is ECN-capable.
+    /// Forwarded with "congestion experienced" (RFC 3168 §5), if it is ECN-capable.
     Marked,
 }
 
@@ -32,32 +32,32 @@ impl Verdict {
     }
 }
 
-/// What a path does to packets of one direction: a bottleneck and a delay for all, and misfortune
-/// packet by packet and independent. Who is lost by chance does not come to the bottleneck.
+/// Impairments of one direction: a bottleneck and a delay for all packets, and random events, independent per
+/// packet. Packets lost at random do not reach the bottleneck.
 #[derive(Clone, Debug)]
 pub struct Impairments {
-    /// Rate of the bottleneck, counted over whole IP packets; absent means that there is none.
+    /// Rate of the bottleneck, counted over whole IP packets; absent means no bottleneck.
     pub rate: Option<Rate>,
-    /// How long a packet may wait for the bottleneck; one that would wait longer is lost.
+    /// Longest queueing time at the bottleneck; a packet that would wait longer is lost.
     pub queue: Duration,
-    /// How long every packet takes, the bottleneck apart.
+    /// Delay of every packet, excluding the bottleneck.
     pub delay: Duration,
     /// Probability that a packet is lost, 0 to 1.
     pub loss: f64,
     /// Probability that a packet is held, 0 to 1.
     pub held: f64,
-    /// For how long, besides the delay.
+    /// Hold time, in addition to the delay.
     pub hold: Duration,
     /// Probability that a packet arrives twice, 0 to 1.
     pub copied: f64,
     /// Probability that a packet is marked, 0 to 1.
     pub marked: f64,
-    /// Where the chances come from.
+    /// Random source of these events.
     pub rng: Rng,
 }
 
 impl Impairments {
-    /// None ever.
+    /// No impairments.
     #[must_use]
     pub fn none() -> Self {
         Self {
@@ -73,9 +73,9 @@ impl Impairments {
         }
     }
 
-    /// What chance has for the next packet.
+    /// Draws the random verdict on the next packet.
     fn draw(&mut self) -> Verdict {
-        // All are drawn always, so that one probability does not shift the others' rng.
+        // Always draw all of them, so that one probability does not shift the random numbers of the others.
         let chances = [self.loss, self.held, self.copied, self.marked];
         match chances.map(|chance| self.rng.chance(chance)) {
             [true, ..] => Verdict::Lost,
@@ -87,11 +87,11 @@ impl Impairments {
     }
 }
 
-/// One direction of a path as it is now.
+/// State of one direction of a path.
 #[derive(Debug)]
 pub(crate) struct Way {
     impairments: Impairments,
-    /// When the bottleneck has sent all that it took.
+    /// When the bottleneck becomes free.
     free: Instant,
 }
 
@@ -100,7 +100,7 @@ impl Way {
         Self { impairments, free: Instant::ZERO }
     }
 
-    /// What becomes of the next packet, so many bytes long, and when it is through.
+    /// The verdict on the next packet, of this length, and when it comes out.
     pub(crate) fn take(&mut self, now: Instant, bytes: usize) -> (Verdict, Instant) {
         let verdict = self.impairments.draw();
         if !verdict.arrives() {
@@ -119,7 +119,7 @@ impl Way {
     }
 }
 
-/// Marks an IP packet "congestion experienced", unless it is not ECN-capable (RFC 3168 §5).
+/// Marks an IP packet "congestion experienced" if it is ECN-capable (RFC 3168 §5).
 pub(crate) fn mark(bytes: &mut [u8]) {
     let capable = |ecn| matches!(ecn, Ecn::Ect0 | Ecn::Ect1);
     let written = match bytes.first().map(|byte| byte >> 4) {
@@ -171,7 +171,7 @@ mod tests {
         let mut way = Way::new(impairments);
         let fates: Vec<_> = (0..20_000).map(|_| way.take(Instant::ZERO, 40).0).collect();
         let share = |verdict| fates.iter().filter(|f| **f == verdict).count() as f64 / 20_000.0;
-        // Each is looked at only if those before it did not come to pass; six standard errors.
+        // Each is checked only if none before it occurred; six standard errors.
         let held = Verdict::Held(Duration::from_millis(3));
         for (verdict, expected) in [
             (Verdict::Lost, 0.1),

@@ -1,10 +1,10 @@
-//! Real time: the endpoints and the peers that simulations run, on real sockets and driven by the
-//! clock. A [`Line`] is a clock and a [`Port`], a socket that carries whole IP packets. [`drive()`] runs
-//! an endpoint with an [`App`] over it; [`run_peer`] runs a peer, one end of a flow of a scenario.
+//! Real time: runs the endpoints and peers of simulations on real sockets, driven by the clock. A [`Line`] is a
+//! clock and a [`Port`], a socket that carries whole IP packets. [`drive()`] runs an endpoint with an [`App`]
+//! over it; [`run_peer`] runs a peer, one end of a flow of a scenario.
 //!
-//! This is the only crate that uses sockets and reads a clock. Raw IP (protocol 33, RFC 4340
-//! §19.1; protocol 132, RFC 9260) needs root and Linux, a TUN device (for TCP) somebody who made it;
-//! UDP, and DCCP and SCTP inside UDP (RFC 6773, RFC 6951), need Linux only.
+//! This is the only crate that uses sockets and reads a clock. Raw IP (protocol 33, RFC 4340 §19.1; protocol
+//! 132, RFC 9260) needs root and Linux, TCP a TUN device created beforehand; UDP, and DCCP and SCTP inside UDP
+//! (RFC 6773, RFC 6951), need only Linux.
 
 mod clock;
 mod drive;

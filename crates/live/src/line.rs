@@ -1,5 +1,5 @@
-//! What a live endpoint runs on: a [`Port`] that carries IP packets, the clock, and between the
-//! two, if asked for, [`Impairments`].
+//! The environment of a live endpoint: a [`Port`] that carries IP packets, the clock, and optional
+//! [`Impairments`] in between.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,32 +22,30 @@ pub trait Port {
     /// Sends a packet to the address in its header.
     ///
     /// # Errors
-    /// The socket's.
+    /// Errors of the socket.
     fn send(&mut self, packet: &[u8]) -> io::Result<()>;
-    /// Waits this long (or for ever) for a packet and puts it in the place of what `packet` holds;
-    /// false if none came.
+    /// Waits this long (or forever) for a packet, which replaces the contents of `packet`; false if none came.
     ///
     /// # Errors
-    /// The socket's.
+    /// Errors of the socket.
     fn receive(&mut self, wait: Option<Duration>, packet: &mut Vec<u8>) -> io::Result<bool>;
 }
 
-/// Sees every packet on our side of the path: when it left or came (or was lost), which way, what
-/// became of it, its bytes.
+/// Observes every packet on the local side: time sent, received or lost, direction, verdict, bytes.
 pub type Tap = Box<dyn FnMut(Instant, Direction, Verdict, &[u8]) + Send>;
 
 /// How a line is set up.
 pub struct Setup {
     /// Our address and port.
     pub local: SocketAddr,
-    /// The peer's. If not given, whoever sends first is the peer, until [`Line::forget_peer`].
+    /// The peer's. If absent, the first sender becomes the peer, until [`Line::forget_peer`].
     pub remote: Option<SocketAddr>,
-    /// Our address and the peer's of each path beyond the first, for who has several; the ports are
-    /// the first one's.
+    /// Our address and the peer's of each path beyond the first, for multihomed hosts; the ports are those of
+    /// the first.
     pub further: Vec<(IpAddr, IpAddr)>,
-    /// When nothing passes on a path: from, and until.
+    /// Outages of paths: from, and until.
     pub cuts: Vec<(PathId, Instant, Instant)>,
-    /// What bytes do not say.
+    /// Parsing hints.
     pub hints: Hints,
     /// UDP ports around DCCP or SCTP, if it is sent inside UDP.
     pub encapsulation: Option<Encapsulation>,
@@ -78,7 +76,7 @@ impl Setup {
     }
 }
 
-/// Who the peer is, as far as is known.
+/// Known addresses of the peer.
 #[derive(Clone, Copy)]
 struct Peer {
     remote: Option<SocketAddr>,
@@ -87,14 +85,14 @@ struct Peer {
 }
 
 impl Peer {
-    /// As far as the setup says.
+    /// As given by the setup.
     fn of(setup: &Setup) -> Self {
         let udp_port = setup.encapsulation.map(|envelope| envelope.remote_port);
         Self { remote: setup.remote, udp_port: udp_port.filter(|port| *port != 0) }
     }
 }
 
-/// A port, a clock, and what lies between them and the endpoint.
+/// A port, a clock, and the impairments between them and the endpoint.
 pub struct Line<L> {
     port: L,
     clock: Clock,
@@ -102,9 +100,9 @@ pub struct Line<L> {
     inbound: Way,
     outbound: Way,
     peer: Peer,
-    /// The UDP port that what was read last came from.
+    /// The UDP source port of the last packet read.
     heard_port: Option<u16>,
-    /// What is on its way, by the instant it is through and in the order it began.
+    /// Packets in flight, by the time they come out and the order in which they entered.
     underway: BTreeMap<(Instant, u64), (Direction, Verdict, Vec<u8>)>,
     began: u64,
     unsent_packets: u64,
@@ -128,12 +126,12 @@ impl<L: Port> Line<L> {
         }
     }
 
-    /// What the clock shows.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.clock.now()
     }
-    /// Version of its packets.
+    /// IP version of its packets.
     #[must_use]
     pub const fn version(&self) -> IpVersion {
         if self.setup.local.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }
@@ -143,19 +141,18 @@ impl<L: Port> Line<L> {
     pub const fn remote(&self) -> Option<SocketAddr> {
         self.peer.remote
     }
-    /// What names both ends, ours and the peer's as far as it is known: addresses and both pairs of
-    /// ports (RFC 6773 §3.8).
+    /// Identifies both ends as far as known: addresses and both pairs of ports (RFC 6773 §3.8).
     #[must_use]
     pub fn ends(&self) -> Vec<u8> {
         let ports = self.setup.encapsulation.map(|ours| (ours.local_port, self.peer.udp_port));
         format!("{} {:?} {ports:?}", self.setup.local, self.peer.remote).into_bytes()
     }
-    /// Whoever was not named in the setup but became the peer by sending first is it no more.
+    /// Forgets a peer that was not in the setup but learnt from its first packet.
     pub fn forget_peer(&mut self) {
         self.peer = Peer::of(&self.setup);
     }
-    /// What was read last is the peer's, says the endpoint: a UDP port that has changed, by a
-    /// translator of addresses for one, is where packets go from now on (RFC 6951 §5.4).
+    /// Confirms that the last packet read is the peer's: a changed UDP port, for example behind a NAT, becomes
+    /// the destination of further packets (RFC 6951 §5.4).
     pub fn follow_peer(&mut self) {
         self.peer.udp_port = self.heard_port;
     }
@@ -169,17 +166,17 @@ impl<L: Port> Line<L> {
         let its = self.peer.remote.is_none_or(|remote| remote.ip() == ends.src);
         (its && self.setup.local.ip() == ends.dst).then_some(PathId(0))
     }
-    /// Packets that could not leave: no buffer, no route, too long, nobody there.
+    /// Packets that could not be sent: no buffer, no route, too long, host unreachable.
     #[must_use]
     pub const fn unsent_packets(&self) -> u64 {
         self.unsent_packets
     }
 
-    /// Sends a packet on the path that its route numbers. One that cannot be written, that the
-    /// socket refuses, or that has no peer yet to go to, is lost.
+    /// Sends a packet on the path numbered by its route. One that cannot be written, is refused by the socket,
+    /// or has no known peer yet is lost.
     ///
     /// # Errors
-    /// The socket failed for good.
+    /// The socket failed permanently.
     pub fn send(&mut self, now: Instant, packet: &Packet, body: &Body) -> io::Result<()> {
         let path = PathId(packet.route as u8);
         let Some(ends) = self.addressed(path) else {
@@ -208,8 +205,8 @@ impl<L: Port> Line<L> {
         Ok(())
     }
 
-    /// Waits for a packet of the peer until this instant (or for ever); `None` if none came. What
-    /// is not for us, or not of the peer, is passed over.
+    /// Waits for a packet of the peer until this instant (or forever); `None` if none came. Packets not for us
+    /// or not from the peer are skipped.
     ///
     /// # Errors
     /// The socket failed.
@@ -238,7 +235,7 @@ impl<L: Port> Line<L> {
         }
     }
 
-    /// What the bytes say, unless they are not for us or not of the peer.
+    /// Parses the bytes unless they are not for us or not from the peer.
     fn read(&mut self, bytes: &[u8]) -> Option<Result<Parsed, WireError>> {
         let inside = self.setup.encapsulation.map(|envelope| envelope.inside);
         let (parsed, udp_port) = match envelope::parse(bytes, self.setup.hints, inside) {
@@ -248,12 +245,12 @@ impl<L: Port> Line<L> {
         let Ends { src, src_port, dst_port, .. } = parsed.ends;
         let Peer { remote, udp_port: known_port } = self.peer;
         let path = self.path_of(&parsed.ends)?;
-        // Addresses and both pairs of ports name a connection (RFC 6773 §3.8); an association's UDP
-        // ports may change (RFC 6951 §5.4).
+        // Addresses and both pairs of ports identify a connection (RFC 6773 §3.8); an association's UDP ports
+        // may change (RFC 6951 §5.4).
         let follows = inside == Some(Inside::Sctp);
         let its = remote.is_none_or(|remote| remote.port() == src_port)
             && (follows || known_port.is_none_or(|port| udp_port == Some(port)));
-        // To port 0 nobody can answer.
+        // Port 0 cannot be answered.
         if dst_port != self.setup.local.port() || !its || udp_port == Some(0) {
             return None;
         }
@@ -275,7 +272,7 @@ impl<L: Port> Line<L> {
         Some(Ends { src, dst, src_port: local.port(), dst_port: remote.port() })
     }
 
-    /// Lets go at once what is underway of ours: the end of a run loses no packet.
+    /// Sends all outbound packets in flight at once: the end of a run loses no packet.
     ///
     /// # Errors
     /// The socket failed.
@@ -288,8 +285,8 @@ impl<L: Port> Line<L> {
         Ok(())
     }
 
-    /// What a packet meets on a path, and when it is through; the rng are thrown whether it is cut
-    /// or not.
+    /// The impairments of a packet on a path, and when it comes out; random numbers are drawn even during an
+    /// outage.
     fn meet(
         &mut self,
         now: Instant,
@@ -308,7 +305,7 @@ impl<L: Port> Line<L> {
         if self.setup.cuts.iter().any(cut) { (Verdict::Lost, now) } else { met }
     }
 
-    /// Takes a packet that the socket gave.
+    /// Handles a packet from the socket.
     fn accept(&mut self, bytes: Vec<u8>) {
         let now = self.now();
         let path = addresses(&bytes).and_then(|ends| self.path_of(&ends));
@@ -340,7 +337,7 @@ impl<L: Port> Line<L> {
         }
     }
 
-    /// Lets go what is through by now: ours leave; the first of the peer's is given.
+    /// Releases packets that are due: sends ours; returns the first of the peer's.
     fn release(&mut self, now: Instant) -> io::Result<Option<(Verdict, Vec<u8>)>> {
         while let Some(first) = self.underway.first_entry()
             && first.key().0 <= now
@@ -376,7 +373,7 @@ fn addresses(bytes: &[u8]) -> Option<Ends> {
     Some(Ends { src, dst, src_port: 0, dst_port: 0 })
 }
 
-/// What goes on of a packet: itself, perhaps marked, perhaps twice.
+/// Copies of a packet to forward: one, possibly marked, or two.
 fn passing(verdict: Verdict, mut bytes: Vec<u8>) -> impl Iterator<Item = Vec<u8>> {
     if verdict == Verdict::Marked {
         mark(&mut bytes);
@@ -385,7 +382,7 @@ fn passing(verdict: Verdict, mut bytes: Vec<u8>) -> impl Iterator<Item = Vec<u8>
     iter::once(bytes).chain(copy)
 }
 
-/// What a network may do to a packet without the socket being broken.
+/// Errors by which a network may lose a packet without the socket being broken.
 fn is_a_loss(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(

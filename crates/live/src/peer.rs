@@ -13,12 +13,12 @@ use talkspurt_proto::wire::Parsed;
 use crate::drive::label;
 use crate::line::{Line, Port};
 
-/// Runs one end of a flow over `line` until `end` by the line's clock, whose zero is the start of the
-/// scenario. Both ends agree on the sources' and transports' configuration through the scenario; what
-/// bytes do not say is in [`talkspurt_flow::hints`].
+/// Runs one end of a flow over `line` until `end` by the line's clock, whose zero is the start of the scenario.
+/// Both ends get the sources' and transports' configuration from the scenario; [`talkspurt_flow::hints`] has
+/// what packets do not carry.
 ///
 /// # Errors
-/// The socket failed. A packet that it did not take is lost, as on any network, and is no error.
+/// The socket failed. A packet it did not accept is lost, as on any network, and is no error.
 pub fn run_peer<L: Port, P: Probe>(
     peer: &mut Peer,
     line: &mut Line<L>,
@@ -27,26 +27,29 @@ pub fn run_peer<L: Port, P: Probe>(
 ) -> io::Result<()> {
     let mut numbers = Numbers::default();
     loop {
-        let wake = send_all(peer, line, &mut numbers, probe)?;
+        let mut wake = send_all(peer, line, &mut numbers, probe)?;
         if peer.transport().is_listening() {
             line.forget_peer();
         }
         if line.now() >= end {
+            peer.finish(end, probe);
             return line.flush();
         }
         let received = line.receive(Some(wake.map_or(end, |wake| wake.min(end))))?;
         let now = line.now();
-        if wake.is_some_and(|at| at <= now) {
-            // What is due goes before what arrives, as in the simulator.
-            peer.wake(now, probe);
-            send_all(peer, line, &mut numbers, probe)?;
-        }
         match received {
-            Some(Ok(parsed)) => receive(peer, line, parsed, &mut numbers, probe),
+            // Before timers that expired meanwhile, as in `drive`.
+            Some(Ok(parsed)) => {
+                receive(peer, line, parsed, &mut numbers, probe);
+                wake = send_all(peer, line, &mut numbers, probe)?;
+            }
             Some(Err(error)) => {
                 probe.record(now, peer.place(), &Note::RxError(error.rx_error()));
             }
             None => {}
+        }
+        if wake.is_some_and(|at| at <= now) {
+            peer.wake(now, probe);
         }
     }
 }
@@ -58,7 +61,7 @@ struct Numbers {
     received: u32,
 }
 
-/// The one packet between the peer and the line.
+/// The single packet between the peer and the line.
 #[derive(Default)]
 struct Slot(Option<Body>);
 
@@ -69,7 +72,7 @@ impl Bodies for Slot {
     }
 }
 
-/// Sends what the peer has to send; gives the time at which it wants to wake.
+/// Sends the peer's pending packets; returns its next wake-up time.
 fn send_all<L: Port, P: Probe>(
     peer: &mut Peer,
     line: &mut Line<L>,

@@ -1,6 +1,5 @@
-//! Ports on Linux: raw IP sockets and TUN devices, which see IP packets as they are, and UDP
-//! sockets, whose datagrams are given the headers they had (RFC 768, 791, 8200), so that all ports
-//! carry alike.
+//! Ports on Linux: raw IP sockets and TUN devices, which carry IP packets unchanged, and UDP sockets, whose
+//! datagrams get their headers back (RFC 768, 791, 8200), so that all ports behave alike.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSliceMut, Read as _, Write as _};
@@ -30,19 +29,19 @@ pub struct RawIp {
 }
 
 impl RawIp {
-    /// A socket for DCCP (protocol 33) at this address of this machine.
+    /// A socket for DCCP (protocol 33) on this local address.
     ///
     /// # Errors
-    /// The system's, above all a lack of rights.
+    /// System errors, mostly missing privileges.
     pub fn dccp(local: IpAddr) -> io::Result<Self> {
         Self::open(local, dccp::PROTOCOL)
     }
 
-    /// A socket for SCTP (protocol 132) at this address of this machine; over IPv4 the unspecified
-    /// address represents all that it has.
+    /// A socket for SCTP (protocol 132) on this local address; over IPv4 the unspecified address stands for all
+    /// local addresses.
     ///
     /// # Errors
-    /// The system's, above all a lack of rights.
+    /// System errors, mostly missing privileges.
     pub fn sctp(local: IpAddr) -> io::Result<Self> {
         Self::open(local, sctp::PROTOCOL)
     }
@@ -72,7 +71,7 @@ impl Port for RawIp {
         let Some(message) = Message::receive(&self.socket, wait)? else { return Ok(false) };
         packet.clear();
         match self.local {
-            // An IPv4 raw socket gives the header too (raw(7)), an IPv6 one does not (RFC 3542 §3).
+            // An IPv4 raw socket includes the header (raw(7)), an IPv6 one does not (RFC 3542 §3).
             IpAddr::V4(_) => packet.extend_from_slice(&message.bytes),
             IpAddr::V6(_) => {
                 let (src, dst) = (message.from.ip(), self.local);
@@ -85,16 +84,16 @@ impl Port for RawIp {
     }
 }
 
-/// A TUN device without packet information (IFF_TUN | IFF_NO_PI), or any other file of which a read
-/// gives one IP packet and to which a write gives one.
+/// A TUN device without packet information (IFF_TUN | IFF_NO_PI), or any file whose reads and writes transfer
+/// one IP packet each.
 #[derive(Debug)]
 pub struct Tun {
     file: File,
 }
 
 impl Tun {
-    /// The device of this descriptor. Making a device takes rights and an ioctl, and is the business
-    /// of whoever starts the program: it hands the descriptor on.
+    /// The device of this descriptor. Creating a device needs privileges and an ioctl; the program's caller
+    /// does it and passes the descriptor.
     #[must_use]
     pub fn new(descriptor: OwnedFd) -> Self {
         Self { file: descriptor.into() }
@@ -126,7 +125,7 @@ impl Port for Tun {
     }
 }
 
-/// A UDP socket: what follows IP and UDP header of a packet is its datagram.
+/// A UDP socket: its datagrams are the packets without IP and UDP headers.
 #[derive(Debug)]
 pub struct UdpPort {
     socket: Socket,
@@ -135,10 +134,10 @@ pub struct UdpPort {
 }
 
 impl UdpPort {
-    /// A socket at this address and port; port 0 takes a free one.
+    /// A socket on this address and port; port 0 selects a free one.
     ///
     /// # Errors
-    /// The system's.
+    /// System errors.
     pub fn bind(local: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(domain(local.ip()), Type::DGRAM, Some(Protocol::UDP))?;
         socket.bind(&local.into())?;
@@ -193,7 +192,7 @@ impl Port for UdpPort {
     }
 }
 
-/// What a socket gave.
+/// A message from a socket.
 struct Message {
     bytes: Vec<u8>,
     from: SocketAddr,
@@ -214,7 +213,7 @@ impl Message {
             recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(&mut control), flags);
         let received = match received {
             Ok(received) => received,
-            // News of a packet sent before (nobody there), or of none after all.
+            // An error for an earlier packet (host unreachable), or no packet after all.
             Err(nix::Error::ECONNREFUSED | nix::Error::EAGAIN | nix::Error::EINTR) => {
                 return Ok(None);
             }
@@ -233,7 +232,7 @@ impl Message {
     }
 }
 
-/// Waits until the file can be read, for so long or for ever.
+/// Waits until the file is readable, for this long or forever.
 fn is_readable(file: &impl AsFd, wait: Option<Duration>) -> io::Result<bool> {
     let mut files = [PollFd::new(file.as_fd(), PollFlags::POLLIN)];
     let wait = wait.map(|wait| {
@@ -257,7 +256,7 @@ const fn domain(address: IpAddr) -> Domain {
     if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 }
 }
 
-/// Destination address of an IP packet of our own making.
+/// Destination address of an IP packet created here.
 fn destination(packet: &[u8]) -> IpAddr {
     if packet[0] >> 4 == 4 {
         IpAddr::from(*packet[16..].first_chunk::<4>().expect("an IPv4 header"))
@@ -266,7 +265,7 @@ fn destination(packet: &[u8]) -> IpAddr {
     }
 }
 
-/// Writes the header that a socket kept to itself in front of what it gave.
+/// Writes the IP header that a socket removed in front of its message.
 fn write_header(src: IpAddr, dst: IpAddr, protocol: u8, class: u8, packet: &mut [u8]) {
     let (dscp, ecn) = (class >> 2, ECN[usize::from(class & 0b11)]);
     let ttl = INITIAL_TTL;

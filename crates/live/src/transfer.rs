@@ -1,5 +1,5 @@
-//! A file each way over a connection that is a stream (TCP): ours is handed over as the endpoint has
-//! room, the peer's kept as it comes. Whether they are the same at both ends is for others to say.
+//! A file in each direction over a stream connection (TCP): ours is sent as the endpoint has room, the peer's
+//! is stored. Comparing both ends is left to the caller.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -13,35 +13,35 @@ use crate::drive::{App, Step};
 /// Bytes handed over at a time.
 const PIECE: usize = 65_536;
 
-/// What is to be done.
+/// Parameters of the transfer.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Whether we open the connection.
     pub opens: bool,
-    /// What to send.
+    /// Data to send.
     pub send: Bytes,
-    /// Whether our direction is closed as soon as all was sent; otherwise when the peer has closed.
+    /// Whether our direction closes as soon as all data is sent; otherwise after the peer has closed.
     pub closes: bool,
-    /// Time left to the peer's last words after the end.
+    /// Time to wait for the peer's last packets after the end.
     pub linger: Duration,
-    /// When to give up, whatever happened.
+    /// Time limit.
     pub limit: Instant,
 }
 
-/// What came of it, but for the bytes.
+/// Results, without the data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Record {
     /// Bytes handed to the endpoint.
     pub sent_bytes: u64,
     /// Bytes delivered.
     pub received_bytes: u64,
-    /// What happened to the connection, and when in microseconds of the clock.
+    /// Events of the connection, with their time in microseconds of the clock.
     pub events: Vec<(String, u64)>,
     /// Whether the limit was reached.
     pub gave_up: bool,
 }
 
-/// One side of it.
+/// One side of the transfer.
 #[derive(Debug)]
 pub struct Transfer {
     plan: Plan,
@@ -70,19 +70,19 @@ impl Transfer {
         }
     }
 
-    /// What came of it so far.
+    /// The results so far.
     #[must_use]
     pub const fn record(&self) -> &Record {
         &self.record
     }
 
-    /// What came from the peer.
+    /// Data received from the peer.
     #[must_use]
     pub fn received(&self) -> &[u8] {
         &self.received
     }
 
-    /// The next piece, once there is room for all of it: small ones would make small segments.
+    /// The next piece, once there is room for all of it: small pieces would make small segments.
     fn next_piece(&mut self, room: usize) -> Option<Bytes> {
         let length = self.plan.send.len().min(PIECE);
         (length > 0 && room >= length).then(|| self.plan.send.split_to(length))
@@ -106,7 +106,7 @@ impl App for Transfer {
             Event::Closed | Event::Reset | Event::TimedOut => {
                 self.ended = Some(now + self.plan.linger);
             }
-            // TCP does neither of the last two.
+            // TCP does not emit the last two.
             Event::Writable | Event::TargetRate(_) | Event::Restarted => return,
         }
         self.record.events.push((format!("{event:?}"), now.as_nanos() / 1000));

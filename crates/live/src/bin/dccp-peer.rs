@@ -1,6 +1,6 @@
-//! One side of a DCCP conversation over raw IP (protocol 33, RFC 4340 §19.1), with a peer that
-//! counts as it does: the validation against the Linux kernel runs it. Says what came of it as one
-//! JSON object a line, and writes what it sent and received as pcapng.
+//! One side of a DCCP echo test over raw IP (protocol 33, RFC 4340 §19.1), with a peer that counts the same
+//! way; used for validation against the Linux kernel. Prints results as one JSON object per line, and writes
+//! the packets sent and received as pcapng.
 
 #[cfg(target_os = "linux")]
 mod peer;

@@ -1,7 +1,6 @@
-//! One side of an SCTP conversation over raw IP (protocol 132) or inside UDP (RFC 6951), on one path
-//! or several, with a peer that counts as it does: the validations against usrsctp and the Linux
-//! kernel run it. Says what came of it as one JSON object a line, and writes what it sent and
-//! received as pcapng.
+//! One side of an SCTP echo test over raw IP (protocol 132) or UDP (RFC 6951), on one or several paths, with a
+//! peer that counts the same way; used for validation against usrsctp and the Linux kernel. Prints results as
+//! one JSON object per line, and writes the packets sent and received as pcapng.
 
 #[cfg(target_os = "linux")]
 mod peer;

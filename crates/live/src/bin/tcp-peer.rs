@@ -1,6 +1,6 @@
-//! One side of a TCP connection on a TUN device, with any other TCP at the other side: the validation
-//! against the Linux kernel runs it. The device is its standard input. Sends a file, keeps what it
-//! receives, says what came of it as one JSON object a line, and writes the packets as pcapng.
+//! One side of a TCP connection on a TUN device, with any TCP as peer; used for validation against the Linux
+//! kernel. The device is its standard input. Sends a file, saves what it receives, prints results as one JSON
+//! object per line, and writes the packets as pcapng.
 
 #[cfg(target_os = "linux")]
 mod peer;

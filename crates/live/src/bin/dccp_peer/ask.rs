@@ -1,4 +1,4 @@
-//! The program's arguments, and what is refused of them before a socket is opened.
+//! Command-line arguments and their checks before a socket is opened.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use talkspurt_proto::validate::{ConfigError, Validate};
 
 use crate::peer::{Path, address};
 
-/// Speaks DCCP over raw IP with a peer, message for message, and tells what came of it.
+/// Runs a DCCP echo test with a peer over raw IP and prints the results.
 #[derive(Debug, Parser)]
 pub(super) struct Ask {
     /// Whether it opens the connection or waits for one.
@@ -21,25 +21,25 @@ pub(super) struct Ask {
     /// The peer's; a server may leave it out, unless it sends DCCP-Listen packets.
     #[arg(long, required_if_eq("role", "client"), value_parser = address)]
     pub(super) remote: Option<SocketAddr>,
-    /// The connection's knobs as JSON, as in a scenario: {"ccid": 3, "service": "SC=42"}.
+    /// The connection's parameters as JSON, as in a scenario: {"ccid": 3, "service": "SC=42"}.
     #[arg(long)]
     dccp: String,
     /// Messages to send, a million at most.
     #[arg(long, default_value_t = 100, value_parser = value_parser!(u64).range(..=1_000_000))]
     pub(super) packets: u64,
-    /// Bytes of a message, a multiple of 8 that fits a packet.
+    /// Message length in bytes, a multiple of 8 that fits a packet.
     #[arg(long, default_value_t = 160, value_parser = whole_words)]
     pub(super) bytes: u64,
     /// Time between two messages.
     #[arg(long, default_value = "20ms")]
     pub(super) interval: Duration,
-    /// Closes when all was sent and nothing was heard for --quiet.
+    /// Closes when all messages are sent and nothing arrived for --quiet.
     #[arg(long)]
     pub(super) closes: bool,
-    /// Silence after which the peer is taken to be done.
+    /// Silence after which the peer is considered finished.
     #[arg(long, default_value = "700ms")]
     pub(super) quiet: Duration,
-    /// Time after which it gives up.
+    /// Time limit of the run.
     #[arg(long, default_value = "20s")]
     pub(super) limit: Duration,
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub(super) enum Role {
 }
 
 impl Ask {
-    /// The connection's knobs, if with them all that was asked for can be; else all that cannot.
+    /// The connection's parameters, or all errors in the arguments.
     pub(super) fn config(&self) -> Result<Config, Vec<String>> {
         let mut found = Vec::new();
         if let Some(remote) = self.remote
@@ -72,7 +72,7 @@ impl Ask {
             let hint = hint.map_or_else(String::new, |hint| format!(" – {hint}"));
             found.push(format!("--dccp: {key}: {why}{hint}"));
         }
-        // RFC 5596 §2.2.1: a Listen goes to a client that is known beforehand.
+        // RFC 5596 §2.2.1: a Listen is sent to a client known beforehand.
         if config.listen_packets && self.role == Role::Server && self.remote.is_none() {
             found.push("--dccp: with listen_packets, --remote must say where they go".to_owned());
         }
@@ -97,7 +97,7 @@ fn whole_words(text: &str) -> Result<u64, String> {
 mod tests {
     use super::*;
 
-    /// Why these words are refused.
+    /// The error for these arguments.
     fn refusal(words: &str) -> String {
         let program = std::iter::once("dccp-peer");
         match Ask::try_parse_from(program.chain(words.split_whitespace())) {

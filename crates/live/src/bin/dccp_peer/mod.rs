@@ -1,4 +1,4 @@
-//! Arguments in, a conversation, results out.
+//! Arguments, an echo test, results.
 
 mod ask;
 mod watch;
@@ -48,7 +48,7 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Holds the conversation; true if it ended before its limit.
+/// Runs the echo test; true if it ended before its limit.
 fn run(ask: &Ask, config: &Config) -> Result<bool, Box<dyn Error>> {
     let port = RawIp::dccp(ask.local.ip())?;
     let rng = chances(ask.path.endpoint_seed, "dccp")?;
@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    /// The Sequence Number of the first Request of a client with these chances.
+    /// The Sequence Number of the first Request of a client with this seed.
     fn initial_number(seed: Option<u64>) -> WireSeq {
         let config = serde_json::from_str(r#"{"ccid": 2}"#).expect("a configuration");
         let mut client =
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn initial_sequence_numbers_are_of_the_seed_or_of_nobody() {
-        // RFC 4340 §7.2. Three draws of 48 bits are the same once in 2⁹⁶.
+        // RFC 4340 §7.2. Three random 48-bit numbers are equal once in 2⁹⁶.
         let drawn = [None; 3].map(initial_number);
         assert!(drawn[0] != drawn[1] || drawn[1] != drawn[2], "{drawn:?}");
         assert_eq!(initial_number(Some(7)), initial_number(Some(7)));

@@ -1,5 +1,4 @@
-//! What the program has to tell besides the messages: packets by type, resets, rx_error and the last
-//! value of every gauge.
+//! Results besides the messages: packets by type, resets, rx_error and the last value of every gauge.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +9,7 @@ use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Hints};
 
-/// A Reset that passed.
+/// A Reset that was sent or received.
 #[derive(Debug, Serialize)]
 pub(super) struct Reset {
     sent: bool,
@@ -18,7 +17,7 @@ pub(super) struct Reset {
     data: [u8; 3],
 }
 
-/// What a probe saw.
+/// Notes of a probe.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Watch {
     sent: BTreeMap<&'static str, u64>,
@@ -74,7 +73,7 @@ const fn name(kind: &Kind) -> &'static str {
     }
 }
 
-/// Whether a packet carries data of the application.
+/// Whether a packet carries application data.
 pub(super) fn bears_data(bytes: &[u8]) -> bool {
     wire::parse(bytes, Hints::default())
         .is_ok_and(|parsed| matches!(&parsed.body, Body::Dccp(packet) if packet.kind.is_data()))

@@ -1,5 +1,5 @@
-//! What the programs that talk with another stack have in common: the path that is made on our side
-//! of the network, what happened to packets on it, the capture, and where an endpoint's secrets come from.
+//! Common parts of the programs that talk to another stack: path emulation on the local side, the verdict on
+//! each packet, the capture, and the source of an endpoint's secrets.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -17,22 +17,22 @@ use talkspurt_record::pcapng::{Direction, Pcapng, Remarks};
 /// The path between us and the peer, the same in both directions.
 #[derive(Debug, Args)]
 pub(super) struct Path {
-    /// Rate of the bottleneck, as "50Mbit/s"; without it there is none.
+    /// Rate of the bottleneck, as "50Mbit/s"; absent: no bottleneck.
     #[arg(long)]
     rate: Option<Rate>,
-    /// How long a packet may wait for the bottleneck before it is dropped.
+    /// Longest queueing time at the bottleneck before a packet is dropped.
     #[arg(long, default_value = "100ms")]
     queue: Duration,
-    /// Delay of the path, in either direction.
+    /// Delay of the path in each direction.
     #[arg(long, default_value = "0ms")]
     delay: Duration,
-    /// Probability that a packet is lost, in either direction.
+    /// Probability that a packet is lost, in each direction.
     #[arg(long, default_value_t = 0.0, value_parser = probability)]
     pub(super) loss: f64,
     /// Probability that a packet is held for --hold, so that others overtake it.
     #[arg(long, default_value_t = 0.0, value_parser = probability)]
     held: f64,
-    /// For how long.
+    /// Hold time.
     #[arg(long, default_value = "25ms")]
     hold: Duration,
     /// Probability that a packet arrives twice.
@@ -41,25 +41,24 @@ pub(super) struct Path {
     /// Probability that an ECN-capable packet is marked "congestion experienced".
     #[arg(long, default_value_t = 0.0, value_parser = probability)]
     marked: f64,
-    /// Seed of these chances.
+    /// Seed of these random events.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Each direction has the chances that the other one would have, so that the peer's packets meet
-    /// what ours would meet.
+    /// Swaps the random streams of the two directions, so that the peer's packets get the impairments that ours
+    /// would get.
     #[arg(long)]
     mirrored: bool,
-    /// Capture to write.
+    /// Capture file to write.
     #[arg(long)]
     pcapng: Option<PathBuf>,
-    /// Seed of the connection's own numbers: sequence numbers, timestamps, keys of cookies. Whoever
-    /// knows it can guess them; if not given, they come from the operating system.
+    /// Seed of the connection's own numbers: sequence numbers, timestamps, cookie keys. Anyone who knows it can
+    /// guess them; by default they come from the operating system.
     #[arg(long)]
     pub(super) endpoint_seed: Option<u64>,
 }
 
 impl Path {
-    /// A line over this path, and what will be seen on it; `bears_data` knows the packets that bear
-    /// application data.
+    /// A line over this path, and its statistics; `bears_data` recognises packets with application data.
     pub(super) fn setup(
         &self,
         local: SocketAddr,
@@ -99,8 +98,8 @@ impl Path {
     }
 }
 
-/// What an endpoint draws its numbers from: RFC 4340 §7.2 and RFC 9293 §3.4.1 want initial sequence
-/// numbers that nobody can guess, and RFC 4340 §8.1.4 such keys of cookies.
+/// The random source of an endpoint: RFC 4340 §7.2 and RFC 9293 §3.4.1 require unpredictable initial sequence
+/// numbers, RFC 4340 §8.1.4 unpredictable cookie keys.
 pub(super) fn chances(seed: Option<u64>, name: &str) -> Result<Rng, Box<dyn Error>> {
     if let Some(seed) = seed {
         return Ok(Rng::new(seed, name));
@@ -110,7 +109,7 @@ pub(super) fn chances(seed: Option<u64>, name: &str) -> Result<Rng, Box<dyn Erro
     Ok(Rng::from_entropy(state))
 }
 
-/// What the tap of the line fills; shared, because the line owns the tap.
+/// Filled by the tap of the line; shared, because the line owns the tap.
 pub(super) struct Seen {
     pub(super) impairments: ImpairmentCounts,
     pub(super) capture: Option<Pcapng>,
@@ -132,13 +131,13 @@ impl Seen {
     }
 }
 
-/// What became of the packets of one direction on our side of the network.
+/// Verdicts on the packets of one direction on the local side.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct VerdictCounts {
-    /// Packets without impairment; each packet is counted under one of these words.
+    /// Packets without impairment; each packet is counted under one verdict.
     passed_packets: u64,
     lost_packets: u64,
-    /// Those of them that bore application data.
+    /// Lost packets with application data.
     lost_data_packets: u64,
     overflowed_packets: u64,
     held_packets: u64,
@@ -146,7 +145,7 @@ pub(super) struct VerdictCounts {
     marked_packets: u64,
 }
 
-/// The same of both.
+/// Verdicts in both directions.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ImpairmentCounts {
     inbound: VerdictCounts,
@@ -154,7 +153,7 @@ pub(super) struct ImpairmentCounts {
 }
 
 impl ImpairmentCounts {
-    /// Counts a packet that the line decided over.
+    /// Counts a packet by its verdict.
     fn count(&mut self, direction: Direction, verdict: Verdict, bears_data: impl Fn() -> bool) {
         let counts = match direction {
             Direction::Inbound => &mut self.inbound,

@@ -1,4 +1,4 @@
-//! The program's arguments, and what is refused of them before a socket is opened.
+//! Command-line arguments and their checks before a socket is opened.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,7 +10,7 @@ use talkspurt_proto::time::{Duration, Instant};
 
 use crate::peer::{Path, address};
 
-/// Speaks SCTP over raw IP or UDP with a peer, message for message, and tells what came of it.
+/// Runs an SCTP echo test with a peer over raw IP or UDP and prints the results.
 #[derive(Debug, Parser)]
 pub(super) struct Ask {
     /// Whether it opens the association or waits for one.
@@ -21,16 +21,16 @@ pub(super) struct Ask {
     /// The peer's; a server may leave it out.
     #[arg(long, required_if_eq("role", "client"), value_parser = address)]
     pub(super) remote: Option<SocketAddr>,
-    /// A path more, OURS=THEIRS: addresses of the same hosts.
+    /// A further path, OURS=THEIRS: addresses of the same hosts.
     #[arg(long = "path", value_parser = pair)]
     pub(super) further: Vec<(IpAddr, IpAddr)>,
-    /// When nothing passes on a path, as NUMBER@FROM..UNTIL, such as 0@2s..1min; the first is 0.
+    /// Outage of a path, as NUMBER@FROM..UNTIL, such as 0@2s..1min; the first path is 0.
     #[arg(long = "cut", value_parser = cut)]
     pub(super) cuts: Vec<(PathId, Instant, Instant)>,
-    /// Inside UDP (RFC 6951), our port there, and the peer's if known: OURS or OURS:THEIRS.
+    /// UDP encapsulation (RFC 6951): our port, and the peer's if known, as OURS or OURS:THEIRS.
     #[arg(long, value_parser = encapsulation)]
     pub(super) udp: Option<Encapsulation>,
-    /// The association's knobs as JSON, as in a scenario: {"ordered": false}.
+    /// The association's parameters as JSON, as in a scenario: {"ordered": false}.
     #[arg(long, default_value = "{}")]
     sctp: String,
     /// Messages to send, a million at most.
@@ -39,22 +39,22 @@ pub(super) struct Ask {
     /// Messages that the peer sends.
     #[arg(long, default_value_t = 100)]
     pub(super) awaited: u64,
-    /// Bytes of a message, a multiple of 8.
+    /// Message length in bytes, a multiple of 8.
     #[arg(long, default_value_t = 160, value_parser = whole_words)]
     pub(super) bytes: u64,
-    /// Streams that messages go on in turn.
+    /// Number of streams, used round robin.
     #[arg(long, default_value_t = 1, value_parser = value_parser!(u16).range(1..))]
     pub(super) streams: u16,
     /// Time between two messages.
     #[arg(long, default_value = "20ms")]
     pub(super) interval: Duration,
-    /// Closes when all was sent and nothing was heard for --quiet.
+    /// Closes when all messages are sent and nothing arrived for --quiet.
     #[arg(long)]
     pub(super) closes: bool,
-    /// Silence after which the peer is taken to be done.
+    /// Silence after which the peer is considered finished.
     #[arg(long, default_value = "700ms")]
     pub(super) quiet: Duration,
-    /// Time after which it gives up.
+    /// Time limit of the run.
     #[arg(long, default_value = "20s")]
     pub(super) limit: Duration,
     #[command(flatten)]
@@ -68,7 +68,7 @@ pub(super) enum Role {
 }
 
 impl Ask {
-    /// The association's knobs, if with them all that was asked for can be.
+    /// The association's parameters, or an error in the arguments.
     pub(super) fn config(&self) -> Result<Config, String> {
         let config: Config =
             serde_json::from_str(&self.sctp).map_err(|error| format!("--sctp: {error}"))?;

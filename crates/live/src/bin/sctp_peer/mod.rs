@@ -1,4 +1,4 @@
-//! Arguments in, a conversation, results out.
+//! Arguments, an echo test, results.
 
 mod ask;
 mod round_robin;
@@ -44,14 +44,14 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Holds the conversation; true if it ended before its limit.
+/// Runs the echo test; true if it ended before its limit.
 fn run(ask: &Ask) -> Result<bool, Box<dyn Error>> {
     let config = ask.config()?;
     let here = ask.local.ip();
     match ask.udp {
         Some(udp) => converse(ask, &config, UdpPort::bind(SocketAddr::new(here, udp.local_port))?),
         None if ask.further.is_empty() => converse(ask, &config, RawIp::sctp(here)?),
-        // One socket hears all addresses.
+        // One socket receives for all addresses.
         None => converse(ask, &config, RawIp::sctp(Ipv4Addr::UNSPECIFIED.into())?),
     }
 }
@@ -71,11 +71,11 @@ fn converse<L: Port>(ask: &Ask, config: &Config, port: L) -> Result<bool, Box<dy
     let mut line = Line::new(port, setup);
     let mut sctp = sctp.over(line.version());
     if ask.udp.is_some() {
-        // RFC 6951 §5.6: UDP's header is there too.
+        // RFC 6951 §5.6: the UDP header is present too.
         sctp = sctp.under(udp::HEADER as u32);
     }
     if !ask.further.is_empty() {
-        // RFC 9260 §3.3.2.1: who has several addresses names them all.
+        // RFC 9260 §3.3.2.1: a multihomed endpoint lists all its addresses.
         let addresses: Vec<IpAddr> =
             [ask.local.ip()].into_iter().chain(ask.further.iter().map(|path| path.0)).collect();
         sctp = sctp.on_paths(addresses.len() as u8).with_addresses(&addresses);
@@ -110,8 +110,8 @@ fn terms(ask: &Ask) -> EchoConfig {
         opens: ask.role == Role::Client,
         closes: ask.closes,
         quiet: ask.quiet,
-        // Where packets are lost, the last may be: a SHUTDOWN ACK is repeated after RTO.Min, 1 s, or a
-        // little more, and then wants an answer (RFC 9260 §8.4 rule 5).
+        // With losses the last packet may be lost: a SHUTDOWN ACK is repeated after RTO.Min, 1 s, or slightly
+        // later, and then needs an answer (RFC 9260 §8.4 rule 5).
         linger: Duration::from_millis(if ask.path.loss > 0.0 { 2500 } else { 300 }),
         limit: Instant::ZERO + ask.limit,
     }

@@ -1,4 +1,4 @@
-//! An association that sends its messages on its streams in turn; otherwise the endpoint as it is.
+//! An endpoint that sends its messages round robin over its streams.
 
 use talkspurt_proto::endpoint::{Arrival, Endpoint, Input, Output};
 use talkspurt_proto::gauge::EndpointProbe;

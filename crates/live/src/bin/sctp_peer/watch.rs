@@ -1,5 +1,4 @@
-//! What the program has to tell besides the messages: chunks by type, data by path, rx_error and
-//! the last value of every gauge.
+//! Results besides the messages: chunks by type, data by path, rx_error and the last value of every gauge.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ use talkspurt_proto::sctp::{Chunk, Data};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{ipv4, ipv6, udp};
 
-/// What a probe saw.
+/// Notes of a probe.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Watch {
     sent: Way,
@@ -28,7 +27,7 @@ struct Way {
     chunks: BTreeMap<String, u64>,
     /// DATA and I-DATA chunks by path.
     data: BTreeMap<u32, u64>,
-    /// Those of them whose TSN is not beyond all before: sent again or, of the peer's, overtaken.
+    /// Those with a TSN not above all earlier ones: retransmitted or, from the peer, reordered.
     again: u64,
     /// Codes of the causes in ABORT and ERROR.
     causes: Vec<u16>,
@@ -80,7 +79,7 @@ impl Probe for Watch {
     }
 }
 
-/// Whether a packet carries data, from its first two chunks: without the cost of reading all of it.
+/// Whether a packet carries data, judged by its first two chunks to avoid parsing all of it.
 pub(super) fn bears_data(bytes: &[u8], inside: Option<Inside>) -> bool {
     let version = bytes.first().map_or(0, |byte| byte >> 4);
     let ip = if version == 4 { ipv4::HEADER } else { ipv6::HEADER };

@@ -1,4 +1,4 @@
-//! Arguments in, a file each way, results out.
+//! Arguments, a file in each direction, results.
 
 mod watch;
 
@@ -24,28 +24,28 @@ use crate::peer::{ImpairmentCounts, Path, address, chances};
 struct Ask {
     /// Whether it opens the connection or waits for one.
     role: Role,
-    /// Our address and port; the address is not the device's own but one behind it.
+    /// Our address and port; the address is not the device's own but one routed to it.
     #[arg(long, value_parser = address)]
     local: SocketAddr,
     /// The peer's; a server may leave it out.
     #[arg(long, required_if_eq("role", "client"), value_parser = address)]
     remote: Option<SocketAddr>,
-    /// The connection's knobs as JSON, as in a scenario: {"controller": "cubic"}.
+    /// The connection's parameters as JSON, as in a scenario: {"controller": "cubic"}.
     #[arg(long, value_parser = config)]
     tcp: Config,
     /// File to send.
     #[arg(long)]
     send: Option<PathBuf>,
-    /// File for what is received.
+    /// File for the received data.
     #[arg(long)]
     receive: Option<PathBuf>,
-    /// Closes its direction as soon as all was sent, and not only when the peer has closed.
+    /// Closes its direction as soon as all data is sent instead of after the peer has closed.
     #[arg(long)]
     closes: bool,
-    /// Time left to the peer's last words after the end.
+    /// Time to wait for the peer's last packets after the end.
     #[arg(long, default_value = "500ms")]
     linger: Duration,
-    /// Time after which it gives up.
+    /// Time limit of the run.
     #[arg(long, default_value = "60s")]
     limit: Duration,
     #[command(flatten)]
@@ -86,7 +86,7 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Holds the conversation; true if it ended before its limit.
+/// Runs the transfer; true if it ended before its limit.
 fn run(ask: &Ask) -> Result<bool, Box<dyn Error>> {
     if let Some(remote) = ask.remote
         && remote.is_ipv4() != ask.local.is_ipv4()

@@ -1,5 +1,4 @@
-//! What the endpoint sent and was given, counted segment by segment: what was sent again, what the
-//! options said, and the last value of every gauge.
+//! Statistics of the segments sent and received: retransmissions, options, and the last value of every gauge.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +16,14 @@ struct Segments {
     segments: u64,
     data_segments: u64,
     data_bytes: u64,
-    /// Data segments that begin before the end of one that passed earlier.
+    /// Data segments that begin before the end of an earlier one.
     again_segments: u64,
     longest_payload_bytes: u64,
     with_sack: u64,
     sack_blocks: u64,
     /// Most blocks in one option.
     most_blocks: u64,
-    /// First blocks that tell of a duplicate (RFC 2883 §4).
+    /// First blocks that report a duplicate (RFC 2883 §4).
     d_sacks: u64,
     ect: u64,
     ce: u64,
@@ -32,7 +31,7 @@ struct Segments {
     cwr: u64,
     fin: u64,
     rst: u64,
-    /// Pure acknowledgements that offer no window.
+    /// Pure acknowledgements with a zero window.
     closed_windows: u64,
     /// The options of the SYN.
     syn: Vec<String>,
@@ -104,7 +103,7 @@ impl Segments {
     }
 }
 
-/// What a probe saw.
+/// Notes of a probe.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Watch {
     sent: Segments,
@@ -136,7 +135,7 @@ impl Probe for Watch {
     }
 }
 
-/// Whether a packet carries data of the application.
+/// Whether a packet carries application data.
 pub(super) fn bears_data(bytes: &[u8]) -> bool {
     wire::parse(bytes, Hints::default()).is_ok_and(
         |parsed| matches!(&parsed.body, Body::Tcp(segment) if !segment.payload.is_empty()),
