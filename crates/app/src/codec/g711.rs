@@ -1,9 +1,9 @@
 //! ITU-T G.711 sample by sample: µ-law and A-law between one byte and 16-bit linear.
 //!
 //! The characteristic is tables 1a/1b (A-law, 13 bits with sign) and 2a/2b (µ-law, 14 bits) of the
-//! Recommendation. It leaves open which side a value exactly on a decision level falls; here, as
-//! in ITU-T G.191, a negative x is treated as the mirror image of its ones' complement, −1 − x,
-//! so that both polarities have equally many inputs for every code.
+//! Recommendation. It does not specify the side of a value exactly on a decision level; here, as in ITU-T
+//! G.191, a negative x is treated as the mirror image of its ones' complement, −1 − x, so that both polarities
+//! have equally many inputs for every code.
 
 use bytes::Bytes;
 use talkspurt_proto::time::Duration;
@@ -46,7 +46,7 @@ pub const A_LAW: Spec = Spec {
     ..MU_LAW
 };
 
-/// One of the laws, both ways.
+/// One of the laws, in both directions.
 #[derive(Debug)]
 struct Law {
     encode: fn(i16) -> u8,

@@ -1,6 +1,6 @@
-//! ITU-T G.723.1: 6.3 and 5.3 kbit/s in frames of 30 ms, with a look-ahead of 7.5 ms
-//! (RFC 3551 §4.5.3). Both rates share a payload type. A frame's first bits tell the rate; here its
-//! length does, since nobody encodes it.
+//! ITU-T G.723.1: 6.3 and 5.3 kbit/s in frames of 30 ms, with a look-ahead of 7.5 ms (RFC 3551 §4.5.3). Both
+//! rates share a payload type. A frame's first bits indicate the rate; here its length does, since nothing is
+//! encoded.
 
 use talkspurt_proto::time::Duration;
 

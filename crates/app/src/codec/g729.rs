@@ -21,7 +21,7 @@ pub(super) const SPEC: Spec = Spec {
 /// Annex A.
 pub(super) const ANNEX_A: Spec =
     Spec { name: "G.729A", ie: Some(11.0), bpl: Bpl::Decoder(Some(19.0)), ..SPEC };
-/// 10 kbit/s, of which nothing is published.
+/// 10 kbit/s, for which no values are published.
 pub(super) const AT_10: Spec = Spec {
     name: "G.729 10",
     payload_type: 100,

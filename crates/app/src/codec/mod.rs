@@ -1,10 +1,8 @@
-//! Speech codecs a flow can name: how they pack sound into bytes, what RTP calls them, and what
-//! ITU-T G.113 Appendix I says of their impairment.
+//! Speech codecs that a flow can name: packetisation, RTP parameters, and impairment by ITU-T G.113 Appendix I.
 //!
-//! Each file describes a codec, or a family of them, by a [`Spec`]; the table `codecs!` registers
-//! them. A codec that can be heard has an [`Encoder`] and a [`Decoder`]. The others carry packets of
-//! their size and pace that nobody can hear. Where G.113 publishes no value, the `Spec` says `None`,
-//! and no score is made up from it.
+//! Each file describes a codec, or a family, by a [`Spec`]; the table `codecs!` registers them. A codec with
+//! sound has an [`Encoder`] and a [`Decoder`]. The others send packets of their size and rate without audio.
+//! Where G.113 publishes no value, the `Spec` has `None`, and no score is derived from it.
 
 pub mod g711;
 mod g723_1;
@@ -23,83 +21,82 @@ use talkspurt_proto::units::Rate;
 
 use crate::playout::Concealment;
 
-/// RTP payload type of comfort noise (RFC 3389; RFC 3551 §6, table 4), which is what a packet that
-/// keeps a flow alive in silence carries.
+/// RTP payload type of comfort noise (RFC 3389; RFC 3551 §6, table 4), used by keep-alive packets in silence.
 pub const COMFORT_NOISE: u8 = 13;
 
-/// Turns sound into packets. What it remembers carries over from packet to packet.
+/// Encodes sound into packets. Its state carries over from packet to packet.
 pub trait Encoder: fmt::Debug + Send {
-    /// Encodes one packet: whole frames of linear 16-bit samples at the codec's sample rate. `target`
-    /// is the rate of payload that congestion control asks for; `None` if nobody asked. A codec of
-    /// one rate ignores it.
+    /// Encodes one packet: whole frames of linear 16-bit samples at the codec's sample rate. `target` is the
+    /// payload rate requested by congestion control; `None` if there was no request. A codec of one rate
+    /// ignores it.
     fn encode(&mut self, pcm: &[i16], target: Option<Rate>) -> Bytes;
 }
 
-/// Turns packets into sound, in the order in which they are played.
+/// Decodes packets into sound, in playout order.
 pub trait Decoder: fmt::Debug + Send {
-    /// Decodes a packet. Any bytes may come; the answer then holds fewer samples, or noise.
+    /// Decodes a packet. Any bytes may come; the result may then be shorter, or noise.
     fn decode(&mut self, payload: &[u8]) -> Vec<i16>;
-    /// The sound of a lost packet from redundancy in a later one, which comes `ahead` packets after
-    /// it (1: the next). `None` if it holds none. `samples` is what the lost packet held.
+    /// Recovers the sound of a lost packet from redundancy in a later one, `ahead` packets after it (1: the
+    /// next). `None` without redundancy. `samples` is the length of the lost packet.
     fn recover(&mut self, _later: &[u8], _ahead: u32, _samples: usize) -> Option<Vec<i16>> {
         None
     }
-    /// Fills the gap of a lost packet. `None` if the codec leaves that to the flow's concealment.
+    /// Conceals a lost packet. `None` if the codec leaves that to the flow's concealment.
     fn conceal(&mut self, _samples: usize) -> Option<Vec<i16>> {
         None
     }
 }
 
-/// How a codec is encoded and decoded here.
+/// How a codec is encoded and decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Sound {
-    /// An encoder for one direction of a call.
+    /// Creates an encoder for one direction of a call.
     pub encoder: fn() -> Box<dyn Encoder>,
-    /// Its decoder.
+    /// Creates its decoder.
     pub decoder: fn() -> Box<dyn Decoder>,
-    /// True if a packet depends on its own samples alone: a recording is then encoded once, however
-    /// often it is sent.
+    /// True if a packet depends only on its own samples: a recording is then encoded once, even if sent
+    /// repeatedly.
     pub stateless: bool,
-    /// Packets further ahead than this have no redundancy for a lost one.
+    /// Maximum distance in packets from a lost packet to one with redundancy for it.
     pub redundancy: u32,
 }
 
-/// What is known about a codec.
+/// Properties of a codec.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
-    /// What people call it.
+    /// Common name.
     pub name: &'static str,
-    /// Samples in a second.
+    /// Samples per second.
     pub sample_rate: u32,
-    /// Ticks of the RTP timestamp in a second (not always the sample rate: G.722).
+    /// Ticks of the RTP timestamp per second (not always the sample rate: G.722).
     pub rtp_clock: u32,
-    /// RFC 3551 §6, tables 4 and 5. Those from 96 on are dynamic: that table leaves them to
-    /// signalling, for which this one stands.
+    /// RFC 3551 §6, tables 4 and 5. Types from 96 on are dynamic, assigned by signalling, which this value
+    /// replaces.
     pub payload_type: u8,
-    /// The shortest stretch of sound that is a whole number of bytes, and of frames.
+    /// The shortest duration that is a whole number of bytes, and of frames.
     pub frame: Duration,
-    /// Its bytes; of a codec of variable rate, at the rate it begins with.
+    /// Bytes of a frame; for a codec of variable rate, at its initial rate.
     pub frame_bytes: u32,
     /// True if packets of the same sound may differ in length.
     pub variable_rate: bool,
-    /// Steps in which a packet may be longer.
+    /// Granularity of packet durations.
     pub step: Duration,
-    /// Sound beyond a frame the encoder waits for.
+    /// Sound beyond a frame that the encoder needs.
     pub look_ahead: Duration,
     /// Equipment impairment factor, G.113 Appendix I.
     pub ie: Option<f64>,
-    /// Packet-loss robustness under random loss, G.113 Appendix I.
+    /// Packet-loss robustness factor under random loss, G.113 Appendix I.
     pub bpl: Bpl,
-    /// Length of the packets for which G.113 Appendix I gives Bpl.
+    /// Packet duration for which G.113 Appendix I gives Bpl.
     pub bpl_packet: Duration,
-    /// `None`: packets of its size and pace, which nobody can hear.
+    /// `None`: packets of its size and rate, without audio.
     pub sound: Option<Sound>,
 }
 
-/// Who fills gaps, and how robust that is.
+/// What conceals gaps, and its robustness.
 #[derive(Clone, Copy, Debug)]
 pub enum Bpl {
-    /// The receiver, as the flow says.
+    /// The receiver, as the flow configures it.
     Playout {
         /// With silence in gaps.
         silence: Option<f64>,
@@ -110,10 +107,10 @@ pub enum Bpl {
     Decoder(Option<f64>),
 }
 
-/// Makes [`Codec`] of the codecs that a scenario can name.
+/// Defines [`Codec`] from the codecs that a scenario can name.
 macro_rules! codecs {
     ($($(#[$about:meta])* $codec:ident $name:literal = $spec:expr;)*) => {
-        /// A speech codec. Only G.711 can be heard; the others carry packets of their size and pace.
+        /// A speech codec. G.711 and G.726 have audio; the others send packets of their size and rate.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         pub enum Codec {
             $($(#[$about])* #[serde(rename = $name)] $codec,)*
@@ -123,7 +120,7 @@ macro_rules! codecs {
             /// All codecs.
             pub const ALL: &[Self] = &[$(Self::$codec),*];
 
-            /// What is known about it.
+            /// Its properties.
             #[must_use]
             pub const fn spec(self) -> &'static Spec {
                 match self {
@@ -151,10 +148,10 @@ codecs! {
     G728 "g728" = g728::SPEC;
     /// ITU-T G.729, 8 kbit/s in frames of 10 ms, RTP payload type 18.
     G729 "g729" = g729::SPEC;
-    /// ITU-T G.729 Annex A, of lower complexity: the same packets, another impairment.
+    /// ITU-T G.729 Annex A, of lower complexity: the same packets, a different impairment.
     G729A "g729a" = g729::ANNEX_A;
-    /// What Maldonado et al. (2005) call G.729: 10 kbit/s, which no codec of that name has; two
-    /// frames are 25 bytes, a dynamic RTP payload type.
+    /// "G.729" of Maldonado et al. (2005): 10 kbit/s, which no codec of that name has; two frames are 25 bytes,
+    /// a dynamic RTP payload type.
     G729At10 "g729-10" = g729::AT_10;
     /// ITU-T G.723.1 at 6.3 kbit/s, 24 bytes in frames of 30 ms, RTP payload type 4.
     G7231At63 "g723.1-6.3" = g723_1::AT_6_3;
@@ -163,17 +160,17 @@ codecs! {
 }
 
 impl Codec {
-    /// What people call it.
+    /// Common name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.spec().name
     }
-    /// Samples in a second of the sound it encodes.
+    /// Sample rate of the sound it encodes.
     #[must_use]
     pub const fn sample_rate(self) -> u32 {
         self.spec().sample_rate
     }
-    /// Ticks of the RTP timestamp in a second (RFC 3551 §4.5).
+    /// Ticks of the RTP timestamp per second (RFC 3551 §4.5).
     #[must_use]
     pub const fn rtp_clock(self) -> u32 {
         self.spec().rtp_clock
@@ -183,55 +180,55 @@ impl Codec {
     pub const fn payload_type(self) -> u8 {
         self.spec().payload_type
     }
-    /// Packets hold a multiple of this: a frame, or 10 ms of a codec without frames.
+    /// Packet durations are multiples of this: a frame, or 10 ms of a codec without frames.
     #[must_use]
     pub const fn step(self) -> Duration {
         self.spec().step
     }
-    /// Sound beyond a packet's last sample that the encoder waits for.
+    /// Sound beyond a packet's last sample that the encoder needs.
     #[must_use]
     pub const fn look_ahead(self) -> Duration {
         self.spec().look_ahead
     }
-    /// True if it is encoded and decoded here, so that a recording can be sent in it.
+    /// True if its audio is implemented, so that a recording can be sent with it.
     #[must_use]
     pub const fn is_heard(self) -> bool {
         self.spec().sound.is_some()
     }
-    /// The names of those that are heard, for messages.
+    /// Names of the codecs with audio, for messages.
     #[must_use]
     pub fn heard() -> String {
         let heard = Self::ALL.iter().filter(|codec| codec.is_heard());
         heard.map(|codec| codec.name()).collect::<Vec<_>>().join(", ")
     }
-    /// Whole samples in a stretch of sound.
+    /// Number of whole samples in a duration.
     #[must_use]
     pub const fn samples_for(self, span: Duration) -> usize {
         (span.as_nanos() as u128 * self.sample_rate() as u128 / 1_000_000_000) as usize
     }
-    /// Bytes of payload of the whole frames in a stretch of sound.
+    /// Payload bytes of the whole frames in a duration.
     #[must_use]
     pub const fn bytes_for(self, span: Duration) -> usize {
         let spec = self.spec();
         (span.as_nanos() / spec.frame.as_nanos()) as usize * spec.frame_bytes as usize
     }
-    /// An encoder; `None` if it is not heard.
+    /// An encoder; `None` without audio.
     #[must_use]
     pub fn encoder(self) -> Option<Box<dyn Encoder>> {
         self.spec().sound.map(|sound| (sound.encoder)())
     }
-    /// A decoder; `None` if it is not heard.
+    /// A decoder; `None` without audio.
     #[must_use]
     pub fn decoder(self) -> Option<Box<dyn Decoder>> {
         self.spec().sound.map(|sound| (sound.decoder)())
     }
-    /// Equipment impairment factor Ie without loss (G.113 Appendix I), if it has one.
+    /// Equipment impairment factor Ie without loss (G.113 Appendix I), if published.
     #[must_use]
     pub const fn ie(self) -> Option<f64> {
         self.spec().ie
     }
-    /// Packet-loss robustness factor Bpl under random loss (G.113 Appendix I) with the
-    /// concealment that really ran, if it has one.
+    /// Packet-loss robustness factor Bpl under random loss (G.113 Appendix I) with the concealment in use, if
+    /// published.
     #[must_use]
     pub const fn bpl(self, concealment: Concealment) -> Option<f64> {
         match (self.spec().bpl, concealment) {
@@ -240,48 +237,48 @@ impl Codec {
             (Bpl::Playout { appendix_i, .. }, Concealment::G711AppendixI) => appendix_i,
         }
     }
-    /// Length of the packets for which G.113 Appendix I gives Bpl.
+    /// Packet duration for which G.113 Appendix I gives Bpl.
     #[must_use]
     pub const fn bpl_packet(self) -> Duration {
         self.spec().bpl_packet
     }
-    /// True if its decoder fills gaps itself, whatever concealment a flow names.
+    /// True if its decoder conceals gaps itself, whatever concealment a flow selects.
     #[must_use]
     pub const fn conceals(self) -> bool {
         matches!(self.spec().bpl, Bpl::Decoder(_))
     }
-    /// What concealment adds to the delay.
+    /// Delay added by concealment.
     #[must_use]
     pub const fn concealment_delay(self, concealment: Concealment) -> Duration {
         if self.conceals() { Duration::ZERO } else { concealment.delay() }
     }
 }
 
-/// One way of sending speech: a codec, and how much of it goes in a packet.
+/// A way of sending speech: a codec and a packet duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoding {
     /// The codec.
     pub codec: Codec,
-    /// Speech in one packet.
+    /// Speech per packet.
     pub packet: Duration,
 }
 
 impl Encoding {
-    /// Bytes of RTP's header (RFC 3550 §5.1), without sources or extension.
+    /// Bytes of the RTP header (RFC 3550 §5.1), without CSRCs or extension.
     const RTP_HEADER_BYTES: u32 = 12;
 
-    /// Bytes of payload in a packet; of a codec of variable rate, at the rate it begins with.
+    /// Payload bytes per packet; for a codec of variable rate, at its initial rate.
     #[must_use]
     pub const fn payload_bytes(self) -> usize {
         self.codec.bytes_for(self.packet)
     }
-    /// What a controller of rates knows of it.
+    /// Its packet size and interval, for rate controllers.
     #[must_use]
     pub const fn rung(self) -> Rung {
         let packet_bytes = Self::RTP_HEADER_BYTES + self.payload_bytes() as u32;
         Rung { packet_bytes, interval: self.packet }
     }
-    /// What is left of a rate with RTP's headers for the payload.
+    /// The payload rate at a total rate that includes RTP headers.
     #[must_use]
     pub fn payload_rate(self, rate: Rate) -> Rate {
         let headers = Rung { packet_bytes: Self::RTP_HEADER_BYTES, interval: self.packet }.rate();
@@ -289,7 +286,7 @@ impl Encoding {
     }
 }
 
-/// The longest stretch of time of which every packet is a multiple: what a media clock counts in.
+/// The longest duration of which every packet is a multiple: the step of the media clock.
 #[must_use]
 pub fn step(encodings: &[Encoding]) -> Duration {
     let gcd = |a: u64, b: u64| {
@@ -320,7 +317,7 @@ mod tests {
 
     #[test]
     fn packets_hold_the_bytes_of_their_frames() {
-        // By hand: bits per second times the packet, in bytes; RFC 3551 §4.5 and its table 1.
+        // By hand: bits per second times the packet duration, in bytes; RFC 3551 §4.5 and its table 1.
         let cases = [
             (Codec::G726At40, 20, 100, 96),
             (Codec::G726At32, 20, 80, 97),
@@ -339,7 +336,7 @@ mod tests {
             assert_eq!((codec.payload_type(), codec.rtp_clock()), (payload_type, 8000));
             let rung = Encoding { codec, packet }.rung();
             assert_eq!((rung.packet_bytes as usize, rung.interval), (12 + bytes, packet));
-            assert!(!codec.is_heard());
+            assert_eq!(codec.is_heard(), codec.name().starts_with("G.726"));
         }
         // RFC 3551 §4.5.5: a frame is four vectors of ten bits, 2.5 ms; §4.5.3: frames of 30 ms.
         assert_eq!(Codec::G728.step(), Duration::from_micros(2500));
