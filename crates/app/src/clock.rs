@@ -1,7 +1,7 @@
-//! A node's clock: ahead of true time by an offset, and running a little fast or slow.
+//! A node's clock, with an offset from true time and a drift.
 //!
-//! Everything a peer does happens by its own clock: its intervals, timers and timestamps. The
-//! driver knows true time; the peer converts at its door.
+//! A peer runs entirely by its own clock: intervals, timers and timestamps. The driver uses true time; the peer
+//! converts at its interface.
 
 use talkspurt_proto::time::Instant;
 
@@ -22,7 +22,7 @@ impl Clock {
         Self { offset_nanos, drift_ppb: (drift_ppm * 1000.0).round() as i64 }
     }
 
-    /// What the clock shows at this true time.
+    /// The clock's time at this true time.
     #[inline]
     #[must_use]
     pub fn local(&self, truth: Instant) -> Instant {

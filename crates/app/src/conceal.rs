@@ -1,30 +1,30 @@
-//! Packet-loss concealment of ITU-T G.711 Appendix I: a lost stretch is filled with repetitions of
-//! the last pitch period, fading to silence after 60 ms.
+//! Packet-loss concealment of ITU-T G.711 Appendix I: a gap is filled with repetitions of the last pitch
+//! period, fading to silence after 60 ms.
 //!
-//! The Appendix delays its output by 3.75 ms so that the sound just before an erasure can still be
-//! bent towards what replaces it. Here a whole call is rendered at once, so nothing is delayed:
-//! the same samples, up to 30 already laid down, are rewritten in place. Received samples therefore
-//! differ from the decoder's only within a quarter of a pitch period before an erasure (at most
-//! 30 samples, 3.75 ms) and within the overlap after it (at most 80 samples, 10 ms).
+//! The Appendix delays its output by 3.75 ms so that the sound just before an erasure can still be blended into
+//! its replacement. Here a whole call is rendered at once, so nothing is delayed: the same samples, at most 30,
+//! are rewritten in place. Received samples therefore differ from the decoder's only within a quarter of a
+//! pitch period before an erasure (at most 30 samples, 3.75 ms) and within the overlap after it (at most 80
+//! samples, 10 ms).
 
 use std::ops::Range;
 
-/// 10 ms at 8 kHz, the Appendix's frame and the step of everything below.
+/// 10 ms at 8 kHz, the Appendix's frame and the step of all processing.
 const FRAME: usize = 80;
 /// Pitch periods searched, in samples: 200 Hz down to 66 Hz.
 const PITCH: std::ops::RangeInclusive<usize> = 40..=120;
-/// The last 20 ms are matched against what came before.
+/// The last 20 ms are matched against earlier samples.
 const TEMPLATE: usize = 160;
-/// Three of the longest pitch periods and the quarter period that is blended into them.
+/// Three of the longest pitch periods and the quarter period blended into them.
 const HISTORY: usize = 3 * *PITCH.end() + *PITCH.end() / 4;
-/// Energies below this are not divided by: hardly a sound, any period will do.
+/// Lower bound of energies used as divisors: below it any pitch period is acceptable.
 const QUIET: f64 = 250.0;
 
-/// Fills `gap` of 8 kHz `pcm` in place. `until` is where the received samples behind it end; the
-/// overlap at the erasure's end stays before it.
+/// Fills `gap` of 8 kHz `pcm` in place. `until` is the end of the received samples after it; the overlap at the
+/// erasure's end stays before it.
 pub fn appendix_i(pcm: &mut [i16], gap: Range<usize>, until: usize) {
     let mut synthesis = Synthesis::after(&pcm[..gap.start]);
-    // Appendix I: the tail is blended towards the period that follows it.
+    // Appendix I: the tail is blended into the period that follows it.
     for back in 1..=synthesis.quarter.min(gap.start) {
         pcm[gap.start - back] = quantise(synthesis.tail(back));
     }
@@ -39,7 +39,7 @@ pub fn appendix_i(pcm: &mut [i16], gap: Range<usize>, until: usize) {
     }
 }
 
-/// The waveform that replaces what was lost.
+/// The waveform that replaces lost samples.
 struct Synthesis {
     history: [f64; HISTORY],
     /// Samples in a pitch period.
@@ -50,13 +50,13 @@ struct Synthesis {
     age: usize,
     /// The cycle being repeated.
     cycle: Cycle,
-    /// The shorter cycle it takes over from.
+    /// The shorter cycle it replaces.
     before: Cycle,
-    /// How far that has gone, up to a quarter period.
+    /// Progress of that blend, up to a quarter period.
     blended: usize,
 }
 
-/// The last `periods` pitch periods, played round and round.
+/// The last `periods` pitch periods, repeated.
 #[derive(Clone, Copy)]
 struct Cycle {
     periods: usize,
@@ -75,8 +75,8 @@ impl Synthesis {
         Self { history, pitch, quarter, age: 0, cycle, before: cycle, blended: quarter }
     }
 
-    /// The sample at `position` of a cycle. Its last quarter period is blended into what precedes
-    /// its first, so that the repetition has no seam.
+    /// The sample at `position` of a cycle. Its last quarter period is blended into the samples before its
+    /// start, so that the repetition is seamless.
     fn at(&self, cycle: Cycle) -> f64 {
         let length = cycle.periods * self.pitch;
         let index = HISTORY - length + cycle.position;
@@ -86,15 +86,15 @@ impl Synthesis {
         }
     }
 
-    /// What becomes of the sample `back` before the erasure.
+    /// The replacement of the sample `back` before the erasure.
     fn tail(&self, back: usize) -> f64 {
         self.at(Cycle { periods: 1, position: self.pitch - back })
     }
 
     /// The next sample of the erasure.
     fn next(&mut self) -> f64 {
-        // Appendix I: at 10 and 20 ms another pitch period joins the cycle, which would otherwise
-        // be heard as a tone; the phase is kept by going on in its first period.
+        // Appendix I: at 10 and 20 ms another pitch period joins the cycle, which would otherwise sound like a
+        // tone; continuing in its first period keeps the phase.
         if self.age == FRAME || self.age == 2 * FRAME {
             self.before = self.cycle;
             self.blended = 0;
@@ -142,8 +142,8 @@ fn quantise(x: f64) -> i16 {
     x.round() as i16
 }
 
-/// The lag at which the last 20 ms resemble best what came before: every other lag on every other
-/// sample first, then the neighbours of the best on all of them.
+/// The lag at which the last 20 ms best match earlier samples: first every other lag on every other sample,
+/// then the neighbours of the best lag on all samples.
 fn pitch_of(history: &[f64; HISTORY]) -> usize {
     let coarse = best_lag(history, PITCH.step_by(2), 2);
     let near = (coarse - 1).max(*PITCH.start())..=(coarse + 1).min(*PITCH.end());

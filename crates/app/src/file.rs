@@ -1,5 +1,5 @@
-//! Files that a scenario names, read by name from the disk or from memory. From the disk, no file can
-//! block or fill the machine: only regular files of limited length are read.
+//! Files named by a scenario, read from disk or from memory. On disk only regular files of limited length are
+//! read, so no file can block or exhaust memory.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-/// Length of a trace or capture at most.
+/// Maximum length of a trace or capture.
 pub const MAX_BYTES: u64 = 64 << 20;
 
-/// Why a file was not read.
+/// Why a file could not be read.
 #[derive(Debug)]
 pub enum Fault {
-    /// There is no such file, or it may not be read.
+    /// The file does not exist, or access is denied.
     Unreadable(io::Error),
     /// A folder, device, pipe or socket.
     NotAFile,
@@ -22,7 +22,7 @@ pub enum Fault {
     TooLong(u64),
 }
 
-/// In words that go behind the name of the file.
+/// A phrase that follows the name of the file.
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -37,17 +37,17 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// Where files come from: the disk, or memory where there is no disk (a browser) or the files were
-/// sent along (a worker of a cluster).
+/// Source of files: the disk, or memory where there is no disk (a browser) or the files were sent along (a
+/// cluster worker).
 pub trait Files {
     /// The bytes of a file, at most `max_bytes`.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// The fault of the file.
     fn read(&self, path: &Path, max_bytes: u64) -> Result<Bytes, Fault>;
 }
 
-/// The files of this machine.
+/// Files on disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk;
 
@@ -57,7 +57,7 @@ impl Files for Disk {
     }
 }
 
-/// Files kept in memory, by the path under which a scenario names them.
+/// Files in memory, by the path used in the scenario.
 impl Files for BTreeMap<PathBuf, Bytes> {
     fn read(&self, path: &Path, max_bytes: u64) -> Result<Bytes, Fault> {
         match self.get(path) {
@@ -68,17 +68,17 @@ impl Files for BTreeMap<PathBuf, Bytes> {
     }
 }
 
-/// Reads a regular file of at most so many bytes. A pipe is not opened: that would wait for its writer.
+/// Reads a regular file of at most `max_bytes`. A pipe is not opened: that could block.
 ///
 /// # Errors
-/// What is wrong with the file.
+/// The fault of the file.
 pub fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, Fault> {
     check(&std::fs::metadata(path), max_bytes)?;
     let file = File::open(path).map_err(Fault::Unreadable)?;
-    // Checked again, as the name may now belong to another file.
+    // Checked again, because the name may now refer to another file.
     check(&file.metadata(), max_bytes)?;
     let mut bytes = Vec::new();
-    // A file that grows, or one of /proc, may be longer than its metadata says.
+    // A file that grows, or one in /proc, may be longer than its metadata says.
     file.take(max_bytes + 1).read_to_end(&mut bytes).map_err(Fault::Unreadable)?;
     if bytes.len() as u64 > max_bytes { Err(Fault::TooLong(max_bytes)) } else { Ok(bytes) }
 }
@@ -110,9 +110,9 @@ mod tests {
         std::fs::write(&file, b"ten bytes.").expect("writing");
         assert_eq!(read(&file, 10).ok().as_deref(), Some(b"ten bytes.".as_slice()));
         assert!(matches!(read(&file, 9), Err(Fault::TooLong(9))));
-        // Of no length by what the system says, and longer than is allowed.
+        // Its metadata says length zero, but it is longer than allowed.
         assert!(matches!(read(Path::new("/proc/self/maps"), 9), Err(Fault::TooLong(9))));
-        // A pipe that nobody writes into: opening it would not return.
+        // A pipe without a writer: opening it would block.
         let pipe = folder.join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         if made.is_ok_and(|status| status.success()) {

@@ -1,7 +1,7 @@
-//! What talks and listens: sources, codecs, the send queue, playout and quality, and the `Peer`
-//! that ties one end of a flow together for simulated and real time alike.
+//! Application side: sources, codecs, the send queue, playout and quality, and the `Peer` that combines them
+//! into one end of a flow, in simulated and real time alike.
 
-// So that the files in `docs/adding-a-*.md` read the same here and as the tests that compile them.
+// Lets the files in `docs/adding-a-*.md` compile unchanged both here and as tests.
 extern crate self as talkspurt_app;
 
 #[cfg(doctest)]

@@ -1,5 +1,5 @@
-//! Frames that wait because the transport has no room: how many may, and which goes when they are
-//! too many or too old. The queue numbers nothing and knows no clock; instants are arguments.
+//! Frames that wait while the transport has no room: the limit, and which frame is dropped when the queue is
+//! full or frames are too old. The queue assigns no numbers and reads no clock; instants are arguments.
 
 use std::collections::VecDeque;
 
@@ -9,24 +9,24 @@ use talkspurt_proto::frame::Frame;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::validate::{ConfigError, ConfigErrors, Validate};
 
-/// Frames that wait for the transport.
+/// Queue of frames before the transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// How many may wait; with 0, what the transport does not take at once is dropped. Absent: as
-    /// many as the transport's profile has (`rfc` 50, `ns2` 1000, `linux` 5).
+    /// Limit in frames; with 0, a frame that the transport does not take at once is dropped. Absent: the
+    /// default of the transport's profile (`rfc` 50, `ns2` 1000, `linux` 5).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<u32>,
-    /// Which goes when they are too many.
+    /// Which frame is dropped when the queue is full.
     #[serde(default)]
     pub drop: Drop,
-    /// With `drop = "stale"`: how long a frame may wait. Absent: 150 ms, beyond which a
-    /// conversation begins to suffer (ITU-T G.114).
+    /// With `drop = "stale"`: maximum wait of a frame. Absent: 150 ms, above which a conversation begins to
+    /// suffer (ITU-T G.114).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifetime: Option<Duration>,
 }
 
-/// Longest wait of a frame that still means what it says.
+/// Upper bound of a frame's lifetime.
 const MAX_LIFETIME: Duration = Duration::from_secs(60);
 
 impl Validate for Config {
@@ -50,24 +50,24 @@ impl Validate for Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Drop {
-    /// The one that came last.
+    /// The newest.
     #[default]
     Newest,
-    /// The one that waited longest.
+    /// The oldest.
     Oldest,
-    /// Those that have waited longer than `lifetime`, full or not: they go as soon as another frame
-    /// comes or the transport has room again. If the queue is full of younger ones, the oldest.
+    /// Those that have waited longer than `lifetime`, even if the queue is not full: they are dropped when
+    /// another frame arrives or the transport has room again. If the queue is full of younger ones, the oldest.
     Stale,
 }
 
 impl Config {
-    /// How many may wait where neither the scenario nor a profile says so.
+    /// Default limit if neither the scenario nor a profile sets one.
     pub const PACKETS: u32 = 50;
-    /// How long a frame may wait unless the scenario says so.
+    /// Default maximum wait of a frame.
     pub const LIFETIME: Duration = Duration::from_millis(150);
 }
 
-/// The queue. Whether anything waits is asked for each packet, all else seldom.
+/// The queue. Every packet checks whether it is empty; all else is rare.
 #[derive(Debug)]
 #[repr(C)]
 pub struct SendQueue {
@@ -77,7 +77,7 @@ pub struct SendQueue {
     drop: Drop,
 }
 
-/// A frame that waits.
+/// A queued frame.
 #[derive(Debug)]
 struct Waiting {
     index: u32,
@@ -97,15 +97,15 @@ impl SendQueue {
         }
     }
 
-    /// The number of a frame that has waited too long and goes; asked until there is none, before
-    /// [`Self::push`] and before [`Self::pop`].
+    /// Removes a frame that has waited too long and returns its number; call until `None` before [`Self::push`]
+    /// and before [`Self::pop`].
     pub fn expire(&mut self, now: Instant) -> Option<u32> {
         let oldest = self.waiting.front().filter(|_| self.drop == Drop::Stale)?;
         let stale = now.saturating_since(oldest.since) > self.lifetime;
         stale.then(|| self.waiting.pop_front()).flatten().map(|gone| gone.index)
     }
 
-    /// A frame joins; the number of the one that had to go is returned.
+    /// Adds a frame; returns the number of the dropped one, if any.
     pub fn push(&mut self, now: Instant, index: u32, frame: Frame) -> Option<u32> {
         let full = self.waiting.len() >= self.packets;
         let dropped = match (full, self.drop) {
@@ -113,7 +113,7 @@ impl SendQueue {
             (true, Drop::Newest) => return Some(index),
             (true, Drop::Oldest | Drop::Stale) => match self.waiting.pop_front() {
                 Some(oldest) => Some(oldest.index),
-                // There is no place at all.
+                // The limit is 0.
                 None => return Some(index),
             },
         };
@@ -121,21 +121,21 @@ impl SendQueue {
         dropped
     }
 
-    /// The number of the next frame if it is longer than anything the transport can carry, and so
-    /// goes; asked until there is none, before [`Self::pop`].
+    /// Removes the next frame if it exceeds the largest the transport can carry, and returns its number; call
+    /// until `None` before [`Self::pop`].
     pub fn expel(&mut self, largest: usize) -> Option<u32> {
         let misfit = self.waiting.front().is_some_and(|first| first.frame.wire_bytes() > largest);
         misfit.then(|| self.waiting.pop_front()).flatten().map(|gone| gone.index)
     }
 
-    /// The next frame, if `room` bytes suffice for it.
+    /// The next frame, if it fits in `room` bytes.
     pub fn pop(&mut self, room: usize) -> Option<(u32, Frame)> {
         let fits = self.waiting.front().is_some_and(|first| first.frame.wire_bytes() <= room);
         let first = fits.then(|| self.waiting.pop_front()).flatten()?;
         Some((first.index, first.frame))
     }
 
-    /// True if nothing waits.
+    /// True if the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -159,13 +159,13 @@ mod tests {
     fn queue(packets: u32, drop: Drop, lifetime: Duration) -> SendQueue {
         SendQueue::new(Config { packets: Some(packets), drop, lifetime: Some(lifetime) })
     }
-    /// A frame joins at `at`; those that had to go.
+    /// Adds a frame at `at`; returns the dropped ones.
     fn join(queue: &mut SendQueue, at: Instant, index: u32) -> Vec<u32> {
         let mut gone: Vec<u32> = std::iter::from_fn(|| queue.expire(at)).collect();
         gone.extend(queue.push(at, index, frame(10)));
         gone
     }
-    /// Frames 0 to 4 join a queue of three every 20 ms; those that had to go, and those that stayed.
+    /// Adds frames 0 to 4 to a queue of three, one every 20 ms; returns those dropped and those kept.
     fn five_into_three(drop: Drop, lifetime: Duration) -> (Vec<u32>, Vec<u32>) {
         let mut queue = queue(3, drop, lifetime);
         let gone =
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn stale_frames_go_before_the_queue_is_full_and_else_the_oldest() {
-        // At 80 ms those of 0, 20 and 40 ms have waited longer than 39 ms, that of 60 ms has not.
+        // At 80 ms the frames of 0, 20 and 40 ms have waited longer than 39 ms, that of 60 ms has not.
         let short = Duration::from_millis(39);
         assert_eq!(five_into_three(Drop::Stale, short), (vec![0, 1, 2], vec![3, 4]));
         let long = Duration::from_millis(500);

@@ -1,5 +1,5 @@
-//! The transports a flow can name: one table makes of them a configuration, an endpoint without a
-//! virtual call, and everything that is asked of either.
+//! The transports a flow can name: one table generates a configuration, a statically dispatched endpoint, and
+//! the methods of both.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,10 +22,10 @@ use talkspurt_proto::validate::{ConfigError, Validate};
 
 use crate::send_queue;
 
-/// Makes [`Config`] of the transports' configurations, and asks each what is asked of it.
+/// Generates [`Config`] from the transports' configurations, with methods that delegate to them.
 macro_rules! configs {
     ($($(#[$about:meta])* $kind:ident($config:ty),)*) => {
-        /// What carries a flow.
+        /// Transport of a flow.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "kind", rename_all = "snake_case")]
         pub enum Config {
@@ -49,14 +49,13 @@ configs! {
     Tcp(tcp::Config),
     /// Datagram Congestion Control Protocol (RFC 4340), RTP in it as in RFC 5762.
     Dccp(Box<dccp::Config>),
-    /// Stream Control Transmission Protocol (RFC 9260), a message in it for each packet of media.
+    /// Stream Control Transmission Protocol (RFC 9260), with one message per media packet.
     Sctp(Box<sctp::Config>),
     /// TCP-Friendly Rate Control over UDP (RFC 5348); with `rate.token_bucket` TFRC-TB.
     Tfrc(tfrc::Config),
-    /// A controller that listens to the variation of delay (Beritelli et al. 2002), in the packets
-    /// of TFRC.
+    /// A controller that reacts to delay variation (Beritelli et al. 2002), in the packets of TFRC.
     Beritelli(beritelli::Config),
-    /// A stack that a Rust program brings along.
+    /// A stack supplied by a Rust program.
     #[serde(skip)]
     External(external::Config),
 }
@@ -127,14 +126,14 @@ impl Config {
         of_config!(self, config => config.fit(mtu, version));
     }
 
-    /// Frames that wait for it in the send queue, unless a flow says otherwise.
+    /// Its default limit of the send queue in frames.
     #[must_use]
     pub fn waiting_packets(&self) -> u32 {
         waiting_packets(self.profile())
     }
 
-    /// Its name in tables: [`TransportConfig::name`], and the profile if it is not that of the RFCs, as
-    /// in `dccp-ccid2 (ns2)`.
+    /// Its name in tables: [`TransportConfig::name`], and the profile if it is not that of the RFCs, as in
+    /// `dccp-ccid2 (ns2)`.
     #[must_use]
     pub fn name(&self) -> String {
         let name = of_config!(self, config => config.name());
@@ -146,8 +145,8 @@ impl Config {
     }
 }
 
-/// Frames that wait in the send queues of these implementations: ns-2.35's DCCP holds 1000, Linux's
-/// `tx_qlen` is 5; the RFCs have none, and 50 frames of 20 ms are a second of speech.
+/// Send queue limits of the implementations: ns-2.35's DCCP holds 1000 frames, Linux's `tx_qlen` is 5; the RFCs
+/// define none, and 50 frames of 20 ms are a second of speech.
 #[must_use]
 pub const fn waiting_packets(profile: Profile) -> u32 {
     match profile {
@@ -157,18 +156,17 @@ pub const fn waiting_packets(profile: Profile) -> u32 {
     }
 }
 
-/// Makes [`Transport`] of endpoints, each with the variant of [`Body`] that its packets are, and hands
-/// everything to the one in it. A packet of another variant is refused.
+/// Generates [`Transport`] from endpoints, each with the [`Body`] variant of its packets, and delegates to the
+/// active one. A packet of another variant is refused.
 ///
-/// `inlined` endpoints are inlined where they are driven, where the compiler knows which input it is;
-/// the others are too large for that.
+/// `inlined` endpoints are inlined at their call sites, where the compiler knows the kind of input; the others
+/// are too large for that.
 macro_rules! endpoints {
     (
         inlined { $($(#[$hot_about:meta])* $hot:ident($hot_type:ty) in $hot_body:ident,)* }
         called { $($(#[$about:meta])* $kind:ident($type:ty) in $body:ident,)* }
     ) => {
-        /// Any endpoint. Its tag is explicit: one hidden in a field of UDP would take as many
-        /// instructions again to be found.
+        /// Any endpoint. Its tag is explicit: finding one in a niche of UDP takes twice as many instructions.
         #[derive(Debug)]
         #[repr(u8)]
         pub enum Transport {
@@ -275,7 +273,7 @@ endpoints! {
     called {
         /// DCCP.
         Dccp(Box<Dccp>) in Dccp,
-        /// A stack from elsewhere.
+        /// An external stack.
         External(External) in Udp,
     }
 }
@@ -299,14 +297,14 @@ made_of!(
     External: External => std::convert::identity
 );
 
-/// For an input that is no packet: those go to [`Endpoint::receive`].
+/// For inputs other than packets, which go to [`Endpoint::receive`].
 fn no_packet<T>(_: Body) -> T {
     unreachable!("packets go to `receive`")
 }
 
 impl Transport {
-    /// True if a frame handed over now would leave unchanged and at once, and one that arrives would be
-    /// delivered so: of UDP when it holds nothing. A driver may then bypass the endpoint.
+    /// True if a frame handed over now would leave unchanged and at once, and an arriving one would be
+    /// delivered so: UDP when it holds nothing. A driver may then bypass the endpoint.
     #[inline]
     #[must_use]
     pub const fn can_bypass(&self) -> bool {
@@ -351,7 +349,7 @@ mod tests {
     use talkspurt_proto::endpoint::Transmit;
     use talkspurt_proto::rng::Rng;
 
-    /// RFC 6951 §5.4: a packet with the Verification Tag of an association is its peer's.
+    /// RFC 6951 §5.4: a packet with the Verification Tag of an association comes from its peer.
     #[test]
     fn an_association_recognises_its_peer() {
         let end = |side, stream| {

@@ -59,7 +59,7 @@ fn loss_follows_the_closed_form() {
 
 #[test]
 fn mos_by_its_formula_and_its_ends() {
-    // Annex B, table B.1: the borders of the categories of G.109 (it prints 4.03 for 4.024).
+    // Annex B, table B.1: limits of the categories of G.109 (it prints 4.03 for 4.024).
     for (r, printed) in [(90.0, 4.34), (80.0, 4.03), (70.0, 3.60), (60.0, 3.10), (50.0, 2.58)] {
         assert_near(mos(r), printed, 0.0061);
     }
@@ -69,9 +69,9 @@ fn mos_by_its_formula_and_its_ends() {
 
 #[test]
 fn far_from_the_defaults_it_equals_an_independent_computation() {
-    // Recomputed in Python, in double precision, from the equations of G.107 (06/2015): R and the
-    // terms Ro, Is, Id, Ie-eff. The first three differ in STMR alone and so pass through TERVs
-    // (below 9 dB), TERV, and Idtes (above 20 dB).
+    // Computed in Python, in double precision, from the equations of G.107 (06/2015): R and the terms Ro, Is,
+    // Id, Ie-eff. The first three differ only in STMR and so cover TERVs (below 9 dB), TERV, and Idtes (above
+    // 20 dB).
     let default = Parameters::default();
     let echo = Parameters { t: 100.0, tr: 200.0, ta: 100.0, telr: 35.0, ..default };
     let noisy = Parameters {
@@ -178,7 +178,7 @@ proptest! {
             .map(Option::unwrap);
         let best = mos(Parameters::default().rate().r());
         prop_assert!((score.mos.unwrap() + parts.iter().sum::<f64>() - best).abs() < 1e-9);
-        // Where the cubic bends near R = 6 a part may fall below nothing by its wiggle.
+        // Near R = 6, where the cubic bends, a part may be slightly negative.
         prop_assert!(parts.iter().all(|&part| part > -0.01), "{parts:?}");
         prop_assert_eq!(parts[2], 0.0);
     }

@@ -3,7 +3,7 @@
 
 use talkspurt_app::codec::g711::{decode_a, decode_mu, encode_a, encode_mu};
 
-/// (first input of the run, code, decoded value); no input: decoding only.
+/// (first input of the run, code, decoded value); without input: decoding only.
 fn table(text: &str) -> Vec<(Option<i32>, u8, i16)> {
     text.lines()
         .filter(|line| !line.starts_with('#'))
@@ -16,7 +16,7 @@ fn table(text: &str) -> Vec<(Option<i32>, u8, i16)> {
         .collect()
 }
 
-/// Checks every input from the table's first to 32767; gives how many.
+/// Checks every input from the table's first to 32767; returns their number.
 fn check(rows: &[(Option<i32>, u8, i16)], encode: fn(i16) -> u8, decode: fn(u8) -> i16) -> usize {
     let mut inputs = 0;
     for (row, &(first, code, decoded)) in rows.iter().enumerate() {
@@ -75,7 +75,7 @@ fn the_digital_milliwatt_is_3_17_db_below_the_largest_sine() {
     let tone = [0x1E, 0x0B, 0x0B, 0x1E, 0x9E, 0x8B, 0x8B, 0x9E];
     let pcm = tone.iter().map(|&code| decode_mu(code)).collect::<Vec<_>>();
     assert_eq!(pcm, [-8828, -20860, -20860, -8828, 8828, 20860, 20860, 8828]);
-    // G.711 §2: the largest sine, of amplitude 8159 in 14 bits, has 3.17 dBm0.
+    // G.711 §2: the largest sine, of amplitude 8159 in 14 bits, is 3.17 dBm0.
     let power = pcm.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>() / 8.0;
     let below = -10.0 * talkspurt_proto::math::log10(power / (32_636.0_f64 * 32_636.0 / 2.0));
     assert!((below - 3.17).abs() < 0.02, "{below}");

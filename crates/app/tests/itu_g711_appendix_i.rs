@@ -1,4 +1,4 @@
-//! ITU-T G.711 Appendix I: what its text promises, on tones and on the shipped speech.
+//! ITU-T G.711 Appendix I: properties from its text, on tones and on the included speech.
 
 use std::f64::consts::TAU;
 use std::path::Path;
@@ -12,7 +12,7 @@ use talkspurt_app::playout::{Received, render};
 use talkspurt_app::recording::Recording;
 use talkspurt_proto::math::{cos, log10, sin};
 use talkspurt_proto::rng::Rng;
-use talkspurt_proto::time::Duration;
+use talkspurt_proto::time::{Duration, Instant};
 
 const START: usize = 1600;
 
@@ -41,7 +41,7 @@ fn snr_db(clean: &[i16], heard: &[i16]) -> f64 {
 #[test]
 fn ten_milliseconds_of_a_steady_tone_are_filled_without_a_trace() {
     for hz in [80.0, 100.0, 160.0, 200.0] {
-        // Periods of 100, 80, 50 and 40 samples: whole, so the repetition can be exact.
+        // Periods of 100, 80, 50 and 40 samples: integers, so the repetition can be exact.
         let clean = tone(hz, 3200);
         let heard = concealed(&clean, 80);
         let worst = clean.iter().zip(&heard).map(|(c, h)| (c - h).abs()).max().unwrap();
@@ -59,7 +59,7 @@ fn twenty_milliseconds_fade_by_a_fifth_and_nothing_else() {
         assert!((f64::from(heard[START + k]) - expected).abs() < 2.0, "sample {k}");
     }
     assert!(snr_db(&clean[START..START + 160], &heard[START..START + 160]) > 15.0);
-    // No seam: no step is larger than the tone's own steepest, 10 000 · 2π · 100 / 8000 = 785.
+    // No seam: no step exceeds the tone's own maximum, 10 000 · 2π · 100 / 8000 = 785.
     let step = heard.windows(2).map(|w| (i32::from(w[1]) - i32::from(w[0])).abs()).max();
     assert!(step.unwrap() <= 800, "{step:?}");
 }
@@ -95,8 +95,8 @@ fn the_overlap_behind_an_erasure_grows_with_it() {
     }
 }
 
-/// A triangle and its third harmonic, falling from 145 to 85 Hz, with some noise; integers only,
-/// so that another program can make the same.
+/// A triangle and its third harmonic, falling from 145 to 85 Hz, with some noise; integers only, so that
+/// another program can reproduce it.
 fn falling_voice(len: i64) -> Vec<i16> {
     let triangle = |n: i64, period: i64, amplitude: i64| {
         let phase = n % period;
@@ -121,8 +121,8 @@ fn it_equals_the_itus_reference_algorithm() {
         .flat_map(|line| line.split(' ').map(|x| x.parse::<i16>().unwrap()))
         .collect();
     let mut heard = falling_voice(40 * 80);
-    // Erasures of 10, 20, 30, 70, 10 and 40 ms, in frames of 10 ms; between the last two the
-    // overlap behind one is the history of the next.
+    // Erasures of 10, 20, 30, 70, 10 and 40 ms, in frames of 10 ms; between the last two, the overlap after one
+    // is the history of the next.
     let erasures = [6..7, 9..11, 14..17, 20..27, 29..30, 31..35];
     let next = erasures.iter().skip(1).map(|gap| gap.start).chain([40]);
     for (gap, until) in erasures.iter().zip(next) {
@@ -130,13 +130,13 @@ fn it_equals_the_itus_reference_algorithm() {
         appendix_i(&mut heard, gap.start * 80..gap.end * 80, until * 80);
     }
     let worst = heard.iter().zip(&reference).map(|(h, r)| (h - r).abs()).max().unwrap();
-    // The reference truncates after every step, we round once.
+    // The reference truncates after every step; this code rounds once.
     assert!(worst <= 4, "off by {worst}");
 }
 
 #[test]
 fn the_pitch_is_found_at_every_period() {
-    // Glottis-like pulses, 8 samples wide; a period off by one sample misplaces every one of them.
+    // Glottis-like pulses, 8 samples wide; a period wrong by one sample misplaces all of them.
     let pulse = [0, 1464, 5000, 8536, 10_000, 8536, 5000, 1464];
     for period in 40..=120 {
         let clean: Vec<i16> =
@@ -157,19 +157,20 @@ fn without_history_there_is_silence() {
     assert_eq!(heard[160 + 80..], pcm[160 + 80..]);
 }
 
-/// The shipped speech with 5 % of its 20 ms packets lost: clean, and heard with a concealment.
+/// The included speech with 5 % of its 20 ms packets lost: clean, and with a concealment.
 fn call(how: Concealment) -> (Vec<i16>, Vec<i16>, Vec<(usize, usize)>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../speech/sense-and-sensibility.wav");
     let recording = Recording::open(&Disk, &path, Pcmu).unwrap();
     let mut rng = Rng::new(1, "appendix-i");
     let encoded = recording.encoded.expect("a codec without state");
-    let received = |payload| Received { payload, encoding: 0, early: Duration::ZERO };
+    let (arrived, plays) = (Instant::ZERO, Instant::ZERO);
+    let received = |payload| Received { payload, encoding: 0, arrived, plays };
     let packets: Vec<_> = encoded
         .chunks(160)
         .map(|chunk| (!rng.chance(0.05)).then(|| received(encoded.slice_ref(chunk))))
         .collect();
     let encoding = Encoding { codec: Pcmu, packet: Duration::from_millis(20) };
-    let heard = render(&[encoding], how, &packets, encoded.len());
+    let heard = render(&[encoding], how, &packets, None, encoded.len());
     (Pcmu.decoder().expect("it is heard").decode(&encoded), heard.pcm, heard.gaps)
 }
 
@@ -204,7 +205,7 @@ fn on_speech_it_is_closer_to_the_original_than_silence() {
         for (start, len) in gaps {
             let span = start..start + len;
             if rms(&clean[span.clone()]) < 200.0 || start < 160 || start + 320 > clean.len() {
-                continue; // pauses and the ends say nothing
+                continue; // pauses and the ends are ignored
             }
             let around = start - 48..start + 208;
             spectral += log_spectral_distance(&clean[around.clone()], &heard[around]);

@@ -1,5 +1,5 @@
-//! The source that follows a ladder: what leaves when, in which codec, on one media clock; and what
-//! the score makes of a call in several codecs.
+//! The source with a ladder: departure times and codecs on one media clock; and the score of a call in several
+//! codecs.
 
 use talkspurt_app::codec::{Codec, step};
 use talkspurt_app::playout::Concealment;
@@ -25,7 +25,7 @@ fn source(speech: &Speech) -> Timed {
     Timed::speech(speech, None, None, Rng::new(1, "source"), Instant::ZERO, STOP)
 }
 
-/// Units and when they leave.
+/// Units and their departure times.
 fn take(source: &mut Timed, count: usize) -> Vec<(u64, Unit)> {
     let mut units = Vec::new();
     for _ in 0..count {
@@ -70,11 +70,11 @@ fn the_interval_changes_and_the_media_clock_goes_on() {
     assert_eq!(
         seen,
         [
-            // Number, place in steps of 10 ms, first sample and departure in ms, rung, bytes.
+            // Number, position in steps of 10 ms, first sample and departure in ms, rung, bytes.
             (0, 0, 0, 20, 0, 160),
             (1, 2, 20, 40, 0, 160),
             (2, 4, 40, 60, 0, 160),
-            // Under way when the change was asked for: finished as begun.
+            // Begun before the change was requested: finished as begun.
             (3, 6, 60, 80, 0, 160),
             // 30 ms, and G.723.1's look-ahead of 7.5.
             (4, 8, 80, 117, 4, 24),
@@ -106,12 +106,12 @@ fn silence_carries_small_packets_and_talk_resumes_on_the_clock() {
         std::iter::from_fn(|| source.take(source.due()?)).collect::<Vec<_>>()
     };
     let (kept, plain) = (units(&speech), units(&silent));
-    // Talk is the same: the same slots, the same marks.
+    // Talk is unchanged: the same slots, the same marks.
     let talk: Vec<_> = kept.iter().filter(|unit| !unit.keep_alive).collect();
     assert!(talk.len() > 500);
     let same = |unit: &&Unit| (unit.slot, unit.marker, unit.captured);
     assert!(talk.iter().map(same).eq(plain.iter().collect::<Vec<_>>().iter().map(same)));
-    // In silence, 3 bytes every 300 ms (295 in steps of 20), and never longer without anything.
+    // In silence, 3 bytes every 300 ms (295 in steps of 20), and no longer gap.
     let mut gaps = 0;
     for pair in kept.windows(2) {
         let gap = (pair[1].captured - pair[0].captured).as_nanos() / 1_000_000;
@@ -139,18 +139,18 @@ fn several_codecs_score_by_their_means() {
         )
     };
     let r = |heard: &[(Codec, u64)]| score(heard, 0.0).r.expect("G.113 has Ie");
-    // Without loss R falls by Ie itself: 0, 7 and 15 weighed 2, 1, 1 are 5.5.
+    // Without loss R falls by Ie itself: 0, 7 and 15 weighted 2, 1, 1 are 5.5.
     let pcmu = r(&[(Codec::Pcmu, 1)]);
     let mixed = [(Codec::Pcmu, 200), (Codec::G728, 100), (Codec::G7231At63, 100)];
     assert!((pcmu - r(&mixed) - 5.5).abs() < 1e-9);
     assert!((pcmu - r(&[(Codec::G729, 7)]) - 10.0).abs() < 1e-9);
-    // A codec of the ladder that was never used needs no value; one that was does.
+    // A codec of the ladder that was not used needs no value; one that was does.
     let unused = [(Codec::Pcmu, 10), (Codec::G729At10, 0)];
     assert!((r(&unused) - pcmu).abs() < 1e-9);
     let invented = score(&[(Codec::Pcmu, 10), (Codec::G729At10, 1)], 0.0);
     assert_eq!((invented.r, invented.mos), (None, None));
     assert!(invented.note.contains("no Ie for one of the codecs heard"), "{}", invented.note);
-    // With loss, Bpl must be known too: G.113 has none for G.728, 16.1 and 25.1 for these.
+    // With loss, Bpl must be known too: G.113 has none for G.728; these have 16.1 and 25.1.
     assert_eq!(score(&mixed, 0.01).mos, None);
     let known = [(Codec::Pcmu, 50), (Codec::G7231At63, 50)];
     let (ie, bpl, ppl) = (7.5, f64::midpoint(25.1, 16.1), 1.0);

@@ -1,5 +1,5 @@
-//! Recordings: every kind of WAV that can be mapped is read right, every kind that cannot is
-//! refused with a message a person can act on.
+//! Recordings: every supported kind of WAV is read correctly, every other kind is rejected with a helpful
+//! message.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use talkspurt_app::file::Disk;
 use talkspurt_app::recording::Recording;
 use talkspurt_proto::math::sin;
 
-/// A folder of its own for each test, removed at the end.
+/// A separate folder for each test, removed at the end.
 struct Folder(PathBuf);
 impl Folder {
     fn new(name: &str) -> Self {
@@ -44,7 +44,7 @@ impl Drop for Folder {
     }
 }
 
-/// A header as RFC 2361 and the RIFF specification lay it out, written by hand.
+/// A header according to RFC 2361 and the RIFF specification, written by hand.
 fn header(tag: u16, channels: u16, rate: u32, bits: u16, data_bytes: u32) -> Vec<u8> {
     let align = channels * bits / 8;
     let mut out = b"RIFF".to_vec();
@@ -65,7 +65,7 @@ fn header(tag: u16, channels: u16, rate: u32, bits: u16, data_bytes: u32) -> Vec
 fn sent(path: &Path) -> Vec<i16> {
     Recording::open(&Disk, path, Pcmu).unwrap().sent.to_vec()
 }
-/// The message, less the file it must begin with.
+/// The message, without the file name it must begin with.
 #[track_caller]
 fn refusal(path: &Path) -> String {
     let message = Recording::open(&Disk, path, Pcmu).unwrap_err().to_string();
@@ -127,7 +127,7 @@ fn resampling_neither_delays_nor_colours() {
 
 #[test]
 fn resampling_does_not_alias() {
-    // 5 kHz would come back as 3 kHz; 60 dB below is inaudible under µ-law's noise.
+    // 5 kHz would alias to 3 kHz; 60 dB below is inaudible under µ-law's noise.
     for rate in [16_000, 44_100, 48_000] {
         assert!(tone(rate, 5000.0).0 < 16.0);
     }
@@ -188,7 +188,7 @@ fn the_shipped_recording_opens() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Cut or bent anywhere, a file is read or refused; nothing panics.
+    /// A file truncated or altered anywhere is read or rejected; nothing panics.
     #[test]
     fn damage_is_an_error_at_most(
         at in 0..60_usize, value in any::<u8>(), keep in 0..400_usize,
@@ -207,7 +207,7 @@ proptest! {
 #[test]
 fn recordings_longer_than_are_kept_are_refused_before_they_are_read() {
     let folder = Folder::new("long");
-    // Four hours and a second at the least sample rate: sixteen times as much at 16 kHz.
+    // Four hours and a second at the lowest sample rate: sixteen times as much at 16 kHz.
     let path = folder.wav(1_000, 1, 8, &[0]);
     let samples = 1_000 * (4 * 3600 + 1);
     let head = std::fs::read(&path).unwrap();
@@ -218,7 +218,7 @@ fn recordings_longer_than_are_kept_are_refused_before_they_are_read() {
     std::fs::write(&path, &bytes).unwrap();
     let told = Recording::open(&Disk, &path, Pcmu).unwrap_err().to_string();
     assert!(told.ends_with("claims 14401 s of sound; expected at most 14400 s"), "{told}");
-    // Gigabytes that are only claimed by the file's length: nothing of it is read.
+    // Gigabytes only claimed by the file's length: nothing is read.
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(6 << 30).unwrap();
     let told = Recording::open(&Disk, &path, Pcmu).unwrap_err().to_string();
@@ -231,7 +231,7 @@ fn a_pipe_is_no_recording_and_is_not_waited_for() {
     let path = folder.0.join("pipe.wav");
     let made = std::process::Command::new("mkfifo").arg(&path).status();
     if !made.is_ok_and(|status| status.success()) {
-        return; // a system without pipes that have names
+        return; // a system without named pipes
     }
     let told = Recording::open(&Disk, &path, Pcmu).unwrap_err().to_string();
     assert!(told.ends_with("is not a regular file; expected a WAV file"), "{told}");

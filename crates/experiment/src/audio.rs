@@ -1,4 +1,4 @@
-//! For the ear: what was said and heard, and what G.107 thinks of it.
+//! Speech of a run: reference and degraded audio, and the E-model score (G.107).
 
 use talkspurt_app::codec::step;
 use talkspurt_app::{playout, quality, source};
@@ -13,15 +13,15 @@ use talkspurt_sim::world::World;
 pub struct Audio {
     /// Name of the direction.
     pub flow: String,
-    /// What was said.
+    /// The reference signal.
     pub sent: Vec<i16>,
-    /// What was heard, of the same length.
+    /// The degraded signal, of the same length unless playout was adaptive.
     pub received: Vec<i16>,
     /// Samples per second.
     pub sample_rate: u32,
 }
 
-/// The sides of a flow that speak: direction name, its speech source, the peer that hears it.
+/// The speaking sides of a flow: direction name, its speech source, the receiving peer.
 fn directions(
     scenario: &Scenario,
 ) -> impl Iterator<Item = (String, &Flow, &source::Config, usize)> {
@@ -35,7 +35,7 @@ fn directions(
     })
 }
 
-/// Renders what every side of every flow said and heard.
+/// Renders the reference and degraded audio of every direction of every flow.
 pub(crate) fn render<P: Probe>(
     scenario: &Scenario,
     materials: &Materials,
@@ -52,7 +52,7 @@ pub(crate) fn render<P: Probe>(
         let spoken = codec.samples_for(peers[ear ^ 1].spoken());
         let mut sent = recording.sent.to_vec();
         if speech.repeat {
-            // What was sent: the recording padded to whole steps of the media clock, over and over.
+            // Reference: the recording padded to whole steps of the media clock and repeated.
             let step = codec.samples_for(step(&encodings));
             let (last, whole) = (sent.len() - 1, sent.len().next_multiple_of(step));
             sent = (0..spoken).map(|at| sent[(at % whole).min(last)]).collect();
@@ -60,42 +60,44 @@ pub(crate) fn render<P: Probe>(
             sent.truncate(spoken);
         }
         let how = flow.playout.concealment;
-        let received = playout::render(&encodings, how, peers[ear].played(), sent.len()).pcm;
+        let ear = &peers[ear];
+        let played = (ear.played(), ear.timeline());
+        let received = playout::render(&encodings, how, played.0, played.1, sent.len()).pcm;
         audio.push(Audio { flow: name, sent, received, sample_rate: codec.sample_rate() });
     }
     audio
 }
 
-/// The opinion score of a flow; empty for one that is not speech, or of which nothing was judged.
+/// The opinion score of a flow; empty if it is not speech or nothing was measured.
 ///
-/// A call of which nothing was heard in time is scored too, with all its frames lost: leaving it
-/// out would favour whatever fails completely.
+/// A call without any frame in time is scored too, with all frames lost: leaving it out would favour
+/// complete failures.
 #[must_use]
 pub fn score(scenario: &Scenario, summary: &FlowSummary) -> Quality {
     let found = directions(scenario).find(|(name, ..)| *name == summary.name);
-    let (Some((_, flow, source, _)), Some(loss)) = (found, summary.loss_ratio) else {
+    let (Some((_, flow, source, _)), Some(loss)) = (found, summary.concealed_ratio) else {
         return Quality::default();
     };
-    let mouth_to_ear_s = summary.mouth_to_ear_p50_s.or(summary.mouth_to_ear_max_s);
+    let mouth_to_ear_s = summary.mouth_to_ear_mean_s;
     let burst_ratio = summary.burst_ratio;
     let heard = Heard { played: &summary.played_by_rung, mouth_to_ear_s, loss, burst_ratio };
     opinion(flow, source, &heard)
 }
 
-/// What was heard of some of a call's frames.
+/// Playout statistics of some frames of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard<'a> {
-    /// Frames played, by rung of the ladder; empty for a source that never changed it.
+    /// Frames played, by rung of the ladder; empty for a source that never changed rung.
     pub played: &'a [u64],
-    /// From a sound's capture to its playing; absent where nothing was played.
+    /// Mouth-to-ear delay; absent if nothing was played.
     pub mouth_to_ear_s: Option<f64>,
     /// Share of frames missing or late.
     pub loss: f64,
-    /// ITU-T G.107's burst ratio; absent without a loss.
+    /// ITU-T G.107's burst ratio; absent without loss.
     pub burst_ratio: Option<f64>,
 }
 
-/// What G.107 thinks of what was heard of a source; empty for one that is not speech.
+/// The E-model score (G.107) of a source's playout statistics; empty if it is not speech.
 #[must_use]
 pub fn opinion(flow: &Flow, source: &source::Config, told: &Heard<'_>) -> Quality {
     let source::Config::Speech(speech) = source else { return Quality::default() };
@@ -106,7 +108,7 @@ pub fn opinion(flow: &Flow, source: &source::Config, told: &Heard<'_>) -> Qualit
         [] => vec![(speech.codec, 1)],
         played => encodings.iter().map(|it| it.codec).zip(played.iter().copied()).collect(),
     };
-    // Where nothing was heard, no codec was: the best is taken.
+    // If nothing was played, the best codec is assumed.
     let nothing = heard.iter().all(|(_, frames)| *frames == 0);
     let heard = if nothing { vec![(speech.codec, 1)] } else { heard };
     let score = quality::score(
@@ -124,21 +126,19 @@ pub fn opinion(flow: &Flow, source: &source::Config, told: &Heard<'_>) -> Qualit
         mos_lost_to_delay: score.lost_to_delay,
         mos_lost_to_loss: score.lost_to_loss,
         mos_lost_to_codec: score.lost_to_codec,
+        limits: (!score.limits.is_empty()).then(|| score.limits.join("; ")),
         note: Some(format!("{unheard}{}", score.note)),
     }
 }
 
-/// The delay of a call of which nothing was played: what playout would have made it, or, where
-/// that counts from a first arrival that never came, none.
+/// The delay of a call without any played frame: the nominal playout delay, or zero if playout
+/// depends on arrivals that never came.
 fn unheard_delay(flow: &Flow, speech: &source::Speech) -> Duration {
-    match flow.playout.anchor {
-        playout::Anchor::Capture => {
-            let encodings = speech.encodings();
-            let longest = encodings.iter().map(|encoding| encoding.packet).max();
-            let concealed =
-                encodings.iter().map(|it| it.codec.concealment_delay(flow.playout.concealment));
-            longest.unwrap_or_default() + flow.playout.buffer + concealed.max().unwrap_or_default()
-        }
-        playout::Anchor::FirstArrival => Duration::ZERO,
+    if flow.playout.anchor != Some(playout::Anchor::Capture) {
+        return Duration::ZERO;
     }
+    let encodings = speech.encodings();
+    let longest = encodings.iter().map(|encoding| encoding.packet).max();
+    let concealed = encodings.iter().map(|it| it.codec.concealment_delay(flow.playout.concealment));
+    longest.unwrap_or_default() + flow.playout.buffer() + concealed.max().unwrap_or_default()
 }

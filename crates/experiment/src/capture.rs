@@ -7,7 +7,7 @@ use talkspurt_record::pcapng::{CaptureProbe, Pcapng, Router};
 use talkspurt_scenario::Network;
 use talkspurt_scenario::model::Scenario;
 
-/// A capture of every link the scenario names, both directions in one file.
+/// Opens a capture of every link the scenario names, both directions in one file.
 pub(crate) fn open(
     scenario: &Scenario,
     network: &Network,
@@ -17,7 +17,7 @@ pub(crate) fn open(
     of(&scenario.record.pcapng, scenario, network, folder).map(Some)
 }
 
-/// A capture of these links into a folder, a file each, both directions in one.
+/// Opens captures of these links in a folder, one file per link with both directions.
 ///
 /// # Errors
 /// A file cannot be created or written.
@@ -60,30 +60,30 @@ pub(crate) fn finish(captures: CaptureProbe) -> Result<(), String> {
     Ok(())
 }
 
-/// A flow's or link's name as a file's.
+/// A file name for a flow or link.
 pub(crate) fn file_name(name: &str) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || "._-+ ".contains(letter);
     name.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect()
 }
 
-/// Even dynamic ports that Wireshark 4.0 takes for some protocol's over UDP or TCP (`tshark -G decodes`;
-/// it knows none over DCCP or SCTP).
+/// Even dynamic ports that Wireshark 4.0 assigns to a protocol over UDP or TCP (`tshark -G decodes`;
+/// none over DCCP or SCTP).
 const TAKEN: [u16; 11] =
     [54328, 56000, 56500, 57000, 57032, 57500, 57532, 59000, 59032, 59500, 59532];
 
-/// Even ports, as RTP's are (RFC 3550 §11), of the dynamic range, which no protocol may be assigned
-/// (RFC 6335 §6), so that Wireshark makes nothing else of their packets.
+/// Even ports, as for RTP (RFC 3550 §11), in the dynamic range, which is not assigned to protocols
+/// (RFC 6335 §6), so that Wireshark does not misinterpret the packets.
 fn free_ports() -> Vec<u16> {
     (49_152..=u16::MAX).step_by(2).filter(|port| !TAKEN.contains(port)).collect()
 }
 
-/// The ports of flow n: the n-th at both ends; of flows for which there are no more, another pair.
+/// The ports of flow n: the n-th at both ends; once these are used up, a pair of different ports.
 fn ports(flow: usize, free: &[u16]) -> (u16, u16) {
     let (first, round) = (flow % free.len(), flow / free.len());
     (free[first], free[(first + round) % free.len()])
 }
 
-/// Addresses and ports of every route's packets; on its path k a flow uses the k-th address of each
+/// Addresses and ports of every route's packets; on path k a flow uses the k-th address of each
 /// end.
 fn ends(scenario: &Scenario, network: &Network) -> Vec<((u32, u32), Ends)> {
     let free = free_ports();
@@ -99,7 +99,7 @@ fn ends(scenario: &Scenario, network: &Network) -> Vec<((u32, u32), Ends)> {
     ways.collect()
 }
 
-/// The addresses of the node before every link, which answers in its name.
+/// The addresses of the node before every link, used in its replies.
 fn routers(network: &Network) -> Vec<Router> {
     let addresses = network.links.iter().map(|link| &network.addresses[link.from]);
     addresses.map(|known| (known.v4[0], known.v6[0])).collect()
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn flows_however_many_have_ports_of_their_own() {
         let free = free_ports();
-        // As many as the schedule has slots for.
+        // The maximum number of flows in a schedule.
         let pairs: BTreeSet<_> = (0..32_768).map(|flow| ports(flow, &free)).collect();
         assert_eq!(pairs.len(), 32_768);
         assert!(pairs.iter().all(|(a, b)| a % 2 == 0 && b % 2 == 0 && *a.min(b) >= 49_152));

@@ -1,9 +1,10 @@
-//! A run once more with nobody to look on, for what a trace of it would have to hold.
+//! Counts what a trace of a run would contain, by repeating the run without observers.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use talkspurt_flow::{Disk, Materials};
-use talkspurt_proto::probe::{Note, Place, Probe, Topic};
+use talkspurt_proto::probe::{Gauge, Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 use talkspurt_scenario::Point;
 use talkspurt_sim::build;
@@ -11,14 +12,14 @@ use talkspurt_sim::drive::drive;
 
 use crate::Shared;
 
-/// How much a whole run sends, whatever its window of measurement.
+/// How much a whole run sends, regardless of its measurement window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Links, each direction by its name, and transmitters of cells.
+    /// Directions of links by name, and transmitters of cells.
     pub links: Vec<LinkCounts>,
-    /// Packets that endpoints and routers sent.
+    /// Packets sent by endpoints and routers.
     pub packets: u64,
-    /// Changes of a protocol's inner quantities.
+    /// Changes of protocol gauges.
     pub changes: u64,
 }
 
@@ -29,7 +30,7 @@ pub struct LinkCounts {
     pub name: String,
     /// Transmissions begun.
     pub hops: u64,
-    /// Their bytes of IP packet.
+    /// Bytes of their IP packets.
     pub bytes: u64,
     /// Packets dropped, before or after their transmission.
     pub drops: u64,
@@ -38,7 +39,7 @@ pub struct LinkCounts {
 /// Runs a point and counts.
 ///
 /// # Errors
-/// Words for what could not be read, or "cancelled".
+/// A message if something could not be read, or "cancelled".
 pub fn count(point: &Point, shared: &Shared) -> Result<Counts, String> {
     let Point { scenario, network, .. } = point;
     let materials = Materials::load(scenario, &Disk)?;
@@ -62,15 +63,17 @@ pub fn count(point: &Point, shared: &Shared) -> Result<Counts, String> {
         bytes: counted.sent_bytes,
         drops: counted.drops.iter().sum(),
     });
-    let Counter { packets, changes } = world.probe;
+    let Counter { packets, changes, .. } = world.probe;
     Ok(Counts { links: links.collect(), packets, changes })
 }
 
-/// Counts what links do not.
+/// Counts what links do not count.
 #[derive(Debug, Default)]
 struct Counter {
     packets: u64,
     changes: u64,
+    /// The last value of each gauge, as bits: only changes are kept.
+    last: BTreeMap<(Place, Gauge), u64>,
 }
 
 impl Probe for Counter {
@@ -78,10 +81,13 @@ impl Probe for Counter {
         matches!(topic, Topic::Packet | Topic::Gauge)
     }
 
-    fn record(&mut self, _: Instant, _: Place, note: &Note<'_>) {
+    fn record(&mut self, _: Instant, place: Place, note: &Note<'_>) {
         match note {
             Note::Sent { .. } | Note::Answered { .. } => self.packets += 1,
-            Note::Gauge { .. } => self.changes += 1,
+            Note::Gauge { gauge, value } => {
+                let known = self.last.insert((place, *gauge), value.to_bits());
+                self.changes += u64::from(known != Some(value.to_bits()));
+            }
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! A run once more, as far as it is shown: the packets of the stretch that a report animates.
+//! The packets that a report animates, collected by repeating part of a run.
 
 use talkspurt_proto::time::Instant;
 use talkspurt_record::{Excerpt, Shown};
@@ -8,12 +8,12 @@ use crate::Shared;
 use crate::layout::{layout, window};
 use crate::rerun::again;
 
-/// The packets of the stretch that the scenario names (`record.animation`). Where it names no
-/// beginning: around the first drop in the window of measurement, or, for a run that is `lossless`
-/// there, from the window's beginning.
+/// The packets of the scenario's excerpt (`record.animation`). Without a configured start it lies
+/// around the first drop in the measurement window, or, for a run that is `lossless` there, at the
+/// start of the window.
 ///
 /// # Errors
-/// Words for what could not be read, or "cancelled".
+/// A message if something could not be read, or "cancelled".
 pub fn excerpt(point: &Point, lossless: bool, shared: &Shared) -> Result<Shown, String> {
     let Point { scenario, network, .. } = point;
     let asked = &scenario.record.animation;

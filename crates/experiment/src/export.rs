@@ -1,4 +1,4 @@
-//! A run once more, for the eyes of another tool: the same packets, written while they move.
+//! Exports a run to another tool's format by repeating it.
 
 use std::path::Path;
 
@@ -14,18 +14,18 @@ use crate::layout::layout;
 use crate::packets;
 use crate::rerun::again;
 
-/// What is written.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// `LINK.pcapng`, every link with both directions.
+    /// `LINK.pcapng`, one per link with both directions.
     Pcapng,
     /// `trace.tr`, every link.
     Ns2,
     /// `trace.nam`, every link.
     Nam,
-    /// `packets.parquet`, every packet on every link as a row.
+    /// `packets.parquet`, one row per packet and link.
     Parquet,
-    /// `FLOW.from.sqlog` and `FLOW.to.sqlog`, every endpoint.
+    /// `FLOW.from.sqlog` and `FLOW.to.sqlog`, one per endpoint.
     Qlog,
 }
 
@@ -37,7 +37,7 @@ enum Writer {
     Qlog(Qlog),
 }
 
-/// Runs a point and writes into a folder that exists; the run's digest.
+/// Runs a point and writes into an existing folder; returns the run's digest.
 pub fn export(
     point: &Point,
     format: Format,
@@ -45,7 +45,7 @@ pub fn export(
     shared: &Shared,
 ) -> Result<String, String> {
     let watch = (Digest::new(), Writer::new(point, format, folder)?);
-    // A writer inside a probe cannot fail upward: it stops the run, and tells below.
+    // A writer inside a probe cannot return errors: it stops the run, and the error is reported below.
     let ((digest, writer), _) = again(point, watch, shared, |_, (_, writer)| writer.failed())?;
     writer.finish()?;
     Ok(digest.hex())

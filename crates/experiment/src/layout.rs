@@ -1,4 +1,4 @@
-//! What the recorder looks at: flows, links and routes by name.
+//! Flows, links and routes for the recorder, by name.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use talkspurt_record::{FlowInfo, Layout, LinkInfo, RouteInfo, SideInfo};
 use talkspurt_scenario::Network;
 use talkspurt_scenario::model::Scenario;
 
-/// The window of measurement.
+/// The measurement window.
 pub(crate) fn window(scenario: &Scenario) -> (Instant, Instant) {
     let to = scenario.measure.to.unwrap_or(scenario.duration);
     (Instant::ZERO + scenario.measure.from, Instant::ZERO + to)
 }
 
-/// The layout of a scenario's records.
+/// The layout of a scenario's recording.
 #[must_use]
 pub fn layout(scenario: &Scenario, network: &Network) -> Layout {
     let flows = scenario.flows.iter().map(|(name, flow)| FlowInfo {
@@ -51,7 +51,7 @@ pub fn layout(scenario: &Scenario, network: &Network) -> Layout {
     }
 }
 
-/// Of each access point's transmitter, to which of its stations it takes the packets of a route.
+/// For each access point's transmitter, the station that receives the packets of a route.
 fn receivers(scenario: &Scenario, network: &Network) -> BTreeMap<usize, BTreeMap<u32, usize>> {
     let stations: BTreeMap<usize, &[usize]> =
         network.cells.iter().map(|cell| (cell.first_link, &cell.stations[..])).collect();

@@ -1,9 +1,9 @@
-//! A run from scenario to tables: world, recorder, digest, captures and quality put together.
+//! A run from scenario to tables: world, recorder, digest, captures and quality combined.
 //!
-//! [`run`] is the way through: it builds the world of a point, drives it to its end while the
-//! recorder observes, renders what was heard and scores it. `layout` tells the recorder what it
-//! looks at, `capture` and `packets` write what grows with every packet, `heard` is for the ear.
-//! `again` runs a point once more, `export` for the eyes of another tool, `stretch` for those who
+//! [`run`] is the main entry: it builds the world of a point, runs it to its end while the recorder
+//! observes, renders the received audio and scores it. `layout` describes the network to the recorder,
+//! `capture` and `packets` write per-packet output, `audio` renders speech. `rerun` repeats a point,
+//! `export` for other tools, `excerpt` for reports, `count` to estimate their size.
 //! read the report, `count` for what that would take.
 
 mod audio;
@@ -33,10 +33,10 @@ use talkspurt_scenario::model::Scenario;
 use talkspurt_sim::build;
 use talkspurt_sim::drive::{Timetable, drive};
 
-/// What a run and whoever waits for it share.
+/// State shared by a run and the thread that waits for it.
 #[derive(Debug, Default)]
 pub struct Shared {
-    /// Simulated nanoseconds that have passed.
+    /// Simulated nanoseconds passed so far.
     pub passed: AtomicU64,
     /// Asks the run to stop.
     pub cancel: AtomicBool,
@@ -45,10 +45,10 @@ pub struct Shared {
 /// The probe of a run.
 type Watch = (Recorder, (Digest, Written));
 
-/// What is written while a run goes on.
+/// Output written during a run.
 type Written = (Option<CaptureProbe>, Option<PacketTable>);
 
-/// What a run leaves behind.
+/// Results of a run.
 pub struct Finished {
     /// Digest over the canonical event records, hexadecimal.
     pub digest: String,
@@ -60,14 +60,14 @@ pub struct Finished {
     pub cpu_s: f64,
     /// Simulated seconds.
     pub duration_s: f64,
-    /// Everything the recorder kept.
+    /// All recorded data.
     pub recording: Recording,
     /// Speech with a recording, by direction.
     pub audio: Vec<Audio>,
 }
 
-/// Runs one point of a study; captures and packets that the scenario asks for go into a folder, if one
-/// is given.
+/// Runs one point of a study; captures and packets that the scenario requests are written to `folder`,
+/// if given.
 pub fn run(point: &Point, folder: Option<&Path>, shared: &Shared) -> Result<Finished, String> {
     let cpu = cpu_time::ThreadTime::now();
     let Point { scenario, network, .. } = point;
@@ -88,7 +88,7 @@ pub fn run(point: &Point, folder: Option<&Path>, shared: &Shared) -> Result<Fini
         let capture_failed = capture.as_ref().is_some_and(CaptureProbe::failed);
         let failed = capture_failed || packets.as_ref().is_some_and(PacketTable::failed);
         if failed && !disk_failed {
-            // A writer inside a probe cannot fail upward: it stops the run, and tells below.
+            // A writer inside a probe cannot return errors: it stops the run, and the error is reported below.
             disk_failed = true;
             shared.cancel.store(true, Ordering::Relaxed);
         }

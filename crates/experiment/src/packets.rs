@@ -1,10 +1,10 @@
-//! The packets of a run as a table on disk, written while it goes on.
+//! The packets of a run as a table on disk, written during the run.
 
 use std::path::Path;
 
 use talkspurt_record::{Layout, Output, PacketTable};
 
-/// `packets.parquet` in a folder that exists.
+/// Creates `packets.parquet` in an existing folder.
 pub(crate) fn create(folder: &Path, layout: &Layout) -> Result<PacketTable, String> {
     let output = Output::create(folder.join("packets.parquet")).map_err(|e| e.to_string())?;
     Ok(PacketTable::new(output, layout))

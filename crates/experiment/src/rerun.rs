@@ -1,5 +1,5 @@
-//! A run once more, for the sake of one probe: with nothing kept in memory but what happened since the
-//! links were last settled.
+//! Repeats a run for one probe, keeping in memory only events since the links were last
+//! settled.
 
 use std::sync::atomic::Ordering;
 
@@ -13,14 +13,14 @@ use talkspurt_sim::drive::{Timetable, drive};
 use crate::Shared;
 use crate::layout::window;
 
-/// How often links are settled, so that what they told can be put in order.
+/// How often links are settled, so that their events can be put in order.
 pub const BARRIER: Duration = Duration::from_millis(50);
 
-/// Runs a point under a probe, which is asked at each barrier whether it has `enough`; the probe, and
-/// the instant before which everything has been told to it.
+/// Runs a point with a probe and stops at the first barrier where `enough` is true. Returns the probe
+/// and the instant before which it has received all events.
 ///
 /// # Errors
-/// Words for what could not be read, or "cancelled".
+/// A message if something could not be read, or "cancelled".
 pub(crate) fn again<P: Probe>(
     point: &Point,
     probe: P,

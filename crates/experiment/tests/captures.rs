@@ -1,5 +1,5 @@
-//! Captures of whole runs, read by tshark: a router's Packet Too Big stands in them as Wireshark
-//! expects it, and quotes the packet that was refused (RFC 792, RFC 4443 §3.2, RFC 5927 §4.1).
+//! Captures of whole runs, read by tshark: a router's Packet Too Big is as Wireshark
+//! expects it, and quotes the dropped packet (RFC 792, RFC 4443 §3.2, RFC 5927 §4.1).
 //!
 //! Without tshark these tests say so and pass, unless `TALKSPURT_REQUIRE_TSHARK` is set.
 
@@ -91,7 +91,7 @@ fn over_ipv4_the_quote_is_of_the_refused_segment() {
         assert_eq!(quoted, [&refused[0], &refused[1], &refused[5]].map(String::clone));
         assert_eq!(answer[2..5], refused[2..5]);
     }
-    // The router speaks for itself, best effort.
+    // The router sends its own packets, best effort.
     let router = |row: &Vec<String>| row[6].split(',').next().map(str::to_owned);
     let speakers: BTreeSet<_> = answers.iter().filter_map(router).collect();
     assert_eq!(speakers.len(), 1);
@@ -129,8 +129,8 @@ fn over_ipv6_too() {
     assert_eq!(good.len(), answers.len());
 }
 
-/// RFC 9260 §3.3.2.1, §6.4: each path has addresses of its own at both ends, of which INIT and INIT
-/// ACK tell those that their packet does not show.
+/// RFC 9260 §3.3.2.1, §6.4: each path has its own addresses at both ends, of which INIT and INIT
+/// ACK list those that their packet does not show.
 #[test]
 fn paths_have_addresses_of_their_own() {
     if !tshark_is_here() {
@@ -182,8 +182,8 @@ fn paths_have_addresses_of_their_own() {
     assert!(data.len() > 40, "{}", data.len());
 }
 
-/// A copy that a medium made stands in the captures of the links behind, with the identification
-/// that says so.
+/// A copy made by a medium appears in the captures of later links, with the identification
+/// that marks it.
 #[test]
 fn a_copy_is_captured_behind_the_link_that_made_it() {
     let link = |name: &str, from: &str, to: &str, more: &str| {

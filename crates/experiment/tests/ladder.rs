@@ -1,5 +1,5 @@
-//! Speech that follows a ladder through whole runs: over TFRC-TB, over CCID 3 with a bucket and over
-//! the controller that listens to delay, beside TCP that comes and goes.
+//! Speech with a codec ladder in whole runs: over TFRC-TB, over CCID 3 with a bucket and over
+//! the delay-based controller, with intermittent TCP traffic.
 
 use std::path::Path;
 
@@ -74,14 +74,14 @@ fn the_codec_follows_the_network_and_comes_back() {
     assert!(rungs[44..80].iter().any(|rung| *rung >= 1), "{rungs:?}");
     assert_eq!(rungs.last(), Some(&0), "{rungs:?}");
     let call = &finished.recording.flows[0];
-    // Some of it was heard in every rung that was used; what was played is what was counted.
+    // Every rung used was also played, and the counts of played frames match.
     let played: u64 = call.played_by_rung.iter().sum();
     let unheard = call.late_packets.expect("speech") + call.missing_packets.expect("speech");
     assert!(call.played_by_rung[0] > 1500, "{:?}", call.played_by_rung);
     assert!(
         played + unheard <= call.generated_packets && played + unheard + 5 > call.generated_packets
     );
-    // The events name each change, and the controller's wish comes before the source's deed.
+    // The events name each change: the controller's request, then the source's change.
     let events = texts(&finished, "events", "event");
     let times = floats(&finished, "events", "time_s");
     let changes: Vec<_> =

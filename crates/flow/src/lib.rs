@@ -1,5 +1,5 @@
-//! From a scenario to the two [`Peer`]s of each flow. The simulator drives them in virtual time,
-//! `live` in real time; both build them here, so that a flow is the same in both.
+//! Builds the two [`Peer`]s of each flow of a scenario. The simulator drives them in virtual time, `live` in
+//! real time; both build them here, so a flow is the same in both.
 //!
 //! [`Materials::load`] reads the files that sources need through [`Files`], by name.
 //! [`peers()`] makes the peers.

@@ -1,4 +1,4 @@
-//! What sources need from files.
+//! File contents that sources need.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -8,17 +8,17 @@ use talkspurt_app::file::Files;
 use talkspurt_app::source::{Config, Material};
 use talkspurt_scenario::model::Scenario;
 
-/// What the sources of a scenario need from files, each read once.
+/// File contents that the sources of a scenario need; each file is read once.
 #[derive(Clone, Debug, Default)]
 pub struct Materials {
     by_file: BTreeMap<Key, Material>,
 }
 
-/// A file, and what is taken from it: a codec's name or a synchronisation source.
+/// A file, and the part that is used: a codec's name or a synchronisation source.
 type Key = (PathBuf, String);
 
 impl Materials {
-    /// Reads the files that the sources of a scenario name.
+    /// Reads the files named by the sources of a scenario.
     ///
     /// # Errors
     /// The first file that cannot be read.
@@ -35,15 +35,14 @@ impl Materials {
         Ok(materials)
     }
 
-    /// Adds what a source is to take from its file, without reading the file. A source without a file
-    /// takes nothing.
+    /// Adds the material of a source without reading its file. A source without a file is ignored.
     pub fn insert(&mut self, source: &Config, material: Material) {
         if let Some(key) = key(source) {
             self.by_file.insert(key, material);
         }
     }
 
-    /// What a source takes from its file.
+    /// The material of a source.
     #[must_use]
     pub fn of(&self, source: &Config) -> Material {
         key(source).and_then(|key| self.by_file.get(&key).cloned()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! From the flows of a scenario to peers.
+//! Builds peers from the flows of a scenario.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use talkspurt_scenario::model::{Flow, Scenario};
 
 use crate::materials::Materials;
 
-/// What peers are made from.
+/// Inputs for building peers.
 struct Plan<'a> {
     scenario: &'a Scenario,
     network: &'a Network,
@@ -42,21 +42,21 @@ pub fn peers(scenario: &Scenario, network: &Network, materials: &Materials) -> V
     peers
 }
 
-/// When a flow opens, spread included.
+/// When a flow opens, including the spread.
 #[must_use]
 pub fn start(scenario: &Scenario, name: &str, flow: &Flow) -> Instant {
     let interval = flow.source.interval().unwrap_or_default();
     let spread = flow.start_spread.unwrap_or(interval);
     let mut rng = Rng::new(scenario.seed, &format!("flow/{name}/start"));
     let own = Instant::ZERO + flow.start + rng.span(spread);
-    // Nothing is said in an association before it is opened.
+    // Nothing can be sent in an association before it opens.
     let owner =
         flow.transport.association().map(|owner| start(scenario, owner, &scenario.flows[owner]));
     owner.map_or(own, |owner| own.max(owner))
 }
 
-/// Puts flows that travel in another's association there: their streams are numbered in the order of the
-/// file, that of the owner being 0.
+/// Attaches flows that share another flow's association: their streams are numbered in file order, the owner's
+/// being 0.
 fn carry(scenario: &Scenario, carried: Vec<(&str, [Parts; 2])>, peers: &mut [Peer]) {
     let mut streams = BTreeMap::<usize, u16>::new();
     for (owner, pair) in carried {
@@ -71,8 +71,7 @@ fn carry(scenario: &Scenario, carried: Vec<(&str, [Parts; 2])>, peers: &mut [Pee
     }
 }
 
-/// What is in the place of a peer that is carried in another's association: it has the number, and does
-/// nothing.
+/// A placeholder for a peer carried in another's association: it keeps the number and does nothing.
 fn vacant(parts: Parts) -> Parts {
     Parts {
         transport: transport::Config::Udp(talkspurt_proto::udp::Config::default()),
@@ -93,7 +92,7 @@ fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [Parts; 2] {
     let names = [format!("flow/{name}/from"), format!("flow/{name}/to")];
     let clocks = [clock(scenario, &flow.from), clock(scenario, &flow.to)];
     let sources = [Some(&flow.source), flow.reverse.as_ref()];
-    // The least of the links that an end's packets leave on.
+    // The smallest MTU of the links on which an end's packets leave.
     let first: [Vec<usize>; 2] = [
         paths.iter().map(|path| path.forward[0]).collect(),
         paths.iter().map(|path| path.backward[0]).collect(),
@@ -136,7 +135,7 @@ fn fitted(flow: &Flow, mtu: Size) -> transport::Config {
     transport
 }
 
-/// What becomes of the media of a source that starts and stops then, by its own clock.
+/// The receiver of a source's media; `start` and `stop` are by the source's clock.
 fn sink(
     source: &source::Config,
     materials: &Materials,
@@ -162,7 +161,7 @@ fn clock(scenario: &Scenario, node: &str) -> Clock {
     })
 }
 
-/// What the bytes of a flow's packets do not say themselves.
+/// Values that packets do not carry themselves.
 #[must_use]
 pub fn hints(flow: &Flow) -> Hints {
     let sources = [Some(&flow.source), flow.reverse.as_ref()];

@@ -1,4 +1,4 @@
-//! CoDel: controlled delay (RFC 8289). Names are those of its pseudocode, §5.
+//! CoDel: controlled delay (RFC 8289). Names follow the pseudocode of §5.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,22 +13,22 @@ use talkspurt_proto::units::{Rate, Size};
 use crate::validate::{ConfigError, Validate, is_false, positive};
 use crate::{Discipline, Hop, Served};
 
-/// Controlled delay: once packets have waited longer than `target` for an `interval`, one is
-/// dropped from the head, and others after interval/√2, interval/√3 … until the wait is short again.
+/// Controlled delay: once packets have waited longer than `target` for an `interval`, one is dropped from the
+/// head, and others after interval/√2, interval/√3 … until the delay is below the target again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Packets that may wait, 1 or more.
+    /// Queue limit in packets, 1 or more.
     #[serde(default = "Config::default_packets")]
     #[schemars(range(min = 1))]
     pub packets: u32,
-    /// Wait that is acceptable for longer than an interval, above zero (RFC 8289 §4.3).
+    /// Acceptable standing delay, above zero (RFC 8289 §4.3).
     #[serde(default = "Config::default_target")]
     pub target: Duration,
-    /// Time of the order of the longest usual round trip, longer than `target` (RFC 8289 §4.2).
+    /// On the order of the longest usual round-trip time, longer than `target` (RFC 8289 §4.2).
     #[serde(default = "Config::default_interval")]
     pub interval: Duration,
-    /// Whether packets of ends that understand ECN are marked instead of dropped.
+    /// Whether ECN-capable packets are marked instead of dropped.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ecn: bool,
 }
@@ -57,7 +57,7 @@ impl Validate for Config {
     }
 }
 
-/// What the target and the interval of a law cannot be.
+/// Checks the target and the interval of a control law.
 pub(super) fn law_fits(target: Duration, interval: Duration) -> Vec<ConfigError> {
     let mut found = Vec::new();
     found.extend(positive("target", target));
@@ -70,12 +70,12 @@ pub(super) fn law_fits(target: Duration, interval: Duration) -> Vec<ConfigError>
     found
 }
 
-/// What the law is made of, the same for every queue under it.
+/// Parameters of the control law, the same for every queue under it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Law {
     pub(super) target: Duration,
     pub(super) interval: Duration,
-    /// A queue of one packet is never too long (`maxpacket_`); here the link's MTU.
+    /// A queue of at most this many bytes is never too long (`maxpacket_`); here the link's MTU.
     pub(super) max_packet: u64,
     pub(super) ecn: bool,
 }
@@ -88,12 +88,12 @@ impl Law {
     }
 }
 
-/// A queue under the law, unlimited in itself.
+/// An unlimited queue under the control law.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     waiting: VecDeque<(Instant, Packet)>,
     bytes: u64,
-    /// When the wait will have been above the target for an interval; `None` while it is not above.
+    /// When the delay will have exceeded the target for an interval; `None` while it is below.
     first_above: Option<Instant>,
     dropping: bool,
     drop_next: Instant,
@@ -121,7 +121,7 @@ impl Lane {
         self.bytes
     }
 
-    /// Drops a second that the law asks for.
+    /// Drops per second under the control law.
     pub(super) fn drops_per_second(&self, law: &Law) -> f64 {
         if !self.dropping {
             return 0.0;
@@ -143,8 +143,7 @@ impl Lane {
         (Some(packet), now >= first_above)
     }
 
-    /// RFC 8289 §5.5, `dequeue`. A mark takes the place of a drop, and its packet goes (§3, and as
-    /// Linux does).
+    /// RFC 8289 §5.5, `dequeue`. A mark replaces a drop, and the marked packet is sent (§3, and as in Linux).
     pub(super) fn dequeue<P: Probe>(&mut self, law: &Law, hop: &mut Hop<'_, P>) -> Option<Packet> {
         let now = hop.now;
         let (mut head, mut may_drop) = self.head(now, law);
@@ -172,7 +171,7 @@ impl Lane {
                 (head, _) = self.head(now, law);
             }
             self.dropping = true;
-            // Soon after the last time it goes on with about the rate that was enough then.
+            // Soon after the last dropping state, resume at about the rate that sufficed then.
             let delta = self.count - self.last_count;
             let is_soon = now < self.drop_next + law.interval * 16;
             self.count = if delta > 1 && is_soon { delta } else { 1 };
@@ -192,7 +191,7 @@ pub struct Codel {
 }
 
 impl Codel {
-    /// A queue as the scenario words it, before a link of this MTU.
+    /// A queue as configured, for a link of this MTU.
     #[must_use]
     pub fn new(words: &Config, _: Rate, mtu: Size) -> Self {
         let Config { target, interval, ecn, packets } = *words;
@@ -213,7 +212,7 @@ impl Discipline for Codel {
     fn dequeue<P: Probe>(&mut self, hop: &mut Hop<'_, P>) -> Served {
         self.lane.dequeue(&self.law, hop).map_or(Served::Empty, Served::Packet)
     }
-    /// A packet that need not wait ends a spell of drops.
+    /// A packet that does not wait ends the dropping state.
     fn passes_when_idle(&self) -> bool {
         false
     }

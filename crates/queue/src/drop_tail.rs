@@ -1,4 +1,4 @@
-//! DropTail: first in, first out; what does not fit is dropped on arrival.
+//! DropTail: first in, first out; arrivals that do not fit are dropped.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,23 +13,23 @@ use talkspurt_proto::units::{Rate, Size};
 use crate::validate::{ConfigError, Validate, is_false, positive};
 use crate::{Discipline, Hop, Served};
 
-/// Limits of a DropTail queue; the packet in transmission is not counted. At least one is given.
+/// Limits of a DropTail queue; the packet in transmission does not count. At least one is required.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Packets that may wait, 1 or more.
+    /// Limit in packets, 1 or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub packets: Option<u32>,
-    /// Bytes (of IP packets) that may wait, 1B or more.
+    /// Limit in bytes (of IP packets), 1B or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Size>,
-    /// Time that what waits may take to send, link framing not counted, above zero: with `rate`, a
-    /// number of bytes.
+    /// Limit as the time to send the queue at `rate`, without link framing, above zero; it is converted to
+    /// bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Duration>,
-    /// Counts as ns-2.35 does: a queue of N `packets` holds N − 1, for its `DropTail::enque` drops
-    /// when the queue with the newcomer would be N long.
+    /// Counts as ns-2.35: a queue of N `packets` holds N − 1, because `DropTail::enque` drops an arrival that
+    /// would make the queue N long.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ns2: bool,
 }
@@ -65,8 +65,7 @@ impl Validate for Config {
     }
 }
 
-/// First in, first out; what does not fit is dropped on arrival. The packet in transmission does
-/// not count.
+/// First in, first out; arrivals that do not fit are dropped. The packet in transmission does not count.
 #[derive(Debug)]
 pub struct Droptail {
     waiting: VecDeque<Packet>,
@@ -76,7 +75,7 @@ pub struct Droptail {
 }
 
 impl Droptail {
-    /// A queue within these limits, before a transmitter of this rate.
+    /// A queue with these limits, for a transmitter of this rate.
     #[must_use]
     pub fn new(words: &Config, rate: Rate, _: Size) -> Self {
         let bytes = words.bytes.map_or(u64::MAX, Size::as_bytes);
@@ -107,7 +106,7 @@ impl Discipline for Droptail {
     }
     #[inline]
     fn dequeue<P: Probe>(&mut self, _: &mut Hop<'_, P>) -> Served {
-        // Copied from where it lies, in one piece.
+        // Copied in place, in one piece.
         let Some(&packet) = self.waiting.front() else { return Served::Empty };
         self.waiting.pop_front();
         self.bytes -= u64::from(packet.ip_bytes);

@@ -1,4 +1,4 @@
-//! FQ-CoDel: a CoDel queue for each flow, and turns between them (RFC 8290).
+//! FQ-CoDel: a CoDel queue per flow, served round robin (RFC 8290).
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,30 +14,29 @@ use crate::codel::{self, Lane, Law, law_fits};
 use crate::validate::{ConfigError, Validate, some, yes};
 use crate::{Discipline, Hop, Served};
 
-/// Queues with controlled delay, one for each flow by its hash; a deficit round robin serves them,
-/// those of new flows first.
+/// CoDel queues, one per flow by its hash, served by deficit round robin; the queues of new flows come first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Packets that may wait in all queues, 1 or more; beyond that the longest queue loses up to
-    /// half its packets, 64 at most (RFC 8290 §5.2.3, §4.1).
+    /// Limit in packets over all queues, 1 or more; above it the longest queue drops up to half its packets, 64
+    /// at most (RFC 8290 §5.2.3, §4.1).
     #[serde(default = "Config::default_packets")]
     #[schemars(range(min = 1))]
     pub packets: u32,
-    /// Queues, 1 or more; flows whose hashes agree share one (RFC 8290 §5.2.5).
+    /// Number of queues, 1 or more; flows with equal hashes share one (RFC 8290 §5.2.5).
     #[serde(default = "Config::default_queues")]
     #[schemars(range(min = 1, max = 65_536))]
     pub queues: u32,
-    /// Bytes a queue may send in its turn, 1B or more (RFC 8290 §5.2.4).
+    /// Bytes a queue may send per round, 1B or more (RFC 8290 §5.2.4).
     #[serde(default = "Config::default_quantum")]
     pub quantum: Size,
-    /// As of CoDel, in each queue.
+    /// As in CoDel, for each queue.
     #[serde(default = "codel::Config::default_target")]
     pub target: Duration,
-    /// As of CoDel, in each queue.
+    /// As in CoDel, for each queue.
     #[serde(default = "codel::Config::default_interval")]
     pub interval: Duration,
-    /// Whether packets of ends that understand ECN are marked instead of dropped (RFC 8290 §5.2.6).
+    /// Whether ECN-capable packets are marked instead of dropped (RFC 8290 §5.2.6).
     #[serde(default = "yes")]
     pub ecn: bool,
 }
@@ -68,19 +67,19 @@ impl Validate for Config {
     }
 }
 
-/// Most packets that the longest queue loses at once (RFC 8290 §4.1).
+/// Most packets dropped from the longest queue at once (RFC 8290 §4.1).
 const MAX_AT_ONCE: u32 = 64;
 
 #[derive(Debug, Default)]
 struct Flow {
     lane: Lane,
-    /// Bytes it may still send in this turn.
+    /// Bytes it may still send in this round.
     credits: i64,
     /// Whether it is in a list.
     listed: bool,
 }
 
-/// Controlled delay of each flow by itself.
+/// CoDel for each flow separately.
 #[derive(Debug)]
 pub struct FqCodel {
     flows: Vec<Flow>,
@@ -94,7 +93,7 @@ pub struct FqCodel {
 }
 
 impl FqCodel {
-    /// Queues as the scenario words them, before a link of this MTU.
+    /// Queues as configured, for a link of this MTU.
     #[must_use]
     pub fn new(words: &Config, _: Rate, mtu: Size) -> Self {
         let Config { packets, queues, quantum, target, interval, ecn } = *words;
@@ -110,8 +109,8 @@ impl FqCodel {
         }
     }
 
-    /// RFC 8290 §4.1: half the packets of the queue with most bytes go, from its head. False if
-    /// `newcomer` was among them.
+    /// RFC 8290 §4.1: drops half the packets of the queue with most bytes, from its head. False if `newcomer`
+    /// was one of them.
     fn shorten<P: Probe>(&mut self, newcomer: &Packet, hop: &mut Hop<'_, P>) -> bool {
         let longest = self.flows.iter_mut().max_by_key(|flow| flow.lane.bytes());
         let Some(Flow { lane, .. }) = longest else { return true };

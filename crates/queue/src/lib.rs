@@ -1,11 +1,11 @@
-//! Queue disciplines: who may wait for a transmitter, who goes next, and who is dropped or marked.
+//! Queue disciplines: which packets are queued, sent next, dropped or marked.
 //!
 //! A discipline is a file here: its configuration ([`Validate`]) and its implementation ([`Discipline`]);
 //! a `mod` and one line in `disciplines!` register it. The only way to drop a packet is
-//! [`Hop::refuse`], so none can vanish; the only way to mark one is [`Hop::mark`], so each is counted.
-//! `docs/adding-a-queue.md` adds one step by step.
+//! [`Hop::refuse`], so every drop is counted; the only way to mark one is [`Hop::mark`], so every mark is
+//! counted. `docs/adding-a-queue.md` adds a discipline step by step.
 
-// So that the file in `docs/adding-a-queue.md` reads the same here and as the test that compiles it.
+// Lets the file in `docs/adding-a-queue.md` compile unchanged both here and as a test.
 extern crate self as talkspurt_queue;
 
 #[cfg(doctest)]
@@ -40,12 +40,12 @@ pub use pie::Pie;
 pub use red::Red;
 pub use validate::{ConfigError, Validate};
 
-/// What a discipline may touch at one packet's turn.
+/// What a discipline may access when it handles a packet.
 #[derive(Debug)]
 pub struct Hop<'a, P> {
     /// True time.
     pub now: Instant,
-    /// The link this is.
+    /// The link.
     pub place: Place,
     /// Bodies of the packets.
     pub pool: &'a mut Pool,
@@ -57,7 +57,7 @@ pub struct Hop<'a, P> {
     pub drops: &'a mut [u64; DropReason::COUNT],
     /// Counts marks.
     pub marks: &'a mut u64,
-    /// From when on the transmitter is free, or has been if that is past.
+    /// When the transmitter is free, or became free if that is past.
     pub free_at: Instant,
 }
 
@@ -71,8 +71,8 @@ impl<P: Probe> Hop<'_, P> {
         self.pool.release(packet.body);
     }
 
-    /// Marks a packet with Congestion Experienced; false if its ends do not understand that, so
-    /// that it must be dropped instead (RFC 3168 §5).
+    /// Marks a packet with Congestion Experienced; false if it is not ECN-capable and must be dropped instead
+    /// (RFC 3168 §5).
     pub fn mark(&mut self, packet: &mut Packet) -> bool {
         if packet.ecn == Ecn::NotEct {
             return false;
@@ -86,33 +86,32 @@ impl<P: Probe> Hop<'_, P> {
     }
 }
 
-/// What a discipline gives the transmitter. It has a tag of its own: one hidden in the label's takes the
-/// label apart, and to put it together again stalls.
+/// What a discipline returns to the transmitter. It has an explicit tag: with a niche in the label, the
+/// compiler splits the label, and reassembling it stalls.
 #[derive(Debug)]
 #[repr(u8)]
 pub enum Served {
-    /// This packet goes.
+    /// This packet is sent.
     Packet(Packet),
-    /// None before this instant (shapers).
+    /// No packet before this instant (shapers).
     Wait(Instant),
-    /// Nothing waits.
+    /// The queue is empty.
     Empty,
 }
 
 /// A queue discipline.
 pub trait Discipline {
-    /// A packet arrives; it is kept (true) or refused. What else is dropped to keep it is no matter.
+    /// A packet arrives; true if it is kept, false if it is refused. Other packets may be dropped to keep it.
     fn enqueue<P: Probe>(&mut self, packet: Packet, hop: &mut Hop<'_, P>) -> bool;
     /// The transmitter is free.
     fn dequeue<P: Probe>(&mut self, hop: &mut Hop<'_, P>) -> Served;
-    /// Whether a packet that finds the queue empty and the transmitter idle passes unseen; the same
-    /// for all its life.
+    /// Whether a packet that finds the queue empty and the transmitter idle bypasses the discipline; constant.
     fn passes_when_idle(&self) -> bool;
-    /// Packets waiting.
+    /// Queued packets.
     fn packets(&self) -> u32;
-    /// Bytes waiting.
+    /// Queued bytes.
     fn bytes(&self) -> u64;
-    /// What it makes of the queue by now, for the record.
+    /// The state of the controller, for the record.
     fn control(&self) -> Control {
         Control::default()
     }
@@ -128,7 +127,7 @@ macro_rules! disciplines {
             $($(#[$doc])* $name($file::Config),)*
         }
 
-        /// Any discipline, without a virtual call.
+        /// Any discipline, with static dispatch.
         #[derive(Debug)]
         #[repr(u8)]
         pub enum Queue {
@@ -136,7 +135,7 @@ macro_rules! disciplines {
         }
 
         impl Queue {
-            /// The queue that a scenario asks for, before a transmitter of this rate and MTU.
+            /// The configured queue, for a transmitter of this rate and MTU.
             #[must_use]
             pub fn new(config: &Config, rate: Rate, mtu: Size) -> Self {
                 match config {
@@ -172,21 +171,21 @@ macro_rules! disciplines {
 }
 
 disciplines! {
-    /// First in, first out, dropping what does not fit.
+    /// First in, first out; arrivals that do not fit are dropped.
     Droptail(drop_tail),
     /// Random early detection (Floyd and Jacobson 1993).
     Red(red),
     /// Controlled delay (RFC 8289).
     Codel(codel),
-    /// A queue with controlled delay for each flow, served in turns (RFC 8290).
+    /// A CoDel queue per flow, served round robin (RFC 8290).
     FqCodel(fq_codel),
     /// Proportional integral controller, enhanced (RFC 8033).
     Pie(pie),
-    /// Strict priority between classes by their code points (RFC 2474).
+    /// Strict priority between classes of code points (RFC 2474).
     Priority(priority),
-    /// A token bucket that drops or re-marks what exceeds it, before a queue (RFC 2697, 2698).
+    /// A token bucket that drops or re-marks the excess, before a queue (RFC 2697, 2698).
     Policer(policer),
-    /// A token bucket that delays what exceeds it, behind a queue (RFC 2475 §2.3.3.3).
+    /// A token bucket that delays the excess, behind a queue (RFC 2475 §2.3.3.3).
     Shaper(shaper),
 }
 

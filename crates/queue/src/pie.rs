@@ -1,5 +1,5 @@
-//! PIE: proportional integral controller, enhanced (RFC 8033). The wait is measured by timestamps,
-//! as that of the last packet to leave, instead of by an estimate of the departure rate.
+//! PIE: proportional integral controller, enhanced (RFC 8033). The queueing delay is measured by timestamps, as
+//! that of the last packet to leave, instead of estimated from the departure rate.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,36 +15,36 @@ use crate::codel;
 use crate::validate::{ConfigError, Validate, is_false, positive};
 use crate::{Discipline, Hop, Served};
 
-/// Drops or marks arrivals with a probability that a controller moves by how far the wait is from
-/// its target, and by how fast it grows. The wait is that of the last packet to leave.
+/// Drops or marks arrivals with a probability that a controller adapts to the deviation of the queueing delay
+/// from its target and to its growth. The delay is that of the last packet to leave.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Packets that may wait, 1 or more.
+    /// Queue limit in packets, 1 or more.
     #[serde(default = "codel::Config::default_packets")]
     #[schemars(range(min = 1))]
     pub packets: u32,
-    /// Wait to be held, above zero (RFC 8033 §4.1: QDELAY_REF).
+    /// Target queueing delay, above zero (RFC 8033 §4.1: QDELAY_REF).
     #[serde(default = "Config::default_target")]
     pub target: Duration,
-    /// Time between two moves of the probability, above zero (RFC 8033 §4.2: T_UPDATE).
+    /// Time between two updates of the probability, above zero (RFC 8033 §4.2: T_UPDATE).
     #[serde(default = "Config::default_update")]
     pub update: Duration,
-    /// Weight of the distance from the target, per second (RFC 8033 §4.2).
+    /// Weight of the deviation from the target, per second (RFC 8033 §4.2).
     #[serde(default = "Config::default_alpha")]
     #[schemars(range(min = 0.0, max = 1000.0))]
     pub alpha: f64,
-    /// Weight of the growth of the wait, per second (RFC 8033 §4.2).
+    /// Weight of the growth of the delay, per second (RFC 8033 §4.2).
     #[serde(default = "Config::default_beta")]
     #[schemars(range(min = 0.0, max = 1000.0))]
     pub beta: f64,
-    /// Time for which a burst into a quiet queue passes untouched (RFC 8033 §4.4: MAX_BURST).
+    /// Time for which a burst into an idle queue is not dropped (RFC 8033 §4.4: MAX_BURST).
     #[serde(default = "Config::default_max_burst")]
     pub max_burst: Duration,
-    /// Whether packets of ends that understand ECN are marked instead of dropped.
+    /// Whether ECN-capable packets are marked instead of dropped.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ecn: bool,
-    /// Probability from which on even those are dropped, 0 to 1 (RFC 8033 §5.1: mark_ecnth).
+    /// Probability above which ECN-capable packets are dropped too, 0 to 1 (RFC 8033 §5.1: mark_ecnth).
     #[serde(default = "Config::default_mark_below")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub mark_below: f64,
@@ -100,18 +100,18 @@ pub struct Pie {
     ecn: bool,
     mark_below: f64,
     mtu: u64,
-    /// The next move of the probability.
+    /// The next update of the probability.
     next: Instant,
     drop_prob: f64,
     accu_prob: f64,
     burst_allowance: Duration,
-    /// Wait of the last packet to leave.
+    /// Queueing delay of the last packet to leave.
     wait: Duration,
     qdelay_old: Duration,
 }
 
 impl Pie {
-    /// A queue as the scenario words it, before a link of this MTU.
+    /// A queue as configured, for a link of this MTU.
     #[must_use]
     pub fn new(words: &Config, _: Rate, mtu: Size) -> Self {
         Self {
@@ -135,14 +135,14 @@ impl Pie {
         }
     }
 
-    /// The probability of a drop, as it now is.
+    /// The current drop probability.
     #[must_use]
     pub fn drop_prob(&self) -> f64 {
         self.drop_prob
     }
 
-    /// Moves the probability at every turn up to `now`; what it depends on did not change since the
-    /// last call.
+    /// Performs every update of the probability due up to `now`; its inputs have not changed since the last
+    /// call.
     fn catch_up(&mut self, now: Instant) {
         while self.next <= now {
             self.next += self.every;
@@ -173,7 +173,7 @@ impl Pie {
         self.qdelay_old = qdelay;
     }
 
-    /// RFC 8033 §4.1, with the spreading of §5.4.
+    /// RFC 8033 §4.1, with the derandomisation of §5.4.
     fn drops_early(&mut self, unity: impl FnOnce() -> f64) -> bool {
         if self.drop_prob == 0.0 {
             self.accu_prob = 0.0;
@@ -194,7 +194,7 @@ impl Pie {
     }
 }
 
-/// RFC 8033 §4.2: the smaller the probability, the smaller its steps.
+/// RFC 8033 §4.2: a small probability changes in small steps.
 fn damping(drop_prob: f64) -> f64 {
     match drop_prob {
         p if p < 0.000_001 => 2048.0,

@@ -1,6 +1,6 @@
-//! A policer: a meter of one or two token buckets colours each arrival green, yellow or red, as the
-//! single-rate (RFC 2697) and the two-rate three colour marker (RFC 2698) do, colour-blind. Red packets
-//! are dropped or re-marked; the others wait in the queue behind it.
+//! A policer: a meter of one or two token buckets colours each arrival green, yellow or red like the
+//! single-rate (RFC 2697) or two-rate three colour marker (RFC 2698), in colour-blind mode. Red packets are
+//! dropped or re-marked; the others enter the queue behind it.
 
 use std::fmt;
 
@@ -15,29 +15,27 @@ use crate::bucket::Bucket;
 use crate::validate::{ConfigError, Validate, some};
 use crate::{Discipline, Hop, Queue, Served};
 
-/// A meter before a queue. Bytes are those of IP packets. With `rate` and `burst` alone a packet is
-/// green or red; with `excess_burst` (RFC 2697) or `peak_rate` and `peak_burst` (RFC 2698) there is
-/// yellow between them.
+/// A meter before a queue. Bytes are those of IP packets. With only `rate` and `burst`, a packet is green or
+/// red; `excess_burst` (RFC 2697), or `peak_rate` and `peak_burst` (RFC 2698), add yellow in between.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Rate at which tokens come, above zero (RFC 2697: CIR, committed information rate).
+    /// Token rate, above zero (RFC 2697: CIR, committed information rate).
     pub rate: Rate,
-    /// Bytes that may come at once, 1B or more (RFC 2697: CBS, committed burst size).
+    /// Burst in bytes, 1B or more (RFC 2697: CBS, committed burst size).
     pub burst: Size,
-    /// Bytes beyond, saved up while the bucket of `burst` is full (RFC 2697: EBS, excess burst size);
-    /// packets that need them are yellow. Absent: none.
+    /// Further bytes, saved while the bucket of `burst` is full (RFC 2697: EBS, excess burst size); packets
+    /// that use them are yellow. Absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excess_burst: Option<Size>,
-    /// Rate beyond which packets are red, while those between it and `rate` are yellow, `rate` or more
-    /// (RFC 2698: PIR, peak information rate). Absent: none.
+    /// Packets above this rate are red, those between it and `rate` yellow; `rate` or more (RFC 2698: PIR, peak
+    /// information rate). Absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_rate: Option<Rate>,
-    /// Bytes that may come at once at `peak_rate`, with which it is given (RFC 2698: PBS, peak burst
-    /// size).
+    /// Burst in bytes at `peak_rate`; required with it (RFC 2698: PBS, peak burst size).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_burst: Option<Size>,
-    /// Code point written into yellow packets. Absent: they keep their own.
+    /// Code point written into yellow packets. Absent: unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 63))]
     pub yellow_dscp: Option<u8>,
@@ -45,7 +43,7 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 63))]
     pub red_dscp: Option<u8>,
-    /// What those wait in that are not dropped.
+    /// Queue for the packets that are not dropped.
     pub queue: Box<crate::Config>,
 }
 
@@ -91,7 +89,7 @@ impl Validate for Config {
     }
 }
 
-/// What a packet is to a meter.
+/// The colour of a metered packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Colour {
     Green,
@@ -99,13 +97,13 @@ enum Colour {
     Red,
 }
 
-/// What holds the tokens besides the bucket of the committed rate.
+/// The bucket besides that of the committed rate.
 #[derive(Debug)]
 enum Second {
     None,
-    /// Filled by what the first cannot take (RFC 2697 §3).
+    /// Filled by the overflow of the first (RFC 2697 §3).
     Excess(Bucket),
-    /// With a rate of its own (RFC 2698 §3).
+    /// With its own rate (RFC 2698 §3).
     Peak(Bucket),
 }
 
@@ -120,7 +118,7 @@ pub struct Policer {
 }
 
 impl Policer {
-    /// A meter as the scenario words it, before a queue for a transmitter of this rate and MTU.
+    /// A meter as configured, before a queue for a transmitter of this rate and MTU.
     #[must_use]
     pub fn new(config: &Config, rate: Rate, mtu: Size) -> Self {
         let second = match (config.excess_burst, config.peak_rate, config.peak_burst) {

@@ -1,9 +1,9 @@
-//! Where the bodies of travelling packets wait, so that queues move only labels.
+//! Storage for the bodies of packets in the network, so that queues move only labels.
 
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::packet::BodyId;
 
-/// A slab of bodies with a free list; slots are used again, latest first (warm in the cache).
+/// A slab of bodies with a free list; the slot freed last is reused first (warm in the cache).
 #[derive(Debug, Default)]
 pub struct Pool {
     slots: Vec<Option<Body>>,
@@ -14,8 +14,8 @@ impl Bodies for Pool {
     #[inline(always)]
     fn put(&mut self, body: impl FnOnce() -> Body) -> BodyId {
         let slot = self.free.pop().unwrap_or_else(|| self.grow());
-        // Asked, so that there is nothing to drop and the body is made where it goes: a copy of what was
-        // just written piece by piece stalls.
+        // The check shows that there is nothing to drop, so the body is built in place: copying a value just
+        // written field by field stalls.
         match &mut self.slots[slot as usize] {
             place @ None => *place = Some(body()),
             Some(_) => unreachable!("what is free is empty"),
@@ -31,27 +31,27 @@ impl Pool {
         (self.slots.len() - 1) as u32
     }
 
-    /// Looks at a body that waits.
+    /// Returns a stored body.
     ///
     /// # Panics
-    /// If the slot is empty: our own broken invariant.
+    /// If the slot is empty: a broken internal invariant.
     #[inline]
     #[must_use]
     pub fn peek(&self, id: BodyId) -> &Body {
         self.slots[id.0 as usize].as_ref().expect("a packet's body waits until it is taken")
     }
 
-    /// Gives a body back and frees its slot.
+    /// Takes a body out and frees its slot.
     ///
     /// # Panics
-    /// If the slot is empty: then a packet was delivered twice, which is our own broken invariant.
+    /// If the slot is empty: a packet was delivered twice, which breaks an internal invariant.
     #[inline]
     pub fn take(&mut self, id: BodyId) -> Body {
         self.free.push(id.0);
         self.slots[id.0 as usize].take().expect("a body is taken once")
     }
 
-    /// The same, to take from.
+    /// Returns a stored body mutably.
     ///
     /// # Panics
     /// As [`Pool::peek`].
@@ -61,30 +61,30 @@ impl Pool {
         self.slots[id.0 as usize].as_mut().expect("a packet's body waits until it is taken")
     }
 
-    /// Drops what is left of a body and frees its slot.
+    /// Drops a body and frees its slot.
     ///
     /// # Panics
-    /// In a debug build, if the slot is empty: then it would be free twice, and two packets would share
-    /// one body, which is our own broken invariant.
+    /// In a debug build, if the slot is empty: it would be freed twice, and two packets would share one body,
+    /// which breaks an internal invariant.
     #[inline]
     pub fn release(&mut self, id: BodyId) {
         debug_assert!(self.slots[id.0 as usize].is_some(), "a body is released once");
         self.free.push(id.0);
         let slot = &mut self.slots[id.0 as usize];
         match slot {
-            // To ask is cheaper than to call what would find nothing to do; what is forgotten and owns
-            // something is lost.
+            // The check is cheaper than a drop call that does nothing; forgetting a body that owns memory would
+            // leak it.
             Some(body) if body.owns_nothing() => std::mem::forget(slot.take()),
             _ => *slot = None,
         }
     }
 
-    /// How many bodies wait.
+    /// Number of stored bodies.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
-    /// True if none waits.
+    /// True if no body is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -125,7 +125,7 @@ mod tests {
         assert!(pool.is_empty());
     }
 
-    /// What a body still holds when it is released goes with it.
+    /// Releasing a body drops what it still owns.
     #[test]
     fn what_a_body_owns_goes() {
         let kept = Payload::Real(vec![1; 100].into());

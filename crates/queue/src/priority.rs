@@ -1,5 +1,5 @@
-//! Strict priority: a queue for each class; the first that holds a packet is served. Who is being
-//! sent is not interrupted.
+//! Strict priority: one queue per class; the first that is not empty is served. A packet in transmission is not
+//! pre-empted.
 
 use std::fmt;
 
@@ -13,30 +13,30 @@ use talkspurt_proto::units::{Rate, Size};
 use crate::validate::{ConfigError, Validate};
 use crate::{Discipline, Hop, Queue, Served};
 
-/// Code points there are (RFC 2474 §3: six bits).
+/// Number of code points (RFC 2474 §3: six bits).
 const CODE_POINTS: usize = 64;
 
-/// Bands, each with a queue of its own: a packet goes only if all bands before its own are empty (or
-/// wait for tokens). Which band it waits in is settled by the code point that its flow was given
-/// (`flows.NAME.dscp`) or that a `policer` on the way wrote into it.
+/// Bands, each with its own queue: a packet is sent only if all earlier bands are empty (or wait for tokens).
+/// The code point selects the band: that of its flow (`flows.NAME.dscp`), or one written by a `policer` on the
+/// path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The bands, the most urgent first; one of them is without `dscp`.
+    /// The bands, highest priority first; exactly one has no `dscp`.
     #[schemars(length(min = 1, max = 65))]
     pub bands: Vec<Band>,
 }
 
-/// A class of packets and what they wait in.
+/// A class of packets and its queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct Band {
-    /// Code points whose packets wait here, 0 to 63; absent means all that no other band names.
+    /// Code points of the band, 0 to 63; absent means all that no other band lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(inner(range(min = 0, max = 63)))]
     pub dscp: Vec<u8>,
-    /// What they wait in.
+    /// Queue of the band.
     pub queue: crate::Config,
 }
 
@@ -89,12 +89,12 @@ impl Validate for Config {
 #[derive(Debug)]
 pub struct Priority {
     bands: Vec<Queue>,
-    /// Which band takes a code point.
+    /// The band of each code point.
     band_of: [u8; CODE_POINTS],
 }
 
 impl Priority {
-    /// Queues as the scenario words them, before a transmitter of this rate and MTU.
+    /// Queues as configured, for a transmitter of this rate and MTU.
     #[must_use]
     pub fn new(config: &Config, rate: Rate, mtu: Size) -> Self {
         let rest = config.bands.iter().position(|band| band.dscp.is_empty()).unwrap_or(0);

@@ -1,6 +1,6 @@
-//! RED: random early detection (Floyd and Jacobson 1993), gentle (Floyd 2000) and adaptive (Floyd,
-//! Gummadi and Shenker 2001). The letters of the papers: `p_b` is the probability by the average
-//! alone, `p_a` the one with which a packet goes once the packets since the last are counted.
+//! RED: random early detection (Floyd and Jacobson 1993), gentle (Floyd 2000) and adaptive (Floyd, Gummadi and
+//! Shenker 2001). Symbols follow the papers: `p_b` is the probability from the average alone, `p_a` the drop
+//! probability that also depends on the packets since the last drop.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,59 +22,58 @@ use crate::{Discipline, Hop, Served};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Packets that may wait, 1 or more; in byte mode, so many times `mean_packet`.
+    /// Queue limit in packets, 1 or more; in byte mode, multiples of `mean_packet`.
     #[schemars(range(min = 1))]
     pub packets: u32,
-    /// Average from which on packets are dropped, in packets (in byte mode, of `mean_packet`).
-    /// Absent: half of what the link sends in `target_delay`, 5 or more (Floyd et al. 2001 §5.1).
+    /// Average above which packets are dropped, in packets (in byte mode, of `mean_packet`). Absent: half of
+    /// what the link sends in `target_delay`, 5 or more (Floyd et al. 2001 §5.1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_threshold: Option<f64>,
     /// Average at which `max_p` is reached. Absent: three times `min_threshold`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_threshold: Option<f64>,
-    /// Probability of a drop just below `max_threshold`, above 0 and at most 1; where `adaptive`
-    /// begins.
+    /// Drop probability just below `max_threshold`, above 0 and at most 1; the initial value if `adaptive`.
     #[serde(default = "Config::default_max_p")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub max_p: f64,
-    /// Weight of a new sample in the average, above 0 and at most 1. Absent: 1 − e^(−1/C) with C the
-    /// packets of `mean_packet` that the link sends in a second (Floyd et al. 2001 §5.2).
+    /// Weight of a new sample in the average, above 0 and at most 1. Absent: 1 − e^(−1/C), where C is the
+    /// number of `mean_packet` packets that the link sends per second (Floyd et al. 2001 §5.2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub weight: Option<f64>,
-    /// Whether the probability rises on to 1 between `max_threshold` and twice that (Floyd 2000)
-    /// instead of at once.
+    /// Whether the probability rises gradually to 1 between `max_threshold` and twice that (Floyd 2000) instead
+    /// of at once.
     #[serde(default = "yes")]
     pub gentle: bool,
-    /// What is averaged and weighed.
+    /// Unit of the average and of drops.
     #[serde(default)]
     pub mode: Mode,
-    /// Length of a usual packet: in byte mode the unit of all that is said in packets, and always
-    /// the step in which the average of an idle queue decays (ns-2 `mean_pktsize_`).
+    /// Typical packet length: in byte mode the unit of all values in packets, and always the step in which the
+    /// average of an idle queue decays (ns-2 `mean_pktsize_`).
     #[serde(default = "Config::default_mean_packet")]
     pub mean_packet: Size,
-    /// Whether `max_p` adapts, twice a second.
+    /// Whether `max_p` adapts, twice per second.
     #[serde(default, skip_serializing_if = "is_false")]
     pub adaptive: bool,
-    /// Delay that thresholds left out are computed for, above zero.
+    /// Delay used to compute absent thresholds, above zero.
     #[serde(default = "Config::default_target_delay")]
     pub target_delay: Duration,
-    /// Whether packets of ends that understand ECN are marked instead of dropped, while the average
-    /// is not so high that every packet goes (RFC 3168 §7).
+    /// Whether ECN-capable packets are marked instead of dropped, unless the average is so high that every
+    /// packet is dropped (RFC 3168 §7).
     #[serde(default, skip_serializing_if = "is_false")]
     pub ecn: bool,
-    /// Counts as ns-2.35's `red.cc` does: the packet with which the average rises beyond
-    /// `min_threshold` passes and counts as 1, none is dropped before count · p reaches 1
-    /// (`wait_`), nor while fewer than two packets wait.
+    /// Counts as ns-2.35's `red.cc`: the packet that raises the average above `min_threshold` passes and counts
+    /// as 1; no packet is dropped before count · p reaches 1 (`wait_`), or while fewer than two packets are
+    /// queued.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ns2: bool,
 }
 
-/// What RED averages and weighs.
+/// Unit of RED's average and of its drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Packets, whatever their length.
+    /// Packets of any length.
     #[default]
     Packets,
     /// Bytes: a packet twice as long is dropped twice as often (ns-2 `queue_in_bytes_`, `bytes_`).
@@ -153,39 +152,39 @@ pub struct Red {
     mean_bytes: f64,
     /// Time to send a packet of mean length: the step of an idle queue's average.
     step: Duration,
-    /// What so many steps leave of the average, of pauses as most are.
+    /// Decay of the average after each number of steps, for typical pauses.
     fades: Box<[f64]>,
-    /// When `max_p` was last looked at, if it adapts.
+    /// Last update of `max_p`, if it adapts.
     adapted: Option<Instant>,
     ecn: bool,
     ns2: bool,
     average: f64,
-    /// Packets (in byte mode, of mean length) since the last that was dropped or marked; none while
-    /// the average is below `min`, the paper's −1.
+    /// Packets (in byte mode, of mean length) since the last drop or mark; none while the average is below
+    /// `min`, which is −1 in the paper.
     count: Option<f64>,
 }
 
-/// What becomes of an arrival.
+/// Decision on an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Passes,
-    /// By the rng: a mark will do.
+    /// Random; a mark suffices.
     Early,
-    /// The average is too high for anybody.
+    /// The average is too high for any packet.
     Forced,
 }
 
 impl Red {
-    /// The interval of adaptation, the least and the greatest `max_p`, and the factor of decrease
-    /// (Floyd et al. 2001, figure 1).
+    /// The interval of adaptation, the minimum and maximum `max_p`, and the factor of decrease (Floyd et al.
+    /// 2001, figure 1).
     const INTERVAL: Duration = Duration::from_nanos(500_000_000);
     const LEAST: f64 = 0.01;
     const MOST: f64 = 0.5;
     const BETA: f64 = 0.9;
-    /// How many are kept.
+    /// Number of precomputed steps.
     const FADES: u32 = 32;
 
-    /// A queue as the scenario words it, before a transmitter of this rate.
+    /// A queue as configured, for a transmitter of this rate.
     #[must_use]
     pub fn new(words: &Config, rate: Rate, _: Size) -> Self {
         let mean = words.mean_packet.as_bytes();
@@ -221,7 +220,7 @@ impl Red {
         self.average
     }
 
-    /// The probability of a drop below the upper threshold, as it now is.
+    /// The current drop probability below the upper threshold.
     #[must_use]
     pub fn max_p(&self) -> f64 {
         self.max_p
@@ -232,17 +231,17 @@ impl Red {
         bytes as f64 / self.mean_bytes
     }
 
-    /// What waits, in the unit of the thresholds.
+    /// The queue length, in the unit of the thresholds.
     fn length(&self) -> f64 {
         if self.in_bytes { self.lengths(self.bytes) } else { self.packets().into() }
     }
 
-    /// Floyd and Jacobson 1993 §4: an average over arrivals, with what small packets would have seen
-    /// of an idle queue put in. ns-2.35 counts whole packet times, and the arrival besides.
+    /// Floyd and Jacobson 1993 §4: an average over arrivals; idle time counts as the small packets that could
+    /// have arrived. ns-2.35 counts whole packet times, plus the arrival.
     #[inline]
     fn estimate(&mut self, now: Instant, free_at: Instant) {
         let pause = now.saturating_since(free_at);
-        // A pause shorter than a packet leaves the average as it is.
+        // A pause shorter than a packet does not change the average.
         if self.waiting.is_empty() && pause >= self.step {
             let missed = pause.as_nanos() / self.step.as_nanos().max(1);
             self.average *= match self.fades.get(missed as usize) {
@@ -253,8 +252,8 @@ impl Red {
         self.average += self.weight * (self.length() - self.average);
     }
 
-    /// Floyd et al. 2001, figure 1: keeps the average within 0.4 and 0.6 of the way from `min` to
-    /// `max`. Looked at when a packet arrives, as ns-2 does.
+    /// Floyd et al. 2001, figure 1: keeps the average within 0.4 and 0.6 of the way from `min` to `max`. Runs
+    /// on packet arrival, like ns-2.
     fn adapt(&mut self, now: Instant) {
         let Some(last) = self.adapted.filter(|last| now > *last + Self::INTERVAL) else { return };
         let part = 0.4 * (self.max - self.min);
@@ -267,7 +266,7 @@ impl Red {
         self.adapted = Some(now);
     }
 
-    /// The probability by the average alone.
+    /// The probability from the average alone.
     fn p_b(&self) -> f64 {
         if self.average < self.max {
             self.max_p * (self.average - self.min) / (self.max - self.min)
@@ -294,7 +293,7 @@ impl Red {
         p_a * unit
     }
 
-    /// What becomes of a packet that counts as `unit` packets.
+    /// Decision on a packet that counts as `unit` packets.
     fn judge(&mut self, unit: f64, mut unity: impl FnMut() -> f64) -> Verdict {
         let top = if self.gentle { 2.0 * self.max } else { self.max };
         let count = match (self.count, self.ns2) {
@@ -343,7 +342,7 @@ impl Discipline for Red {
         true
     }
     fn dequeue<P: Probe>(&mut self, _: &mut Hop<'_, P>) -> Served {
-        // Copied from where it lies, in one piece.
+        // Copied in place, in one piece.
         let Some(&packet) = self.waiting.front() else { return Served::Empty };
         self.waiting.pop_front();
         self.bytes -= u64::from(packet.ip_bytes);

@@ -1,6 +1,6 @@
-//! A shaper: packets leave the queue only as fast as tokens come, in bursts no longer than the bucket
-//! is deep. The next packet is taken out of the queue before its tokens are there, as Linux' tbf does,
-//! and waits by itself.
+//! A shaper: packets leave the queue only as fast as tokens arrive, in bursts limited by the depth of the
+//! bucket. The next packet leaves the queue before its tokens are available, as in Linux' tbf, and is held
+//! separately.
 
 use std::fmt;
 
@@ -14,19 +14,19 @@ use crate::bucket::Bucket;
 use crate::validate::{ConfigError, Validate};
 use crate::{Discipline, Hop, Queue, Served};
 
-/// A token bucket behind a queue: in any span of time t no more than `burst` + `rate` · t leaves, in
-/// bytes of IP packets. It moves the bottleneck to where the queue is.
+/// A token bucket behind a queue: in any time t at most `burst` + `rate` · t leaves, in bytes of IP packets. It
+/// moves the bottleneck to this queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Rate at which tokens come, above zero; of use if below the link's.
+    /// Token rate, above zero; useful if below the link's rate.
     pub rate: Rate,
     /// Bytes that may leave at once, the link's MTU or more.
     pub burst: Size,
-    /// Rate at which a burst leaves, `rate` or more, a packet at a time. Absent: the link's.
+    /// Rate at which a burst leaves, packet by packet; `rate` or more. Absent: the link's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_rate: Option<Rate>,
-    /// What packets wait in.
+    /// Queue for the packets.
     pub queue: Box<crate::Config>,
 }
 
@@ -59,15 +59,15 @@ impl Validate for Config {
 #[derive(Debug)]
 pub struct Shaper {
     bucket: Bucket,
-    /// Of the peak rate, as deep as the longest packet.
+    /// Bucket of the peak rate, as deep as the longest packet.
     peak: Option<Bucket>,
     queue: Box<Queue>,
-    /// Out of the queue and waiting for tokens.
+    /// Taken from the queue, waiting for tokens.
     next: Option<Packet>,
 }
 
 impl Shaper {
-    /// A shaper as the scenario words it, before a transmitter of this rate and MTU.
+    /// A shaper as configured, for a transmitter of this rate and MTU.
     #[must_use]
     pub fn new(config: &Config, rate: Rate, mtu: Size) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Discipline for Shaper {
     fn enqueue<P: Probe>(&mut self, packet: Packet, hop: &mut Hop<'_, P>) -> bool {
         let free_at = hop.free_at;
         if let Some(next) = &self.next {
-            // The queue is not idle while one that came out of it waits.
+            // The queue is not idle while a packet taken from it waits for tokens.
             hop.free_at = free_at.max(self.bucket.ready(next.ip_bytes));
         }
         let kept = self.queue.enqueue(packet, hop);

@@ -1,15 +1,15 @@
-//! What the configurations of queue disciplines share.
+//! Checks shared by the configurations of queue disciplines.
 
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
 pub use talkspurt_proto::validate::{ConfigError, Validate};
 
-/// A time that must be longer than nothing.
+/// Checks that a time is above zero.
 pub(crate) fn positive(key: &str, time: Duration) -> Option<ConfigError> {
     time.is_zero().then(|| ConfigError::new(key, "must be longer than nothing"))
 }
 
-/// A size that must not be nothing.
+/// Checks that a size is above zero.
 pub(crate) fn some(key: &str, size: Size) -> Option<ConfigError> {
     (size == Size::from_bytes(0)).then(|| ConfigError::new(key, "must be 1B or more"))
 }

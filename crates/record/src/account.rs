@@ -166,7 +166,13 @@ impl Account {
         }
     }
 
-    pub(crate) fn summary(&self, direction: &Direction<'_>, seconds: f64) -> FlowSummary {
+    /// The row of the flows table. `pauses` of playout before frames of the window: number, nanoseconds.
+    pub(crate) fn summary(
+        &self,
+        direction: &Direction<'_>,
+        seconds: f64,
+        pauses: (u32, u64),
+    ) -> FlowSummary {
         let (from, to) = direction.ends();
         let rate = |bytes: u64| (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds);
         let open = |pending: &Pending, cohort: Cohort| {
@@ -175,6 +181,7 @@ impl Account {
         let mouth_to_ear_max = self.mouth_to_ear_max.checked_sub(1);
         let heard = self.voice.as_ref().map(|voice| {
             let heard = Heard::of(voice, self.frames, mouth_to_ear_max.unwrap_or(0));
+            let heard = heard.with_pauses(pauses, voice.frame());
             (heard, voice.played_by_rung(self.frames.first, self.frames.end))
         });
         let [queued, handed_over, discarded] = match &heard {
@@ -229,6 +236,8 @@ impl Account {
             summary.missing_packets = Some(heard.missing());
             summary.late_packets = Some(heard.late());
             summary.loss_ratio = heard.loss_ratio();
+            summary.concealed_ratio = heard.concealed_ratio();
+            summary.paused_s = Some(Duration::from_nanos(pauses.1).as_secs_f64());
             summary.burst_ratio = heard.burst_ratio();
             summary.longest_gap_s = heard.longest_gap().map(Duration::as_secs_f64);
         }

@@ -208,7 +208,7 @@ impl Links {
 
 columns_of! {
     LINK_METRICS, numbers of LinkSummary:
-    /// What the link transmits; where it changes, what it begins with.
+    /// Transmission rate; the initial one if it changes.
     rate_bps = Metric::of("bit/s", "kbit/s", 0.001, 0).described(
         "rate",
         "as the scenario says",
@@ -220,122 +220,122 @@ columns_of! {
         "time busy ÷ length of the window",
         "talkspurt's own count",
     ), |row| row.utilisation;
-    /// Packets of all flows whose transmission began, control packets among them.
+    /// Packets of all flows whose transmission began, including control packets.
     sent_packets = PACKETS.described(
         "packets",
         "counted when a packet leaves the queue",
         "talkspurt's own count",
     ), |row| row.sent_packets;
-    /// Their IP bytes. What framing adds is not counted.
+    /// IP bytes of these packets, without framing.
     sent_bytes = Metric::of("bytes", "", 1.0, 0).described(
         "bytes",
         "Σ IP length of packets that left the queue",
         "talkspurt's own count",
     ), |row| row.sent_bytes;
-    /// Packets of all flows that ended here: full queue, medium, outage, or too long.
+    /// Packets of all flows dropped here: full queue, medium, outage, or too long.
     drops = PACKETS.described(
         "dropped",
         "full + early + medium + down + too big + retries",
         "talkspurt's own count",
     ), |row| row.drops.map(|all| all.iter().sum::<u64>());
-    /// Packets that came to a full queue.
+    /// Packets dropped by a full queue.
     drops_full = PACKETS.described(
         "dropped, full",
         "counted when dropped",
         "talkspurt's own count",
     ), |row| row.dropped(DropReason::Full);
-    /// Packets that a queue's discipline dropped before it was full.
+    /// Packets dropped by the queue discipline before the queue was full.
     drops_early = PACKETS.described(
         "dropped, early",
         "counted when dropped",
         "talkspurt's own count",
     ), |row| row.dropped(DropReason::Early);
-    /// Packets that the medium lost: at random, in bursts, by bits.
+    /// Packets lost on the medium: random loss, bursts, bit errors.
     drops_medium = PACKETS.described(
         "dropped, medium",
         "counted when dropped",
         "talkspurt's own count",
     ), |row| row.dropped(DropReason::Medium);
-    /// Packets that met a link which was down.
+    /// Packets lost because the link was down.
     drops_down = PACKETS.described(
         "dropped, down",
         "counted when dropped",
         "talkspurt's own count",
     ), |row| row.dropped(DropReason::Down);
-    /// Packets longer than the link takes.
+    /// Packets longer than the link's MTU.
     drops_too_big = PACKETS.described(
         "dropped, too big",
         "counted when dropped",
         "talkspurt's own count",
     ), |row| row.dropped(DropReason::TooBig);
-    /// Packets sent on the air as often as may be, in vain.
+    /// Packets dropped after the last permitted radio transmission.
     drops_retries = PACKETS.described(
         "dropped, retries",
         "counted when dropped",
         "talkspurt's own count",
     ), |row| row.dropped(DropReason::Retries);
-    /// Packets that a queue marked with Congestion Experienced instead of dropping them.
+    /// Packets that the queue marked with Congestion Experienced instead of dropping them.
     marks = PACKETS.described(
         "marked",
         "counted by the link (RFC 3168 §5)",
         "talkspurt's own count",
     ), |row| row.marks;
-    /// Transmissions on the air that repeated one which was not acknowledged.
+    /// Radio retransmissions of unacknowledged frames.
     retries = PACKETS.described(
         "retries",
         "counted by the transmitter of a cell",
         "talkspurt's own count",
     ), |row| row.retries;
-    /// Transmissions on the air that met another's.
+    /// Radio transmissions that collided.
     collisions = PACKETS.described(
         "collisions",
         "counted by the transmitter of a cell",
         "talkspurt's own count",
     ), |row| row.collisions;
-    /// Packets waiting for the transmitter, averaged over time, without the one being sent.
+    /// Time average of packets waiting for the transmitter, excluding the one being sent.
     queue_mean_packets = Metric::of("packets", "", 1.0, 1).described(
         "queue, mean",
         "∫ queue dt ÷ length of the window",
         "talkspurt's own count",
     ), |row| row.queue_mean_packets;
-    /// The longest queue seen.
+    /// Longest queue.
     queue_max_packets = PACKETS.described(
         "queue, longest",
         "maximum over the window",
         "talkspurt's own count",
     ), |row| row.queue_max_packets;
-    /// IP bytes waiting for the transmitter, averaged over time.
+    /// Time average of IP bytes waiting for the transmitter.
     queue_mean_bytes = Metric::of("bytes", "", 1.0, 0).described(
         "queue, mean bytes",
         "∫ bytes waiting dt ÷ length of the window",
         "talkspurt's own count",
     ), |row| row.queue_mean_bytes;
-    /// How long packets stood in the queue (RFC 8289: sojourn time), those that left it. Kept when
-    /// `record.sojourn` asks for it.
+    /// Mean time that packets which left the queue spent in it (RFC 8289: sojourn time). Requires
+    /// `record.sojourn`.
     sojourn_mean_s = MILLISECONDS.described(
         "wait, mean",
         "mean of (transmission begins − packet comes)",
         "talkspurt's own count",
     ), |row| row.sojourn.mean_s;
-    /// Half the packets stood in the queue for less.
+    /// Time in the queue that half the packets did not exceed.
     sojourn_p50_s = MILLISECONDS.described(
         "wait, p50",
         "nearest-rank quantile over packets",
         "talkspurt's own count",
     ), |row| row.sojourn.p50_s;
-    /// 95 % of the packets stood in the queue for less.
+    /// Time in the queue that 95 % of packets did not exceed.
     sojourn_p95_s = MILLISECONDS.described(
         "wait, p95",
         "nearest-rank quantile over packets",
         "talkspurt's own count",
     ), |row| row.sojourn.p95_s;
-    /// 99 % of the packets stood in the queue for less.
+    /// Time in the queue that 99 % of packets did not exceed.
     sojourn_p99_s = MILLISECONDS.described(
         "wait, p99",
         "nearest-rank quantile over packets",
         "talkspurt's own count",
     ), |row| row.sojourn.p99_s;
-    /// The longest that a packet stood in the queue.
+    /// Longest time of a packet in the queue.
     sojourn_max_s = MILLISECONDS.described(
         "wait, longest",
         "maximum over packets",

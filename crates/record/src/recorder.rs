@@ -1,8 +1,10 @@
 //! The probe of `talkspurt run`: the accounts of [`Stats`] and everything that needs memory.
 
+use std::collections::BTreeMap;
+
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::probe::{Gauge, LinkCounters, Note, Place, Probe, RxError, Topic};
-use talkspurt_proto::time::Instant;
+use talkspurt_proto::time::{Duration, Instant};
 
 use crate::columns::Moment;
 use crate::layout::Layout;
@@ -43,6 +45,8 @@ pub(crate) struct Log {
     /// Mouth-to-ear delays of the window's frames, nanoseconds.
     pub(crate) mouth_to_ear: Vec<u64>,
     pub(crate) frames: Vec<FrameTimes>,
+    /// Frames before which playout paused, and for how long.
+    pub(crate) pauses: BTreeMap<u32, Duration>,
     /// The last value of each gauge at this peer, as bits.
     gauges: [Option<u64>; GAUGES],
     /// When the first frame of voice was ready to be sent.
@@ -112,6 +116,7 @@ impl Recorder {
             let log = &mut logs[direction.peer];
             [row.delay_p50_s, row.delay_p95_s, row.delay_p99_s] =
                 [50, 95, 99].map(|percent| quantile_s(&mut log.delays, percent));
+            row.mouth_to_ear_mean_s = mean_s(&log.mouth_to_ear);
             row.mouth_to_ear_p50_s = quantile_s(&mut log.mouth_to_ear, 50);
             row.handshake_wait_s = log.handshake_wait_s();
         }
@@ -130,6 +135,7 @@ impl Recorder {
             series: self.series,
             link_samples: self.links,
             sojourns,
+            pauses: logs.iter_mut().map(|log| std::mem::take(&mut log.pauses)).collect(),
             frames: logs.into_iter().map(|log| log.frames).collect(),
             fates,
             rungs,
@@ -227,6 +233,11 @@ impl Probe for Recorder {
             }
             (Place::Peer(peer), Note::Event(event)) => self.event(now, peer, *event),
             (Place::Peer(peer), Note::Encoding(rung)) => self.encoding(now, peer, *rung),
+            (Place::Peer(peer), Note::Paused { index, length }) => {
+                if let Some(log) = self.logs.get_mut(peer as usize ^ 1) {
+                    log.pauses.insert(*index, *length);
+                }
+            }
             (Place::Peer(peer), Note::RxError(rx_error)) => {
                 self.events.push(EventRow { at: now, peer, event: rx_error_name(*rx_error) });
             }
@@ -242,6 +253,12 @@ impl Probe for Recorder {
             self.keep(now, &fact);
         }
     }
+}
+
+/// The mean in seconds; `None` of none.
+fn mean_s(nanos: &[u64]) -> Option<f64> {
+    let sum: u128 = nanos.iter().map(|nanos| u128::from(*nanos)).sum();
+    (!nanos.is_empty()).then(|| sum as f64 / nanos.len() as f64 / 1e9)
 }
 
 /// The nearest-rank quantile, in seconds: the smallest value that at least `percent` of a hundred values do

@@ -1,6 +1,9 @@
 //! The result of a run: summaries for Rust, and tables by name for all other readers.
 
+use std::collections::BTreeMap;
+
 use arrow_array::RecordBatch;
+use talkspurt_proto::time::Duration;
 
 use crate::columns::{Columns, Table};
 use crate::frame_state::FrameOutcome;
@@ -25,6 +28,8 @@ pub struct Recording {
     pub(crate) sojourns: Option<Sojourns>,
     /// By peer.
     pub(crate) frames: Vec<Vec<FrameTimes>>,
+    /// By peer: frames before which playout paused.
+    pub(crate) pauses: Vec<BTreeMap<u32, Duration>>,
     /// By peer.
     pub(crate) fates: Vec<Vec<FrameOutcome>>,
     /// By peer: the rung of each frame, empty for a peer that never changed it.
@@ -99,6 +104,11 @@ impl Recording {
         let flows =
             names.iter().flat_map(|(peer, name)| self.frames[*peer].iter().map(move |_| name));
         let indices = names.iter().flat_map(|(peer, _)| 0..self.frames[*peer].len() as u64);
+        let pauses = names.iter().flat_map(|(peer, _)| {
+            let pauses = &self.pauses[*peer];
+            let of = |index: usize| pauses.get(&(index as u32)).map_or(0.0, |it| it.as_secs_f64());
+            (0..self.frames[*peer].len()).map(of)
+        });
         Columns::default()
             .text("flow", flows.map(String::as_str))
             .count("index", indices)
@@ -106,6 +116,7 @@ impl Recording {
             .maybe_time("handed_over_s", rows().map(|row| row.handed_over))
             .maybe_time("delivered_s", rows().map(|row| row.delivered))
             .maybe_time("playout_s", rows().map(|row| row.playout))
+            .float("paused_s", pauses)
             .maybe_text("fate", fates().map(|fate| fate.name()))
             .maybe_count("encoding", rungs)
             .finish()

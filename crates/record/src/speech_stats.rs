@@ -21,6 +21,8 @@ pub(crate) struct Heard {
     /// Duration of the current run up to its last frame, and the capture time of that frame.
     gap: u64,
     unheard: Option<u64>,
+    /// Pauses of playout, and their total length in frames.
+    pauses: (u64, f64),
 }
 
 impl Heard {
@@ -55,6 +57,12 @@ impl Heard {
             heard.longest = heard.longest.max(Some(heard.gap + voice.frame()));
         }
         heard
+    }
+
+    /// Adds pauses of playout: their number, and their total length in nanoseconds.
+    pub(crate) fn with_pauses(mut self, (number, length): (u32, u64), frame: u64) -> Self {
+        self.pauses = (number.into(), length as f64 / frame.max(1) as f64);
+        self
     }
 
     /// Judges a frame as heard or not. A gap lasts as long as the frames of its run; each lasts until the
@@ -107,8 +115,18 @@ impl Heard {
         (judged > 0).then(|| (self.missing() + self.late()) as f64 / judged as f64)
     }
 
+    /// Share of the sound played that was concealment: missing and late frames, and pauses.
+    pub(crate) fn concealed_ratio(&self) -> Option<f64> {
+        let judged = self.judged();
+        let concealed = (self.missing() + self.late()) as f64 + self.pauses.1;
+        (judged > 0).then(|| concealed / (judged as f64 + self.pauses.1))
+    }
+
+    /// The burst ratio of what was concealed; each pause counts as a run of losses.
     pub(crate) fn burst_ratio(&self) -> Option<f64> {
-        burst_ratio_of(self.judged(), self.missing() + self.late(), self.runs)
+        let (pauses, length) = self.pauses;
+        let concealed = (self.missing() + self.late()) as f64 + length;
+        burst_ratio_of(self.judged() as f64 + length, concealed, self.runs + pauses)
     }
 
     /// The longest unheard stretch of speech.
@@ -127,11 +145,11 @@ pub fn burst_ratio(lost: impl IntoIterator<Item = bool>) -> Option<f64> {
         runs += u64::from(is_lost && !before);
         before = is_lost;
     }
-    burst_ratio_of(frames, losses, runs)
+    burst_ratio_of(frames as f64, losses as f64, runs)
 }
 
-fn burst_ratio_of(frames: u64, losses: u64, runs: u64) -> Option<f64> {
-    (runs > 0).then(|| (losses as f64 / runs as f64) * ((frames - losses) as f64 / frames as f64))
+fn burst_ratio_of(frames: f64, losses: f64, runs: u64) -> Option<f64> {
+    (runs > 0).then(|| (losses / runs as f64) * ((frames - losses) / frames))
 }
 
 #[cfg(test)]

@@ -29,6 +29,8 @@ pub struct Stats {
     /// By sending peer, for transports that report it: few flows do, and a field would enlarge all
     /// accounts.
     waits: BTreeMap<u32, Waits>,
+    /// Pauses of playout before frames of the window: number and total length in nanoseconds.
+    pauses: BTreeMap<u32, (u32, u64)>,
     /// Packets rejected by each peer.
     rejected: Vec<Rejected>,
 }
@@ -100,6 +102,7 @@ impl Stats {
             window: Window { from: layout.from.as_nanos(), nanos: layout.window().as_nanos() },
             accounts: layout.flows.iter().flat_map(|flow| flow.sides.iter().map(account)).collect(),
             waits: BTreeMap::new(),
+            pauses: BTreeMap::new(),
         }
     }
 
@@ -111,7 +114,8 @@ impl Stats {
         let seconds = layout.window().as_secs_f64();
         let rows = layout.directions().filter_map(|direction| {
             let account = self.accounts[direction.peer].as_ref()?;
-            let mut summary = account.summary(&direction, seconds);
+            let pauses = self.pauses.get(&(direction.peer as u32)).copied().unwrap_or_default();
+            let mut summary = account.summary(&direction, seconds, pauses);
             let end = Instant::ZERO + layout.duration;
             let video = account.video.as_ref();
             summary.video = video.map(|video| video.summary(layout.from, layout.to, end));
@@ -177,6 +181,13 @@ impl Stats {
             (Place::Peer(peer), Note::Decided { index, playout: Playout::Late(at) }) => {
                 let inside = self.late(peer ^ 1, *index)?;
                 (peer ^ 1, inside, What::Late { index: *index, at: *at })
+            }
+            (Place::Peer(peer), Note::Paused { index, length }) => {
+                if self.account(peer ^ 1)?.frames.holds(*index) {
+                    let (number, total) = self.pauses.entry(peer ^ 1).or_default();
+                    (*number, *total) = (*number + 1, *total + length.as_nanos());
+                }
+                return None;
             }
             (Place::Peer(peer), Note::InOrder { waited }) => {
                 self.waited(now, peer ^ 1, *waited);

@@ -50,31 +50,31 @@ flow_summary! {
         played_by_rung: Vec<u64>,
         /// Speech quality; filled in by code that knows the codec.
         quality: Quality,
-        /// Notes that fit no account (a packet settled twice or never sent): always 0, unless this program
-        /// has a bug.
+        /// Notes that match no account (a packet settled twice or never sent): always 0, unless this
+        /// program has a bug.
         unaccounted_notes: u64,
     }
     metrics {
-        /// Units of data the source made in the window: frames of speech, packets of a constant or
-        /// on/off source, segments' worth of bulk data.
+        /// Data units that the source generated in the window: speech frames, packets of a constant or
+        /// on/off source, segment-sized pieces of bulk data.
         generated_packets: u64 = PACKETS.described(
             "generated",
             "generated = queued + handed to the transport + discarded by the send queue",
             "talkspurt's own count",
         );
-        /// Units that waited for the transport when the run ended.
+        /// Units waiting for the transport when the run ended.
         queued_packets: u64 = PACKETS.described(
             "still queued",
             "counted at the end of the run",
             "talkspurt's own count",
         );
-        /// Units the full send queue threw away because the transport had no room.
+        /// Units that the full send queue dropped because the transport had no capacity.
         discarded_packets: u64 = PACKETS.described(
             "discarded",
             "counted when dropped",
             "talkspurt's own count",
         ).lower_is_better();
-        /// IP packets with payload that left the sender; with TCP, retransmissions count again.
+        /// IP packets with payload that left the sender; TCP retransmissions count again.
         sent_packets: u64 = PACKETS.described(
             "sent",
             "sent = received + lost + in flight",
@@ -87,13 +87,13 @@ flow_summary! {
             "talkspurt's own count",
         );
         /// IP packets with payload that the network dropped: full queues, the medium, outages, or
-        /// being longer than a link takes.
+        /// lengths above a link's MTU.
         lost_packets: u64 = PACKETS.described(
             "lost",
             "lost = sent − received − in flight",
             "talkspurt's own count",
         ).lower_is_better();
-        /// IP packets with payload still on their way when the run ended.
+        /// IP packets with payload still in flight when the run ended.
         in_flight_packets: u64 = PACKETS.described(
             "in flight",
             "counted at the end of the run",
@@ -105,189 +105,203 @@ flow_summary! {
             "counted apart from sent packets",
             "talkspurt's own count",
         );
-        /// Packets that reached the other end and that it refused: a wrong checksum, numbers
-        /// outside its windows, a wrong tag, or nothing it expects. TCP refuses what it has
-        /// already. Those of a side without a source count with the side that has one.
+        /// Packets that the other end rejected on arrival: wrong checksum, numbers outside its windows,
+        /// wrong tag, or unexpected. TCP rejects data it already has. Packets of a side without a
+        /// source count for the side with one.
         rejected_packets: u64 = PACKETS.described(
             "rejected",
             "counted by the receiving end, by the time they came",
             "talkspurt's own count",
         ).lower_is_better();
-        /// Of the rejected packets, those with a wrong checksum: damaged on the way.
+        /// Rejected packets with a wrong checksum: damaged on the path.
         damaged_packets: u64 = PACKETS.described(
             "damaged",
             "counted by the receiving end, by the time they came",
             "talkspurt's own count",
         ).lower_is_better();
-        /// Bytes of the IP packets with payload that left the sender, headers included.
+        /// Bytes of IP packets with payload that left the sender, including headers.
         sent_bytes: u64 = BYTES.described(
             "bytes sent",
             "payload + media headers + transport headers + network headers",
             "talkspurt's own count, of packets with payload",
         );
-        /// Bytes of the IP packets with payload, of those sent in the window, that reached the
-        /// other end, headers included.
+        /// Bytes of IP packets with payload, sent in the window, that reached the other end, including
+        /// headers.
         received_bytes: u64 = BYTES.described(
             "bytes received",
             "Σ IP length of received packets",
             "talkspurt's own count, of packets with payload",
         );
-        /// Headers of IP. Those of the links below are not counted.
+        /// IP headers. Link framing is not counted.
         network_header_bytes: u64 = BYTES.described(
             "network headers",
             "IPv4: 20 bytes a packet; IPv6: 40 bytes",
             "talkspurt's own count, of packets with payload",
         );
-        /// Headers of UDP or TCP, options included.
+        /// Transport headers (UDP, TCP …), including options.
         transport_header_bytes: u64 = BYTES.described(
             "transport headers",
             "UDP: 8 bytes a packet; TCP: 20 bytes and its options",
             "talkspurt's own count, of packets with payload",
         );
-        /// Headers of RTP around the speech and, in a byte stream, the length before each packet
-        /// (RFC 4571). What TCP sends again counts as payload.
+        /// RTP headers and, in a byte stream, the length field before each packet (RFC 4571). TCP
+        /// retransmissions count as payload.
         media_header_bytes: u64 = BYTES.described(
             "media headers",
             "12 bytes a frame over UDP, 14 in a stream",
             "talkspurt's own count, of packets with payload",
         );
-        /// Data that was sent, each time it was sent: speech, and with TCP its framing and
-        /// retransmissions.
+        /// Payload, each time it was sent: speech, and with TCP its framing and retransmissions.
         payload_bytes: u64 = BYTES.described(
             "payload",
             "bytes of transport payload − media headers",
             "talkspurt's own count, of packets with payload",
         );
-        /// IP bytes that arrived, headers and retransmissions included.
+        /// Received IP bytes, including headers and retransmissions.
         throughput_bps: Option<f64> = KILOBITS.described(
             "throughput",
             "8 × IP bytes received in the window ÷ length of the window",
             "RFC 5136 §2.3",
         );
-        /// Data handed to the receiving application, each byte once: headers and retransmissions do
-        /// not count.
+        /// Data delivered to the receiving application, each byte once, without headers and
+        /// retransmissions.
         goodput_bps: Option<f64> = KILOBITS.described(
             "goodput",
             "8 × payload bytes delivered in the window ÷ length of the window",
             "RFC 2647 §3.17",
         ).higher_is_better();
-        /// The fastest data packet.
+        /// Minimum network delay of data packets.
         delay_min_s: Option<f64> = MILLISECONDS.described(
-            "delay, least",
+            "delay, minimum",
             "minimum of arrival − departure",
             "RFC 7679 §5.3",
         ).lower_is_better();
-        /// One-way network delay of data packets: from leaving the sender to arrival. Waiting in
-        /// the sender's own queue is not in it.
+        /// Mean one-way network delay of data packets, from leaving the sender to arrival. Waiting in
+        /// the sender's own queue is not included.
         delay_mean_s: Option<f64> = MILLISECONDS.described(
             "delay, mean",
             "mean of arrival − departure",
             "RFC 7679",
         ).lower_is_better();
-        /// Half the data packets crossed the network faster than this, from leaving the sender to
-        /// arrival. Waiting in the sender's own queue is not in it.
+        /// Median one-way network delay of data packets, from leaving the sender to arrival. Waiting in
+        /// the sender's own queue is not included.
         delay_p50_s: Option<f64> = MILLISECONDS.described(
             "delay, median",
             "50th percentile of arrival − departure",
             "RFC 7679 §5.1",
         ).lower_is_better();
-        /// Nineteen of twenty data packets crossed the network faster than this.
+        /// Network delay that 95 % of data packets did not exceed.
         delay_p95_s: Option<f64> = MILLISECONDS.described(
             "delay, 95 %",
             "95th percentile of arrival − departure",
             "RFC 7679 §5.1",
         ).lower_is_better();
-        /// Ninety-nine of a hundred data packets crossed the network faster than this.
+        /// Network delay that 99 % of data packets did not exceed.
         delay_p99_s: Option<f64> = MILLISECONDS.described(
             "delay, 99 %",
             "99th percentile of arrival − departure",
             "RFC 7679 §5.1",
         ).lower_is_better();
-        /// The slowest data packet that arrived.
+        /// Maximum network delay of data packets.
         delay_max_s: Option<f64> = MILLISECONDS.described(
-            "delay, longest",
+            "delay, maximum",
             "maximum of arrival − departure",
             "RFC 7679",
         ).lower_is_better();
-        /// What the speakers notice: from a sound's capture to its playing at the far end.
-        /// Packetisation, send queue, handshake, network, and the jitter buffer are all in it, and
-        /// the 3.75 ms by which concealment after G.711 Appendix I holds speech back, where it
-        /// runs.
+        /// The delay that speakers notice, from a sound's capture to its playout at the far end. It
+        /// includes packetisation, send queue, handshake, network, jitter buffer and, where used, the
+        /// 3.75 ms delay of concealment by G.711 Appendix I.
         mouth_to_ear_p50_s: Option<f64> = MILLISECONDS.described(
-            "mouth to ear",
+            "mouth-to-ear delay",
             "median of (playout of a frame's first sample − its capture)",
             "ITU-T G.114 §1",
         ).lower_is_better();
-        /// The longest time from a sound's capture to its playing.
+        /// Mean time from a sound's capture to its playout; the delay of the opinion score. It differs from the
+        /// median where playout adapts.
+        mouth_to_ear_mean_s: Option<f64> = MILLISECONDS.described(
+            "mouth-to-ear delay, mean",
+            "mean of (playout of a frame's first sample − its capture)",
+            "ITU-T G.114 §1",
+        ).lower_is_better();
+        /// Longest time from a sound's capture to its playout.
         mouth_to_ear_max_s: Option<f64> = MILLISECONDS.described(
-            "mouth to ear, longest",
+            "mouth-to-ear delay, maximum",
             "maximum of (playout of a frame's first sample − its capture)",
             "ITU-T G.114 §1",
         ).lower_is_better();
-        /// How long the first frame of speech was ready and waited for the transport's handshake. A
-        /// receiver that counts playout from the first arrival plays the whole call that much
-        /// later.
+        /// Time that the first speech frame waited for the transport's handshake. A receiver that
+        /// anchors playout at the first arrival plays the whole call that much later.
         handshake_wait_s: Option<f64> = MILLISECONDS.described(
-            "waited for handshake",
+            "handshake wait",
             "opening of the connection − first frame ready, at least 0; none without a handshake",
             "talkspurt's own count",
         ).lower_is_better();
-        /// How unevenly packets arrive: the smoothed difference between the spacing of arrivals and
-        /// the spacing of departures.
+        /// Variation of arrival times: the smoothed difference between the spacing of arrivals and the
+        /// spacing of departures.
         jitter_s: Option<f64> = MILLISECONDS.described(
             "jitter",
             "J ← J + (|D| − J) / 16, averaged over the window",
             "RFC 3550 §6.4.1 and A.8",
         ).lower_is_better();
-        /// Messages that had arrived and could not be delivered yet: an earlier one of their stream
-        /// was missing. Only SCTP tells.
+        /// Messages that had arrived but waited for an earlier message of their stream. SCTP only.
         held_back_packets: Option<u64> = PACKETS.described(
-            "held back",
+            "waited for order",
             "messages delivered that had waited for an earlier one of their stream (RFC 9260 §6.6)",
             "talkspurt's own count",
         ).lower_is_better();
-        /// How long a message waited at the receiver for earlier ones of its stream. On a stream of
-        /// its own a flow waits for its own losses alone, out of order for none. Only SCTP tells.
+        /// Mean time a message waited at the receiver for earlier ones of its stream. A flow on its own
+        /// stream waits only for its own losses; unordered messages never wait. SCTP only.
         head_of_line_mean_s: Option<f64> = MILLISECONDS.described(
             "head-of-line wait",
             "mean over all messages delivered of (delivery − arrival of its last part), RTCP apart",
             "RFC 9260 §6.6",
         ).lower_is_better();
-        /// The message that waited longest at the receiver for earlier ones of its stream.
+        /// Longest wait of a message at the receiver for earlier ones of its stream.
         head_of_line_max_s: Option<f64> = MILLISECONDS.described(
-            "head-of-line wait, longest",
+            "head-of-line wait, maximum",
             "maximum of (delivery − arrival of its last part), RTCP apart",
             "RFC 9260 §6.6",
         ).lower_is_better();
-        /// Voice frames that arrived after the moment they should have been played, and are thus as
-        /// good as lost.
+        /// Voice frames that arrived after their playout time; they count as lost.
         late_packets: Option<u64> = PACKETS.described(
             "late",
             "delivered after their playout instant",
             "talkspurt's own count",
         ).lower_is_better();
-        /// Voice frames never delivered: lost, discarded, or still waiting or on their way when
-        /// they should have been played. Those whose turn would have come after the end of the run
-        /// are not judged.
+        /// Voice frames never delivered: lost, discarded, or still queued or in flight at their playout
+        /// time. Frames due after the end of the run are not judged.
         missing_packets: Option<u64> = PACKETS.described(
             "missing",
             "judged frames − delivered frames",
             "talkspurt's own count",
         ).lower_is_better();
-        /// Share of voice frames the listener did not hear, for whatever reason.
+        /// Share of voice frames that the listener did not hear, for any reason.
         loss_ratio: Option<f64> = Metric::of("1", "%", 100.0, 2).described(
-            "lost or late",
+            "effective loss",
             "(missing + late) ÷ judged frames",
             "ITU-T G.107 §7.4 (Ppl); loss and discard as in RFC 3611 §4.7.1",
         ).lower_is_better().within(0.0, 1.0);
-        /// Whether losses come in runs: 1 when they fall at random, more when they cluster.
+        /// Time for which adaptive playout stood still because nothing had arrived to play.
+        paused_s: Option<f64> = MILLISECONDS.described(
+            "pauses of playout",
+            "sum of the expansions before frames that arrived later than playout expected",
+            "talkspurt's own measure",
+        ).lower_is_better();
+        /// Share of what the listener heard that was concealment; the loss of the opinion score. It differs
+        /// from the effective loss where playout paused.
+        concealed_ratio: Option<f64> = Metric::of("1", "%", 100.0, 2).described(
+            "concealment",
+            "(missing + late + pauses in frames) ÷ (judged frames + pauses in frames)",
+            "ITU-T G.107 §7.4 (Ppl)",
+        ).lower_is_better().within(0.0, 1.0);
+        /// Burstiness of loss: 1 for random losses, more if they cluster.
         burst_ratio: Option<f64> = Metric::of("1", "", 1.0, 2).described(
             "burst ratio",
             "mean length of a run of losses × (1 − loss ratio)",
             "ITU-T G.107 §7.4 (BurstR)",
         ).lower_is_better();
-        /// The longest period of speech of which the listener heard nothing. The speaker's own
-        /// pauses are not counted.
+        /// Longest period of speech of which the listener heard nothing, not counting the speaker's own
+        /// pauses.
         longest_gap_s: Option<f64> = Metric::of("s", "s", 1.0, 2).described(
             "longest gap",
             "sum of the lengths of consecutive frames missing or late, of the longest such run",
@@ -295,15 +309,14 @@ flow_summary! {
         ).lower_is_better();
     }
     of_fields {
-        /// Frames of video (of a replay: packets with one timestamp) captured in the window. Those
-        /// that were not complete and whose deadline would have come after the end of the run are
-        /// not counted.
+        /// Video frames (of a replay: packets with one timestamp) captured in the window. Incomplete
+        /// frames due after the end of the run are not counted.
         video_frames = FRAMES.described(
             "frames",
             "runs of packets made at one instant of capture",
             "talkspurt's own count",
         ), |row| row.video.as_ref().map(|video| video.frames);
-        /// Frames of which every packet was delivered, late or not.
+        /// Frames whose packets were all delivered, late or not.
         video_frames_complete = FRAMES.described(
             "complete",
             "frames with as many packets delivered as made",
@@ -315,54 +328,54 @@ flow_summary! {
             "delivery of the last packet − capture > deadline",
             "talkspurt's own count",
         ).lower_is_better(), |row| row.video.as_ref().map(|video| video.late);
-        /// From a frame's capture to the delivery of its last packet: send queue, the time its
-        /// packets take one after another, network and what the transport does about losses.
+        /// Time from a frame's capture to the delivery of its last packet: send queue, sending of its
+        /// packets one after another, network and recovery from losses.
         frame_delay_p50_s = MILLISECONDS.described(
             "frame delay, median",
             "median over the complete frames",
             "talkspurt's own measure",
         ).lower_is_better(), |row| row.video.as_ref().and_then(|video| video.delay_s[0]);
-        /// Nineteen of twenty complete frames took no longer than this.
+        /// Delay that 95 % of complete frames did not exceed.
         frame_delay_p95_s = MILLISECONDS.described(
             "frame delay, 95 %",
             "95th percentile over the complete frames",
             "talkspurt's own measure",
         ).lower_is_better(), |row| row.video.as_ref().and_then(|video| video.delay_s[1]);
-        /// The slowest frame that was completed.
+        /// Maximum delay of complete frames.
         frame_delay_max_s = MILLISECONDS.described(
-            "frame delay, longest",
+            "frame delay, maximum",
             "maximum over the complete frames",
             "talkspurt's own measure",
         ).lower_is_better(), |row| row.video.as_ref().and_then(|video| video.delay_s[2]);
-        /// The E-model's rating of the call, 0 to 100, from delay, loss and codec. 93.2 is a call
-        /// with nothing wrong, and 0 is as bad as it gets, however little was heard. It is a
-        /// planning estimate, not a listening test.
+        /// E-model rating of the call, 0 to 100, from delay, loss and codec. 93.2 is an unimpaired
+        /// call; 0 is the lowest, however little was heard. It is a planning estimate, not a listening
+        /// test.
         r_factor = Metric::of("1", "", 1.0, 1).described(
             "R",
             "R = Ro − Is − Id − Ie,eff + A, kept within 0 … 100",
             "ITU-T G.107 §7.1",
         ).higher_is_better().within(0.0, 100.0), |row| row.quality.r_factor;
-        /// The mean opinion the E-model expects of a conversation, 1 (bad) to 4.5 (as good as
-        /// telephone speech gets).
+        /// Mean opinion score of a conversation as estimated by the E-model, from 1 (bad) to 4.5 (best
+        /// possible for telephone speech).
         mos = OPINION.described(
             "MOS",
             "MOS = 1 + 0.035 R + R (R − 60)(100 − R) · 7·10⁻⁶",
             "ITU-T G.107 Annex B",
         ).higher_is_better().within(1.0, 4.5), |row| row.quality.mos;
-        /// Points of MOS that the mouth-to-ear delay cost.
+        /// MOS points lost to mouth-to-ear delay.
         mos_lost_to_delay = OPINION.described(
             "lost to delay",
             "MOS gained by taking delay and echo away, averaged over the orders of taking causes \
              away",
             "ITU-T G.107 §7; shares after Shapley (1953), so that they add up",
         ).lower_is_better(), |row| row.quality.mos_lost_to_delay;
-        /// Points of MOS that lost and late frames cost.
+        /// MOS points lost to lost and late frames.
         mos_lost_to_loss = OPINION.described(
             "lost to loss",
             "MOS gained by taking loss away, averaged over the orders of taking causes away",
             "ITU-T G.107 §7; shares after Shapley (1953), so that they add up",
         ).lower_is_better(), |row| row.quality.mos_lost_to_loss;
-        /// Points of MOS that the codec itself cost; G.711 is the reference and costs none.
+        /// MOS points lost to the codec itself; G.711 is the reference and loses none.
         mos_lost_to_codec = OPINION.described(
             "lost to codec",
             "MOS gained by Ie = 0, averaged over the orders of taking causes away",
@@ -381,6 +394,7 @@ pub(crate) fn table(rows: &[FlowSummary]) -> arrow_array::RecordBatch {
         .text("to", rows.iter().map(|row| row.to.as_str()))
         .maybe_text("group", rows.iter().map(|row| row.group.as_deref()));
     numbers(columns, rows)
+        .maybe_text("quality_limits", rows.iter().map(|row| row.quality.limits.as_deref()))
         .maybe_text("quality_note", rows.iter().map(|row| row.quality.note.as_deref()))
         .finish()
 }
@@ -398,6 +412,8 @@ pub struct Quality {
     pub mos_lost_to_loss: Option<f64>,
     /// The part lost to the codec.
     pub mos_lost_to_codec: Option<f64>,
+    /// Ranges of ITU-T G.107 §7.7 that were exceeded, separated by semicolons.
+    pub limits: Option<String>,
     /// Assumptions, or why a value is absent.
     pub note: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! A source that can send at any rate, over controllers of a rate and over a wire that loses every
-//! hundredth packet: what is sent must be what RFC 5348 allows.
+//! A source that can send at any rate, with rate controllers, over a path that loses every hundredth packet: it
+//! must send what RFC 5348 allows.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::source::{self, External, Generator, Material, Setting, Source, Source
 use crate::transport::{self, Side};
 
 const MS: Duration = Duration::from_millis(1);
-/// Bytes of each packet: the source changes the interval.
+/// Bytes per packet: the source changes the interval.
 const BYTES: u64 = 200;
 const DELAY: Duration = Duration::from_millis(30);
 
-/// How it is configured: whether it says that it can follow.
+/// Its configuration: whether it declares that it can follow any rate.
 #[derive(Debug)]
 struct ElasticConfig {
     any_rate: bool,
@@ -76,7 +76,7 @@ impl Generator for Elastic {
 }
 
 fn side(side: Side, transport: &transport::Config, any_rate: bool) -> Parts {
-    let mut parts = parts(side, playout::Config::default());
+    let mut parts = parts(side, playout::Config::fixed(Duration::from_millis(60)));
     let config = source::Config::External(External(Arc::new(ElasticConfig { any_rate })));
     parts.transport = transport.clone();
     parts.source = (side == Side::Opens).then_some((config, Material::None));
@@ -142,6 +142,6 @@ fn it_follows_dccp_as_well() {
 #[test]
 fn who_cannot_follow_is_asked_nothing() {
     let tfrc = transport::Config::Tfrc(tfrc::Config::default());
-    // 16 kbit/s in packets of 200 bytes: 10 a second for 20 s; one of 100 is lost.
+    // 16 kbit/s in packets of 200 bytes: 10 per second for 20 s; one in 100 is lost.
     assert_eq!(delivered(&tfrc, false), 198);
 }

@@ -1,4 +1,4 @@
-//! Bulk data over TCP: how it is handed over does not show, and room is filled when it is heard of.
+//! Bulk data over TCP: joining writes has no visible effect, and new room is filled at once.
 
 use talkspurt_proto::body::Body;
 use talkspurt_proto::packet::{Ecn, PathId};
@@ -17,7 +17,7 @@ const MS: Duration = Duration::from_millis(1);
 const DELAY: u64 = 30;
 const TOTAL: u64 = 200_000;
 
-/// What is noted of units: of those handed over their number, of those made their bytes as well.
+/// Notes on units: the number handed over, and the number and bytes of those generated.
 #[derive(Default, Debug, PartialEq)]
 struct Eye {
     notes: Vec<String>,
@@ -41,14 +41,14 @@ impl Probe for Eye {
     }
 }
 
-/// A segment that left: at this millisecond, from the one who opened or not.
+/// A segment sent: time in milliseconds, whether by the opening side, and the segment.
 type Left = (u64, bool, Segment);
 
-/// 200 kB in units of 700 bytes over 30 ms each way, of which each so-manyth segment gets lost.
+/// 200 kB in units of 700 bytes over 30 ms each way, with every `lost`-th segment lost.
 fn carry(config: &tcp::Config, lost: usize) -> (Eye, Vec<Left>) {
     let (mut eye, mut shelf) = (Eye::default(), Shelf::default());
     let mut peers = [Side::Opens, Side::Answers].map(|side| {
-        let mut parts = parts(side, crate::playout::Config::default());
+        let mut parts = parts(side, crate::playout::Config::fixed(Duration::from_millis(60)));
         parts.transport = transport::Config::Tcp(config.clone());
         parts.rtcp = rtcp::Config { enabled: false, ..rtcp::Config::default() };
         let bulk = source::BulkConfig {
@@ -95,8 +95,8 @@ fn config() -> tcp::Config {
     }
 }
 
-/// With a mark that the buffer reaches first, each unit is a write of its own, and nothing else is
-/// different: the units are noted alike, and the segments are the same.
+/// With a mark that the buffer reaches first, each unit is a separate write, and nothing else differs: the
+/// notes on units and the segments are the same.
 #[test]
 fn joined_writes_are_those_apart() {
     let joined = config();
@@ -110,8 +110,8 @@ fn joined_writes_are_those_apart() {
     }
 }
 
-/// What leaves makes room below a mark of 1500 bytes, of which the transport tells; a whole initial
-/// window leaves at the instant of the SYN-ACK only if the source is asked again each time.
+/// Departing data makes room below a mark of 1500 bytes, which the transport reports; a whole initial window
+/// leaves at the instant of the SYN-ACK only if the source is asked again each time.
 #[test]
 fn room_is_filled_when_it_is_heard_of() {
     let config = tcp::Config { notsent_lowat: Some(Size::from_bytes(1500)), ..config() };

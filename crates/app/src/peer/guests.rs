@@ -1,6 +1,6 @@
-//! Flows that share the SCTP association of another, each with its own stream and Payload Protocol
-//! Identifier. Each is a whole [`Peer`]; its own endpoint never opens, and while it speaks it has that of
-//! the association in its place.
+//! Flows that share the SCTP association of another flow, each with its own stream and Payload Protocol
+//! Identifier. Each is a complete [`Peer`]; its own endpoint never opens, and while it runs it uses that of the
+//! association.
 
 use talkspurt_proto::body::Bodies;
 use talkspurt_proto::endpoint::{Endpoint, Event};
@@ -12,19 +12,19 @@ use talkspurt_proto::time::{Instant, earlier};
 use super::{Parts, Peer};
 use crate::transport::Transport;
 
-/// Payload Protocol Identifier of the flow that owns an association: none (RFC 9260 §3.3.1). That of the
-/// n-th other flow is n above this, far from the numbers that IANA gives away in turn (§15.5), so that
-/// Wireshark takes the messages for no other protocol.
+/// Payload Protocol Identifier of the flow that owns an association: none (RFC 9260 §3.3.1). The n-th other
+/// flow uses this value plus n, far from the numbers that IANA assigns sequentially (§15.5), so that Wireshark
+/// does not take the messages for another protocol.
 const PPIDS: u32 = 0x7473_0000;
 
-/// The flows in the association, its owner apart.
+/// The flows in the association, except its owner.
 #[derive(Debug)]
 pub(super) struct Guests {
     guests: Vec<Guest>,
     /// How the owner's messages are sent.
     own: Sending,
-    /// In which order they are asked for messages, 0 being the owner: who got room comes behind the others,
-    /// for a source that takes all there is must not always be the first.
+    /// Order in which they are asked for messages, 0 being the owner: a flow that got room moves behind the
+    /// others, so that a greedy source is not always first.
     order: Vec<usize>,
 }
 
@@ -58,22 +58,22 @@ impl Guests {
         }
     }
 
-    /// True if none has anything more to say.
+    /// True if all of them have sent everything.
     pub(super) fn have_closed(&self) -> bool {
         self.guests.iter().all(|guest| guest.peer.closed)
     }
 
-    /// When the first of them has something to do, by the local clock.
+    /// When the first of them is due, by the local clock.
     pub(super) fn next(&self, local: Instant) -> Option<Instant> {
         self.guests.iter().fold(None, |next, guest| earlier(next, guest.peer.next(local)))
     }
 }
 
 impl Peer {
-    /// Takes another flow's end into this one's association. Its messages travel on this stream.
+    /// Adds one end of another flow to this one's association. Its messages use this stream.
     ///
     /// # Panics
-    /// If one of the two has another transport than SCTP.
+    /// If the transport of one of the two is not SCTP.
     pub fn carry(&mut self, parts: Parts, stream: u16) {
         let start = parts.clock.local(parts.start);
         let (Transport::Sctp(association), mut peer) = (&self.transport, Peer::new(parts)) else {
@@ -85,18 +85,18 @@ impl Peer {
         });
         let ppid = PPIDS + 1 + guests.guests.len() as u32;
         let how = Sending { stream, ppid, ..own.sending() };
-        // On either side: it says nothing before its start, though the association may be open.
+        // On either side: it sends nothing before its start, even if the association is open.
         peer.opens = Some(start);
         guests.guests.push(Guest { peer, how });
         guests.order.push(guests.guests.len());
     }
 
-    /// The flows in its association, its own apart.
+    /// The other flows in its association.
     pub fn carried(&self) -> impl Iterator<Item = &Self> {
         self.guests.iter().flat_map(|guests| &guests.guests).map(|guest| &guest.peer)
     }
 
-    /// [`Peer::feed`] of an association of several flows, in turn.
+    /// [`Peer::feed`] for an association of several flows, in turn.
     #[cold]
     pub(super) fn feed_in_turn<P: Probe>(
         &mut self,
@@ -109,7 +109,7 @@ impl Peer {
         for _ in 0..count {
             let room = self.transport.send_capacity();
             match guests.order[at] {
-                // Without guests it is fed as any peer; SCTP's messages pass no transport by.
+                // Without guests it is fed like any peer; SCTP messages never bypass the transport.
                 0 => {
                     let passed = self.feed(local, bodies, probe);
                     debug_assert_eq!(passed, None);
@@ -135,7 +135,7 @@ impl Peer {
         self.guests = Some(guests);
     }
 
-    /// Says what there is room for in the association of another flow, and that it parts when that was all.
+    /// Sends what there is room for in another flow's association, and parts when everything is sent.
     fn speak<P: Probe>(
         &mut self,
         local: Instant,

@@ -1,5 +1,5 @@
-//! The way in: from the transport through RTP and the jitter buffer to the ear. Packets whose media
-//! is not played go to `packets`.
+//! The receive path: from the transport through RTP and the jitter buffer to playout. Packets whose media is
+//! not played go to `packets`.
 
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::Payload;
@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::codec::{self, COMFORT_NOISE, Encoding};
 use crate::{playout, source};
 
-/// What becomes of the media that the other side sends.
+/// Handling of the media that the other side sends.
 #[derive(Clone, Debug)]
 pub enum Sink {
     /// It is played.
@@ -24,82 +24,96 @@ pub enum Sink {
     Counted(source::PacketFormat),
 }
 
-/// What a peer plays when the other side sends speech.
+/// Playout of speech from the other side.
 #[derive(Clone, Debug)]
 pub struct MediaSink {
-    /// The encodings the other side may send in, best first, as signalling would have told; at
-    /// least one.
+    /// Encodings of the other side, best first, normally known from signalling; at least one.
     pub encodings: Vec<Encoding>,
     /// The jitter buffer.
     pub playout: playout::Config,
     /// Capture of the other side's first sample, by its clock.
     pub origin: Instant,
-    /// Steps of the media clock of what was played to keep for rendering: as many as the other side
-    /// can send, of a source with one encoding. A timestamp from afar asks for no more.
+    /// Number of steps of the media clock to keep for rendering, whatever timestamps arrive: as many as the
+    /// other side can send with one encoding.
     pub keep: usize,
 }
 
-/// In the order of [`Peer`](super::Peer).
+/// Fields in the order of [`Peer`](super::Peer).
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Incoming {
     media: Option<Box<Media>>,
     packets: Option<Box<Packets>>,
-    /// Speech in either direction of a stream: media and reports come framed (RFC 4571).
+    /// With speech in either direction of a stream: media and reports are framed (RFC 4571).
     deframer: Option<Box<Deframer>>,
-    /// Unit of a stream without media, to number what is delivered.
+    /// Unit of a stream without media, to number delivered data.
     unit_bytes: u64,
     bytes: u64,
     stream: bool,
 }
 
-/// What each packet needs lies together, before all else.
+/// Fields needed for each packet come first.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Media {
     rtp: rtp::Receiver,
     /// Number of the latest packet, extended beyond 16 bits.
     latest: u32,
-    /// The samples in a step of the media clock.
+    /// Samples per step of the media clock.
     samples: u32,
-    /// Where the other side's RTP begins: what signalling would have told.
+    /// The other side's first RTP timestamp, normally known from signalling.
     first_timestamp: u32,
     first_sequence: u16,
     /// The step of the media clock.
     step: Duration,
     /// Capture of the other side's first sample, by its clock.
     origin: Instant,
-    /// What concealment adds to the delay, of whichever codec it adds most to.
+    /// Delay added by concealment, the maximum over the codecs.
     concealment: Duration,
-    /// The encoding of the packet before: its number, and frames played in it not yet in `heard`.
-    present: usize,
-    heard_now: u64,
-    /// Its packets: payload type and length.
-    format: (u8, usize),
+    outcome: Outcome,
     buffer: playout::Buffer,
-    /// Steps of the media clock to keep of what was played.
-    keep: usize,
-    played: Vec<Option<playout::Received>>,
     /// Payload type and length of each encoding's packets.
-    formats: Vec<(u8, usize)>,
-    /// Frames played, by encoding, but for those of the present one.
+    formats: Vec<(u8, u32)>,
+    /// Length of each encoding's packets in steps.
+    lengths: Vec<u32>,
+}
+
+/// What has been played.
+#[derive(Debug)]
+#[repr(C)]
+struct Outcome {
+    /// Index of the previous packet's encoding, and frames played in it that are not yet in `heard`.
+    present: u32,
+    /// Its packets: payload type and length.
+    format: (u8, u32),
+    heard_now: u64,
+    kept: Box<Kept>,
+}
+
+/// What is rarely needed of it.
+#[derive(Debug)]
+struct Kept {
+    /// Number of steps of the media clock to keep.
+    most: usize,
+    played: Vec<Option<playout::Received>>,
+    /// Frames played by encoding, excluding `heard_now`.
     heard: Vec<u64>,
 }
 
-// Two lines of the cache, and what the buffer needs first on a third.
+// Two cache lines; the fields that the buffer needs first are on a third.
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(std::mem::offset_of!(Media, buffer) <= 2 * 64);
 
-/// What an RTP packet holds.
+/// Content of an RTP packet.
 #[derive(Clone, Copy)]
 enum Content {
-    /// Speech in the encoding of this number.
+    /// Speech in the encoding of this index.
     Speech(usize),
-    /// Comfort noise, to keep the flow alive.
+    /// Comfort noise, as a keep-alive.
     Noise,
 }
 
-/// The RTP sender of one side of a flow, from which the other side learns the first timestamp.
+/// The RTP sender of one side of a flow, from which the other side gets the first timestamp.
 pub(super) fn media_sender(
     seed: u64,
     name: &str,
@@ -116,7 +130,7 @@ impl Media {
         let longest = sink.encodings.iter().map(|encoding| encoding.packet).max();
         let delay =
             |encoding: &Encoding| encoding.codec.concealment_delay(sink.playout.concealment);
-        let format = |it: &Encoding| (it.codec.payload_type(), it.payload_bytes());
+        let format = |it: &Encoding| (it.codec.payload_type(), it.payload_bytes() as u32);
         let formats: Vec<_> = sink.encodings.iter().map(format).collect();
         let sender = media_sender(seed, other, (codec.payload_type(), codec.rtp_clock()));
         Self {
@@ -128,57 +142,64 @@ impl Media {
             step,
             origin: sink.origin,
             concealment: sink.encodings.iter().map(delay).max().unwrap_or_default(),
-            present: 0,
-            heard_now: 0,
-            format: formats[0],
-            buffer: playout::Buffer::new(sink.playout, step, longest.unwrap_or(step)),
-            keep: sink.keep,
-            played: Vec::new(),
-            heard: vec![0; formats.len()],
+            outcome: Outcome {
+                present: 0,
+                format: formats[0],
+                heard_now: 0,
+                kept: Box::new(Kept {
+                    most: sink.keep,
+                    played: Vec::new(),
+                    heard: vec![0; formats.len()],
+                }),
+            },
+            buffer: playout::Buffer::new(
+                &sink.playout,
+                step,
+                longest.unwrap_or(step),
+                sink.keep > 0,
+            ),
+            lengths: sink
+                .encodings
+                .iter()
+                .map(|it| (it.packet.as_nanos() / step.as_nanos()).max(1) as u32)
+                .collect(),
             formats,
         }
     }
 
-    /// What a packet is, by its payload type and, where two encodings share one (G.723.1's rates),
-    /// its length; `None` if it was not agreed on.
+    /// The content of a packet by its payload type and, where two encodings share one (G.723.1's rates), its
+    /// length; `None` if it was not negotiated.
     #[inline]
     fn content(&mut self, packet: &rtp::Packet) -> Option<Content> {
-        let exact = (packet.payload_type, packet.payload.len());
-        if self.format == exact { Some(Content::Speech(self.present)) } else { self.other(exact) }
+        let exact = (packet.payload_type, packet.payload.len() as u32);
+        let outcome = &self.outcome;
+        if outcome.format == exact {
+            Some(Content::Speech(outcome.present as usize))
+        } else {
+            self.other(exact)
+        }
     }
 
-    /// [`Media::content`] of what is not like the packet before.
+    /// [`Media::content`] for a packet of another format than the previous one.
     #[inline(never)]
-    fn other(&mut self, exact: (u8, usize)) -> Option<Content> {
+    fn other(&mut self, exact: (u8, u32)) -> Option<Content> {
         if let Some(encoding) = self.formats.iter().position(|format| *format == exact) {
-            self.heard[self.present] += std::mem::take(&mut self.heard_now);
-            (self.present, self.format) = (encoding, exact);
+            let outcome = &mut self.outcome;
+            outcome.kept.heard[outcome.present as usize] += std::mem::take(&mut outcome.heard_now);
+            (outcome.present, outcome.format) = (encoding as u32, exact);
             return Some(Content::Speech(encoding));
         }
-        // The last packet of a recording may be shorter than the others, and those of a codec of variable
-        // rate have any length.
+        // The last packet of a recording may be shorter, and those of a codec of variable rate have any length.
         match self.formats.iter().position(|(kind, _)| *kind == exact.0) {
             Some(encoding) => Some(Content::Speech(encoding)),
             None if exact.0 == COMFORT_NOISE => Some(Content::Noise),
             None => None,
         }
     }
-
-    /// Keeps a packet that was played, for rendering.
-    #[inline(never)]
-    fn keep(&mut self, place: usize, received: playout::Received) {
-        if place >= self.keep {
-            return;
-        }
-        if self.played.len() <= place {
-            self.played.resize(place + 1, None);
-        }
-        self.played[place] = Some(received);
-    }
 }
 
-/// The number of a packet from 0, by the sequence number nearest to the latest (RFC 3550 A.1), `first`
-/// being that of the first.
+/// The number of a packet from 0, by the sequence number nearest to the latest (RFC 3550 A.1); `first` is that
+/// of the first packet.
 pub(super) fn number(first: u16, latest: &mut u32, sequence: u16) -> u32 {
     let offset = sequence.wrapping_sub(first);
     let ahead = offset.wrapping_sub(*latest as u16) as i16;
@@ -218,13 +239,17 @@ impl Incoming {
     }
 
     pub(super) fn played(&self) -> &[Option<playout::Received>] {
-        self.media.as_ref().map_or(&[], |media| &media.played)
+        self.media.as_ref().map_or(&[], |media| &media.outcome.kept.played)
+    }
+
+    pub(super) fn timeline(&self) -> Option<&[playout::Stretch]> {
+        self.media.as_ref().and_then(|media| media.buffer.timeline())
     }
 
     pub(super) fn heard(&self) -> Vec<u64> {
         let Some(media) = &self.media else { return Vec::new() };
-        let mut heard = media.heard.clone();
-        heard[media.present] += media.heard_now;
+        let mut heard = media.outcome.kept.heard.clone();
+        heard[media.outcome.present as usize] += media.outcome.heard_now;
         heard
     }
 
@@ -247,7 +272,7 @@ impl Incoming {
             }
             return;
         }
-        // A media packet that SCTP cut into chunks comes as its bytes (RFC 9260 §6.9).
+        // A media packet that SCTP fragmented arrives as bytes (RFC 9260 §6.9).
         if let (Some(hints), Payload::Real(bytes)) = (self.cut_media(), &*payload)
             && let Ok(mut frame) = wire::parse_media(bytes, hints)
         {
@@ -256,7 +281,7 @@ impl Incoming {
         self.on_data(local, payload, probe);
     }
 
-    /// How to read bytes of a media packet, where media is what comes and not as a stream.
+    /// Hints for parsing bytes as a media packet, if media is expected and not as a stream.
     fn cut_media(&self) -> Option<wire::Hints> {
         let media = !self.stream && (self.media.is_some() || self.packets.is_some());
         media.then(wire::Hints::default)
@@ -265,7 +290,7 @@ impl Incoming {
     fn on_data<P: Probe>(&mut self, local: Instant, payload: &Payload, probe: &mut Stamped<'_, P>) {
         let len = payload.len() as u64;
         if probe.wants(Topic::Frame) {
-            // A message brings its own place in the source's stream, a stream is counted.
+            // A message carries its offset in the source's stream; stream data is counted.
             let index = match payload {
                 Payload::Virtual { offset, len } if !self.stream => offset / (*len).max(1),
                 _ => self.bytes / self.unit_bytes,
@@ -308,7 +333,7 @@ impl Incoming {
             return packets.on_rtp(local, packet, probe);
         }
         let Some(media) = &mut self.media else { return };
-        // RFC 3550 §5.1: a payload type that is not understood is ignored.
+        // RFC 3550 §5.1: an unknown payload type is ignored.
         let Some(content) = media.content(packet) else {
             probe.record(local, probe.place, &Note::RxError(RxError::Unexpected));
             return;
@@ -320,32 +345,117 @@ impl Incoming {
             let note = Note::Gauge { gauge: Gauge::Jitter, value: media.rtp.jitter_seconds() };
             probe.record(local, probe.place, &note);
         }
-        let captured = media.origin + media.step * u64::from(slot);
-        let decision = media.buffer.on_frame(slot, captured, local);
         if probe.wants(Topic::Frame) {
             let bytes = packet.payload.len() as u32;
             probe.record(local, probe.place, &Note::Delivered { index, bytes });
-            let playout = match decision {
-                Playout::Played(at) => {
-                    let heard = at + media.concealment;
-                    Playout::Played(clock.truth(heard))
-                }
+        }
+        let captured = media.origin + media.step * u64::from(slot);
+        let encoding = match content {
+            Content::Speech(encoding) => Some(encoding as u8),
+            Content::Noise => None,
+        };
+        let steps = encoding.map_or(1, |encoding| media.lengths[usize::from(encoding)]);
+        let frame = playout::Frame { slot, steps, index, encoding };
+        let mut own = None;
+        let Media { buffer, outcome, concealment, .. } = &mut **media;
+        buffer.on_frame(frame, captured, local, |decision| {
+            if decision.frame.slot == slot {
+                own = Some(decision.playout);
+            }
+            outcome.decided(local, *concealment, clock, decision, probe);
+        });
+        if probe.wants(Topic::Gauge)
+            && let Some([delay, target]) = media.buffer.gauges()
+        {
+            for (gauge, value) in [(Gauge::PlayoutDelay, delay), (Gauge::PlayoutTarget, target)] {
+                let note = Note::Gauge { gauge, value: value.as_secs_f64() };
+                probe.record(local, probe.place, &note);
+            }
+        }
+        let plays = match own {
+            Some(Playout::Played(at)) => at,
+            Some(Playout::Late(_) | Playout::Duplicate) => return,
+            // It waits: `decided` will say when.
+            None => local,
+        };
+        if let (Payload::Real(bytes), Some(encoding)) = (&mut packet.payload, encoding) {
+            let (payload, encoding) = (std::mem::take(bytes), encoding.into());
+            let received = playout::Received { payload, encoding, arrived: local, plays };
+            media.outcome.keep(slot as usize, received);
+        }
+    }
+
+    /// Decides on all media that waits for its playout: the run is over.
+    pub(super) fn finish<P: Probe>(
+        &mut self,
+        local: Instant,
+        clock: &Clock,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        let Some(media) = &mut self.media else { return };
+        let Media { buffer, outcome, concealment, .. } = &mut **media;
+        buffer.finish(|decision| outcome.decided(local, *concealment, clock, decision, probe));
+    }
+}
+
+impl Outcome {
+    /// Counts and reports a decision of the jitter buffer.
+    #[inline]
+    fn decided<P: Probe>(
+        &mut self,
+        local: Instant,
+        concealment: Duration,
+        clock: &Clock,
+        decision: playout::Decision,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        let playout::Decision { frame, paused, playout } = decision;
+        if probe.wants(Topic::Frame) {
+            if !paused.is_zero() {
+                let note = Note::Paused { index: frame.index, length: paused };
+                probe.record(local, probe.place, &note);
+            }
+            let playout = match playout {
+                Playout::Played(at) => Playout::Played(clock.truth(at + concealment)),
                 Playout::Late(at) => Playout::Late(clock.truth(at)),
                 Playout::Duplicate => Playout::Duplicate,
             };
-            probe.record(local, probe.place, &Note::Decided { index, playout });
+            probe.record(local, probe.place, &Note::Decided { index: frame.index, playout });
         }
-        if let (Playout::Played(_), Content::Speech(encoding)) = (decision, content) {
-            let counted = encoding == media.present;
-            *if counted { &mut media.heard_now } else { &mut media.heard[encoding] } += 1;
+        match (playout, frame.encoding) {
+            (Playout::Played(at), Some(encoding)) => {
+                let counted = u32::from(encoding) == self.present;
+                let kept = &mut self.kept;
+                *if counted {
+                    &mut self.heard_now
+                } else {
+                    &mut kept.heard[usize::from(encoding)]
+                } += 1;
+                // Of a frame that had to wait.
+                if let Some(Some(received)) = self.kept.played.get_mut(frame.slot as usize) {
+                    received.plays = at;
+                }
+            }
+            (Playout::Late(_), _) => {
+                if let Some(received) = self.kept.played.get_mut(frame.slot as usize) {
+                    *received = None;
+                }
+            }
+            _ => {}
         }
-        if let (Playout::Played(at), Payload::Real(bytes)) = (decision, &mut packet.payload)
-            && let Content::Speech(encoding) = content
-        {
-            let early = at.saturating_since(local);
-            let payload = std::mem::take(bytes);
-            media.keep(slot as usize, playout::Received { payload, encoding, early });
+    }
+
+    /// Keeps a packet for rendering.
+    #[inline(never)]
+    fn keep(&mut self, place: usize, received: playout::Received) {
+        let Kept { most, played, .. } = &mut *self.kept;
+        if place >= *most {
+            return;
         }
+        if played.len() <= place {
+            played.resize(place + 1, None);
+        }
+        played[place] = Some(received);
     }
 }
 
@@ -358,7 +468,7 @@ mod tests {
     use talkspurt_proto::probe::Place;
     use talkspurt_proto::udp;
 
-    /// The listening side of a call of which `keep` frames of 20 ms are kept.
+    /// The listening side of a call that keeps `keep` frames of 20 ms.
     fn listener(keep: usize) -> Parts {
         let (codec, packet) = (Codec::Pcmu, Duration::from_millis(20));
         let playout = playout::Config::default();

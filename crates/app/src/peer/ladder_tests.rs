@@ -1,5 +1,5 @@
-//! A sender that changes its codec in the middle of a call, and the listener who follows it by what
-//! the packets say: two peers over a wire of 30 ms.
+//! A sender that changes its codec during a call, and a receiver that follows by the packets alone: two peers
+//! over a path of 30 ms.
 
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::endpoint::Event;
@@ -26,7 +26,7 @@ enum Seen {
     RxError(RxError),
 }
 
-/// What the notes say, in milliseconds.
+/// Notes, in milliseconds.
 #[derive(Default)]
 struct Eye(Vec<Seen>);
 
@@ -58,7 +58,7 @@ fn speech() -> Speech {
     }
 }
 
-/// Where a packet's body waits until it is taken: one at a time.
+/// Holds a packet's body until it is taken, one at a time.
 #[derive(Default)]
 pub(super) struct Shelf(Option<Body>);
 
@@ -101,8 +101,8 @@ pub(super) fn parts(side: Side, playout: playout::Config) -> Parts {
     }
 }
 
-/// A call of 400 ms whose controller asks for these rungs at these milliseconds; what both sides
-/// noted, and the packets as sent: when, payload type, timestamp from the first.
+/// A call of 400 ms whose controller requests these rungs at these milliseconds; returns the notes of both
+/// sides, and the packets sent: time, payload type, timestamp relative to the first.
 fn call(asked: &[(u64, u8)], playout: playout::Config) -> (Vec<Seen>, Vec<(u64, u8, u32)>, Peer) {
     let (mut eye, mut shelf) = (Eye::default(), Shelf::default());
     let mut from = Peer::new(parts(Side::Opens, playout));
@@ -135,8 +135,9 @@ fn call(asked: &[(u64, u8)], playout: playout::Config) -> (Vec<Seen>, Vec<(u64, 
 
 #[test]
 fn the_listener_follows_by_payload_type_and_playout_keeps_its_pace() {
-    let (seen, packets, to) = call(&[(50, 2), (150, 1)], playout::Config::default());
-    // Departures in whole milliseconds of the wire: the look-ahead of 7.5 ms shows as 8.
+    let (seen, packets, to) =
+        call(&[(50, 2), (150, 1)], playout::Config::fixed(Duration::from_millis(60)));
+    // Departures in whole milliseconds: the look-ahead of 7.5 ms appears as 8.
     let expected = [
         (20, 0, 0),
         (40, 0, 160),
@@ -144,7 +145,7 @@ fn the_listener_follows_by_payload_type_and_playout_keeps_its_pace() {
         (60, 0, 320),
         (98, 4, 480),
         (128, 4, 720),
-        // Asked for at 150: begun at 120, finished as G.723.1.
+        // Requested at 150: begun at 120, finished as G.723.1.
         (158, 4, 960),
         (170, 15, 1200),
         (190, 15, 1360),
@@ -152,11 +153,11 @@ fn the_listener_follows_by_payload_type_and_playout_keeps_its_pace() {
     assert_eq!(packets[..8], expected);
     let rungs: Vec<_> = seen.iter().filter(|seen| matches!(seen, Seen::Rung(_))).collect();
     assert_eq!(rungs, [&Seen::Rung(2), &Seen::Rung(1)]);
-    // The mark stands just before the first frame it is true of.
+    // The mark comes just before the first frame it applies to.
     let mark = seen.iter().position(|seen| *seen == Seen::Rung(2)).expect("marked");
     assert_eq!(seen[mark + 1], Seen::Made(3, 24, 60));
-    // First arrival at 50, played 60 later, and 3.75 for the concealment of G.711: every frame is
-    // played 113.75 ms after its first sample, whatever its length.
+    // First arrival at 50, played 60 later, and 3.75 for the concealment of G.711: every frame is played 113.75
+    // ms after its first sample, whatever its length.
     let captured = |index: u32| {
         let made = seen.iter().find_map(|seen| match seen {
             Seen::Made(number, _, captured) if *number == index => Some(*captured),
@@ -179,19 +180,19 @@ fn the_listener_follows_by_payload_type_and_playout_keeps_its_pace() {
 
 #[test]
 fn two_rates_of_one_payload_type_are_told_apart_by_length() {
-    let (_, packets, to) = call(&[(0, 2), (200, 3)], playout::Config::default());
+    let (_, packets, to) =
+        call(&[(0, 2), (200, 3)], playout::Config::fixed(Duration::from_millis(60)));
     assert!(packets.iter().all(|(_, payload_type, _)| *payload_type == 4));
-    // 6.3 kbit/s from 0 to 210, 5.3 from there to the stop: packets complete, look-ahead included,
-    // by 400 are those of 210 to 390.
+    // 6.3 kbit/s from 0 to 210, then 5.3 until the stop: packets complete, look-ahead included, by 400 are
+    // those of 210 to 390.
     assert_eq!(to.heard(), [0, 0, 7, 6]);
 }
 
 #[test]
 fn by_the_senders_clock_the_longest_packet_sets_the_delay() {
     let config = playout::Config {
-        anchor: playout::Anchor::Capture,
-        buffer: MS * 50,
-        ..playout::Config::default()
+        anchor: Some(playout::Anchor::Capture),
+        ..playout::Config::fixed(MS * 50)
     };
     let (seen, ..) = call(&[(50, 2)], config);
     // 30 ms of packet, 50 of buffer, 3.75 of concealment, for short packets and long ones.
@@ -204,7 +205,7 @@ fn by_the_senders_clock_the_longest_packet_sets_the_delay() {
 #[test]
 fn what_was_not_agreed_on_is_ignored() {
     let mut eye = Eye::default();
-    let mut to = Peer::new(parts(Side::Answers, playout::Config::default()));
+    let mut to = Peer::new(parts(Side::Answers, playout::Config::fixed(Duration::from_millis(60))));
     let mut sender = super::incoming::media_sender(1, "from", (18, 8000));
     let payload = talkspurt_proto::packet::Payload::Virtual { offset: 0, len: 20 };
     let packet = sender.packet(0, true, payload);

@@ -1,7 +1,7 @@
-//! One end of a flow: source, send queue and transport on the way out, transport, media and
-//! playout on the way in. Simulated and real time drive it through the same two doors.
+//! One end of a flow: source, send queue and transport for sending; transport, media and playout for receiving.
+//! Simulated and real time drive it through the same interface.
 //!
-//! Times at the doors are true; inside, everything runs by the node's own [`Clock`].
+//! Times at the interface are true; inside, everything uses the node's own [`Clock`].
 
 #[cfg(test)]
 mod adaptive_tests;
@@ -43,24 +43,24 @@ use crate::send_queue;
 use crate::source;
 use crate::transport::{self, Side, Transport};
 
-/// What a peer is made of.
+/// The parts of a peer.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    /// Its number in notes: that of [`Place::Peer`].
+    /// Its number in notes, as in [`Place::Peer`].
     pub number: u32,
     /// Which end it is.
     pub side: Side,
-    /// What carries the flow.
+    /// Transport of the flow.
     pub transport: transport::Config,
     /// Its node's clock.
     pub clock: Clock,
     /// IP version of its packets.
     pub version: IpVersion,
-    /// Its addresses, one for each of several paths to the other side; none where there is one path.
+    /// Its addresses, one per path if there are several; empty for a single path.
     pub addresses: Vec<IpAddr>,
     /// DSCP of its packets.
     pub dscp: u8,
-    /// How its packets are counted.
+    /// How its packet lengths are counted.
     pub sizing: Sizing,
     /// When the flow opens, in true time.
     pub start: Instant,
@@ -68,9 +68,9 @@ pub struct Parts {
     pub stop: Instant,
     /// What it sends.
     pub source: Option<(source::Config, source::Material)>,
-    /// Frames that may wait for the transport.
+    /// Limit of frames waiting for the transport.
     pub send_queue: send_queue::Config,
-    /// What becomes of media, if the other side sends any.
+    /// Handling of media, if the other side sends any.
     pub sink: Option<Sink>,
     /// RTCP of a flow with media.
     pub rtcp: rtcp::Config,
@@ -78,12 +78,12 @@ pub struct Parts {
     pub seed: u64,
     /// For example `"flow/call/from"`.
     pub name: String,
-    /// The same of the other side.
+    /// The other side's name.
     pub other: String,
 }
 
 impl Parts {
-    /// The stream that both sides of a conversation draw from, and whether this one opens the flow.
+    /// The random stream shared by both sides of a conversation, and whether this one opens the flow.
     fn conversation(&self) -> (Rng, bool) {
         let opens = self.side == Side::Opens;
         let opener = if opens { &self.name } else { &self.other };
@@ -91,7 +91,7 @@ impl Parts {
     }
 }
 
-/// What a peer wants done.
+/// A peer's request to its driver.
 #[derive(Debug)]
 #[repr(u8)]
 pub enum Action {
@@ -103,18 +103,18 @@ pub enum Action {
         ecn: Ecn,
         /// IP packet length in bytes.
         ip_bytes: u32,
-        /// Where its parsed form is kept.
+        /// Handle of its parsed form.
         body: BodyId,
     },
-    /// Nothing now; wake it then, in true time.
+    /// Nothing now; wake it at this true time.
     Idle {
         /// When.
         until: Option<Instant>,
     },
 }
 
-/// One end of a flow. Its order is that of need: what every packet of a call asks for lies on as few
-/// lines of the cache as it goes on, or those of five hundred calls do not fit the second.
+/// One end of a flow. Fields are ordered by use: those needed for every packet of a call lie on as few cache
+/// lines as possible; otherwise five hundred calls do not fit the L2 cache.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Peer {
@@ -125,28 +125,27 @@ pub struct Peer {
     deadline: Option<Instant>,
     /// Its number in [`Place::Peer`].
     number: u32,
-    /// A DCCP Request as ns-2 counts it.
+    /// Length of a DCCP Request as counted by ns-2.
     opening_bytes: u32,
     version: IpVersion,
     dscp: u8,
     sizing: Sizing,
-    /// Nothing may close before: a listener has no connection to finish yet.
+    /// Must be true before closing: a listener has no connection to finish yet.
     connected: bool,
     closed: bool,
     peer_closed: bool,
-    /// All has been said, BYE included; the transport may not have taken it yet.
+    /// Everything is sent, including BYE; the transport may not have taken it yet.
     parting: bool,
-    /// Something was taken in since source and reports were last looked after. Of a peer that sends
-    /// neither, nothing need be.
+    /// There was input since source and reports were last processed. Unused by a peer that sends neither.
     unfed: bool,
-    /// Boxed, as the ways of media are: of data there are more peers than of calls.
+    /// Boxed, like the media state: there are more data peers than calls.
     rtcp: Option<Box<rtcp::Session>>,
     /// The latest report, while the transport has no room for it.
     report: Option<Box<Frame>>,
     outgoing: Option<Outgoing>,
     transport: Transport,
     incoming: Incoming,
-    /// When a BYE that finds no room is given up, by the local clock.
+    /// When a BYE without room is given up, by the local clock.
     parts_by: Option<Instant>,
     /// Other flows in its association.
     guests: Option<Box<Guests>>,
@@ -200,9 +199,8 @@ impl Peer {
         }
     }
 
-    /// A packet arrived at `now`, true time, on a path and with this ECN field; then [`Peer::poll`]
-    /// until idle, unless this says that there is nothing new. What is left of its body is of no use
-    /// any more.
+    /// A packet arrived at `now`, true time, on a path and with this ECN field; call [`Peer::poll`] until idle,
+    /// unless this returns false. The body must not be used afterwards.
     #[inline(always)]
     pub fn receive<P: Probe>(
         &mut self,
@@ -213,8 +211,8 @@ impl Peer {
     ) -> bool {
         let local = self.clock.local(now);
         let stamped = &mut Stamped { probe, now, place: self.place() };
-        // Media that would come out as it came in is looked at where it lies: moved in and out again,
-        // each time right after it was written, it takes as long as all else of its arrival.
+        // Media that would come out unchanged is processed in place: moving it in and out again right after it
+        // was written takes as long as the rest of its arrival.
         if let Body::Udp(frame @ Frame::Rtp(_)) = body
             && self.can_bypass()
             && self.transport.can_bypass()
@@ -229,8 +227,7 @@ impl Peer {
         true
     }
 
-    /// [`Peer::receive`] for a packet that may be damaged, as real ones can be; then [`Peer::poll`] until
-    /// idle.
+    /// [`Peer::receive`] for a packet that may be damaged, as on a real path; call [`Peer::poll`] until idle.
     pub fn receive_from_wire<P: Probe>(
         &mut self,
         now: Instant,
@@ -248,13 +245,13 @@ impl Peer {
         self.look_for_room();
     }
 
-    /// What carries the flow.
+    /// Transport of the flow.
     pub fn transport(&mut self) -> &mut Transport {
         &mut self.transport
     }
 
-    /// True if nothing of its own is due, which would go before what arrives. It has datagrams for its
-    /// transport: no report waits for room, and who only listens does not part.
+    /// True if nothing of its own is due before the arrival. With a datagram transport no report waits for
+    /// room, and a listener does not part.
     #[inline(always)]
     fn is_quiet(&self, local: Instant) -> bool {
         debug_assert!(self.report.is_none(), "what there is room for does not wait");
@@ -263,7 +260,7 @@ impl Peer {
             && self.rtcp.as_ref().is_none_or(|session| later(session.next()))
     }
 
-    /// Whether what a transport passes may pass it by: always, but for tests of whether it shows.
+    /// Whether the transport may be bypassed: always, except in tests of the bypass.
     #[inline(always)]
     fn can_bypass(&self) -> bool {
         #[cfg(test)]
@@ -272,7 +269,7 @@ impl Peer {
         true
     }
 
-    /// The instant it asked for has come, or some other; then [`Peer::poll`] until idle.
+    /// The requested wake-up time, or any other, has come; call [`Peer::poll`] until idle.
     #[inline]
     pub fn wake<P: Probe>(&mut self, now: Instant, probe: &mut P) {
         let local = self.clock.local(now);
@@ -311,8 +308,7 @@ impl Peer {
         }
     }
 
-    /// The link that a path begins with failed at `now`, true time, or works again; then
-    /// [`Peer::poll`] until idle.
+    /// The first link of a path failed at `now`, true time, or recovered; call [`Peer::poll`] until idle.
     #[cold]
     pub fn hear_of_path<P: Probe>(
         &mut self,
@@ -327,8 +323,8 @@ impl Peer {
         self.unfed = true;
     }
 
-    /// The next thing to do; called until it answers [`Action::Idle`]. The parsed form of a packet to
-    /// send goes among `bodies`.
+    /// The next action; call until it returns [`Action::Idle`]. The parsed form of a packet to send is put into
+    /// `bodies`.
     #[inline]
     pub fn poll<P: Probe>(
         &mut self,
@@ -341,7 +337,7 @@ impl Peer {
         loop {
             if self.unfed || self.report.is_some() {
                 self.unfed = false;
-                // The same on the way out as in `receive`.
+                // The same for sending as in `receive`.
                 if let Some((ip_bytes, body)) = self.feed(local, bodies, stamped) {
                     return Action::Send { path: PathId(0), ecn: Ecn::NotEct, ip_bytes, body };
                 }
@@ -355,7 +351,7 @@ impl Peer {
                 Output::Transmit(Transmit { path, ecn, packet }) => {
                     return Action::Send { path, ecn, ip_bytes, body: bodies.put(|| packet) };
                 }
-                // Looked at where it lies: what is moved as soon as it was written stalls.
+                // Processed in place: moving a value just written stalls.
                 Output::Deliver(ref mut frame) => match &self.transport {
                     Transport::Sctp(endpoint) => {
                         let delivered = endpoint.delivered();
@@ -375,27 +371,38 @@ impl Peer {
         }
     }
 
-    /// The packets that were played, for rendering, by the step of the media clock at which they begin:
-    /// `None` where there was nothing.
+    /// The packets that were played, for rendering, by the step of the media clock at which they begin; `None`
+    /// for gaps.
     #[must_use]
     pub fn played(&self) -> &[Option<playout::Received>] {
         self.incoming.played()
     }
 
-    /// Frames that were played, by encoding of the other side's source, best first. Packets that
-    /// only kept the flow alive are not among them.
+    /// What was played, in order; `None` if every packet was played at its place in the stream.
+    #[must_use]
+    pub fn timeline(&self) -> Option<&[playout::Stretch]> {
+        self.incoming.timeline()
+    }
+
+    /// Decides on all media that waits for its playout; call it once, after the end of the run.
+    pub fn finish<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        let (local, place) = (self.clock.local(now), self.place());
+        self.incoming.finish(local, &self.clock, &mut Stamped { probe, now, place });
+    }
+
+    /// Frames played by encoding of the other side's source, best first, without keep-alive packets.
     #[must_use]
     pub fn heard(&self) -> Vec<u64> {
         self.incoming.heard()
     }
 
-    /// Time on the media clock up to which its source has spoken.
+    /// Media time up to which its source has generated units.
     #[must_use]
     pub fn spoken(&self) -> Duration {
         self.outgoing.as_ref().map_or(Duration::ZERO, Outgoing::spoken)
     }
 
-    /// Units its source has made so far.
+    /// Units generated by its source so far.
     #[must_use]
     pub fn generated(&self) -> u32 {
         self.outgoing.as_ref().map_or(0, Outgoing::generated)
@@ -420,7 +427,7 @@ impl Peer {
         (self.dscp, self.version)
     }
 
-    /// Looks after source and reports; the length and the body of a packet that came of it at once.
+    /// Processes source and reports; returns length and body of a packet to send at once.
     #[inline(never)]
     fn feed<P: Probe>(
         &mut self,
@@ -458,8 +465,8 @@ impl Peer {
         None
     }
 
-    /// A report leaves as soon as there is room: at once, or before any media once the congestion
-    /// control gives a permit. A later one takes the place of one that still waits.
+    /// A report leaves as soon as there is room: at once, or before any media once congestion control permits.
+    /// A new report replaces one that still waits.
     fn report_soon<P: Probe>(
         &mut self,
         local: Instant,
@@ -484,7 +491,7 @@ impl Peer {
         match event {
             Event::Writable => return self.look_for_room(),
             Event::TargetRate(rate) => {
-                // It goes on the record when a frame is made in it.
+                // Recorded when a frame is made at it.
                 if let Some(outgoing) = &mut self.outgoing {
                     outgoing.set_target_rate(rate);
                 }
@@ -502,8 +509,8 @@ impl Peer {
         }
     }
 
-    /// Closes when everything has been said: the own source is done, or there is none and the
-    /// other side has closed. What an answering side said before it was called is sent first.
+    /// Closes when everything is sent: the own source is done, or there is none and the other side has closed.
+    /// Anything an answering side sent before the connection opened goes first.
     #[inline(always)]
     fn close_if_done<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) -> bool {
         self.has_said_all(local) && self.connected && !self.closed && self.close(local, probe)
@@ -517,7 +524,7 @@ impl Peer {
         }
     }
 
-    /// True if nothing keeps it open any more.
+    /// Closes the transport if nothing keeps it open; true if it closed.
     #[cold]
     fn close<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) -> bool {
         let others = self.guests.as_ref().is_some_and(|guests| !guests.have_closed());
@@ -529,13 +536,13 @@ impl Peer {
         true
     }
 
-    /// True once all has been said, BYE included.
+    /// True once everything is sent, including BYE.
     fn part<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) -> bool {
         if !self.parting {
             self.parting = true;
             self.say_goodbye(local, probe);
         }
-        // A congestion control that gives no permit any more does not keep the flow for ever.
+        // Congestion control that permits no more packets does not keep the flow open forever.
         if self.report.is_some() && self.parts_by.is_some_and(|by| local < by) {
             return false;
         }
@@ -543,7 +550,7 @@ impl Peer {
         true
     }
 
-    /// RFC 3550 §6.3.7: who leaves the session says so.
+    /// RFC 3550 §6.3.7: sends BYE on leaving the session.
     fn say_goodbye<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
         let Some(session) = &mut self.rtcp else { return };
         let sender = self.outgoing.as_ref().and_then(Outgoing::rtp);
@@ -561,7 +568,7 @@ impl Peer {
         next.map(|local| self.clock.truth(local))
     }
 
-    /// When source or reports have something to do, by the local clock.
+    /// When source or reports are due, by the local clock.
     #[inline(always)]
     fn next(&self, local: Instant) -> Option<Instant> {
         let source = self.outgoing.as_ref().and_then(|outgoing| outgoing.due(local));
@@ -581,10 +588,9 @@ impl Peer {
     }
 }
 
-/// The RTCP of a flow with media. Its bandwidth is that of one direction's packets in their best
-/// encoding, headers included (RFC 3550 §6.2); a side that only listens reports under an SSRC of its
-/// own. A side whose half of a stream is plain data sends none: nothing there would tell the two
-/// apart (RFC 4571 §2).
+/// The RTCP of a flow with media. Its bandwidth is that of one direction's packets in their best encoding,
+/// headers included (RFC 3550 §6.2); a side that only listens reports under its own SSRC. A side whose half of
+/// a stream is plain data sends none: nothing would distinguish the two (RFC 4571 §2).
 fn reports(
     parts: &Parts,
     outgoing: Option<&Outgoing>,
@@ -614,8 +620,7 @@ fn reports(
     Some(Box::new(session))
 }
 
-// What each packet of a call needs: of one that is sent four lines of the cache, and as many of one that
-// is received.
+// Fields needed for each packet of a call: four cache lines for sending and four for receiving.
 #[cfg(all(target_pointer_width = "64", not(test)))]
 const _: () = {
     use std::mem::offset_of;

@@ -1,4 +1,4 @@
-//! The way out: source, RTP, send queue, and into the transport as it has room.
+//! The send path: source, RTP, send queue, and the transport as it has room.
 
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::endpoint::{Endpoint, Input};
@@ -18,29 +18,29 @@ use crate::send_queue::SendQueue;
 use crate::source::{self, Material, Setting, Source, Unit, Units};
 use crate::transport::Transport;
 
-/// In the order of [`Peer`](super::Peer).
+/// Fields in the order of [`Peer`](super::Peer).
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Outgoing {
     media: Option<Box<Media>>,
     generated: u32,
     stream: bool,
-    /// As many units of bulk as there is room for may be handed over in one piece.
+    /// Units of bulk data may be handed over jointly, as many as there is room for.
     joins: bool,
-    /// The transport may have more room than when last looked at.
+    /// The transport may have more room than at the last check.
     look: bool,
     source: Source,
     queue: SendQueue,
 }
 
-/// What each packet needs is on the first line of the cache.
+/// The fields needed for each packet are on the first cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Media {
     rtp: rtp::Sender,
-    /// Ticks of RTP's clock in a step of the media clock.
+    /// RTP clock ticks per step of the media clock.
     samples: u32,
-    /// The encoding on the record; the first is where everybody begins.
+    /// The last encoding recorded; initially the first.
     marked: u8,
     /// Its payload type.
     own: u8,
@@ -99,7 +99,7 @@ impl Outgoing {
         self.look = true;
     }
 
-    /// The transport's controller asks for this rate.
+    /// The transport's controller requests this rate.
     pub(super) fn set_target_rate(&mut self, rate: Rate) {
         self.source.set_target_rate(rate);
     }
@@ -108,13 +108,13 @@ impl Outgoing {
         self.media.as_ref().map(|media| &media.rtp)
     }
 
-    /// When it has something to do, by the local clock.
+    /// When it is due, by the local clock.
     #[inline]
     pub(super) fn due(&self, local: Instant) -> Option<Instant> {
         self.source.due(local)
     }
 
-    /// True if it has nothing to say now and will have later, over a transport that has always room.
+    /// True if nothing is due now but will be later, over a transport that always has room.
     #[inline]
     pub(super) fn is_quiet(&self, local: Instant) -> bool {
         debug_assert!(self.queue.is_empty(), "what there is room for does not wait");
@@ -136,9 +136,8 @@ impl Outgoing {
         self.source.is_done(local) && self.queue.is_empty()
     }
 
-    /// Hands over what there is room for. If the transport `passes` it, what would come out again
-    /// as it went in, and alone, is put among `bodies` instead: bytes of its media header and of
-    /// its payload, and where it is kept.
+    /// Hands over what there is room for. If the transport `passes` a single frame unchanged, the frame is put
+    /// into `bodies` instead; returns the bytes of its media header and payload, and its handle.
     #[inline]
     pub(super) fn feed<P: Probe>(
         &mut self,
@@ -148,7 +147,7 @@ impl Outgoing {
         bodies: &mut impl Bodies,
         probe: &mut Stamped<'_, P>,
     ) -> Option<(u32, u32, BodyId)> {
-        // What waits goes before anything new is judged to be too much.
+        // The queue is served before new frames may overflow it.
         if self.look && !self.queue.is_empty() {
             self.drain(local, transport, probe);
         }
@@ -156,7 +155,7 @@ impl Outgoing {
         match &mut self.source {
             source @ (Source::Timed(_) | Source::Paced(_) | Source::Other(_)) => {
                 let mut fresh = false;
-                // Looked at where it lies: a unit that is moved as soon as it was written stalls.
+                // Processed in place: moving a unit just written stalls.
                 while let Some(unit) = &mut source.take(local) {
                     self.generated += 1;
                     if let Some(media) = &mut self.media {
@@ -171,7 +170,7 @@ impl Outgoing {
                         if passes && transport.can_bypass() && source.due(local).is_none_or(is_last)
                         {
                             note_handed_over(local, index, probe);
-                            // Made where it goes, for the same reason.
+                            // Built in place, for the same reason.
                             self.look = false;
                             let (media, payload) = (self.media.as_deref_mut(), unit.payload.len());
                             let body = bodies.put(|| Body::Udp(frame(media, unit)));
@@ -192,7 +191,7 @@ impl Outgoing {
                     self.drain(local, transport, probe);
                 }
             }
-            // After a pause nothing else calls for a look.
+            // After a pause nothing else triggers a check.
             Source::Bulk(bulk) if self.look || bulk.pauses() => {
                 let (mut room, largest) = (transport.send_capacity(), transport.max_message());
                 let most = if self.joins { u32::MAX } else { 1 };
@@ -221,7 +220,7 @@ impl Outgoing {
         expire(&mut self.queue, local, probe);
         let largest = transport.max_message().saturating_sub(prefix);
         loop {
-            // RFC 4340 §14: what is larger than any packet of the path may be is not fragmented.
+            // RFC 4340 §14: packets larger than the path allows are not fragmented.
             while let Some(index) = self.queue.expel(largest) {
                 probe.record(local, probe.place, &Note::Discarded { index });
             }
@@ -231,20 +230,20 @@ impl Outgoing {
         }
     }
 
-    /// RFC 4571 §2: two bytes of length stand before each media packet in a stream.
+    /// RFC 4571 §2: two length bytes precede each media packet in a stream.
     fn prefix(&self) -> usize {
         if self.stream && self.media.is_some() { rfc4571::LENGTH_BYTES } else { 0 }
     }
 }
 
-/// What has waited too long goes.
+/// Drops frames that have waited too long.
 fn expire<P: Probe>(queue: &mut SendQueue, local: Instant, probe: &mut Stamped<'_, P>) {
     while let Some(index) = queue.expire(local) {
         probe.record(local, probe.place, &Note::Discarded { index });
     }
 }
 
-/// A frame goes into the transport, which has room for it and the length before it.
+/// Hands a frame to the transport, which has room for it and its length prefix.
 #[inline(always)]
 fn hand_over<P: Probe>(
     local: Instant,
@@ -266,14 +265,14 @@ fn note_handed_over<P: Probe>(local: Instant, index: u32, probe: &mut Stamped<'_
     }
 }
 
-/// An RTCP packet as the transport carries it; `None` if a stream cannot.
+/// An RTCP packet as the transport carries it; `None` if it does not fit a stream.
 pub(super) fn control(compound: rtcp::Compound, stream: bool) -> Option<Frame> {
     let frame = Frame::Rtcp(Box::new(compound));
     if stream { in_stream(&frame) } else { Some(frame) }
 }
 
-/// A message as a stream carries it; `None` if it is too long for the two bytes of its length,
-/// which the scenario's checks exclude.
+/// A message as a stream carries it; `None` if it is too long for the two length bytes, which the scenario's
+/// checks exclude.
 fn in_stream(frame: &Frame) -> Option<Frame> {
     rfc4571::frame(frame).map(|bytes| Frame::Data(Payload::Real(bytes)))
 }
@@ -283,12 +282,12 @@ fn frame(media: Option<&mut Media>, unit: &mut Unit) -> Frame {
     let payload = std::mem::take(&mut unit.payload);
     let Some(media) = media else { return Frame::Data(payload) };
     media.rtp.encode_as(if unit.keep_alive { COMFORT_NOISE } else { media.own });
-    // RFC 3550 §5.1: the timestamp has the lower 32 bits.
+    // RFC 3550 §5.1: the timestamp is the lower 32 bits.
     let timestamp = (unit.slot as u32).wrapping_mul(media.samples);
     Frame::Rtp(media.rtp.packet(timestamp, unit.marker, payload))
 }
 
-/// The first frame in another encoding is marked.
+/// Records a change of encoding at its first frame.
 #[inline]
 fn mark_encoding<P: Probe>(
     local: Instant,
@@ -320,7 +319,7 @@ fn note_generated<P: Probe>(
     }
 }
 
-/// Units of bulk are made when there is room for them.
+/// Notes units of bulk data, which are generated when there is room for them.
 #[inline]
 fn note_units<P: Probe>(local: Instant, clock: &Clock, units: &Units, probe: &mut Stamped<'_, P>) {
     if probe.wants(Topic::Frame) {

@@ -1,5 +1,5 @@
-//! RTP that is counted and not played: video, and what was captured. The recorder, which knows which
-//! packets make a frame, tells what became of the frames.
+//! RTP that is counted but not played: video and captured packets. The recorder, which knows the packets of
+//! each frame, reports the state of frames.
 
 use talkspurt_proto::probe::{Gauge, Note, Probe, RxError, Stamped, Topic};
 use talkspurt_proto::rtp;
@@ -11,7 +11,7 @@ use crate::source::PacketFormat;
 #[derive(Debug)]
 pub(super) struct Packets {
     format: PacketFormat,
-    /// The other side's RTP sender before its first packet: what signalling would have told.
+    /// The other side's RTP sender before its first packet, normally known from signalling.
     origin: rtp::Sender,
     /// Number of the latest packet, extended beyond 16 bits.
     latest: u32,
@@ -34,7 +34,7 @@ impl Packets {
         packet: &rtp::Packet,
         probe: &mut Stamped<'_, P>,
     ) {
-        // RFC 3550 §5.1: a payload type that is not understood is ignored.
+        // RFC 3550 §5.1: an unknown payload type is ignored.
         if packet.payload_type != self.format.payload_type {
             probe.record(local, probe.place, &Note::RxError(RxError::Unexpected));
             return;

@@ -1,5 +1,5 @@
-//! A speaker whose path has become too narrow for anything it has to say, BYE included: what is
-//! discarded, and when it parts all the same. Bulk data is cut instead.
+//! A sender whose path MTU has become too small for all its packets, BYE included: which frames are discarded,
+//! and when it parts anyway. Bulk data is cut instead.
 
 use talkspurt_proto::body::Body;
 use talkspurt_proto::endpoint::Event;
@@ -15,11 +15,11 @@ use crate::transport::{self, Side};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Frames by what became of them, and when the flow closed.
+/// Frames by state, and when the flow closed.
 #[derive(Default)]
 struct Eye {
     made: Vec<u32>,
-    /// Bytes of each.
+    /// Bytes of each frame.
     lengths: Vec<u32>,
     handed: Vec<u32>,
     discarded: Vec<u32>,
@@ -44,9 +44,9 @@ impl Probe for Eye {
     }
 }
 
-/// 400 ms of speech over TFRC that nobody answers; at 100 ms a router says 68 bytes (24 of data).
+/// 400 ms of speech over TFRC without answers; at 100 ms a router reports an MTU of 68 bytes (24 of data).
 fn narrowed() -> Eye {
-    let mut parts = parts(Side::Opens, crate::playout::Config::default());
+    let mut parts = parts(Side::Opens, crate::playout::Config::fixed(Duration::from_millis(60)));
     parts.rtcp = rtcp::Config::default();
     narrow(parts)
 }
@@ -80,17 +80,17 @@ fn narrow(mut parts: Parts) -> Eye {
 #[test]
 fn frames_that_fit_no_packet_go_instead_of_blocking_the_queue() {
     let eye = narrowed();
-    // The first left before; those of 12 + 160 bytes have no packet any more.
+    // The first left before; packets of 12 + 160 bytes no longer fit.
     assert_eq!(eye.handed, [0]);
     assert!(eye.made.len() > 15);
     assert_eq!(eye.discarded, eye.made[1..]);
 }
 
-/// Units of 1000 bytes, of 1100 in all: one left before, the rest goes in packets of 24 bytes (68
-/// less 20 of IP, 8 of UDP and 16 of TFRC), and the last has what remains.
+/// Units of 1000 bytes, 1100 in total: one left before, the rest goes in packets of 24 bytes (68 less 20 of IP,
+/// 8 of UDP and 16 of TFRC), and the last has the remainder.
 #[test]
 fn bulk_data_is_cut_to_the_path() {
-    let mut parts = parts(Side::Opens, crate::playout::Config::default());
+    let mut parts = parts(Side::Opens, crate::playout::Config::fixed(Duration::from_millis(60)));
     let total = Some(talkspurt_proto::units::Size::from_bytes(1100));
     parts.source = Some((
         source::Config::Bulk(source::BulkConfig { total, ..Default::default() }),
@@ -102,7 +102,7 @@ fn bulk_data_is_cut_to_the_path() {
     assert_eq!(eye.handed, eye.made);
 }
 
-/// RFC 3550 §6.2: 5 s between reports at least; a BYE that cannot leave is worth no more waiting.
+/// RFC 3550 §6.2: at least 5 s between reports; a BYE that cannot leave does not wait longer.
 #[test]
 fn a_goodbye_without_room_is_given_up_after_one_interval() {
     let closed = narrowed().closed.expect("it parts");

@@ -1,4 +1,4 @@
-//! Datagrams that pass their transport by: nothing may show of it.
+//! Datagrams that bypass their transport: there must be no visible difference.
 
 use proptest::prelude::*;
 use talkspurt_proto::body::Body;
@@ -17,7 +17,7 @@ use crate::{codec::Codec, playout};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// All that is noted, in order.
+/// All notes, in order.
 #[derive(Default)]
 struct Eye(Vec<String>);
 
@@ -32,9 +32,9 @@ impl Probe for Eye {
 
 #[derive(Clone, Copy, Debug)]
 struct Talk {
-    /// Both sides speak, or one.
+    /// Whether both sides send, or one.
     both: bool,
-    /// Video, of several packets at a time, in place of speech.
+    /// Video, several packets at a time, instead of speech.
     video: bool,
     rtcp: bool,
     noise: Duration,
@@ -58,13 +58,13 @@ fn side(side: Side, talk: Talk) -> Parts {
         source::Config::Speech(Speech { noise: talk.noise, ..Speech::unheard(Codec::Pcmu) })
     };
     let other_speaks = talk.both || side == Side::Answers;
-    let base = parts(side, playout::Config::default());
-    let played = parts(Side::Answers, playout::Config::default()).sink;
+    let base = parts(side, playout::Config::fixed(Duration::from_millis(60)));
+    let played = parts(Side::Answers, playout::Config::fixed(Duration::from_millis(60))).sink;
     let counted = source.packet_format(&Material::None).map(Sink::Counted);
     Parts {
         source: speaks.then(|| (source, Material::None)),
         sink: if talk.video { counted } else { played }.filter(|_| other_speaks),
-        // Reports so often that some fall due with a packet.
+        // Reports so frequent that some are due together with a packet.
         rtcp: rtcp::Config {
             enabled: talk.rtcp,
             bandwidth_fraction: 1.0,
@@ -78,7 +78,7 @@ fn side(side: Side, talk: Talk) -> Parts {
     }
 }
 
-/// A conversation over 30 ms each way, seen every millisecond: what each side noted, and what it sent.
+/// A conversation over 30 ms each way, polled every millisecond; returns what each side noted and sent.
 fn hold(talk: Talk, passes: bool) -> [Vec<String>; 2] {
     let mut peers = [Side::Opens, Side::Answers].map(|it| Peer::new(side(it, talk)));
     peers.iter_mut().for_each(|peer| peer.force_slow_path = !passes);
@@ -88,7 +88,7 @@ fn hold(talk: Talk, passes: bool) -> [Vec<String>; 2] {
         let now = Instant::ZERO + MS * ms;
         let (due, later) = wire.into_iter().partition::<Vec<_>, _>(|(at, ..)| *at <= ms);
         wire = later;
-        // Packets come before what was due anyway.
+        // Arrivals come before due work.
         let arrivals = due.into_iter().map(|(_, to, how, body)| (to, Some((how, body))));
         for (to, arrival) in arrivals.chain([(0, None), (1, None)]) {
             let (peer, eye) = (&mut peers[to], &mut eyes[to]);
@@ -113,8 +113,8 @@ fn hold(talk: Talk, passes: bool) -> [Vec<String>; 2] {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// Beside the way through the transport, also where reports, several packets of one frame and
-    /// arrivals fall on one instant.
+    /// Compares with the path through the transport, also when reports, several packets of one frame and
+    /// arrivals coincide.
     #[test]
     fn a_short_way_is_the_long_one(
         (both, video, rtcp, ns2) in any::<(bool, bool, bool, bool)>(),

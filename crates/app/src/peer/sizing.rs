@@ -1,5 +1,5 @@
-//! How long a packet is, to links and in the tables: with every header at its length in the RFCs, or
-//! as ns-2.35 counts, whose lengths were read off its traces.
+//! Packet lengths for links and tables: with every header at its RFC length, or as counted by ns-2.35, with
+//! lengths taken from its traces.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,19 +11,18 @@ use talkspurt_proto::{dccp, tfrc};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sizing {
-    /// Every header at its length in the RFCs.
+    /// Every header at its RFC length.
     #[default]
     Rfc,
-    /// As ns-2.35 counts: a UDP packet is its payload, a TCP segment its payload and 40 bytes, and 8
-    /// for each block it acknowledges selectively, a TFRC packet its payload and 32 bytes or, as
-    /// feedback, 40 in all, a DCCP packet its payload, options and 32 bytes, 36 with an
-    /// acknowledgement, and 88 (CCID 2) or 104 (CCID 3) in all when it opens the connection, an SCTP
-    /// packet as the RFC does. RTP is not there.
+    /// As ns-2.35: a UDP packet counts its payload, a TCP segment its payload and 40 bytes plus 8 per SACK
+    /// block, a TFRC packet its payload and 32 bytes or, as feedback, 40 in all, a DCCP packet its payload,
+    /// options and 32 bytes, 36 with an acknowledgement, and 88 (CCID 2) or 104 (CCID 3) in all when it opens
+    /// the connection, an SCTP packet as in the RFC. RTP headers do not count.
     Ns2,
 }
 
 impl Sizing {
-    /// Bytes of IP packet. `opening_bytes` is a DCCP Request as ns-2 counts it.
+    /// Length of the IP packet. `opening_bytes` is a DCCP Request as counted by ns-2.
     #[inline(always)]
     pub(super) fn ip_bytes(self, version: IpVersion, body: &Body, opening_bytes: u32) -> u32 {
         match self {
@@ -32,7 +31,7 @@ impl Sizing {
         }
     }
 
-    /// The same of a UDP datagram with so much of a media header and of payload.
+    /// The same for a UDP datagram with `media` header bytes and `payload` bytes.
     #[inline(always)]
     pub(super) fn datagram_bytes(self, version: IpVersion, media: u32, payload: u32) -> u32 {
         match self {
@@ -49,7 +48,6 @@ const UDP_HEADER: u32 = 8;
 fn ns2_bytes(version: IpVersion, body: &Body, opening_bytes: u32) -> u32 {
     let layers = body.layers();
     match body {
-        Body::TooBig { .. } => version.header_bytes() + layers.total(),
         Body::Dccp(packet) => ns2_dccp_bytes(packet, opening_bytes) + layers.payload,
         Body::Tfrc(tfrc::Packet::Data(_)) => 32 + layers.payload,
         Body::Tfrc(tfrc::Packet::Feedback(_)) => 40,
@@ -58,14 +56,15 @@ fn ns2_bytes(version: IpVersion, body: &Body, opening_bytes: u32) -> u32 {
             let blocks = segment.sack.as_ref().map_or(0, |sack| sack.as_slice().len() as u32);
             40 + 8 * blocks + layers.payload
         }
-        // An SCTP packet is as on the wire, RTP's header apart.
+        // An SCTP packet is as on the wire, except for RTP's header.
         Body::Sctp(_) => version.header_bytes() + layers.transport + layers.payload,
+        // As on the wire.
+        _ => version.header_bytes() + layers.total(),
     }
 }
 
-/// Bytes of a DCCP packet, its payload apart: an IPv4 header, then DCCP's with short sequence numbers
-/// throughout, and the options. A Request or Response is as long as the feature options that ns-2's
-/// CCID puts into it, for ours are others.
+/// Bytes of a DCCP packet without payload: an IPv4 header, DCCP's with short sequence numbers throughout, and
+/// the options. A Request or Response has the length of the feature options of ns-2's CCID, since ours differ.
 fn ns2_dccp_bytes(packet: &dccp::Packet, opening_bytes: u32) -> u32 {
     let options = packet.options.as_bytes().len().next_multiple_of(4) as u32;
     let own = match packet.kind {
@@ -98,8 +97,8 @@ mod tests {
         Sizing::Ns2.ip_bytes(IpVersion::V4, &Body::Dccp(PacketBox::new(packet)), 88)
     }
 
-    /// ns-2.35's trace of 160-byte packets over Agent/DCCP/TCPlike and Agent/DCCP/TFRC: kinds and
-    /// their lengths, those with options where it is known how many bytes of them there are.
+    /// ns-2.35's trace of 160-byte packets over Agent/DCCP/TCPlike and Agent/DCCP/TFRC: types and their
+    /// lengths, with options where their length is known.
     #[test]
     fn dccp_packets_are_as_long_as_in_ns2s_traces() {
         let ack = SeqNo::first(9).extended();
@@ -115,7 +114,7 @@ mod tests {
         assert_eq!(dccp_bytes(Kind::Reset { ack, code, data }, 0, 0), 40);
     }
 
-    /// The same of Agent/TCPSink/Sack1: 40, and 48, 56 or 64 with blocks.
+    /// The same for Agent/TCPSink/Sack1: 40, and 48, 56 or 64 with blocks.
     #[test]
     fn blocks_of_tcp_are_as_long_as_in_ns2s_traces() {
         let bytes = |blocks: u32| {
@@ -126,7 +125,7 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(bytes), [40, 48, 56, 64]);
     }
 
-    /// The same of Agent/UDP, with what the RFCs have beside it (RFC 768, RFC 3550 §5.1).
+    /// The same for Agent/UDP, with the RFC lengths (RFC 768, RFC 3550 §5.1).
     #[test]
     fn datagrams_are_as_long_as_in_ns2s_traces() {
         let bytes = |sizing: Sizing| {
@@ -140,7 +139,7 @@ mod tests {
         assert_eq!(Sizing::Rfc.ip_bytes(IpVersion::V4, &body, 88), 188);
     }
 
-    /// The same of Agent/TFRC (`tcpFriend` and `tcpFriendCtl`).
+    /// The same for Agent/TFRC (`tcpFriend` and `tcpFriendCtl`).
     #[test]
     fn tfrc_packets_are_as_long_as_in_ns2s_traces() {
         let packet = tfrc::Data { seq: 0, timestamp: 0, rtt: 0, payload: data(160) };

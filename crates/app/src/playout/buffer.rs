@@ -1,63 +1,128 @@
-//! The fixed jitter buffer. A frame is played a constant time after its place in the recording,
-//! whatever its length; the constant is set once, from the first frame that arrives or from the
-//! sender's clock. It never adapts, so every late frame can be traced to the network. Integer
-//! arithmetic throughout: the fates of frames are part of the run's digest.
+//! The jitter buffer of a stream, of any kind, and the frames that it has seen.
 
 use std::collections::BTreeMap;
 
 use talkspurt_proto::probe::Playout;
 use talkspurt_proto::time::{Duration, Instant};
 
-use super::{Anchor, Config};
+use super::adaptive::{Adaptive, Stretch};
+use super::fixed::Fixed;
+use super::talkspurt::Talkspurt;
+use super::{Config, Kind};
 
-/// A fixed jitter buffer for one stream of frames.
+/// A frame that has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Step of the media clock at which it begins.
+    pub slot: u32,
+    /// Its length in steps.
+    pub steps: u32,
+    /// Number of its packet; those of lost packets are missing, pauses of the speaker have none.
+    pub index: u32,
+    /// Index of its encoding; `None` for comfort noise.
+    pub encoding: Option<u8>,
+}
+
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The frame.
+    pub frame: Frame,
+    /// How long playout stood still before it, filled by concealment.
+    pub paused: Duration,
+    /// When it is played, or why not.
+    pub playout: Playout,
+}
+
+impl Decision {
+    /// Without a pause before the frame.
+    pub(super) const fn of(frame: Frame, playout: Playout) -> Self {
+        Self { frame, paused: Duration::ZERO, playout }
+    }
+}
+
+/// A jitter buffer for one stream of frames.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Buffer {
-    config: Config,
-    step: Duration,
-    /// When sample 0 of the stream would be played; may lie before the clock's origin.
-    origin: Option<i64>,
+    method: Method,
     seen: Seen,
-    longest: Duration,
+}
+
+#[derive(Clone, Debug)]
+enum Method {
+    Fixed(Fixed),
+    Talkspurt(Talkspurt),
+    Adaptive(Box<Adaptive>),
 }
 
 impl Buffer {
-    /// A buffer for frames that begin at multiples of `step` and hold up to `longest` of sound: the
-    /// same, for a stream whose frames are all of one length.
+    /// A buffer for frames that begin at multiples of `step` and last up to `longest`; both are equal if all
+    /// frames have one length. An adaptive one keeps a timeline for rendering if `keeps_timeline`.
     #[must_use]
-    pub fn new(config: Config, step: Duration, longest: Duration) -> Self {
-        Self { config, step, origin: None, seen: Seen::default(), longest }
-    }
-
-    /// Decides on the frame that begins `index` steps after the start of the stream, arrived at
-    /// `arrival` by the receiver's clock. `captured` is the instant of its first sample on the same
-    /// clock and only used with [`Anchor::Capture`]. The answer's instants are on the receiver's
-    /// clock; a frame that arrives exactly when it is due is played.
-    pub fn on_frame(&mut self, index: u32, captured: Instant, arrival: Instant) -> Playout {
-        if !self.seen.insert(index) {
-            return Playout::Duplicate;
-        }
-        let due = match self.config.anchor {
-            Anchor::Capture => captured + self.longest + self.config.buffer,
-            Anchor::FirstArrival => self.due_after_first(index, arrival),
+    pub fn new(config: &Config, step: Duration, longest: Duration, keeps_timeline: bool) -> Self {
+        let method = match config.kind() {
+            Kind::Fixed => {
+                let anchor = config.anchor.unwrap_or_default();
+                Method::Fixed(Fixed::new(config.buffer(), anchor, step, longest))
+            }
+            Kind::Talkspurt => Method::Talkspurt(Talkspurt::new(step)),
+            Kind::Adaptive => {
+                Method::Adaptive(Box::new(Adaptive::new(config, step, keeps_timeline)))
+            }
         };
-        if arrival <= due { Playout::Played(due) } else { Playout::Late(due) }
+        Self { method, seen: Seen::default() }
     }
 
-    fn due_after_first(&mut self, index: u32, arrival: Instant) -> Instant {
-        // Two hundred and ninety years either way.
-        let position = i64::from(index).saturating_mul(self.step.as_nanos() as i64);
-        let origin = *self.origin.get_or_insert_with(|| {
-            ((arrival + self.config.buffer).as_nanos() as i64).saturating_sub(position)
-        });
-        Instant::from_nanos(origin.saturating_add(position).max(0) as u64)
+    /// Takes the frame that arrived at `arrival` by the receiver's clock. `captured` is the instant of its
+    /// first sample on the same clock, used only with [`Anchor::Capture`](super::Anchor::Capture). Calls `tell`
+    /// for each frame that is decided now, in the order of playout: this one, or with adaptive playout earlier
+    /// ones. Instants are on the receiver's clock; a frame that arrives exactly when due is played.
+    #[inline]
+    pub fn on_frame(
+        &mut self,
+        frame: Frame,
+        captured: Instant,
+        arrival: Instant,
+        mut tell: impl FnMut(Decision),
+    ) {
+        if !self.seen.insert(frame.slot) {
+            return tell(Decision::of(frame, Playout::Duplicate));
+        }
+        match &mut self.method {
+            Method::Fixed(fixed) => {
+                tell(Decision::of(frame, fixed.on_frame(frame.slot, captured, arrival)));
+            }
+            Method::Talkspurt(talkspurt) => tell(talkspurt.on_frame(frame, arrival)),
+            Method::Adaptive(adaptive) => adaptive.on_frame(frame, arrival, &mut tell),
+        }
+    }
+
+    /// Decides on all frames that are left: the run is over.
+    pub fn finish(&mut self, mut tell: impl FnMut(Decision)) {
+        if let Method::Adaptive(adaptive) = &mut self.method {
+            adaptive.finish(&mut tell);
+        }
+    }
+
+    /// Delay of playout relative to the fastest packets, and the target; only of adaptive playout.
+    #[must_use]
+    pub fn gauges(&self) -> Option<[Duration; 2]> {
+        let Method::Adaptive(adaptive) = &self.method else { return None };
+        let (delay, target) = adaptive.gauges();
+        Some([delay, target].map(|nanos| Duration::from_nanos(nanos as u64)))
+    }
+
+    /// What was played, in order; `None` if every frame was played at its place in the stream.
+    #[must_use]
+    pub fn timeline(&self) -> Option<&[Stretch]> {
+        let Method::Adaptive(adaptive) = &self.method else { return None };
+        adaptive.timeline()
     }
 }
 
-/// Which frames have come: 64 to an entry, so that a dense stream takes two bits a frame and a
-/// stray index of four thousand million takes one entry. The latest entry lies at hand, since most
-/// frames belong there.
+/// The frames that have arrived: 64 per entry, so that a dense stream takes two bits per frame and a stray
+/// index of four thousand million takes one entry. The latest entry is cached, since most frames belong there.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 struct Seen {
@@ -66,7 +131,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Notes it; false if it was there before.
+    /// Records a frame; false if it was already there.
     fn insert(&mut self, index: u32) -> bool {
         if self.latest.0 != index / 64 {
             let (entry, bits) = std::mem::take(&mut self.latest);
@@ -83,6 +148,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::playout::Anchor;
     use proptest::prelude::*;
 
     const FRAME: Duration = Duration::from_millis(20);
@@ -91,46 +157,52 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
     fn buffer(anchor: Anchor, ms: u64) -> Buffer {
-        Buffer::new(
-            Config { anchor, buffer: Duration::from_millis(ms), ..Config::default() },
-            FRAME,
-            FRAME,
-        )
+        let config = Config { anchor: Some(anchor), ..Config::fixed(Duration::from_millis(ms)) };
+        Buffer::new(&config, FRAME, FRAME, false)
+    }
+
+    impl Buffer {
+        fn decide(&mut self, index: u32, captured: Instant, arrival: Instant) -> Playout {
+            let (mut found, frame) =
+                (None, Frame { slot: index, steps: 1, index, encoding: Some(0) });
+            self.on_frame(frame, captured, arrival, |decision| found = Some(decision.playout));
+            found.expect("decided at once")
+        }
     }
 
     #[test]
     fn the_first_arrival_sets_the_pace() {
         let mut b = buffer(Anchor::FirstArrival, 60);
-        assert_eq!(b.on_frame(0, at(0), at(100)), Playout::Played(at(160)));
-        assert_eq!(b.on_frame(1, at(20), at(180)), Playout::Played(at(180)));
+        assert_eq!(b.decide(0, at(0), at(100)), Playout::Played(at(160)));
+        assert_eq!(b.decide(1, at(20), at(180)), Playout::Played(at(180)));
         let late = Instant::from_nanos(at(200).as_nanos() + 1);
-        assert_eq!(b.on_frame(2, at(40), late), Playout::Late(at(200)));
-        assert_eq!(b.on_frame(2, at(40), at(190)), Playout::Duplicate);
-        assert_eq!(b.on_frame(50, at(1000), at(1100)), Playout::Played(at(1160)));
+        assert_eq!(b.decide(2, at(40), late), Playout::Late(at(200)));
+        assert_eq!(b.decide(2, at(40), at(190)), Playout::Duplicate);
+        assert_eq!(b.decide(50, at(1000), at(1100)), Playout::Played(at(1160)));
     }
 
     #[test]
     fn the_anchor_need_not_be_frame_0() {
         let mut b = buffer(Anchor::FirstArrival, 60);
-        assert_eq!(b.on_frame(3, at(60), at(100)), Playout::Played(at(160)));
-        assert_eq!(b.on_frame(2, at(40), at(140)), Playout::Played(at(140)));
-        assert_eq!(b.on_frame(1, at(20), at(140)), Playout::Late(at(120)));
-        // Frame 0 of a stream whose frame 100 came first was due before the clock began.
+        assert_eq!(b.decide(3, at(60), at(100)), Playout::Played(at(160)));
+        assert_eq!(b.decide(2, at(40), at(140)), Playout::Played(at(140)));
+        assert_eq!(b.decide(1, at(20), at(140)), Playout::Late(at(120)));
+        // Frame 0 of a stream whose frame 100 arrived first was due before the clock's origin.
         let mut b = buffer(Anchor::FirstArrival, 0);
-        assert_eq!(b.on_frame(100, at(0), at(100)), Playout::Played(at(100)));
-        assert_eq!(b.on_frame(0, at(0), at(101)), Playout::Late(Instant::ZERO));
+        assert_eq!(b.decide(100, at(0), at(100)), Playout::Played(at(100)));
+        assert_eq!(b.decide(0, at(0), at(101)), Playout::Late(Instant::ZERO));
     }
 
     #[test]
     fn the_senders_clock_can_be_the_anchor() {
         let mut b = buffer(Anchor::Capture, 60);
-        assert_eq!(b.on_frame(0, at(500), at(570)), Playout::Played(at(580)));
-        assert_eq!(b.on_frame(1, at(520), at(601)), Playout::Late(at(600)));
+        assert_eq!(b.decide(0, at(500), at(570)), Playout::Played(at(580)));
+        assert_eq!(b.decide(1, at(520), at(601)), Playout::Late(at(600)));
     }
 
     proptest! {
-        /// Whatever the order, mouth-to-ear delay is one constant, and only the first copy counts:
-        /// among strays, and among neighbours, which share an entry and come back to one left.
+        /// In any order, mouth-to-ear delay is constant and only the first copy counts, also for stray indices
+        /// and for neighbours that share an entry and return to an earlier one.
         #[test]
         fn playout_is_isochronous(
             arrivals in prop::collection::vec(
@@ -151,7 +223,7 @@ mod tests {
                     (true, true) => Playout::Played(due),
                     (true, false) => Playout::Late(due),
                 };
-                prop_assert_eq!(b.on_frame(index, Instant::ZERO, arrival), expected);
+                prop_assert_eq!(b.decide(index, Instant::ZERO, arrival), expected);
             }
         }
     }

@@ -1,45 +1,75 @@
-//! What the listener hears: the fixed jitter buffer decides when each frame is played and which
-//! come too late ([`Buffer`]); the renderer turns the frames that made it into sound ([`render()`]).
+//! Playout: a jitter buffer decides when each frame is played and which are late ([`Buffer`]); the renderer
+//! turns the played frames into sound ([`render()`]).
 
+mod adaptive;
 mod buffer;
+mod delays;
+mod fixed;
 mod render;
+mod talkspurt;
+mod timescale;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use talkspurt_proto::time::Duration;
+use talkspurt_proto::validate::{ConfigError, ConfigErrors, Validate};
 
-pub use buffer::Buffer;
+pub use adaptive::Stretch;
+pub use buffer::{Buffer, Decision, Frame};
 pub use render::{Heard, Received, render};
 
 /// How received speech is played.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Time a frame waits beyond the anchor so that later ones may be later.
-    #[serde(default = "Config::default_buffer")]
-    pub buffer: Duration,
-    /// What the buffer is counted from.
-    #[serde(default)]
-    pub anchor: Anchor,
-    /// What is played in place of a missing frame.
+    /// The jitter buffer; without it `fixed` if `buffer` or `anchor` is given, and `adaptive` otherwise.
+    pub kind: Option<Kind>,
+    /// With `fixed`: time a frame waits beyond the anchor, to absorb the delay of later ones; without it 60 ms.
+    pub buffer: Option<Duration>,
+    /// With `fixed`: reference instant of the buffer.
+    pub anchor: Option<Anchor>,
+    /// With `adaptive`: share of packets (of the slowest in each half second) that are to arrive in time, above
+    /// 0 and below 1; without it 0.9.
+    #[schemars(range(min = 0, max = 1))]
+    pub quantile: Option<f64>,
+    /// With `adaptive`: delay beyond the fastest packet's at the beginning; without it 80 ms.
+    pub initial_delay: Option<Duration>,
+    /// With `adaptive`: minimum of the target delay beyond the fastest packet's; without it 20 ms.
+    pub min_delay: Option<Duration>,
+    /// With `adaptive`: maximum of the target delay beyond the fastest packet's; without it 2 s.
+    pub max_delay: Option<Duration>,
+    /// Concealment of missing frames.
     #[serde(default)]
     pub concealment: Concealment,
 }
 
-/// The instant playout is counted from.
+/// A kind of jitter buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// One delay for the whole call.
+    Fixed,
+    /// The delay changes between talkspurts (Ramjee et al. 1994, algorithm 4).
+    Talkspurt,
+    /// The delay follows the network: speech is played faster and slower, as by the jitter buffer of WebRTC.
+    #[default]
+    Adaptive,
+}
+
+/// Reference instant of playout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Anchor {
-    /// Arrival of the first frame: what a receiver without a common clock does.
+    /// Arrival of the first frame, as in a receiver without a common clock.
     #[default]
     FirstArrival,
-    /// Capture of the frame's last sample by the sender's clock: `buffer` is then the whole delay
-    /// from microphone to loudspeaker beyond packetisation (of a ladder's longest packet); needs
-    /// synchronised clocks.
+    /// Capture of the frame's last sample by the sender's clock: `buffer` is then the whole delay from
+    /// microphone to loudspeaker beyond packetisation (of a ladder's longest packet); requires synchronised
+    /// clocks.
     Capture,
 }
 
-/// What fills a gap.
+/// Concealment of gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Concealment {
     /// Silence.
@@ -52,8 +82,8 @@ pub enum Concealment {
 }
 
 impl Concealment {
-    /// What it adds to the delay: G.711 Appendix I holds its output back by 3.75 ms (30 samples),
-    /// so that the start of a gap can be blended into (§I.2).
+    /// Delay it adds: G.711 Appendix I delays its output by 3.75 ms (30 samples) to blend into the start of a
+    /// gap (§I.2).
     #[must_use]
     pub const fn delay(self) -> Duration {
         match self {
@@ -63,17 +93,101 @@ impl Concealment {
     }
 }
 
+/// Longest plausible buffer.
+const LONGEST: Duration = Duration::from_secs(60);
+
 impl Config {
-    const fn default_buffer() -> Duration {
-        Duration::from_millis(60)
+    /// A fixed buffer of this length from the first arrival.
+    #[must_use]
+    pub fn fixed(buffer: Duration) -> Self {
+        Self { buffer: Some(buffer), ..Self::default() }
+    }
+    /// The same with the kind and the keys of this kind written out.
+    #[must_use]
+    pub fn with_defaults(self) -> Self {
+        let (kind, concealment) = (self.kind(), self.concealment);
+        let plain = Self { kind: Some(kind), concealment, ..Self::default() };
+        match kind {
+            Kind::Fixed => Self {
+                buffer: Some(self.buffer()),
+                anchor: Some(self.anchor.unwrap_or_default()),
+                ..plain
+            },
+            Kind::Talkspurt => plain,
+            Kind::Adaptive => Self {
+                quantile: Some(self.quantile()),
+                initial_delay: Some(self.initial_delay()),
+                min_delay: Some(self.min_delay()),
+                max_delay: Some(self.max_delay()),
+                ..plain
+            },
+        }
+    }
+    /// The kind of jitter buffer.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        let fixed = self.buffer.is_some() || self.anchor.is_some();
+        self.kind.unwrap_or(if fixed { Kind::Fixed } else { Kind::Adaptive })
+    }
+    /// Length of a fixed buffer.
+    #[must_use]
+    pub fn buffer(&self) -> Duration {
+        self.buffer.unwrap_or(Duration::from_millis(60))
+    }
+    pub(crate) fn quantile(&self) -> f64 {
+        self.quantile.unwrap_or(0.9)
+    }
+    pub(crate) fn initial_delay(&self) -> Duration {
+        self.initial_delay.unwrap_or(Duration::from_millis(80))
+    }
+    pub(crate) fn min_delay(&self) -> Duration {
+        self.min_delay.unwrap_or(Duration::from_millis(20))
+    }
+    pub(crate) fn max_delay(&self) -> Duration {
+        self.max_delay.unwrap_or(Duration::from_secs(2))
     }
 }
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            buffer: Self::default_buffer(),
-            anchor: Anchor::default(),
-            concealment: Concealment::default(),
+
+impl Validate for Config {
+    fn errors(&self) -> Vec<ConfigError> {
+        let mut found = ConfigErrors::default();
+        let kind = self.kind();
+        let given = [
+            ("buffer", self.buffer.is_some(), Kind::Fixed),
+            ("anchor", self.anchor.is_some(), Kind::Fixed),
+            ("quantile", self.quantile.is_some(), Kind::Adaptive),
+            ("initial_delay", self.initial_delay.is_some(), Kind::Adaptive),
+            ("min_delay", self.min_delay.is_some(), Kind::Adaptive),
+            ("max_delay", self.max_delay.is_some(), Kind::Adaptive),
+        ];
+        for (key, _, of) in given.into_iter().filter(|(_, given, of)| *given && *of != kind) {
+            let name = |kind| match kind {
+                Kind::Fixed => "fixed",
+                Kind::Talkspurt => "talkspurt",
+                Kind::Adaptive => "adaptive",
+            };
+            let (of, kind) = (name(of), name(kind));
+            let why = format!(
+                "only for kind = \"{of}\", and this buffer is {kind} (to replace the whole buffer, set \
+                 playout = {{ kind = \"{kind}\" }})"
+            );
+            found.add(key, why);
         }
+        for (key, length) in [
+            ("buffer", self.buffer),
+            ("initial_delay", self.initial_delay),
+            ("min_delay", self.min_delay),
+            ("max_delay", self.max_delay),
+        ] {
+            length.into_iter().for_each(|length| found.at_most(key, length, LONGEST));
+        }
+        if self.quantile.is_some_and(|quantile| !(quantile > 0.0 && quantile < 1.0)) {
+            found.add("quantile", "must be above 0 and below 1");
+        }
+        if self.min_delay() > self.max_delay() {
+            let why = format!("{} is above max_delay ({})", self.min_delay(), self.max_delay());
+            found.add("min_delay", why);
+        }
+        found.0
     }
 }

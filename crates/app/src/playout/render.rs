@@ -1,12 +1,13 @@
-//! From the packets that were played to the sound of the whole call, exactly as long as what was
-//! sent. A packet at place `i` holds the samples from `i` steps of the media clock on; the last one may
-//! be cut short by the end of the recording. Where a packet is missing, the decoder recovers its sound
-//! from a later packet or conceals the gap; else the flow's concealment does.
+//! Renders the packets that were played into the sound of the whole call. A packet at index `i` holds the
+//! samples from `i` steps of the media clock on; the end of the recording may cut the last one short. The
+//! decoder recovers a missing packet from a later one or conceals the gap; otherwise the flow's concealment
+//! does. With adaptive playout, the sound is then stretched and paused as the buffer decided; otherwise it is
+//! exactly as long as the original.
 
 use bytes::Bytes;
-use talkspurt_proto::time::Duration;
+use talkspurt_proto::time::{Duration, Instant};
 
-use super::Concealment;
+use super::{Concealment, Stretch, timescale};
 use crate::codec::{self, Decoder, Encoding};
 use crate::conceal;
 
@@ -15,34 +16,44 @@ use crate::conceal;
 pub struct Received {
     /// Its payload.
     pub payload: Bytes,
-    /// Number of its encoding.
+    /// Index of its encoding.
     pub encoding: usize,
-    /// How long before its playing it arrived.
-    pub early: Duration,
+    /// When it arrived and when it is played, by the receiver's clock.
+    pub arrived: Instant,
+    /// See `arrived`.
+    pub plays: Instant,
 }
 
-/// What a listener heard.
+impl Received {
+    /// How long before its playout it arrived.
+    fn early(&self) -> Duration {
+        self.plays.saturating_since(self.arrived)
+    }
+}
+
+/// The received sound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
     /// Linear PCM at the codec's rate.
     pub pcm: Vec<i16>,
-    /// What the flow's concealment had to fill: first sample and length, neighbours joined.
+    /// Gaps left to the flow's concealment, before stretching: first sample and length, adjacent ones joined.
     pub gaps: Vec<(usize, usize)>,
 }
 
-/// Decodes `packets` (those lost or late are `None`; what lies beyond the slice counts as missing) into
-/// `total_samples` of PCM at the rate of the `encodings`' codecs. With nothing missing this is the
-/// codec's own round trip, sample for sample. A payload too short for its place counts as missing, what
-/// is too long is cut off. Around a gap, [`conceal::appendix_i`] may also touch up to 30 samples before
-/// and 80 after it; `Silence` touches none.
+/// Decodes `packets` (`None` if lost or late; those beyond the slice are missing) of a recording of
+/// `total_samples` at the rate of the `encodings`' codecs. Without a `timeline` the result has the same length,
+/// and with nothing missing it is the codec's own round trip, sample for sample. A payload too short for its
+/// place counts as missing; one that is too long is cut off. Around a gap, [`conceal::appendix_i`] may also
+/// change up to 30 samples before and 80 after it; `Silence` changes none.
 ///
 /// # Panics
-/// If there are no `encodings`, or if a packet names another.
+/// If there are no `encodings`, or if a packet refers to another.
 #[must_use]
 pub fn render(
     encodings: &[Encoding],
     concealment: Concealment,
     packets: &[Option<Received>],
+    timeline: Option<&[Stretch]>,
     total_samples: usize,
 ) -> Heard {
     let step = codec::step(encodings);
@@ -53,19 +64,85 @@ pub fn render(
         decoder: it.codec.decoder(),
         redundancy: it.codec.spec().sound.map_or(0, |sound| sound.redundancy),
     };
-    let mut heard = decode(encodings.iter().map(voice).collect(), packets, total_samples, samples);
+    let rate = encodings[0].codec.sample_rate();
+    let plan = plan(timeline, total_samples, samples, rate);
+    let voices = encodings.iter().map(voice).collect();
+    let (mut heard, pieces) = decode(voices, packets, &plan, total_samples, samples);
     if concealment == Concealment::G711AppendixI {
-        let next = heard.gaps.iter().skip(1).map(|&(start, _)| start).chain([total_samples]);
+        let next = heard.gaps.iter().skip(1).map(|&(start, _)| start).chain([heard.pcm.len()]);
         for (&(start, len), until) in heard.gaps.iter().zip(next) {
             conceal::appendix_i(&mut heard.pcm, start..start + len, until);
         }
     }
+    if timeline.is_some() {
+        heard.pcm = stretch(&heard.pcm, &pieces, rate as usize);
+    }
     heard
 }
 
-/// The receiver of one encoding.
+/// The timeline with what it leaves out: the steps before the first frame that was played, and those after
+/// the last. The default is all steps at their own pace.
+fn plan(
+    timeline: Option<&[Stretch]>,
+    total_samples: usize,
+    samples: usize,
+    rate: u32,
+) -> Vec<Stretch> {
+    let nanos = (samples as u64 * 1_000_000_000) / u64::from(rate);
+    let plain = |from: u32, to: usize| {
+        let steps = (to as u32).saturating_sub(from);
+        (steps > 0).then(|| Stretch::Media { from, steps, out: u64::from(steps) * nanos })
+    };
+    let media = |stretch: &Stretch| match stretch {
+        Stretch::Media { from, steps, .. } => Some((*from, *steps)),
+        _ => None,
+    };
+    let timeline = timeline.unwrap_or_default();
+    let first = timeline.iter().find_map(media).map_or(0, |(from, _)| from);
+    let last = timeline.iter().rev().find_map(media).map_or(0, |(from, steps)| from + steps);
+    let total = total_samples.div_ceil(samples);
+    let before = plain(0, first as usize);
+    before.into_iter().chain(timeline.iter().copied()).chain(plain(last, total)).collect()
+}
+
+/// A piece of decoded sound, up to its last sample, and the nanoseconds in which it is played.
+struct Piece {
+    end: usize,
+    out: u64,
+    /// Its length may be changed without time scaling: nothing is said in it.
+    is_elastic: bool,
+}
+
+/// Gives each piece its length. Time scaling ends within a few milliseconds of the requested length; the next
+/// piece that can change its length corrects this.
+fn stretch(pcm: &[i16], pieces: &[Piece], rate: usize) -> Vec<i16> {
+    let (mut out, mut due, mut start) = (Vec::with_capacity(pcm.len()), 0_u128, 0);
+    for piece in pieces {
+        let region = start..piece.end;
+        start = piece.end;
+        due += u128::from(piece.out);
+        // The last piece may be cut short by the end of the recording.
+        let own = region.len() as u128 * 1_000_000_000 / rate as u128;
+        if own.abs_diff(u128::from(piece.out)) < 200_000 {
+            out.extend_from_slice(&pcm[region]);
+            continue;
+        }
+        let wanted = ((due * rate as u128 / 1_000_000_000) as usize).saturating_sub(out.len());
+        if piece.is_elastic {
+            let kept = wanted.min(region.len());
+            out.extend_from_slice(&pcm[region.start..region.start + kept]);
+            out.extend(std::iter::repeat_n(0, wanted - kept));
+        } else {
+            let wanted = wanted.clamp(region.len() / 2, region.len() * 2);
+            out.extend(timescale::scale(pcm, region, wanted, rate));
+        }
+    }
+    out
+}
+
+/// The decoder state of one encoding.
 struct Voice {
-    /// Sound in a packet, as time and in steps of the media clock.
+    /// Duration of a packet, as time and in steps of the media clock.
     packet: Duration,
     steps: usize,
     decoder: Option<Box<dyn Decoder>>,
@@ -73,52 +150,109 @@ struct Voice {
     redundancy: u32,
 }
 
-/// What the decoders make of the packets; gaps are silent. A step of the media clock has so many
-/// `samples`.
+/// Decodes the packets by the plan; gaps are silent. A step of the media clock has `samples` samples.
 fn decode(
     mut voices: Vec<Voice>,
     packets: &[Option<Received>],
+    plan: &[Stretch],
     total_samples: usize,
     samples: usize,
-) -> Heard {
-    let mut heard = Heard { pcm: vec![0; total_samples], gaps: Vec::new() };
-    let (mut slot, mut present) = (0, 0);
-    while slot * samples < total_samples {
-        let start = slot * samples;
+) -> (Heard, Vec<Piece>) {
+    let mut heard = Heard { pcm: Vec::with_capacity(total_samples), gaps: Vec::new() };
+    let mut pieces: Vec<Piece> = Vec::with_capacity(plan.len());
+    let mut present = 0;
+    for stretch in plan {
+        match *stretch {
+            Stretch::Media { from, steps, .. } => {
+                let (from, to) = (from as usize, (from + steps) as usize);
+                let to = to.min(total_samples.div_ceil(samples));
+                decode_media(
+                    &mut voices,
+                    packets,
+                    from..to,
+                    &mut present,
+                    &mut heard,
+                    (total_samples, samples),
+                );
+            }
+            Stretch::Expansion(nanos) => {
+                // As long as the same share of a step.
+                let step = voices[present].packet.as_nanos() / voices[present].steps as u64;
+                let mut left = (nanos * samples as u64 / step.max(1)) as usize;
+                while left > 0 {
+                    let place = left.min(samples);
+                    let decoder = voices[present].decoder.as_deref_mut();
+                    let filled = decoder.and_then(|decoder| decoder.conceal(place));
+                    heard.fill(filled, place);
+                    left -= place;
+                }
+            }
+            Stretch::Silence(nanos) => {
+                let step = voices[present].packet.as_nanos() / voices[present].steps as u64;
+                let place = (nanos * samples as u64 / step.max(1)) as usize;
+                heard.pcm.resize(heard.pcm.len() + place, 0);
+            }
+        }
+        let (Stretch::Media { out, .. } | Stretch::Expansion(out) | Stretch::Silence(out)) =
+            *stretch;
+        let is_elastic = !matches!(stretch, Stretch::Media { .. });
+        pieces.push(Piece { end: heard.pcm.len(), out, is_elastic });
+    }
+    (heard, pieces)
+}
+
+/// Decodes the packets of these steps.
+fn decode_media(
+    voices: &mut [Voice],
+    packets: &[Option<Received>],
+    steps: std::ops::Range<usize>,
+    present: &mut usize,
+    heard: &mut Heard,
+    (total_samples, samples): (usize, usize),
+) {
+    let mut slot = steps.start;
+    while slot < steps.end {
+        let left = total_samples - slot * samples;
         let received = packets.get(slot).and_then(Option::as_ref);
-        present = received.map_or(present, |received| received.encoding);
-        let voice = &mut voices[present];
+        *present = received.map_or(*present, |received| received.encoding);
+        let voice = &mut voices[*present];
         if let (Some(received), Some(decoder)) = (received, &mut voice.decoder) {
-            let place = (voice.steps * samples).min(total_samples - start);
+            let place = (voice.steps * samples).min(left);
             let sound = decoder.decode(&received.payload);
             if sound.len() >= place {
-                heard.pcm[start..start + place].copy_from_slice(&sound[..place]);
+                heard.pcm.extend_from_slice(&sound[..place]);
                 slot += voice.steps;
                 continue;
             }
         }
-        let place = samples.min(total_samples - start);
+        let place = samples.min(left);
         let later = (1..=voice.redundancy).filter_map(|ahead| {
-            // It has come by the time at which the lost packet is to be played.
+            // It arrived by the time at which the lost packet is to be played.
             let received = packets.get(slot + ahead as usize * voice.steps)?.as_ref()?;
-            (received.encoding == present && received.early >= voice.packet * u64::from(ahead))
+            (received.encoding == *present && received.early() >= voice.packet * u64::from(ahead))
                 .then_some((ahead, &received.payload))
         });
         let filled = voice.decoder.as_deref_mut().and_then(|decoder| fill(decoder, later, place));
-        match (filled.filter(|sound| sound.len() >= place), heard.gaps.last_mut()) {
-            (Some(sound), _) => {
-                heard.pcm[start..start + place].copy_from_slice(&sound[..place]);
-            }
-            (None, Some((first, len))) if *first + *len == start => *len += place,
-            (None, _) => heard.gaps.push((start, place)),
-        }
+        heard.fill(filled, place);
         slot += 1;
     }
-    heard
 }
 
-/// What the decoder makes of a lost packet: its own sound from the first of the `later` ones that has
-/// it, or something like it.
+impl Heard {
+    /// Appends `place` samples: what the decoder concealed, or a gap.
+    fn fill(&mut self, filled: Option<Vec<i16>>, place: usize) {
+        let start = self.pcm.len();
+        match (filled.filter(|sound| sound.len() >= place), self.gaps.last_mut()) {
+            (Some(sound), _) => return self.pcm.extend_from_slice(&sound[..place]),
+            (None, Some((first, len))) if *first + *len == start => *len += place,
+            (None, _) => self.gaps.push((start, place)),
+        }
+        self.pcm.resize(start + place, 0);
+    }
+}
+
+/// The decoder's replacement of a lost packet: recovered from the first of the `later` packets that has
+/// redundancy, or concealed.
 fn fill<'a>(
     decoder: &mut dyn Decoder,
     mut later: impl Iterator<Item = (u32, &'a Bytes)>,
@@ -137,13 +271,14 @@ mod tests {
 
     const MU: Codec = Codec::Pcmu;
 
-    /// Encodings of one kind, with packets of so many ms.
+    /// One encoding, with packets of `ms` milliseconds.
     fn of(codec: Codec, ms: usize) -> [Encoding; 1] {
         [Encoding { codec, packet: Duration::from_millis(ms as u64) }]
     }
 
     fn received(payload: Bytes) -> Option<Received> {
-        Some(Received { payload, encoding: 0, early: Duration::ZERO })
+        let arrived = Instant::ZERO;
+        Some(Received { payload, encoding: 0, arrived, plays: arrived })
     }
 
     fn cut(encoded: &Bytes, samples: usize) -> Vec<Option<Received>> {
@@ -160,12 +295,13 @@ mod tests {
         for lost in [0, 3, 4, 6] {
             packets[lost] = None;
         }
-        let gaps = |packets: &[_]| render(&of(MU, 20), Concealment::Silence, packets, 1000).gaps;
+        let gaps =
+            |packets: &[_]| render(&of(MU, 20), Concealment::Silence, packets, None, 1000).gaps;
         // 1000 samples: six packets of 160 and one of 40.
         assert_eq!(gaps(&packets), [(0, 160), (480, 320), (960, 40)]);
-        // What never came at all is missing as well.
+        // Packets beyond the slice are missing as well.
         assert_eq!(gaps(&packets[..2]), [(0, 160), (320, 680)]);
-        // As is a packet too short for its place.
+        // So is a packet too short for its place.
         packets[1] = received(Bytes::from_static(&[7; 159]));
         assert_eq!(gaps(&packets)[0], (0, 320));
     }
@@ -175,7 +311,7 @@ mod tests {
         let encoded = Bytes::from(vec![0x1F; 480]);
         let mut packets = cut(&encoded, 160);
         packets[1] = None;
-        let heard = render(&of(MU, 20), Concealment::Silence, &packets, 480).pcm;
+        let heard = render(&of(MU, 20), Concealment::Silence, &packets, None, 480).pcm;
         let plain = plain(MU, &encoded);
         assert_eq!(heard[..160], plain[..160]);
         assert!(heard[160..320].iter().all(|&x| x == 0));
@@ -184,23 +320,22 @@ mod tests {
 
     #[test]
     fn packets_of_a_ladder_have_their_own_lengths() {
-        // 20, 30 and 20 ms; then one of 30 is missing, of which as many steps are gone.
+        // 20, 30 and 20 ms; then a packet of 30 ms is missing, with as many steps.
         let two: [Encoding; 2] =
             [of(Codec::Pcmu, 20)[0], Encoding { codec: Codec::Pcma, ..of(MU, 30)[0] }];
         let mut packets = vec![None; 13];
         let sound = |len| Bytes::from((0..len).map(|k| k as u8).collect::<Vec<_>>());
         for (slot, encoding, len) in [(0, 0, 160), (2, 1, 240), (5, 0, 160), (10, 1, 240)] {
-            let early = Duration::ZERO;
-            packets[slot] = Some(Received { payload: sound(len), encoding, early });
+            packets[slot] = received(sound(len)).map(|it| Received { encoding, ..it });
         }
-        let heard = render(&two, Concealment::Silence, &packets, 13 * 80);
+        let heard = render(&two, Concealment::Silence, &packets, None, 13 * 80);
         assert_eq!(heard.gaps, [(560, 240)]);
         assert_eq!(heard.pcm[160..400], plain(Codec::Pcma, &sound(240)));
         assert_eq!(heard.pcm[400..560], plain(Codec::Pcmu, &sound(160)));
         assert_eq!(heard.pcm[800..], plain(Codec::Pcma, &sound(240)));
     }
 
-    /// A packet is a number and the number of the one before it; lost ones count down from the last.
+    /// A packet holds a number and the number of the one before it; lost ones count down from the last.
     #[derive(Debug)]
     struct Counting(i16);
 
@@ -228,25 +363,27 @@ mod tests {
             let received = |&(payload, early): &(&'static [u8], u64)| Received {
                 payload: Bytes::from_static(payload),
                 encoding: 0,
-                early: Duration::from_millis(early),
+                arrived: Instant::ZERO,
+                plays: Instant::ZERO + Duration::from_millis(early),
             };
             let packets: Vec<_> = packets.iter().map(|it| it.as_ref().map(received)).collect();
-            let heard = decode(vec![voice], &packets, packets.len() * 80, 80);
+            let plan = plan(None, packets.len() * 80, 80, 8000);
+            let (heard, _) = decode(vec![voice], &packets, &plan, packets.len() * 80, 80);
             (heard.pcm.chunks(80).map(|part| part[0]).collect::<Vec<_>>(), heard.gaps)
         };
         let whole = |pcm: &[i16]| (pcm.to_vec(), Vec::new());
-        // From the next packet, which came 10 ms before its own time: just in time.
+        // From the next packet, which arrived 10 ms before its own time: just in time.
         assert_eq!(heard(&[Some((&[9], 0)), None, Some((&[7, 8], 10))]), whole(&[9, 8, 7]));
-        // It came too late for that, or has no copy, or is itself not there.
+        // It arrived too late for that, or has no copy, or is itself missing.
         let from_the_last = whole(&[9, 8, 5]);
         assert_eq!(heard(&[Some((&[9], 0)), None, Some((&[5, 4], 9))]), from_the_last);
         assert_eq!(heard(&[Some((&[9], 0)), None, Some((&[5], 60))]), from_the_last);
-        // Two in a row: the packet after them has copies of both, for the first of which it must have
-        // come 20 ms before its time.
+        // Two in a row: the next packet has copies of both; to recover the first it must have arrived 20 ms
+        // before its time.
         let two = |early| heard(&[Some((&[9], 0)), None, None, Some((&[3, 4, 6], early))]);
         assert_eq!(two(20), whole(&[9, 6, 4, 3]));
         assert_eq!(two(19), whole(&[9, 8, 4, 3]));
-        // What the decoder leaves to the flow's concealment is a gap.
+        // A packet that the decoder does not conceal is a gap.
         let (pcm, gaps) = heard(&[Some((&[2], 0)), None, None, None, Some((&[5], 0))]);
         assert_eq!((pcm, gaps), (vec![2, 1, 0, 0, 5], vec![(160, 160)]));
     }
@@ -266,7 +403,7 @@ mod tests {
         ) {
             let packets: Vec<_> =
                 payloads.into_iter().map(|payload| received(payload?.into())).collect();
-            let heard = render(&of(MU, ms), concealment, &packets, total);
+            let heard = render(&of(MU, ms), concealment, &packets, None, total);
             prop_assert_eq!(heard.pcm.len(), total);
             let lost: usize = heard.gaps.iter().map(|gap| gap.1).sum();
             prop_assert!(lost <= total);
@@ -281,7 +418,7 @@ mod tests {
             let encoded = Bytes::from(encoded);
             let packets = cut(&encoded, ms * 80);
             for codec in [Codec::Pcmu, Codec::Pcma] {
-                let heard = render(&of(codec, ms * 10), concealment, &packets, encoded.len());
+                let heard = render(&of(codec, ms * 10), concealment, &packets, None, encoded.len());
                 prop_assert_eq!(heard.pcm, plain(codec, &encoded));
             }
         }
@@ -299,7 +436,7 @@ mod tests {
                 *packet = None;
             }
             let Heard { pcm, gaps } =
-                render(&of(MU, ms * 10), Concealment::G711AppendixI, &packets, total);
+                render(&of(MU, ms * 10), Concealment::G711AppendixI, &packets, None, total);
             let plain = plain(MU, &encoded);
             let touched = |at: usize| {
                 gaps.iter().any(|&(start, len)| at + 30 >= start && at < start + len + 80)

@@ -1,5 +1,5 @@
-//! The E-model as ITU-T G.107 (06/2015) writes it, clause by clause: parameters in, rating out.
-//! Letters are the Recommendation's; levels in dB, times in milliseconds, loss in per cent.
+//! The E-model of ITU-T G.107 (06/2015), clause by clause: parameters in, rating out. Symbols are the
+//! Recommendation's; levels in dB, times in milliseconds, loss in per cent.
 
 use talkspurt_proto::math::{exp, log10, pow};
 
@@ -126,7 +126,7 @@ impl Parameters {
         self.slr + self.rlr
     }
 
-    /// §7.2: the powers of all noises, added.
+    /// §7.2: the power sum of all noises.
     fn no(&self) -> f64 {
         let olr = self.olr();
         let lstr = self.stmr + self.dr;
@@ -144,7 +144,7 @@ impl Parameters {
         20.0 * (pow(1.0 + pow(x, 8.0), 1.0 / 8.0) - x)
     }
 
-    /// §7.3.2: sidetone that is not as it should be.
+    /// §7.3.2: non-optimum sidetone.
     fn ist(&self) -> f64 {
         let stmr_o = -db(undb(-self.stmr) + exp(-self.t / 4.0) * undb(-self.telr));
         let term = |offset: f64, width: f64, power: f64| {
@@ -189,7 +189,7 @@ impl Parameters {
         half + (half * half + 169.0).sqrt()
     }
 
-    /// §7.4.3: the delay itself, none up to mT.
+    /// §7.4.3: absolute delay, no impairment up to mT.
     fn idd(&self) -> f64 {
         if self.ta <= self.m_t {
             return 0.0;
@@ -209,8 +209,8 @@ impl Parameters {
     }
 }
 
-/// Mean opinion score for a rating (G.107 Annex B). The cubic dips to 0.99 just above
-/// R = 0; a score cannot, so it stays at 1.
+/// Mean opinion score for a rating (G.107 Annex B). The cubic dips to 0.99 just above R = 0; the score is
+/// limited to 1.
 #[must_use]
 pub fn mos(r: f64) -> f64 {
     if r >= 100.0 {

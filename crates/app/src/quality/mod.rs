@@ -1,6 +1,6 @@
-//! From delay, loss and codec to a rating and an opinion score: the scenario's knobs of the
-//! E-model, and [`score`], which fills in what the run measured and says what it assumed. The
-//! equations of ITU-T G.107 stand in [`emodel`].
+//! Computes a rating and an opinion score from delay, loss and codec: the scenario's parameters of the E-model,
+//! and [`score`], which adds the measured values and reports its assumptions. The equations of ITU-T G.107 are
+//! in [`emodel`].
 
 pub mod emodel;
 mod note;
@@ -19,8 +19,8 @@ use emodel::{Parameters, Rating, mos};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Whether the talker hears an echo of himself: `perfect` control leaves none, `loss` returns
-    /// it after twice the mouth-to-ear delay, weakened by `telr`.
+    /// Talker echo: `perfect` control removes it, `loss` returns it after twice the mouth-to-ear delay,
+    /// attenuated by `telr`.
     pub echo: Echo,
     /// Talker echo loudness rating TELR, dB, 5 to 65; only used with `echo = "loss"`.
     #[schemars(range(min = 5, max = 65))]
@@ -28,11 +28,11 @@ pub struct Config {
     /// Weighted echo path loss WEPL of the listener's echo, dB, 5 to 110.
     #[schemars(range(min = 5, max = 110))]
     pub wepl: f64,
-    /// Advantage factor A: points of R that users forgive for convenience (mobile 5 to 10,
-    /// satellite 20; G.107 §7.6), 0 to 20.
+    /// Advantage factor A: points of R that users concede for convenience (mobile 5 to 10, satellite 20; G.107
+    /// §7.6), 0 to 20.
     #[schemars(range(min = 0, max = 20))]
     pub advantage: f64,
-    /// Delay sensitivity sT: 1 for everyday conversation, less for less interactive ones, 0.4 to 1.
+    /// Delay sensitivity sT: 1 for everyday conversation, less for less interactive conversations, 0.4 to 1.
     #[schemars(range(min = 0.4, max = 1))]
     pub delay_sensitivity: f64,
     /// Minimum perceivable delay mT: no impairment up to it, 20 to 150 ms.
@@ -58,7 +58,7 @@ pub struct Config {
     /// Circuit noise Nc referred to the 0 dBr point, dBm0p, −80 to −40.
     #[schemars(range(min = -80, max = -40))]
     pub nc: f64,
-    /// Noise floor Nfor at the receive side, dBmp; G.107 knows only −64.
+    /// Noise floor Nfor at the receive side, dBmp; G.107 only permits −64.
     #[schemars(range(min = -64, max = -64))]
     pub nfor: f64,
     /// Room noise Ps at the send side, dB(A), 35 to 85.
@@ -69,14 +69,14 @@ pub struct Config {
     pub pr: f64,
 }
 
-/// How the talker's echo is dealt with.
+/// Handling of the talker's echo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Echo {
-    /// No echo at all: T = Tr = 0, only the delay itself impairs.
+    /// No echo at all: T = Tr = 0, only the absolute delay impairs.
     #[default]
     Perfect,
-    /// Echo by its loss: T = Ta and Tr = 2 Ta.
+    /// Echo with a loss: T = Ta and Tr = 2 Ta.
     Loss,
 }
 
@@ -136,33 +136,33 @@ impl Config {
     }
 }
 
-/// The E-model's verdict on a flow of speech. The three losses and `mos` add up to the MOS of the
-/// same telephones without delay, echo, loss and codec impairment (4.41 at the defaults).
+/// E-model result for a speech flow. The three losses and `mos` add up to the MOS of the same telephones
+/// without delay, echo, loss and codec impairment (4.41 at the defaults).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
-    /// Transmission rating factor R, 0 (unusable) to 100; absent where `note` says why.
+    /// Transmission rating factor R, 0 (unusable) to 100; if absent, `note` has the reason.
     pub r: Option<f64>,
     /// Estimated mean opinion score, 1 to 4.5.
     pub mos: Option<f64>,
-    /// MOS lost to delay and the echo it brings.
+    /// MOS lost to delay and its echo.
     pub lost_to_delay: Option<f64>,
     /// MOS lost to missing and late frames.
     pub lost_to_loss: Option<f64>,
     /// MOS lost to the codec itself.
     pub lost_to_codec: Option<f64>,
-    /// Assumptions made, limits exceeded, and why a value is absent.
+    /// Ranges of G.107 §7.7 that were exceeded, outside of which the score is not validated.
+    pub limits: Vec<String>,
+    /// Assumptions made, limits exceeded, and reasons for absent values.
     pub note: String,
 }
 
-/// Scores a flow. `heard` are the codecs of the frames that were heard, or of the only encoding
-/// there is, and how many frames each had; G.107 knows one codec in a call, and of several takes
-/// the means of their Ie and Bpl here. `loss` is the share (0 to 1) of frames missing or late,
-/// `burst_ratio` the mean length of loss runs over that under random loss (G.107 §7.5); below 1,
-/// where G.107 ends, it counts as 1.
+/// Scores a flow. `heard` are the codecs of the frames heard, or of the only encoding, with their numbers of
+/// frames; G.107 covers one codec per call, so several use the means of their Ie and Bpl here. `loss` is the
+/// share (0 to 1) of frames missing or late, `burst_ratio` the mean length of loss runs over that under random
+/// loss (G.107 §7.5); values below 1, the minimum in G.107, count as 1.
 ///
-/// MOS is not additive, so how much each cause took depends on the order in which they strike. The
-/// parts given here are the mean over all six orders (the Shapley value): none is favoured, and
-/// they add up exactly.
+/// MOS is not additive, so the loss per cause depends on the order in which the causes are applied. The values
+/// are the mean over all six orders (the Shapley value): no order is preferred, and they add up exactly.
 #[must_use]
 pub fn score(
     config: &Config,
@@ -185,7 +185,7 @@ pub fn score(
     };
     let bpl = match mean(heard, |codec| codec.bpl(concealment)) {
         Some(bpl) => bpl,
-        // Without loss Bpl does not enter.
+        // Without loss, Bpl has no effect.
         None if loss == 0.0 => Parameters::default().bpl,
         None => {
             return note.without_score(
@@ -208,17 +208,18 @@ pub fn score(
         [shortfall(&undelayed, &rating), rating.ie_eff - ie, ie],
     );
     Score {
-        // §7.1: R lies between 0 and 100; beyond, the equations only say how hopeless it is.
+        // §7.1: R lies between 0 and 100; the equations can exceed this range.
         r: Some(rating.r().clamp(0.0, 100.0)),
         mos: Some(mos(rating.r())),
         lost_to_delay: Some(delay),
         lost_to_loss: Some(loss),
         lost_to_codec: Some(codec),
+        limits: note.exceeded().to_vec(),
         note: note.text(),
     }
 }
 
-/// The mean over the frames heard; `None` if a codec of theirs has no value.
+/// The mean over the frames heard; `None` if one of their codecs has no value.
 fn mean(heard: &[(Codec, u64)], value: impl Fn(Codec) -> Option<f64>) -> Option<f64> {
     if let [(codec, _)] = heard {
         return value(*codec);
@@ -229,12 +230,12 @@ fn mean(heard: &[(Codec, u64)], value: impl Fn(Codec) -> Option<f64>) -> Option<
     sum.filter(|_| frames > 0).map(|sum| sum / frames as f64)
 }
 
-/// Points of R that delay and echo took (Ist, too, depends on echo).
+/// Points of R lost to delay and echo (Ist also depends on echo).
 fn shortfall(undelayed: &Rating, rating: &Rating) -> f64 {
     (rating.is + rating.id) - (undelayed.is + undelayed.id)
 }
 
-/// The Shapley value of three impairments, in MOS, that take `points` from a rating of `best`.
+/// The Shapley value of three impairments, in MOS, that subtract `points` from a rating of `best`.
 fn shares(best: f64, points: [f64; 3]) -> [f64; 3] {
     let lost =
         |causes: &[usize]| mos(best) - mos(best - causes.iter().map(|&i| points[i]).sum::<f64>());
@@ -255,13 +256,13 @@ mod tests {
         let [a, b, c] = shares(93.2, [12.0, 12.0, 0.0]);
         assert!((a - b).abs() < 1e-12 && c.abs() < 1e-12);
         assert!((a + b - (mos(93.2) - mos(69.2))).abs() < 1e-12);
-        // The Shapley value of two causes: the mean of striking first and striking last.
+        // The Shapley value of two causes: the mean of being applied first and last.
         let [a, b, _] = shares(93.2, [5.0, 30.0, 0.0]);
         let first = mos(93.2) - mos(88.2);
         let last = mos(63.2) - mos(58.2);
         assert!((a - f64::midpoint(first, last)).abs() < 1e-12);
         assert!((a + b - (mos(93.2) - mos(58.2))).abs() < 1e-12);
-        // All three together, whatever the order.
+        // All three together, in any order.
         let parts = shares(90.0, [3.0, 20.0, 11.0]);
         assert!((parts.iter().sum::<f64>() - (mos(90.0) - mos(56.0))).abs() < 1e-12);
     }

@@ -1,5 +1,4 @@
-//! The sentence beside every score: what was assumed, and where G.107 says the model is no longer
-//! valid.
+//! The note beside every score: assumptions, and violations of G.107's range of validity.
 
 use super::emodel::Parameters;
 use super::{Config, Echo, Score};
@@ -7,7 +6,11 @@ use crate::codec::Codec;
 use crate::playout::Concealment;
 
 /// Clauses, joined at the end.
-pub(super) struct Note(Vec<String>);
+pub(super) struct Note {
+    clauses: Vec<String>,
+    /// Number of clauses before those of limits, which are the last.
+    assumed: usize,
+}
 
 impl Note {
     pub(super) fn assuming(
@@ -33,10 +36,11 @@ impl Note {
             format!("Ie and Bpl are means over the frames heard: {}", shares.join(", "))
         });
         let bpl = codecs.iter().filter_map(|(codec, _)| robustness(*codec, concealment));
-        Self([Some(echo), mean].into_iter().flatten().chain(bpl).collect())
+        let clauses: Vec<_> = [Some(echo), mean].into_iter().flatten().chain(bpl).collect();
+        Self { assumed: clauses.len(), clauses }
     }
 
-    /// Adds a clause for every range of G.107 §7.7 that the run has left.
+    /// Adds a clause for every range of G.107 §7.7 that the run exceeded.
     pub(super) fn limits(&mut self, p: &Parameters) {
         if p.ta > 500.0 {
             self.add(format!("{:.0} ms of delay are beyond G.107's 500", p.ta));
@@ -56,30 +60,36 @@ impl Note {
     }
 
     fn add(&mut self, clause: String) {
-        self.0.push(clause);
+        self.clauses.push(clause);
+    }
+
+    /// The ranges that were exceeded.
+    pub(super) fn exceeded(&self) -> &[String] {
+        &self.clauses[self.assumed..]
     }
 
     pub(super) fn without_score(mut self, why: &str) -> Score {
-        self.0.insert(0, why.to_owned());
+        self.clauses.insert(0, why.to_owned());
         Score {
             r: None,
             mos: None,
             lost_to_delay: None,
             lost_to_loss: None,
             lost_to_codec: None,
+            limits: Vec::new(),
             note: self.text(),
         }
     }
 
     pub(super) fn text(self) -> String {
-        self.0.join("; ")
+        self.clauses.join("; ")
     }
 }
 
-/// Where a codec's robustness to loss comes from.
+/// Source of a codec's robustness to loss.
 fn robustness(codec: Codec, concealment: Concealment) -> Option<String> {
     let bpl = codec.bpl(concealment)?;
-    // G.113 Appendix I gives each for packets of one length.
+    // G.113 Appendix I gives each for one packet duration.
     let how = match (codec.conceals(), concealment) {
         (true, _) => "gaps concealed by the decoder",
         (false, Concealment::Silence) => "gaps played as silence",

@@ -1,4 +1,4 @@
-//! The permitted ranges of G.107 §7.7, for whoever builds a [`Config`] without the schema.
+//! The permitted ranges of G.107 §7.7, for a [`Config`] built without the schema.
 
 use talkspurt_proto::validate::{ConfigError, Validate};
 
@@ -12,7 +12,7 @@ impl Validate for Config {
             } else {
                 format!("{least} to {greatest}")
             };
-            // Not a number is outside as well.
+            // NaN is outside as well.
             let inside = (least..=greatest).contains(&value);
             let why = || format!("{key} = {value}; G.107 permits {permitted}");
             (!inside).then(|| ConfigError::new(key, why()))

@@ -1,6 +1,5 @@
-//! Recorded speech: a WAV file becomes mono PCM at the codec's sample rate.
-//! Resampling uses floating point. Audio is outside the run's digest, which covers packets and not
-//! their contents.
+//! Recorded speech: converts a WAV file to mono PCM at the codec's sample rate. Resampling uses floating point.
+//! Audio is outside the run's digest, which covers packets but not their contents.
 
 mod wav;
 
@@ -15,23 +14,23 @@ use rubato::{
 use crate::codec::Codec;
 use crate::file::{Fault, Files};
 
-/// Sample rates a recording may have, in Hz; outside, the header is more likely wrong than true.
+/// Valid sample rates of a recording, in Hz; others suggest a wrong header.
 pub const RATES: std::ops::RangeInclusive<u32> = 1_000..=768_000;
 
-/// Length of a recording's file at most: more than two hours of 16 bits at 16 kHz.
+/// Maximum length of a recording's file: more than two hours of 16 bits at 16 kHz.
 pub const MAX_BYTES: u64 = 256 << 20;
-/// Seconds of a recording at most, which limits what a low sample rate is resampled to.
+/// Maximum duration in seconds, which limits the result of resampling a low sample rate.
 pub const MAX_SECONDS: u64 = 4 * 3600;
 
-/// Speech, ready to be cut into packets.
+/// Speech, ready for packetisation.
 #[derive(Clone, Debug)]
 pub struct Recording {
     /// Mono linear PCM at `sample_rate`, before the codec.
     pub sent: Arc<[i16]>,
-    /// The same, encoded by a codec without state: the payloads of all packets end to end. `None` where
-    /// packets are encoded as they are sent.
+    /// The same, encoded by a stateless codec: the payloads of all packets end to end. `None` if packets are
+    /// encoded as they are sent.
     pub encoded: Option<Bytes>,
-    /// Samples in a second, the codec's.
+    /// Samples per second, the codec's rate.
     pub sample_rate: u32,
     /// The codec of `encoded`.
     pub codec: Codec,
@@ -47,7 +46,7 @@ pub struct RecordingError {
     pub why: Why,
 }
 
-/// The system's words without its error number.
+/// The system's error text without its number.
 fn plain(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
@@ -59,67 +58,67 @@ fn plain(error: &std::io::Error) -> String {
 /// What is wrong with a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum Why {
-    /// It cannot be opened or read.
+    /// The file cannot be opened or read.
     #[error("cannot be read: {}", plain(.0))]
     Unreadable(#[source] std::io::Error),
     /// A folder or device.
     #[error("is not a regular file; expected a WAV file")]
     NotAFile,
-    /// More bytes than are read.
+    /// The file is too large.
     #[error("is longer than {} MiB; cut it", .0 >> 20)]
     TooManyBytes(u64),
-    /// More speech than is kept.
+    /// The sound is too long.
     #[error("claims {0} s of sound; expected at most {most} s", most = MAX_SECONDS)]
     TooLong(u64),
-    /// No bytes at all.
+    /// The file is empty.
     #[error("is empty (0 bytes); expected a WAV file")]
     Empty,
-    /// Does not begin as a WAV file does.
+    /// Not a WAV file.
     #[error("is not a WAV file (no RIFF/WAVE header)")]
     NotWav,
-    /// Ends before its header says.
+    /// The file is shorter than its header says.
     #[error(
         "is truncated: its header announces {announced} bytes of samples, it holds {present}; \
          copy it again, or rewrite it with `sox --ignore-length in.wav out.wav`"
     )]
     Truncated {
-        /// Bytes of sample data by the header.
+        /// Bytes of sample data according to the header.
         announced: u64,
-        /// Bytes there.
+        /// Bytes present.
         present: u64,
     },
-    /// Ends within its header.
+    /// The file ends within its header.
     #[error("is truncated: it ends within the WAV header")]
     TruncatedHeader,
-    /// Samples, but not integers.
+    /// The samples are not integers.
     #[error(
         "holds {0}; expected integer PCM of 8, 16, 24 or 32 bits; convert with e.g. \
          `sox in.wav -b 16 -e signed-integer out.wav`"
     )]
     NotIntegerPcm(String),
-    /// The header contradicts itself.
+    /// The header is inconsistent.
     #[error("has a damaged WAV header ({0})")]
     BadHeader(String),
-    /// A sample rate no recording has.
+    /// Invalid sample rate.
     #[error(
         "claims {0} samples a second; expected {low} to {high} Hz",
         low = RATES.start(), high = RATES.end()
     )]
     RateOutOfRange(u32),
-    /// Nothing here encodes it.
+    /// The codec is not implemented.
     #[error("cannot be heard in {0}: only {heard} are encoded here; leave out `file`", heard = Codec::heard())]
     NoEncoder(&'static str),
-    /// Nothing to say.
+    /// No samples.
     #[error("holds no samples")]
     NoSamples,
 }
 
 impl Recording {
-    /// Reads a WAV file of integer PCM, mixes its channels evenly to one and resamples it to the
-    /// codec's rate. A file already mono, 16 bits and at that rate stays sample for sample.
+    /// Reads a WAV file of integer PCM, mixes its channels evenly to mono and resamples it to the codec's rate.
+    /// A 16-bit mono file at that rate is unchanged.
     ///
     /// # Errors
-    /// [`RecordingError`] names the file and says what is wrong and what was expected.
+    /// [`RecordingError`] names the file, the fault and what was expected.
     pub fn open(files: &dyn Files, path: &Path, codec: Codec) -> Result<Self, RecordingError> {
         let read = || -> Result<Vec<i16>, Why> {
             if !codec.is_heard() {
@@ -147,14 +146,14 @@ impl Recording {
     }
 }
 
-/// From `rate` to `wanted`, without delay; the length is scaled and rounded up.
+/// Resamples from `rate` to `wanted`, without delay; the length is scaled and rounded up.
 fn resample(mono: Vec<f64>, rate: u32, wanted: u32) -> Vec<f64> {
     if rate == wanted {
         return mono;
     }
     let (from, to) = (rate as usize, wanted as usize);
-    // The shortest stretch that is whole at both rates, and even, so that the filter's delay of
-    // half a chunk is whole too; 20 ms or more of it, well beyond a pitch period.
+    // The shortest duration with an integer, even number of samples at both rates, so that the filter's delay
+    // of half a chunk is an integer too; 20 ms or more of it, well above a pitch period.
     let stretch = 2 * from / gcd(from, to);
     let chunk = stretch * (from / 50).div_ceil(stretch);
     let mut fft =
@@ -168,7 +167,7 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// To 16 bits, rounding to nearest; what resampling overshoots is clipped.
+/// Rounds to 16 bits; overshoot from resampling is clipped.
 fn quantise(mono: &[f64]) -> Vec<i16> {
     mono.iter().map(|x| x.round() as i16).collect()
 }

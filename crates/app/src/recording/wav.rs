@@ -1,4 +1,4 @@
-//! Reading a WAV file into mono samples on the scale of 16 bits, and telling its faults apart.
+//! Reads a WAV file into mono samples with 16-bit full scale, and diagnoses its faults.
 
 use std::io::ErrorKind;
 
@@ -35,7 +35,7 @@ pub(super) fn read_mono(bytes: &[u8]) -> Result<(u32, Vec<f64>), Why> {
 fn mix(wav: &mut WavReader<&[u8]>) -> Result<Vec<f64>, hound::Error> {
     let spec = wav.spec();
     let channels = usize::from(spec.channels);
-    // The mean of the channels, brought from `bits` to 16.
+    // The mean of the channels, scaled from `bits` to 16.
     let scale = channels as f64 * (1_u64 << spec.bits_per_sample) as f64 / 65_536.0;
     let mut mono = Vec::with_capacity(wav.duration().min(1 << 24) as usize);
     let (mut sum, mut seen) = (0_i64, 0);
@@ -50,7 +50,7 @@ fn mix(wav: &mut WavReader<&[u8]>) -> Result<Vec<f64>, hound::Error> {
     Ok(mono)
 }
 
-/// From the reader's error and the head of the file to what a person can act on.
+/// Converts the reader's error and the file header into a message that users can act on.
 fn diagnose(bytes: &[u8], error: hound::Error) -> Why {
     if !b"RIFF".starts_with(&bytes[..bytes.len().min(4)]) || !is_wave(bytes) && bytes.len() >= 12 {
         return Why::NotWav;
@@ -60,7 +60,7 @@ fn diagnose(bytes: &[u8], error: hound::Error) -> Why {
         return Why::NotIntegerPcm(what);
     }
     match error {
-        // hound reports a short data chunk as an I/O error of its own making.
+        // hound reports a short data chunk as its own I/O error.
         hound::Error::IoError(io)
             if !matches!(io.kind(), ErrorKind::UnexpectedEof | ErrorKind::Other) =>
         {
@@ -81,13 +81,13 @@ fn is_wave(head: &[u8]) -> bool {
     head.get(8..12) == Some(b"WAVE")
 }
 
-/// What the chunks at the head of a file say.
+/// Contents of the header chunks.
 #[derive(Default)]
 struct Layout {
-    /// `wFormatTag`, or the first two bytes of the extensible format's GUID, which are the same.
+    /// `wFormatTag`, or the first two bytes of the extensible format's GUID, which are equal to it.
     tag: u16,
     bits: u16,
-    /// Where the samples begin and how many bytes of them the header announces.
+    /// Offset of the samples and their length according to the header.
     data: Option<(u64, u64)>,
 }
 
@@ -117,7 +117,7 @@ impl Layout {
         }
         self.bits = u16_at(head, body + 14).unwrap_or(0);
     }
-    /// The encoding by its registered tag (RFC 2361), unless it is integer PCM or unknown to us.
+    /// The encoding by its registered tag (RFC 2361), unless it is integer PCM or unknown.
     fn not_integer_pcm(&self) -> Option<String> {
         Some(match self.tag {
             0 | 1 => return None,

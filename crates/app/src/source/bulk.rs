@@ -1,5 +1,4 @@
-//! As much data as the transport will carry: throughout, for a while between pauses, or transfer
-//! after transfer.
+//! Bulk data: continuously, in bursts between pauses, or transfer after transfer.
 
 use talkspurt_proto::math::round_u64;
 use talkspurt_proto::packet::Payload;
@@ -20,12 +19,12 @@ pub struct Bulk {
     cycle: Option<Box<Cycle>>,
 }
 
-/// Units of bulk data in a row, all of one length.
+/// Consecutive units of bulk data of one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Units {
-    /// The first one's number, from 0.
+    /// Number of the first, from 0.
     pub first: u32,
-    /// How many.
+    /// Number of units.
     pub count: u32,
     /// Bytes of each.
     pub bytes: u64,
@@ -34,7 +33,7 @@ pub struct Units {
 }
 
 impl Units {
-    /// What they hold.
+    /// Their payload.
     #[inline]
     #[must_use]
     pub fn payload(self) -> Payload {
@@ -42,21 +41,21 @@ impl Units {
     }
 }
 
-/// Greed that comes and goes.
+/// Bursts and pauses.
 #[derive(Debug)]
 struct Cycle {
     rng: Rng,
-    /// When it begins again, or began.
+    /// When the next burst begins, or the current one began.
     resumes: Instant,
     burst: Burst,
 }
 
-/// What ends a time of greed.
+/// The end of a burst.
 #[derive(Debug)]
 enum Burst {
-    /// An instant.
+    /// At an instant.
     Until(Pauses, Instant),
-    /// So many bytes.
+    /// After this many bytes.
     Left(Web, u64),
 }
 
@@ -75,13 +74,13 @@ impl Bulk {
         Self::of(unit_bytes, left, cycle, start, stop)
     }
 
-    /// Transfer after transfer in units of `unit_bytes`, the last of each as long as it must be.
+    /// Transfer after transfer in units of `unit_bytes`, the last of each possibly shorter.
     #[must_use]
     pub fn web(config: &Web, unit_bytes: u32, rng: Rng, start: Instant, stop: Instant) -> Self {
         Self::of(unit_bytes, u64::MAX, Some(Cycle::web(config, rng, start)), start, stop)
     }
 
-    /// Nothing at all.
+    /// A source that sends nothing.
     #[must_use]
     pub fn silent(stop: Instant) -> Self {
         Self::of(1, 0, None, stop, stop)
@@ -92,7 +91,7 @@ impl Bulk {
         Self { unit_bytes, offset: 0, left, index: 0, start, stop, cycle: cycle.map(Box::new) }
     }
 
-    /// When it begins, or begins again, if that is to come.
+    /// When it next begins or resumes, if that is in the future.
     #[inline]
     #[must_use]
     pub fn resumes(&self, now: Instant) -> Option<Instant> {
@@ -100,16 +99,15 @@ impl Bulk {
         Some(at).filter(|at| *at > now)
     }
 
-    /// True if a pause may have ended since room was last looked for.
+    /// True if a pause may have ended since the last check for room.
     #[inline]
     #[must_use]
     pub fn pauses(&self) -> bool {
         self.cycle.is_some()
     }
 
-    /// The next units, as many as `room` bytes suffice for and at most `most`, if it is time. Where a
-    /// packet carries no more than `largest` bytes, the path having become narrower, they are cut to
-    /// that: they would wait for ever.
+    /// The next units, as many as fit in `room` bytes and at most `most`, if it is time. If the path now
+    /// carries at most `largest` bytes per packet, units are cut to that; otherwise they would wait forever.
     #[inline]
     pub fn take(
         &mut self,
@@ -126,7 +124,7 @@ impl Bulk {
         if bytes == 0 || bytes > room || now < self.start || now >= self.stop {
             return None;
         }
-        // Most often there is room for one.
+        // Mostly there is room for only one.
         let count = if room < 2 * bytes { 1 } else { u64::from(most).min(room / bytes) };
         let units = Units { first: self.index, count: count as u32, bytes, offset: self.offset };
         self.offset += count * bytes;
@@ -138,7 +136,7 @@ impl Bulk {
         Some(units)
     }
 
-    /// True when there will be no more.
+    /// True when no more units will follow.
     #[inline]
     #[must_use]
     pub fn is_done(&self, now: Instant) -> bool {
@@ -157,7 +155,7 @@ impl Cycle {
         Self { rng, resumes: start, burst: Burst::Left(web.clone(), size) }
     }
 
-    /// Bytes that may go now.
+    /// Bytes that may be sent now.
     fn may_send(&mut self, now: Instant) -> u64 {
         if let Burst::Until(pauses, until) = &mut self.burst {
             while now >= *until {
@@ -182,7 +180,7 @@ impl Cycle {
     }
 }
 
-/// The size of a transfer, one byte at least.
+/// Draws the size of a transfer, at least one byte.
 fn transfer(web: &Web, rng: &mut Rng) -> u64 {
     round_u64(web.sizes.draw(web.size.as_bytes() as f64, rng)).max(1)
 }
@@ -197,7 +195,7 @@ mod tests {
     const STOP: Instant = Instant::from_nanos(200_000_000_000_000);
     const MS: Duration = Duration::from_millis(1);
 
-    /// Units of a transport that takes one every millisecond: when, and how long.
+    /// Units of a transport that takes one every millisecond: time and length.
     fn units(bulk: &mut Bulk, count: usize) -> Vec<(u64, usize)> {
         let (mut now, mut taken) = (Instant::ZERO, Vec::new());
         while taken.len() < count {
@@ -218,7 +216,7 @@ mod tests {
         let times: Vec<u64> = units(&mut bulk, 30).iter().map(|(at, _)| at / 1_000_000).collect();
         let expected: Vec<u64> = (0..10).chain(40..50).chain(80..90).collect();
         assert_eq!(times, expected);
-        // Nobody asked for a long time: the pauses went on all the same.
+        // The source was not polled for a long time: the cycle went on regardless.
         let ms = |ms| Instant::ZERO + MS * ms;
         assert!(bulk.take(ms(4005), (1000, 1000), 1).is_some());
         assert!(bulk.take(ms(4010), (1000, 1000), 1).is_none());
@@ -247,7 +245,7 @@ mod tests {
         assert_eq!(units(&mut bulk, 6), expected);
     }
 
-    /// All that there is room for, taken at once or unit by unit: the same units at the same times.
+    /// All that there is room for, taken jointly or unit by unit: the same units at the same times.
     #[test]
     fn units_in_a_row_are_those_apart() {
         let pauses = Pauses { on: MS * 10, off: MS * 30, spread: Distribution::Exponential };
@@ -293,7 +291,7 @@ mod tests {
         }
     }
 
-    /// Sizes of transfers: P(X > x) = (k/x)^1.5 with k = 4000, and thoughts of an exponential
+    /// Sizes of transfers: P(X > x) = (k/x)^1.5 with k = 4000, and think times with an exponential
     /// distribution's mean.
     #[test]
     fn transfers_and_thoughts_have_their_distributions() {

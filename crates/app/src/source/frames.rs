@@ -1,4 +1,4 @@
-//! Sizes of video frames, as an encoder made them: a text of one line a frame.
+//! Sizes of video frames from an encoder: a text with one line per frame.
 //!
 //! ```text
 //! # what it was made from
@@ -16,24 +16,24 @@ use crate::file::Files;
 
 use super::config::Video;
 
-/// Longest trace that is read: a day at 115 frames a second.
+/// Maximum length of a trace: a day at 115 frames per second.
 const MAX_FRAMES: usize = 10_000_000;
-/// Largest frame: beyond it a line has lost its point.
+/// Maximum frame size: a larger value suggests a missing decimal point.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// The frames of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameTrace {
-    /// In order of time; at least two.
+    /// In time order; at least two.
     pub frames: Vec<Frame>,
-    /// After how long it starts over: the last frame lasts as long as the one before.
+    /// Period of repetition: the last frame lasts as long as the one before.
     pub period: Duration,
 }
 
 /// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// When the encoder had it, from the first.
+    /// When the encoder produced it, relative to the first.
     pub at: Duration,
     /// Bytes.
     pub size: u64,
@@ -43,7 +43,7 @@ impl FrameTrace {
     /// Reads a file.
     ///
     /// # Errors
-    /// What is wrong, with the line where there is one.
+    /// The fault, with the line if there is one.
     pub fn open(files: &dyn Files, path: &Path) -> Result<Self, String> {
         let bytes = super::bytes_of(files, path, "a trace of video frames")?;
         let text = std::str::from_utf8(&bytes).map_err(|_| "is not a text".to_owned())?;
@@ -98,7 +98,7 @@ impl FrameTrace {
         self.frames.iter().map(|frame| frame.size).sum()
     }
 
-    /// Packets of all frames, with at most this much in each.
+    /// Packets of all frames, with at most this payload each.
     #[must_use]
     pub fn packets(&self, most: u64) -> u64 {
         self.frames.iter().map(|frame| frame.size.div_ceil(most.max(1))).sum()
@@ -121,7 +121,7 @@ fn frame(time: &str, size: &str, before: Option<&Frame>) -> Result<Frame, String
     Ok(Frame { at, size })
 }
 
-/// Bytes of a frame of video of constant bit rate.
+/// Bytes per frame of constant-bit-rate video.
 #[must_use]
 pub fn even(video: &Video) -> u64 {
     let bits = video.rate.map_or(0, talkspurt_proto::units::Rate::as_bps);

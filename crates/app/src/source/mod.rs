@@ -1,7 +1,7 @@
-//! What talks: speech, constant and on/off bit rate, video, captured packets and bulk data.
+//! Sources: speech, constant and on/off bit rate, video, captured packets and bulk data.
 //!
-//! A source with a timetable names the instant of its next unit and gives it when asked; a bulk
-//! source gives as much as there is room for. All times are of the local clock.
+//! A timed source reports the instant of its next unit and returns the unit when polled; a bulk source returns
+//! as much as there is room for. All times are by the local clock.
 
 mod bulk;
 mod capture;
@@ -41,19 +41,18 @@ use crate::recording::Recording;
 const RTP_HEADER: u32 = 12;
 /// The first dynamic payload type (RFC 3551 §3).
 const DYNAMIC: u8 = 96;
-/// What the checks of a scenario promise of every source.
+/// Guaranteed by the scenario's checks for every source.
 const UNITS_FIT: &str = "a run has fewer than 2^32 units of a source";
 
 /// One unit of application data.
 #[derive(Clone, Debug)]
 pub struct Unit {
-    /// Its number, from 0; a scenario whose units would exceed 32 bits is refused before it runs.
+    /// Its number, from 0; a scenario whose units could exceed 32 bits is rejected before it runs.
     pub index: u32,
-    /// Its place in time, in steps of the media clock since its start: packet intervals, or, where
-    /// they may change, the longest stretch of which each is a multiple. Ahead of the number after a
-    /// silence, in which no units are made.
+    /// Its position in steps of the media clock since the start: packet intervals or, where they may change,
+    /// their greatest common divisor. After a silence, in which no units are made, it is ahead of the number.
     pub slot: u64,
-    /// Which of the source's encodings it is in, 0 being the best.
+    /// Index of its encoding, 0 being the best.
     pub encoding: u8,
     /// True for a packet of comfort noise, sent in silence.
     pub keep_alive: bool,
@@ -65,7 +64,7 @@ pub struct Unit {
     pub payload: Payload,
 }
 
-/// What a source needs from outside its knobs: what was read from its file.
+/// External data of a source, read from its file.
 #[derive(Clone, Debug, Default)]
 pub enum Material {
     /// Nothing.
@@ -79,42 +78,42 @@ pub enum Material {
     Packets(Arc<Capture>),
 }
 
-/// Where a source stands: its rng and when it sends, by the local clock.
+/// Context of a source: its rng and its active time, by the local clock.
 #[derive(Debug)]
 pub struct Setting {
-    /// A stream of its own.
+    /// The source's own random stream.
     pub rng: Rng,
-    /// The stream that both sides of a conversation share, and whether this one opens the flow.
+    /// The random stream shared by both sides of a conversation, and whether this one opens the flow.
     pub conversation: (Rng, bool),
-    /// From here on.
+    /// When it begins to send.
     pub start: Instant,
-    /// Until here.
+    /// When it stops.
     pub stop: Instant,
 }
 
-/// RTP packets whose media is not looked at.
+/// RTP packets whose media is not examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketFormat {
-    /// Of all packets: a dynamic one (RFC 3551 §3), for all that matters is that both sides know it.
+    /// Payload type of all packets: a dynamic one (RFC 3551 §3), since both sides only need to agree on it.
     pub payload_type: u8,
-    /// Ticks of the media clock a second.
+    /// Media clock rate.
     pub clock_hz: u32,
-    /// Mean packet with its RTP header, and mean time between two.
+    /// Mean packet size with RTP header, and mean packet interval.
     pub mean: Rung,
 }
 
-/// A source at work that sends by its own clock.
+/// A running source that sends by its own clock.
 pub trait Generator: fmt::Debug + Send {
-    /// The unit whose turn has come.
+    /// The unit that is due.
     fn take(&mut self, now: Instant) -> Option<Unit>;
     /// When the next unit leaves, by the local clock; `None` when there will be no more.
     fn due(&self) -> Option<Instant>;
-    /// The transport's congestion control asks the source to send at this rate, the media's headers
-    /// included and those of the transport apart.
+    /// Congestion control asks the source to send at this rate, including media headers but not those of the
+    /// transport.
     fn set_target_rate(&mut self, _target: Rate) {}
 }
 
-/// A source at work.
+/// A running source.
 #[derive(Debug)]
 pub enum Source {
     /// Speech, constant and on/off bit rate.
@@ -128,7 +127,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The unit whose turn has come; never of bulk data, which asks for room.
+    /// The unit that is due; never of bulk data, which is polled with the room available.
     #[inline]
     pub fn take(&mut self, now: Instant) -> Option<Unit> {
         match self {
@@ -139,7 +138,7 @@ impl Source {
         }
     }
 
-    /// When it has something to do, by the local clock.
+    /// When it is next due, by the local clock.
     #[must_use]
     #[inline]
     pub fn due(&self, now: Instant) -> Option<Instant> {
@@ -151,7 +150,7 @@ impl Source {
         }
     }
 
-    /// True when there will be no more.
+    /// True when no more units will follow.
     #[must_use]
     #[inline]
     pub fn is_done(&self, now: Instant) -> bool {
@@ -163,7 +162,7 @@ impl Source {
         }
     }
 
-    /// The transport's congestion control asks for this rate. Sources that cannot follow it ignore it.
+    /// The transport's congestion control requests this rate. Sources that cannot follow ignore it.
     pub fn set_target_rate(&mut self, target: Rate) {
         match self {
             Self::Timed(timed) => timed.set_target_rate(target),
@@ -173,22 +172,22 @@ impl Source {
     }
 }
 
-/// The configuration of a source: what it can do, and how it is built. What a source does not have
-/// need not be implemented.
+/// The configuration of a source: its properties, and how it is built. Optional features have default
+/// implementations.
 pub trait SourceConfig: Validate + fmt::Debug {
-    /// A source at work; `unit_bytes` is what a unit of bulk data has where the source says nothing.
+    /// Builds the source; `unit_bytes` is the default unit length of bulk data.
     fn build(&self, material: &Material, unit_bytes: u32, setting: Setting) -> Source;
     /// The interval between units, for sources that have one.
     fn interval(&self) -> Option<Duration> {
         None
     }
-    /// What the transport's controller may choose among, best first: the rungs of a ladder, or the
-    /// one way in which a source with packets of one size sends.
+    /// The choices of the transport's controller, best first: the rungs of a ladder, or the only one of a
+    /// source with packets of one size.
     fn rungs(&self) -> Vec<Rung> {
         Vec::new()
     }
-    /// True if it can send at any rate: congestion control then reports each change of the rate that it
-    /// permits, and chooses no rung.
+    /// True if it can send at any rate: congestion control then reports each change of the permitted rate, and
+    /// chooses no rung.
     fn any_rate(&self) -> bool {
         false
     }
@@ -196,23 +195,23 @@ pub trait SourceConfig: Validate + fmt::Debug {
     fn is_media(&self) -> bool {
         false
     }
-    /// The RTP packets of a source whose media nobody looks at.
+    /// The RTP packets of a source whose media is not examined.
     fn packet_format(&self, _material: &Material) -> Option<PacketFormat> {
         None
     }
-    /// For frames that are looked at whole: how long one may take to be complete.
+    /// For sources with frames: the time limit for completing a frame.
     fn deadline(&self) -> Option<Duration> {
         None
     }
-    /// The file it reads, as the scenario says it.
+    /// The file it reads, as given in the scenario.
     fn file(&self) -> Option<&Path> {
         None
     }
-    /// The same, to be changed.
+    /// The same, mutable.
     fn file_mut(&mut self) -> Option<&mut PathBuf> {
         None
     }
-    /// What it takes of its file, where one file may serve several ways.
+    /// The part of its file it uses, if one file may be used in several ways.
     fn part_of_file(&self) -> String {
         String::new()
     }
@@ -225,7 +224,7 @@ pub trait SourceConfig: Validate + fmt::Debug {
     }
 }
 
-/// The configuration of a source from elsewhere.
+/// The configuration of an external source.
 #[derive(Clone, Debug)]
 pub struct External(pub Arc<dyn SourceConfig + Send + Sync>);
 
@@ -235,7 +234,7 @@ impl PartialEq for External {
     }
 }
 
-/// Makes [`Config`] of the sources that a scenario can name.
+/// Generates [`Config`] from the sources that a scenario can name.
 macro_rules! sources {
     ($($(#[$about:meta])* $kind:ident($config:ty) $name:literal;)*) => {
         /// What one side of a flow sends.
@@ -243,13 +242,13 @@ macro_rules! sources {
         #[serde(tag = "kind")]
         pub enum Config {
             $($(#[$about])* #[serde(rename = $name)] $kind($config),)*
-            /// A source that a Rust program brings along. No scenario file can name it.
+            /// A source supplied by a Rust program. No scenario file can name it.
             #[serde(skip)]
             External(External),
         }
 
         impl Config {
-            /// The word that names the kind in a scenario.
+            /// Name of the kind in a scenario.
             #[must_use]
             pub const fn kind(&self) -> &'static str {
                 match self {
@@ -263,7 +262,7 @@ macro_rules! sources {
                     Self::External(External(config)) => &**config,
                 }
             }
-            /// What is in the file of a scenario, to be changed.
+            /// The configuration of a built-in source, mutable.
             fn config_mut(&mut self) -> Option<&mut dyn SourceConfig> {
                 match self {
                     $(Self::$kind(config) => Some(config),)*
@@ -275,25 +274,25 @@ macro_rules! sources {
 }
 
 sources! {
-    /// Recorded speech in RTP packets; the receiver plays it and the report lets you hear it.
+    /// Recorded speech in RTP packets; the receiver plays it and the report includes the audio.
     Speech(Speech) "speech";
-    /// Packets of one size at one rate.
+    /// Packets of constant size and rate.
     Cbr(Cbr) "cbr";
-    /// Constant bit rate in talkspurts and silences of exponential or other lengths.
+    /// Constant bit rate in talkspurts, with silences of exponential or other lengths.
     OnOff(OnOff) "on_off";
-    /// Packets of one size at the instants of a Poisson process.
+    /// Packets of constant size at the instants of a Poisson process.
     Poisson(Poisson) "poisson";
-    /// Frames of video, cut into RTP packets.
+    /// Video frames, split into RTP packets.
     Video(Video) "video";
     /// RTP packets from a capture.
     Replay(Replay) "replay";
-    /// As much data as the transport will carry, perhaps with pauses.
+    /// As much data as the transport can carry, optionally with pauses.
     Bulk(BulkConfig) "bulk";
-    /// Short transfers and pauses between them.
+    /// Short transfers with pauses between them.
     Web(Web) "web";
 }
 
-/// A source is configured once in a run: this need not be fast.
+/// A source is configured once per run, so this need not be fast.
 impl Config {
     /// [`SourceConfig::build`].
     #[must_use]
@@ -359,7 +358,7 @@ impl Config {
 }
 
 impl PacketFormat {
-    /// RTP packets of which so many with so many bytes of payload take so long.
+    /// RTP packets by their number, payload bytes and total duration.
     fn of(clock_hz: u32, bytes: u64, packets: u64, length: Duration) -> Self {
         let packets = packets.max(1);
         let packet_bytes = (bytes / packets) as u32 + RTP_HEADER;
@@ -368,14 +367,14 @@ impl PacketFormat {
     }
 }
 
-/// One way of sending: a packet of this size in every interval.
+/// A single rung: a packet of this size per interval.
 fn one_rung(packet: Size, interval: Option<Duration>) -> Vec<Rung> {
     let packet_bytes = u32::try_from(packet.as_bytes()).ok();
     let rung = packet_bytes.zip(interval);
     rung.map(|(packet_bytes, interval)| Rung { packet_bytes, interval }).into_iter().collect()
 }
 
-/// The bytes of a file; an error is text that follows the file's name.
+/// The bytes of a file; an error is a phrase that follows the file's name.
 fn bytes_of(files: &dyn Files, path: &Path, expected: &str) -> Result<Bytes, String> {
     files.read(path, file::MAX_BYTES).map_err(|fault| match fault {
         Fault::NotAFile => format!("{fault}; expected {expected}"),

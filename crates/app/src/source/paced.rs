@@ -1,8 +1,7 @@
-//! Sources whose units come at uneven times or in uneven sizes: a Poisson process, video, and the
-//! packets of a capture.
+//! Sources with uneven intervals or sizes: a Poisson process, video, and captured packets.
 //!
-//! A unit is one packet. Where several make a frame they have the frame's instant of capture, and
-//! the last has the marker (RFC 3551 §5).
+//! A unit is one packet. The packets of a frame share its capture time, and the last has the marker (RFC 3551
+//! §5).
 
 use std::sync::Arc;
 
@@ -15,10 +14,10 @@ use super::capture::Capture;
 use super::config::{Poisson, Video};
 use super::frames::{Frame, FrameTrace};
 
-/// Ticks of video's media clock a second (RFC 3551 §5).
+/// Ticks of the video clock per second (RFC 3551 §5).
 pub const VIDEO_CLOCK: u32 = 90_000;
 
-/// A source with a timetable of its own.
+/// A source with an irregular schedule.
 #[derive(Debug)]
 pub struct Paced {
     pace: Pace,
@@ -39,7 +38,7 @@ enum Pace {
     Replay { capture: Arc<Capture>, next: usize },
 }
 
-/// The packet that comes next; times are from the start.
+/// The next packet; times are relative to the start.
 #[derive(Clone, Copy, Debug)]
 struct Planned {
     captured: Duration,
@@ -52,11 +51,11 @@ struct Planned {
     bytes: u64,
 }
 
-/// Frames cut into packets.
+/// Frames split into packets.
 #[derive(Debug)]
 struct Pictures {
     frames: Frames,
-    /// The frame under way, when it was captured, and how much of it is still to come.
+    /// Number of the current frame, its capture time, and its remaining bytes.
     index: u64,
     captured: Duration,
     left: u64,
@@ -71,7 +70,7 @@ enum Frames {
 }
 
 impl Paced {
-    /// Packets of one size at the instants of a Poisson process.
+    /// Packets of constant size at the instants of a Poisson process.
     #[must_use]
     pub fn poisson(config: &Poisson, rng: Rng, start: Instant, stop: Instant) -> Self {
         let bytes = config.packet.as_bytes();
@@ -80,7 +79,7 @@ impl Paced {
         Self::new(pace, Duration::ZERO, rng, start, stop)
     }
 
-    /// Video, its frames as in `trace` or, without one, all equal.
+    /// Video with the frames of `trace` or, without one, equal frames.
     #[must_use]
     pub fn video(
         config: &Video,
@@ -106,7 +105,7 @@ impl Paced {
     /// The packets of a capture.
     #[must_use]
     pub fn replay(capture: Arc<Capture>, start: Instant, stop: Instant) -> Self {
-        // Nothing is drawn.
+        // No random numbers are used.
         let rng = Rng::new(0, "replay");
         Self::new(Pace::Replay { capture, next: 0 }, Duration::ZERO, rng, start, stop)
     }
@@ -124,7 +123,7 @@ impl Paced {
         self.due
     }
 
-    /// The unit whose turn has come, and plans the next.
+    /// Returns the unit that is due, and schedules the next.
     pub fn take(&mut self, now: Instant) -> Option<Unit> {
         let due = self.due.filter(|due| *due <= now)?;
         let planned = self.next?;
@@ -185,7 +184,7 @@ impl Pace {
 }
 
 impl Pictures {
-    /// Goes to the frame of this number; nothing is left if there is none.
+    /// Goes to the frame of this number; without one the source is done.
     fn begin(&mut self, index: u64) {
         let Some(Frame { at, size }) = self.frames.frame(index) else {
             self.left = 0;
@@ -230,7 +229,7 @@ impl Frames {
     }
 }
 
-/// Video's media clock.
+/// Ticks of the video clock.
 fn ticks(at: Duration) -> u64 {
     (u128::from(at.as_nanos()) * u128::from(VIDEO_CLOCK) / 1_000_000_000) as u64
 }
@@ -256,8 +255,8 @@ mod tests {
         serde_json::from_str(r#"{ "rate": "1Mbit/s", "noise": "0ms" }"#).expect("video")
     }
 
-    /// A Poisson process has counts whose variance is their mean (index of dispersion 1), and gaps
-    /// that are exponential.
+    /// A Poisson process has counts whose variance equals their mean (index of dispersion 1), and exponential
+    /// gaps.
     #[test]
     fn poisson_gaps_are_exponential_and_counts_have_the_variance_of_their_mean() {
         const COUNT: usize = 100_000;
@@ -271,7 +270,7 @@ mod tests {
             let error = (expected * (1.0_f64 - expected) / COUNT as f64).sqrt();
             assert!((share - expected).abs() < 4.0 * error, "{share} beyond {bound}");
         }
-        // 10 ms bins of mean 10; the dispersion of n bins has the deviation √(2/n).
+        // 10 ms bins of mean 10; the dispersion of n bins has the standard deviation √(2/n).
         let bins = (times[COUNT - 1] / 0.01) as usize;
         let mut counts = vec![0.0_f64; bins];
         for time in times.iter().filter(|time| **time < bins as f64 * 0.01) {

@@ -1,5 +1,4 @@
-//! When there is talk and when silence: lengths drawn one by one, or the chain of a conversation
-//! (ITU-T P.59) as one of the two people in it has it.
+//! Talkspurts and silences: lengths drawn independently, or one side of the conversation chain of ITU-T P.59.
 
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
@@ -9,14 +8,14 @@ use super::config::{self, Distribution};
 /// The talkspurts of one source.
 #[derive(Debug)]
 pub(super) enum Spurts {
-    /// Talk and silence know nothing of the other side.
+    /// Independent of the other side.
     Alone { on: Duration, off: Duration, spread: Distribution },
     /// One side of a conversation.
     Together(Conversation),
 }
 
 impl Spurts {
-    /// When the talk ends that begins at `start`; `start` if there is silence first.
+    /// End of the talkspurt that begins at `start`; `start` if it begins with silence.
     pub(super) fn first(&mut self, start: Instant, rng: &mut Rng) -> Instant {
         match self {
             Self::Alone { on, spread, .. } => start + spread.span(*on, rng),
@@ -24,7 +23,7 @@ impl Spurts {
         }
     }
 
-    /// Beginning and end of the talkspurt after that which ended at `end`.
+    /// Beginning and end of the talkspurt after the one that ended at `end`.
     pub(super) fn next(&mut self, end: Instant, rng: &mut Rng) -> (Instant, Instant) {
         match self {
             Self::Alone { on, off, spread } => {
@@ -36,35 +35,35 @@ impl Spurts {
     }
 }
 
-/// Who talks.
+/// State of the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// One alone: true is the side that opens the flow.
+    /// Single talk; true for the side that opens the flow.
     Single(bool),
     Double,
     Silence,
 }
 
-/// The chain, and whose talkspurts are wanted of it. Both sides of a flow run the same chain with
-/// the same rng, so that neither need hear of the other.
+/// The chain, and the side whose talkspurts it yields. Both sides of a flow run the same chain with the same
+/// rng, so they need not communicate.
 #[derive(Clone, Debug)]
 pub struct Conversation {
     config: config::Conversation,
     rng: Rng,
     opens: bool,
     state: State,
-    /// End of the present state.
+    /// End of the current state.
     ends: Instant,
 }
 
 impl Conversation {
-    /// The side that opens the flow (or the other) of a conversation whose chain runs on `rng`.
+    /// The side that opens the flow (or the other) in a conversation whose chain uses `rng`.
     #[must_use]
     pub fn new(config: config::Conversation, rng: Rng, opens: bool) -> Self {
         Self { config, rng, opens, state: State::Silence, ends: Instant::ZERO }
     }
 
-    /// One of the two begins to talk, with equal chances.
+    /// Starts single talk of either side, with equal chances.
     fn begin(&mut self, start: Instant) -> Instant {
         let first = self.rng.chance(0.5);
         self.enter(start, State::Single(first));
@@ -79,7 +78,7 @@ impl Conversation {
         (begin, self.end_of_talk())
     }
 
-    /// Passes the states in which this side goes on talking; the present one is the first of them.
+    /// Skips the states in which this side keeps talking, beginning with the current one.
     fn end_of_talk(&mut self) -> Instant {
         let mut end = self.ends;
         while self.talks() {
@@ -89,7 +88,7 @@ impl Conversation {
         end
     }
 
-    /// The next state; when it began.
+    /// Moves to the next state; returns when it began.
     fn step(&mut self) -> Instant {
         let next = match self.state {
             State::Single(_) if self.rng.chance(self.config.interruption) => State::Double,
@@ -130,7 +129,7 @@ mod tests {
             let rng = Rng::new(seed, "flow/call/from/conversation");
             let chain = Conversation::new(config::Conversation::default(), rng, opens);
             let mut spurts = Spurts::Together(chain);
-            // The other rng must not matter.
+            // The other rng must have no effect.
             let mut other = Rng::new(u64::from(opens), "other");
             let mut until = spurts.first(Instant::ZERO, &mut other);
             let mut talk = vec![(0.0, until.as_secs_f64())];
@@ -144,8 +143,8 @@ mod tests {
         })
     }
 
-    /// Shares of time in which one side talks, both talk and neither, over `end` seconds, measured
-    /// from outside: from the talkspurts of the two sides, not from the chain.
+    /// Shares of time with talk of each side, double talk and silence, over `end` seconds, measured from the
+    /// talkspurts of both sides, not from the chain.
     fn shares(talk: &[Vec<(f64, f64)>; 2], end: f64) -> [f64; 4] {
         let mut edges: Vec<(f64, usize, i32)> = Vec::new();
         for (side, spurts) in talk.iter().enumerate() {
@@ -166,8 +165,7 @@ mod tests {
         time.map(|time| time / end)
     }
 
-    /// The closed form. A cycle is one time of single talk and what follows it:
-    /// 854 + 0.4 · 226 + 0.6 · 456 ms.
+    /// The closed form. A cycle is one single talk and the state that follows: 854 + 0.4 · 226 + 0.6 · 456 ms.
     #[test]
     fn shares_of_time_are_those_of_the_chain_and_near_those_of_p59() {
         let runs: Vec<[f64; 4]> =
@@ -188,9 +186,9 @@ mod tests {
                 "{which}: {measured} ± {error}, not {expected}"
             );
         }
-        // Table 1/P.59, averages of measured conversations: mutual silence 22.48 %, double talk
-        // 6.59 %, talk 38.53 %. They cannot all be met, for 2 · 38.53 − 6.59 + 22.48 is 92.95 % and
-        // not 100: the chain meets the first, and talks more than the third.
+        // Table 1/P.59, averages of measured conversations: mutual silence 22.48 %, double talk 6.59 %, talk
+        // 38.53 %. They are inconsistent, since 2 · 38.53 − 6.59 + 22.48 is 92.95 % and not 100: the chain
+        // matches the first, and talks more than the third.
         assert!((mean(3) - 0.2248).abs() < 0.003, "{}", mean(3));
         assert!((mean(2) - 0.0659).abs() < 0.012, "{}", mean(2));
         assert!((mean(0) - 0.3853).abs() < 0.045, "{}", mean(0));
@@ -203,8 +201,8 @@ mod tests {
         }
     }
 
-    /// Slope of the variance of the mean of m bins over m, on logarithms, of `many` sources together:
-    /// 2H − 2 (the variance-time plot of Leland et al. 1994). Bins of 10 s, m from 1 to 32.
+    /// Slope of the variance of the mean of m bins over m, on logarithmic scales, for the sum of `many`
+    /// sources: 2H − 2 (the variance-time plot of Leland et al. 1994). Bins of 10 s, m from 1 to 32.
     fn variance_time_slope(spread: Distribution, many: u64) -> f64 {
         const BINS: usize = 10_000;
         let mut work = vec![0.0; BINS];
@@ -241,8 +239,8 @@ mod tests {
         covariance / points.iter().map(|p| (p.0 - x) * (p.0 - x)).sum::<f64>()
     }
 
-    /// Willinger et al. 1997: many sources with tails of index α are self-similar together with
-    /// H = (3 − α) / 2, 0.75 here, so that the slope is −0.5; without tails H is 0.5 and the slope −1.
+    /// Willinger et al. 1997: the sum of many sources with tails of index α is self-similar with H = (3 − α) /
+    /// 2, 0.75 here, so the slope is −0.5; without tails H is 0.5 and the slope −1.
     #[test]
     fn many_pareto_sources_are_self_similar_together() {
         let heavy = variance_time_slope(Distribution::Pareto { shape: 1.5 }, 100);

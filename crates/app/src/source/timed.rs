@@ -1,9 +1,9 @@
-//! Sources with a clock: a unit every interval, perhaps with pauses.
+//! Timed sources: a unit every interval, possibly with pauses.
 //!
-//! A unit covers one interval of media and is complete at the interval's end (and what the encoder
-//! looks ahead); it leaves up to `noise` later, in order. Where the interval may change, the media
-//! clock goes on in steps that all intervals are multiples of. In on/off sources a unit is made for
-//! every interval that begins in a talkspurt; `spurts` says when those are.
+//! A unit covers one interval of media and is complete at the interval's end (plus the encoder's look-ahead);
+//! it leaves up to `noise` later, in order. If the interval may change, the media clock runs in steps of which
+//! all intervals are multiples. In on/off sources a unit is made for every interval that begins in a talkspurt;
+//! `spurts` determines those.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use super::spurts::{Conversation, Spurts};
 use crate::codec::{Encoder, Encoding, step};
 use crate::recording::Recording;
 
-/// A source that sends by the clock. What every unit needs lies on three lines of the cache: five hundred
-/// calls speak in turn, and what they need is to stay there.
+/// A source that sends by the clock. The fields needed for every unit are on three cache lines, so that those
+/// of five hundred calls stay in the cache.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Timed {
@@ -29,59 +29,59 @@ pub struct Timed {
     stop: Instant,
     /// Start of the media clock.
     origin: Instant,
-    /// What places in time are counted in.
+    /// Unit of positions in media time.
     step: Duration,
     slot: u64,
-    /// Units that were sent, and their bytes, for offsets of virtual payloads.
+    /// Units sent, and their bytes, for offsets of virtual payloads.
     sent: u64,
     sent_bytes: u64,
     rng: Rng,
     noise: Duration,
-    /// The way of the unit under way.
+    /// Shape of the current unit.
     shape: Shape,
-    /// Its number, and that of the one asked for.
+    /// Its index, and that of the one requested.
     number: u8,
     wanted: u8,
     marker: bool,
-    /// `None` where nobody looks at it.
+    /// `None` for media without content.
     content: Option<Box<Content>>,
     keep_alive: Option<Box<KeepAlive>>,
-    /// End of the present talkspurt; of who never pauses, the horizon.
+    /// End of the current talkspurt; without pauses, the horizon.
     talk_until: Instant,
     spurts: Option<Spurts>,
-    /// Ways to send, best first.
+    /// Shapes of units, best first.
     shapes: Vec<Shape>,
-    /// What each of a ladder hands to the transport.
+    /// Rate of each rung of a ladder, as handed to the transport.
     rates: Vec<Rate>,
 }
 
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(std::mem::offset_of!(Timed, spurts) <= 3 * 64);
 
-/// What the packets hold.
+/// Content of the packets.
 #[derive(Debug)]
 struct Content {
-    /// Start over at its end.
+    /// Restart at its end.
     repeat: bool,
     form: Form,
 }
 
 #[derive(Debug)]
 enum Form {
-    /// Encoded before the run, `unit` bytes a packet.
+    /// Encoded before the run, `unit` bytes per packet.
     Encoded { bytes: Bytes, unit: usize },
-    /// Encoded as it is sent.
+    /// Encoded when sent.
     Live(Live),
 }
 
 #[derive(Debug)]
 struct Live {
     pcm: Arc<[i16]>,
-    /// Samples in a step of the media clock.
+    /// Samples per step of the media clock.
     step: usize,
-    /// Each way to send, with its encoder.
+    /// The encodings with their encoders.
     encoders: Vec<(Encoding, Box<dyn Encoder>)>,
-    /// What congestion control asks for, headers of RTP included.
+    /// Rate requested by congestion control, RTP headers included.
     target: Option<Rate>,
 }
 
@@ -104,7 +104,7 @@ impl Content {
         Self { repeat, form }
     }
 
-    /// True if nothing is left at this step of the media clock.
+    /// True if no content is left at this step of the media clock.
     fn is_over(&self, slot: u64) -> bool {
         let (len, unit) = match &self.form {
             Form::Encoded { bytes, unit } => (bytes.len(), *unit),
@@ -113,8 +113,7 @@ impl Content {
         len == 0 || (!self.repeat && slot as usize * unit >= len)
     }
 
-    /// The payload of the unit that begins at `slot` and lasts so many `steps`, in the encoding of this
-    /// number.
+    /// The payload of the unit that begins at `slot` and lasts `steps`, in the encoding of this index.
     fn payload(&mut self, slot: u64, steps: u64, number: u8) -> Bytes {
         match (&mut self.form, self.repeat) {
             (Form::Encoded { bytes, unit }, false) => piece(bytes, *unit, slot as usize),
@@ -124,7 +123,7 @@ impl Content {
                 if piece.len() < *unit { padded(&piece, *unit) } else { piece }
             }
             (Form::Live(live), repeat) => {
-                // The last sample is held where the recording ends within a step.
+                // The last sample is held if the recording ends within a step.
                 let (last, begin) = (live.pcm.len() - 1, slot as usize * live.step);
                 let whole = live.pcm.len().next_multiple_of(live.step);
                 let at = |at: usize| live.pcm[last.min(if repeat { at % whole } else { at })];
@@ -136,13 +135,13 @@ impl Content {
     }
 }
 
-/// The units of one way to send.
+/// Units of one encoding.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     /// Steps of the media clock in a unit.
     steps: u64,
     bytes: u64,
-    /// What the encoder waits for beyond the unit.
+    /// The encoder's look-ahead beyond the unit.
     look_ahead: Duration,
 }
 
@@ -150,9 +149,9 @@ struct Shape {
 struct KeepAlive {
     steps: u64,
     bytes: u64,
-    /// The first when silence begins.
+    /// Whether the first is sent when silence begins.
     at_once: bool,
-    /// Where talk goes on, during a silence.
+    /// During a silence, the slot at which talk resumes.
     until: Option<u64>,
 }
 
@@ -164,8 +163,7 @@ impl KeepAlive {
 }
 
 impl Timed {
-    /// Speech: recorded, or nameless packets of the codec's size; one side of a conversation, if it
-    /// is one.
+    /// Speech: recorded, or packets of the codec's size without content; optionally one side of a conversation.
     #[must_use]
     pub fn speech(
         speech: &Speech,
@@ -209,7 +207,7 @@ impl Timed {
         source.begun(None, None, None)
     }
 
-    /// Constant bit rate, on and off.
+    /// Constant bit rate with on and off times.
     #[must_use]
     pub fn on_off(on_off: &OnOff, rng: Rng, start: Instant, stop: Instant) -> Self {
         let (shape, interval) = Self::even(on_off.rate, on_off.packet);
@@ -256,7 +254,7 @@ impl Timed {
         }
     }
 
-    /// With its first unit planned.
+    /// With its first unit scheduled.
     fn begun(
         mut self,
         content: Option<Content>,
@@ -279,13 +277,13 @@ impl Timed {
         self.due
     }
 
-    /// Time on the media clock up to which units were made.
+    /// Media time up to which units were made.
     #[must_use]
     pub fn spoken(&self) -> Duration {
         self.step * self.slot
     }
 
-    /// Sends in the encoding of the highest rate up to this one, or of the lowest there is.
+    /// Selects the encoding of the highest rate up to `target`, or that of the lowest rate.
     pub fn set_target_rate(&mut self, target: Rate) {
         if let Some(Content { form: Form::Live(live), .. }) = self.content.as_deref_mut() {
             live.target = Some(target);
@@ -295,8 +293,8 @@ impl Timed {
         self.encode_in(best.map_or(u8::MAX, |(number, _)| number));
     }
 
-    /// Sends in this encoding, 0 being the best, or in the last there is: from the next unit on, or
-    /// at once if none was made yet. A unit under way is finished as it was begun.
+    /// Selects this encoding, 0 being the best, or the last: from the next unit on, or at once if none was made
+    /// yet. A current unit is finished as begun.
     fn encode_in(&mut self, encoding: u8) {
         self.wanted = encoding.min((self.shapes.len() - 1) as u8);
         if self.sent == 0 && self.wanted != self.number {
@@ -304,7 +302,7 @@ impl Timed {
         }
     }
 
-    /// The unit whose turn has come, and plans the next.
+    /// Returns the unit that is due, and schedules the next.
     #[inline]
     pub fn take(&mut self, now: Instant) -> Option<Unit> {
         let due = self.due.filter(|due| *due <= now)?;
@@ -340,7 +338,7 @@ impl Timed {
         unit
     }
 
-    /// The knobs of the packet under way, if it only keeps the flow alive.
+    /// The keep-alive parameters, if the current packet is one.
     fn keeping(&self) -> Option<&KeepAlive> {
         self.keep_alive.as_deref().filter(|keep| keep.until.is_some())
     }
@@ -349,7 +347,7 @@ impl Timed {
         self.origin + self.step * slot
     }
 
-    /// Settles when the unit of the slot leaves, not before `earliest`.
+    /// Schedules the unit of the current slot, not before `earliest`.
     fn plan(&mut self, earliest: Instant) {
         if self.number != self.wanted {
             self.number = self.wanted;
@@ -357,9 +355,9 @@ impl Timed {
         }
         self.pass_silence();
         if let Some(keep) = self.keeping() {
-            // Nothing is encoded that would make noise: talk is where it would be without. What only
-            // keeps a path alive says nothing of the time to come; what tells of silence comes in the
-            // place of speech, when that has been found to be none.
+            // No noise is drawn, because nothing is encoded: talkspurts are the same as without keep-alive
+            // packets. A plain keep-alive is sent at once; one that signals silence replaces a speech packet
+            // and is sent once the encoder has found no speech.
             let heard = if keep.at_once { self.shape.steps } else { 0 };
             let due = self.begins(self.slot + heard);
             self.due = (due <= self.stop).then(|| due.max(earliest));
@@ -371,8 +369,7 @@ impl Timed {
             .then(|| (complete + self.rng.span(self.noise)).max(earliest));
     }
 
-    /// Moves the slot on to where talk resumes, or to the next packet that keeps the flow alive
-    /// until then.
+    /// Moves the slot to the end of the silence, or to the next keep-alive packet before it.
     fn pass_silence(&mut self) {
         let resumes = match self.keep_alive.as_deref() {
             Some(KeepAlive { until: Some(until), .. }) => Some(*until),
@@ -393,7 +390,7 @@ impl Timed {
         }
     }
 
-    /// The slot at which talk resumes, if there is silence at the present one.
+    /// The slot at which talk resumes, if the current one is silent.
     #[inline(never)]
     fn skip_silence(&mut self) -> Option<u64> {
         let spurts = self.spurts.as_mut()?;
@@ -419,8 +416,8 @@ fn piece(encoded: &Bytes, unit: usize, index: usize) -> Bytes {
     encoded.slice(index * unit..((index + 1) * unit).min(encoded.len()))
 }
 
-/// A recording that starts over must fill its last packet, or there would be a gap each time: the
-/// last sample is held (one byte of G.711).
+/// The last packet of a repeated recording must be full, or there would be a gap each time: the last sample is
+/// held (one byte of G.711).
 fn padded(piece: &Bytes, unit: usize) -> Bytes {
     let held = piece.last().copied().unwrap_or_default();
     piece.iter().copied().chain(std::iter::repeat(held)).take(unit).collect()

@@ -1,4 +1,4 @@
-//! Sources with a clock, by the instants and sizes of their units.
+//! Timed sources: instants and sizes of their units.
 
 use super::*;
 use crate::codec::{Codec, Encoder, Encoding};
@@ -68,7 +68,7 @@ fn dues_without_noise() -> impl Iterator<Item = Instant> {
     (1_u64..).map(|turn| Instant::from_nanos(7) + Duration::from_millis(20) * turn)
 }
 
-/// Talk and silence of units of 5 ms, in seconds.
+/// Talkspurts and silences of units of 5 ms, in seconds.
 fn spurts(source: &mut Timed, count: usize) -> (Vec<f64>, Vec<f64>) {
     let (mut talk, mut silence) = (Vec::new(), Vec::new());
     let (mut began, mut last) = (0, 0);
@@ -108,10 +108,10 @@ fn talkspurts_have_the_means_of_p59() {
     };
     let mut source = Timed::on_off(&on_off, Rng::new(5, "source"), Instant::ZERO, STOP);
     let (talk, silence) = spurts(&mut source, COUNT);
-    // Spurts too short to begin a unit vanish, one in 400 and 630: they join their neighbours.
+    // Spurts too short for a unit vanish, one in 400 and 630: their neighbours are joined.
     for (values, mean, blur) in [(talk, 1.004, 0.005), (silence, 1.587, 0.005)] {
         let (measured, deviation) = moments(&values);
-        // An exponential's deviation is its mean: the standard error is 1 %; four of them.
+        // An exponential's deviation equals its mean: the standard error is 1 %; four of them.
         assert!((measured / mean - 1.0).abs() < 0.04 + blur, "{measured}");
         assert!((deviation / measured - 1.0).abs() < 0.08, "{deviation}");
         let beyond = values.iter().filter(|x| **x > mean).count() as f64 / COUNT as f64;
@@ -132,7 +132,7 @@ fn slots_go_on_beyond_32_bits() {
     let mut source = Timed::on_off(&on_off, Rng::new(3, "source"), Instant::ZERO, STOP);
     let (mut spurts, mut last) = (0, None);
     for (due, unit) in units(&mut source).take(200_000) {
-        // An interval is a nanosecond: the slot says when, and every unit has its own.
+        // An interval is a nanosecond: the slot gives the time, and every unit has its own.
         assert_eq!(unit.captured, Instant::from_nanos(unit.slot));
         assert_eq!(due, Instant::from_nanos(unit.slot + 1));
         assert!(last < Some(unit.slot), "{last:?} {}", unit.slot);
@@ -158,8 +158,8 @@ fn speech(samples: usize, repeat: bool) -> Timed {
     Timed::speech(&speech, Some(Arc::new(recording)), None, rng, Instant::ZERO, STOP)
 }
 
-/// Numbers its packets; each holds its number, the samples it is of and the first and last of them, and
-/// the rate asked for in kbit/s.
+/// Numbers its packets; each holds its number, the number of samples and the first and last of them, and the
+/// requested rate in kbit/s.
 #[derive(Debug)]
 struct Numbering(u8);
 
@@ -174,7 +174,7 @@ impl Encoder for Numbering {
 
 #[test]
 fn an_encoder_with_state_works_as_the_packets_leave() {
-    // 500 samples over and over, in steps of 10 ms: 560 with the last of them held.
+    // 500 samples repeated, in steps of 10 ms: 560 with the last one held.
     let content = |repeat| {
         let pcm: Vec<i16> = (0..500).map(|x| x / 2).collect();
         let encoding = |ms| Encoding { codec: Codec::Pcmu, packet: Duration::from_millis(ms) };
@@ -199,8 +199,8 @@ fn an_encoder_with_state_works_as_the_packets_leave() {
     let mut once = source(false);
     assert_eq!(take(&mut once), (0, 0, vec![1, 2, 0, 79, 0]));
     assert_eq!(take(&mut once), (2, 0, vec![2, 2, 80, 159, 0]));
-    // The unit under way is finished in its encoding, at the new rate less 4.8 kbit/s of headers; then
-    // packets are longer and another encoder makes them, with headers of 3.2 kbit/s.
+    // The current unit is finished in its encoding, at the new rate less 4.8 kbit/s of headers; then packets
+    // are longer and another encoder makes them, with headers of 3.2 kbit/s.
     once.set_target_rate(Rate::from_bps(15_000));
     assert_eq!(take(&mut once), (4, 0, vec![3, 2, 160, 239, 10]));
     assert_eq!(take(&mut once), (6, 1, vec![1, 3, 240, 249, 11]));
@@ -231,7 +231,7 @@ fn a_recording_ends_or_starts_over() {
     assert_eq!(speech(340, false).due(), Some(Instant::ZERO + Duration::from_millis(1020)));
 }
 
-/// Lengths of talk and silence with a Pareto tail: P(X > x) = (k/x)^1.5 with k = mean / 3.
+/// Talkspurts and silences with a Pareto tail: P(X > x) = (k/x)^1.5 with k = mean / 3.
 #[test]
 fn pareto_talkspurts_have_the_tail_of_their_shape() {
     const COUNT: usize = 10_000;
@@ -246,7 +246,7 @@ fn pareto_talkspurts_have_the_tail_of_their_shape() {
     let mut source = Timed::on_off(&on_off, Rng::new(6, "source"), Instant::ZERO, STOP);
     let (talk, silence) = spurts(&mut source, COUNT);
     for (values, least) in [(talk, 0.5), (silence, 1.0)] {
-        // A length is blurred by the 5 ms of a unit.
+        // Lengths are quantised to units of 5 ms.
         assert!(values.iter().all(|x| *x >= least - 0.0051));
         for times in [2.0, 4.0, 16.0] {
             let expected = talkspurt_proto::math::pow(times, -1.5);
@@ -275,7 +275,7 @@ fn comfort_noise_begins_with_the_silence_if_asked() {
         let rng = Rng::new(9, "source");
         let mut source = Timed::speech(&speech, None, None, rng, Instant::ZERO, STOP);
         let all: Vec<_> = units(&mut source).take(20_000).collect();
-        // In the place of speech it leaves when speech would have.
+        // It replaces a speech packet and leaves when that would have.
         let wait = Duration::from_millis(if at_once { 20 } else { 0 });
         let noise = all.iter().filter(|(_, unit)| unit.keep_alive);
         assert!(noise.clone().all(|(due, unit)| *due == unit.captured + wait));

@@ -233,7 +233,6 @@ fn is_ack(segment: &Segment) -> bool {
 
 fn word(body: &Body, plain: Word) -> Word {
     match body {
-        Body::Udp(Frame::Data(_)) => plain,
         Body::Udp(Frame::Rtp(_)) => lines::RTP,
         Body::Udp(Frame::Rtcp(_)) => lines::RTCP,
         Body::Tcp(segment) if is_ack(segment) => lines::ACK,
@@ -253,6 +252,7 @@ fn word(body: &Body, plain: Word) -> Word {
             Kind::Sync { .. } | Kind::SyncAck { .. } | Kind::Listen { .. } => lines::DCCP + 8,
         },
         Body::TooBig { .. } => lines::ICMP,
+        _ => plain,
     }
 }
 

@@ -1,5 +1,5 @@
-//! Packets in a capture file: pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng),
-//! and the IP packet in the frame of a link.
+//! Packets in a capture file: pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng), and the IP
+//! packet in a link-layer frame.
 
 use std::ops::Range;
 
@@ -24,12 +24,12 @@ pub(super) fn packets(file: &[u8]) -> Result<Vec<Packet<'_>>, String> {
     }
 }
 
-/// The IP packet in a frame, by the kind of link.
+/// The IP packet in a frame, by link type.
 pub(super) fn ip<'a>(packet: &Packet<'a>) -> Option<&'a [u8]> {
     let bytes = packet.bytes;
     let behind = |at: usize, mut skip: usize| {
         let mut kind = super::be16(bytes, at)?;
-        // IEEE 802.1Q: a tag, and the type behind it.
+        // IEEE 802.1Q: a tag, followed by the type.
         while matches!(kind, 0x8100 | 0x88a8) {
             kind = super::be16(bytes, skip + 2)?;
             skip += 4;
@@ -73,9 +73,9 @@ impl Order {
     }
 }
 
-/// `None` if the file ends too early.
+/// `None` if the file is truncated.
 fn pcap(file: &[u8], order: Order, unit: u64) -> Option<Vec<Packet<'_>>> {
-    // The upper bits of the link type say how long the frame's check sequence is.
+    // The upper bits of the link type hold the length of the frame check sequence.
     let link = order.u32(file, 20)? & 0xffff;
     let (mut at, mut packets) = (24, Vec::new());
     while at < file.len() {
@@ -89,20 +89,20 @@ fn pcap(file: &[u8], order: Order, unit: u64) -> Option<Vec<Packet<'_>>> {
     Some(packets)
 }
 
-/// An interface of a section: its kind of link, and how many of its ticks make a second.
+/// An interface of a section: its link type, and its clock ticks per second.
 #[derive(Clone, Copy)]
 struct Interface {
     link: u32,
     ticks: u128,
 }
 
-/// `None` if the file ends too early; an error if it says what cannot be.
+/// `None` if the file is truncated; an error if its contents are invalid.
 fn pcapng(file: &[u8]) -> Option<Result<Vec<Packet<'_>>, String>> {
     let (mut at, mut order) = (0, Order::Little);
     let (mut interfaces, mut packets): (Vec<Interface>, Vec<Packet<'_>>) = (Vec::new(), Vec::new());
     while at < file.len() {
         if file.get(at..at + 4)? == [0x0a, 0x0d, 0x0d, 0x0a] {
-            // §4.1: the magic says how the section writes its numbers; its interfaces are its own.
+            // §4.1: the magic determines the byte order of the section; its interfaces are its own.
             order = if file.get(at + 8..at + 12)? == [0x1a, 0x2b, 0x3c, 0x4d] {
                 Order::Big
             } else {
@@ -140,8 +140,7 @@ fn pcapng(file: &[u8]) -> Option<Result<Vec<Packet<'_>>, String>> {
     Some(Ok(packets))
 }
 
-/// §4.2: the kind of link, and among the options the resolution of its clock (9, by default
-/// microseconds).
+/// §4.2: the link type, and the clock resolution from the options (9, by default microseconds).
 fn interface(order: Order, block: &[u8]) -> Option<Interface> {
     let link = u32::from(order.u16(block, 8)?);
     let (mut at, mut ticks) = (16, 1_000_000_u128);

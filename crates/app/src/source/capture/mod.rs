@@ -1,5 +1,4 @@
-//! The RTP packets of one source in a capture: when each was captured, how long it is, and what its
-//! header says. Media is not looked at.
+//! The RTP packets of one source in a capture: capture time, length and header. Media is not examined.
 
 mod container;
 
@@ -18,18 +17,18 @@ const RTP_HEADER: usize = 12;
 pub struct Capture {
     /// Its synchronisation source.
     pub ssrc: u32,
-    /// In order of time, at least one.
+    /// In time order, at least one.
     pub packets: Vec<Packet>,
 }
 
 /// One packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// When it was captured, from the first.
+    /// Capture time, relative to the first packet.
     pub at: Duration,
-    /// When the first of its timestamp was.
+    /// Capture time of the first packet with its timestamp.
     pub captured: Duration,
-    /// Its timestamp, from that of the first.
+    /// Its timestamp, relative to the first.
     pub ticks: u32,
     /// Its marker.
     pub marker: bool,
@@ -39,7 +38,7 @@ pub struct Packet {
     pub payload_bytes: u32,
 }
 
-/// What an RTP header says.
+/// Contents of an RTP header.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     number: usize,
@@ -55,7 +54,7 @@ impl Capture {
     /// Reads a file.
     ///
     /// # Errors
-    /// What is wrong, with the packet's number, from 1 as in Wireshark, where there is one.
+    /// The fault, with the packet's number, from 1 as in Wireshark, if there is one.
     pub fn open(files: &dyn Files, path: &Path, ssrc: Option<u32>) -> Result<Self, String> {
         Self::parse(&super::bytes_of(files, path, "a capture")?, ssrc)
     }
@@ -71,7 +70,7 @@ impl Capture {
                 sources.entry(seen.ssrc).or_default().push(seen);
             }
         }
-        // What has RTP's version bits but never comes again is something else.
+        // A source with RTP's version bits but only one packet is not RTP.
         if sources.values().any(|packets| packets.len() > 1) {
             sources.retain(|_, packets| packets.len() > 1);
         }
@@ -92,7 +91,7 @@ impl Capture {
         timed(found.0, found.1)
     }
 
-    /// From the first packet to the last.
+    /// Time from the first packet to the last.
     #[must_use]
     pub fn length(&self) -> Duration {
         self.packets.last().map_or(Duration::ZERO, |last| last.at)
@@ -104,14 +103,14 @@ impl Capture {
         self.packets.iter().map(|packet| u64::from(packet.payload_bytes)).sum()
     }
 
-    /// The longest of them.
+    /// The longest packet, without the fixed header.
     #[must_use]
     pub fn longest(&self) -> u32 {
         self.packets.iter().map(|packet| packet.payload_bytes).max().unwrap_or(0)
     }
 
-    /// Ticks of its media clock a second, by its first payload type: RFC 3551 §6, and 90000 for
-    /// what is agreed on in signalling, which is mostly video.
+    /// Media clock rate by its first payload type: RFC 3551 §6, and 90000 for dynamic types, which are mostly
+    /// video.
     #[must_use]
     pub fn clock(&self) -> u32 {
         match self.packets.first().map(|packet| packet.payload_type) {
@@ -154,8 +153,8 @@ fn timed(ssrc: u32, seen: &[Seen]) -> Result<Capture, String> {
     Ok(Capture { ssrc, packets })
 }
 
-/// The RTP header in a packet of UDP, if it is one. Lengths are those of the headers, so that a
-/// capture may be cut short behind RTP's.
+/// The RTP header in a UDP packet, if it is one. Lengths come from the headers, so a capture may be truncated
+/// after the RTP header.
 fn rtp(number: usize, frame: &container::Packet<'_>) -> Option<Seen> {
     let ip = container::ip(frame)?;
     let udp = match ip.first()? >> 4 {
@@ -170,7 +169,7 @@ fn rtp(number: usize, frame: &container::Packet<'_>) -> Option<Seen> {
     let rtp = udp.get(8..)?;
     let payload_bytes = u32::try_from(length.checked_sub(RTP_HEADER)?).ok()?;
     let [first, second, ..] = *rtp else { return None };
-    // RFC 5761 §4: what would be payload types 64 to 95 is RTCP.
+    // RFC 5761 §4: values in place of payload types 64 to 95 are RTCP.
     let payload_type = second & 0x7f;
     if first >> 6 != 2 || (64..96).contains(&payload_type) {
         return None;

@@ -1,4 +1,4 @@
-//! Captures made by hand, byte by byte; what tshark reads of a real one is compared in Python.
+//! Captures built by hand, byte by byte; tshark's results for a real one are compared in Python.
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn pcap(packets: &[(u32, u32, Vec<u8>)]) -> Vec<u8> {
     file
 }
 
-/// The same in a section of the other byte order, times in 2⁻²⁰ seconds.
+/// The same in a section of the other byte order, with times in 2⁻²⁰ seconds.
 fn pcapng(packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
     let block = |kind: u32, mut body: Vec<u8>| {
         body.resize(body.len().next_multiple_of(4), 0);
@@ -48,7 +48,7 @@ fn pcapng(packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
     let mut file = block(0x0a0d_0d0a, head.to_vec());
     let interface = [0, 1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0x80 | 20, 0, 0, 0, 0, 0, 0, 0];
     file.extend(block(1, interface.to_vec()));
-    // A block that nobody knows.
+    // A block of unknown type.
     file.extend(block(0x0bad, vec![1, 2, 3]));
     for (ticks, bytes) in packets {
         let mut body = 0_u32.to_be_bytes().to_vec();
@@ -70,7 +70,7 @@ fn expected(at: u64, captured: u64, ticks: u32, marker: bool, payload_bytes: u32
 #[test]
 fn times_sizes_markers_and_frames_are_read_from_both_kinds_of_file() {
     let packets = [
-        // Cut short behind the header; a frame of two packets and one of one.
+        // Truncated after the header; a frame of two packets and one of one.
         packet(7, 65_535, u32::MAX - 10, 96, 1000, 0),
         packet(7, 0, u32::MAX - 10, 96 | 0x80, 300, 300),
         packet(7, 1, 3589, 96 | 0x80, 20, 20),
@@ -84,7 +84,7 @@ fn times_sizes_markers_and_frames_are_read_from_both_kinds_of_file() {
         expected(40_000_000, 40_000_000, 3600, true, 20),
     ];
     assert_eq!(of(&file), Capture { ssrc: 7, packets: frames.to_vec() });
-    // Two to the power of 20 ticks a second: 2^19 are half of one.
+    // 2^20 ticks per second: 2^19 are half a second.
     let file = pcapng(&[(1 << 40, a), ((1 << 40) + (1 << 19), b), ((1 << 40) + (1 << 20), c)]);
     let frames = [
         expected(0, 0, 0, false, 1000),
@@ -105,7 +105,7 @@ fn one_source_is_chosen_by_name_or_because_it_is_alone() {
     };
     assert_eq!(of(&[5, 5, 5], None), Ok((5, 3, 8000)));
     assert_eq!(of(&[5, 6, 5, 6, 5], Some(6)), Ok((6, 2, 8000)));
-    // One that never comes again is something else.
+    // A source with a single packet is not RTP.
     assert_eq!(of(&[5, 5, 9], None), Ok((5, 2, 8000)));
     let several = of(&[5, 6, 5, 6], None).expect_err("two");
     assert_eq!(

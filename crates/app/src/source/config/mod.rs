@@ -1,5 +1,5 @@
-//! The knobs of the sources: speech, constant and on/off bit rate and bulk here, what is drawn in
-//! `random`, video and captured packets in `packets`.
+//! Parameters of the sources: speech, constant and on/off bit rate and bulk here, random ones in `random`,
+//! video and captured packets in `packets`.
 
 mod packets;
 mod random;
@@ -22,56 +22,55 @@ use crate::codec::{Codec, Encoding};
 use crate::file::Files;
 use crate::recording::Recording;
 
-/// Speech, encoded and packetised.
+/// Encoded, packetised speech.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Speech {
-    /// WAV file (integer PCM, any rate, depth and channels), relative to the scenario's folder;
-    /// mixed to mono and resampled to the codec's rate. Absent: packets of the codec's size that
-    /// nobody can hear, until the flow stops.
+    /// WAV file (integer PCM, any rate, depth and channels), relative to the scenario's folder; mixed to mono
+    /// and resampled to the codec's rate. Absent: packets of the codec's size without audio, until the flow
+    /// stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// Codec, or the best of the `ladder`. Only G.711 can be heard; speech in another codec is
-    /// packets of its size and pace, without a `file`.
+    /// Codec, or the best of the `ladder`. G.711 and G.726 have audio; other codecs send packets of their size
+    /// and rate, without a `file`.
     pub codec: Codec,
-    /// Codecs the sender may change among when the transport's controller asks for it, best first,
-    /// `codec` the first of them, each of a lower rate than the one before (with headers); 2 to 8 of
-    /// them, without a `file`. Over a transport that never asks, the first is kept. The opinion
-    /// score has the means of Ie and Bpl over the frames that were heard, keep-alive packets
-    /// counted with the codec in use; it is absent if one of their codecs has no Ie.
+    /// Codecs among which the transport's controller may choose, best first, starting with `codec`, each of a
+    /// lower rate than the one before (with headers); 2 to 8 of them, with a `file` only those with audio. Over
+    /// a transport without rate requests the first is kept. The opinion score uses the means of Ie and Bpl over
+    /// the frames heard, with keep-alive packets counted for the codec in use; it is absent if one of their
+    /// codecs has no Ie.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ladder: Vec<Codec>,
-    /// Speech in one packet: 10 to 60 ms in whole frames, which are steps of 10 ms for G.711, G.726
-    /// and G.729, of 2.5 ms for G.728 and of 30 ms for G.723.1 (RFC 3551 §4.2 recommends 20 ms). In
-    /// a `ladder`, each codec has the fewest frames that hold this much: G.723.1 30 ms for 20.
+    /// Speech per packet: 10 to 60 ms in whole frames, which are steps of 10 ms for G.711, G.726 and G.729, of
+    /// 2.5 ms for G.728 and of 30 ms for G.723.1 (RFC 3551 §4.2 recommends 20 ms). In a `ladder`, each codec
+    /// has the fewest frames that hold this much: G.723.1 30 ms for 20.
     #[serde(default = "Speech::default_packet")]
     pub packet: Duration,
     /// Start over when the recording ends, until the flow stops.
     #[serde(default)]
     pub repeat: bool,
-    /// Talk and silence in turn, nothing being sent in silence; only without a `file`.
+    /// Alternating talkspurts and silences, without packets in silence; only without a `file`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub talkspurts: Option<Talkspurts>,
-    /// Talk and silence as two people have them who take turns; only without a `file`, and in both
-    /// directions with the same values, for one chain drives them. Each side counts its time by its
-    /// own clock.
+    /// Talkspurts and silences of a two-way conversation; only without a `file`, and with the same values in
+    /// both directions, since one chain drives both. Each side uses its own clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<Conversation>,
-    /// Small packets in the silences of `talkspurts` or `conversation`, which keep the transport's
-    /// idea of the path alive; absent: nothing is sent in silence. They are packets of comfort
-    /// noise (RFC 3389) and count as frames.
+    /// Small packets in the silences of `talkspurts` or `conversation`, which keep the transport's estimate of
+    /// the path current; absent: no packets in silence. They are comfort noise packets (RFC 3389) and count as
+    /// frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_alive: Option<KeepAlive>,
-    /// Time between opening the connection and the first sample; lets a handshake finish first.
+    /// Time from opening the connection to the first sample, so that a handshake can finish first.
     #[serde(default)]
     pub lead: Duration,
-    /// Seeded processing noise: each packet leaves up to this long after its last sample, in
-    /// order. Without it, equal streams fall into step over a full queue, which misleads.
+    /// Seeded processing noise: each packet leaves up to this long after its last sample, in order. Without it,
+    /// equal streams synchronise over a full queue, which distorts results.
     #[serde(default = "default_noise")]
     pub noise: Duration,
 }
 
-/// Talk and silence, each of a drawn length.
+/// Talkspurts and silences of random length.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Talkspurts {
@@ -81,7 +80,7 @@ pub struct Talkspurts {
     /// Mean length of a silence (ITU-T P.59: 1.587 s).
     #[serde(default = "OnOff::default_off")]
     pub off: Duration,
-    /// How both spread about their means.
+    /// Distribution of both lengths.
     #[serde(default)]
     pub spread: Distribution,
 }
@@ -90,14 +89,14 @@ pub struct Talkspurts {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct KeepAlive {
-    /// Time between two of them, rounded up to the step of the media clock. The default is a packet
-    /// every two round trips of the path of Maldonado et al. (2005), 150 ms each.
+    /// Time between two of them, rounded up to the step of the media clock. The default is one packet every two
+    /// round trips of the path of Maldonado et al. (2005), 150 ms each.
     pub every: Duration,
-    /// Payload of one (RFC 3389 §3: a byte of noise level, and up to 11 of spectrum).
+    /// Payload per packet (RFC 3389 §3: a byte of noise level, and up to 11 of spectrum).
     pub size: Size,
-    /// The first in the place of the first packet that is not speech (RFC 3389 §5: comfort noise is
-    /// transmitted at the beginning of a silence), and each when speech would have left; else the
-    /// first after `every`.
+    /// True: the first replaces the first packet without speech (RFC 3389 §5: comfort noise is transmitted at
+    /// the beginning of a silence), and each leaves when speech would have; false: the first leaves after
+    /// `every`.
     pub at_once: bool,
 }
 
@@ -111,22 +110,22 @@ impl Default for KeepAlive {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cbr {
-    /// Rate of payload (of IP bytes under the `ns2` sizing profile, where they are the same).
+    /// Payload rate (IP rate under the `ns2` sizing profile, where they are equal).
     pub rate: Rate,
-    /// Payload of one packet.
+    /// Payload per packet.
     pub packet: Size,
-    /// Seeded processing noise: each packet leaves up to this long after its turn, in order.
+    /// Seeded processing noise: each packet leaves up to this long after its time, in order.
     #[serde(default = "default_noise")]
     pub noise: Duration,
 }
 
-/// Constant bit rate, on and off.
+/// Constant bit rate with on and off times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OnOff {
-    /// Rate of payload while on.
+    /// Payload rate while on.
     pub rate: Rate,
-    /// Payload of one packet.
+    /// Payload per packet.
     pub packet: Size,
     /// Mean length of a talkspurt (ITU-T P.59: 1.004 s).
     #[serde(default = "OnOff::default_on")]
@@ -134,10 +133,10 @@ pub struct OnOff {
     /// Mean length of a silence (ITU-T P.59: 1.587 s).
     #[serde(default = "OnOff::default_off")]
     pub off: Duration,
-    /// How both lengths spread about their means.
+    /// Distribution of both lengths.
     #[serde(default)]
     pub spread: Distribution,
-    /// Seeded processing noise: each packet leaves up to this long after its turn, in order.
+    /// Seeded processing noise: each packet leaves up to this long after its time, in order.
     #[serde(default = "default_noise")]
     pub noise: Duration,
 }
@@ -146,14 +145,14 @@ pub struct OnOff {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bulk {
-    /// How much to send before closing; absent means without end.
+    /// Amount to send before closing; absent means unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<Size>,
-    /// Payload of one packet over a transport that keeps messages apart (DCCP, TFRC); absent means
-    /// 1000 B. TCP cuts its stream by its own `mss`.
+    /// Payload per packet over a message-based transport (DCCP, TFRC); absent means 1000 B. TCP segments its
+    /// stream by its own `mss`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet: Option<Size>,
-    /// Greedy for a while, then silent for a while, and so on; absent: greedy throughout.
+    /// Alternating bursts and pauses; absent: greedy throughout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pauses: Option<Pauses>,
 }
@@ -162,7 +161,7 @@ const fn default_noise() -> Duration {
     Duration::from_millis(1)
 }
 impl Bulk {
-    /// Data without end.
+    /// Unlimited data.
     #[must_use]
     pub const fn endless() -> Self {
         Self { total: None, packet: None, pauses: None }
@@ -173,7 +172,7 @@ impl Speech {
         Duration::from_millis(20)
     }
 
-    /// The ways this speech can be sent, best first: one, or the rungs of the ladder.
+    /// The encodings of this speech, best first: one, or the rungs of the ladder.
     #[must_use]
     pub fn encodings(&self) -> Vec<Encoding> {
         if self.ladder.is_empty() {
@@ -187,7 +186,7 @@ impl Speech {
         self.ladder.iter().map(whole).collect()
     }
 
-    /// Packets of this codec that nobody can hear, every 20 ms, with the default noise.
+    /// Packets of this codec without audio, every 20 ms, with the default noise.
     #[must_use]
     pub const fn unheard(codec: Codec) -> Self {
         Self {
@@ -305,7 +304,7 @@ impl SourceConfig for Bulk {
     }
 }
 
-/// Bytes of a unit of bulk data.
+/// Unit length of bulk data.
 fn unit_of(own: Option<Size>, unit_bytes: u32) -> u32 {
     own.and_then(|size| u32::try_from(size.as_bytes()).ok()).unwrap_or(unit_bytes)
 }

@@ -1,4 +1,4 @@
-//! Parameters of what comes in RTP packets of uneven sizes: video, and what was captured.
+//! Parameters of sources with RTP packets of varying size: video and captured packets.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,33 +17,31 @@ use crate::source::{
     even,
 };
 
-/// Video: frames, each cut into RTP packets that leave together, the last with the marker (RFC 3551
-/// §5). What the payload format of a codec adds to a packet is not counted. A frame that a network
-/// delivers is one of which every packet was delivered.
+/// Video: frames, each split into RTP packets that leave together, the last with the marker (RFC 3551 §5).
+/// Payload format headers of a codec are not counted. A frame is delivered if all its packets are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Video {
-    /// Sizes of the frames of an encoder, relative to the scenario's folder: a CSV with the columns
-    /// `time` (a duration, growing from line to line), `size` and, if known, `type` (one letter).
-    /// Either this or `rate`.
+    /// Frame sizes from an encoder, relative to the scenario's folder: a CSV with the columns `time` (a
+    /// duration, increasing from line to line), `size` and optionally `type` (one letter). Either this or
+    /// `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// Start the file over when it ends, until the flow stops.
+    /// Restart the file when it ends, until the flow stops.
     #[serde(default)]
     pub repeat: bool,
-    /// Constant bit rate of payload: every frame is as large as the others.
+    /// Constant payload bit rate: all frames have the same size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// With `rate`: time from a frame to the next. The start of the flow, too, is spread over so
-    /// much. Absent: 40 ms, which is 25 frames a second.
+    /// With `rate`: frame interval. The start of the flow is also spread over this time. Absent: 40 ms, which
+    /// is 25 frames per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame: Option<Duration>,
-    /// Longest payload of a packet; a frame's packets are filled one after another. RTP's header of
-    /// 12 bytes comes on top.
+    /// Maximum payload per packet; a frame's packets are filled in order. RTP's header of 12 bytes is added.
     #[serde(default = "Video::default_packet")]
     pub packet: Size,
-    /// A frame complete later than this after its capture is late (ITU-T G.1010 has 400 ms as the
-    /// limit for a videophone's delay).
+    /// A frame completed later than this after its capture is late (ITU-T G.1010 gives 400 ms as the limit for
+    /// a videophone's delay).
     #[serde(default = "default_deadline")]
     pub deadline: Duration,
     /// Seeded processing noise: each frame leaves up to this long after its capture, in order.
@@ -55,28 +53,27 @@ impl Video {
     const fn default_packet() -> Size {
         Size::from_bytes(1200)
     }
-    /// Time from a frame to the next where no file says so.
+    /// Frame interval if no file gives one.
     #[must_use]
     pub fn frame(&self) -> Duration {
         self.frame.unwrap_or(Duration::from_millis(40))
     }
 }
 
-/// The RTP packets of one source in a capture, sent again with their sizes and at their times. Media
-/// is not decoded: packets of one timestamp are a frame, captured when its first packet was.
+/// The RTP packets of one source in a capture, replayed with their sizes and times. Media is not decoded:
+/// packets of one timestamp are a frame, captured with its first packet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
     /// Capture (pcap or pcapng) of RTP over UDP, relative to the scenario's folder.
     pub file: PathBuf,
-    /// Whose packets, if the capture holds several sources: its synchronisation source (SSRC).
+    /// Synchronisation source (SSRC) to use if the capture holds several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssrc: Option<u32>,
-    /// Ticks of the media clock a second, for jitter. Absent: what RFC 3551 has for the payload
-    /// type, or 90000.
+    /// Media clock rate in Hz, for jitter. Absent: the rate of RFC 3551 for the payload type, or 90000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<u32>,
-    /// A frame complete later than this after its capture is late.
+    /// A frame completed later than this after its capture is late.
     #[serde(default = "default_deadline")]
     pub deadline: Duration,
 }
@@ -137,7 +134,7 @@ impl SourceConfig for Replay {
             Material::Packets(capture) => {
                 Source::Paced(Box::new(Paced::replay(Arc::clone(capture), start, stop)))
             }
-            // Without its capture it is silent; the checks of a scenario see to it.
+            // Without its capture it is silent; the scenario's checks exclude this.
             _ => Source::Bulk(Bulk::silent(stop)),
         }
     }

@@ -1,5 +1,5 @@
-//! Parameters of what is drawn: how lengths spread about their mean, Poisson packets, short transfers,
-//! and the chain of a two-way conversation.
+//! Parameters of random sources: distributions of lengths, Poisson packets, short transfers, and the chain of a
+//! two-way conversation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,22 +13,21 @@ use super::unit_of;
 use crate::source::bulk::Bulk;
 use crate::source::{Material, Paced, Setting, Source, SourceConfig, one_rung};
 
-/// How drawn lengths or sizes spread about their mean, which is kept whatever the spread.
+/// Distribution of lengths or sizes; all have the configured mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Distribution {
-    /// Memoryless.
+    /// Exponential (memoryless).
     #[default]
     Exponential,
-    /// Heavy-tailed: P(X > x) = (k/x)^shape for x ≥ k, where k = mean · (shape − 1) / shape
-    /// (ns-2's Application/Traffic/Pareto has the same).
+    /// Heavy-tailed: P(X > x) = (k/x)^shape for x ≥ k, where k = mean · (shape − 1) / shape (as in ns-2's
+    /// Application/Traffic/Pareto).
     Pareto {
-        /// Tail index, above 1: at 1 and below there is no mean. Up to 2 the variance is infinite,
-        /// and many such sources together are self-similar with H = (3 − shape) / 2 (Willinger et
-        /// al. 1997).
+        /// Tail index, above 1, since at 1 and below there is no mean. Up to 2 the variance is infinite, and
+        /// the sum of many such sources is self-similar with H = (3 − shape) / 2 (Willinger et al. 1997).
         shape: f64,
     },
-    /// The logarithm is normal: most are small, and a few many times the mean.
+    /// Normally distributed logarithm: most values are small, and a few many times the mean.
     Lognormal {
         /// Standard deviation of the natural logarithm, above 0 and at most 5.
         sigma: f64,
@@ -38,7 +37,7 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// One draw.
+    /// Draws a value.
     pub(crate) fn draw(self, mean: f64, rng: &mut Rng) -> f64 {
         match self {
             Self::Exponential => rng.exponential_f64(mean),
@@ -48,7 +47,7 @@ impl Distribution {
         }
     }
 
-    /// One drawn length of time.
+    /// Draws a duration.
     pub(crate) fn span(self, mean: Duration, rng: &mut Rng) -> Duration {
         Duration::from_secs_f64(self.draw(mean.as_secs_f64(), rng))
     }
@@ -58,28 +57,28 @@ impl Distribution {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Poisson {
-    /// Mean rate of payload.
+    /// Mean payload rate.
     pub rate: Rate,
-    /// Payload of one packet.
+    /// Payload per packet.
     pub packet: Size,
 }
 
-/// Bursts of greed and pauses between them.
+/// Greedy bursts and pauses between them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pauses {
-    /// Mean time for which the source is greedy; the first such time begins with the flow.
+    /// Mean length of a burst; the first begins with the flow.
     pub on: Duration,
     /// Mean pause.
     pub off: Duration,
-    /// How both spread about their means.
+    /// Distribution of both lengths.
     #[serde(default)]
     pub spread: Distribution,
 }
 
-/// Short transfers one after another over one connection, as fast as it takes them, with time to
-/// think between: what a browser asks of one server that keeps the connection (RFC 9112 §9.3).
-/// Only what goes from the server to the client is there, no requests.
+/// Short transfers in sequence over one connection, as fast as it permits, with think times between them:
+/// browser traffic from one server with a persistent connection (RFC 9112 §9.3). Only the server-to-client
+/// direction is modelled, without requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Web {
@@ -87,16 +86,16 @@ pub struct Web {
     /// to 1.5 and sizes of this order).
     #[serde(default = "Web::default_size")]
     pub size: Size,
-    /// How sizes spread about it.
+    /// Distribution of sizes.
     #[serde(default = "Web::default_sizes")]
     pub sizes: Distribution,
-    /// Mean time from a transfer's last byte going into the transport to the next transfer.
+    /// Mean time from handing a transfer's last byte to the transport until the next transfer.
     #[serde(default = "Web::default_think")]
     pub think: Duration,
-    /// How these times spread about it.
+    /// Distribution of these times.
     #[serde(default)]
     pub thinks: Distribution,
-    /// Payload of one packet over a transport that keeps messages apart; absent means 1000 B.
+    /// Payload per packet over a message-based transport; absent means 1000 B.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet: Option<Size>,
 }
@@ -113,21 +112,20 @@ impl Web {
     }
 }
 
-/// Two people who take turns: the chain of ITU-T P.59 over four states (one talks, the other talks,
-/// both, neither), the lengths of all states being exponential. Where one talks, the next state is
-/// double talk or mutual silence; from both of these it is, with equal chances, one of the two
-/// alone. One chain drives both directions of a flow.
+/// A two-way conversation: the chain of ITU-T P.59 over four states (one talks, the other talks, both,
+/// neither), all with exponential lengths. Single talk is followed by double talk or mutual silence; both of
+/// these are followed, with equal chances, by single talk of either side. One chain drives both directions of a
+/// flow.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Conversation {
-    /// Mean time for which one talks alone (ITU-T P.59: 854 ms).
+    /// Mean length of single talk (ITU-T P.59: 854 ms).
     pub single_talk: Duration,
     /// Mean double talk (ITU-T P.59: 226 ms).
     pub double_talk: Duration,
     /// Mean mutual silence (ITU-T P.59: 456 ms).
     pub mutual_silence: Duration,
-    /// Probability that double talk and not mutual silence follows where one talked alone
-    /// (ITU-T P.59: 0.4).
+    /// Probability that single talk is followed by double talk instead of mutual silence (ITU-T P.59: 0.4).
     pub interruption: f64,
 }
 
