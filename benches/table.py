@@ -15,6 +15,7 @@ from benches.cost import FailedError, cost
 WORKLOADS = {
     "w1": "50 bulk TCP SACK flows over one bottleneck",
     "w2": "500 voice calls, statistics of each",
+    "w2a": "the same with adaptive playout",
     "w3": "32 TCP and 32 TFRC under RED",
     "w3d": "16 each of TCP, CCID 2, CCID 3 and SCTP under RED",
     "w4": "W1 for 20 s, ns-2's trace of every link on disk",

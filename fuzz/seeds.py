@@ -1,7 +1,7 @@
-"""The scripts kept of each fuzz target, one file a target: in a line, a name and bytes in hex.
+"""The seed scripts of each fuzz target, one file per target; each line has a name and hex bytes.
 
-`unpack` writes each script of a target to a file of its own, as libFuzzer wants them. `pack` makes
-the target's file from such a folder, for example from what `cargo fuzz cmin` left of a corpus.
+`unpack` writes each script of a target to its own file, as libFuzzer requires. `pack` makes the
+target's file from such a folder, for example from the output of `cargo fuzz cmin`.
 """
 
 import sys
@@ -11,7 +11,7 @@ SEEDS = Path(__file__).parent / "seeds"
 
 
 def unpack(target: str, folder: Path) -> None:
-    """Write the scripts of a target into a folder."""
+    """Write the scripts of a target to a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for line in (SEEDS / f"{target}.txt").read_text().splitlines():
         name, _, script = line.partition(" ")
@@ -19,7 +19,7 @@ def unpack(target: str, folder: Path) -> None:
 
 
 def pack(target: str, folder: Path) -> None:
-    """Replace the scripts of a target by the files of a folder, ordered by name."""
+    """Replace the scripts of a target with the files of a folder, ordered by name."""
     files = sorted(file for file in folder.iterdir() if file.is_file())
     lines = (f"{file.name} {file.read_bytes().hex()}\n" for file in files)
     (SEEDS / f"{target}.txt").write_text("".join(lines))

@@ -3,7 +3,7 @@
 //   dumbbell --kind=sack|voice --flows=50 --mbps=100 --limit=250 --seconds=100 --noise=0 --trace=FOLDER
 //
 // Bulk TCP or calls; with a folder, a line for every packet at every device (`ns3.tr`). Prints one JSON
-// object. Hops are read from the devices' queues: nothing is attached for them. Calls that pause begin
+// object. Hops are read from the devices' queues, without extra trace sinks. Calls with pauses begin
 // with talk, as ours do.
 
 #include "ns3/applications-module.h"
@@ -21,8 +21,8 @@ using namespace ns3;
 namespace
 {
 
-// A cable on which what the first device sends takes a little longer, each packet another time; who
-// would overtake arrives with the one before.
+// A cable that delays each packet of the first device by a random time; a packet that would overtake
+// another arrives together with it.
 class NoisyCable : public PointToPointChannel
 {
   public:
@@ -148,7 +148,7 @@ main(int argc, char** argv)
             call.SetAttribute("OnTime",
                               StringValue(always ? "ns3::ConstantRandomVariable[Constant=1e6]"
                                                  : "ns3::ExponentialRandomVariable[Mean=1.004]"));
-            // An application begins with the time it is off: none at first.
+            // An application begins with its off time, initially zero.
             call.SetAttribute("OffTime", StringValue("ns3::ConstantRandomVariable[Constant=0]"));
             ApplicationContainer source = call.Install(from.Get(i));
             source.Start(Seconds(uniform->GetValue(0, 0.02)));

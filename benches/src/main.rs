@@ -1,10 +1,11 @@
 //! Runs one peer workload and prints its cost: packet-hops per CPU-second of the whole process.
 //!
 //! `talkspurt-bench WORKLOAD [SECONDS] [--noise] [--watch WHAT] [--out FOLDER]` with `w1` (50 bulk SACK),
-//! `w2` (500 voice calls with delay, jitter, loss and MOS per flow), `w2-N` (the same, N of them), `w3` (32
-//! SACK and 32 TFRC over RED), `w3d` (16 each of SACK, CCID 2, CCID 3 and SCTP over the same), `w4` (W1
-//! with ns-2's trace of every link on disk), `w4-pcapng` (with captures of every link), `w4-parquet` (with
-//! a row per packet and link), `w5-N` (N bulk flows) or `w6-N` (N saturated stations of 802.11b). `--noise`
+//! `w2` (500 voice calls with delay, jitter, loss and MOS per flow), `w2-N` (the same, N of them), `w2a` (W2
+//! with adaptive playout), `w3` (32 SACK and 32 TFRC over RED), `w3d` (16 each of SACK, CCID 2, CCID 3 and
+//! SCTP over the same), `w4` (W1 with ns-2's trace of every link on disk), `w4-pcapng` (with captures of every
+//! link), `w4-parquet` (with a row per packet and link), `w5-N` (N bulk flows) or `w6-N` (N saturated stations
+//! of 802.11b). `--noise`
 //! enables host noise. `--watch` replaces the workload's probe: `nothing`, `stats`, `digest`, `series`,
 //! `gauges`, `sojourn`, `packets`, `ns2`, `pcapng` or `pcapng-96` (the first 96 bytes of each packet).
 //! Output is kept in an existing FOLDER; without one it is deleted before the end. Prints one JSON line;

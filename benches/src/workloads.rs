@@ -3,7 +3,7 @@
 
 use indexmap::IndexMap;
 use talkspurt_app::source::{self, BulkConfig, Speech, Talkspurts};
-use talkspurt_app::{codec::Codec, send_queue, transport};
+use talkspurt_app::{codec::Codec, playout, send_queue, transport};
 use talkspurt_proto::dccp::{self, Ccid};
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::time::Duration;
@@ -15,7 +15,7 @@ use talkspurt_scenario::model::{
 };
 
 /// Workload names, for the usage message.
-pub(crate) const NAMES: &str = "w1|w2|w2-N|w3|w3d|w4|w4-pcapng|w4-parquet|w5-N|w6-N";
+pub(crate) const NAMES: &str = "w1|w2|w2-N|w2a|w3|w3d|w4|w4-pcapng|w4-parquet|w5-N|w6-N";
 
 /// Bytes of an IP packet of bulk TCP data; its service time at the core is the hosts' noise.
 const SEGMENT: u64 = 1040;
@@ -27,7 +27,7 @@ pub(crate) fn by_name(name: &str, seconds: Option<u64>, noise: bool) -> Option<S
     let mbps = |rate: u64| Rate::from_bps(1_000_000 * rate);
     let (stem, number) = name.split_once('-').unwrap_or((name, ""));
     let count = || number.parse::<u32>().ok().filter(|count| *count > 0);
-    if noise && matches!(stem, "w2" | "w6") {
+    if noise && matches!(stem, "w2" | "w2a" | "w6") {
         return None;
     }
     let core = |rate, queue| Core { rate, queue, noise };
@@ -36,8 +36,9 @@ pub(crate) fn by_name(name: &str, seconds: Option<u64>, noise: bool) -> Option<S
         ("w4", "" | "pcapng" | "parquet") => {
             bulk(50, &core(mbps(100), drop_tail(250)), seconds.unwrap_or(20))
         }
-        ("w2", "") => voice(500, seconds.unwrap_or(100)),
-        ("w2", _) => voice(count()?, seconds.unwrap_or(100)),
+        ("w2", "") => voice(500, seconds.unwrap_or(100), playout()),
+        ("w2", _) => voice(count()?, seconds.unwrap_or(100), playout()),
+        ("w2a", "") => voice(500, seconds.unwrap_or(100), playout::Config::default()),
         ("w3", "") => {
             let kinds = [sack(), tfrc()];
             mixed(&kinds, 32, &core(mbps(15), red()), seconds.unwrap_or(200))
@@ -110,9 +111,9 @@ fn sctp() -> transport::Config {
     transport::Config::Sctp(Box::default())
 }
 
-/// W2: calls with 200-byte IP packets, 50 per second; even ones talk all the time, odd ones in exponential
-/// talkspurts of 1.004 s and silences of 1.587 s; random start within 20 ms.
-fn voice(flows: u32, seconds: u64) -> Scenario {
+/// W2 and, with adaptive playout, W2a: calls with 200-byte IP packets, 50 per second; even ones talk all the
+/// time, odd ones in exponential talkspurts of 1.004 s and silences of 1.587 s; random start within 20 ms.
+fn voice(flows: u32, seconds: u64, playout: playout::Config) -> Scenario {
     let rate = Rate::from_bps(100_000 * u64::from(flows));
     let core = Core { rate, queue: drop_tail(250), noise: false };
     dumbbell(flows, &core, seconds, |i| {
@@ -124,8 +125,14 @@ fn voice(flows: u32, seconds: u64) -> Scenario {
             flow(i, transport::Config::Udp(Default::default()), source::Config::Speech(speech));
         flow.start_spread = Some(Duration::from_millis(20));
         flow.rtcp.enabled = false;
+        flow.playout = playout;
         flow
     })
+}
+
+/// The fixed playout buffer of W2.
+fn playout() -> playout::Config {
+    playout::Config::fixed(Duration::from_millis(60))
 }
 
 /// W6: stations that saturate an 802.11b access point, 1500 B at 11 Mbit/s, long preamble; collisions

@@ -1,4 +1,4 @@
-//! A client and a listener of SCTP under a script of attacks.
+//! Attack scripts against an SCTP client and listener.
 #![no_main]
 
 #[path = "../../crates/proto/tests/all/hostile/mod.rs"]

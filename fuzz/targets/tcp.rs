@@ -1,4 +1,4 @@
-//! A client and a listener of TCP under a script of attacks.
+//! Attack scripts against a TCP client and listener.
 #![no_main]
 
 #[path = "../../crates/proto/tests/all/hostile/mod.rs"]

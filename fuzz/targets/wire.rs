@@ -1,4 +1,4 @@
-//! Bytes as a network may bring them.
+//! Parsing of arbitrary bytes.
 #![no_main]
 
 #[path = "../../crates/proto/tests/all/hostile/mod.rs"]

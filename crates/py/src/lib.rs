@@ -1,10 +1,10 @@
-//! `talkspurt._core`: the seam to Python. Text goes in, Arrow comes out; a run has its own thread
-//! and gives the interpreter back while Python waits for it.
+//! `talkspurt._core`: the interface to Python. Text goes in, Arrow comes out; a run has its own thread
+//! and releases the interpreter while Python waits for it.
 //!
-//! `plan::Plan` is a scenario file read and checked; `run::Run` is one of its runs at work,
-//! `run::Export` one written for another tool, `run::Excerpt` a part of one for the
-//! report, `run::Count` one of which nothing is kept but how much it sends; `outcome::Outcome` is what
-//! came of it, and `opinion` scores a part of a call. The `experiment` crate does the work.
+//! `plan::Plan` is a parsed and checked scenario file; `run::Run` is one of its runs in progress,
+//! `run::Export` an export to another tool, `run::Excerpt` a part of a run for the report, `run::Count`
+//! a run that only counts what it sends; `outcome::Outcome` is a run's result, and `opinion` scores a
+//! part of a call. The `experiment` crate does the work.
 
 mod opinion;
 mod outcome;

@@ -1,14 +1,14 @@
-//! The E-model's opinion of a part of a call, from what was heard of it.
+//! The E-model score of a part of a call.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use talkspurt_experiment::Heard;
 use talkspurt_scenario::model::Flow;
 
-/// R and MOS of what was heard of a flow, which is given as JSON as a resolved scenario has it, or of
-/// what its answering side sends; of frames played by rung of the ladder (none for a source that
-/// never changed it), the mouth-to-ear delay, the share of frames missing or late and the burst
-/// ratio. Absent where G.113 has no values for the codec, or the source is no speech.
+/// R and MOS of a flow (JSON as in a resolved scenario), or of its answering side, from frames played
+/// by rung of the ladder (none for a source that never changed rung), mouth-to-ear delay, share of
+/// frames missing or late, and burst ratio. Absent where G.113 has no values for the codec, or the
+/// source is not speech.
 #[pyfunction]
 #[pyo3(signature = (flow, reverse, played, mouth_to_ear_s, loss, burst_ratio))]
 pub(crate) fn opinion(

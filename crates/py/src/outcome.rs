@@ -1,4 +1,4 @@
-//! What came of a run, as Python sees it.
+//! Results of a run, as Python sees them.
 
 use std::ffi::CStr;
 
@@ -13,10 +13,10 @@ use talkspurt_proto::gauge::Gauge;
 use talkspurt_proto::metric::Metric;
 use talkspurt_record::Table as Batches;
 
-/// The name the Arrow PyCapsule interface gives a stream.
+/// The stream name of the Arrow PyCapsule interface.
 const STREAM: &CStr = c"arrow_array_stream";
 
-/// What came of a run.
+/// Results of a run.
 #[pyclass(frozen)]
 pub(crate) struct Outcome {
     finished: Finished,
@@ -74,7 +74,7 @@ impl Outcome {
     }
 }
 
-/// Every metric that a run has, as JSON: the columns of flows and links, and the gauges.
+/// All metrics of a run as JSON: the columns of flows and links, and the gauges.
 #[pyfunction]
 pub(crate) fn metrics() -> String {
     let tables = [
@@ -96,7 +96,7 @@ pub(crate) fn metrics() -> String {
     Value::Array(all.collect()).to_string()
 }
 
-/// A table on its way to Python.
+/// A table to be passed to Python.
 #[pyclass(frozen)]
 pub(crate) struct Table {
     batches: Batches,

@@ -1,4 +1,4 @@
-//! A scenario file, read and checked: the runs it asks for.
+//! A parsed and checked scenario file: the runs it requests.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -19,12 +19,12 @@ use talkspurt_scenario::{Network, Point, Problems, Study};
 
 use crate::run::{Count, Excerpt, Export, Run};
 
-/// How long reading a scenario may go on before Ctrl-C is looked for.
+/// How often Ctrl-C is checked while a scenario is read.
 const STEP: Duration = Duration::from_millis(50);
 
 static SCENARIO_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// `ScenarioError`: all that is wrong with a scenario, in `problems`.
+/// `ScenarioError`: all errors of a scenario, in `problems`.
 pub(crate) fn scenario_error(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     let made = SCENARIO_ERROR.get_or_try_init(py, || {
         let code = CString::new(
@@ -60,7 +60,7 @@ fn raise(py: Python<'_>, problems: &Problems) -> PyErr {
     attempt().unwrap_or_else(|error| error)
 }
 
-/// Reads a scenario. In the main thread of Python, Ctrl-C ends the wait for it.
+/// Reads a scenario. In Python's main thread, Ctrl-C ends the wait for it.
 #[pyfunction]
 #[pyo3(signature = (text, name, base, sets, seed=None))]
 pub(crate) fn load(
@@ -87,7 +87,7 @@ pub(crate) fn load(
             Ok(study) => {
                 return study.map(|study| Plan { study }).map_err(|problems| raise(py, &problems));
             }
-            // Reading goes on by itself for as long as it needs to notice.
+            // After Ctrl-C the reading thread continues until it sees `stop`.
             Err(RecvTimeoutError::Timeout) => {
                 py.check_signals().inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
             }
@@ -134,27 +134,28 @@ impl Plan {
 
 #[pymethods]
 impl Plan {
-    /// One line for tables and reports.
+    /// A one-line title for tables and reports.
     #[getter]
     fn title(&self) -> &str {
         &self.study.title
     }
-    /// Markdown for the report.
+    /// A Markdown description for the report.
     #[getter]
     fn description(&self) -> &str {
         &self.study.description
     }
-    /// Level of confidence intervals.
+    /// Confidence level of intervals.
     #[getter]
     fn confidence(&self) -> f64 {
         self.study.confidence
     }
-    /// Runs of every combination.
+    /// Runs per combination.
     #[getter]
     fn replications(&self) -> u32 {
         self.study.replications
     }
-    /// The axes: name, path and labels of the values.
+    /// The axes: name, path, labels of the values, and the values as numbers with their unit, if they are
+    /// quantities of the same kind.
     #[getter]
     fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
@@ -163,6 +164,8 @@ impl Plan {
             entry.set_item("name", &axis.name)?;
             entry.set_item("path", &axis.path)?;
             entry.set_item("labels", &axis.labels)?;
+            entry.set_item("unit", axis.numbers.as_ref().map(|numbers| numbers.unit))?;
+            entry.set_item("numbers", axis.numbers.as_ref().map(|numbers| &numbers.values[..]))?;
             list.append(entry)?;
         }
         Ok(list)
@@ -178,7 +181,7 @@ impl Plan {
         }
         Ok(settings)
     }
-    /// Number of the replication of one run, from 0.
+    /// Replication number of one run, from 0.
     fn replicate(&self, index: usize) -> PyResult<u32> {
         Ok(self.point(index)?.replicate)
     }
@@ -186,7 +189,7 @@ impl Plan {
     fn seed(&self, index: usize) -> PyResult<u64> {
         Ok(self.point(index)?.scenario.seed)
     }
-    /// One run as TOML, every default written out.
+    /// One run as TOML with all defaults.
     fn resolved(&self, index: usize) -> PyResult<String> {
         Ok(talkspurt_scenario::to_toml(&self.point(index)?.scenario))
     }
@@ -195,12 +198,12 @@ impl Plan {
         let point = self.point(index)?;
         Ok(topology(&point.scenario, &point.network))
     }
-    /// Starts one run; captures and packets that the scenario asks for are written into `folder`.
+    /// Starts one run; captures and packets that the scenario requests are written to `folder`.
     #[pyo3(signature = (index, folder=None))]
     fn start(&self, index: usize, folder: Option<PathBuf>) -> PyResult<Run> {
         Ok(Run::start(self.point(index)?.clone(), folder))
     }
-    /// Starts one run and writes it into `folder` as "pcapng", "ns2", "nam", "qlog" or "parquet".
+    /// Starts one run and exports it to `folder` as "pcapng", "ns2", "nam", "qlog" or "parquet".
     fn export(&self, index: usize, format: &str, folder: PathBuf) -> PyResult<Export> {
         let format = match format {
             "pcapng" => Format::Pcapng,
@@ -216,14 +219,14 @@ impl Plan {
     fn count(&self, index: usize) -> PyResult<Count> {
         Ok(Count::start(self.point(index)?.clone()))
     }
-    /// Starts one run as far as the end of the stretch that its scenario shows; where it begins
-    /// depends on whether the run is `lossless`, unless the scenario says.
+    /// Starts one run up to the end of the excerpt its scenario shows; unless configured, the start
+    /// depends on whether the run is `lossless`.
     fn excerpt(&self, index: usize, lossless: bool) -> PyResult<Excerpt> {
         Ok(Excerpt::start(self.point(index)?.clone(), lossless))
     }
 }
 
-/// What a link is in one direction, for drawing.
+/// The properties of one direction of a link, for drawing.
 fn direction(link: &DirectedLink) -> [(&'static str, Value); 8] {
     [
         ("rate_bps", link.rate.as_bps().into()),
@@ -237,8 +240,8 @@ fn direction(link: &DirectedLink) -> [(&'static str, Value); 8] {
     ]
 }
 
-/// The packets of speech in the best of its codecs: bytes, and seconds of media in each and of what the
-/// encoder looks ahead.
+/// The speech packets of the source's best codec: bytes, and the seconds of media per packet and of
+/// encoder look-ahead.
 fn speech(source: &Source) -> Option<serde_json::Value> {
     let Source::Speech(speech) = source else { return None };
     let best = speech.encodings().into_iter().next()?;
@@ -248,8 +251,8 @@ fn speech(source: &Source) -> Option<serde_json::Value> {
     }))
 }
 
-/// Nodes, links and flows for drawing: links with what differs on the way back, the transmitters of
-/// cells with where they lead, flows with their nodes and the links they pass, by side.
+/// Nodes, links and flows for drawing: links with differences on the way back, the transmitters of
+/// cells with their destinations, flows with their nodes and links, by side.
 fn topology(scenario: &Scenario, network: &Network) -> String {
     let mut links: Vec<_> = scenario
         .links
@@ -273,7 +276,7 @@ fn topology(scenario: &Scenario, network: &Network) -> String {
             said
         })
         .collect();
-    // Transmitters in cells send one way only; a station's or contenders' is drawn as a link.
+    // Transmitters in cells send one way only; those of stations and contenders are drawn as links.
     let mut access_points = Vec::new();
     for transmitter in network.links.iter().filter(|link| link.in_cell) {
         let cell = &network.cells[transmitter.link];

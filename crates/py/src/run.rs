@@ -1,4 +1,4 @@
-//! One run, or its export, at work in a thread of its own.
+//! A run or export in progress in its own thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use talkspurt_scenario::Point;
 use crate::RunError;
 use crate::outcome::{Outcome, Table};
 
-/// What a run's thread and Python share.
+/// State shared by a run's thread and Python.
 #[derive(Debug, Default)]
 struct Waiting {
     run: Shared,
@@ -22,7 +22,7 @@ struct Waiting {
     ended: Condvar,
 }
 
-/// Work in a thread of its own, and what becomes of it.
+/// Work in its own thread, and its result.
 pub(crate) struct Worker<T> {
     shared: Arc<Waiting>,
     duration: u64,
@@ -79,7 +79,7 @@ impl<T: Send + 'static> Worker<T> {
     }
 }
 
-/// A run at work.
+/// A run in progress.
 #[pyclass(frozen)]
 pub(crate) struct Run(Worker<Finished>);
 
@@ -94,11 +94,11 @@ impl Run {
 
 #[pymethods]
 impl Run {
-    /// The part of simulated time that has passed, 0 to 1.
+    /// Fraction of simulated time passed, 0 to 1.
     fn progress(&self) -> f64 {
         self.0.progress()
     }
-    /// Waits at most this many seconds; true when the run has ended.
+    /// Waits at most this many seconds; true if the run has ended.
     fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
         self.0.wait(py, seconds)
     }
@@ -106,13 +106,13 @@ impl Run {
     fn cancel(&self) {
         self.0.cancel();
     }
-    /// What came of the run; waits for its end. Can be asked once.
+    /// The results of the run; waits for its end. Can be called once.
     fn result(&self, py: Python<'_>) -> PyResult<Outcome> {
         self.0.result(py).map(Outcome::new)
     }
 }
 
-/// An export at work.
+/// An export in progress.
 #[pyclass(frozen)]
 pub(crate) struct Export(Worker<String>);
 
@@ -127,11 +127,11 @@ impl Export {
 
 #[pymethods]
 impl Export {
-    /// The part of simulated time that has passed, 0 to 1.
+    /// Fraction of simulated time passed, 0 to 1.
     fn progress(&self) -> f64 {
         self.0.progress()
     }
-    /// Waits at most this many seconds; true when the export has ended.
+    /// Waits at most this many seconds; true if the export has ended.
     fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
         self.0.wait(py, seconds)
     }
@@ -139,13 +139,13 @@ impl Export {
     fn cancel(&self) {
         self.0.cancel();
     }
-    /// The digest of the run that was written; waits for its end. Can be asked once.
+    /// The digest of the exported run; waits for its end. Can be called once.
     fn result(&self, py: Python<'_>) -> PyResult<String> {
         self.0.result(py)
     }
 }
 
-/// The packets of a stretch at work.
+/// An excerpt in progress.
 #[pyclass(frozen)]
 pub(crate) struct Excerpt(Worker<Shown>);
 
@@ -160,7 +160,7 @@ impl Excerpt {
 
 #[pymethods]
 impl Excerpt {
-    /// Waits at most this many seconds; true when the stretch has ended.
+    /// Waits at most this many seconds; true if the excerpt is complete.
     fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
         self.0.wait(py, seconds)
     }
@@ -168,7 +168,7 @@ impl Excerpt {
     fn cancel(&self) {
         self.0.cancel();
     }
-    /// Its beginning and end in seconds, and a table of its packets; waits for its end. Can be asked
+    /// Start and end in seconds, and a table of its packets; waits for its end. Can be called
     /// once.
     fn result(&self, py: Python<'_>) -> PyResult<(f64, f64, Table)> {
         let shown = self.0.result(py)?;
@@ -176,10 +176,10 @@ impl Excerpt {
     }
 }
 
-/// Of each link its name, transmissions, bytes and drops; packets sent; changes of gauges.
+/// Per link its name, transmissions, bytes and drops; packets sent; changes of gauges.
 type Counted = (Vec<(String, u64, u64, u64)>, u64, u64);
 
-/// A run that is counted, at work.
+/// A counting run in progress.
 #[pyclass(frozen)]
 pub(crate) struct Count(Worker<Counts>);
 
@@ -191,11 +191,11 @@ impl Count {
 
 #[pymethods]
 impl Count {
-    /// The part of simulated time that has passed, 0 to 1.
+    /// Fraction of simulated time passed, 0 to 1.
     fn progress(&self) -> f64 {
         self.0.progress()
     }
-    /// Waits at most this many seconds; true when the run has ended.
+    /// Waits at most this many seconds; true if the run has ended.
     fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
         self.0.wait(py, seconds)
     }
@@ -203,9 +203,8 @@ impl Count {
     fn cancel(&self) {
         self.0.cancel();
     }
-    /// Of each link's direction its name, transmissions, their bytes, and drops; then packets sent by
-    /// endpoints, and changes of their gauges; all in the whole run. Waits for its end. Can be asked
-    /// once.
+    /// Per link direction its name, transmissions, bytes, and drops; then packets sent by endpoints, and
+    /// changes of their gauges; all for the whole run. Waits for its end. Can be called once.
     fn result(&self, py: Python<'_>) -> PyResult<Counted> {
         let counts = self.0.result(py)?;
         let links = counts.links.into_iter();

@@ -1,8 +1,11 @@
 //! Axes: fields that take several values, and the combinations of those values.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use serde_json::Value as Json;
+use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::{Rate, Size};
 
 use crate::check;
 use crate::path::Path;
@@ -15,7 +18,7 @@ use crate::tree::{Origin, Tree, Value};
 const MAX_AXES: usize = 32;
 
 /// One axis of a study, as shown in tables.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ResolvedAxis {
     /// Column name.
     pub name: String,
@@ -23,6 +26,40 @@ pub struct ResolvedAxis {
     pub path: String,
     /// One label per value, in order.
     pub labels: Vec<String>,
+    /// The values as numbers, if all are numbers or quantities of one kind and have no labels of their own.
+    pub numbers: Option<Numbers>,
+}
+
+/// Values of an axis as numbers of one unit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Numbers {
+    /// `s`, `bit/s`, `B`, or `1` for plain numbers.
+    pub unit: &'static str,
+    /// One number per value, in order.
+    pub values: Vec<f64>,
+}
+
+impl Numbers {
+    fn of(values: &[Tree]) -> Option<Self> {
+        let plain = |value: &Tree| match value.value {
+            Value::Integer(integer) => Some(integer as f64),
+            Value::Float(float) => Some(float),
+            _ => None,
+        };
+        let all = |unit, number: &dyn Fn(&Tree) -> Option<f64>| {
+            let values: Option<Vec<f64>> = values.iter().map(number).collect();
+            Some(Self { unit, values: values? })
+        };
+        all("1", &plain)
+            .or_else(|| all("s", &|value| quantity(value, Duration::as_secs_f64)))
+            .or_else(|| all("bit/s", &|value| quantity(value, |rate: Rate| rate.as_bps() as f64)))
+            .or_else(|| all("B", &|value| quantity(value, |size: Size| size.as_bytes() as f64)))
+    }
+}
+
+/// A quantity written as text, such as `"20ms"`.
+fn quantity<T: FromStr>(value: &Tree, number: impl Fn(T) -> f64) -> Option<f64> {
+    value.as_text()?.parse().ok().map(number)
 }
 
 /// An axis with a resolved path.
@@ -90,8 +127,10 @@ fn read_one(
         value.stamp(&|origin| Origin { axis: Some((index, number)), ..origin.clone() });
         value
     };
-    let values = values.iter().enumerate().map(stamped).collect();
-    let shown = ResolvedAxis { name: String::new(), path: text.to_owned(), labels };
+    let values: Vec<Tree> = values.iter().enumerate().map(stamped).collect();
+    let has_labels = axis.key("labels").is_some();
+    let numbers = if has_labels { None } else { Numbers::of(&values) };
+    let shown = ResolvedAxis { name: String::new(), path: text.to_owned(), labels, numbers };
     Some(Axis { shown, fields, index, values })
 }
 

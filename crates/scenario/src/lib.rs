@@ -31,7 +31,7 @@ mod shapes;
 mod tree;
 mod words;
 
-pub use axes::ResolvedAxis;
+pub use axes::{Numbers, ResolvedAxis};
 pub use load::{Point, Study, load, load_until};
 pub use network::Network;
 pub use problem::{Problem, Problems};

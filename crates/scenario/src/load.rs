@@ -39,7 +39,7 @@ const MAX_BAD: usize = 1_000;
 pub struct Study {
     /// One line for tables and reports.
     pub title: String,
-    /// The question it asks, in Markdown.
+    /// Its description, in Markdown.
     pub description: String,
     /// The axes, the slowest first.
     pub axes: Vec<ResolvedAxis>,
@@ -302,7 +302,13 @@ impl Reader<'_> {
             finding.origin.get_or_insert_with(|| tree.origin_of(&finding.path).clone());
             found.0.push(finding);
         }
-        if found.0.is_empty() { Some((scenario, Arc::new(network))) } else { None }
+        if !found.0.is_empty() {
+            return None;
+        }
+        for flow in scenario.flows.values_mut() {
+            flow.playout = flow.playout.with_defaults();
+        }
+        Some((scenario, Arc::new(network)))
     }
 
     /// An absolute path of a recording or trace: canonical if the file exists.

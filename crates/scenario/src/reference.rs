@@ -95,7 +95,10 @@ impl Page {
     fn rows(&mut self, path: &str, schema: &Json) {
         let Some(keys) = properties(schema) else { return };
         let mut rows = String::new();
-        for (key, property) in keys.iter().filter(|(key, _)| *key != TAG) {
+        // The tag that selects a form is in its heading; an optional `kind` with a default is a key.
+        let is_key =
+            |(key, property): &(&String, &Json)| *key != TAG || property["const"].is_null();
+        for (key, property) in keys.iter().filter(is_key) {
             let required = schema["required"]
                 .as_array()
                 .is_some_and(|r| r.contains(&Json::from(key.as_str())));

@@ -74,7 +74,7 @@ fn there(height: f64, degrees: f64) -> f64 {
     2.0 * square.sqrt() / light
 }
 
-/// By Newton's method: sine and cosine are at hand.
+/// By Newton's method: sine and cosine are available.
 fn asin(sine: f64) -> f64 {
     (0..50).fold(0.0, |x, _| x - (math::sin(x) - sine) / math::cos(x).max(1e-9))
 }

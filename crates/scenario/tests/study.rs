@@ -82,6 +82,27 @@ fn the_first_axis_varies_slowest_and_the_replication_fastest() {
     );
 }
 
+/// Values that are quantities of one kind are numbers of one unit; with labels of their own, the labels count.
+#[test]
+fn axes_of_quantities_are_numbers() {
+    let numbers = |path: &str, rest: &str| {
+        let study = study(&format!("[[axes]]\npath = \"{path}\"\n{rest}\n"), &[], None);
+        let numbers = study.axes[0].numbers.clone();
+        numbers.map(|numbers| (numbers.unit, numbers.values))
+    };
+    let delays = "values = [\"1ms\", \"3ms\"]";
+    assert_eq!(numbers("links.one.delay", delays), Some(("s", vec![0.001, 0.003])));
+    let labelled = format!("{delays}\nlabels = [\"near\", \"far\"]");
+    assert_eq!(numbers("links.one.delay", &labelled), None);
+    let rates = "values = [\"64kbit/s\", \"2Mbit/s\"]";
+    assert_eq!(numbers("links.one.rate", rates), Some(("bit/s", vec![64e3, 2e6])));
+    let sizes = "values = [\"160B\", \"1kB\"]";
+    assert_eq!(numbers("flows.x.source.packet", sizes), Some(("B", vec![160.0, 1000.0])));
+    assert_eq!(numbers("flows.y.dscp", "values = [0, 46]"), Some(("1", vec![0.0, 46.0])));
+    let kinds = "values = [{ kind = \"udp\" }, { kind = \"tcp\", controller = \"newreno\" }]";
+    assert_eq!(numbers("flows.y.transport", kinds), None);
+}
+
 #[test]
 fn a_star_stands_for_every_name() {
     let study = study(

@@ -1,4 +1,4 @@
-//! A link whose rate a trace says need not say it again.
+//! A link whose rate is in a trace need not repeat it.
 
 use std::path::Path;
 

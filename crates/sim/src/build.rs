@@ -1,4 +1,4 @@
-//! From a scenario to a world: every part gets its index, its name and its own random streams.
+//! Builds a world from a scenario: every part gets its index, its name and its own random streams.
 
 use std::sync::Arc;
 
@@ -91,8 +91,8 @@ fn way_back(network: &Arc<Network>, scenario: &Scenario) -> crate::world::WayBac
     })
 }
 
-/// A way to a node as the world goes it: a transmitter in a cell becomes the hop to whom the next
-/// link begins with.
+/// The steps of a path to a node: a transmitter in a cell becomes the hop to the node where the next link
+/// begins.
 fn steps(network: &Network, way: &[usize], end: usize) -> Vec<u32> {
     let hops = hops(network);
     let step = |(at, &link): (usize, &usize)| {
@@ -107,7 +107,7 @@ fn steps(network: &Network, way: &[usize], end: usize) -> Vec<u32> {
     way.iter().enumerate().map(step).collect()
 }
 
-/// The hops of all cells in order, each with its transmitter and the node it leads to.
+/// The hops of all cells in order, each with its transmitter and destination node.
 fn hops(network: &Network) -> Vec<(CellHop, (usize, usize))> {
     let mut hops = Vec::new();
     for (cell, nodes) in (0_u32..).zip(&network.cells) {

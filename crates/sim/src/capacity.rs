@@ -1,4 +1,4 @@
-//! How long a transmission takes.
+//! Transmission times.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use talkspurt_scenario::link_profile::{LinkProfile, OPPORTUNITY};
 /// Nanoseconds of a millisecond, the unit of mahimahi's traces.
 const MILLISECOND: u64 = 1_000_000;
 
-/// The bits a transmitter sends per second.
+/// Bits that a transmitter sends per second.
 #[derive(Clone, Debug)]
 pub enum Capacity {
-    /// A rate whose byte lasts a whole number of nanoseconds: a multiplication instead of a division.
+    /// A rate whose byte time is a whole number of nanoseconds: a multiplication instead of a division.
     PerByte(Duration),
-    /// Any other rate; the time of a packet is rounded up to a nanosecond.
+    /// Any other rate; packet times are rounded up to a nanosecond.
     Fixed(Rate),
-    /// Rates from instants on, the first from zero; a packet's last bit is rounded up to a nanosecond.
+    /// Rates from given instants on, the first at zero; the end of a packet is rounded up to a nanosecond.
     Stepped(Box<[(Instant, Rate)]>),
-    /// Instants at which so many bytes may leave.
+    /// Instants at which a number of bytes may leave.
     Opportunities(Box<Opportunities>),
 }
 
@@ -35,7 +35,7 @@ impl Capacity {
         }
     }
 
-    /// A rate that a course changes, if it does.
+    /// A rate, possibly changed by a link profile.
     #[must_use]
     pub fn of(rate: Rate, course: Option<&LinkProfile>) -> Self {
         match course {
@@ -71,7 +71,7 @@ impl Capacity {
         }
     }
 
-    /// The transmission under way is broken off.
+    /// Aborts the current transmission.
     pub(crate) fn break_off(&mut self) {
         if let Self::Opportunities(trace) = self {
             trace.current = None;
@@ -79,11 +79,11 @@ impl Capacity {
     }
 }
 
-/// The work of a transmission is counted in bit times a second's nanoseconds, whole at any rate.
+/// Work is counted in bits times 10⁹, an integer at any rate.
 fn stepped(steps: &[(Instant, Rate)], start: Instant, bytes: u64) -> Option<Instant> {
     let mut work = u128::from(bytes) * 8 * 1_000_000_000;
     let mut now = start;
-    // The first step is at zero, so there is one before.
+    // The first step is at zero, so one precedes `start`.
     let first = steps.partition_point(|(from, _)| *from <= start).saturating_sub(1);
     for (at, (_, rate)) in steps.iter().enumerate().skip(first) {
         let end = steps.get(at + 1).map(|(from, _)| *from);
@@ -104,19 +104,18 @@ fn stepped(steps: &[(Instant, Rate)], start: Instant, bytes: u64) -> Option<Inst
     None
 }
 
-/// Opportunities to send, over and over (mahimahi's link emulation, Netravali et al. 2015, §4.2): at
-/// each, bytes leave of what waits then, in order and over the ends of packets; what is not used is
-/// lost.
+/// Periodic opportunities to send (mahimahi's link emulation, Netravali et al. 2015, §4.2): each sends queued
+/// bytes in order and across packet boundaries; unused bytes are lost.
 #[derive(Clone, Debug)]
 pub struct Opportunities {
-    /// In milliseconds, in order; the last is the period.
+    /// In milliseconds, ascending; the last is the period.
     times: Arc<[u64]>,
-    /// The one in use, by its number since the start, and its bytes left.
+    /// The current opportunity, by its number since the start, and its remaining bytes.
     current: Option<(u64, u64)>,
 }
 
 impl Opportunities {
-    /// Opportunities at these milliseconds, in order, the last above zero.
+    /// Opportunities at these milliseconds, ascending, the last above zero.
     #[must_use]
     pub fn new(times: Arc<[u64]>) -> Self {
         Self { times, current: None }
@@ -129,11 +128,11 @@ impl Opportunities {
         Instant::ZERO + Duration::from_nanos((number / count * period + within) * MILLISECOND)
     }
 
-    /// The first at or after an instant.
+    /// The first opportunity at or after an instant.
     fn first(&self, now: Instant) -> u64 {
         let count = self.times.len() as u64;
         let period = self.times[self.times.len() - 1] * MILLISECOND;
-        // The period's last instant is the next one's zero: what lies there belongs to both.
+        // The last instant of a period is the zero of the next and belongs to both.
         let round = now.as_nanos().saturating_sub(1) / period;
         let within = now.as_nanos() - round * period;
         let at = self.times.partition_point(|time| time * MILLISECOND < within) as u64;

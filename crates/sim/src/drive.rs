@@ -1,4 +1,4 @@
-//! Drives a world from its start to its end, stopping at the edges where it is to be looked at.
+//! Drives a world from start to end, pausing at the edges where its state is sampled.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,21 +7,21 @@ use talkspurt_proto::time::{Duration, Instant};
 
 use crate::world::World;
 
-/// When a run is to be looked at.
+/// When a run is sampled.
 #[derive(Clone, Copy, Debug)]
 pub struct Timetable {
-    /// Its length.
+    /// Length of the run.
     pub duration: Duration,
-    /// Width of a bin of the series.
+    /// Bin width of the series.
     pub interval: Duration,
-    /// The window of measurement.
+    /// The measurement window.
     pub window: (Instant, Instant),
-    /// How often links are settled between these edges, for probes that put notes in order.
+    /// How often links are settled between these edges, for probes that sort notes.
     pub settle: Option<Duration>,
 }
 
 impl Timetable {
-    /// The next edge after `now`: end of a bin, edge of the window, end of the run.
+    /// The next edge after `now`: end of a bin, edge of the window, or end of the run.
     fn after(&self, now: Instant) -> Instant {
         let end = Instant::ZERO + self.duration;
         [multiple_after(now, self.interval), self.window.0, self.window.1]
@@ -36,8 +36,8 @@ fn multiple_after(now: Instant, width: Duration) -> Instant {
     Instant::ZERO + width * (now.as_nanos() / width.as_nanos().max(1) + 1)
 }
 
-/// Runs `world` to its end; at every edge the links are settled and their counters shown.
-/// False if `cancel` was set before the end; it is heeded at every edge and every few thousand events.
+/// Runs `world` to its end; at every edge the links are settled and their counters reported. False if `cancel`
+/// was set before the end; it is checked at every edge and every few thousand events.
 pub fn drive<P: Probe>(
     world: &mut World<P>,
     timetable: &Timetable,
@@ -63,6 +63,7 @@ pub fn drive<P: Probe>(
         world.forget_maxima();
         look(world.now(), &counters, &mut world.probe);
     }
+    world.finish_playout();
     world.assert_conservation();
     true
 }

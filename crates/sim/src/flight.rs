@@ -1,10 +1,10 @@
-//! Packets on a medium in order of their arrival: a ring, whose length is a power of two so that a
-//! place is found without a division or a comparison. Each hop of a run puts one in and takes one out.
+//! Packets on a medium in order of arrival: a ring whose length is a power of two, so that indexing needs no
+//! division or comparison. Each hop adds one packet and removes one.
 
 use talkspurt_proto::packet::Packet;
 use talkspurt_proto::time::Instant;
 
-/// The packets and when they arrive.
+/// The packets and their arrival times.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
     slots: Box<[(Instant, Packet)]>,
@@ -14,16 +14,16 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    /// Room for so many is made when the first packet flies.
+    /// Initial capacity, allocated with the first packet.
     const LEAST: usize = 1;
 
-    /// How many fly.
+    /// Number of packets in flight.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// The one that arrives first, and when.
+    /// The packet that arrives first, and when.
     #[inline]
     pub(crate) fn first(&self) -> Option<&(Instant, Packet)> {
         if self.count > 0 { self.slots.get(self.head as usize) } else { None }
@@ -35,7 +35,7 @@ impl Flight {
         Some(self.slots[self.slot(last)].0)
     }
 
-    /// One more, behind all others; its label where it lies now.
+    /// Appends a packet; returns its label in place.
     #[inline(always)]
     pub(crate) fn push(&mut self, arrival: Instant, packet: &Packet) -> &mut Packet {
         if self.len() == self.slots.len() {
@@ -48,7 +48,7 @@ impl Flight {
         &mut slot.1
     }
 
-    /// One more, behind those that arrive no later.
+    /// Inserts a packet after those that arrive no later.
     pub(crate) fn insert(&mut self, arrival: Instant, packet: &Packet) {
         self.push(arrival, packet);
         let mut at = self.count - 1;
@@ -59,8 +59,8 @@ impl Flight {
         }
     }
 
-    /// The first leaves. Where few fly, the next one takes its place: a slot that is still in the
-    /// cache, where those of all links do not fit.
+    /// Removes the first packet. With few in flight, the next one reuses its slot, which is still in the cache;
+    /// the slots of all links do not fit.
     #[inline]
     pub(crate) fn pop(&mut self) {
         if self.count > 0 {
@@ -74,7 +74,7 @@ impl Flight {
         (self.head + at) as usize & self.slots.len().wrapping_sub(1)
     }
 
-    /// Twice the room; what is not used yet holds `filler`.
+    /// Doubles the capacity; unused slots hold `filler`.
     #[cold]
     fn grow(&mut self, filler: (Instant, Packet)) {
         let mut slots = std::mem::take(&mut self.slots).into_vec();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     proptest! {
-        /// Beside a plain list, stably sorted by arrival.
+        /// Compares with a plain list, stably sorted by arrival.
         #[test]
         fn leaves_in_order_of_arrival(moves in prop::collection::vec(prop::option::of((any::<bool>(), 0_u64..50)), 0..300)) {
             let (mut flight, mut plain) = (Flight::default(), Vec::<(Instant, u32)>::new());

@@ -1,11 +1,11 @@
-//! Wake-ups that come in order of time without being sorted: a ring.
+//! Wake-ups that arrive in time order without being sorted: a ring.
 //!
-//! Packets of one size that enter idle links of one rate and delay arrive in the order in which they set
-//! out. The lane takes what comes behind the last it took and refuses the rest, so it is in order whatever
-//! it is offered. It stands beside the schedule's tree and not in it: what enters and leaves writes two
-//! words, where a leaf's change would be replayed up to the root.
+//! Packets of one size that enter idle links of equal rate and delay arrive in the order in which they were
+//! sent. The lane accepts keys that follow its last and refuses the rest, so it is always in order. It is
+//! separate from the schedule's tree: adding or removing a key writes two words, while a leaf change would be
+//! replayed up to the root.
 
-/// No key: what the lane begins with when it is empty. Keys are greater the earlier they are.
+/// No key: the first key of an empty lane. Earlier keys are greater.
 pub(crate) const NEVER: u64 = 0;
 
 /// The ring, whose length is a power of two.
@@ -13,7 +13,7 @@ pub(crate) const NEVER: u64 = 0;
 pub(crate) struct Lane {
     /// The first key, or [`NEVER`].
     first: u64,
-    /// The key it took last, there or gone.
+    /// The last key accepted, still present or not.
     last: u64,
     slots: Box<[u64]>,
     /// The first key's slot.
@@ -28,7 +28,7 @@ impl Default for Lane {
 }
 
 impl Lane {
-    /// Room for so many is made when the first one comes.
+    /// Initial capacity, allocated with the first key.
     const LEAST: usize = 16;
 
     /// The first key, or [`NEVER`].
@@ -37,7 +37,7 @@ impl Lane {
         self.first
     }
 
-    /// Takes a key that comes behind all others; false if it does not.
+    /// Accepts a key that follows all others; otherwise returns false.
     #[inline(always)]
     pub(crate) fn push(&mut self, key: u64) -> bool {
         if key >= self.last || key == NEVER {
@@ -53,7 +53,7 @@ impl Lane {
         true
     }
 
-    /// The first leaves; there is one.
+    /// Removes the first key; there must be one.
     #[inline(always)]
     pub(crate) fn pop(&mut self) {
         self.head = self.slot(1) as u32;
@@ -61,12 +61,12 @@ impl Lane {
         self.first = if self.count > 0 { self.slots[self.head as usize] } else { NEVER };
     }
 
-    /// Whether there is one like this.
+    /// Whether any key satisfies the predicate.
     pub(crate) fn holds(&self, is: impl Fn(u64) -> bool) -> bool {
         (0..self.count).any(|at| is(self.slots[self.slot(at)]))
     }
 
-    /// Keeps those only that are to stay; what comes next need come behind these alone.
+    /// Keeps only the keys that satisfy the predicate; new keys must follow only these.
     #[cold]
     pub(crate) fn retain(&mut self, stays: impl Fn(u64) -> bool) {
         let mut all = std::mem::take(self);

@@ -1,14 +1,13 @@
-//! One direction of a link: a queue, a transmitter and a medium, serving late.
+//! One direction of a link: a queue, a transmitter and a medium, processed late.
 //!
-//! A link does no event of its own when a transmission ends. Before each arrival, each delivery
-//! and each sample, [`Link::advance`] performs every dequeue whose turn has come, in order, each at
-//! its own instant; departures precede arrivals at equal times. A hop is then one event, for any
-//! work-conserving discipline, with the same result as two events a hop.
+//! The end of a transmission is not an event. Before each arrival, delivery and sample, [`Link::advance`]
+//! performs every due dequeue in order, each at its own instant; departures precede arrivals at equal times. A
+//! hop is then one event, for any work-conserving discipline, with the same result as two events per hop.
 //!
-//! The medium holds packets in order of arrival. Where they may overtake, what still waits could
-//! arrive before what flies: nothing leaves before the transmitter is free and nothing crosses in
-//! less than the least delay, so the link also looks again when both have passed. That is no further
-//! event as long as the next arrival comes first, and else at most one in the least delay.
+//! The medium holds packets in order of arrival. With reordering, a queued packet could arrive before one in
+//! flight: it leaves no earlier than the transmitter is free and takes at least the minimum delay, so the link
+//! also wakes when both have passed. This adds no event if the next arrival comes first, and otherwise at most
+//! one per minimum delay.
 
 use talkspurt_proto::body::Bodies;
 use talkspurt_proto::packet::{Packet, Quote};
@@ -23,18 +22,18 @@ use crate::flight::Flight;
 use crate::medium::Medium;
 use crate::pool::Pool;
 
-/// What a link is made of.
+/// The parts of a link.
 #[derive(Debug)]
 pub struct Parts {
     /// Its index, for notes.
     pub index: u32,
-    /// What waits.
+    /// The queue.
     pub queue: Queue,
     /// How fast it sends.
     pub capacity: Capacity,
     /// Propagation delay.
     pub delay: Duration,
-    /// Bound of the further delay drawn for each packet; order is kept unless the medium lets it go.
+    /// Upper bound of the random extra delay; order is kept unless the medium allows reordering.
     pub jitter: Duration,
     /// Bytes added per packet.
     pub framing: Framing,
@@ -48,28 +47,28 @@ pub struct Parts {
     pub jitter_rng: Rng,
     /// Rng of the queue's discipline.
     pub queue_rng: Rng,
-    /// What the medium does besides; then the loss is its business.
+    /// Further effects of the medium, which then also handles the loss.
     pub medium: Option<Box<Medium>>,
 }
 
-/// A working link: what every packet touches, in 128 bytes. All else lies behind a pointer,
-/// or the links of five hundred calls would not fit the second cache.
+/// A running link: the state every packet touches, in 128 bytes. The rest is behind a pointer; otherwise the
+/// links of five hundred calls would not fit the L2 cache.
 #[derive(Debug)]
-// On two lines of the cache and not on parts of three.
+// Aligned to two cache lines instead of spanning three.
 #[repr(align(64))]
 pub struct Link {
     /// The transmitter is free from this instant on.
     free_at: Instant,
-    /// Packets in the queue: asked after each change, not each time.
+    /// Packets in the queue, cached after each change.
     waiting: u32,
     mtu: u32,
     framing: Framing,
     up: bool,
-    /// Whether a packet that need not wait passes the queue unseen.
+    /// Whether a packet that need not wait bypasses the queue.
     passes_when_idle: bool,
-    /// The medium only delays, the same for each packet.
+    /// The medium only adds a constant delay.
     is_plain: bool,
-    /// The medium has ways of its own.
+    /// There is a [`Medium`].
     has_medium: bool,
     delay: Duration,
     capacity: Capacity,
@@ -83,7 +82,7 @@ pub struct Link {
 
 const _: () = assert!(size_of::<Link>() <= 128);
 
-/// What only packets have to do with that wait or get lost, and those on a medium that is not plain.
+/// State used only by packets that wait or are lost, and by a medium that is not plain.
 #[derive(Debug)]
 struct Back {
     index: u32,
@@ -98,12 +97,12 @@ struct Back {
     medium: Option<Box<Medium>>,
     drops: [u64; DropReason::COUNT],
     marks: u64,
-    /// Integrals of the queue's length up to `queue_since`, as [`LinkCounters`] has them.
+    /// Integrals of the queue length up to `queue_since`, as in [`LinkCounters`].
     area_packets: u128,
     area_bytes: u128,
     queue_since: Instant,
     queue_max_packets: u32,
-    /// Copies of packets that the medium made.
+    /// Copies of packets made by the medium.
     copies: u64,
 }
 
@@ -119,7 +118,7 @@ impl Back {
         (queue, Hop { now, place, pool, probe, rng, drops, marks, free_at })
     }
 
-    /// Brings the integrals of the queue's length up to `now`, before the length changes.
+    /// Updates the integrals of the queue length to `now`, before the length changes.
     #[inline]
     fn note_queue(&mut self, now: Instant, waiting: u32) {
         let span = u128::from((now - self.queue_since).as_nanos());
@@ -131,17 +130,17 @@ impl Back {
     }
 }
 
-/// What happens to a packet offered to a link.
+/// Outcome of offering a packet to a link.
 #[derive(Debug)]
 pub enum Offered {
-    /// It waits or flies, or was refused by the queue.
+    /// It is queued or in flight, or the queue refused it.
     Taken,
-    /// The same, and what the link next wakes for stays what it was.
+    /// The same, and the link's next wake-up is unchanged.
     Behind,
-    /// It flies, and the link, which had nothing to wake for, now has its arrival; an outage apart, that
-    /// stays until it comes.
+    /// It is in flight, and its arrival is the wake-up of the link, which had none; except for an outage, it
+    /// does not change until it comes.
     First(Instant),
-    /// It is longer than the MTU: gone, and its sender is to be told.
+    /// It exceeds the MTU: it is dropped and its sender must be informed.
     TooBig(Packet, Quote),
 }
 
@@ -191,7 +190,7 @@ impl Link {
         self.mtu
     }
 
-    /// When it wants to be woken: the next arrival at its far end, or the turn of what waits.
+    /// Its next wake-up: the next arrival at its far end, or the turn of a queued packet.
     #[inline]
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
@@ -203,13 +202,12 @@ impl Link {
         }
     }
 
-    /// When what waits may leave.
+    /// When the next queued packet may leave.
     fn turn(&self) -> Instant {
         self.back.wait_until.unwrap_or(self.free_at)
     }
 
-    /// The next arrival, or, where packets overtake, when what still waits could arrive at the
-    /// earliest.
+    /// The next arrival or, with reordering, the earliest possible arrival of a queued packet.
     #[inline(never)]
     fn next_of_medium(&self, arrival: Instant) -> Instant {
         match &self.back.medium {
@@ -220,7 +218,7 @@ impl Link {
         }
     }
 
-    /// Performs every dequeue whose turn is at or before `now`.
+    /// Performs every dequeue due at or before `now`.
     #[inline]
     pub fn advance<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
         if self.waiting > 0 && self.free_at <= now && self.up {
@@ -228,12 +226,12 @@ impl Link {
         }
     }
 
-    /// [`Link::advance`], where something waits.
+    /// [`Link::advance`] with packets queued.
     #[inline(never)]
     fn serve<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
         while self.waiting > 0 && self.free_at <= now {
             let back = &mut *self.back;
-            // What waited for its turn when the link went down goes no earlier than it came up.
+            // A packet due while the link was down leaves no earlier than the link came up.
             let turn = back.wait_until.take().map_or(self.free_at, |turn| turn.max(self.free_at));
             if turn > now {
                 back.wait_until = Some(turn);
@@ -272,7 +270,7 @@ impl Link {
         if packet.ip_bytes > self.mtu {
             let quote = Quote::of(packet, pool.peek(packet.body));
             self.refuse(now, *packet, DropReason::TooBig, (pool, probe));
-            // A router's own message is refused in silence; what flies may wake from the lane.
+            // A router's own message is dropped silently; packets in flight may have their wake-up in the lane.
             let silent = if flying > 0 { Offered::Behind } else { Offered::Taken };
             return quote.map_or(silent, |quote| Offered::TooBig(*packet, quote));
         }
@@ -283,7 +281,7 @@ impl Link {
         } else {
             self.enqueue(now, *packet, idle, pool, probe);
         }
-        // Where packets keep their order, what comes behind others changes nothing.
+        // Without reordering, a packet behind others does not change the wake-up.
         if flying > 0 && !self.has_medium {
             return Offered::Behind;
         }
@@ -293,7 +291,7 @@ impl Link {
         }
     }
 
-    /// [`Link::offer`], where the queue is asked. `idle`: nothing waits and the transmitter is free.
+    /// [`Link::offer`] through the queue. `idle`: the queue is empty and the transmitter free.
     #[inline(never)]
     fn enqueue<P: Probe>(
         &mut self,
@@ -314,20 +312,20 @@ impl Link {
             }
             self.note_enqueued(now, &packet, self.waiting, bytes, probe);
         }
-        // A shaper that waits is asked again: the newcomer may go before those that lack tokens.
+        // A waiting shaper is asked again: the new packet may go before those that lack tokens.
         if idle || self.back.wait_until.take().is_some() {
             self.free_at = now;
             self.advance(now, pool, probe);
         }
     }
 
-    /// The packet that arrives at the far end at `now`, if one does; then [`Link::let_go`].
+    /// The packet that arrives at the far end at `now`, if any; call [`Link::let_go`] next.
     #[inline]
     pub fn arrived(&self, now: Instant) -> Option<&Packet> {
         self.flight.first().filter(|(arrival, _)| *arrival <= now).map(|(_, packet)| packet)
     }
 
-    /// The packet that arrived leaves the link.
+    /// Removes the packet that arrived from the link.
     #[inline]
     pub fn let_go<P: Probe>(&mut self, now: Instant, packet: &Packet, probe: &mut P) {
         if probe.wants(Topic::Hop) {
@@ -336,7 +334,7 @@ impl Link {
         self.flight.pop();
     }
 
-    /// The link goes down: what is on the medium is lost, what waits goes on waiting.
+    /// The link goes down: packets on the medium are lost, queued packets stay.
     pub fn go_down<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
         self.advance(now, pool, probe);
         self.up = false;
@@ -358,7 +356,7 @@ impl Link {
         self.advance(now, pool, probe);
     }
 
-    /// The counters as they stand at `now`, to which the link has been advanced.
+    /// The counters at `now`, to which the link has been advanced.
     #[must_use]
     pub fn counters(&self, now: Instant) -> LinkCounters {
         let back = &*self.back;
@@ -380,30 +378,30 @@ impl Link {
         }
     }
 
-    /// Restarts the record of the longest queue.
+    /// Resets the maximum queue length.
     pub fn forget_maximum(&mut self) {
         self.back.queue_max_packets = self.waiting;
     }
 
-    /// Packets inside: waiting or on the medium.
+    /// Packets inside: queued or on the medium.
     #[must_use]
     pub fn inside(&self) -> u64 {
         u64::from(self.waiting) + self.flight.len() as u64
     }
 
-    /// Packets whose transmission was begun.
+    /// Transmissions started.
     #[must_use]
     pub fn sent_packets(&self) -> u64 {
         self.sent_packets
     }
 
-    /// Packets that came into being here: copies made by the medium.
+    /// Packets created here: copies made by the medium.
     #[must_use]
     pub fn copies(&self) -> u64 {
         self.back.copies
     }
 
-    /// Packets dropped, for whatever reason.
+    /// Packets dropped for any reason.
     #[must_use]
     pub fn dropped_packets(&self) -> u64 {
         self.back.drops.iter().sum()
@@ -441,11 +439,11 @@ impl Link {
         if !self.is_plain {
             return self.cross(start, finish, wire_bytes, *packet, pool, probe);
         }
-        // Counted where it lies: a byte changed in a label about to be copied stalls the copy.
+        // Counted in place: changing a byte in a label about to be copied stalls the copy.
         self.flight.push(finish + self.delay, packet).hop += 1;
     }
 
-    /// A packet leaves the transmitter for a medium that has its own ways.
+    /// A packet leaves the transmitter for a medium that is not plain.
     #[inline(never)]
     fn cross<P: Probe>(
         &mut self,
@@ -483,7 +481,7 @@ impl Link {
         }
     }
 
-    /// Gives a packet its place among those that fly.
+    /// Inserts a packet among those in flight.
     fn fly(&mut self, earliest: Instant, packet: Packet, reorder: bool) {
         let mut arrival = earliest;
         let back = &mut *self.back;
@@ -514,7 +512,7 @@ impl Link {
     }
 }
 
-/// Bytes on the wire of an IP packet of this length.
+/// Bytes on the wire for an IP packet of this length.
 #[inline(always)]
 #[must_use]
 pub fn framed(framing: Framing, ip_bytes: u32) -> u32 {

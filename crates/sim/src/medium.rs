@@ -1,6 +1,6 @@
-//! What a medium does to packets beyond a delay and independent loss: bursts of loss, bit errors,
-//! copies, overtaking, and conditions that change with time. A link without any of these has no
-//! medium and pays one comparison a packet.
+//! Effects of a medium beyond a delay and independent loss: bursts of loss, bit errors, copies, reordering, and
+//! conditions that change with time. A link without any of these has no medium and pays one comparison per
+//! packet.
 
 use talkspurt_proto::math;
 use talkspurt_proto::rng::Rng;
@@ -18,26 +18,26 @@ pub struct Medium {
     byte_survives_ln: f64,
     duplicate: f64,
     conditions: Vec<Conditions>,
-    /// Whether packets may overtake.
+    /// Whether packets may be reordered.
     pub reorder: bool,
-    /// No packet crosses in less.
+    /// Lower bound of the delay.
     pub least_delay: Duration,
     loss_rng: Rng,
     error_rng: Rng,
     copy_rng: Rng,
 }
 
-/// What holds from an instant on.
+/// Conditions from an instant on.
 #[derive(Clone, Copy, Debug)]
 struct Conditions {
     from: Instant,
     delay: Duration,
-    /// Loss that takes the place of the link's own.
+    /// Loss that replaces the link's own.
     loss: Option<f64>,
 }
 
 impl Medium {
-    /// The medium of a link that needs one.
+    /// The medium of a link, if it needs one.
     #[must_use]
     pub fn of(seed: u64, link: &DirectedLink) -> Option<Box<Self>> {
         let conditions = conditions(link);
@@ -66,8 +66,8 @@ impl Medium {
         }))
     }
 
-    /// Whether a packet of so many bytes on the wire, whose transmission ends then, is lost, and if
-    /// not, how long it flies; `delay` is the link's own.
+    /// Whether a packet of this wire length, whose transmission ends then, is lost, and if not, its delay;
+    /// `delay` is the link's own.
     pub(crate) fn crosses(
         &mut self,
         finish: Instant,
@@ -93,7 +93,7 @@ impl Medium {
             && !self.error_rng.chance(math::exp(self.byte_survives_ln * wire_bytes as f64))
     }
 
-    /// Whether a packet that survived arrives twice.
+    /// Whether a packet that survived is duplicated.
     pub(crate) fn copies(&mut self) -> bool {
         self.duplicate > 0.0 && self.copy_rng.chance(self.duplicate)
     }
@@ -112,7 +112,7 @@ fn conditions(link: &DirectedLink) -> Vec<Conditions> {
     told.collect()
 }
 
-/// A chain that is in one of two states for each packet.
+/// A two-state chain with one step per packet.
 #[derive(Clone, Copy, Debug)]
 pub struct GilbertElliott {
     chain: model::GilbertElliott,
@@ -120,11 +120,11 @@ pub struct GilbertElliott {
 }
 
 impl GilbertElliott {
-    /// A chain in a state drawn with the shares the states have in the long run.
+    /// A chain in a state drawn from the stationary distribution.
     pub fn new(chain: model::GilbertElliott, rng: &mut Rng) -> Self {
         Self { chain, bad: rng.chance(chain.p / (chain.p + chain.r)) }
     }
-    /// Whether this packet is lost; then the chain takes its step.
+    /// Whether this packet is lost; then advances the chain.
     pub fn loses(&mut self, rng: &mut Rng) -> bool {
         let (survives, leaves) = match self.bad {
             true => (self.chain.h, self.chain.r),

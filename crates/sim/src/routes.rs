@@ -1,8 +1,7 @@
-//! Routes, each in a row of one table: links, then the peer at the end. Where a packet goes next is one
-//! look then; all that is done with it waits for that.
+//! Routes, each in a row of one table: links, then the peer at the end. The next hop is then a single lookup,
+//! on which all handling of the packet depends.
 
-/// A step of a route: a link, behind all links a hop of a cell, or (with this bit) the peer at its
-/// end.
+/// A step of a route: a link, a hop of a cell (numbered after all links), or with this bit the peer at its end.
 pub(crate) const AT_PEER: u32 = 1 << 31;
 
 /// The routes, by number.
@@ -15,7 +14,7 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// One more, which ends at this peer; its number.
+    /// Adds a route that ends at this peer; returns its number.
     pub(crate) fn add(&mut self, way: &[u32], peer: u32) -> u32 {
         while way.len() >= 1 << self.row {
             let rows = self.steps.chunks(1 << self.row);
@@ -28,14 +27,14 @@ impl Routes {
         self.count - 1
     }
 
-    /// Where a route goes after so many steps.
+    /// The step of a route at this position.
     #[inline(always)]
     pub(crate) fn step(&self, route: u32, hop: u8) -> u32 {
         self.steps[((route as usize) << self.row) + usize::from(hop)]
     }
 }
 
-/// Links over which at least an eighth of all routes lead, more than one, the busiest first, at most eight.
+/// Links used by at least an eighth of all routes and by more than one, the busiest first, at most eight.
 pub(crate) fn busy_links<'a>(
     links: usize,
     routes: impl ExactSizeIterator<Item = &'a [u32]>,
@@ -43,7 +42,7 @@ pub(crate) fn busy_links<'a>(
     let least = routes.len().div_ceil(8).max(2);
     let mut over = vec![0; links];
     for step in routes.flatten() {
-        // Beyond the links are the hops of cells.
+        // Numbers beyond the links are hops of cells.
         if let Some(over) = over.get_mut(*step as usize) {
             *over += 1;
         }
@@ -76,7 +75,7 @@ mod tests {
     }
 
     proptest! {
-        /// However long those are that come later.
+        /// Independent of the length of routes added later.
         #[test]
         fn every_route_keeps_its_steps(ways in prop::collection::vec(prop::collection::vec(0_u32..1000, 0..40), 0..30)) {
             let mut routes = Routes::default();

@@ -1,23 +1,22 @@
-//! What happens next: one wake-up per node, in a tournament tree or in a lane beside it.
+//! Pending events: one wake-up per node, in a tournament tree or in a lane beside it.
 //!
-//! A key holds 48 bits of nanoseconds and 16 bits of node number in one `u64`, all bits turned, so that
-//! the earliest is the greatest and zero is never. Each inner node of the tree holds the greater of its
-//! children, the root the earliest; setting a leaf replays one path to the root. Wake-ups that stay what
-//! they are until they come may lie in the lane instead, where most of those of links do when links are
-//! alike: taken with none of the tree's twelve levels for five hundred calls. The next event is the earlier
-//! of root and lane. Equal times are settled by node number, wherever a key lies, so links (numbered first)
-//! precede peers.
+//! A key holds 48 bits of nanoseconds and 16 bits of node number in one `u64`, all bits inverted, so that the
+//! earliest key is the greatest and zero means never. Each inner node of the tree holds the greater of its
+//! children, the root the earliest; setting a leaf replays one path to the root. Wake-ups that do not change
+//! before they come may go into the lane instead, as most link wake-ups do when links are alike; taking one
+//! uses none of the tree's twelve levels (with five hundred calls). The next event is the earlier of root and
+//! lane. Ties are broken by node number, wherever a key is stored, so links (numbered first) precede peers.
 //!
-//! Leaves lie as deep as they are rarely set: under place 4 those of busy links, under 3 other links', under
-//! 5 the rest, whose replays mostly end halfway. All of a kind are on one level, so that the end of a path is
-//! predicted. The tree has room for all nodes there may be: a length that is known needs no check of bounds at
-//! any level, and memory that is never touched is none.
+//! The less often leaves are set, the deeper they lie: those of busy links under place 4, other links' under 3,
+//! the rest under 5, whose replays mostly end halfway. All leaves of a kind are on one level, which makes the
+//! end of a path predictable. The tree has room for the maximum number of nodes: with a constant length no
+//! bounds are checked, and untouched memory costs nothing.
 
 use talkspurt_proto::time::Instant;
 
 use crate::lane::{Lane, NEVER};
 
-/// At most this many nodes: 16 bits.
+/// Maximum number of nodes: 16 bits.
 pub const MAX_NODES: usize = 1 << NODE_BITS;
 const NODE_BITS: u32 = 16;
 /// The deepest leaves are under place 5, the last at `6 * MAX_NODES - 1`.
@@ -27,24 +26,24 @@ const PLACES: usize = 8 * MAX_NODES;
 #[derive(Debug)]
 pub struct Schedule {
     lane: Lane,
-    /// The root is `tree[1]`, the children of each place `p` are `2 p` and `2 p + 1`.
+    /// The root is `tree[1]`; the children of place `p` are `2 p` and `2 p + 1`.
     tree: Box<[u64; PLACES]>,
     /// The place of each node's leaf.
     leaves: Box<[u32]>,
 }
 
-/// Who wakes, and when.
+/// A wake-up of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wake {
     /// When.
     pub at: Instant,
-    /// Whose it is.
+    /// Its node.
     pub node: u32,
     in_lane: bool,
 }
 
 impl Schedule {
-    /// A schedule for so many links and, numbered behind them, so many others, none of which wants to wake.
+    /// A schedule for this many links and, numbered after them, this many other nodes, without wake-ups.
     /// `busy`: links that are woken more often than all others.
     ///
     /// # Panics
@@ -66,7 +65,7 @@ impl Schedule {
         Self { lane: Lane::default(), tree, leaves }
     }
 
-    /// The next wake-up, if it comes before `end`. It is valid until the node's next is set.
+    /// The next wake-up, if it is before `end`. It is valid until the node's next one is set.
     #[inline(always)]
     #[must_use]
     pub fn next_before(&self, end: Instant) -> Option<Wake> {
@@ -77,8 +76,8 @@ impl Schedule {
         (at < end.min(Instant::HORIZON)).then_some(wake)
     }
 
-    /// Node `node`, whose wake-up was not appended, wants to wake at `at`, or not at all. Times beyond the
-    /// horizon are never.
+    /// Sets the wake-up of `node`, whose current one was not appended, to `at` or to none. Times beyond the
+    /// horizon mean never.
     #[inline]
     pub fn set(&mut self, node: u32, at: Option<Instant>) {
         debug_assert!(
@@ -97,7 +96,7 @@ impl Schedule {
         }
     }
 
-    /// Node `node`, which had nothing to wake for, now has, and that stays until it comes or is
+    /// Adds a wake-up to `node`, which has none; it does not change until it comes or is
     /// [`replan`](Self::replan)ned.
     #[inline(always)]
     pub fn append(&mut self, node: u32, at: Instant) {
@@ -107,9 +106,8 @@ impl Schedule {
         }
     }
 
-    /// The node of `wake`, which is the next, wants to wake at `at`, or not at all. Without the way out of
-    /// [`Schedule::set`] where nothing changes any more: such a node stands on all its way to the root, so
-    /// that looking for that place is in vain.
+    /// Sets the next wake-up of the node of `wake`, the earliest. Without the early exit of [`Schedule::set`]:
+    /// this node is the winner on its whole path to the root, so the exit would never be taken.
     #[inline(always)]
     pub fn again(&mut self, wake: Wake, at: Option<Instant>) {
         if wake.in_lane {
@@ -129,7 +127,7 @@ impl Schedule {
         }
     }
 
-    /// [`Schedule::set`] for any node: what was appended is looked for.
+    /// [`Schedule::set`] for any node: an appended wake-up is removed.
     #[cold]
     pub fn replan(&mut self, node: u32, at: Option<Instant>) {
         if self.lane.holds(|key| node_of(key) == node) {
@@ -138,7 +136,7 @@ impl Schedule {
         self.set(node, at);
     }
 
-    /// The remainder is the number itself: it says that no bounds need checking.
+    /// The remainder equals the number and shows that no bounds check is needed.
     #[inline(always)]
     fn leaf(&self, node: u32) -> usize {
         self.leaves[node as usize] as usize % PLACES
@@ -186,21 +184,21 @@ mod tests {
         assert_eq!(next(&schedule), None);
     }
 
-    /// What is done to a schedule next.
+    /// The next operation on a schedule.
     #[derive(Clone, Debug)]
     enum Move {
-        /// A node that wakes by its leaf.
+        /// A node whose wake-up is in the tree.
         Set(u32, Option<u64>),
-        /// A link that had nothing to wake for, so long after the last wake-up.
+        /// A link without a wake-up gets one, this long after the last.
         Append(u32, u64),
         Replan(u32, Option<u64>),
-        /// The next wakes and does so again after so long, or not.
+        /// The next node wakes and is set again after this time, or not.
         Wake(Option<u64>),
     }
 
     fn moves() -> impl Strategy<Value = Vec<Move>> {
         let at = || prop::option::of(0_u64..1000);
-        // Spans that are mostly equal: the lane fills, wraps, grows, and refuses some.
+        // Mostly equal spans: the lane fills, wraps, grows, and refuses some.
         let span = prop_oneof![4 => Just(500_u64), 1 => 0_u64..1000];
         let one = prop_oneof![
             2 => (0_u32..200, at()).prop_map(|(node, at)| Move::Set(node, at)),
@@ -216,7 +214,7 @@ mod tests {
         fn agrees_with_a_sorted_list(links in 1_u32..100, others in 1_u32..100, busy in 0_u32..5, moves in moves()) {
             let busy: Vec<u32> = (0..busy.min(links)).map(|at| links - 1 - at).collect();
             let mut schedule = Schedule::new(links as usize, others as usize, &busy);
-            // Of each node, when it wakes and whether that was appended.
+            // For each node, its wake-up and whether that was appended.
             let mut plain = vec![None::<(u64, bool)>; (links + others) as usize];
             let mut now = 0;
             for step in moves {

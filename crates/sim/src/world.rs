@@ -1,9 +1,9 @@
 //! The world: peers, links and the packets between them, in virtual time.
 //!
-//! A packet's way: a peer's `poll` gives it; it gets a label and its body a place in the pool; the
-//! first link takes it; each link's slot in the schedule is the next arrival at its far end, where
-//! the next link takes it, and at the end of its route the other peer's `handle` does. Link slots
-//! come first, then peers, then the timeline of outages.
+//! A packet's path: a peer's `poll` returns it; it gets a label, and its body a slot in the pool; the first
+//! link takes it. Each link's entry in the schedule is the next arrival at its far end, where the next link
+//! takes the packet; at the end of the route, the other peer's `handle` does. Link entries come first, then
+//! peers, then the timeline of outages.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,7 +20,7 @@ use crate::pool::Pool;
 use crate::routes::{AT_PEER, Routes, busy_links};
 use crate::schedule::{Schedule, Wake};
 
-/// How many events pass between looks at the cancel flag.
+/// Number of events between checks of the cancel flag.
 const CHECK_EVERY: u64 = 4096;
 
 /// A change on the timeline.
@@ -30,7 +30,7 @@ pub struct Change {
     pub at: Instant,
     /// Which link.
     pub link: u32,
-    /// Whether it works from then on.
+    /// Whether it is up from then on.
     pub up: bool,
 }
 
@@ -39,46 +39,44 @@ pub struct Change {
 pub struct CellHop {
     /// Which cell.
     pub cell: u32,
-    /// Who sends: 0 for the access point, or a station's number from 1.
+    /// Sender: 0 for the access point, or a station's number from 1.
     pub from: u16,
-    /// Who receives.
+    /// Receiver.
     pub to: u16,
 }
 
-/// Finds the way back from the start of a link to a route's sender, for Packet Too Big: the steps
-/// of the way.
+/// Finds the path back from the start of a link to a route's sender, as steps, for Packet Too Big.
 pub type WayBack = Box<dyn Fn(u32, u32) -> Option<Vec<u32>> + Send>;
 
-/// A way of packets.
+/// A path of packets.
 pub struct Route {
-    /// The peer that sends on it; at its end is the other of the flow.
+    /// The peer that sends on it; the flow's other peer is at its end.
     pub sender: u32,
-    /// Which of their paths it is.
+    /// Which of the sender's paths it is.
     pub path: PathId,
     /// Its links and hops of cells in order.
     pub steps: Vec<u32>,
 }
 
-/// What a world is made of.
+/// The parts of a world.
 pub struct Parts {
     /// Links by index.
     pub links: Vec<Link>,
     /// Cells by index.
     pub cells: Vec<Cell>,
-    /// The hops of all cells, as steps behind those of links.
+    /// The hops of all cells, numbered as steps after the links.
     pub cell_hops: Vec<CellHop>,
     /// Peers by index: twice the flow's number, plus one for the answering side.
     pub peers: Vec<Peer>,
-    /// The primary path's route of each peer by index, then the routes of further paths, those of one
-    /// peer in a row.
+    /// The primary path's route of each peer by index, then the routes of further paths, contiguous per peer.
     pub routes: Vec<Route>,
-    /// Outages, in order of time.
+    /// Outages in time order.
     pub timeline: Vec<Change>,
     /// See [`WayBack`]: link and sending peer to links.
     pub way_back: WayBack,
 }
 
-/// A network at work, and its observer.
+/// A running network and its observer.
 pub struct World<P> {
     now: Instant,
     schedule: Schedule,
@@ -86,16 +84,16 @@ pub struct World<P> {
     cells: Vec<Cell>,
     cell_hops: Vec<CellHop>,
     peers: Vec<Peer>,
-    /// Packets each peer has sent.
+    /// Number of packets each peer has sent.
     numbers: Vec<u32>,
     pool: Pool,
-    /// The peers' routes as they were given, then ways back.
+    /// The peers' routes as configured, then ways back.
     routes: Routes,
-    /// Of each route, the peer whose path it belongs to (of a way back, the peer at its end).
+    /// For each route, the peer whose path it belongs to (for a way back, the peer at its end).
     paths: Vec<(u32, PathId)>,
     /// Each peer's first route beyond that of its primary path.
     further: Vec<u32>,
-    /// Links that paths of peers with several begin with, and the route.
+    /// First links of the paths of multihomed peers, with the route.
     doors: Vec<(u32, u32)>,
     timeline: Vec<Change>,
     changes_done: usize,
@@ -159,7 +157,7 @@ impl<P: Probe> World<P> {
         world
     }
 
-    /// Lets everything before `end` happen; false if `cancel` was set meanwhile.
+    /// Processes all events before `end`; false if `cancel` was set meanwhile.
     pub fn run_until(&mut self, end: Instant, cancel: &AtomicBool) -> bool {
         let links = self.links.len() as u32;
         let peers = links + self.peers.len() as u32;
@@ -176,7 +174,7 @@ impl<P: Probe> World<P> {
             } else {
                 self.on_cell((node - peers - 1) as usize);
             }
-            // Counted over all calls, or short ones would never look.
+            // Counted across calls; otherwise short calls would never check.
             if self.events.is_multiple_of(CHECK_EVERY) && cancel.load(Ordering::Relaxed) {
                 return false;
             }
@@ -185,13 +183,20 @@ impl<P: Probe> World<P> {
         true
     }
 
-    /// Brings every link up to the present; changes no result.
+    /// Decides on all media that waits for its playout; call it once, after the end.
+    pub fn finish_playout(&mut self) {
+        for peer in &mut self.peers {
+            peer.finish(self.now, &mut self.probe);
+        }
+    }
+
+    /// Brings every link up to the current time; changes no result.
     pub fn settle(&mut self) {
         for index in 0..self.links.len() {
             let link = &mut self.links[index];
             let before = link.next();
             link.advance(self.now, &mut self.pool, &mut self.probe);
-            // What was appended stays where it is.
+            // A wake-up that was appended stays valid.
             if link.next() != before {
                 self.schedule.set(index as u32, link.next());
             }
@@ -202,13 +207,13 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// The counters of each link, then of each cell's transmitters; call [`World::settle`] before.
+    /// The counters of each link, then of each cell's transmitters; call [`World::settle`] first.
     pub fn counters(&self) -> Vec<LinkCounters> {
         let links = self.links.iter().map(|link| link.counters(self.now));
         links.chain(self.cells.iter().flat_map(|cell| cell.counters(self.now))).collect()
     }
 
-    /// Restarts every link's record of its longest queue.
+    /// Resets every link's maximum queue length.
     pub fn forget_maxima(&mut self) {
         self.links.iter_mut().for_each(Link::forget_maximum);
         self.cells.iter_mut().for_each(Cell::forget_maxima);
@@ -220,7 +225,7 @@ impl<P: Probe> World<P> {
         &self.cells
     }
 
-    /// The peers by number, for what they received: those that are carried in another's association, too.
+    /// The peers by number, for what they received; includes those carried in another's association.
     #[must_use]
     pub fn peers(&self) -> Vec<&Peer> {
         let mut peers: Vec<&Peer> = self.peers.iter().collect();
@@ -232,13 +237,13 @@ impl<P: Probe> World<P> {
         peers
     }
 
-    /// The present.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// Transmissions begun on any link.
+    /// Transmissions started on all links.
     #[must_use]
     pub fn hops(&self) -> u64 {
         let over_the_air: u64 = self.cells.iter().map(Cell::sent_packets).sum();
@@ -251,11 +256,11 @@ impl<P: Probe> World<P> {
         self.events
     }
 
-    /// Checks that no packet came from nowhere or went nowhere.
+    /// Checks that no packet was lost unaccounted or created from nothing.
     ///
     /// # Panics
-    /// If injected (copies by a medium included) ≠ delivered + dropped + still inside: our own
-    /// broken invariant.
+    /// If injected (copies by a medium included) ≠ delivered + dropped + still inside: a broken internal
+    /// invariant.
     pub fn assert_conservation(&self) {
         let (links, cells) = (self.links.iter(), self.cells.iter());
         let inside: u64 = links.map(Link::inside).chain(cells.map(Cell::inside)).sum();
@@ -275,8 +280,8 @@ impl<P: Probe> World<P> {
     fn on_link(&mut self, wake: Wake) {
         let link = &mut self.links[wake.node as usize];
         link.advance(self.now, &mut self.pool, &mut self.probe);
-        // The label is copied from where it lies, not moved inside an option: the compiler splits
-        // the latter into pieces whose reassembly stalls.
+        // The label is copied in place, not moved inside an option: the compiler splits the latter into pieces
+        // whose reassembly stalls.
         let Some(arrived) = link.arrived(self.now) else { return self.on_turn(wake) };
         let packet = *arrived;
         link.let_go(self.now, &packet, &mut self.probe);
@@ -284,13 +289,13 @@ impl<P: Probe> World<P> {
         self.forward(&packet);
     }
 
-    /// What waited on a link had its turn, and nothing arrives.
+    /// A link's turn came to serve its queue, and nothing arrives.
     #[inline(never)]
     fn on_turn(&mut self, wake: Wake) {
         self.schedule.again(wake, self.links[wake.node as usize].next());
     }
 
-    /// A peer's packet sets out, nearly always on a link.
+    /// Sends a peer's packet, nearly always on a link.
     #[inline(always)]
     fn launch(&mut self, packet: Packet) {
         let step = self.routes.step(packet.route, 0);
@@ -301,7 +306,7 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// [`World::forward`] where it is not the most frequent of steps.
+    /// [`World::forward`] where it is not the most frequent step.
     #[inline(never)]
     fn set_out(&mut self, packet: Packet) {
         self.forward(&packet);
@@ -385,7 +390,7 @@ impl<P: Probe> World<P> {
         self.pump(peer);
     }
 
-    /// Which of its sender's paths a route is; most are primary ones, and those come first.
+    /// Which of its sender's paths a route is; most are primary, and those come first.
     #[inline]
     fn path(&self, route: u32) -> PathId {
         let is_primary = (route as usize) < self.peers.len();
@@ -401,7 +406,7 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// Does what a peer wants done, and notes when it next wants to wake.
+    /// Performs a peer's actions and schedules its next wake-up.
     fn pump(&mut self, peer: usize) {
         loop {
             match self.peers[peer].poll(self.now, &mut self.pool, &mut self.probe) {
@@ -427,7 +432,7 @@ impl<P: Probe> World<P> {
                         let note = Note::Sent { packet: &label(), body: self.pool.peek(body) };
                         self.probe.record(now, Place::Peer(peer as u32), &note);
                     }
-                    // Made again: a copy of what was just written piece by piece stalls.
+                    // Built again: copying a value just written field by field stalls.
                     self.launch(label());
                 }
                 Action::Idle { until } => {
@@ -439,7 +444,7 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// RFC 1191 §4, RFC 4443 §3.2: the router that cannot pass a packet on tells its sender.
+    /// RFC 1191 §4, RFC 4443 §3.2: the router that cannot forward a packet informs its sender.
     fn answer_too_big(&mut self, link: u32, mtu: u32, refused: &Packet, quote: Quote) {
         let Some(route) = self.find_way_back(link, refused.route) else { return };
         self.injected += 1;

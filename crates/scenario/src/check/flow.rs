@@ -56,7 +56,7 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
         bucket(&path.key("transport"), flow, found);
         found.add_errors(&path.key("quality"), flow.quality.errors());
         found.add_errors(&path.key("send_queue"), flow.send_queue.errors());
-        at_most(path.key("playout").key("buffer"), flow.playout.buffer, MAX_BUFFER, found);
+        found.add_errors(&path.key("playout"), flow.playout.errors());
         let mtu = least.iter().flatten().map(|(mtu, _)| *mtu).min();
         if let Some(mtu) = mtu.filter(|m| flow.ip == IpVersion::V6 && *m < MIN_MTU_V6) {
             let message = format!(

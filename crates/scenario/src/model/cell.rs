@@ -1,4 +1,4 @@
-//! Cells of IEEE 802.11: an access point, its stations and the one channel they contend for.
+//! IEEE 802.11 cells: an access point and its stations, which contend for one channel.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -7,115 +7,115 @@ use talkspurt_proto::units::{Rate, Size};
 
 use super::Queue;
 
-/// An access point and its stations on one channel, each heard by all. Between each station and the
-/// access point there is a hop either way, which routes may take like a link; stations reach each
-/// other through the access point. Who sends when is settled by the distributed coordination
-/// function (IEEE 802.11 §10.3): listen, wait for DIFS and a random number of slots, send, await the
+/// An access point and its stations on one channel, all in range of each other. Between each station
+/// and the access point there is one hop per direction, which routes use like a link; stations reach
+/// each other through the access point. Channel access is by the distributed coordination function
+/// (IEEE 802.11 §10.3): sense the channel, wait for DIFS and a random number of slots, send, await the
 /// acknowledgement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
-    /// Node that is the access point; it comes into being by being named.
+    /// Node of the access point; created if `nodes` does not list it.
     pub access_point: String,
-    /// Stations by the names of their nodes, at least one; 1024 at most.
+    /// Stations by node name, 1 to 1024.
     pub stations: IndexMap<String, Station>,
-    /// Which of the standard's physical layers all use.
+    /// Physical layer of all nodes of the cell.
     pub standard: Standard,
-    /// Whether frames of 802.11b above 1 Mbit/s have the short preamble of 96 µs instead of 192 µs.
+    /// Whether 802.11b frames above 1 Mbit/s have the short preamble of 96 µs instead of 192 µs.
     #[serde(default)]
     pub short_preamble: bool,
-    /// Whether 802.11g and 802.11n keep slots of 20 µs, as they must beside stations of 802.11b;
-    /// else slots last 9 µs. Those of 802.11b are always long.
+    /// Whether 802.11g and 802.11n use slots of 20 µs, as required beside 802.11b stations, instead of
+    /// 9 µs. 802.11b slots are always long.
     #[serde(default)]
     pub long_slot: bool,
-    /// How fast data frames are sent; absent means at the highest rate of the standard, fixed.
+    /// Rate control of data frames; absent means fixed at the highest rate of the standard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<RateControl>,
     /// Rates of control frames: an acknowledgement is sent at the highest of these that is not above
     /// its data frame's rate. Empty: 1 and 2 Mbit/s in 802.11b, 6, 12 and 24 Mbit/s in the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub basic_rates: Vec<Rate>,
-    /// Length of a frame, MAC header and check included, above which it is announced by RTS and CTS;
-    /// absent: none is.
+    /// Frame length, including MAC header and FCS, above which RTS and CTS are used; absent means
+    /// never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rts_threshold: Option<Size>,
-    /// Transmissions of a frame, or of the RTS before it, after which it is dropped (IEEE 802.11:
+    /// Transmissions of a frame, or of its RTS, after which it is dropped (IEEE 802.11:
     /// dot11ShortRetryLimit).
     #[serde(default = "Cell::default_short_retry_limit")]
     #[schemars(range(min = 1, max = 255))]
     pub short_retry_limit: u32,
-    /// Transmissions of a frame announced by RTS after which it is dropped (dot11LongRetryLimit).
+    /// Transmissions of a frame with RTS after which it is dropped (dot11LongRetryLimit).
     #[serde(default = "Cell::default_long_retry_limit")]
     #[schemars(range(min = 1, max = 255))]
     pub long_retry_limit: u32,
-    /// Slots of the first contention window: a number from 0 to this is drawn. A power of two less
-    /// one; absent: 31 in 802.11b, 15 in the others.
+    /// Initial contention window: the backoff is drawn from 0 to this many slots. A power of two minus
+    /// one; absent means 31 in 802.11b, 15 in the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 32_767))]
     pub cw_min: Option<u32>,
-    /// Where the window stops growing; it doubles with each transmission that fails.
+    /// Maximum contention window; the window doubles with each failed transmission.
     #[serde(default = "Cell::default_cw_max")]
     #[schemars(range(min = 0, max = 32_767))]
     pub cw_max: u32,
-    /// What waits at the access point, one queue for all stations, and in a queue of its own at each
-    /// station that names no other.
+    /// Queue of the access point, shared by all stations, and settings of each station's own queue
+    /// unless the station overrides them.
     pub queue: Queue,
-    /// Longest IP packet, 2296B at most: a frame carries 2304 bytes, of which LLC and SNAP take 8.
+    /// Longest IP packet, at most 2296B: a frame carries 2304 bytes, of which LLC and SNAP take 8.
     #[serde(default = "Cell::default_mtu")]
     pub mtu: Size,
-    /// Ratio of signal to noise in decibels, in 22 MHz for 802.11b and 20 MHz for the others, at both
-    /// ends; what is lost follows from it, the rate and the length. Absent: only collisions lose.
+    /// Signal-to-noise ratio in decibels at both ends, in 22 MHz for 802.11b and 20 MHz for the others;
+    /// it determines loss together with rate and length. Absent means that only collisions cause loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -20.0, max = 100.0))]
     pub snr_db: Option<f64>,
-    /// Whether a collision is heard as a frame in error, so that all others wait for EIFS after it
-    /// (IEEE 802.11 §10.3.2.3.7; Wu et al. 2002). If not, no receiver makes out the preambles of frames
+    /// Whether a collision is received as an erroneous frame, so that all others wait for EIFS after it
+    /// (IEEE 802.11 §10.3.2.3.7; Wu et al. 2002). Otherwise no receiver decodes the preambles of frames
     /// that start together, as in ns-3, and the others wait for DIFS.
     #[serde(default = "yes")]
     pub eifs_after_collision: bool,
-    /// Further stations that have always a frame for the access point.
+    /// Additional stations that always have a frame for the access point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contenders: Option<Contenders>,
 }
 
-/// What a station has of its own.
+/// Settings of a station.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Station {
-    /// What waits at it; absent means a queue like the cell's.
+    /// Queue of the station; absent means a queue like the cell's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// How fast it sends, and the access point to it; absent means as the cell.
+    /// Rate control of frames from and to the station; absent means as the cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<RateControl>,
-    /// Ratio of signal to noise in decibels, at it and of its frames at the access point; absent
+    /// Signal-to-noise ratio in decibels, at the station and of its frames at the access point; absent
     /// means that of the cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -20.0, max = 100.0))]
     pub snr_db: Option<f64>,
 }
 
-/// Stations that have always a frame to send, all alike. What they carry is nobody's flow: it takes
-/// time on the channel and ends at the access point.
+/// Identical stations that always have a frame to send. Their packets belong to no flow: they take time
+/// on the channel and end at the access point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Contenders {
-    /// How many; 1024 at most.
+    /// Number of stations, at most 1024.
     #[schemars(range(min = 1, max = 1024))]
     pub count: u32,
-    /// Length of their IP packets, 1B or more and not above the cell's `mtu`.
+    /// Length of their IP packets, from 1B to the cell's `mtu`.
     #[serde(default = "Cell::default_mtu")]
     pub packet: Size,
-    /// How fast they send; absent means as the cell.
+    /// Rate control of their frames; absent means as the cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<RateControl>,
-    /// Ratio of signal to noise in decibels; absent means that of the cell.
+    /// Signal-to-noise ratio in decibels; absent means that of the cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -20.0, max = 100.0))]
     pub snr_db: Option<f64>,
 }
 
-/// A physical layer in the band at 2.4 GHz.
+/// A physical layer in the 2.4 GHz band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Standard {
     /// HR/DSSS: 1, 2, 5.5 and 11 Mbit/s (IEEE 802.11 §16).
@@ -134,51 +134,53 @@ pub enum Standard {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RateControl {
-    /// One rate for all.
+    /// A fixed rate.
     Fixed(Fixed),
     /// Automatic rate fallback (Kamerman and Monteban 1997).
     Arf(Arf),
-    /// After Linux's Minstrel: tries rates at random now and then, and uses those that promise most.
+    /// After Linux's Minstrel: samples rates at random and uses those with the highest expected
+    /// throughput.
     Minstrel(Minstrel),
 }
 
-/// One rate.
+/// A fixed rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fixed {
-    /// One of the standard's.
+    /// One of the standard's rates.
     pub rate: Rate,
 }
 
-/// Up after some acknowledgements in a row or many frames, down after failures in a row; if the first
-/// frame after a step up fails, back at once. Starts at the highest rate.
+/// Steps up after consecutive acknowledgements or many frames, and down after consecutive failures; if
+/// the first frame after a step up fails, steps back at once. Starts at the highest rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arf {
-    /// Acknowledgements in a row for a step up, 1 or more.
+    /// Consecutive acknowledgements before a step up, 1 or more.
     #[serde(default = "Arf::default_up_after")]
     #[schemars(range(min = 1))]
     pub up_after: u32,
-    /// Failures in a row for a step down, 1 or more.
+    /// Consecutive failures before a step down, 1 or more.
     #[serde(default = "Arf::default_down_after")]
     #[schemars(range(min = 1))]
     pub down_after: u32,
-    /// Transmissions since the last change of rate, or failure to step up, after which a step up is
-    /// tried in any case, 1 or more.
+    /// Transmissions since the last rate change or failed step up after which a step up is tried in any
+    /// case, 1 or more.
     #[serde(default = "Arf::default_timer")]
     #[schemars(range(min = 1))]
     pub timer: u32,
 }
 
-/// Per rate a moving average of the share of frames acknowledged; a frame's transmissions go first at
-/// the rate of most expected throughput, then the second best, then the surest, then the lowest.
+/// Keeps a moving average of the share of acknowledged frames per rate. A frame is sent first at the
+/// rate with the highest expected throughput, then at the second best, the most reliable and the
+/// lowest.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Minstrel {
-    /// Time between two looks at the averages, above zero.
+    /// Time between updates of the averages, above zero.
     #[serde(default = "Minstrel::default_update")]
     pub update: talkspurt_proto::time::Duration,
-    /// Share of frames that try another rate, 0 to 1.
+    /// Share of frames that sample another rate, 0 to 1.
     #[serde(default = "Minstrel::default_sample")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub sample: f64,

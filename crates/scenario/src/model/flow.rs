@@ -1,4 +1,4 @@
-//! The flows of a scenario: two peers, what carries their data, and how it is sent and played.
+//! The flows of a scenario: two peers, their transport, sources and playout.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use talkspurt_app::{playout, quality, source};
 use talkspurt_proto::rtcp;
 use talkspurt_proto::time::Duration;
 
-/// Two peers and what they send each other.
+/// Two peers and the data they exchange.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
@@ -18,43 +18,43 @@ pub struct Flow {
     pub from: String,
     /// Node of the peer that answers.
     pub to: String,
-    /// What carries the data.
+    /// Transport protocol.
     pub transport: Transport,
-    /// What the opening side sends.
+    /// Data sent by the opening side.
     pub source: source::Config,
-    /// What the answering side sends on the same connection.
+    /// Data sent by the answering side on the same connection; absent means none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse: Option<source::Config>,
-    /// So many flows like this one, each with the rng of its own name: `call` becomes `call-1`,
-    /// `call-2` and so on, and a `*` in the name of a node is its number: `from = "left-*"` begins
-    /// the flows of a dumbbell each at a host of its own. Without `start_spread` they start within
-    /// one packet interval of each other, which for bulk means together.
+    /// Number of flows like this one, each with the random streams of its own name: `call` becomes
+    /// `call-1`, `call-2` and so on. A `*` in a node name is replaced by the number: with
+    /// `from = "left-*"` each flow begins at its own host of a dumbbell. Without `start_spread` they
+    /// start within one packet interval of each other; bulk flows start together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
-    /// The name of the `count` this flow is one of; written by the expansion, for tables and reports
-    /// to have them together.
+    /// Name of the flow whose `count` created this one; set by the expansion, for grouping in tables
+    /// and reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// When the connection is opened; before the end of the run.
+    /// Time at which the connection is opened; before the end of the run.
     #[serde(default)]
     pub start: Duration,
-    /// Seeded random time below this is added to the start. Absent: one packet interval for
-    /// sources with a clock of their own (equal clocks started together mislead), none for bulk.
+    /// Upper bound of a seeded random time added to the start. Absent: one packet interval for sources
+    /// with their own clock, as synchronous starts are misleading, and none for bulk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_spread: Option<Duration>,
-    /// When the sources stop, after the start; absent, or later than the run, means its end.
+    /// Time at which the sources stop, after the start; absent, or later than the run, means its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
-    /// Frames that wait for the transport.
+    /// Queue of frames that wait for the transport.
     #[serde(default)]
     pub send_queue: SendQueue,
-    /// How speech is played at the far end.
+    /// Playout of speech at the far end.
     #[serde(default)]
     pub playout: playout::Config,
     /// Parameters of the E-model for this flow's opinion score.
     #[serde(default)]
     pub quality: quality::Config,
-    /// The reports beside speech (RFC 3550 §6).
+    /// RTCP reports sent with speech (RFC 3550 §6).
     #[serde(default)]
     pub rtcp: rtcp::Config,
     /// IP version of the flow's packets.
@@ -67,14 +67,14 @@ pub struct Flow {
     /// How packet lengths are counted.
     #[serde(default)]
     pub sizing: Sizing,
-    /// Nodes passed on the way, first and last included, each joined to the next by a link; the way
-    /// back is the same turned round. Absent means the shortest path in each direction: least
-    /// propagation delay, then fewest links, then the links that stand first in the file.
+    /// Nodes on the path, including both ends, each joined to the next by a link; the reverse path is
+    /// the same. Absent means the shortest path in each direction: least propagation delay, then fewest
+    /// links, then the first in file order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<Vec<String>>,
-    /// Several ways between the two ends, each written as in `via`, for an association of several
-    /// paths (`sctp`): the first is the primary path, where data goes while it is sound. Each end has
-    /// an address for each path, and hears of an outage of its own link at once.
+    /// Paths between the two ends, each written as in `via`, for a multihomed association (`sctp`). The
+    /// first is the primary path, used for data while it is up. Each end has one address per path and
+    /// detects an outage of its own link at once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1))]
     pub paths: Vec<Vec<String>>,

@@ -37,38 +37,40 @@ use talkspurt_proto::units::Size;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// What the experiment is called: one line for tables and reports.
+    /// Title of the experiment, one line for tables and reports.
     pub title: String,
-    /// What the experiment asks and shows, in Markdown, for the report.
+    /// Description of the experiment for the report, in Markdown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// Length of the run, above zero and at most 78h (48 bits of nanoseconds).
     pub duration: Duration,
-    /// Seed of every random stream; the same seed gives the same run on any machine. At most
-    /// 2^63 − 1, the greatest integer of TOML.
+    /// Seed of all random streams; the same seed gives the same run on any machine. At most 2^63 − 1,
+    /// TOML's largest integer.
     #[serde(default = "Scenario::default_seed")]
     #[schemars(range(max = 9_223_372_036_854_775_807_u64))]
     pub seed: u64,
-    /// The window in which packets are measured.
+    /// Measurement window: packets sent within it count, whenever they arrive.
     #[serde(default)]
     pub measure: Measure,
-    /// What is recorded beside the summary, whose exact delays take 8 bytes of memory per packet
+    /// Data recorded besides the summary, whose exact delays take 8 bytes of memory per packet
     /// received.
     #[serde(default)]
     pub record: Record,
-    /// Nodes that need saying more than their name; the others come into being with their links.
+    /// Nodes with settings of their own. All other nodes are created by the links and cells that name
+    /// them.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub nodes: IndexMap<String, Node>,
-    /// A network of a usual shape, made of links that are written once. When the scenario is read they
-    /// take their place among `links`, where more can be said of each by its name, and more links
-    /// joined to them; a resolved scenario has only those. Of links that are alike, `delay_to` is the
-    /// delay of the last and `delay` that of the first; those between lie in equal steps.
+    /// A standard topology, which creates links from a few templates. The links are added to `links`
+    /// when the scenario is loaded: an entry there with the same name overrides single properties, and
+    /// further links can be attached. A resolved scenario contains only the links. In a group of equal
+    /// links, `delay` is the delay of the first and `delay_to` that of the last; the others lie between
+    /// in equal steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
-    /// Links by name; a network has at least one link or cell, unless a `topology` makes them.
+    /// Links by name. At least one link or cell is required, unless a `topology` creates links.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub links: IndexMap<String, Link>,
-    /// Cells of IEEE 802.11 by name.
+    /// IEEE 802.11 cells by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub cells: IndexMap<String, Cell>,
     /// Flows by name, at least one.
@@ -76,70 +78,70 @@ pub struct Scenario {
     /// Fields that take several values; every combination is run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub axes: Vec<Axis>,
-    /// Repetitions of every combination under other seeds.
+    /// Repetitions of every combination with other seeds.
     #[serde(default)]
     pub replications: Replications,
 }
 
-/// The window in which packets are measured: those sent in it count, whenever they arrive.
+/// The measurement window: packets sent within it count, whenever they arrive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
-    /// End of the warm-up; before `to` and the end of the run.
+    /// Start of the window, after the warm-up; before `to` and the end of the run.
     #[serde(default)]
     pub from: Duration,
-    /// End of measurement; absent means the end of the run.
+    /// End of the window; absent means the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Duration>,
 }
 
-/// What is recorded beside the summary.
+/// Data recorded besides the summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// Width of a bin of the time series. Each bin of each direction of a flow or link takes about
-    /// 170 bytes of memory.
+    /// Bin width of the time series. Each bin takes about 170 bytes of memory per direction of a flow
+    /// or link.
     #[serde(default = "Record::default_interval")]
     pub interval: Duration,
     /// Write a table with one row per packet and hop.
     #[serde(default)]
     pub packets: bool,
-    /// Keep every change of the gauges (congestion window, data in flight, round-trip time, jitter
-    /// …) for their table and the figure of congestion windows: 24 bytes of memory a change, and TCP
-    /// makes several with every acknowledgement.
+    /// Keep every change of the gauges (congestion window, data in flight, round-trip time, jitter …)
+    /// for the gauge table and the congestion window figure. A change takes 24 bytes of memory; TCP
+    /// makes several per acknowledgement.
     #[serde(default = "Record::default_gauges")]
     pub gauges: bool,
-    /// Keep how long each packet waited at each link (its sojourn time, RFC 8289 §3), for the columns of
-    /// links and their series: 8 bytes of memory a packet and link.
+    /// Keep the time each packet waited at each link (its sojourn time, RFC 8289 §3), for the link
+    /// tables and series: 8 bytes of memory per packet and link.
     #[serde(default)]
     pub sojourn: bool,
-    /// Links whose packets are captured as pcapng (both ends' view of the wire), by name.
+    /// Names of links whose packets are captured as pcapng, as seen at both ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pcapng: Vec<String>,
-    /// Bytes kept of each captured packet, counted from its IP header on, as by tcpdump's `-s`; absent
-    /// means all of them. At least 40, an IPv6 header's. It holds for exports as pcapng, too.
+    /// Bytes kept of each captured packet, from its IP header on (tcpdump's `-s`); absent means all. At
+    /// least 40, the length of an IPv6 header. Also applies to pcapng exports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snaplen: Option<Size>,
-    /// The packets that a report shows moving.
+    /// Packet animation in the report.
     #[serde(default)]
     pub animation: Animation,
 }
 
-/// The stretch of the run whose packets a report shows moving. Nothing is recorded for it: when the
-/// report is made, the run is done again as far as the stretch's end.
+/// The part of the run that the report animates. Nothing is recorded for it: the report repeats the run
+/// up to the end of this part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Animation {
-    /// Where the stretch begins; absent means shortly before the first packet is dropped in the
-    /// window of measurement, or at its beginning when none is.
+    /// Start of the animation; absent means shortly before the first packet drop in the measurement
+    /// window, or the start of that window without drops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Duration>,
-    /// Where it ends at the latest; absent means the end of the run.
+    /// Latest end of the animation; absent means the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Duration>,
-    /// Most packets in it, each counted on each link: the stretch ends when there are so many. At
-    /// most 20000, which a page draws smoothly; 0 for no animation, and there is none where more
-    /// are on their way at once.
+    /// Maximum number of packets, counted once per link; the animation ends when it is reached. At most
+    /// 20000, which a page draws smoothly; 0 disables the animation. If more are in flight at once,
+    /// there is no animation.
     #[serde(default = "Animation::default_packets")]
     pub packets: u32,
 }

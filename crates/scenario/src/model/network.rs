@@ -12,8 +12,8 @@ use super::medium::{GilbertElliott, Orbit, Step, Trace};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
-    /// IP addresses, IPv4 or IPv6, for captures; absent ones are given from 10.0.0.0/8 and
-    /// fd00::/8 in the order of the nodes.
+    /// IPv4 and IPv6 addresses, for captures; missing ones are assigned from 10.0.0.0/8 and fd00::/8 in
+    /// the order of the nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<std::net::IpAddr>,
     /// How far the node's clock is ahead of true time at the start; at most 24h.
@@ -23,8 +23,8 @@ pub struct Node {
     #[serde(default)]
     #[schemars(range(min = -10_000.0, max = 10_000.0))]
     pub clock_drift_ppm: f64,
-    /// Colour of the node in pictures: `#` and six hexadecimal digits, as in HTML. Absent means that
-    /// of the page.
+    /// Colour of the node in pictures: `#` and six hexadecimal digits, as in HTML. Absent means the
+    /// page's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", regex(pattern = "^#[0-9A-Fa-f]{6}$"))]
     pub colour: Option<String>,
@@ -34,66 +34,67 @@ pub struct Node {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Node at one end; it comes into being by being named.
+    /// Node at one end; created if `nodes` does not list it.
     pub from: String,
     /// Node at the other end.
     pub to: String,
-    /// Bits the transmitter sends per second, link framing included; above zero, and high enough
-    /// to send one packet of `mtu` within the run. May be left out where a `trace` gives it: then it is the
-    /// trace's mean, or the first rate of its table, by which use and queues are reckoned.
+    /// Transmission rate, counting link framing; above zero, and high enough to send one packet of
+    /// `mtu` within the run. Optional if a `trace` provides it; utilisation and queues then use the
+    /// trace's mean rate, or the first rate of its table.
     pub rate: Rate,
     /// Propagation delay, at most 1h.
     pub delay: Duration,
-    /// Bound of a further delay, uniform from zero and drawn for each packet, at most 1h. Without
-    /// `reorder` order is kept: who would overtake arrives with the one before. On an access link
-    /// it represents the host's processing time, ns-2's `overhead_`; as much as a packet takes at
-    /// the bottleneck undoes the phase effects of DropTail (Floyd and Jacobson 1992).
+    /// Upper bound of an additional random delay, uniform from zero for each packet, at most 1h.
+    /// Without `reorder`, packets stay in order: a packet that would overtake its predecessor arrives
+    /// with it. On an access link, jitter models the host's processing time (ns-2 `overhead_`); a bound
+    /// equal to a packet's transmission time at the bottleneck removes the phase effects of DropTail
+    /// (Floyd and Jacobson 1992).
     #[serde(default)]
     pub jitter: Duration,
-    /// What waits for the transmitter.
+    /// Queue of the transmitter.
     pub queue: Queue,
     /// Bytes added to each IP packet on this link.
     #[serde(default)]
     pub framing: Framing,
-    /// Longest IP packet the link takes; a longer one is dropped and answered with Packet Too Big
-    /// (RFC 1191 §4, RFC 8201 §4). 68B (RFC 791 §3.2) to 65535B; where IPv6 flows pass, at least
-    /// 1280B (RFC 8200 §5).
+    /// Longest IP packet the link accepts; longer ones are dropped and answered with Packet Too Big
+    /// (RFC 1191 §4, RFC 8201 §4). 68B (RFC 791 §3.2) to 65535B; at least 1280B on paths of IPv6 flows
+    /// (RFC 8200 §5).
     #[serde(default = "Link::default_mtu")]
     pub mtu: Size,
     /// Probability that a packet is lost on the medium, 0 to 1.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub loss: f64,
-    /// Loss in bursts, in place of `loss`.
+    /// Burst loss, instead of `loss`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gilbert_elliott: Option<GilbertElliott>,
-    /// Probability that a bit is received wrongly, 0 to 1. A packet of n bytes, framing included,
-    /// survives with (1 − b)^(8n): link layers throw away frames whose check fails.
+    /// Probability of a bit error, 0 to 1. A packet of n bytes, including framing, survives with
+    /// probability (1 − b)^(8n), as link layers discard frames with errors.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub bit_error_rate: f64,
-    /// Probability that a packet which survives the medium arrives twice, 0 to 1. The copy's jitter is
-    /// drawn for itself; the flow's account and the packet table know only the first.
+    /// Probability that a packet which survives the medium arrives twice, 0 to 1. The copy has
+    /// independent jitter; flow statistics and the packet table count only the first copy.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub duplicate: f64,
-    /// Whether a packet may overtake another, by less jitter or a shorter delay.
+    /// Whether a packet may overtake another because of less jitter or a shorter delay.
     #[serde(default)]
     pub reorder: bool,
     /// Changes of rate, delay and loss, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
-    /// Changes read from a file, in place of `steps`.
+    /// Changes of rate, delay and loss from a file, instead of `steps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
-    /// A satellite on the way, in place of `steps` and `trace`: what it adds to the delay holds in both
+    /// A satellite on the link, instead of `steps` and `trace`. It adds to the delay in both
     /// directions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orbit: Option<Orbit>,
-    /// Outages and returns, in order of time; links are up at the start.
+    /// Outages and recoveries, in order of time; links are up at the start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<LinkEvent>,
-    /// What differs in the direction from `to` to `from`.
+    /// Settings of the reverse direction (`to` to `from`) that differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Back>,
 }
@@ -102,26 +103,26 @@ pub struct Link {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Back {
-    /// Bits the transmitter sends per second; absent means as forward.
+    /// Transmission rate; absent means as forward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// Propagation delay; absent means as forward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
-    /// Bound of the further delay; absent means as forward.
+    /// Upper bound of the random delay; absent means as forward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Duration>,
-    /// What waits for the transmitter; absent means a queue of its own, as forward.
+    /// Queue of the transmitter; absent means a separate queue with the forward settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
     /// Probability that a packet is lost on the medium, 0 to 1; absent means as forward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub loss: Option<f64>,
-    /// Loss in bursts; absent means as forward, unless `loss` is given here.
+    /// Burst loss; absent means as forward, unless `loss` is given here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gilbert_elliott: Option<GilbertElliott>,
-    /// Probability that a bit is received wrongly, 0 to 1; absent means as forward.
+    /// Probability of a bit error, 0 to 1; absent means as forward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub bit_error_rate: Option<f64>,
@@ -132,65 +133,65 @@ pub struct Back {
     /// Whether a packet may overtake another; absent means as forward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reorder: Option<bool>,
-    /// Changes of rate, delay and loss. If none of these, nor `gilbert_elliott`, `steps` or `trace`,
-    /// is given here, the steps or trace of the forward direction hold in this one too; an empty list
-    /// means none.
+    /// Changes of rate, delay and loss. The forward `steps` or `trace` also apply here unless this
+    /// table sets a rate, delay, `loss`, `gilbert_elliott`, `steps` or `trace`; an empty list means no
+    /// changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<Vec<Step>>,
-    /// Changes read from a file, in place of `steps`.
+    /// Changes of rate, delay and loss from a file, instead of `steps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
 }
 
-/// What a link adds to every IP packet.
+/// Link framing: bytes added to each IP packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Framing {
-    /// Nothing: rates are rates of IP bytes.
+    /// None: rates count IP bytes.
     #[default]
     None,
     /// Ethernet: preamble 8, header 14, padding to 46, FCS 4, gap 12 (IEEE 802.3 §3, §4A).
     Ethernet,
     /// PPP in HDLC-like framing: flag 1, address 1, control 1, protocol 2, FCS 2 (RFC 1662 §3.1).
     Ppp,
-    /// IP over ATM, multiplexed by virtual circuit: in cells of 53 bytes that carry 48, the last with
-    /// the 8 bytes of AAL5's trailer (ITU-T I.363.5), without encapsulation (RFC 2684 §6.1). The
-    /// following kinds are cells too, with so many bytes before each packet.
+    /// IP over ATM with VC multiplexing, without encapsulation (RFC 2684 §6.1): cells of 53 bytes carry
+    /// 48, and the last ends with the 8 bytes of AAL5's trailer (ITU-T I.363.5). The following kinds
+    /// use cells too, with the given bytes before each packet.
     AtmIpoaVcmux,
     /// IP over ATM with LLC and SNAP: 8 (RFC 2684 §5.1).
     AtmIpoaLlc,
-    /// Bridged Ethernet by virtual circuit: pad 2, header 14 (RFC 2684 §6.2, without FCS).
+    /// Bridged Ethernet with VC multiplexing: pad 2, header 14 (RFC 2684 §6.2, without FCS).
     AtmBridgedVcmux,
     /// Bridged Ethernet with LLC: LLC and SNAP 8, pad 2, header 14 (RFC 2684 §5.2, without FCS).
     AtmBridgedLlc,
-    /// PPP over ATM by virtual circuit: protocol 2 (RFC 2364 §4).
+    /// PPP over ATM with VC multiplexing: protocol 2 (RFC 2364 §4).
     AtmPppoaVcmux,
     /// PPP over ATM with LLC: LLC and NLPID 4, protocol 2 (RFC 2364 §5).
     AtmPppoaLlc,
-    /// PPP over Ethernet, bridged by virtual circuit: 16, PPPoE header 6, protocol 2 (RFC 2516 §4).
+    /// PPP over bridged Ethernet with VC multiplexing: 16, PPPoE header 6, protocol 2 (RFC 2516 §4).
     AtmPppoeVcmux,
-    /// PPP over Ethernet, bridged with LLC: 24, PPPoE header 6, protocol 2; the usual DSL line.
+    /// PPP over bridged Ethernet with LLC: 24, PPPoE header 6, protocol 2; common on DSL lines.
     AtmPppoeLlc,
 }
 
-/// An outage begins or ends.
+/// Start or end of an outage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkEvent {
-    /// When, within the run.
+    /// Time, within the run.
     pub at: Duration,
-    /// What happens, in both directions. Packets on the medium or arriving while down are lost;
-    /// packets in the queue wait.
+    /// New state of both directions. While a link is down, packets on the medium and arriving packets
+    /// are lost; queued packets wait.
     pub state: LinkState,
 }
 
-/// Whether a link works.
+/// State of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkState {
-    /// Nothing passes.
+    /// Packets do not pass.
     Down,
-    /// It works.
+    /// The link works.
     Up,
 }
 

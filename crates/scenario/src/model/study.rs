@@ -7,28 +7,27 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Axis {
-    /// Column name in tables; absent means the last word of the path, or all of it where two axes
-    /// end in the same word.
+    /// Column name in tables; absent means the last word of the path, or the whole path if two axes end
+    /// in the same word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Field that varies, with dots; `*` matches every name, as in `flows.*.transport`.
+    /// Dotted path of the field to vary; `*` matches every name, as in `flows.*.transport`.
     pub path: String,
-    /// Its values, one or more, as they would be written in place; each takes the place of what
-    /// the scenario says there.
+    /// Values of the field, one or more, as written in place; each replaces the value in the scenario.
     #[schemars(length(min = 1))]
     pub values: Vec<serde_json::Value>,
-    /// How the values are called in tables; absent means as they are written,
-    /// a table by its `kind` and `controller`.
+    /// Labels of the values in tables; absent means as written, and `kind` and `controller` for a
+    /// table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
 }
 
-/// Repetitions under other seeds.
+/// Repetitions with other seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Replications {
-    /// How many; replication k runs under `seed + k`, the same for every combination of the axes,
-    /// so that differences are paired.
+    /// Number of runs per combination. Replication k uses `seed + k`, the same for every combination of
+    /// the axes, so that differences are paired.
     #[serde(default = "Replications::default_count")]
     #[schemars(range(min = 1))]
     pub count: u32,

@@ -10,25 +10,25 @@ use talkspurt_proto::time::Duration;
 
 use super::network::Link;
 
-/// A network of a usual shape.
+/// A standard topology.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Topology {
-    /// Hosts on both sides of one link: `left-1`, `left-2` … at `west`, `right-1` … at `east`. The
-    /// links of hosts have the hosts' names; the one between is `bottleneck`.
+    /// Hosts on both sides of one link: `left-1`, `left-2` … at `west`, `right-1` … at `east`. Each
+    /// host's link has the host's name; the link between is `bottleneck`.
     Dumbbell(Dumbbell),
     /// Nodes in a row: `node-1`, `node-2` …, joined by `hop-1`, `hop-2` ….
     Chain(Chain),
-    /// Routers in a row, `router-1`, `router-2` …, joined by `bottleneck-1` …: `in` sends through all
-    /// of them to `out`, and `in-1` to `out-1` through `bottleneck-1` alone, `in-2` to `out-2` through
-    /// the second, and so on. The links of hosts have the hosts' names.
+    /// Routers in a row, `router-1`, `router-2` …, joined by `bottleneck-1` …. Host `in` sends to `out`
+    /// through all bottlenecks, `in-1` to `out-1` through `bottleneck-1` only, `in-2` to `out-2`
+    /// through the second, and so on. Each host's link has the host's name.
     ParkingLot(ParkingLot),
-    /// Two ways from `left` to `right` that share nothing: over `north-west` and `north-east`, joined
-    /// by `north`, and over `south-west` and `south-east`, joined by `south`. The links of the two hosts
+    /// Two disjoint paths from `left` to `right`: over `north-west` and `north-east`, joined by
+    /// `north`, and over `south-west` and `south-east`, joined by `south`. The links of the two hosts
     /// are `left-north`, `north-right`, `left-south` and `south-right`.
     TwoPaths(TwoPaths),
-    /// A `server` at the end of a `wire` to a `base`, which reaches `station-1`, `station-2` … by a
-    /// link each, that has the station's name and goes from it to the base.
+    /// A `server`, the link `wire` to a `base`, and one link to the base from each of `station-1`,
+    /// `station-2` …. These links have the stations' names.
     WirelessEdge(WirelessEdge),
 }
 
@@ -36,19 +36,19 @@ pub enum Topology {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Dumbbell {
-    /// Hosts on the left.
+    /// Number of hosts on the left.
     #[schemars(range(min = 1, max = 10_000))]
     pub left: u32,
-    /// Hosts on the right; absent means as many as on the left.
+    /// Number of hosts on the right; absent means as many as on the left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000))]
     pub right: Option<u32>,
     /// The links between hosts and routers, from left to right.
     pub access: Alike,
-    /// Those on the right; absent means as on the left.
+    /// The links on the right; absent means as on the left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub right_access: Option<Alike>,
-    /// The link from west to east.
+    /// The link from `west` to `east`.
     pub bottleneck: Single,
 }
 
@@ -56,10 +56,10 @@ pub struct Dumbbell {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Chain {
-    /// Links in the row.
+    /// Number of links in the row.
     #[schemars(range(min = 1, max = 255))]
     pub hops: u32,
-    /// Each of them.
+    /// Settings of these links.
     pub hop: Alike,
 }
 
@@ -67,7 +67,7 @@ pub struct Chain {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ParkingLot {
-    /// Links between routers.
+    /// Number of links between routers.
     #[schemars(range(min = 1, max = 253))]
     pub bottlenecks: u32,
     /// The links between hosts and routers: `in`, `in-1` … and `out`, `out-1` ….
@@ -82,9 +82,9 @@ pub struct ParkingLot {
 pub struct TwoPaths {
     /// The four links of the two hosts, from left to right.
     pub access: Single,
-    /// The link in the north.
+    /// The link `north`.
     pub north: Single,
-    /// The link in the south.
+    /// The link `south`.
     pub south: Single,
 }
 
@@ -92,13 +92,13 @@ pub struct TwoPaths {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WirelessEdge {
-    /// Stations.
+    /// Number of stations.
     #[schemars(range(min = 1, max = 10_000))]
     pub stations: u32,
     /// The link from the server to the base.
     pub wire: Single,
-    /// The links from the stations to the base; `back` is the way down. They are links like any
-    /// other, with losses and steps, and share nothing.
+    /// The links from the stations to the base; `back` is the downlink. They are ordinary links, with
+    /// losses and steps, and share nothing.
     pub radio: Alike,
 }
 

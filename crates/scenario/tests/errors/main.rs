@@ -1,4 +1,4 @@
-//! What a user is told: one snapshot for each class of mistake, read as they would read it.
+//! Error messages: one snapshot for each class of mistake, as users read them.
 //!
 //! Each test changes a good scenario without moving its lines, so that the line numbers in the
 //! snapshots can be checked against [`GOOD`] by eye.
@@ -88,7 +88,7 @@ fn told(text: &str, sets: &[(&str, &str)]) -> String {
     }
 }
 
-/// What is told of [`GOOD`] after these replacements, each change in a paragraph of its own.
+/// The errors in [`GOOD`] after these replacements, one paragraph per change.
 fn each(changes: &[(&str, &str)]) -> String {
     let tell = |(from, to): &(&str, &str)| {
         assert!(GOOD.contains(from), "{from} is not in the good scenario");
@@ -133,7 +133,7 @@ fn wrong_shapes_do_not_hide_wrong_meanings() {
     insta::assert_snapshot!(told(&text, &[]));
 }
 
-/// What is told of [`GOOD`] when this carries its sensor.
+/// The errors in [`GOOD`] with this as its sensor's transport.
 fn carried(transports: &[&str]) -> String {
     let sensor = "transport = { kind = \"udp\" }\nsource";
     let by = |transport: &&str| format!("transport = {{ {transport} }}\nsource");

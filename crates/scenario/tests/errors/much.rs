@@ -1,4 +1,4 @@
-//! Much that is wrong, or much of it: told in a few lines, whatever its size.
+//! Many errors, or large ones: reported in a few lines regardless of size.
 
 use talkspurt_scenario::{load, load_until};
 
@@ -8,7 +8,7 @@ fn many(line: impl Fn(usize) -> String, count: usize) -> String {
     (0..count).map(line).collect()
 }
 
-/// Lines that are told, and the last of them.
+/// Number of lines reported, and the last of them.
 fn lines(told: &str) -> (usize, &str) {
     (told.lines().count(), told.lines().last().unwrap_or(""))
 }

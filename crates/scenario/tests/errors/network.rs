@@ -1,4 +1,4 @@
-//! Nodes, links, what happens on them, and ways over them.
+//! Errors in nodes, links, link events, and routes.
 
 use crate::{GOOD, each, stage, told};
 

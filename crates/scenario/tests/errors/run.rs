@@ -1,4 +1,4 @@
-//! The length of the run, its windows, its seed, and what would be kept of it.
+//! The length of the run, its windows, its seed, and the size of its records.
 
 use talkspurt_scenario::load;
 

@@ -1,4 +1,4 @@
-//! Parameters of transports that cannot be or have no effect.
+//! Parameters of transports that are invalid or have no effect.
 
 use crate::{GOOD, carried, each, told};
 
@@ -54,7 +54,7 @@ fn impossible_rates() {
 
 #[test]
 fn knobs_of_tcp_that_cannot_be() {
-    // Each is refused by its name, and the value next to it is not.
+    // Each is rejected by name, and the value next to it is not.
     for (knob, bad, good) in [
         ("mss", "'63B'", "'64B'"),
         ("mss", "'65496B'", "'1400B'"),

@@ -10,7 +10,7 @@ pub(crate) fn folder() -> PathBuf {
     std::fs::create_dir_all(&speech).expect("temporary folder");
     let file = speech.join("call.wav");
     if !file.exists() {
-        // Written beside and renamed: tests run at once, and none may see half a file.
+        // Written under another name and renamed: tests run concurrently, and none may see half a file.
         let own = speech.join(format!("{}-{:?}", std::process::id(), std::thread::current().id()));
         std::fs::write(&own, wav()).expect("temporary file");
         std::fs::rename(&own, &file).expect("temporary file");

@@ -1,24 +1,24 @@
-//! From the ratio of signal to noise to the chance that a frame is understood, in white Gaussian noise.
+//! The probability that a frame is received correctly at a signal-to-noise ratio, in white Gaussian noise.
 //!
 //! DSSS: DBPSK and DQPSK as in Proakis, *Digital Communications* §5.2.8; CCK by the union bound over the
-//! distances of its code words. OFDM: the bit errors of hard decisions on each constellation, and the
-//! union bound of Chernoff's over the distance spectrum of the convolutional code with generators 133
-//! and 171 and its punctured versions (Frenger, Orten and Ottosson 1999), as in Pei and Henderson,
-//! *Validation of OFDM error rate model in ns-3* (2010). Preambles and PLCP headers are always understood.
+//! distances of its code words. OFDM: the bit errors of hard decisions on each constellation, and the Chernoff
+//! union bound over the distance spectrum of the convolutional code with generators 133 and 171 and its
+//! punctured versions (Frenger, Orten and Ottosson 1999), as in Pei and Henderson, *Validation of OFDM error
+//! rate model in ns-3* (2010). Preambles and PLCP headers are always received.
 
 use talkspurt_proto::math;
 
 use super::timing::{Mode, Timing};
 
-/// What a channel between two ends does to frames.
+/// The effect of a channel on frames.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    /// Per data rate: logarithms of the chances that a byte survives, in data and in control frames.
+    /// Per data rate: logarithms of the probabilities that a byte survives, in data and in control frames.
     bytes_ln: Vec<(f64, f64)>,
 }
 
 impl Channel {
-    /// A channel of so many decibels.
+    /// A channel with this signal-to-noise ratio in dB.
     #[must_use]
     pub fn new(snr_db: f64, timing: &Timing) -> Self {
         let snr = math::pow(10.0, snr_db / 10.0);
@@ -26,19 +26,19 @@ impl Channel {
         let bytes_ln = timing.rates.iter().map(|rate| (of(rate.mode), of(rate.control))).collect();
         Self { bytes_ln }
     }
-    /// Chance that a data frame of so many bytes is understood.
+    /// Probability that a data frame of this length is received.
     #[must_use]
     pub fn data(&self, rate: usize, bytes: u64) -> f64 {
         math::exp(self.bytes_ln[rate].0 * bytes as f64)
     }
-    /// Chance that a control frame beside data of this rate is.
+    /// Probability that a control frame accompanying data of this rate is received.
     #[must_use]
     pub fn control(&self, rate: usize, bytes: u64) -> f64 {
         math::exp(self.bytes_ln[rate].1 * bytes as f64)
     }
 }
 
-/// Logarithm of the chance that all bits of a byte are right.
+/// Logarithm of the probability that all bits of a byte are correct.
 #[must_use]
 pub fn byte_survives_ln(mode: Mode, snr: f64) -> f64 {
     let (wrong, times) = match mode {
@@ -46,15 +46,15 @@ pub fn byte_survives_ln(mode: Mode, snr: f64) -> f64 {
         Mode::Ofdm(at) => (ofdm(OFDM[at], snr), 8.0),
         Mode::Ht(mcs) => (ofdm(HT[mcs], snr), 8.0),
     };
-    // No better than guessing, and no logarithm of nothing.
+    // No worse than guessing, and no logarithm of zero.
     times * math::ln(1.0 - wrong.min(1.0 - 1e-12))
 }
 
-/// Chance that a bit, or with CCK a symbol, is wrong, and how many of them a byte has.
+/// Probability of error per bit, or with CCK per symbol, and how many of them a byte has.
 fn dsss(rate: u64, snr: f64) -> (f64, f64) {
-    // Noise in 22 MHz. A chip of CCK is taken to have the channel's ratio: of the bandwidth beyond its
-    // 11 MHz its receivers make nothing (as in Pei and Henderson, Validation of ns-3 802.11b PHY model,
-    // 2009; receivers are sold with sensitivities 9 to 10 dB apart between 1 and 11 Mbit/s).
+    // Noise in 22 MHz. A CCK chip is assumed to have the channel's ratio: receivers gain nothing from the
+    // bandwidth beyond its 11 MHz (as in Pei and Henderson, Validation of ns-3 802.11b PHY model, 2009;
+    // receivers are sold with sensitivities 9 to 10 dB apart between 1 and 11 Mbit/s).
     let bit = snr * 22e6 / rate as f64;
     let chip = snr;
     match rate {
@@ -70,7 +70,7 @@ fn dsss(rate: u64, snr: f64) -> (f64, f64) {
     }
 }
 
-/// Code words of CCK by half their squared distance from one of them, chips being of energy 1.
+/// Number of CCK code words by half their squared distance from one of them, with chips of energy 1.
 pub const CCK_11: [(f64, f64); 6] =
     [(4.0, 24.0), (6.0, 16.0), (8.0, 174.0), (10.0, 16.0), (12.0, 24.0), (16.0, 1.0)];
 /// The same for the 16 words of 5.5 Mbit/s.
@@ -85,7 +85,7 @@ fn q(x: f64) -> f64 {
     0.5 * math::erfc(x * std::f64::consts::FRAC_1_SQRT_2)
 }
 
-/// Bits a symbol of a subcarrier carries, and the code.
+/// Bits per symbol of a subcarrier, and the code.
 type Coding = (u32, &'static Spectrum);
 
 const OFDM: [Coding; 8] = [
@@ -109,15 +109,15 @@ const HT: [Coding; 8] = [
     (6, &FIVE_SIXTHS),
 ];
 
-/// Sums of wrong information bits over the wrong paths of each weight, from the free distance on, over
-/// all starts in a period of the puncturing.
+/// Sums of wrong information bits over the wrong paths of each weight, from the free distance on, over all
+/// starts in a puncturing period.
 #[derive(Debug)]
 pub struct Spectrum {
     /// Information bits in a period.
     pub period: u32,
-    /// Weight of the first.
+    /// The first weight.
     pub free: u32,
-    /// Sums by weight, one after another.
+    /// Sums by consecutive weight.
     pub bits: [f64; 10],
 }
 
@@ -179,7 +179,7 @@ pub const FIVE_SIXTHS: Spectrum = Spectrum {
     ],
 };
 
-/// Chance that a decoded bit is wrong.
+/// Probability that a decoded bit is wrong.
 fn ofdm((bits, code): Coding, snr: f64) -> f64 {
     let half_erfc = |x: f64| 0.5 * math::erfc(x.sqrt());
     // Nearest neighbours of square constellations with Gray code.

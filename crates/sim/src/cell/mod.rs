@@ -1,16 +1,16 @@
-//! A cell of IEEE 802.11: transmitters that contend for one channel by the distributed coordination
-//! function (IEEE 802.11-2016 §10.3), all within hearing of each other.
+//! A cell of IEEE 802.11: transmitters that contend for one channel by the distributed coordination function
+//! (IEEE 802.11-2016 §10.3), all within range of each other.
 //!
-//! Like a link, a cell serves late. What a transmission brings is settled when it starts: who else
-//! starts at that instant, what is understood, until when the channel is busy, and from when on each
-//! backoff counts again. The next start follows from that, so that neither a slot nor the end of a
-//! transmission is an event; the world hears of starts, while packets wait, and of arrivals. A start
-//! has to look at each transmitter, twice, and that is all it costs.
+//! Like a link, a cell is processed late. The outcome of a transmission is computed when it starts: which
+//! others start at that instant, what is received, when the channel becomes idle, and when each backoff
+//! resumes. The next start follows from that, so neither slots nor the ends of transmissions are events; the
+//! world handles only starts, while packets are queued, and arrivals. The cost of a start is two passes over
+//! the transmitters.
 //!
-//! A transmission that starts less than a slot after another does not collide: carrier sense is
-//! immediate, as if propagation took no time. Where the standard leaves several ways open, this one
-//! is taken: a frame that finds the medium idle for DIFS goes at once; who was not answered waits for
-//! the timeout of §10.3.2.9 and then for DIFS; all others wait for EIFS after a frame in vain.
+//! Transmissions that start less than a slot apart do not collide: carrier sense is immediate, as if
+//! propagation took no time. Where the standard allows several behaviours, this model uses these: a frame that
+//! finds the medium idle for DIFS is sent at once; a sender without an answer waits for the timeout of
+//! §10.3.2.9 and then DIFS; all others wait EIFS after a failed frame.
 
 mod backoff;
 pub mod errors;
@@ -33,7 +33,7 @@ use transmitter::Transmitter;
 
 pub use transmitter::{Load, Parts as TransmitterParts};
 
-/// What a cell is made of.
+/// The parts of a cell.
 #[derive(Debug)]
 pub struct Parts {
     /// Its intervals.
@@ -46,21 +46,21 @@ pub struct Parts {
     pub mtu: u32,
     /// The access point, the stations, then the contenders.
     pub transmitters: Vec<TransmitterParts>,
-    /// Of each of them, the channel between it and the access point; that of the access point itself
-    /// is not looked at. `None`: no errors.
+    /// For each of them, the channel to the access point; the access point's own entry is ignored. `None`: no
+    /// errors.
     pub channels: Vec<Option<Channel>>,
 }
 
-/// What contenders have brought to the access point.
+/// Traffic from contenders to the access point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Packets understood.
+    /// Packets received.
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
 }
 
-/// A working cell.
+/// A running cell.
 #[derive(Debug)]
 pub struct Cell {
     timing: Timing,
@@ -71,36 +71,36 @@ pub struct Cell {
     channels: Vec<Option<Channel>>,
     /// The channel is busy until then.
     busy_until: Instant,
-    /// Who starts at the instant looked at.
+    /// Transmitters that start at the current instant.
     starting: Vec<usize>,
-    /// The next start, if no other frame comes before.
+    /// The next start, unless another frame comes first.
     next_start: Option<Instant>,
-    /// Whether packets wait, and not only contenders' frames.
+    /// Whether packets are queued, apart from contenders' frames.
     packets_wait: bool,
-    /// Packets understood, with the instants of that and the links they were sent on.
+    /// Packets received, with the time of reception and the link they were sent on.
     flight: VecDeque<(Instant, u32, Packet)>,
-    /// Packets at their retry limit, with the end of their last transmission and whose it was.
+    /// Packets that reached the retry limit, with the end of their last transmission and the transmitter.
     given_up: Vec<(Instant, usize, Packet)>,
     tally: Received,
 }
 
-/// What came of the transmission of one who had the channel alone.
+/// Outcome of a transmission without collision.
 struct TxOutcome {
-    /// When the data was understood.
+    /// When the data was received.
     understood: Option<Instant>,
     acknowledged: bool,
-    /// Until when the channel is busy.
+    /// When the channel becomes idle.
     end: Instant,
-    /// From when on the sender's backoff counts, and that of the others.
+    /// When the sender's backoff resumes, and when the others' do.
     resume: (Instant, Instant),
-    /// It failed at the data after RTS and CTS.
+    /// The data failed after RTS and CTS.
     after_rts: bool,
-    /// Data was sent at this rate, so that its fate teaches something.
+    /// Data was sent at this rate, so the rate control learns from the outcome.
     data_at: Option<usize>,
 }
 
 impl Cell {
-    /// A cell at rest; contenders begin at once.
+    /// An idle cell; contenders start at once.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
         let (cw_min, cw_max) = parts.windows;
@@ -122,7 +122,7 @@ impl Cell {
         };
         for (transmitter, backoff) in cell.transmitters.iter_mut().zip(&mut cell.backoffs) {
             if transmitter.is_saturated() {
-                // Nobody knows how long the medium was idle before.
+                // How long the medium was idle before is unknown.
                 backoff.done(&mut transmitter.parts.rng);
                 backoff.resume(Instant::ZERO + cell.timing.difs);
                 backoff.want(Instant::ZERO);
@@ -144,7 +144,7 @@ impl Cell {
         self.transmitters[transmitter].parts.link
     }
 
-    /// When it wants to be woken: the next arrival, or the next start while packets wait.
+    /// Next wake-up: the next arrival, or the next start while packets are queued.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
         let start = self.next_start.filter(|_| self.packets_wait);
@@ -152,8 +152,8 @@ impl Cell {
         [start, arrival].into_iter().flatten().min()
     }
 
-    /// Performs every start before `now`. Those at `now` itself come after all that arrives then,
-    /// so that frames of one instant collide.
+    /// Performs every start before `now`. Starts at `now` itself follow all arrivals of that instant, so that
+    /// simultaneous frames collide.
     pub fn advance<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
         while let Some(at) = self.next_start.filter(|at| *at < now) {
             self.drop_before(at, pool, probe);
@@ -170,7 +170,7 @@ impl Cell {
         }
     }
 
-    /// Its turn at `now`: performs starts up to and at that instant.
+    /// Wake-up at `now`: performs starts up to and including that instant.
     pub fn wake<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
         self.advance(now + Duration::from_nanos(1), pool, probe);
     }
@@ -203,7 +203,7 @@ impl Cell {
             self.next_start = self.next_start.into_iter().chain(ready).min();
             self.packets_wait = true;
         }
-        // A packet that goes at once has not waited.
+        // A packet sent at once has not waited.
         if backoff.ready(self.timing.slot) != Some(now) {
             let most = &mut transmitter.counters.queue_max_packets;
             *most = (*most).max(waiting);
@@ -211,7 +211,7 @@ impl Cell {
         Offered::Taken
     }
 
-    /// The packet that arrives at `now`, if one does; it leaves the cell.
+    /// Removes the packet that arrives at `now`, if any.
     pub fn arrived<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Option<Packet> {
         let (_, link, packet) = self.flight.front().filter(|(at, ..)| *at <= now).copied()?;
         if probe.wants(Topic::Hop) {
@@ -221,8 +221,8 @@ impl Cell {
         Some(packet)
     }
 
-    /// The counters of each link as they stand at `now`, to which the cell has been advanced: the
-    /// access point, the stations, and the contenders in one.
+    /// The counters of each link at `now`, to which the cell has been advanced: the access point, the stations,
+    /// and all contenders together.
     pub fn counters(&self, now: Instant) -> impl Iterator<Item = LinkCounters> {
         let own = self.transmitters.iter().filter(|one| !one.is_saturated());
         let mut all: Option<LinkCounters> = None;
@@ -239,15 +239,15 @@ impl Cell {
         own.map(move |one| one.counters(now)).chain(all)
     }
 
-    /// Restarts every record of a longest queue.
+    /// Resets every maximum queue length.
     pub fn forget_maxima(&mut self) {
         for one in &mut self.transmitters {
             one.counters.queue_max_packets = one.waiting().0;
         }
     }
 
-    /// Packets inside: waiting, in the hands of a transmitter, understood and not yet passed on, or
-    /// given up while still on the air.
+    /// Packets inside: queued, in transmission, received and not yet passed on, or given up while still on the
+    /// air.
     #[must_use]
     pub fn inside(&self) -> u64 {
         let held = self.transmitters.iter().map(|one| {
@@ -257,26 +257,26 @@ impl Cell {
         held.sum::<u64>() + (self.flight.len() + self.given_up.len()) as u64
     }
 
-    /// Packets whose transmission was begun, contenders' included.
+    /// Transmissions started, including contenders'.
     #[must_use]
     pub fn sent_packets(&self) -> u64 {
         self.transmitters.iter().map(|one| one.counters.sent_packets).sum()
     }
 
-    /// Packets dropped, for whatever reason; contenders' frames are no packets.
+    /// Packets dropped for any reason; contenders' frames do not count.
     #[must_use]
     pub fn dropped_packets(&self) -> u64 {
         let own = self.transmitters.iter().filter(|one| !one.is_saturated());
         own.flat_map(|one| one.counters.drops).sum()
     }
 
-    /// What contenders have brought to the access point.
+    /// Traffic from contenders to the access point.
     #[must_use]
     pub fn tally(&self) -> Received {
         self.tally
     }
 
-    /// Finds the next start.
+    /// Computes the next start.
     fn plan(&mut self) {
         let slot = self.timing.slot;
         (self.next_start, self.packets_wait) = (None, false);
@@ -288,7 +288,7 @@ impl Cell {
         }
     }
 
-    /// Transmitters whose turn is at `at` send.
+    /// Starts the transmitters whose turn is at `at`.
     fn start<P: Probe>(&mut self, at: Instant, pool: &mut Pool, probe: &mut P) {
         let slot = self.timing.slot;
         let mut starting = std::mem::take(&mut self.starting);
@@ -308,7 +308,7 @@ impl Cell {
         self.plan();
     }
 
-    /// The backoffs of all but the senders stop at `at` and count again from `from` on.
+    /// The backoffs of all but the senders stop at `at` and resume at `from`.
     fn hold(&mut self, senders: &[usize], at: Instant, from: Instant) {
         let slot = self.timing.slot;
         let mut senders = senders.iter().copied().peekable();
@@ -346,7 +346,7 @@ impl Cell {
         }
     }
 
-    /// The rate of the frame in hand.
+    /// The rate of the current frame.
     fn choose(&mut self, index: usize, at: Instant) -> usize {
         let transmitter = &mut self.transmitters[index];
         let receiver = transmitter.receiver();
@@ -355,7 +355,7 @@ impl Cell {
         rates[receiver].choose(failed, at, rng)
     }
 
-    /// RTS and CTS if asked for, data, acknowledgement: how far it comes.
+    /// RTS and CTS if configured, data, acknowledgement: how far the exchange gets.
     fn exchange(&mut self, index: usize, rate: usize, at: Instant) -> TxOutcome {
         let Timing { sifs, difs, eifs, overhead, rts_threshold, .. } = self.timing;
         let times = self.timing.rates[rate];
@@ -386,7 +386,7 @@ impl Cell {
             }
             now += sifs + times.ack;
             if !passes(&|channel| channel.control(rate, ack_bytes)) {
-                // What came was no CTS: the sender waits for EIFS, too.
+                // The received frame was not a CTS: the sender waits EIFS, too.
                 return TxOutcome { resume: (now + eifs, now + eifs), ..unheard(now, false, None) };
             }
             now += sifs;
@@ -407,7 +407,7 @@ impl Cell {
         }
     }
 
-    /// A data frame reached its receiver, perhaps not for the first time.
+    /// A data frame reached its receiver, possibly as a repetition.
     fn understood(&mut self, index: usize, at: Instant) {
         let transmitter = &mut self.transmitters[index];
         let saturated = transmitter.is_saturated();
@@ -448,7 +448,7 @@ impl Cell {
         }
     }
 
-    /// A transmission that ended at `end` was in vain: the frame is tried again or given up.
+    /// A transmission that ended at `end` failed: the frame is retried or given up.
     fn fail(
         &mut self,
         index: usize,
@@ -462,7 +462,7 @@ impl Cell {
         let (short, long) = &mut frame.failed;
         *(if after_rts { long } else { short }) += 1;
         frame.unacknowledged += u32::from(sent_data);
-        // §10.3.4.4: at either limit the frame is dropped, and the window is small again.
+        // §10.3.4.4: at either limit the frame is dropped and the window reset.
         if frame.failed.0 >= self.retry_limits.0 || frame.failed.1 >= self.retry_limits.1 {
             self.given_up.extend(transmitter.give_up().map(|packet| (end, index, packet)));
             backoff.done(&mut transmitter.parts.rng);

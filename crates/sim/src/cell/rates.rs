@@ -1,5 +1,4 @@
-//! Which rate the next transmission has: fixed, ARF, or after Minstrel. There is one of these for each
-//! receiver that a transmitter has.
+//! Rate control: fixed, ARF, or modelled on Minstrel. A transmitter has one instance per receiver.
 
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Instant;
@@ -7,19 +6,19 @@ use talkspurt_scenario::model;
 
 use super::timing::Timing;
 
-/// The choice of rates towards one receiver; rates are places in [`Timing::rates`].
+/// Rate control towards one receiver; rates are indices into [`Timing::rates`].
 #[derive(Clone, Debug)]
 pub enum Rates {
-    /// Always this one.
+    /// A constant rate.
     Fixed(usize),
     /// Automatic rate fallback.
     Arf(Arf),
-    /// After Minstrel.
+    /// Modelled on Minstrel.
     Minstrel(Box<Minstrel>),
 }
 
 impl Rates {
-    /// What a scenario asks for.
+    /// The configured rate control.
     #[must_use]
     pub fn new(words: &model::RateControl, timing: &Timing) -> Self {
         let highest = timing.rates.len() - 1;
@@ -36,7 +35,7 @@ impl Rates {
         }
     }
 
-    /// The rate of a frame's transmission, of which so many failed before.
+    /// The rate for a frame's next transmission, after `failed` failures.
     pub fn choose(&mut self, failed: u32, now: Instant, rng: &mut Rng) -> usize {
         match self {
             Self::Fixed(rate) => *rate,
@@ -109,12 +108,12 @@ impl Arf {
     }
 }
 
-/// What became of the frames sent at one rate.
+/// Outcomes of the frames sent at one rate.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tries {
     sent: u32,
     acknowledged: u32,
-    /// Moving average of the share acknowledged; `None` before the first.
+    /// Moving average of the acknowledged share; `None` before the first frame.
     share: Option<f64>,
 }
 
@@ -125,24 +124,24 @@ impl Tries {
     }
 }
 
-/// Rates by what they promise: the share acknowledged over the time of a frame of 1200 bytes.
+/// Rates by expected throughput: the acknowledged share over the time of a frame of 1200 bytes.
 #[derive(Clone, Debug)]
 pub struct Minstrel {
     words: model::Minstrel,
     tries: Vec<Tries>,
-    /// Seconds a frame takes at each rate.
+    /// Duration of a frame at each rate, in seconds.
     airtime: Vec<f64>,
     updated: Instant,
     best: usize,
     second: usize,
     surest: usize,
-    /// The rate that the present frame tries first.
+    /// The rate that the current frame samples.
     sample: Option<usize>,
 }
 
-/// Bytes of the frame by which Linux's Minstrel measures rates.
+/// Frame length for which Linux's Minstrel rates throughput.
 const USUAL_BYTES: u64 = 1200;
-/// Transmissions at each rate of a frame's chain before the next one's turn.
+/// Transmissions at each rate of a frame's chain before the next rate.
 const EACH: u32 = 2;
 
 impl Minstrel {
@@ -170,7 +169,7 @@ impl Minstrel {
             let samples = self.words.sample > 0.0 && rng.chance(self.words.sample);
             self.sample = samples.then(|| rng.below(self.tries.len() as u64) as usize);
         }
-        // A sample slower than the best waits for its failure, and so costs nothing while all is well.
+        // A sample slower than the best is used only after a failure, so it costs nothing without losses.
         let mut chain = [self.best, self.second, self.surest, 0];
         if let Some(sample) = self.sample {
             let faster = self.airtime[sample] < self.airtime[self.best];
@@ -195,7 +194,7 @@ impl Minstrel {
             (tries.sent, tries.acknowledged) = (0, 0);
         }
         let share = |at: usize| self.tries[at].share.unwrap_or(0.0);
-        // Less than one in ten is as good as nothing.
+        // Below one in ten, a rate counts as unusable.
         let promise = |at: usize| {
             let share = share(at);
             if share < 0.1 { 0.0 } else { share / self.airtime[at] }
@@ -209,7 +208,7 @@ impl Minstrel {
         };
         let best = order(&promise, None);
         let second = order(&promise, Some(best));
-        // Of rates that hardly fail, the fastest.
+        // Of the rates that hardly fail, the fastest.
         let surest = (0..self.tries.len()).rev().find(|at| share(*at) >= 0.95);
         let surest = surest.unwrap_or_else(|| order(&share, None));
         (self.best, self.second, self.surest) = (best, second, surest);

@@ -1,9 +1,9 @@
-//! How long things last in the air: IEEE 802.11-2016 §16 (HR/DSSS), §17 (OFDM), §18 (ERP) and §19 (HT).
+//! Durations on the air: IEEE 802.11-2016 §16 (HR/DSSS), §17 (OFDM), §18 (ERP) and §19 (HT).
 
 use talkspurt_proto::time::Duration;
 use talkspurt_scenario::model::{Cell, Standard};
 
-/// Bytes of an acknowledgement and of CTS, check included (§9.3.1.3, §9.3.1.4).
+/// Bytes of an acknowledgement and of CTS, including the FCS (§9.3.1.3, §9.3.1.4).
 const ACK_BYTES: u64 = 14;
 /// Bytes of RTS (§9.3.1.2).
 const RTS_BYTES: u64 = 20;
@@ -12,12 +12,12 @@ const fn micros(micros: u64) -> Duration {
     Duration::from_nanos(micros * 1000)
 }
 
-/// One way to modulate a frame.
+/// A modulation of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// DSSS and CCK at so many bit/s, with the short preamble or not.
+    /// DSSS and CCK at this bit rate, with or without the short preamble.
     Dsss(u64, bool),
-    /// OFDM at this place among the rates of 802.11g.
+    /// OFDM at this index among the rates of 802.11g.
     Ofdm(usize),
     /// HT in mixed format at this MCS.
     Ht(usize),
@@ -26,13 +26,13 @@ pub enum Mode {
 /// Data bits of a symbol of 4 µs by OFDM rate (Table 17-4) and by MCS (Table 19-27).
 const OFDM_BITS: [u64; 8] = [24, 36, 48, 72, 96, 144, 192, 216];
 const HT_BITS: [u64; 8] = [26, 52, 78, 104, 156, 208, 234, 260];
-/// The OFDM rate that an MCS is measured by when control rates are chosen (§10.7.10).
+/// The reference OFDM rate of an MCS when control rates are chosen (§10.7.10).
 const HT_REFERENCE: [u64; 8] = [6, 12, 18, 24, 36, 48, 54, 54];
-/// What ERP adds at the end of a frame so that older decoders keep up (§18.3.2.4).
+/// Added by ERP at the end of a frame for older decoders (§18.3.2.4).
 const SIGNAL_EXTENSION: Duration = micros(6);
 
 impl Mode {
-    /// Time that a frame of so many bytes takes.
+    /// Duration of a frame of this length.
     #[must_use]
     pub fn airtime(self, bytes: u64) -> Duration {
         // 16 bits of service before the bytes, 6 of tail behind (§17.3.2.2).
@@ -48,7 +48,7 @@ impl Mode {
         }
     }
 
-    /// From the start of a frame until a receiver knows that it comes (aRxPHYStartDelay).
+    /// From the start of a frame until the receiver detects it (aRxPHYStartDelay).
     fn start_delay(self) -> Duration {
         match self {
             Self::Dsss(rate, short) => preamble(rate, short),
@@ -58,46 +58,46 @@ impl Mode {
     }
 }
 
-/// §16.2.2: at 1 Mbit/s there is only the long one.
+/// §16.2.2: 1 Mbit/s has only the long preamble.
 const fn preamble(rate: u64, short: bool) -> Duration {
     micros(if short && rate > 1_000_000 { 96 } else { 192 })
 }
 
-/// One rate of data frames and the control frames around it.
+/// One rate of data frames and its control frames.
 #[derive(Clone, Copy, Debug)]
 pub struct DataRate {
     /// Bits per second.
     pub bps: u64,
-    /// Of the data frame.
+    /// Mode of the data frame.
     pub mode: Mode,
-    /// Of its acknowledgement, and of RTS and CTS before it.
+    /// Mode of its acknowledgement, and of the RTS and CTS before it.
     pub control: Mode,
-    /// Time of an acknowledgement, or of CTS.
+    /// Duration of an acknowledgement or CTS.
     pub ack: Duration,
-    /// Time of RTS.
+    /// Duration of RTS.
     pub rts: Duration,
-    /// After a frame that is not answered, until its sender gives up (§10.3.2.9).
+    /// Timeout after an unanswered frame (§10.3.2.9).
     pub timeout: Duration,
 }
 
 /// The intervals of a cell.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// What the backoff counts.
+    /// Slot time of the backoff.
     pub slot: Duration,
-    /// Before an answer.
+    /// Before a response.
     pub sifs: Duration,
     /// Before the backoff (§10.3.7).
     pub difs: Duration,
-    /// Before the backoff after a frame that was not understood (§10.3.7).
+    /// Before the backoff after a frame received with errors (§10.3.7).
     pub eifs: Duration,
-    /// Before the backoff of those who did not take part in a collision.
+    /// Before the backoff of stations that were not part of a collision.
     pub after_collision: Duration,
     /// Rates of data frames, in ascending order.
     pub rates: Vec<DataRate>,
-    /// Bytes that a data frame has around an IP packet.
+    /// Overhead of a data frame around an IP packet, in bytes.
     pub overhead: u64,
-    /// Length of a frame above which it is announced.
+    /// Frame length above which RTS is sent.
     pub rts_threshold: u64,
 }
 
@@ -117,7 +117,7 @@ impl Timing {
                 Standard::N => HT_REFERENCE[at] * 1_000_000,
                 Standard::B | Standard::G => bps,
             };
-            // §10.7.6.5.2: the highest basic rate that is not above; if none is, the lowest there is.
+            // §10.7.6.5.2: the highest basic rate not above the reference; if there is none, the lowest rate.
             let below = basic.iter().rev().find(|rate| **rate <= measured_by);
             let control = below.map_or(lowest, |rate| control_mode(cell, *rate));
             let mode = match cell.standard {
@@ -130,7 +130,7 @@ impl Timing {
             DataRate { bps, mode, control, ack, rts, timeout }
         });
         let rates = rates.collect();
-        // MAC header 24, with QoS 26 (§9.3.2.1); LLC and SNAP 8 (RFC 1042); check 4.
+        // MAC header 24, with QoS 26 (§9.3.2.1); LLC and SNAP 8 (RFC 1042); FCS 4.
         let header = if cell.standard == Standard::N { 26 } else { 24 };
         let overhead = header + 8 + 4;
         let rts_threshold = cell.rts_threshold.map_or(u64::MAX, |size| size.as_bytes());
@@ -150,7 +150,7 @@ fn control_mode(cell: &Cell, bps: u64) -> Mode {
     }
 }
 
-/// Bytes of an acknowledgement and of RTS, for their chances.
+/// Bytes of an acknowledgement and of RTS, for their error probabilities.
 pub(super) const fn control_bytes() -> (u64, u64) {
     (ACK_BYTES, RTS_BYTES)
 }

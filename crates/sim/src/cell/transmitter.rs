@@ -1,5 +1,5 @@
-//! What sends in a cell: the queue of an access point or station, the frame in its hands, and its
-//! counters; or a contender, which has always another frame.
+//! A transmitter in a cell: the queue of an access point or station, its current frame and its counters; or a
+//! contender, which always has another frame.
 
 use talkspurt_proto::packet::Packet;
 use talkspurt_proto::probe::{DropReason, LinkCounters, Note, Place, Probe, Topic};
@@ -11,16 +11,16 @@ use super::rates::Rates;
 use crate::discipline::{Discipline, Hop, Queue, Served};
 use crate::pool::Pool;
 
-/// What a transmitter is made of.
+/// The parts of a transmitter.
 #[derive(Debug)]
 pub struct Parts {
     /// Its index among links, for notes.
     pub link: u32,
-    /// What waits.
+    /// Source of its frames.
     pub load: Load,
-    /// The choice of rates towards each receiver.
+    /// The rate control towards each receiver.
     pub rates: Vec<Rates>,
-    /// Rng of the backoff and of rates that are tried.
+    /// Rng of the backoff and of sampled rates.
     pub rng: Rng,
     /// Rng of the queue's discipline.
     pub queue_rng: Rng,
@@ -28,42 +28,42 @@ pub struct Parts {
     pub error_rng: Rng,
 }
 
-/// Where frames come from.
+/// Source of frames.
 #[derive(Debug)]
 pub enum Load {
     /// From a queue.
     Queue(Box<Queue>),
-    /// There is always one of so many bytes of IP packet.
+    /// Always another frame, with an IP packet of this many bytes.
     Saturated(u32),
 }
 
-/// A frame that is being sent, again and again if need be.
+/// A frame that is being sent, including retries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
-    /// The packet, until it is understood at the other end.
+    /// The packet, until it is received at the other end.
     pub(super) packet: Option<Packet>,
     /// The receiver: a station's number from 1, or 0 for the access point.
     pub(super) to: u16,
     /// Bytes of IP packet.
     pub(super) ip_bytes: u32,
-    /// Transmissions that failed, as counted against the short and the long retry limit.
+    /// Failed transmissions, as counted against the short and the long retry limit.
     pub(super) failed: (u32, u32),
     /// Data frames that were not acknowledged.
     pub(super) unacknowledged: u32,
-    /// A contender's: it was understood and counted.
+    /// A contender's: it was received and counted.
     pub(super) counted: bool,
 }
 
-/// A working transmitter.
+/// A running transmitter.
 #[derive(Debug)]
 pub(super) struct Transmitter {
     pub(super) parts: Parts,
     pub(super) frame: Option<Frame>,
     pub(super) counters: LinkCounters,
-    /// Until when its last transmission keeps the channel busy.
+    /// When its last transmission releases the channel.
     pub(super) sends_until: Instant,
     queue_since: Instant,
-    /// By route, the receiver of its packets.
+    /// The receiver of packets by route.
     receivers: Vec<u16>,
 }
 
@@ -83,12 +83,12 @@ impl Transmitter {
         matches!(self.parts.load, Load::Saturated(_))
     }
 
-    /// Which of its receivers the frame in hand is for: a station has only one.
+    /// Which of its receivers the current frame is for; a station has only one.
     pub(super) fn receiver(&self) -> usize {
         self.frame.map_or(0, |frame| usize::from(frame.to).saturating_sub(1))
     }
 
-    /// Packets and bytes waiting.
+    /// Queued packets and bytes.
     pub(super) fn waiting(&self) -> (u32, u64) {
         match &self.parts.load {
             Load::Queue(queue) => (queue.packets(), queue.bytes()),
@@ -96,7 +96,7 @@ impl Transmitter {
         }
     }
 
-    /// Keeps a packet for a receiver, or refuses it.
+    /// Queues a packet for a receiver, or refuses it.
     pub(super) fn enqueue<P: Probe>(
         &mut self,
         now: Instant,
@@ -119,8 +119,8 @@ impl Transmitter {
         }
     }
 
-    /// Its turn has come: takes the next frame in hand unless there is one. False: there is none now,
-    /// and `backoff` knows from when on there may be.
+    /// Its turn: takes the next frame unless it has one. False if there is none now; `backoff` then knows when
+    /// there may be one.
     pub(super) fn takes<P: Probe>(
         &mut self,
         now: Instant,
@@ -160,8 +160,8 @@ impl Transmitter {
         true
     }
 
-    /// Gives up the frame in its hands; the packet that is lost by that. What was understood, though
-    /// not acknowledged, is not.
+    /// Gives up the current frame; returns the packet lost by this. A packet that was received but not
+    /// acknowledged is not lost.
     pub(super) fn give_up(&mut self) -> Option<Packet> {
         let frame = self.frame.take()?;
         if frame.packet.is_none() && self.is_saturated() && !frame.counted {
@@ -170,13 +170,13 @@ impl Transmitter {
         frame.packet
     }
 
-    /// A transmission keeps the channel busy.
+    /// Records a transmission that occupies the channel.
     pub(super) fn sends(&mut self, from: Instant, until: Instant) {
         self.counters.busy += until - from;
         self.sends_until = until;
     }
 
-    /// What a discipline may touch, and where frames come from.
+    /// The context for a discipline, and the source of frames.
     pub(super) fn hop<'a, P: Probe>(
         &'a mut self,
         now: Instant,
@@ -185,7 +185,7 @@ impl Transmitter {
     ) -> (Hop<'a, P>, &'a mut Load) {
         let place = Place::Link(self.parts.link);
         let LinkCounters { drops, marks, .. } = &mut self.counters;
-        // When it will have done with the frame in its hands is not known; not yet.
+        // When the current frame will be finished is not known yet.
         let in_hands = self.frame.is_some();
         let free_at = if in_hands { now + Duration::from_nanos(1) } else { self.sends_until };
         let rng = &mut self.parts.queue_rng;
@@ -206,7 +206,7 @@ impl Transmitter {
         counters
     }
 
-    /// Brings the integrals of the queue's length up to `now`, before the length changes.
+    /// Updates the integrals of the queue length to `now`, before the length changes.
     fn note_queue(&mut self, now: Instant) {
         let (packets, bytes) = self.waiting();
         let span = u128::from((now - self.queue_since).as_nanos());

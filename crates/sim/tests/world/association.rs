@@ -1,5 +1,5 @@
-//! Several flows in one SCTP association: whose messages wait for whose, whose room it is, and when it
-//! closes.
+//! Several flows in one SCTP association: head-of-line blocking between their messages, shared send
+//! capacity, and when it closes.
 
 use talkspurt_proto::body::Body;
 use talkspurt_proto::endpoint::Event;
@@ -173,7 +173,7 @@ fn media_and_reports_find_their_flow() {
     assert_eq!(bytes[0], 0);
 }
 
-/// The association ends when all have said what they had to say, and only then.
+/// The association ends only when all flows have sent everything.
 #[test]
 fn it_closes_after_the_last_flow() {
     let guest = "{ kind = 'sctp', association = 'owner' }";
@@ -206,7 +206,7 @@ fn it_closes_after_the_last_flow() {
     assert!((ms(1000)..ms(1040)).contains(&at(3)) && (ms(3000)..ms(3010)).contains(&at(5)));
 }
 
-/// Bulk data takes all the room there is; who asks first changes, so that nobody starves.
+/// Bulk data fills all capacity; the order of requests rotates, so that no flow starves.
 #[test]
 fn bulk_data_leaves_room_for_others() {
     for owner_is_bulk in [true, false] {

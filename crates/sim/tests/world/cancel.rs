@@ -1,4 +1,4 @@
-//! A run can be stopped, however little or much happens between the edges at which it is looked at.
+//! A run can be stopped, regardless of the number of events between two checks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -80,7 +80,13 @@ fn long_call(sender_ppm: i32, receiver_ppm: i32) -> Run {
         node("z", "5ms", receiver_ppm),
         link("l", "a-z", "160kbit/s", "10ms", ""),
         // 200 bytes: 10 ms.
-        flow("call", "a-z", "udp", &speech(""), "start_spread = '0s'\nrtcp = { enabled = false }"),
+        flow(
+            "call",
+            "a-z",
+            "udp",
+            &speech(""),
+            "start_spread = '0s'\nrtcp = { enabled = false }\nplayout = { buffer = '60ms' }",
+        ),
     ];
     run(&scenario("1000s", &parts))
 }

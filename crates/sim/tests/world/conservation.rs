@@ -1,5 +1,5 @@
-//! Nothing comes from nowhere and nothing vanishes: random small networks with losses, outages,
-//! packets too long for a link, full send queues and clocks that disagree. The assertions are
+//! Packets are conserved: random small networks with losses, outages, packets too long for a link,
+//! full send queues and clocks that disagree. The assertions are
 //! those of every run in [`crate::support`], of the world at its end and of each flow's account.
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The same question has the same answer: on every thread, under any probe, and whatever else is
-//! in the file (common random numbers).
+//! Equal inputs give equal results: on every thread, under any probe, and regardless of other parts
+//! of the file (common random numbers).
 
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::wire::Ends;
@@ -128,7 +128,7 @@ fn a_neighbour_on_other_links_changes_no_other_random_stream() {
 
 #[test]
 fn a_new_flow_on_the_same_links_leaves_the_others_sources_alone() {
-    // Nothing is lost and no queue is full: what a call sends is its own affair.
+    // Nothing is lost and no queue is full, so calls do not affect each other.
     let wide = link("l", "a-z", "1Gbit/s", "1ms", "");
     let speech = "{ kind = 'speech', codec = 'pcmu', talkspurts = {} }";
     let call = flow("call", "a-z", "udp", speech, "");

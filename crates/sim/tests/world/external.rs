@@ -1,4 +1,4 @@
-//! A protocol stack from elsewhere, whose datagrams are opaque bytes, in a world like any other.
+//! An external protocol stack, whose datagrams are opaque bytes, in a normal world.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Links that serve late against a simulator with two events a hop, written here from the
-//! description alone: the same notes at every link, whatever the ties; and settling links at
+//! Links with lazy service against a simulator with two events per hop, written here from the
+//! description alone: the same notes at every link, including ties; and settling links at
 //! arbitrary instants changes nothing.
 
 use std::cmp::Reverse;
@@ -262,7 +262,7 @@ fn observe(point: &Point) -> (Journal, Vec<(u64, Parcel)>) {
     (journal, sent)
 }
 
-/// The same at every place; else tells where they part.
+/// Asserts equality at every place; otherwise reports the first difference.
 fn agree<T: std::fmt::Debug + PartialEq>(
     world: &BTreeMap<u32, Vec<T>>,
     reference: &BTreeMap<u32, Vec<T>>,

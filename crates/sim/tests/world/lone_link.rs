@@ -1,5 +1,5 @@
-//! One link under scripted arrivals: what becomes of each packet, and when. For the disciplines that
-//! theory and RFCs speak about in bytes, code points and instants.
+//! One link under scripted arrivals: the fate of each packet and its time. For disciplines specified
+//! by theory and RFCs in bytes, code points and instants.
 
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::frame::Frame;
@@ -24,7 +24,7 @@ pub(crate) struct Arrival {
     pub(crate) dscp: u8,
 }
 
-/// What became of it.
+/// Its fate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Its transmission began then, with this code point.
@@ -41,7 +41,7 @@ impl Verdict {
     }
 }
 
-/// The words of a queue, before a link of this MTU.
+/// A queue's TOML, for a link of this MTU.
 pub(crate) fn words(toml: &str, mtu: u32) -> model::Queue {
     let more = format!("mtu = '{mtu}B'\nqueue = {{ {toml} }}");
     let udp = "{ kind = 'cbr', rate = '8kbit/s', packet = '20B' }";

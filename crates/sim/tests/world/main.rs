@@ -1,6 +1,6 @@
-//! The engine and the peers proved from outside: against closed forms, against a simulator of two
-//! events a hop written here, against conservation and common random numbers, and by ear. One
-//! module a theme; each builds its worlds from a few lines of scenario through [`support`].
+//! The engine and the peers tested from outside: against closed forms, against a simulator with two
+//! events per hop written here, against conservation and common random numbers, and by audio. One
+//! module per topic; each builds its worlds from a few lines of scenario through [`support`].
 
 mod association;
 mod bbr;

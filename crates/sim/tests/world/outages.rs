@@ -1,5 +1,5 @@
-//! Links that fail and return: what was on the medium is lost, what arrives is refused, what waits
-//! goes on waiting; TCP finds its way back.
+//! Links that fail and return: packets on the medium are lost, arriving packets are dropped, queued
+//! ones keep waiting; TCP recovers.
 
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::probe::{DropReason, Note, Place};

@@ -1,5 +1,5 @@
-//! Several paths between two ends: who travels where, what an outage on the way and at the door
-//! does, and whose path a router's answer concerns.
+//! Several paths between two ends: which path packets take, the effect of outages on the way and at
+//! the first link, and which path a router's message concerns.
 
 use talkspurt_proto::body::Body;
 use talkspurt_proto::probe::{Note, Place};
@@ -106,7 +106,7 @@ fn potentially_failed_is_elsewhere_after_one_timeout() {
     assert!((1000..1400).contains(&gap), "{gap}");
 }
 
-/// An outage of the end's own link is news at once: nothing is waited for but the way itself.
+/// An outage of the end's own link is detected at once: only the path's delay remains.
 #[test]
 fn an_outage_at_the_door_is_known_at_once() {
     let down = "events = [{ at = '10s', state = 'down' }, { at = '20s', state = 'up' }]";

@@ -41,7 +41,7 @@ fn starts_are_spread_over_one_packet() {
     assert!(starts(1, "start_spread = '0s'").iter().all(|at| *at == 0));
     let wide = starts(1, "start_spread = '5s'");
     assert!(wide.iter().max() > Some(&4_900_000_000));
-    // The same die: five seconds rather than 20 ms, 250 times.
+    // The same random draws: five seconds rather than 20 ms, 250 times.
     for (wide, narrow) in wide.iter().zip(&spread) {
         assert!(wide.abs_diff(250 * (narrow - 1_000_000_000)) <= 250);
     }
@@ -216,9 +216,9 @@ fn through_tcp(knob: &str, queue: &str) -> (u64, u64, u64) {
     (early, late, arrived)
 }
 
-/// What waits in TCP's own buffer is out of the send queue's hands: the delay of speech grows for as long
-/// as the line gives it too little, whatever the policy. With a low mark the policy decides over all
-/// that is not sent, and what arrives is young.
+/// Data in TCP's own buffer is beyond the send queue's control: the delay of speech grows for as long
+/// as the line is too slow, whatever the policy. With a low mark the policy covers all
+/// data not yet sent, and what arrives is recent.
 #[test]
 fn a_low_water_mark_lets_the_policy_decide() {
     let stale = "packets = 50, drop = 'stale', lifetime = '150ms'";

@@ -1,4 +1,4 @@
-//! Queue disciplines against what their papers and RFCs prescribe, worked out on paper for scripted
+//! Queue disciplines against their papers and RFCs, worked out on paper for scripted
 //! arrivals; and TCP with ECN through each of them.
 
 use talkspurt_proto::body::{Bodies, Body};
@@ -58,7 +58,7 @@ enum Verdict {
     Dropped(DropReason),
 }
 
-/// When, whose, which number, and what became of it.
+/// Time, flow, packet number, and fate.
 type Line = (Instant, u32, u32, Verdict);
 
 #[derive(Default)]

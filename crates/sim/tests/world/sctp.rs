@@ -1,4 +1,4 @@
-//! SCTP in the world: filling a bottleneck, and speech that waits for what was lost, or does not.
+//! SCTP in the world: filling a bottleneck, and speech with and without head-of-line blocking.
 
 use crate::support::{flow, link, run, scenario};
 
@@ -19,7 +19,7 @@ fn a_queue_of_one_bandwidth_delay_product_keeps_the_link_busy() {
     assert!(goodput > 0.97 * busy * 10e6 * 1000.0 / 1048.0, "{goodput}");
 }
 
-/// Frames of a call that came too late for its buffer, or not at all.
+/// Frames of a call that missed their playout, or were lost.
 fn late_and_missing(transport: &str, buffer: &str, network: &[String]) -> (u64, u64) {
     let speech = "{ kind = 'speech', codec = 'pcmu', packet = '20ms', lead = '1s' }";
     let playout = format!("playout = {{ buffer = '{buffer}' }}");

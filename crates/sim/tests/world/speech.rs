@@ -1,4 +1,4 @@
-//! Speech from end to end: what is heard is what was said, but for the gaps that the accounts name.
+//! Speech from end to end: the received audio equals the sent audio except for the gaps in the accounts.
 
 use std::collections::BTreeSet;
 
@@ -63,9 +63,9 @@ impl Heard {
     fn render(&self, concealment: Concealment, total: usize) -> playout::Heard {
         let packet = Duration::from_millis(self.unit as u64 / 8);
         let encoding = Encoding { codec: self.codec, packet };
-        playout::render(&[encoding], concealment, &self.run.played[1], total)
+        playout::render(&[encoding], concealment, &self.run.played[1], None, total)
     }
-    /// What was said, through the codec.
+    /// The reference audio, through the codec.
     fn round_trip(&self) -> Vec<i16> {
         let encoded = self.recording.encoded.as_ref().expect("a codec without state");
         self.codec.decoder().expect("it is heard").decode(encoded)

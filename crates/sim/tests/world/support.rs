@@ -1,6 +1,6 @@
-//! From a few lines of scenario to a finished run with its accounts. Whatever a test looks at, its
-//! run also asserts that no place takes notes out of order, that no packet is lost in the counting,
-//! and that every flow's account balances.
+//! From a few lines of scenario to a finished run with its accounts. Every run also asserts that each
+//! place reports notes in order of time, that packets are conserved, and that every flow's account
+//! balances.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub(crate) fn ms(milliseconds: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(milliseconds)
 }
 
-/// The one run a text asks for.
+/// The single run of a scenario text.
 pub(crate) fn point(text: &str) -> Point {
     let study = talkspurt_scenario::load(text, "test", Path::new("."), &[], None);
     study.unwrap_or_else(|problems| panic!("{problems}\n{text}")).points.remove(0)
@@ -58,7 +58,7 @@ pub(crate) fn scenario(duration: &str, parts: &[String]) -> String {
     format!("title = 'test'\nduration = '{duration}'\n{}", parts.concat())
 }
 
-/// A run that is over.
+/// A finished run.
 pub(crate) struct Run {
     pub(crate) flows: Vec<FlowSummary>,
     pub(crate) links: Vec<LinkSummary>,
@@ -81,7 +81,7 @@ impl Run {
     }
 }
 
-/// How a run is looked at besides.
+/// Additional observation of a run.
 #[derive(Clone, Default)]
 pub(crate) struct Look {
     /// A row per packet and hop.

@@ -1,4 +1,4 @@
-//! The error model: its constants counted again from the codes themselves, its chances beside those
+//! The error model: its constants derived again from the codes, its error probabilities against those
 //! of ns-3 (`validation/cell`).
 
 use talkspurt_proto::math;
@@ -74,7 +74,7 @@ fn spectrum(kept: &[(bool, bool)], terms: usize, free: usize) -> Vec<f64> {
             }
             front = next;
         }
-        // Who never left has no wrong bit.
+        // A path that never left has no wrong bit.
         for (sum, (_, bits)) in sums.iter_mut().zip(&front[0]) {
             *sum += bits;
         }

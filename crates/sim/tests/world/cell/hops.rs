@@ -1,5 +1,5 @@
-//! Cells in a world: packets on their way through them, the access point's one queue, what is lost and
-//! why, and that looking on changes nothing.
+//! Cells in a world: packets crossing them, the access point's single queue, causes of loss, and
+//! that observation changes nothing.
 
 use std::collections::BTreeSet;
 
@@ -199,7 +199,7 @@ fn frames_come_through_as_often_as_the_model_says() {
     ));
     let link = run.link("cafe.laptop");
     let (sent, lost) = (link.sent_packets.expect("whole"), run.flow("up").lost_packets);
-    // Understood, whether or not the sender hears of it.
+    // Decoded, whether or not the sender receives the acknowledgement.
     let arrived = passes(11_000_000, 164.0);
     let share = 1.0 - lost as f64 / sent as f64;
     let error = (arrived * (1.0 - arrived) / sent as f64).sqrt();

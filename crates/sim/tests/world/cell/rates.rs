@@ -76,7 +76,7 @@ fn both_come_near_the_best_fixed_rate() {
     }
 }
 
-/// It cannot tell a collision from a bad channel.
+/// ARF cannot distinguish a collision from a bad channel.
 #[test]
 fn arf_slows_down_a_crowd() {
     let of = |n, rate: &str| {

@@ -35,14 +35,14 @@ pub(super) fn goodput(n: u32, bytes: u32, seconds: u64, more: &str) -> f64 {
     tally.bytes as f64 * 8.0 / seconds as f64
 }
 
-/// What the models reckon with; times in microseconds.
+/// Inputs of the models; times in microseconds.
 struct Model {
     n: u32,
     /// Slots of the smallest window, CWmin + 1.
     window: f64,
     /// How often it doubles.
     doublings: i32,
-    /// Transmissions of a frame; none: for ever.
+    /// Maximum transmissions of a frame; `None`: unlimited.
     tries: Option<i32>,
     slot: f64,
     success: f64,

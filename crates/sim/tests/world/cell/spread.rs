@@ -1,5 +1,5 @@
-//! The spread of round trips at constant rates, as Renker (*CCID 3 over WiFi*, 2008) saw it: on a wire
-//! none, on the air the more the fuller it is.
+//! The spread of round trips at constant rates, as seen by Renker (*CCID 3 over WiFi*, 2008): none on
+//! a wire, growing with load on the air.
 
 use std::collections::BTreeMap;
 
