@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import textwrap
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from talkspurt.errors import BadInputError
 from talkspurt.metrics.catalogue import ALL, COLUMNS, COMPUTED
 from talkspurt.result import finite
+from talkspurt.terminal.console import known_width
+from talkspurt.terminal.layout import wrapped
 from talkspurt.visible import print_json
+
+if TYPE_CHECKING:
+    from talkspurt.metrics import dictionary
 
 MOST_BINS = 1_000_000
 """Maximum number of time bins (rows); more are assumed to be a typing error."""
@@ -22,24 +30,69 @@ def print_list(*, as_json: bool) -> None:
         plain = [{key: finite(value) for key, value in one.items()} for one in listed]
         print_json({"metrics": plain})
         return
-    print("Any of them: talkspurt metrics RUN NAME [--flow FLOW | --link LINK]")
-    print("(of two with one name the first, or --link's; flows.NAME, links.NAME, gauges.NAME say)")
-    print("\nIn every result, by table (docs: Metrics has formulas and sources):")
+    width = known_width() or sys.maxsize
+    _print("Any of them: talkspurt metrics RUN NAME [--flow FLOW | --link LINK]", width)
+    _print(
+        "(of two with one name the first, or --link's; flows.NAME, links.NAME, gauges.NAME say)",
+        width,
+    )
+    print()
+    _print("In every result, by table (docs: Metrics has formulas and sources):", width)
     for table in ("flows", "links", "gauges"):
         print(f"\n{table}")
         for one in (one for one in COLUMNS if one.table == table):
             unit = "" if one.unit == "1" else f" ({one.unit})"
-            print(f"  {one.name:<24} {one.label}{unit}")
+            _print(f"  {one.name:<24} ", width, f"{one.label}{unit}")
     print("\nComputed when asked for")
-    print("(P: of a run with --set record.packets=true; letters are those of the study of voice)\n")
+    _print(
+        "(P: of a run with --set record.packets=true; letters are those of the study of voice)",
+        width,
+    )
+    print()
     for metric in COMPUTED:
         needs = "P" if metric.needs_packets else " "
         unit = f" ({metric.unit})" if metric.unit not in ("", "1") else ""
         what = f"{metric.y} against {metric.x}" if metric.x else "a number of each flow"
         if metric.of_links:
             what += ", of links"
-        print(f"  {metric.study:<2} {needs} {metric.name:<30} {what}{unit}")
-        print(f"       {metric.formula}")
+        _print(f"  {metric.study:<2} {needs} {metric.name:<30} ", width, f"{what}{unit}")
+        _print("", width, metric.formula)
+
+
+def _print(head: str, width: int, words: str = "") -> None:
+    """A line; if it is too long, the words after the head are wrapped below it."""
+    if head and len(head + words) <= width:
+        print(head + words)
+        return
+    lines = [head.rstrip()] if head and words else wrapped(head, width) if head else []
+    for line in (*lines, *(wrapped(words, width, 7) if words else ())):
+        print(line)
+
+
+def print_dictionary(*, as_json: bool) -> None:
+    """Unit and meaning of every column of every table."""
+    from talkspurt.metrics import dictionary
+
+    if as_json:
+        print_json(dictionary.document())
+        return
+    print("Tables of a run, and their columns (Parquet files have the same as metadata)")
+    for name, fields in dictionary.TABLES.items():
+        _print_fields(f"{name}.parquet", fields)
+    print("\nTables of a study: each begins with a column axis.NAME for each axis")
+    for name, fields in dictionary.OF_STUDIES.items():
+        known = dictionary.TABLES.get(name, ())
+        ending = ", and the columns of a run" if known else ""
+        _print_fields(f"{name}.parquet", [one for one in fields if one not in known], ending)
+
+
+def _print_fields(title: str, fields: Iterable[dictionary.Field], ending: str = "") -> None:
+    print(f"\n{title}{ending}")
+    for one in fields:
+        unit = "" if one.unit in ("", "1") else f" ({one.unit})"
+        words = f"{' '.join(one.meaning.split())}{unit}"
+        head = f"  {one.name:<24} "
+        print(textwrap.fill(words, 80, initial_indent=head, subsequent_indent=" " * 27))
 
 
 def print_metric(
@@ -52,16 +105,22 @@ def print_metric(
     as_json: bool,
 ) -> None:
     """One metric of a result."""
-    from talkspurt import _core, metrics, store
+    from talkspurt import metrics, store
     from talkspurt.study import Study
 
     result = store.load(run)
-    if isinstance(result, Study):
-        raise _core.RunError(f"{run} is a study: name one of the runs in {run}/runs")
-    if bin_s is not None and result.duration_s > MOST_BINS * bin_s:
-        many = f"{result.duration_s / bin_s:.3g} bins in {result.duration_s:g} s"
+    longest = (
+        max(one.duration_s for one in result.runs)
+        if isinstance(result, Study)
+        else (result.duration_s)
+    )
+    if bin_s is not None and longest > MOST_BINS * bin_s:
+        many = f"{longest / bin_s:.3g} bins in {longest:g} s"
         raise BadInputError(f"--bin {bin_s:g}: {many}, expected at most {MOST_BINS:g}")
-    table = metrics.compute(result, name, flow, bin_s, link=link)
+    if isinstance(result, Study):
+        table = result.compute(name, flow, bin_s, link=link)
+    else:
+        table = metrics.compute(result, name, flow, bin_s, link=link)
     one = metrics.metric(name, of_links=link is not None)
     if table.is_empty() and isinstance(one, metrics.Column):
         whose = "no flow of this run has" if flow is None else f"flow {flow!r} has no"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from types import TracebackType
@@ -19,6 +20,10 @@ QUIET_S = 2.0
 """Without a terminal, shorter runs print no progress."""
 EVERY_S = 5.0
 """Without a terminal, time between two lines."""
+NARROW = 76
+"""Narrower terminals have no room for the title."""
+REST = 66
+"""Width of everything but the title."""
 
 
 class Bar:
@@ -32,10 +37,11 @@ class Bar:
         self._said = self._began + QUIET_S - EVERY_S
 
     def __enter__(self) -> Bar:
-        if sys.stderr.isatty():
-            self._rich = _bar()
+        # A dumb terminal cannot redraw a line.
+        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+            self._rich = _bar(self.title)
             self._rich.start()
-            self._task = self._rich.add_task(self.title, total=1.0, note="")
+            self._task = self._rich.add_task("", total=1.0, note="")
         return self
 
     def on_progress(self, progress: Progress) -> None:
@@ -73,25 +79,31 @@ class Bar:
             self._rich.stop()
 
 
-def _bar() -> RichProgress:
+def _bar(title: str) -> RichProgress:
     from rich.progress import (
         BarColumn,
         Progress,
+        ProgressColumn,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
 
-    from talkspurt.terminal.tables import Output
+    from talkspurt.terminal.console import Output
+    from talkspurt.terminal.layout import shortened
 
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=30),
+    out = Output(file=below(sys.stderr))
+    columns: list[ProgressColumn] = [
         TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}", markup=False),
-        console=Output(file=below(sys.stderr)),
-        transient=True,
-    )
+    ]
+    if out.width < NARROW:
+        columns.insert(0, BarColumn(bar_width=5))
+    else:
+        columns.insert(0, BarColumn(bar_width=20))
+        columns.insert(2, TimeElapsedColumn())
+        (name,) = shortened([title], out.width - REST, out.encoding) or [""]
+        columns.insert(0, TextColumn(name.replace("{", "{{").replace("}", "}}"), markup=False))
+    return Progress(*columns, console=out, transient=True)

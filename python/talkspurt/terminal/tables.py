@@ -1,26 +1,24 @@
 """Final tables: calls, flows and links of a run; means and intervals of a study.
 
-Designed for 80 columns. Labels and units of the measures come from the catalogue.
+Labels and units of the measures come from the catalogue. ``layout`` fits a table into the terminal.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich import box
 from rich.console import Console
-from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 
-from talkspurt import intervals
+from talkspurt import comparing, intervals
 from talkspurt.cautions import cautions
+from talkspurt.disk import file_name
 from talkspurt.format import rate_text, time_text, verdict
 from talkspurt.groups import condensed
 from talkspurt.metrics.catalogue import column
-from talkspurt.visible import below, visible
+from talkspurt.terminal.console import console, say
+from talkspurt.terminal.layout import Cell, Column, Table, name
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,154 +34,159 @@ MOST_ROWS = 40
 """Longer tables are cut: see the report or Parquet for five hundred calls."""
 
 
-class Output(Console):
-    """A console whose output contains no control sequences from input text.
-
-    A closed reader is left to the caller.
-    """
-
-    def on_broken_pipe(self) -> None:
-        """By default, Rich would end the process here."""
-        raise BrokenPipeError
-
-    def _render_buffer(self, buffer: Iterable[Segment]) -> str:
-        # Tables escape characters before layout; this handles other output.
-        parts = (
-            part if part.control else part._replace(text=visible(part.text, lines=True))
-            for part in buffer
-        )
-        return super()._render_buffer(parts)
-
-
-def console() -> Console:
-    """Standard output, at the terminal's width, or 110 columns without a terminal."""
-    width = None if sys.stdout.isatty() else 110
-    return Output(file=below(sys.stdout), width=width, highlight=False, markup=False)
-
-
 def print_result(result: Result, out: Console | None = None) -> None:
-    """Calls, video, flows and links of one run."""
+    """Calls with the answer below them, video, flows and links of one run."""
     out = out or console()
     rows = condensed(result.flows.to_dicts())
     calls = [row for row in rows if row["r_factor"] is not None]
     videos = [row for row in rows if row["video_frames"] is not None]
-    for table in (
-        _calls(calls) if calls else None,
-        _videos(videos) if videos else None,
-        _flows(rows),
-        _links(result.links.to_dicts()),
-    ):
-        if table is not None:
-            out.print(table)
-            out.print()
+    if calls:
+        _calls(calls).print(out)
+        _answer(comparing.of_result(result).sentences(), out)
+    if videos:
+        _videos(videos).print(out)
+    _flows(rows).print(out)
+    _links(result.links.to_dicts()).print(out)
     _warn(result.flows, out)
+
+
+def _answer(sentences: Sequence[str], out: Console) -> None:
+    """The sentences below a table, each with a hanging indent."""
+    for words in sentences:
+        say(words, out)
+    if sentences:
+        out.print()
 
 
 def _warn(flows: pl.DataFrame, out: Console) -> None:
     for words in cautions(flows):
-        out.print(Text(f"Warning: {words}", style="yellow"))
+        say(f"Warning: {words}", out, "yellow")
     if cautions(flows):
         out.print()
 
 
-def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        title=Text(visible(title), style="bold"),
-        title_justify="left",
-        pad_edge=False,
-        collapse_padding=True,
-        show_edge=False,
-    )
-    for header in map(visible, left):
-        table.add_column(header, overflow="fold", min_width=len(header))
-    for header in right:
-        table.add_column(header, justify="right", no_wrap=True)
-    return table
-
-
-def _fill(table: Table, rows: Sequence[Sequence[str | Text]], more: int = 0) -> Table:
-    for row in rows[:MOST_ROWS]:
-        table.add_row(
-            *(visible(cell, lines=True) if isinstance(cell, str) else cell for cell in row)
-        )
+def _cut(rows: Sequence[Sequence[Cell]], file: str, more: int = 0) -> dict[str, Any]:
+    """The rows of a table that are shown, and the note on the others."""
     more += max(0, len(rows) - MOST_ROWS)
-    if more:
-        table.caption = f"and {more} more, in the Parquet files"
-        table.caption_justify = "left"
-    return table
+    notes = [f"and {more} more, in {file}"] if more else []
+    return {"rows": rows[:MOST_ROWS], "file": file, "notes": notes}
+
+
+FLOWS, LINKS, SUMMARY = "flows.parquet", "links.parquet", "summary.parquet"
+"""Where results are written: tables name them for what they omit."""
+
+CALLS = (
+    name("call"),
+    name("over"),
+    Column("unheard"),
+    Column("mouth-to-ear delay", 1),
+    Column("R", 5),
+    Column("MOS"),
+    Column("lost\u00a0to delay", 4, full="MOS lost to delay"),
+    Column("lost\u00a0to loss", 3, full="MOS lost to loss"),
+    Column("lost\u00a0to codec", 6, full="MOS lost to codec"),
+    Column("users", 2, "text", full="users' satisfaction"),
+)
 
 
 def _calls(rows: list[dict[str, Any]]) -> Table:
-    headers = ("not heard", "mouth\nto ear", "R", "MOS", "lost to\ndelay", "\nloss", "\ncodec")
-    table = _table("Calls", ("call", "over"), headers)
-    table.add_column("users", no_wrap=True)
-    return _fill(table, [_call(row) for row in rows])
+    return Table("Calls", CALLS, **_cut([_call(row) for row in rows], FLOWS))
 
 
-def _call(row: dict[str, Any]) -> list[str | Text]:
-    found = verdict(row["r_factor"])
-    words = Text(found.short, style=GRADE_STYLES[found.grade]) if found else Text("–")
+def _satisfaction(r_factor: float | None) -> Text:
+    found = verdict(r_factor)
+    return Text(found.short, style=GRADE_STYLES[found.grade]) if found else Text("–")
+
+
+def _call(row: dict[str, Any]) -> list[Cell]:
     lost = [
         column(f"mos_lost_to_{cause}").show(row[f"mos_lost_to_{cause}"])
         for cause in ("delay", "loss", "codec")
     ]
     return [
         row["name"],
-        row["transport"],
-        column("loss_ratio").show(row["loss_ratio"], unit=True),
+        row["transport"] or "–",
+        column("concealed_ratio").show(row["concealed_ratio"], unit=True),
         time_text(row["mouth_to_ear_p50_s"]),
         column("r_factor").show(row["r_factor"]),
         column("mos").show(row["mos"]),
         *lost,
-        words,
+        _satisfaction(row["r_factor"]),
     ]
 
 
 VIDEO_COLUMNS = ("video_frames", "video_frames_complete", "video_frames_late")
 FRAME_DELAYS = ("frame_delay_p50_s", "frame_delay_p95_s", "frame_delay_max_s")
+VIDEOS = (
+    name("flow"),
+    name("over"),
+    Column("frames", 1),
+    Column("complete"),
+    Column("late"),
+    Column("delay p50", 2, full="frame delay p50"),
+    Column("delay p95", 3, full="frame delay p95"),
+    Column("longest delay", 4, full="longest frame delay"),
+)
 
 
 def _videos(rows: list[dict[str, Any]]) -> Table:
-    headers = ("frames", "complete", "late", "delay p50", "p95", "longest")
-    table = _table("Video", ("flow", "over"), headers)
-    return _fill(table, [_video(row) for row in rows])
+    return Table("Video", VIDEOS, **_cut([_video(row) for row in rows], FLOWS))
 
 
-def _video(row: dict[str, Any]) -> list[str | Text]:
+def _video(row: dict[str, Any]) -> list[Cell]:
     return [
         row["name"],
-        row["transport"],
+        row["transport"] or "–",
         *(column(k).show(row[k]) for k in VIDEO_COLUMNS),
         *(time_text(row[k]) for k in FRAME_DELAYS),
     ]
 
 
+FLOW_HEADS = (
+    name("flow"),
+    name("over"),
+    Column("goodput"),
+    Column("delay p50", 1, full="network delay p50"),
+    Column("delay p95", 4, full="network delay p95"),
+    Column("jitter", 6),
+    Column("sent", 3, full="packets sent"),
+    Column("lost", 2, full="packets lost"),
+    Column("late", 5, full="frames late"),
+)
+
+
 def _flows(rows: list[dict[str, Any]]) -> Table:
-    headers = ("goodput", "delay p50", "p95", "jitter", "sent", "lost", "late")
-    table = _table("Flows", ("flow", "over"), headers)
-    return _fill(table, [_flow(row) for row in rows])
+    return Table("Flows", FLOW_HEADS, **_cut([_flow(row) for row in rows], FLOWS))
 
 
-def _flow(row: dict[str, Any]) -> list[str | Text]:
+def _flow(row: dict[str, Any]) -> list[Cell]:
     return [
         row["name"],
-        row["transport"],
+        row["transport"] or "–",
         rate_text(row["goodput_bps"]),
         *(time_text(row[k]) for k in ("delay_p50_s", "delay_p95_s", "jitter_s")),
         *(column(k).show(row[k]) for k in ("sent_packets", "lost_packets", "late_packets")),
     ]
 
 
+LINK_HEADS = (
+    name("link"),
+    Column("rate", 1),
+    Column("busy"),
+    Column("queue mean", 2, full="mean queue"),
+    Column("queue longest", 3, full="longest queue"),
+    Column("dropped"),
+)
+
+
 def _links(rows: list[dict[str, Any]]) -> Table:
     busy = [row for row in rows if row["drops"] or row["utilisation"] >= BUSY]
     shown = busy or rows[:8]
-    headers = ("rate", "busy", "queue mean", "longest", "dropped")
-    table = _table("Links", ("link",), headers)
-    return _fill(table, [_one_link(row) for row in shown], more=len(rows) - len(shown))
+    cells = [_one_link(row) for row in shown]
+    return Table("Links", LINK_HEADS, **_cut(cells, LINKS, more=len(rows) - len(shown)))
 
 
-def _one_link(row: dict[str, Any]) -> list[str | Text]:
+def _one_link(row: dict[str, Any]) -> list[Cell]:
     return [
         row["name"],
         rate_text(row["rate_bps"]),
@@ -192,37 +195,65 @@ def _one_link(row: dict[str, Any]) -> list[str | Text]:
     ]
 
 
-CALL_COLUMNS = ("mouth_to_ear_p50_s", "loss_ratio", "longest_gap_s", "mos")
-UNBROKEN = 18
-"""Settings and names up to this length stay on one line."""
+CALL_COLUMNS = ("mouth_to_ear_p50_s", "concealed_ratio", "longest_gap_s", "mos")
 FLOW_COLUMNS = ("goodput_bps", "delay_p50_s", "delay_p95_s", "jitter_s")
+HEADS = {
+    "mouth_to_ear_p50_s": "mouth-to-ear delay",
+    "concealed_ratio": "unheard",
+    "delay_p50_s": "delay p50",
+    "delay_p95_s": "delay p95",
+    "frame_delay_p50_s": "frame delay p50",
+    "frame_delay_p95_s": "frame delay p95",
+    "frame_delay_max_s": "longest frame delay",
+}
+"""Headers that differ from the catalogue's labels."""
+RANKS = ("mos", "concealed_ratio", "mouth_to_ear_p50_s", "users", "longest_gap_s",
+         "goodput_bps", "delay_p50_s", "delay_p95_s", "jitter_s",
+         "video_frames_complete", "video_frames_late", "video_frames",
+         "frame_delay_p50_s", "frame_delay_p95_s", "frame_delay_max_s")  # fmt: skip
+"""Measures of a study, the most important first."""
+ALWAYS = ("mos", "goodput_bps", "video_frames_complete")
+"""Measures that are never dropped."""
 
 Row = dict[str, Any]
 
 
-def print_study(study: Study, out: Console | None = None) -> None:
-    """Means and intervals of every setting, then paired differences along each axis."""
+def print_study(
+    study: Study,
+    out: Console | None = None,
+    sentences: Mapping[str | None, Sequence[str]] | None = None,
+) -> None:
+    """Means and intervals of every setting, then paired differences along each axis.
+
+    ``sentences`` are those of :func:`comparing.sentences`, if they have been made.
+    """
     out = out or console()
-    shown: list[Table | str] = [_about(study)]
+    say(_about(study), out)
+    out.print()
     calls = _named(study, "r_factor")
-    summary = study.summary([*CALL_COLUMNS, "r_factor", *FLOW_COLUMNS]).to_dicts()
+    answers = dict(comparing.sentences(study) if sentences is None else sentences)
+    summary = study.rows(study.summary([*CALL_COLUMNS, "r_factor", *FLOW_COLUMNS]))
     if calls:
         of_calls = [row for row in summary if row["flow"] in calls]
-        shown.append(_wide(study, "Calls", of_calls, CALL_COLUMNS, verdicts=True))
+        _wide(study, "Calls", of_calls, CALL_COLUMNS, verdicts=True).print(out)
+        _answer(answers.pop(None, ()), out)
     videos = _named(study, "video_frames")
     if videos:
         of_frames = (*VIDEO_COLUMNS, *FRAME_DELAYS)
-        of_videos = [r for r in study.summary(of_frames).to_dicts() if r["flow"] in videos]
-        shown.append(_wide(study, "Video", of_videos, of_frames))
-    shown.append(_wide(study, "Flows", summary, FLOW_COLUMNS))
+        of_videos = [r for r in study.rows(study.summary(of_frames)) if r["flow"] in videos]
+        _wide(study, "Video", of_videos, of_frames).print(out)
+    _wide(study, "Flows", summary, FLOW_COLUMNS).print(out)
     columns = CALL_COLUMNS if calls else FLOW_COLUMNS
     for axis, frame in study.comparisons(columns).items():
-        rows = [row for row in frame.to_dicts() if not calls or row["flow"] in calls]
+        rows = [row for row in study.rows(frame) if not calls or row["flow"] in calls]
         title = f"Paired differences along {axis}: value − {study.axis(axis).labels[0]}"
-        shown.append(_wide(study, title, rows, columns))
-    for part in shown:
-        out.print(part)
-        out.print()
+        _wide(study, title, rows, columns, file=f"differences-{file_name(axis)}.parquet").print(out)
+        if axis in answers:
+            _answer(answers.pop(axis), out)
+    for along, answer in answers.items():  # without replications there are no paired differences
+        if along and answer:
+            say(f"Along {along}:", out)
+            _answer(answer, out)
     _warn(study.flows, out)
 
 
@@ -240,43 +271,44 @@ def _about(study: Study) -> str:
 
 
 def _wide(
-    study: Study, title: str, rows: Iterable[Row], columns: Sequence[str], *, verdicts: bool = False
+    study: Study,
+    title: str,
+    rows: Iterable[Row],
+    columns: Sequence[str],
+    *,
+    verdicts: bool = False,
+    file: str = SUMMARY,
 ) -> Table:
     """One row per setting and flow, one column per metric."""
     axes = [axis.column for axis in study.axes]
-    table = _table(
-        title, (*(axis.name for axis in study.axes), "flow"), [_headed(name) for name in columns]
-    )
+    heads = [*(name(axis.name) for axis in study.axes), name("flow"), *map(_headed, columns)]
     if verdicts:
-        table.add_column("users", no_wrap=True)
+        heads.append(Column("users", RANKS.index("users"), "text", "users' satisfaction"))
     cells: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in rows:
         key = (*(row[axis] for axis in axes), intervals.flow(row))
         cells.setdefault(key, {})[row["measure"]] = row
-    for head, words in zip(table.columns, zip(*cells, strict=True), strict=False):
-        # Do not wrap the columns that identify rows, if they are short.
-        head.min_width = max(head.min_width or 0, min(max(map(len, words)), UNBROKEN))
-    _fill(table, [_cells(key, found, columns, verdicts) for key, found in cells.items()])
+    table = Table(title, heads, **_cut([_cells(k, f, columns, verdicts) for k, f in cells.items()],
+                                       file))  # fmt: skip
     shown = [row for found in list(cells.values())[:MOST_ROWS] for row in found.values()]
     marks = intervals.legend(row for row in shown if row["measure"] in columns)
-    if marks:
-        table.caption = "\n".join([str(table.caption), *marks] if table.caption else marks)
-        table.caption_justify = "left"
+    table.notes = [*table.notes, *marks]
     return table
 
 
-def _headed(name: str) -> str:
-    shown = column(name)
-    return shown.label + (f"\n{shown.shown_unit}" if shown.shown_unit else "")
+def _headed(measure: str) -> Column:
+    shown = column(measure)
+    head = HEADS.get(measure, shown.label)
+    rank = 0 if measure in ALWAYS else RANKS.index(measure)
+    return Column(head + (f"\n{shown.shown_unit}" if shown.shown_unit else ""), rank, full=head)
 
 
 def _cells(
     key: tuple[str, ...], found: dict[str, Row], columns: Sequence[str], verdicts: bool
-) -> list[str | Text]:
-    shown: list[str | Text] = [*key, *(_cell(found.get(name)) for name in columns)]
+) -> list[Cell]:
+    shown: list[Cell] = [*key, *(_cell(found.get(name)) for name in columns)]
     if verdicts:
-        said = verdict(found["r_factor"]["mean"]) if "r_factor" in found else None
-        shown.append(Text(said.short, style=GRADE_STYLES[said.grade]) if said else Text("–"))
+        shown.append(_satisfaction(found["r_factor"]["mean"] if "r_factor" in found else None))
     return shown
 
 
@@ -312,17 +344,23 @@ def print_crosscheck(found: Crosscheck, out: Console | None = None) -> None:
     used = {row.name for row in found.links if row.measure == "sent_packets" and row.here}
     links = [row for row in found.links if row.name in used]
     for title, rows in (("Flows", found.flows), ("Links", links)):
-        table = _table(f"{title} here and in ns-2", (title.lower()[:-1], "measure"),
-                       ("here", "ns-2", "difference", "share"))  # fmt: skip
+        heads = (
+            name(title.lower()[:-1]),
+            Column("measure", 0, "prose"),
+            Column("here"),
+            Column("ns-2"),
+            Column("difference", 1),
+            Column("share", 2, full="difference in %"),
+        )
+        cells: list[list[Cell]] = []
         last = ""
         for row in rows:
             label, scale, digits, unit = BOTH[row.measure]
-            cells = [
+            numbers = [
                 "–" if value is None else f"{round(value * scale, digits) + 0.0:.{digits}f}"
                 for value in (row.here, row.ns2, row.difference)
             ]
             share = "–" if row.relative is None else f"{row.relative * 100:+.2f} %"
-            name, last = ("" if row.name == last else row.name), row.name
-            table.add_row(visible(name), f"{label}, {unit}" if unit else label, *cells, share)
-        out.print(table)
-        out.print()
+            said, last = ("" if row.name == last else row.name), row.name
+            cells.append([said, f"{label}, {unit}" if unit else label, *numbers, share])
+        Table(f"{title} here and in ns-2", heads, cells, "--json").print(out)

@@ -1,0 +1,177 @@
+"""The first section of a report: every call with its score, and whether the score is valid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from talkspurt import comparing, intervals
+from talkspurt.cautions import out_of_range
+from talkspurt.figures.style import FlowStyle, TransportStyle, transport_style
+from talkspurt.figures.time import styles_of
+from talkspurt.format import Verdict, verdict
+from talkspurt.groups import condensed
+from talkspurt.metrics.catalogue import column
+
+if TYPE_CHECKING:
+    from talkspurt.metrics import Column
+    from talkspurt.result import Result
+    from talkspurt.study import Study
+
+MOS_LOST = ("mos_lost_to_delay", "mos_lost_to_loss", "mos_lost_to_codec")
+RUN_COLUMNS = (
+    "r_factor",
+    "mouth_to_ear_p50_s",
+    "late_packets",
+    "missing_packets",
+    "concealed_ratio",
+    *MOS_LOST,
+)
+STUDY_COLUMNS = ("r_factor", "mouth_to_ear_p50_s", "concealed_ratio", "longest_gap_s")
+MOST_ROWS = 60
+
+Cell = tuple[str, str]
+"""A mean, and its interval or an empty text."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One call.
+
+    Attributes:
+        settings: the label of each axis of a study.
+        name: its name.
+        over: its transport.
+        style: its colour and dashes.
+        mos: its score.
+        limits: why the score is outside the range of the E-model; empty if it is not.
+        verdict: user satisfaction.
+        cells: the further columns.
+    """
+
+    settings: tuple[str, ...]
+    name: str
+    over: str
+    style: FlowStyle
+    mos: Cell
+    limits: list[str]
+    verdict: Verdict | None
+    cells: list[Cell]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The section.
+
+    Attributes:
+        sentences: what is said above the table.
+        axes: names of the axes of a study.
+        columns: the columns after score, name, transport and satisfaction.
+        rows: one for each call.
+        more: number of further calls.
+        marks: explanations of the marks of intervals.
+    """
+
+    sentences: list[str]
+    axes: list[str]
+    columns: list[Column]
+    rows: list[Row]
+    more: int
+    marks: list[str]
+
+
+def sentences(of: Result | Study) -> list[str]:
+    """The sentences above the table, as on the terminal: which call is better, and why."""
+    from talkspurt.result import Result
+
+    if isinstance(of, Result):
+        return comparing.of_result(of).sentences()
+    return [words for said in comparing.sentences(of).values() for words in said]
+
+
+def of_result(result: Result) -> Answer | None:
+    """The calls of a run; None if it has none."""
+    styles = styles_of(result)
+    every = result.flows.filter(source="speech").to_dicts()
+    rows = [
+        Row(
+            settings=(),
+            name=row["name"],
+            over=row["transport"] or "several",
+            style=styles[row["first"]],
+            mos=(column("mos").show(row["mos"]), ""),
+            limits=limits(_members(every, row), "calls"),
+            verdict=verdict(row["r_factor"]),
+            cells=[(column(name).show(row[name]), "") for name in RUN_COLUMNS],
+        )
+        for row in condensed(every)
+    ]
+    return _answer(result, [], RUN_COLUMNS, rows, [])
+
+
+def _members(every: Iterable[Mapping[str, Any]], row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The flows of a row: one, or those of its group."""
+    if row["name"] == row["first"]:
+        return [row]
+    return [one for one in every if one.get("group") == row["group"]]
+
+
+def of_study(study: Study) -> Answer | None:
+    """The calls of a study under each setting; None if it has none."""
+    axes = [axis.column for axis in study.axes]
+    members: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    over: dict[tuple[str, ...], str] = {}
+    for row in study.rows(study.flows.filter(source="speech")):
+        key = (*(row[axis] for axis in axes), row.get("group") or row["name"])
+        members.setdefault(key, []).append(row)
+        over[key] = row["transport"]
+    found: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
+    for row in study.rows(study.summary(("mos", *STUDY_COLUMNS))):
+        key = (*(row[axis] for axis in axes), row["flow"])
+        if key in members:
+            found.setdefault(key, {})[row["measure"]] = row
+    rows = [
+        Row(
+            settings=key[:-1],
+            name=intervals.flow(cells["mos"]),
+            over=over[key],
+            style=_plain(transport_style(over[key])),
+            mos=intervals.texts(cells["mos"]),
+            limits=limits(members[key], "runs"),
+            verdict=verdict(cells["r_factor"]["mean"]),
+            cells=[intervals.texts(cells[name]) for name in STUDY_COLUMNS],
+        )
+        for key, cells in found.items()
+    ]
+    shown = [row for cells in list(found.values())[:MOST_ROWS] for row in cells.values()]
+    return _answer(
+        study, [axis.name for axis in study.axes], STUDY_COLUMNS, rows, intervals.legend(shown)
+    )
+
+
+def _answer(
+    of: Result | Study,
+    axes: list[str],
+    columns: Sequence[str],
+    rows: list[Row],
+    marks: list[str],
+) -> Answer | None:
+    if not rows:
+        return None
+    more = max(0, len(rows) - MOST_ROWS)
+    return Answer(
+        sentences(of), axes, [column(name) for name in columns], rows[:MOST_ROWS], more, marks
+    )
+
+
+def _plain(style: TransportStyle) -> FlowStyle:
+    return FlowStyle(style.colour, style.marker, ())
+
+
+def limits(flows: Sequence[Mapping[str, Any]], what: str) -> list[str]:
+    """Why scores are outside the range of the E-model, of one row of the flows table or several."""
+    outside = [clauses for flow in flows if (clauses := out_of_range(flow))]
+    if len(flows) < 2 or not outside:
+        return outside[0] if outside else []
+    return [f"{len(outside)} of {len(flows)} {what}, one with {', '.join(outside[0])}"]

@@ -1,0 +1,106 @@
+"""``talkspurt compare``: finished runs and studies side by side."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import talkspurt
+from talkspurt.cli import main
+
+SPEECH = Path(__file__).parents[1] / "speech" / "sense-and-sensibility.wav"
+SCENARIO = f"""
+title = "A call"
+duration = "3s"
+[links.l]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "20ms"
+loss = 0.05
+queue = {{ kind = "droptail", packets = 50 }}
+[flows.call]
+from = "a"
+to = "b"
+transport = {{ kind = "udp" }}
+source = {{ kind = "speech", codec = "pcmu", file = "{SPEECH}" }}
+"""
+STUDY = SCENARIO.replace(
+    "[links.l]", 'axes = [{ path = "links.l.delay", values = ["20ms", "90ms"] }]\n[links.l]'
+)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    at = tmp_path_factory.mktemp("compare")
+    for name, sets in (("near", {}), ("far", {"links.l.delay": "200ms"})):
+        talkspurt.run(SCENARIO, set=sets).save(at / name, report=False)
+        talkspurt.run(STUDY, set={"links.l.loss": "0.1"} if name == "far" else {}, study=True).save(
+            at / f"study-{name}", report=False
+        )
+    return at
+
+
+@pytest.fixture
+def call(monkeypatch):
+    def called(*words):
+        monkeypatch.setattr("sys.argv", ["talkspurt", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code or 0
+
+    return called
+
+
+def test_runs_side_by_side(folders):
+    near, far = (talkspurt.load(folders / name) for name in ("near", "far"))
+    both = talkspurt.compare({"near": near, "far": far})
+    assert [axis.labels for axis in both.axes] == [("near", "far")]
+    rows = both.flows.select("axis.run", "seed", "mos").to_dicts()
+    assert rows == [
+        {"axis.run": name, "seed": 1, "mos": one.flows["mos"][0]}
+        for name, one in (("near", near), ("far", far))
+    ]
+    assert rows[1]["mos"] < rows[0]["mos"]
+    assert near.settings == {}, "the runs themselves are as before"
+
+
+def test_studies_with_equal_axes(folders):
+    both = talkspurt.compare(
+        {name: talkspurt.load(folders / f"study-{name}", study=True) for name in ("near", "far")}
+    )
+    assert [axis.name for axis in both.axes] == ["run", "delay"]
+    assert len(both.runs) == 4
+    (cell,) = both.select(run="far", delay="90ms")
+    assert cell.flows["loss_ratio"][0] > 0.05
+
+
+def test_the_command_writes_a_study_with_a_player(folders, monkeypatch, capsys, call):
+    monkeypatch.chdir(folders)
+    assert call("compare", "near", "far") == 0
+    assert "runs/near-vs-far/report.html" in capsys.readouterr().out
+    page = (folders / "runs/near-vs-far/report.html").read_text()
+    assert "A call – near, far" in page
+    assert re.findall(r'data-name="(.*?)"', page) == ["reference", "near · call", "far · call"]
+    again = talkspurt.load(folders / "runs/near-vs-far", study=True)
+    assert [run.settings for run in again.runs] == [{"run": "near"}, {"run": "far"}]
+    assert call("compare", "near", "far", "--json") == 0
+    assert [axis["name"] for axis in json.loads(capsys.readouterr().out)["axes"]] == ["run"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["near"], "at least two"),
+        (["near", "near"], "given twice"),
+        (["near", "nothing"], "nothing: there is no result"),
+        (["near", "study-far"], "near is a single run, and study-far is a study"),
+        (["near", "far", "-o", "far"], "holds one of the results"),
+        (["near", "far", "--pdf", "--no-report"], "--pdf"),
+    ],
+)
+def test_bad_input_is_said(folders, monkeypatch, capsys, call, words, said):
+    monkeypatch.chdir(folders)
+    assert call("compare", *words) == 2
+    assert said in capsys.readouterr().err

@@ -1,0 +1,69 @@
+"""``talkspurt run --watch``: again after each change, with errors in between, until Ctrl-C."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+SCENARIO = """
+title = "Watched"
+duration = "1s"
+seed = {seed}
+[links.l]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "20ms"
+queue = {{ kind = "droptail", packets = 50 }}
+[flows.cbr]
+from = "a"
+to = "b"
+transport = {{ kind = "udp" }}
+source = {{ kind = "cbr", rate = "64kbit/s", packet = "160B" }}
+"""
+
+
+def test_a_changed_scenario_runs_again(tmp_path):
+    file = tmp_path / "watched.toml"
+    file.write_text(SCENARIO.format(seed=1))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "talkspurt", "run", file.name, "--watch", "--no-report"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    stuck = threading.Timer(60, process.kill)
+    stuck.start()
+
+    def until_waiting():
+        said = []
+        for line in process.stderr:
+            if "waiting for a change of watched.toml" in line:
+                return "".join(said)
+            said.append(line)
+        raise AssertionError("".join(said))
+
+    def seed():
+        return (tmp_path / "runs/watched/scenario.toml").read_text().count("seed = 2")
+
+    def change(text):
+        file.write_text(text)
+        # A change within the resolution of the file system's clock is one, too.
+        later = file.stat().st_mtime_ns + 10_000_000
+        os.utime(file, ns=(later, later))
+
+    until_waiting()
+    assert seed() == 0
+    change(SCENARIO.format(seed=-1))
+    assert "seed" in until_waiting()
+    assert seed() == 0, "the last good result stays"
+    change(SCENARIO.format(seed=2))
+    until_waiting()
+    assert seed() == 1
+    process.send_signal(signal.SIGINT)
+    assert "runs/watched is written" in process.stderr.read()
+    assert process.wait() == 130
+    process.stderr.close()
+    stuck.cancel()
