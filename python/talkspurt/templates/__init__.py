@@ -1,0 +1,111 @@
+"""Scenarios to start from: the TOML files of this folder, and the recordings and traces they name.
+
+``talkspurt init`` writes one into a folder of the user, together with the JSON Schema of a
+scenario. It runs there, and editors check it there, without a clone of the repository.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from talkspurt import _core, disk
+from talkspurt.errors import BadInputError
+
+Name = Literal[
+    "first-call",
+    "compare",
+    "own-recording",
+    "two-way",
+    "queues",
+    "wifi",
+    "cellular",
+    "satellite",
+    "leo",
+    "video",
+    "controllers",
+    "many-flows",
+    "failover",
+]
+"""The templates, from the first to those for special questions."""
+
+SCHEMA = "talkspurt.schema.json"
+"""The schema's file beside a scenario."""
+
+HERE = Path(__file__).parent
+FOLDERS = (HERE, HERE.parent / "speech")
+"""Where the files of templates are."""
+
+
+def text(name: Name) -> str:
+    """A template as it is written for the user: its schema is the file beside it."""
+    content = (HERE / f"{name}.toml").read_text(encoding="utf-8")
+    return re.sub(r"\A#:schema .*", f"#:schema ./{SCHEMA}", content)
+
+
+def titles() -> dict[str, str]:
+    """The question that each template answers."""
+    return {name: _read(name)["title"] for name in get_args(Name)}
+
+
+def write(name: Name, path: Path, *, force: bool = False) -> list[Path]:
+    """Write a template, the files it names and the schema; returns them, the scenario first.
+
+    Args:
+        name: the template.
+        path: the scenario's file, if it ends in ``.toml``, or else its folder.
+        force: replace existing files.
+
+    Raises:
+        BadInputError: if a file has other content and ``force`` is not set; nothing is written.
+        talkspurt.errors.StoreError: if a file cannot be written.
+    """
+    file = path if path.suffix == ".toml" else path / f"{name}.toml"
+    contents = {file: text(name).encode()}
+    for asset in _assets(_read(name)):
+        contents[file.parent / asset.name] = asset.read_bytes()
+    contents[file.parent / SCHEMA] = _core.schema().encode()
+    wanted = [file for file, data in contents.items() if force or not _holds(file, data)]
+    there = [] if force else [str(file) for file in wanted if file.exists() or file.is_symlink()]
+    if there:
+        raise BadInputError(
+            f"{', '.join(there)}: already there with other content; nothing was written. "
+            "Use --force to replace, or another PATH"
+        )
+    with disk.writing(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    for each in wanted:
+        # "x": a file that has appeared since is not overwritten either.
+        with disk.writing(each), each.open("wb" if force else "xb") as out:
+            out.write(contents[each])
+    return list(contents)
+
+
+def _holds(file: Path, data: bytes) -> bool:
+    return file.is_file() and file.stat().st_size == len(data) and file.read_bytes() == data
+
+
+def _read(name: str) -> dict[str, Any]:
+    import tomllib
+
+    return tomllib.loads((HERE / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def _assets(scenario: dict[str, Any]) -> list[Path]:
+    """The files that a template names, each once."""
+    names = dict.fromkeys(_files(scenario))
+    return [next(f / name for f in FOLDERS if (f / name).exists()) for name in names]
+
+
+def _files(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key == "file":
+                yield inner
+            else:
+                yield from _files(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _files(inner)

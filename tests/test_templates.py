@@ -1,0 +1,236 @@
+"""Scenarios to start from: each runs where `talkspurt init` writes it, and nothing is overwritten."""
+
+import itertools
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import tomllib
+import wave
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+import talkspurt as package
+from command import talkspurt
+from talkspurt import _core, cli, templates
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "python" / "talkspurt"
+NAMES = get_args(templates.Name)
+SCHEMA = "talkspurt.schema.json"
+SPEECH = "sense-and-sensibility.wav"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with all templates."""
+    folder = tmp_path_factory.mktemp("templates")
+    for name in NAMES:
+        templates.write(name, folder)
+    return folder
+
+
+def suggestions(text):
+    """The commands that a template's comments suggest."""
+    joined = re.sub(r" \\\n# +", " ", text)
+    return [shlex.split(line) for line in re.findall(r"^#   (talkspurt run .*)$", joined, re.M)]
+
+
+def test_every_template_has_a_name_and_a_question():
+    assert sorted(NAMES) == sorted(file.stem for file in (PACKAGE / "templates").glob("*.toml"))
+    titles = templates.titles()
+    assert list(titles) == list(NAMES) and len(NAMES) >= 12
+    assert all(title.endswith("?") and len(title) < 60 for title in titles.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_template_runs_where_it_was_written(place, name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    file = place / f"{name}.toml"
+    whole = package.read(file)
+    # About what one run of each setting takes; a template is there within seconds.
+    assert len(whole.plan) <= 20
+    answer = package.run(file, set={"replications.count": 1}, study=None)
+    runs = getattr(answer, "runs", [answer])
+    assert all(run.flows["received_packets"].min() > 0 for run in runs)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_template_teaches_and_suggests_changes_that_work(place, name):
+    text = (place / f"{name}.toml").read_text(encoding="utf-8")
+    lines = text.splitlines()
+    assert lines[0] == f"#:schema ./{SCHEMA}"
+    assert "# --- What to change next" in text
+    assert sum(line.lstrip().startswith("#") for line in lines) >= 12
+    assert max(map(len, lines)) <= 130
+    commands = suggestions(text)
+    assert commands[0][:3] == ["talkspurt", "run", f"{name}.toml"] and len(commands) >= 2
+    for words in commands:
+        sets = [value for option, value in itertools.pairwise(words) if option == "--set"]
+        sets = [value for value in sets if "my-voice.wav" not in value]
+        assert package.read(place / words[2], set=sets).plan
+
+
+def test_init_writes_the_first_call_with_all_it_needs(tmp_path):
+    done = talkspurt("init", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    files = ["first-call.toml", SPEECH, SCHEMA]
+    assert done.stdout.splitlines() == [*files, "", "Next: talkspurt run first-call.toml"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == sorted(files)
+    assert json.loads((tmp_path / SCHEMA).read_text(encoding="utf-8")) == json.loads(_core.schema())
+    ran = talkspurt("run", "first-call.toml", "--no-report", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "runs/first-call/audio/call.received.wav").exists()
+
+
+def test_the_same_again_changes_nothing_and_works(tmp_path):
+    templates.write("cellular", tmp_path)
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
+    assert talkspurt("init", "cellular", cwd=tmp_path).returncode == 0
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("changed", ["first-call.toml", SPEECH, SCHEMA])
+def test_nothing_is_overwritten_without_force(tmp_path, changed):
+    (tmp_path / changed).write_text("mine", encoding="utf-8")
+    done = talkspurt("init", cwd=tmp_path)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert done.stderr.startswith(
+        f"talkspurt: {changed}: already there with other content; nothing"
+    )
+    assert [file.name for file in tmp_path.iterdir()] == [changed]
+    assert (tmp_path / changed).read_text(encoding="utf-8") == "mine"
+    assert talkspurt("init", "--force", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "first-call.toml").read_text(encoding="utf-8") == templates.text(
+        "first-call"
+    )
+
+
+def test_a_link_to_nowhere_is_not_followed(tmp_path):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/wifi.toml").symlink_to(tmp_path / "elsewhere")
+    done = talkspurt("init", "wifi", "here", cwd=tmp_path)
+    assert done.returncode == 2 and "here/wifi.toml: already there" in done.stderr
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "file"),
+    [
+        ("my study.toml", "my study.toml"),
+        ("new/deep", "new/deep/leo.toml"),
+        ("new/a.toml", "new/a.toml"),
+    ],
+)
+def test_a_path_is_a_file_or_a_folder(tmp_path, path, file):
+    done = talkspurt("init", "leo", path, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / file).exists() and (tmp_path / file).with_name(SPEECH).exists()
+    assert done.stdout.splitlines()[-1] == f"Next: talkspurt run {shlex.quote(file)}"
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_of_the_user(tmp_path):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    done = talkspurt("init", "leo", "file/deep", cwd=tmp_path)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert "file/deep" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["init", "examples"])
+def test_an_unknown_template_is_answered_with_the_nearest_and_the_list(command, tmp_path):
+    done = talkspurt(command, "frist-call", cwd=tmp_path, env={"COLUMNS": "300"})
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert 'Did you mean "first-call"?' in done.stderr
+    assert all(f'"{name}"' in done.stderr for name in NAMES)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", [("init", "--list"), ("examples",)])
+def test_templates_are_listed_with_their_questions(words, tmp_path):
+    done = talkspurt(*words, cwd=tmp_path)
+    lines = done.stdout.splitlines()
+    for line, (name, title) in zip(lines, templates.titles().items(), strict=False):
+        assert line.split(maxsplit=1) == [name, title] and len(line) <= 80
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_example_is_printed_as_init_writes_it(tmp_path):
+    done = talkspurt("examples", "queues", cwd=tmp_path)
+    assert done.stdout == templates.text("queues")
+
+
+def test_the_schema_is_printed_or_written(tmp_path):
+    printed = talkspurt("schema", cwd=tmp_path).stdout
+    assert talkspurt("schema", "--out", "s.json", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "s.json").read_text(encoding="utf-8").rstrip() == printed.rstrip()
+    failed = talkspurt("schema", "--out", "missing/s.json", cwd=tmp_path)
+    assert failed.returncode == 2 and "missing/s.json" in failed.stderr
+
+
+def test_templates_in_the_repository_name_the_schema_there():
+    for name in NAMES:
+        file = PACKAGE / "templates" / f"{name}.toml"
+        path = file.read_text(encoding="utf-8").splitlines()[0].removeprefix("#:schema ")
+        assert file.parent.joinpath(path).samefile(ROOT / "schema" / "scenario.schema.json")
+
+
+def test_the_package_holds_templates_and_speech_with_its_notice():
+    """Maturin puts all files below the package into the wheel, except those that git ignores."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["tool"]["maturin"]["python-source"] == "python"
+    assert "exclude" not in project["tool"]["maturin"]
+    needed = ["speech/README.md", f"speech/{SPEECH}", "templates/cellular.csv"]
+    needed += [f"templates/{name}.toml" for name in NAMES]
+    assert all((PACKAGE / file).is_file() for file in needed)
+    with wave.open(str(PACKAGE / "speech" / SPEECH)) as speech:
+        assert speech.getnframes() / speech.getframerate() > 10
+    files = [str(PACKAGE / file) for file in needed]
+    ignored = subprocess.run(["git", "check-ignore", *files], cwd=ROOT, capture_output=True)
+    assert not ignored.stdout
+
+
+def test_the_folder_of_the_repository_is_that_of_the_package():
+    assert (ROOT / "speech").samefile(PACKAGE / "speech")
+
+
+def completed(words):
+    """What bash offers for the last word."""
+    script = cli.app.generate_completion(shell="bash")
+    script += f"\nCOMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}\n"
+    script += '_talkspurt; printf "%s\\n" "${COMPREPLY[@]}"\n'
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
+def test_bash_completes_commands_templates_and_options():
+    assert completed(["talkspurt", "in"]) == ["init"]
+    assert completed(["talkspurt", "init", ""]) == list(NAMES)
+    assert completed(["talkspurt", "examples", "co"]) == ["compare", "controllers"]
+    assert completed(["talkspurt", "run", "--no"]) == ["--no-report"]
+
+
+@pytest.mark.parametrize(
+    ("shell", "start"),
+    [
+        ("bash", "complete -F"),
+        ("zsh", "_cyclopts_talkspurt() {"),
+        ("fish", "complete -c talkspurt"),
+    ],
+)
+def test_completion_is_printed_for_each_shell(shell, start):
+    done = talkspurt("completion", shell)
+    assert done.returncode == 0 and start in done.stdout
+    assert all(name in done.stdout for name in NAMES)
+    if shell == "zsh":  # the function's file has its name, or zsh does not call it
+        assert "_cyclopts_talkspurt" in talkspurt("completion", "--help").stdout
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=done.stdout, text=True, check=True)
+
+
+def test_completion_for_another_shell_names_the_supported_ones():
+    done = talkspurt("completion", "tcsh", env={"COLUMNS": "200"})
+    assert done.returncode == 2 and '"bash", "zsh", "fish"' in done.stderr
