@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from talkspurt._core import RunError, ScenarioError, version
 
 if TYPE_CHECKING:
-    from talkspurt.api import load, run
+    from talkspurt.api import compare, load, run
     from talkspurt.audio import Audio
     from talkspurt.result import Result
     from talkspurt.scenario import read
@@ -29,6 +29,7 @@ __all__ = [
     "ScenarioError",
     "Study",
     "__version__",
+    "compare",
     "load",
     "read",
     "run",
@@ -38,6 +39,7 @@ _MODULES = {
     "Audio": "audio",
     "Result": "result",
     "Study": "study",
+    "compare": "api",
     "load": "api",
     "read": "scenario",
     "run": "api",

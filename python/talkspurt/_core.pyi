@@ -24,6 +24,8 @@ class AxisInfo(TypedDict):
     name: str
     path: str
     labels: list[str]
+    unit: str | None
+    numbers: list[float] | None
 
 class ArrowStream(Protocol):
     """Anything that exports an Arrow stream through the PyCapsule interface."""

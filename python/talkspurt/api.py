@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Literal, overload
 
 from talkspurt import _core, engine, store
 from talkspurt.result import Result, Scratch, recorded
@@ -15,6 +18,7 @@ from talkspurt.study import Study
 OnProgress = Callable[[engine.Progress], None]
 
 
+@overload
 def run(
     scenario: Source,
     *,
@@ -22,6 +26,36 @@ def run(
     seed: int | None = None,
     jobs: int | None = None,
     progress: bool | OnProgress = False,
+    study: Literal[False] = False,
+) -> Result: ...
+@overload
+def run(
+    scenario: Source,
+    *,
+    set: Sets | None = None,
+    seed: int | None = None,
+    jobs: int | None = None,
+    progress: bool | OnProgress = False,
+    study: Literal[True],
+) -> Study: ...
+@overload
+def run(
+    scenario: Source,
+    *,
+    set: Sets | None = None,
+    seed: int | None = None,
+    jobs: int | None = None,
+    progress: bool | OnProgress = False,
+    study: None,
+) -> Result | Study: ...
+def run(
+    scenario: Source,
+    *,
+    set: Sets | None = None,
+    seed: int | None = None,
+    jobs: int | None = None,
+    progress: bool | OnProgress = False,
+    study: bool | None = False,
 ) -> Result | Study:
     """Run a scenario and return its results. Ctrl-C stops it.
 
@@ -32,15 +66,27 @@ def run(
         jobs: concurrent runs; default: all cores. Results do not depend on it.
         progress: true for a bar on standard error, or a function called with
             :class:`talkspurt.engine.Progress` about twenty times a second.
+        study: true for a scenario with axes or replications, or to get a study of a single run;
+            None for whatever the scenario is.
 
     Returns:
-        A :class:`Result`, or a :class:`Study` when the scenario has axes or replications.
+        A :class:`Result`, or with ``study=True`` a :class:`Study`. Without it, a scenario with axes
+        or replications still returns a study, with a DeprecationWarning.
 
     Raises:
         talkspurt.ScenarioError: if the scenario is invalid, with all errors.
         talkspurt.RunError: if a run could not be finished.
     """
     question = read(scenario, set=set, seed=seed)
+    if study is False and is_study(question.plan):
+        _is_a_study("run", "this scenario has axes or replications")
+    found = _run(question, jobs, progress)
+    if study and isinstance(found, Result):
+        return Study.of_results(question, [found])
+    return found
+
+
+def _run(question: Question, jobs: int | None, progress: bool | OnProgress) -> Result | Study:
     if callable(progress):
         return answer(question, jobs=jobs, on_progress=progress)
     if not progress:
@@ -51,9 +97,52 @@ def run(
         return answer(question, jobs=jobs, on_progress=bar.on_progress)
 
 
-def load(directory: str | os.PathLike[str]) -> Result | Study:
-    """Open results saved by :meth:`Result.save`, :meth:`Study.save` or ``talkspurt run``."""
-    return store.load(Path(directory))
+@overload
+def load(directory: str | os.PathLike[str], *, study: Literal[False] = False) -> Result: ...
+@overload
+def load(directory: str | os.PathLike[str], *, study: Literal[True]) -> Study: ...
+@overload
+def load(directory: str | os.PathLike[str], *, study: None) -> Result | Study: ...
+def load(directory: str | os.PathLike[str], *, study: bool | None = False) -> Result | Study:
+    """Open results saved by :meth:`Result.save`, :meth:`Study.save` or ``talkspurt run``.
+
+    Args:
+        directory: the folder.
+        study: true for a study, None for whatever the folder holds.
+
+    Raises:
+        talkspurt.errors.StoreError: if there are no results, if they are damaged or of another
+            format, or if ``study`` is true and the folder holds a single run.
+    """
+    folder = Path(directory)
+    found = store.load(folder)
+    if study and isinstance(found, Result):
+        raise store.StoreError(errno.EINVAL, "holds a single run, not a study", str(folder))
+    if study is False and isinstance(found, Study):
+        _is_a_study("load", f"{folder} holds a study")
+    return found
+
+
+def compare(results: Mapping[str, Result | Study]) -> Study:
+    """Put finished runs side by side, or studies with the same axes.
+
+    Args:
+        results: two or more, by the name that each gets in tables and figures.
+
+    Returns:
+        A study whose first axis is ``run``. Runs with the same seed have the same random streams;
+        differences between studies with replications are paired by them.
+
+    Raises:
+        ValueError: if there are fewer than two, or if their axes or replications differ.
+    """
+    return Study.of_answers(results)
+
+
+def _is_a_study(function: str, why: str) -> None:
+    warnings.warn(
+        f"{why}: call talkspurt.{function}(..., study=True)", DeprecationWarning, stacklevel=3
+    )
 
 
 def is_study(plan: _core.Plan) -> bool:

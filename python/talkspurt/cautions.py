@@ -12,7 +12,7 @@ from talkspurt.format import time_text
 from talkspurt.resolved import values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import polars as pl
 
@@ -37,22 +37,29 @@ def openings(resolved: str) -> list[str]:
     flows = values(resolved).get("flows", {})
     return _few(
         f"{name}: `lead` of its source is 0, so the first frame waits for the handshake of "
-        f"{flow['transport']['kind'].upper()}, and playout counted from its arrival is that much "
-        "later for the whole call"
+        f"{flow['transport']['kind'].upper()}, and the fixed playout buffer counts from its "
+        "arrival: it is that much later for the whole call"
         for name, flow in flows.items()
         if flow["transport"]["kind"] in HANDSHAKES and _hurries(flow)
     )
 
 
+def out_of_range(row: Mapping[str, Any]) -> list[str]:
+    """Where the score of a row of the flows table is outside the range of the E-model."""
+    # Results of earlier versions have no such column.
+    limits = row.get("quality_limits")
+    return limits.split("; ") if limits else []
+
+
 def _hurries(flow: dict[str, Any]) -> bool:
     source = flow.get("source", {})
-    first: bool = flow.get("playout", {}).get("anchor", "first_arrival") == "first_arrival"
+    first: bool = flow.get("playout", {}).get("anchor") == "first_arrival"
     at_once: bool = source.get("kind") == "speech" and not source.get("lead")
     return at_once and first
 
 
 def _late_openings(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """Frames that waited for a handshake, which delays the playout of the whole call."""
+    """Frames that waited for a handshake, which delays playout."""
     waits: dict[str, float] = {}
     for row in rows:
         if wait := row.get("handshake_wait_s"):
@@ -60,8 +67,9 @@ def _late_openings(rows: Iterable[dict[str, Any]]) -> list[str]:
             waits[name] = max(wait, waits.get(name, 0.0))
     # Rounded up to half a second, on top of the source's value.
     return _few(
-        f"{name}: the first frame waited {time_text(wait)} for the handshake; counted from its "
-        "arrival, playout is that much later for the whole call. Add "
+        f"{name}: the first frame waited {time_text(wait)} for the handshake. A fixed playout "
+        "buffer that counts from its arrival is that much later for the whole call; an adaptive "
+        "one catches up. Add "
         f"{math.ceil(wait * 2) / 2:g} s or more to `lead` of its source to compare it with "
         "transports without a handshake"
         for name, wait in waits.items()

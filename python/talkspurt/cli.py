@@ -1,7 +1,7 @@
-"""The command line: ``run``, ``check``, ``export``, ``crosscheck``, ``metrics`` and ``schema``.
+"""The command line: each command parses its arguments, calls the package and prints results.
 
-It parses arguments and prints results; everything it does is available from Python. Polars,
-matplotlib and the report are imported only by commands that need them, so that ``--help`` is fast.
+Everything it does is available from Python. Polars, matplotlib and the report are imported only by
+commands that need them, so that ``--help`` is fast.
 Exit codes: 0 success, 1 failure, 2 invalid input, 130 Ctrl-C, 143 terminated.
 """
 
@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import math
 import os
+import shlex
 import signal
 import sys
 import warnings
@@ -19,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
-from talkspurt import __version__, _core, interrupts
+from talkspurt import __version__, _core, interrupts, problems, templates
 from talkspurt.errors import BadInputError, OtherVersionWarning
 from talkspurt.visible import below, guard, visible
 
@@ -48,6 +50,7 @@ def run(
     pdf: Annotated[bool, Parameter(name="--pdf", negative=())] = False,
     jobs: Annotated[int | None, Parameter(name="--jobs", alias="-j")] = None,
     overwrite: Annotated[bool, Parameter(name="--overwrite", negative=())] = False,
+    watch: Annotated[bool, Parameter(name="--watch", negative=())] = False,
 ) -> None:
     """Run a scenario, print a summary of each flow and write all results to a folder.
 
@@ -66,13 +69,15 @@ def run(
     json
         Print only a JSON document on standard output; results are written only with --out.
     report
-        Whether to draw figures and write report.html.
+        Whether to draw figures and write report.html; without, earlier ones stay.
     pdf
         Also write each figure as PDF, in addition to SVG and PNG.
     jobs
         Concurrent runs, with axes or replications; default: all cores.
     overwrite
         Replace anything talkspurt wrote to the folder before, of this scenario or another.
+    watch
+        Run again whenever the scenario, or a file that it names, changes; Ctrl-C ends it.
     """
     from talkspurt import running
 
@@ -80,7 +85,8 @@ def run(
         raise BadInputError(f"--jobs {jobs}: expected 1 or more")
     if pdf and not report:
         raise BadInputError("--pdf and --no-report: without a report no figure is drawn")
-    running.run(
+    once = functools.partial(
+        running.run,
         scenario,
         out=out,
         sets=set or [],
@@ -91,6 +97,78 @@ def run(
         jobs=jobs,
         overwrite=overwrite,
     )
+    if watch:
+        running.watch(scenario, set or [], once, lambda error: explain(error) is not None)
+    else:
+        once()
+
+
+@app.command(name="report")
+def rebuild(
+    run: Path,
+    /,
+    *,
+    pdf: Annotated[bool, Parameter(name="--pdf", negative=())] = False,
+) -> None:
+    """Draw the figures and report.html of a result again, without running its scenario.
+
+    Parameters
+    ----------
+    run
+        Folder of a result, of a study, or of one of its runs.
+    pdf
+        Also write each figure as PDF, in addition to SVG and PNG.
+    """
+    from talkspurt import reporting
+
+    reporting.rebuild(run, pdf=pdf)
+
+
+@app.command(name="open")
+def show(run: Path, /) -> None:
+    """Open the report of a result in a browser; without one, print its path.
+
+    Parameters
+    ----------
+    run
+        Folder of a result or a study.
+    """
+    from talkspurt import reporting
+
+    reporting.show(run)
+
+
+@app.command
+def compare(
+    *runs: Path,
+    out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+    json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    report: Annotated[bool, Parameter(negative="--no-report", show_default=False)] = True,
+    pdf: Annotated[bool, Parameter(name="--pdf", negative=())] = False,
+    overwrite: Annotated[bool, Parameter(name="--overwrite", negative=())] = False,
+) -> None:
+    """Put finished results side by side: one table, one report, one player for all their calls.
+
+    Parameters
+    ----------
+    runs
+        Folders of two or more runs, or of studies with the same axes.
+    out
+        Folder for the comparison; default: runs/A-vs-B.
+    json
+        Print only a JSON document on standard output; results are written only with --out.
+    report
+        Whether to draw figures and write report.html.
+    pdf
+        Also write each figure as PDF, in addition to SVG and PNG.
+    overwrite
+        Replace anything talkspurt wrote to the folder before.
+    """
+    from talkspurt import reporting
+
+    if pdf and not report:
+        raise BadInputError("--pdf and --no-report: without a report no figure is drawn")
+    reporting.compare(runs, out, as_json=json, report=report, pdf=pdf, overwrite=overwrite)
 
 
 @app.command
@@ -111,13 +189,14 @@ def check(
     """
     from talkspurt.cautions import openings
     from talkspurt.scenario import read
+    from talkspurt.terminal.console import say_line
 
     plan = read(scenario, set=set).plan
     runs = f"{len(plan)} run{'s' if len(plan) != 1 else ''}"
-    print(visible(f"{scenario}: nothing wrong; {plan.title}; {runs}"))
+    say_line(f"{scenario}: nothing wrong; {plan.title}; {runs}")
     runs_looked_at = range(min(len(plan), 100))
     for words in dict.fromkeys(w for i in runs_looked_at for w in openings(plan.resolved(i))):
-        print(visible(f"Warning: {words}"))
+        say_line(f"Warning: {words}")
 
 
 @app.command
@@ -135,7 +214,8 @@ def export(
     Parameters
     ----------
     source
-        Folder of a result, or a scenario of one run. For a study, one of the folders in runs/.
+        Folder of a result or a study, or a scenario of one run. A study becomes one folder per run;
+        as csv, its own tables.
     to
         pcapng: every link, for Wireshark. ns2, nam: every link, as ns-2's trace-all and
         namtrace-all. qlog: every endpoint. parquet: every packet on every link as a table,
@@ -206,13 +286,14 @@ def metrics(
     link: str | None = None,
     bin: float | None = None,
     json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    describe: Annotated[bool, Parameter(name="--describe", negative=())] = False,
 ) -> None:
-    """List all metrics, or print one metric of a result as CSV.
+    """List all metrics, or print one metric of a result or study as CSV.
 
     Parameters
     ----------
     run
-        Folder of a result; without it, all available metrics are listed.
+        Folder of a result or a study; without it, all available metrics are listed.
     name
         A listed metric: mos, links.drops, m (its letter in the study of voice).
     flow
@@ -224,9 +305,16 @@ def metrics(
         and 5 for MOS.
     json
         Print JSON instead of text.
+    describe
+        Print the data dictionary instead: unit and meaning of every column of every table.
     """
     from talkspurt.terminal import catalogue
 
+    if describe:
+        if run is not None:
+            raise BadInputError("--describe: describes all tables, without a result")
+        catalogue.print_dictionary(as_json=json)
+        return
     if bin is not None and not (math.isfinite(bin) and bin > 0):
         raise BadInputError(f"--bin {bin:g}: expected seconds, more than 0")
     if run is None:
@@ -241,9 +329,94 @@ def metrics(
 
 
 @app.command
-def schema() -> None:
-    """Print the JSON Schema of a scenario, for editors."""
-    print(_core.schema().rstrip())
+def schema(*, out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None) -> None:
+    """Print the JSON Schema of a scenario, for editors.
+
+    Taplo, and Even Better TOML for VS Code, complete and check a scenario with the first line
+    "#:schema ./talkspurt.schema.json", a path from the scenario's folder. `talkspurt init` writes
+    the line and the file.
+
+    Parameters
+    ----------
+    out
+        File to write or replace; default: standard output.
+    """
+    if out is None:
+        print(_core.schema().rstrip())
+    else:
+        out.write_text(_core.schema(), encoding="utf-8")
+
+
+@app.command
+def init(
+    template: templates.Name = "first-call",
+    path: Path = Path(),
+    /,
+    *,
+    list: Annotated[bool, Parameter(name="--list", negative=())] = False,
+    force: Annotated[bool, Parameter(name="--force", negative=())] = False,
+) -> None:
+    """Write a commented scenario to start from, with its recording and the JSON Schema.
+
+    Parameters
+    ----------
+    template
+        The scenario; --list shows the question that each one answers.
+    path
+        Folder, or a file that ends in .toml; default: TEMPLATE.toml in the current folder.
+    list
+        Only list the templates.
+    force
+        Replace existing files.
+    """
+    if list:
+        examples()
+        return
+    written = templates.write(template, path, force=force)
+    for file in written:
+        print(visible(str(file)))
+    print()
+    print(visible(f"Next: talkspurt run {shlex.quote(str(written[0]))}"))
+
+
+@app.command
+def examples(name: templates.Name | None = None, /) -> None:
+    """List the scenarios that `talkspurt init` can write, or print one.
+
+    Parameters
+    ----------
+    name
+        The scenario to print; without it, all are listed.
+    """
+    if name is not None:
+        print(templates.text(name).rstrip())
+        return
+    titles = templates.titles()
+    width = max(map(len, titles))
+    for each, title in titles.items():
+        print(f"{each:<{width}}  {title}")
+    print("\n`talkspurt init NAME` writes one into the current folder, ready to run.")
+
+
+@app.command
+def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
+    """Print a script that completes commands, options and templates in a shell.
+
+    For bash, with the folder made first:
+    talkspurt completion bash > ~/.local/share/bash-completion/completions/talkspurt
+
+    For zsh, with `fpath+=~/.zfunc` before `compinit` in ~/.zshrc:
+    talkspurt completion zsh > ~/.zfunc/_cyclopts_talkspurt
+
+    For fish:
+    talkspurt completion fish > ~/.config/fish/completions/talkspurt.fish
+
+    Parameters
+    ----------
+    shell
+        The shell that reads the script.
+    """
+    print(app.generate_completion(shell=shell).rstrip())
 
 
 @app.command
@@ -326,7 +499,7 @@ def _code() -> int:
 
 
 def _console(stream: IO[str]) -> Console:
-    from talkspurt.terminal.tables import Output
+    from talkspurt.terminal.console import Output
 
     return Output(file=below(stream))
 
@@ -423,12 +596,8 @@ NAMED_WRONGLY = {
 
 
 def problem_line(problem: _core.Problem) -> str:
-    """A scenario error in compiler format: ``file:line: path: message – hint``."""
-    where = problem["file"] or "scenario"
-    if problem["line"] is not None:
-        where += f":{problem['line']}"
-    words = [where, *([problem["path"]] if problem["path"] else []), problem["message"]]
-    return visible(": ".join(words) + (f" – {problem['hint']}" if problem["hint"] else ""))
+    """A scenario error as one line."""
+    return visible(problems.text(problem))
 
 
 def _say(words: str) -> None:

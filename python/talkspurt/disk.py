@@ -9,7 +9,7 @@ import json
 import os
 import stat
 import wave
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,10 +139,28 @@ def write_bytes(file: Path, data: bytes) -> None:
         file.write_bytes(data)
 
 
-def write_table(file: Path, frame: pl.DataFrame) -> None:
-    """Write a Parquet file; a failure names the file."""
+def write_table(
+    file: Path, frame: pl.DataFrame, columns: Mapping[str, Mapping[str, str]] | None = None
+) -> None:
+    """Write a Parquet file; a failure names the file.
+
+    ``columns`` says what columns mean: unit and meaning by name. It becomes JSON under the key
+    ``talkspurt.columns`` of the file's metadata, where ``polars.read_parquet_metadata``, DuckDB's
+    ``parquet_kv_metadata`` and Arrow find it.
+    """
+    there = {name: dict(said) for name, said in (columns or {}).items() if name in frame.columns}
     with writing(file):
-        frame.write_parquet(file, compression="zstd")
+        frame.write_parquet(
+            file,
+            compression="zstd",
+            metadata={"talkspurt.columns": json.dumps(there, ensure_ascii=False)},
+        )
+
+
+def read_json(file: Path) -> Any:
+    """A JSON file; a failure names the file."""
+    with reading(file):
+        return json.loads(file.read_text(encoding="utf-8"))
 
 
 def to_json(value: Any) -> str:
@@ -162,7 +180,8 @@ LONGEST = 120
 def file_name(name: str, ending: str = "") -> str:
     """The name of a flow, link or axis as a unique file name.
 
-    Characters that file names cannot contain become ``_``, and a hash makes the name unique.
+    Spaces and characters that file names cannot contain are replaced, and a hash makes the name
+    unique.
     """
     safe = plain_name(name)
     if safe != name:
@@ -171,8 +190,8 @@ def file_name(name: str, ending: str = "") -> str:
 
 
 def plain_name(name: str) -> str:
-    """A name without characters that file names cannot contain, truncated."""
-    safe = "".join(c if c.isalnum() or c in "._-+ " else "_" for c in name)
+    """A name without spaces and characters that file names cannot contain, truncated."""
+    safe = "".join(c if c.isalnum() or c in "._-+" else "_" for c in name.replace(", ", "-"))
     return safe.encode()[:LONGEST].decode(errors="ignore")
 
 

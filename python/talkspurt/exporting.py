@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -30,36 +30,65 @@ CLAIM = store.Claim("export")
 
 
 def export(source: Path, to: Format, out: Path | None) -> Path:
-    """Export a run to another tool's format; returns the folder.
+    """Export a run, or all runs of a study, to another tool's format; returns the folder.
+
+    A study becomes one folder per run, named as in its ``runs``; as csv, its own tables.
 
     Args:
-        source: folder of a result, or a scenario of one run.
+        source: folder of a result or a study, or a scenario of one run.
         to: the output format.
         out: output folder; default: next to the result, or in runs/. Only an export is replaced.
 
     Raises:
-        talkspurt.RunError: if the run cannot be repeated exactly.
+        talkspurt.RunError: if a run cannot be repeated exactly.
         talkspurt.ScenarioError: if the scenario, or a file it names, has changed.
         OSError: if reading or writing fails, or the disk has no space.
     """
-    result = _result(source) if source.is_dir() else None
+    found = store.load(source) if source.is_dir() else None
     target = out if out is not None else _beside(source, to)
     if to == "csv":
-        return _tables(result, source, target)
-    question = _question(result, source)
+        return _tables(found, source, target)
+    runs: list[tuple[Result | None, Path]] = [(None, source)]
+    if isinstance(found, Study):
+        folders = [
+            source / run["folder"] for run in disk.read_json(source / store.MANIFEST)["runs"]
+        ]
+        runs = list(zip(found.runs, folders, strict=True))
+    elif found is not None:
+        runs = [(found, source)]
+    questions = [_question(result, where) for result, where in runs]
     with store.Staging(target, CLAIM) as staging:
         say_news(staging)
-        (counts,) = room.count(question.plan, [0])
-        snaplen = room.snaplen(recorded(question.plan.resolved(0)))
-        room.check(counts.takes(to, snaplen=snaplen), to, staging.target)
-        digest = _again(question, to, staging.folder)
-        if result and digest != result.digest:
-            raise _core.RunError(_another(result, source, digest))
-        if result and to == "parquet":
-            _copy_tables(source, staging.folder)
+        _check_room(questions, to, staging.target)
+        digests = []
+        for (result, where), question in zip(runs, questions, strict=True):
+            folder = staging.folder / where.name if isinstance(found, Study) else staging.folder
+            with store.writing(folder):
+                folder.mkdir(exist_ok=True)
+            digests.append(_write(result, where, question, to, folder))
+        digest = digests if isinstance(found, Study) else digests[0]
         manifest = {**store.header("export"), "to": to, "digest": digest}
         store.write_text(staging.folder / store.MANIFEST, store.to_json(manifest))
         return staging.commit()
+
+
+def _check_room(questions: Sequence[Question], to: str, target: Path) -> None:
+    """Check the disk space for all runs."""
+    most = 0.0
+    for question in questions:
+        (counts,) = room.count(question.plan, [0])
+        most += counts.takes(to, snaplen=room.snaplen(recorded(question.plan.resolved(0))))
+    room.check(most, to, target)
+
+
+def _write(result: Result | None, source: Path, question: Question, to: str, folder: Path) -> str:
+    """Repeat one run into the folder; returns its digest."""
+    digest = _again(question, to, folder)
+    if result and digest != result.digest:
+        raise _core.RunError(_another(result, source, digest))
+    if result and to == "parquet":
+        _copy_tables(source, folder)
+    return digest
 
 
 def _beside(source: Path, to: str) -> Path:
@@ -71,17 +100,6 @@ def _beside(source: Path, to: str) -> Path:
     if study is None:
         return folder.with_name(f"{folder.name}.{to}")
     return study.with_name(f"{study.name}-{folder.name}.{to}")
-
-
-def _result(folder: Path) -> Result:
-    found = store.load(folder)
-    if isinstance(found, Study):
-        runs = sorted((folder / "runs").iterdir())
-        first = runs[0] if runs else folder
-        raise _core.RunError(
-            f"{folder} is a study of {len(found.runs)} runs: name one of them, such as {first}"
-        )
-    return found
 
 
 def _question(result: Result | None, source: Path) -> Question:
@@ -136,12 +154,22 @@ def _stopped(job: _core.Export) -> Iterator[None]:
 
 
 def _copy_tables(source: Path, folder: Path) -> None:
-    for name in TABLES:
-        table = source / f"{name}.parquet"
-        with disk.reading(table):
-            table.stat()
+    for table in _parquet_files(source):
         with store.writing(folder / table.name):
             shutil.copyfile(table, folder / table.name)
+
+
+def _parquet_files(source: Path) -> list[Path]:
+    """The tables of a run or study: those without rows have no file. Packets have their own."""
+    manifest = disk.read_json(source / store.MANIFEST)
+    if manifest["kind"] == "study":
+        return sorted(source.glob("*.parquet"))
+    empty = manifest.get("empty_tables", {})
+    files = [source / f"{name}.parquet" for name in TABLES if name not in empty]
+    for file in files:
+        with disk.reading(file):
+            file.stat()
+    return files
 
 
 def without_formulas(table: pl.LazyFrame) -> pl.LazyFrame:
@@ -157,7 +185,7 @@ def without_formulas(table: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _tables(result: Result | None, source: Path, target: Path) -> Path:
+def _tables(result: Result | Study | None, source: Path, target: Path) -> Path:
     if result is None:
         if not source.exists():
             raise store.StoreError(
@@ -166,18 +194,19 @@ def _tables(result: Result | None, source: Path, target: Path) -> Path:
         raise _core.RunError(f"{source}: csv is made of the tables of a result: run it first")
     import polars as pl
 
+    files = _parquet_files(source)
+    if isinstance(result, Result) and recorded(result.scenario).get("packets"):
+        files.append(source / "packets.parquet")
     with store.Staging(target, CLAIM) as staging:
         say_news(staging)
-        for name in (*TABLES, "packets"):
-            table = source / f"{name}.parquet"
-            file = staging.folder / f"{name}.csv"
-            if name == "packets" and not recorded(result.scenario).get("packets"):
-                continue
+        for table in files:
+            file = staging.folder / f"{table.stem}.csv"
             with disk.reading(table):
                 lazy = pl.scan_parquet(table, glob=False)
                 lazy.collect_schema()
             with store.writing(file):
                 without_formulas(lazy).sink_csv(file)
-        manifest = {**store.header("export"), "to": "csv", "digest": result.digest}
+        digest = [run.digest for run in result.runs] if isinstance(result, Study) else result.digest
+        manifest = {**store.header("export"), "to": "csv", "digest": digest}
         store.write_text(staging.folder / store.MANIFEST, store.to_json(manifest))
         return staging.commit()

@@ -18,10 +18,9 @@ CUT, STILL, SPREAD = "*", "=", "{"
 """Marks of a clipped end, of values that were all equal, and of the flows of a count."""
 
 WORDS = {
-    CUT: "the interval reaches beyond what can be, and is shown up to there: more replications "
-    "would make it shorter.",
-    STILL: "every replication gave this value: no interval, for nothing was seen of what chance "
-    "does.",
+    CUT: "the interval ends at the limit of possible values; more replications would "
+    "make it shorter.",
+    STILL: "every replication gave this value, so that there is no interval.",
     SPREAD: "… }: the least and the greatest of the flows of which this is the mean.",
 }
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from talkspurt import disk, figures
 from talkspurt.figures import comparison
+from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
 from talkspurt.report import single, topology
 from talkspurt.report import study as page
+from talkspurt.store import FIGURES, REPORT
 from talkspurt.visible import visible
 
 if TYPE_CHECKING:
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
 
     from talkspurt.result import Result
     from talkspurt.study import Study
-
-FIGURES = "figures"
 
 
 def of_result(
@@ -31,9 +31,9 @@ def of_result(
 ) -> None:
     """Draw one run, next to its tables; each figure also as PDF on request."""
     _network(result, folder)
-    _figures(figures.every(result), folder, step, pdf=pdf)
+    drawn = _figures(figures.every(result), folder, step, pdf=pdf)
     step("report")
-    disk.write_text(folder / "report.html", single.html(result))
+    disk.write_text(folder / REPORT, single.html(result, drawn))
 
 
 def of_study(
@@ -45,9 +45,9 @@ def of_study(
 ) -> None:
     """Draw a study, next to its tables; each figure also as PDF on request."""
     _network(study.runs[0], folder)
-    _figures(comparison.every(study), folder, step, pdf=pdf)
+    drawn = _figures(comparison.every(study), folder, step, pdf=pdf)
     step("report")
-    disk.write_text(folder / "report.html", page.html(study))
+    disk.write_text(folder / REPORT, page.html(study, drawn))
 
 
 def _network(result: Result, folder: Path) -> None:
@@ -60,8 +60,13 @@ def _network(result: Result, folder: Path) -> None:
 
 def _figures(
     drawn: Iterator[tuple[str, Figure]], folder: Path, step: Callable[[str], None], *, pdf: bool
-) -> None:
+) -> list[Drawn]:
+    """Write the figures, and return those that the report includes."""
+    kept = []
     for name, figure in drawn:
         step(f"figure {name}")
-        for ending, data in figures.formats(figure, as_pdf=pdf).items():
+        made = figures.formats(figure, as_pdf=pdf)
+        for ending, data in made.items():
             disk.write_bytes(folder / FIGURES / f"{disk.file_name(name)}.{ending}", data)
+        kept.append(Drawn.of(name, figure, made["svg"]))
+    return kept

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Never
 
-from talkspurt import api, room, store, study_store
+from talkspurt import api, provenance, room, store, study_store
 from talkspurt.errors import BadInputError
 from talkspurt.result import Result, recorded
 from talkspurt.scenario import Question, pairs, read
 from talkspurt.study import Study
 from talkspurt.terminal.progress import Bar
 from talkspurt.visible import print_json, visible, whole
+
+WATCH_S = 0.3
+"""Time between two looks at the files of ``--watch``."""
 
 
 def run(
@@ -41,18 +48,67 @@ def run(
     # Check that the folder is writable before the work, not after.
     file = whole(str(question.file.absolute())) if question.file else None
     claim = store.Claim("run", question.name, file, overwrite)
+    said = None
     if api.is_study(question.plan):
         key = study_store.key(question)
         with store.Resumable(folder, key, len(question.plan), claim) as unfinished:
             answer = _study_into(question, unfinished, jobs, report=report, pdf=pdf)
+            if not as_json:
+                from talkspurt import comparing
+
+                # They read tables of the runs, whose folders are about to be renamed.
+                said = comparing.sentences(answer)
+            kept = not report and unfinished.keep(store.DRAWN)
             where = unfinished.commit()
     else:
         with store.Staging(folder, claim) as staging:
             answer = _run_into(question, staging, report=report, pdf=pdf)
+            kept = not report and staging.keep(store.DRAWN)
             where = staging.commit()
-    _print(answer, as_json)
+    _print(answer, as_json, said)
     if not as_json:
         _say_where(where, folder, report)
+    if kept:
+        words = f"the report is of an earlier run; `talkspurt report {folder}` draws it again"
+        print(f"talkspurt: {visible(words)}", file=sys.stderr)
+
+
+def watch(
+    scenario: Path, sets: list[str], once: Callable[[], None], said: Callable[[Exception], bool]
+) -> Never:
+    """Run whenever the scenario or a file that it names changes, until a signal ends it.
+
+    ``said`` prints an error, and returns false for one that it does not know.
+    """
+    while True:
+        seen = _stamps(scenario, sets)
+        try:
+            once()
+        except Exception as error:
+            if not said(error):
+                raise
+        print(f"talkspurt: waiting for a change of {visible(str(scenario))}", file=sys.stderr)
+        while (now := _stamps(scenario, sets)) == seen:
+            time.sleep(WATCH_S)
+        # An editor may write a file in several steps.
+        while now != (now := _stamps(scenario, sets)):
+            time.sleep(WATCH_S)
+
+
+def _stamps(scenario: Path, sets: list[str]) -> dict[Path, tuple[int, int] | None]:
+    """Size and time of change of the scenario, and of the files it names if it can be read."""
+    files = [scenario]
+    with contextlib.suppress(Exception):
+        plan = read(scenario, set=sets_of(sets)).plan
+        files += map(Path, provenance.files(plan.resolved(0)))
+    found: dict[Path, tuple[int, int] | None] = {}
+    for file in files:
+        try:
+            stat = file.stat()
+            found[file] = stat.st_size, stat.st_mtime_ns
+        except OSError:
+            found[file] = None
+    return found
 
 
 def sets_of(sets: list[str]) -> list[tuple[str, str]]:
@@ -152,19 +208,24 @@ def _check_room(
         room.check(sum(needs), "what the scenario records of packets", staging.target)
 
 
-def _print(answer: Result | Study, as_json: bool) -> None:
+def _print(
+    answer: Result | Study,
+    as_json: bool,
+    said: Mapping[str | None, Sequence[str]] | None = None,
+) -> None:
     if as_json:
         print_json(answer.to_json())
         return
     from talkspurt.terminal import tables
 
     if isinstance(answer, Study):
-        tables.print_study(answer)
+        tables.print_study(answer, sentences=said)
     else:
         tables.print_result(answer)
 
 
 def _say_where(where: Path, asked: Path, report: bool) -> None:
     folder = asked if not asked.is_absolute() else where
-    page = f"   Report: {folder / 'report.html'}" if report else ""
-    print(visible(f"Results: {folder}/{page}"))
+    print(visible(f"Results: {folder}/"))
+    if report:
+        print(visible(f"Report:  {folder / store.REPORT}"))

@@ -26,7 +26,7 @@ class Saved:
 
         Args:
             directory: the output folder.
-            report: whether to draw figures and write the report.
+            report: whether to draw figures and write the report; without, earlier ones stay.
             pdf: also write each figure as PDF, in addition to SVG and PNG.
             overwrite: replace a result of another scenario, or an export.
 
@@ -45,6 +45,8 @@ class Saved:
             self._write(staging.folder)
             if report:
                 self._draw(staging.folder, pdf=pdf)
+            else:
+                staging.keep(store.DRAWN)
             return staging.commit()
 
     def _file(self) -> str | None:

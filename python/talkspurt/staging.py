@@ -16,7 +16,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -128,6 +128,18 @@ class Staging:
             (self.target / LOCK).unlink(missing_ok=True)
         flush(self.target.parent)
         return self.target
+
+    def keep(self, names: Sequence[str]) -> bool:
+        """Copy files or folders of the earlier version; returns whether there were any."""
+        there = [self.target / name for name in names if (self.target / name).exists()]
+        with writing(self.target):
+            for old in there:
+                new = self.folder / old.name
+                if old.is_dir():
+                    shutil.copytree(old, new, dirs_exist_ok=True)
+                else:
+                    shutil.copy2(old, new)
+        return bool(there)
 
     def _swap(self) -> None:
         """Rename into place; the previous content is removed only afterwards."""
@@ -262,6 +274,42 @@ class Resumable(Staging):
                 shutil.rmtree(file) if file.is_dir() else file.unlink()
         for part in (self.folder / "runs").glob("*.part"):
             shutil.rmtree(part, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def beside(target: Path) -> Iterator[Path]:
+    """A hidden sibling of an existing folder to write to; it is removed at the end."""
+    with writing(target):
+        folder, lock = _begin(Path(os.path.abspath(target)))
+    try:
+        yield folder
+    finally:
+        with undisturbed():
+            shutil.rmtree(folder, ignore_errors=True)
+            lock.close()
+
+
+def add(source: Path, target: Path) -> None:
+    """Move all files of a folder into a result's folder, and list them in its manifest.
+
+    Each replaces an earlier file of its name at once. For a run of a study, the study lists them.
+    """
+    fresh = [file for file in files_in(source) if file != source / LOCK]
+    whole = around(target.resolve() / MANIFEST)
+    assert whole is not None, "it holds a result"
+    with undisturbed(), writing(target):
+        for file in fresh:
+            place = target / file.relative_to(source)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            flush(file)
+            file.replace(place)
+        manifest = json.loads((whole / MANIFEST).read_text(encoding="utf-8"))
+        inside = [target.resolve() / file.relative_to(source) for file in fresh]
+        names = {str(file.relative_to(whole)) for file in inside}
+        manifest["files"] = sorted(names.union(manifest.get("files", [])))
+        write_text(source / MANIFEST, to_json(manifest))
+        flush(source / MANIFEST)
+        (source / MANIFEST).replace(whole / MANIFEST)
 
 
 def _finished(folder: Path) -> list[Path]:

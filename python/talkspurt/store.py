@@ -28,6 +28,7 @@ from talkspurt.disk import (
     writing,
 )
 from talkspurt.errors import OtherVersionWarning, StoreError
+from talkspurt.metrics import dictionary
 from talkspurt.result import TABLES, Result, recorded
 from talkspurt.staging import MANIFEST, Claim, Resumable, Staging, what
 
@@ -37,11 +38,16 @@ if TYPE_CHECKING:
     from talkspurt.study import Study
 
 __all__ = [
-    "MANIFEST", "Claim", "Resumable", "Staging", "StoreError", "file_name", "files_in", "load",
-    "load_result", "to_json", "write_bytes", "write_result", "write_table", "write_text", "writing",
+    "DRAWN", "FIGURES", "MANIFEST", "REPORT", "Claim", "Resumable", "Staging", "StoreError",
+    "check", "file_name", "files_in", "load", "load_result", "to_json", "write_bytes",
+    "write_result", "write_table", "write_text", "writing",
 ]  # fmt: skip
 
 AUDIO = "audio"
+REPORT = "report.html"
+FIGURES = "figures"
+DRAWN = (REPORT, FIGURES)
+"""What is drawn from a result; all else is the result."""
 FORMAT = 1
 """Version of the folder format; incremented by changes that old readers would misread."""
 
@@ -69,8 +75,14 @@ def write_result(
     step("tables")
     write_text(folder / "scenario.toml", result.scenario)
     write_text(folder / "topology.json", to_json(result.topology))
+    empty = {}
     for name in TABLES:
-        write_table(folder / f"{name}.parquet", result.table(name))
+        table = result.table(name)
+        if table.is_empty():
+            empty[name] = {column: str(kind) for column, kind in table.schema.items()}
+            continue
+        fields = dictionary.columns(dictionary.TABLES[name])
+        write_table(folder / f"{name}.parquet", table, fields)
     _copy_written(result, folder)
     step("recordings")
     for name in result.heard:
@@ -79,7 +91,7 @@ def write_result(
         write_bytes(folder / AUDIO / file_name(name, "received.wav"), audio.received_wav())
     said = {"name": result.name, "title": result.title, "description": result.description}
     made_of = {"made_of": provenance.of(result.scenario)}
-    manifest = {**header("result"), **made_of, **result.manifest, **said}
+    manifest = {**header("result"), **made_of, **result.manifest, **said, "empty_tables": empty}
     write_text(folder / MANIFEST, to_json(manifest))
 
 
@@ -91,8 +103,12 @@ def _copy_written(result: Result, folder: Path) -> None:
                 shutil.copyfile(file, folder / file.name)
 
 
-def load(folder: Path) -> Result | Study:
-    """Load saved results; see :func:`talkspurt.load`."""
+def check(folder: Path) -> dict[str, Any]:
+    """The manifest of a result or study.
+
+    Raises:
+        StoreError: if the folder holds none, or one of another format.
+    """
     manifest = _read_manifest(folder)
     kind = manifest.get("kind")
     if kind == "reproduction":
@@ -104,6 +120,12 @@ def load(folder: Path) -> Result | Study:
     if kind not in ("result", "study"):
         raise StoreError(errno.EINVAL, f"holds {what(manifest)}, not a result", str(folder))
     _check_format(manifest, folder)
+    return manifest
+
+
+def load(folder: Path) -> Result | Study:
+    """Load saved results; see :func:`talkspurt.load`."""
+    manifest = check(folder)
     if (version := manifest["talkspurt"]) != _core.version():
         warnings.warn(
             f"{folder} was made by talkspurt {version}, and this is {_core.version()}: "
@@ -111,7 +133,7 @@ def load(folder: Path) -> Result | Study:
             OtherVersionWarning,
             stacklevel=3,
         )
-    if kind == "study":
+    if manifest["kind"] == "study":
         from talkspurt.study import Study
 
         return Study.of_folder(folder, checked(manifest, STUDY_KEYS, folder))
@@ -170,7 +192,7 @@ def load_result(folder: Path, manifest: dict[str, Any] | None = None) -> Result:
         scenario=_read_scenario(folder / "scenario.toml"),
         topology=_read_topology(folder / "topology.json"),
         manifest=manifest,
-        _read_table=functools.partial(_read_table, folder),
+        _read_table=functools.partial(_read_table, folder, manifest.get("empty_tables", {})),
         _read_audio=functools.partial(_read_audio, folder),
         _written=folder,
     )
@@ -187,9 +209,15 @@ def _read_topology(file: Path) -> dict[str, Any]:
         return {key: topology[key] for key in ("nodes", "links", "access_points", "flows")}
 
 
-def _read_table(folder: Path, name: str) -> pl.DataFrame | None:
+def _read_table(folder: Path, empty: Any, name: str) -> pl.DataFrame | None:
     import polars as pl
 
+    if name in empty:
+        # A table without rows has no file; the manifest has its columns.
+        with reading(folder / MANIFEST):
+            return pl.DataFrame(
+                schema={key: getattr(pl, kind) for key, kind in empty[name].items()}
+            )
     if name == "packets":
         asked = folder / "scenario.toml"
         with reading(asked):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -41,21 +41,49 @@ SUMMARY = (
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis: the name of its column, the field it sets, and the labels of its values."""
+    """One axis: the field it sets, and its values.
+
+    Attributes:
+        name: its name.
+        path: the field that it sets.
+        labels: one text per value, in order.
+        unit: unit of ``numbers``: ``s``, ``bit/s``, ``B``, or ``1`` for plain numbers.
+        numbers: one number per value, if all values are quantities of one kind; else None.
+    """
 
     name: str
     path: str
     labels: tuple[str, ...]
+    unit: str | None = None
+    numbers: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> Axis:
+        """The axis of an entry of a plan or manifest."""
+        numbers = entry.get("numbers")
+        return cls(
+            name=entry["name"],
+            path=entry["path"],
+            labels=tuple(entry["labels"]),
+            unit=entry.get("unit"),
+            numbers=None if numbers is None else tuple(numbers),
+        )
+
+    def entry(self) -> dict[str, Any]:
+        """The entry of a manifest or JSON document."""
+        found = {"name": self.name, "path": self.path, "labels": list(self.labels)}
+        if self.numbers is None:
+            return found
+        return {**found, "unit": self.unit, "numbers": list(self.numbers)}
+
+    def value(self, label: str) -> float | str:
+        """The value with this label in tables: a number, or the label if it has none."""
+        return label if self.numbers is None else self.numbers[self.labels.index(label)]
 
     @property
     def column(self) -> str:
         """Name of its column in every table: no other column starts with ``axis.``."""
-        return column_of(self.name)
-
-
-def column_of(axis: str) -> str:
-    """Name of the column of an axis of this name."""
-    return f"axis.{axis}"
+        return f"axis.{self.name}"
 
 
 @dataclass
@@ -131,7 +159,7 @@ class Study(Saved):
             name=question.name,
             title=plan.title,
             description=plan.description,
-            axes=tuple(Axis(a["name"], a["path"], tuple(a["labels"])) for a in plan.axes),
+            axes=tuple(map(Axis.of, plan.axes)),
             replications=plan.replications,
             confidence=plan.confidence,
             scenario=question.text,
@@ -140,12 +168,60 @@ class Study(Saved):
         )
 
     @classmethod
+    def of_answers(cls, answers: Mapping[str, Result | Study]) -> Study:
+        """Finished runs, or studies with the same axes, side by side: the first axis is ``run``.
+
+        Raises:
+            ValueError: if there are fewer than two, or if their axes or replications differ.
+        """
+        studies = {name: one for name, one in answers.items() if isinstance(one, Study)}
+        if len(answers) < 2:
+            raise ValueError("a comparison needs at least two results")
+        if studies and len(studies) < len(answers):
+            single = next(name for name in answers if name not in studies)
+            several = next(iter(studies))
+            raise ValueError(f"{single} is a single run, and {several} is a study")
+        first = next(iter(answers.values()))
+        axes: tuple[Axis, ...] = ()
+        if isinstance(first, Study):
+            axes = first.axes
+            for name, one in studies.items():
+                shape = [(axis.name, axis.labels) for axis in one.axes], one.replications
+                if shape != ([(axis.name, axis.labels) for axis in axes], first.replications):
+                    raise ValueError(f"{name} has other axes or replications than {first.name}")
+            if any(axis.name == "run" for axis in axes):
+                raise ValueError(f"{first.name} has an axis `run` itself")
+
+        def named(run: Result, name: str) -> Result:
+            settings = {"run": name, **run.settings}
+            return replace(run, settings=settings, manifest={**run.manifest, "settings": settings})
+
+        runs = [
+            named(run, name)
+            for name, one in answers.items()
+            for run in (one.runs if isinstance(one, Study) else (one,))
+        ]
+        titles = {name: one.title for name, one in answers.items()}
+        same = len(set(titles.values())) == 1
+        told = "\n".join(f"* {name}: {title}" for name, title in titles.items())
+        return cls(
+            name=" vs ".join(answers),
+            title=f"{first.title} – {', '.join(answers)}" if same else " / ".join(titles.values()),
+            description=first.description if same else told,
+            axes=(Axis(name="run", path="", labels=tuple(answers)), *axes),
+            replications=first.replications if isinstance(first, Study) else 1,
+            confidence=first.confidence if isinstance(first, Study) else 0.95,
+            scenario="# A comparison: the scenario of each run is in its folder.\n",
+            runs=runs,
+        )
+
+    @classmethod
     def of_folder(cls, folder: Path, manifest: Mapping[str, Any]) -> Study:
         """A saved study."""
         from talkspurt import disk, store
 
         with disk.reading(folder / store.MANIFEST):
-            axes = tuple(Axis(a["name"], a["path"], tuple(a["labels"])) for a in manifest["axes"])
+            axes = tuple(map(Axis.of, manifest["axes"]))
             runs = tuple(store.load_result(folder / run["folder"]) for run in manifest["runs"])
         with disk.reading(folder / "scenario.toml"):
             scenario = (folder / "scenario.toml").read_text(encoding="utf-8")
@@ -174,13 +250,16 @@ class Study(Saved):
     def _all(self, table: str) -> pl.DataFrame:
         import polars as pl
 
-        parts = []
-        for run in self.runs:
-            given: dict[str, Any] = _columns(run.settings)
-            given |= {"replicate": run.replicate, "seed": run.seed}
-            frame = run.table(table)
-            parts.append(frame.select(*(pl.lit(v).alias(k) for k, v in given.items()), pl.all()))
+        parts = [self._settled(run, run.table(table)) for run in self.runs]
         return pl.concat(parts, how="vertical_relaxed")
+
+    def _settled(self, run: Result, frame: pl.DataFrame) -> pl.DataFrame:
+        """A table of a run, with its settings, replicate and seed first."""
+        import polars as pl
+
+        given: dict[str, Any] = self._columns(run.settings)
+        given |= {"replicate": run.replicate, "seed": run.seed}
+        return frame.select(*(pl.lit(v).alias(k) for k, v in given.items()), pl.all())
 
     @property
     def has_groups(self) -> bool:
@@ -234,7 +313,8 @@ class Study(Saved):
         ``names`` are metrics of flows listed by ``talkspurt metrics``; computed metrics are
         computed for every run. One row per setting, flow and metric:
 
-        * ``axis.NAME`` for each axis;
+        * ``axis.NAME`` for each axis: a number in the unit of the axis (20 ms is 0.02), or the
+          label of a value that is no quantity; :meth:`labelled` replaces numbers by labels;
         * ``flow``, and ``members``: the flows of a ``count`` share one row under the name that the
           scenario gives them, and each replication counts with its mean over them. With
           ``members=True`` each flow has its own row;
@@ -298,6 +378,37 @@ class Study(Saved):
                 rows.append({**row, **spread, "baseline": base})
         return self._frame(rows, "baseline")
 
+    def compute(
+        self,
+        name: str,
+        flow: str | None = None,
+        bin_s: float | None = None,
+        *,
+        link: str | None = None,
+    ) -> pl.DataFrame:
+        """A metric of every run, as :func:`talkspurt.metrics.compute` returns it for one.
+
+        ``axis.NAME`` for each axis, ``replicate`` and ``seed`` come first. A flow or link that only
+        some settings have is skipped in the others.
+
+        Raises:
+            KeyError: if no run has the metric, flow or link, or the packet table is missing.
+            ValueError: if it cannot be computed with these arguments.
+        """
+        from talkspurt.metrics import compute
+
+        parts, error = [], None
+        for run in self.runs:
+            try:
+                parts.append(self._settled(run, compute(run, name, flow, bin_s, link=link)))
+            except KeyError as missing:
+                error = missing
+        if error is not None and not parts:
+            raise error
+        import polars as pl
+
+        return pl.concat(parts, how="vertical_relaxed")
+
     def comparisons(self, names: Iterable[str] = SUMMARY) -> dict[str, pl.DataFrame]:
         """:meth:`differences` from the first value of every axis with more than one value, by axis.
 
@@ -326,10 +437,28 @@ class Study(Saved):
                     values[name][run.replicate] = finite(value)
         return cells.values()
 
-    @staticmethod
-    def _row(cell: Cell, name: str, found: dict[str, Any]) -> dict[str, Any]:
+    def labelled(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """A table of this study with the labels of all axes instead of numbers."""
+        import polars as pl
+
+        columns = []
+        for axis in self.axes:
+            if axis.numbers is not None and axis.column in frame.columns:
+                old, new = list(axis.numbers), list(axis.labels)
+                columns.append(pl.col(axis.column).replace_strict(old, new, return_dtype=pl.String))
+        return frame.with_columns(columns)
+
+    def rows(self, frame: pl.DataFrame) -> list[dict[str, Any]]:
+        """The rows of a table of this study, with the labels of its axes."""
+        return self.labelled(frame).to_dicts()
+
+    def _columns(self, settings: Mapping[str, str]) -> dict[str, float | str]:
+        """The value of each axis, by column name."""
+        return {axis.column: axis.value(settings[axis.name]) for axis in self.axes}
+
+    def _row(self, cell: Cell, name: str, found: dict[str, Any]) -> dict[str, Any]:
         flow = {"flow": cell.flow, "members": len(cell.members), "measure": name}
-        return {**_columns(cell.settings), **flow, **found}
+        return {**self._columns(cell.settings), **flow, **found}
 
     def _interval(self, numbers: list[float], kind: Interval) -> dict[str, Any]:
         mean, half, deviation = student(numbers, self.confidence)
@@ -349,8 +478,10 @@ class Study(Saved):
     def _frame(self, rows: list[dict[str, Any]], *more: str) -> pl.DataFrame:
         import polars as pl
 
-        words = [*(axis.column for axis in self.axes), *more]
-        schema: dict[str, Any] = dict.fromkeys([*words, "flow"], pl.String())
+        schema: dict[str, Any] = {
+            axis.column: pl.String() if axis.numbers is None else pl.Float64() for axis in self.axes
+        }
+        schema |= dict.fromkeys([*more, "flow"], pl.String())
         schema |= {"members": pl.Int64(), "measure": pl.String()}
         schema |= dict.fromkeys(("count", "replications"), pl.Int64())
         numbers = ("mean", "low", "high", "deviation", "member_low", "member_high")
@@ -388,7 +519,7 @@ class Study(Saved):
         ]
         return {
             "scenario": self.name,
-            "axes": [{"name": a.name, "path": a.path, "labels": list(a.labels)} for a in self.axes],
+            "axes": [axis.entry() for axis in self.axes],
             "replications": self.replications,
             "confidence": self.confidence,
             "runs": runs,
@@ -400,11 +531,6 @@ class Study(Saved):
         from talkspurt.report import notebook
 
         return notebook.study(self)
-
-
-def _columns(settings: Mapping[str, str]) -> dict[str, str]:
-    """The label of each axis, by column name."""
-    return {column_of(axis): label for axis, label in settings.items()}
 
 
 def _is_group(cell: Cell) -> bool:

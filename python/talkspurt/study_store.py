@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt import provenance, store
 from talkspurt.disk import plain_name
+from talkspurt.metrics import dictionary
 from talkspurt.result import TABLES
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from talkspurt.result import Result
     from talkspurt.scenario import Question
     from talkspurt.study import Study
@@ -25,7 +28,7 @@ def run_folder(i: int, settings: Mapping[str, str], replicate: int) -> str:
     """The folder of run ``i`` of a study: its number, settings and replicate, for readability."""
     words = [f"{i:04d}", *settings.values(), f"r{replicate}"]
     # The number makes it unique, even if settings are truncated.
-    return "runs/" + plain_name("-".join(plain_name(word)[:40].strip() for word in words))
+    return "runs/" + plain_name("-".join(plain_name(word)[:40] for word in words))
 
 
 def write_study(
@@ -51,13 +54,20 @@ def write_study(
         )
     step("tables")
     store.write_text(folder / "scenario.toml", study.scenario)
-    store.write_table(folder / "flows.parquet", study.flows)
-    store.write_table(folder / "links.parquet", study.links)
-    store.write_table(folder / "summary.parquet", study.summary())
+    axes = dictionary.of_axes(study.axes)
+
+    def write(name: str, frame: pl.DataFrame) -> None:
+        kind = "differences" if name.startswith("differences-") else name
+        fields = (*axes, *dictionary.OF_STUDIES[kind])
+        store.write_table(folder / f"{name}.parquet", frame, dictionary.columns(fields))
+
+    write("flows", study.flows)
+    write("links", study.links)
+    write("summary", study.summary())
     if study.has_groups:
-        store.write_table(folder / "summary-members.parquet", study.summary(members=True))
+        write("summary-members", study.summary(members=True))
     for axis, frame in study.comparisons().items():
-        store.write_table(folder / f"differences-{store.file_name(axis)}.parquet", frame)
+        write(f"differences-{store.file_name(axis)}", frame)
     store.write_text(folder / store.MANIFEST, store.to_json(_manifest(study, runs)))
 
 
@@ -110,7 +120,7 @@ def _manifest(study: Study, runs: list[dict[str, Any]]) -> dict[str, Any]:
         "file": study.runs[0].manifest.get("file"),
         "title": study.title,
         "description": study.description,
-        "axes": [{"name": a.name, "path": a.path, "labels": list(a.labels)} for a in study.axes],
+        "axes": [axis.entry() for axis in study.axes],
         "replications": study.replications,
         "confidence": study.confidence,
         "set": dict(study.sets),

@@ -93,6 +93,7 @@ def visible_in(document: Any) -> Any:
 PLAIN = {
     "–": "-", "—": "-", "−": "-", "×": "x", "±": "+-", "…": "...", "µ": "u", "·": "-", "≤": "<=",
     "≥": ">=", "\u00a0": " ", "\u202f": " ", "→": "->", "’": "'", "“": '"', "”": '"', "σ": "s",
+    "─": "-",
 }  # fmt: skip
 """ASCII replacements for our own characters, for terminals without Unicode."""
 
@@ -109,6 +110,14 @@ def _escaped(sign: str) -> str:
 
 
 codecs.register_error("talkspurt", _plainly)
+
+
+def encoded(text: str, encoding: str) -> str:
+    """The text as a terminal of this encoding will show it: missing characters in ASCII."""
+    try:
+        return text.encode(encoding, "talkspurt").decode(encoding)
+    except LookupError:  # an unknown encoding
+        return text.encode("ascii", "talkspurt").decode("ascii")
 
 
 class Screen(io.TextIOBase):

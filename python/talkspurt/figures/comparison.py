@@ -29,7 +29,9 @@ from talkspurt.figures.style import (
     FILLS,
     INK,
     LINE_LENGTH,
+    WIDTH,
     TransportStyle,
+    bounds,
     left_out,
     note,
     panels,
@@ -47,19 +49,22 @@ if TYPE_CHECKING:
 SHOWN = (
     "mos",
     "mouth_to_ear_p50_s",
-    "loss_ratio",
+    "concealed_ratio",
     "longest_gap_s",
     "delay_p95_s",
     "goodput_bps",
 )
 NARROW = 2
 """With more columns, panel titles have one line per part."""
-ROOM_ABOVE = 1.08
+SMALL = 4.6
+"""Width of a figure of one panel in inches: two fit side by side on a page."""
+LETTERS = 62
+"""Letters of a legend's line in such a figure."""
 CUT_OFF = (
-    "An arrowhead: the interval goes on beyond what can be; more replications would shorten it."
+    "An arrowhead: the interval exceeds the possible values; more replications would shorten it."
 )
 MEMBERS = "A pale bar: from the least to the greatest of the flows of which a point is the mean."
-NO_BAR = "No bar: every replication gave this value; nothing was seen of what chance does."
+NO_BAR = "No bar: every replication gave this value, so that there is no interval."
 
 
 def every(study: Study) -> Iterator[tuple[str, Figure]]:
@@ -74,11 +79,6 @@ def every(study: Study) -> Iterator[tuple[str, Figure]]:
         drawn = over_two_axes(study, name)
         if drawn is not None:
             yield f"{name}-map", drawn
-
-
-def notes_of(figure: Figure) -> str:
-    """The text below a figure."""
-    return figure.get_supxlabel().replace("\n", " ")
 
 
 def over_axis(study: Study, name: str) -> Figure | None:
@@ -104,13 +104,16 @@ def _drawn(study: Study, axis: Axis, lines: Sequence[Line], shown: Column) -> Fi
     by_flow = 0 in shared.apart
     flows = len({line.key[0] for line in lines}) if by_flow else 1
     columns = _columns(len(drawn), len(parts) // flows, axis, numbers)
+    alone = len(drawn) == 1
+    width = SMALL if alone else WIDTH
     unit = f" / {shown.shown_unit}" if shown.shown_unit else ""
     of = "" if len({line.key[0] for line in lines}) > 1 else f" · {lines[0].key[0]}"
     figure, grid = panels(
         f"{shown.label}{unit}{of}",
         len(drawn),
         columns,
-        height=0.9 + (2.2 if len(drawn) == 1 else 1.75) * -(-len(drawn) // columns),
+        width=width,
+        height=2.9 if alone else 0.9 + 1.75 * -(-len(drawn) // columns),
         sharex=True,
         sharey=len(drawn) > 1 and not by_flow,
     )
@@ -118,7 +121,9 @@ def _drawn(study: Study, axis: Axis, lines: Sequence[Line], shown: Column) -> Fi
     for place, (ax, (part, inside)) in enumerate(zip(grid, drawn, strict=True)):
         its = [looks[shared.entry(line)] for line in inside]
         panel.draw(ax, axis, numbers, inside, its, shown.scale)
-        panel.frame(ax, axis, numbers, columns, bottom=place >= len(drawn) - columns)
+        panel.frame(
+            ax, axis, numbers, columns * WIDTH / width, bottom=place >= len(drawn) - columns
+        )
         if shared.apart:
             words = _words(keys, shared, part, "\n" if columns > NARROW else " · ")
             ax.set_title(words, fontsize=9, fontweight="normal")
@@ -130,7 +135,7 @@ def _drawn(study: Study, axis: Axis, lines: Sequence[Line], shown: Column) -> Fi
     inside_all = [inside for _, inside in drawn]
     _heights(grid, inside_all, shown, shared=not by_flow)
     if len(entries) > 1:
-        _legend(figure, entries, looks, joined=numbers is not None)
+        _legend(grid[0] if alone else figure, entries, looks, joined=numbers is not None)
     seen = [row for inside in inside_all for line in inside for row in line.rows]
     not_drawn = left_out("panel", [_words(keys, shared, part) for part, _ in rest])
     note(figure, *_said(seen), not_drawn)
@@ -138,9 +143,11 @@ def _drawn(study: Study, axis: Axis, lines: Sequence[Line], shown: Column) -> Fi
 
 
 def _columns(count: int, of_a_flow: int, axis: Axis, numbers: Sequence[float] | None) -> int:
-    wide = numbers is None and sum(map(len, axis.labels)) > panel.MOST_LETTERS / 3
-    if wide or count == 1:
+    if count == 1:
         return 1
+    if numbers is None and sum(map(len, axis.labels)) > panel.MOST_LETTERS / 3:
+        slanted = len(axis.labels) * panel.SLOPING
+        return 2 if count > 2 and slanted < panel.PANEL_WIDTH / 2 else 1
     if count <= 4:
         return 2 if count == 4 else count
     return 4 if of_a_flow % 4 == 0 else 3
@@ -155,31 +162,36 @@ def _words(keys: Sequence[str], shared: Sharing, part: Key, between: str = " · 
 def _heights(
     grid: Sequence[Axes], parts: Sequence[Sequence[Line]], shown: Column, *, shared: bool
 ) -> None:
-    """From zero to above the top interval; MOS has a fixed scale, panels of a flow share one."""
+    """MOS has a fixed scale; others are fitted to the intervals, and panels of a flow share one."""
     if shown.name == "mos":
         for ax in grid:
             ax.set_ylim(1, 4.6)
         return
-    tops: dict[str, float] = {}
+    ends: dict[str, list[float]] = {}
     for lines in parts:
         rows = [row for line in lines for row in line.rows]
-        highs = [end.high if (end := intervals.ends(row)) else row["mean"] for row in rows]
-        highs += [members[1] for row in rows if (members := intervals.spread(row))]
-        flow = "" if shared else lines[0].key[0]
-        tops[flow] = max(tops.get(flow, 0.0), *highs)
+        seen = ends.setdefault("" if shared else lines[0].key[0], [])
+        for row in rows:
+            end = intervals.ends(row)
+            seen += (end.low, end.high) if end else (row["mean"],)
+            seen += intervals.spread(row) or ()
     for ax, lines in zip(grid, parts, strict=True):
-        top = tops["" if shared else lines[0].key[0]] * shown.scale
-        ax.set_ylim(0, ROOM_ABOVE * top if top > 0 else 1)
+        seen = ends["" if shared else lines[0].key[0]]
+        ax.set_ylim(*bounds(min(seen) * shown.scale, max(seen) * shown.scale))
 
 
 def _legend(
-    figure: Figure,
+    where: Figure | Axes,
     entries: Mapping[str, Sequence[Line]],
     looks: Mapping[str, int],
     *,
     joined: bool,
 ) -> None:
-    """A line or a marker for each; in ink if its colour differs between panels."""
+    """A line or a marker for each; in ink if its colour differs between panels.
+
+    Above a single panel, beside several.
+    """
+    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
     handles = []
@@ -193,7 +205,20 @@ def _legend(
         drawn["ls"] = "none" if not joined else (0, dashes) if dashes else "-"
         handles.append(Line2D([], [], label=words, **drawn))
     length = LINE_LENGTH if joined else None
-    figure.legend(handles=handles, loc="outside right upper", fontsize=8, handlelength=length)
+    look_of: dict[str, Any] = {"handles": handles, "fontsize": 8}
+    if isinstance(where, Figure):
+        where.legend(loc="outside right upper", handlelength=length, **look_of)
+        return
+    letters = max(map(len, entries)) + (10 if joined else 4)
+    where.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        borderaxespad=0,
+        ncols=max(1, min(len(entries), LETTERS // letters)),
+        handlelength=LINE_LENGTH - 2 if joined else 1,
+        columnspacing=1.2,
+        **look_of,
+    )
 
 
 def _said(rows: Sequence[Row]) -> Iterator[str]:

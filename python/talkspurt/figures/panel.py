@@ -97,9 +97,9 @@ def _point(
 
 
 def frame(
-    ax: Axes, axis: Axis, numbers: Sequence[float] | None, columns: int, *, bottom: bool
+    ax: Axes, axis: Axis, numbers: Sequence[float] | None, columns: float, *, bottom: bool
 ) -> None:
-    """Labels of the x axis."""
+    """Labels of the x axis; ``columns`` panels of this width fit into a full-width figure."""
     room = MOST_LETTERS / columns
     unit = ""
     if numbers is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from talkspurt.figures.style import CAUSE_COLOURS, FAINT, label_ends, sheet
+from talkspurt.figures.style import CAUSE_COLOURS, FAINT, label_ends, sheet, widths
 from talkspurt.figures.time import MOST, styles_of
 from talkspurt.format import time_text, verdict
 from talkspurt.metrics import opinion
@@ -81,13 +81,11 @@ def mos_over_time(result: Result, flow: str | None, link: str | None) -> Figure 
     figure, (ax,) = sheet(f"MOS of each window of {time_text(width)}")
     ax.axhline(BEST_MOS, color=FAINT, linewidth=0.9, linestyle=":")
     ends = []
-    for place, (call, rows) in enumerate(windows.items()):
+    for (call, rows), width_pt in zip(windows.items(), widths(len(windows)), strict=True):
         style = styles[call]
         there = rows.drop_nulls("mos")
         starts, mos = there["time_s"].to_numpy(), there["mos"].to_numpy()
-        # A step from a window's start to its end, none over windows without speech. Lines of
-        # similar calls overlap: each is thinner than those below it.
-        width_pt = 3.6 - 2.6 * place / max(len(windows) - 1, 1)
+        # A step from a window's start to its end, none over windows without speech.
         dashes: Any = (0, style.dashes) if style.dashes else "solid"
         until = (starts + width).clip(max=result.duration_s)
         ax.hlines(mos, starts, until, colors=style.colour, linestyles=dashes, linewidth=width_pt)

@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from talkspurt.figures import scale
-from talkspurt.figures.style import DASHES, TransportStyle, transport_style
+from talkspurt.figures.style import DASHES, IN_BACKGROUND, MEDIA, TransportStyle, transport_style
 
 if TYPE_CHECKING:
     from talkspurt.study import Axis, Study
@@ -156,17 +156,29 @@ def lines_over(study: Study, axis: Axis, name: str) -> list[Line]:
     """The means of a measure along an axis, flow by flow."""
     others = [other.column for other in study.axes if other is not axis]
     transports = _transports(study)
+    background = _background(study)
     found: dict[Key, Line] = {}
-    for row in study.summary([name]).to_dicts():
+    for row in study.rows(study.summary([name])):
         if row["mean"] is None:
             continue
         key = (row["flow"], *(row[other] for other in others))
         line = found.setdefault(key, Line(key, [], []))
         line.rows.append(row)
         setting = (*(row[other.column] for other in study.axes), row["flow"])
-        line.transports.append(transports[setting])
+        line.transports.append(IN_BACKGROUND if row["flow"] in background else transports[setting])
     flows = list(dict.fromkeys(line.key[0] for line in found.values()))
     return sorted(found.values(), key=lambda line: flows.index(line.key[0]))
+
+
+def _background(study: Study) -> set[str]:
+    """The flows and groups that are only there to disturb calls and video."""
+    rows = [
+        (row.get("group") or row["name"], row.get("source") in MEDIA)
+        for run in study.runs
+        for row in run.flows.iter_rows(named=True)
+    ]
+    media = {name for name, is_media in rows if is_media}
+    return {name for name, _ in rows} - media if media else set()
 
 
 def _transports(study: Study) -> dict[Key, str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from talkspurt.figures.style import FAINT, FATE_COLOURS, LINE_LENGTH, FlowStyle, sheet
+from talkspurt.figures.style import FAINT, FATE_COLOURS, LINE_LENGTH, FlowStyle, sheet, widths
 from talkspurt.figures.time import MOST, styles_of
 
 if TYPE_CHECKING:
@@ -33,17 +34,19 @@ def delay_ecdf(result: Result, flow: str | None, link: str | None) -> Figure | N
         "Share of voice frames delivered within a time of their capture", height=3.0
     )
     drawn = 0
-    for name in chosen[:MOST]:
+    least = math.inf
+    for name, width in zip(chosen[:MOST], widths(len(chosen[:MOST])), strict=True):
         rows = result.frames(name)
         took = (rows["delivered_s"] - rows["captured_s"]).drop_nulls().sort().to_numpy() * 1e3
         if took.size:
             share = np.arange(1, took.size + 1) / rows.height
-            _ecdf(ax, took, share, name, styles[name])
+            _ecdf(ax, took, share, name, styles[name], width)
             drawn += 1
+            least = min(least, took[0])
     if not drawn:
         return None
     ax.set_ylim(0, 1.02)
-    ax.set_xlim(left=0)
+    ax.set_xlim(left=max(0.0, least - 0.05 * (ax.dataLim.x1 - least)))
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.set_xlabel("time from capture to delivery / ms")
     ax.set_ylabel("frames")
@@ -57,6 +60,7 @@ def _ecdf(
     share: npt.NDArray[np.float64],
     name: str,
     style: FlowStyle,
+    width: float,
 ) -> None:
     marks = [min(took.size, 1 + int(took.size * q)) for q in (0.1, 0.3, 0.5, 0.7, 0.9)]
     ax.plot(
@@ -67,6 +71,8 @@ def _ecdf(
         markersize=4.5,
         markevery=marks,
         label=name,
+        fillstyle="none" if style.dashes else "full",
+        linewidth=width,
         **style.line(),
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from textwrap import wrap
@@ -69,6 +69,12 @@ TRANSPORTS = {
     "beritelli": TransportStyle(SLATE, "h"),
 }
 OTHER = TransportStyle("#6b7280", "X")
+BACKGROUND = "#8F979F"
+"""Colour of traffic that is only there to disturb the calls."""
+IN_BACKGROUND = "background"
+"""Stands for the transport of such traffic in figures of studies."""
+MEDIA = ("speech", "video")
+"""Sources whose flows are not background."""
 
 DASHES: tuple[tuple[float, ...], ...] = ((), (6, 2.5), (2, 2), (8, 2, 2, 2), (12, 3))
 """Dashes of the first, second … flow over one transport; empty is a solid line."""
@@ -82,6 +88,8 @@ LINE_LENGTH = 5.5
 
 def transport_style(transport: str) -> TransportStyle:
     """Colour and marker of a transport, by its longest known prefix."""
+    if transport == IN_BACKGROUND:
+        return TransportStyle(BACKGROUND, "o")
     word = transport.lower().replace("/", "-").replace("_", "-")
     for name in sorted(TRANSPORTS, key=len, reverse=True):
         if word.startswith(name):
@@ -97,23 +105,63 @@ class FlowStyle:
     marker: str
     dashes: tuple[float, ...]
 
+    @property
+    def in_background(self) -> bool:
+        """Whether the flow is only there to disturb others."""
+        return self.colour == BACKGROUND
+
     def line(self) -> dict[str, Any]:
         """Keywords for matplotlib's plot."""
         dashes = {"dashes": self.dashes} if self.dashes else {"linestyle": "-"}
         return {"color": self.colour, **dashes}
 
 
-def flow_styles(transports: Mapping[str, str]) -> dict[str, FlowStyle]:
-    """A style for each flow, from its transport and its position among flows that share it."""
+def flow_styles(
+    transports: Mapping[str, str], background: Collection[str] = ()
+) -> dict[str, FlowStyle]:
+    """A style for each flow, from its transport and its position among flows that share it.
+
+    Flows in the background are grey.
+    """
     seen: dict[str, int] = {}
     styles = {}
     for flow, transport in transports.items():
         style = transport_style(transport)
+        if flow in background:
+            style = TransportStyle(BACKGROUND, style.marker)
         place = seen.get(style.colour, 0)
         seen[style.colour] = place + 1
-        shaded = shade(style.colour, SHADES[place // len(DASHES) % len(SHADES)])
+        shaded = style.colour
+        if flow not in background:
+            shaded = shade(style.colour, SHADES[place // len(DASHES) % len(SHADES)])
         styles[flow] = FlowStyle(shaded, style.marker, DASHES[place % len(DASHES)])
     return styles
+
+
+WIDEST, THINNEST = 3.0, 1.3
+
+
+def widths(count: int) -> list[float]:
+    """Line widths of flows in one picture: each is thinner than those below it.
+
+    So equal lines are visible. More than six have one width.
+    """
+    if count > 6:
+        return [1.5] * count
+    step = (WIDEST - THINNEST) / max(count - 1, 1)
+    return [THINNEST + step * (count - 1 - place) for place in range(count)]
+
+
+NEAR = 0.4
+"""Data whose minimum exceeds this share of its maximum has an axis without zero."""
+
+
+def bounds(low: float, high: float) -> tuple[float, float]:
+    """Limits of an axis for data: from zero, or fitted if the data is far from it."""
+    if low > NEAR * high > 0:
+        margin = 0.08 * (high - low) or 0.1 * high
+        return low - margin, high + margin
+    return min(low, 0.0), 1.06 * high if high > 0 else 1.0
 
 
 SHADES = (0.0, -0.45, 0.4)
@@ -176,8 +224,12 @@ def styled(*, math: bool = False) -> Iterator[None]:
         yield
 
 
+WIDTH = 7.2
+"""Width of a figure in inches."""
+
+
 def sheet(
-    title: str, *, width: float = 7.2, height: float = 2.9, rows: int = 1, **layout: Any
+    title: str, *, width: float = WIDTH, height: float = 2.9, rows: int = 1, **layout: Any
 ) -> tuple[Figure, list[Axes]]:
     """A figure with its axes, stacked vertically."""
     from matplotlib.figure import Figure
@@ -189,7 +241,7 @@ def sheet(
 
 
 def panels(
-    title: str, count: int, columns: int, *, width: float = 7.2, height: float, **layout: Any
+    title: str, count: int, columns: int, *, width: float = WIDTH, height: float, **layout: Any
 ) -> tuple[Figure, list[Axes]]:
     """A figure with ``count`` axes in rows, under one title."""
     from matplotlib.figure import Figure
@@ -203,14 +255,20 @@ def panels(
 
 
 LETTERS = 110
-"""Maximum letters per line of a note."""
+"""Maximum letters per line of a note of a full-width figure."""
 
 
 def note(figure: Figure, *words: str) -> None:
     """A note below a figure; nothing if it is empty."""
-    lines = [line for part in words if part for line in wrap(part, LETTERS)]
+    letters = int(LETTERS * figure.get_figwidth() / WIDTH)
+    lines = [line for part in words if part for line in wrap(part, letters)]
     if lines:
         figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=7.5, color=INK)
+
+
+def notes_of(figure: Figure) -> str:
+    """The note below a figure."""
+    return figure.get_supxlabel().replace("\n", " ")
 
 
 MOST_NAMES = 8
@@ -262,12 +320,40 @@ def label_ends(ax: Axes, ends: Iterable[tuple[float, float, str, str]]) -> None:
 def svg(figure: Figure) -> bytes:
     """The figure as SVG, deterministic."""
     import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     file = io.BytesIO()
-    with mpl.rc_context(RC):
-        figure.savefig(file, format="svg", metadata={"Date": None}, transparent=True)
+    # Not savefig, which draws everything twice.
+    with mpl.rc_context(RC), _resolution(figure, figure.dpi):
+        canvas: Any = FigureCanvasSVG(figure)
+        canvas.print_svg(file, metadata={"Date": None})
+    # The layout is done, which takes longer than drawing; other formats use it.
+    figure.set_layout_engine("none")
     # XML cannot contain control characters, and pictures must not contain bidi controls.
     return visible(file.getvalue().decode("utf-8"), lines=True).encode("utf-8")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure drawn as SVG, for files and for the report.
+
+    Attributes:
+        name: its file name.
+        svg: the picture.
+        width: in inches.
+        notes: the text below it.
+    """
+
+    name: str
+    svg: bytes
+    width: float
+    notes: str
+
+    @classmethod
+    def of(cls, name: str, figure: Figure, drawn: bytes | None = None) -> Drawn:
+        """A figure, drawn now unless the SVG is given."""
+        picture = svg(figure) if drawn is None else drawn
+        return cls(name, picture, figure.get_figwidth(), notes_of(figure))
 
 
 def pdf(figure: Figure) -> bytes:
@@ -283,16 +369,32 @@ def pdf(figure: Figure) -> bytes:
 def png(figure: Figure) -> bytes:
     """The figure as PNG on white."""
     import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     file = io.BytesIO()
-    with mpl.rc_context(RC):
-        figure.savefig(file, format="png", dpi=160, facecolor=PAPER, metadata={"Software": None})
+    face = figure.get_facecolor()
+    with mpl.rc_context(RC), _resolution(figure, 160):
+        figure.set_facecolor(PAPER)
+        canvas: Any = FigureCanvasAgg(figure)
+        canvas.print_png(file, metadata={"Software": None})
+        figure.set_facecolor(face)
     return file.getvalue()
 
 
-def inline_svg(figure: Figure, alt: str) -> str:
-    """The figure as an inline SVG element with the page's ink and fonts, and unique ids."""
-    text = svg(figure).decode("utf-8")
+@contextmanager
+def _resolution(figure: Figure, dpi: float) -> Iterator[None]:
+    """Draw at this resolution, and restore the figure's own."""
+    own = figure.dpi
+    figure.dpi = dpi
+    try:
+        yield
+    finally:
+        figure.dpi = own
+
+
+def inline_svg(drawn: bytes, alt: str) -> str:
+    """A figure of :func:`svg` as an inline element with the page's ink, and unique ids."""
+    text = drawn.decode("utf-8")
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = text.replace(INK, "currentColor")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from talkspurt.figures.style import (
     GREEN,
     INK,
+    MEDIA,
     ORANGE,
     PURPLE,
     SKY,
     FlowStyle,
+    bounds,
     flow_styles,
     label_ends,
     sheet,
+    widths,
 )
 from talkspurt.format import time_text
 
@@ -30,8 +33,11 @@ MOST = 12
 
 
 def styles_of(result: Result) -> dict[str, FlowStyle]:
-    """A style for each flow of a result."""
-    return flow_styles(dict(result.flows.select("name", "transport").iter_rows()))
+    """A style for each flow of a result: beside calls and video, other flows are background."""
+    flows = result.flows.select("name", "transport", "source").rows()
+    media = {name for name, _, source in flows if source in MEDIA}
+    background = {name for name, *_ in flows} - media if media else set()
+    return flow_styles({name: transport for name, transport, _ in flows}, background)
 
 
 QUEUE_COLOURS = (SKY, GREEN, PURPLE, ORANGE)
@@ -54,13 +60,13 @@ def delay(result: Result, flow: str | None, link: str | None) -> Figure | None:
     chosen = [flow] if flow else (result.calls or result.flows["name"].to_list())
     figure, (ax,) = sheet("One-way network delay: mean of each bin, shaded up to its longest")
     ends = []
-    for name, style in _drawn(result, chosen):
+    for name, style, line in _drawn(result, chosen):
         rows = frame.filter(flow=name).drop_nulls("delay_mean_s")
         if rows.is_empty():
             continue
         x, mean, high = (rows[c].to_numpy() for c in ("time_s", "delay_mean_s", "delay_max_s"))
         ax.fill_between(x, mean * 1e3, high * 1e3, color=style.colour, alpha=0.13, linewidth=0)
-        ax.plot(x, mean * 1e3, **style.line())
+        ax.plot(x, mean * 1e3, **line)
         ends.append((x[-1], float(mean[-1] * 1e3), name, style.colour))
     return _finish(figure, ax, result, "delay / ms", ends, len(chosen))
 
@@ -94,12 +100,12 @@ def goodput(result: Result, flow: str | None, link: str | None) -> Figure | None
     chosen = [flow] if flow else result.flows["name"].to_list()
     figure, (ax,) = sheet(f"Goodput, means over {time_text(width)}")
     ends = []
-    for name, style in _drawn(result, chosen):
+    for name, style, line in _drawn(result, chosen):
         rows = frame.filter(flow=name)
         if rows.is_empty():
             continue
         x, y = rows["time_s"].to_numpy(), rows["goodput_bps"].to_numpy() / 1e3
-        ax.plot(x, y, **style.line())
+        ax.plot(x, y, **line)
         ends.append((x[-1], float(y[-1]), name, style.colour))
     return _finish(figure, ax, result, "goodput / kbit/s", ends, len(chosen))
 
@@ -190,17 +196,23 @@ def cwnd(result: Result, flow: str | None, link: str | None) -> Figure | None:
         return None
     figure, (ax,) = sheet("Congestion window")
     ends = []
-    for name, style in _drawn(result, chosen):
+    for name, style, line in _drawn(result, chosen):
         rows = frame.filter(flow=name)
         x, y = rows["time_s"].to_numpy(), rows["value"].to_numpy() / 1e3
-        ax.step(x, y, where="post", **style.line())
+        ax.step(x, y, where="post", **line)
         ends.append((x[-1], float(y[-1]), name, style.colour))
     return _finish(figure, ax, result, "cwnd / kB", ends, len(chosen))
 
 
-def _drawn(result: Result, chosen: list[str]) -> list[tuple[str, FlowStyle]]:
+def _drawn(result: Result, chosen: list[str]) -> list[tuple[str, FlowStyle, dict[str, Any]]]:
+    """The flows to draw, with keywords of their lines; background first, below the others."""
     styles = styles_of(result)
-    return [(name, styles[name]) for name in chosen[:MOST] if name in styles]
+    shown = [(name, styles[name]) for name in chosen[:MOST] if name in styles]
+    shown.sort(key=lambda one: not one[1].in_background)
+    return [
+        (name, style, {**style.line(), "linewidth": width})
+        for (name, style), width in zip(shown, widths(len(shown)), strict=True)
+    ]
 
 
 def _finish(
@@ -212,7 +224,8 @@ def _finish(
     total: int,
 ) -> Figure:
     ax.set_xlim(0, result.duration_s)
-    ax.set_ylim(bottom=0)
+    if ax.has_data():
+        ax.set_ylim(*bounds(*ax.dataLim.intervaly))
     ax.set_xlabel("time / s")
     ax.set_ylabel(unit)
     label_ends(ax, ends)

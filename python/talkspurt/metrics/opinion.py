@@ -23,6 +23,7 @@ SCHEMA = {
     "frames": pl.Int64,
     "mouth_to_ear_s": pl.Float64,
     "loss_ratio": pl.Float64,
+    "concealed_ratio": pl.Float64,
     "burst_ratio": pl.Float64,
     "r_factor": pl.Float64,
     "mos": pl.Float64,
@@ -39,9 +40,9 @@ def window_s(result: Result) -> float:
 def over_time(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
     """One row per window in which frames were captured, identified by its start.
 
-    Columns: ``time_s``, ``frames`` judged, ``mouth_to_ear_s`` (median of the played frames),
-    ``loss_ratio`` (missing or late), ``burst_ratio``, ``r_factor`` and ``mos``; no rows for a flow
-    without speech.
+    Columns: ``time_s``, ``frames`` judged, ``mouth_to_ear_s`` (mean of the played frames),
+    ``loss_ratio`` (missing or late), ``concealed_ratio`` (with pauses of playout),
+    ``burst_ratio``, ``r_factor`` and ``mos``; no rows for a flow without speech.
     """
     name, _, back = flow.rpartition(".") if flow.endswith(".reverse") else (flow, "", "")
     told = values(result.scenario)["flows"][name]
@@ -55,20 +56,26 @@ def over_time(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
     decided = pl.col("fate").is_in(["played", "late", "discarded"]).fill_null(value=True)
     due = pl.col("captured_s") + longest < result.duration_s - 1e-9
     asked = json.dumps(plain(told))
-    usual = delays.quantile(0.5, "lower")  # the nearest-rank median, as everywhere
+    mean = delays.mean()
+    usual = mean if isinstance(mean, float) else None
+    frame_s = float(told["reverse" if back else "source"]["packet"])
     rows = []
     for row in _windows(frames.filter(decided | due), bin_s).iter_rows(named=True):
         count, lost, ear = row["frames"], row["lost"], row["mouth_to_ear_s"]
+        # What was concealed: frames, and pauses of playout, each of which is a run.
+        paused = row["paused_s"] / frame_s
+        concealed, runs = lost + paused, row["runs"] + row["pauses"]
+        share = concealed / (count + paused)
         # ITU-T G.107 §7.4: mean length of loss runs, over that of random losses.
-        burst = lost / row["runs"] * (1 - lost / count) if lost else None
-        heard = (row["rungs"], ear if ear is not None else usual, lost / count, burst)
+        burst = concealed / runs * (1 - share) if runs else None
+        heard = (row["rungs"], ear if ear is not None else usual, share, burst)
         r_factor, mos = _core.opinion(asked, bool(back), *heard)
-        rows.append((row["time_s"], count, ear, lost / count, burst, r_factor, mos))
+        rows.append((row["time_s"], count, ear, lost / count, share, burst, r_factor, mos))
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
 def _windows(frames: pl.DataFrame, bin_s: float) -> pl.DataFrame:
-    """Per window: frames, lost ones and their runs, the median delay, and played rungs."""
+    """Per window: frames, lost ones and their runs, pauses, the mean delay, and played rungs."""
     unheard = pl.col("fate").is_in(UNHEARD).fill_null(value=False)
     played = pl.col("fate") == "played"
     known = "encoding" in frames.columns and frames["encoding"].max() is not None
@@ -86,8 +93,10 @@ def _windows(frames: pl.DataFrame, bin_s: float) -> pl.DataFrame:
             (pl.col("unheard") & ~pl.col("unheard").shift(fill_value=False)).sum().alias("runs"),
             (pl.col("playout_s") - pl.col("captured_s"))
             .filter(played)
-            .quantile(0.5, "lower")
+            .mean()
             .alias("mouth_to_ear_s"),
+            pl.col("paused_s").sum(),
+            (pl.col("paused_s") > 0).sum().alias("pauses"),
             *((played & (pl.col("encoding") == rung)).sum().alias(f"rung{rung}") for rung in rungs),
         )
         .with_columns(

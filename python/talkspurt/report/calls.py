@@ -1,33 +1,31 @@
-"""Calls in a report: both recordings, the outcome of each frame, and statistics.
+"""The calls of a report: the signals that its player compares.
 
-A group of calls (``count``) has one card, as it has one row in the tables: the means of all, with
-the worst call to see and hear.
-
-A recording sent over several transports is included once. A report holds at most 24 calls and ten
-megabytes of sound and packets; further calls are links to files. A call without a recording has
-everything except sound.
+A signal is a call's degraded recording, or a reference. Each call has the outcome of its frames and
+its score; a call without a recording has everything except sound. A group of calls (``count``) is
+one signal, as it has one row in the tables: the means of all, with the worst call to see and hear.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import store
+from talkspurt.cautions import out_of_range
 from talkspurt.figures.style import FATE_COLOURS, FlowStyle, transport_style
 from talkspurt.figures.time import styles_of
 from talkspurt.format import Verdict, verdict
 from talkspurt.groups import condensed
+from talkspurt.report.recordings import Recordings
 
 if TYPE_CHECKING:
     from talkspurt.result import Result
 
-MOST_CALLS = 24
-MOST_BYTES = 10_000_000
+MOST_CALLS = 200
+CHOSEN = 4
+"""Calls that the player shows at first."""
 
 
 @dataclass(frozen=True)
@@ -50,32 +48,39 @@ class Call:
     """One call on the page.
 
     Attributes:
-        key: unique on the page.
         title: the flow's name, or the settings of its run.
         subtitle: further text, may be empty.
         row: its row of the flows table, or the means of a group.
         style: its colour and dashes.
         verdict: user satisfaction.
-        sounds: keys of the recordings sent and received; None without sound.
+        limits: why its score is outside the range of the E-model; empty if it is not.
+        sent, received: numbers of its recordings; None without sound.
         fates: runs of equal outcome: [outcome, frames].
         frame_s: length of a frame with sound.
         among: the group it represents, if any.
+        of_run: in a study, which run it is, and the mean of all.
     """
 
-    key: str
     title: str
     subtitle: str
     row: Mapping[str, Any]
     style: FlowStyle
     verdict: Verdict | None
-    sounds: tuple[str, str] | None
+    limits: list[str]
+    sent: int | None
+    received: int | None
     fates: list[tuple[str, int]]
     frame_s: float | None
     among: Among | None = None
+    of_run: str = ""
 
-    def data(self) -> dict[str, Any]:
-        """Data for the player script."""
-        return {"fates": self.fates, "frame_s": self.frame_s, "colour": self.style.colour}
+
+@dataclass(frozen=True)
+class Reference:
+    """A reference recording, and the calls that sent it; no names if all did."""
+
+    recording: int
+    calls: list[str]
 
 
 @dataclass(frozen=True)
@@ -88,66 +93,85 @@ class Link:
 
 
 @dataclass
-class Sounds:
-    """The recordings of a page, each once, until the page is full; then links to files.
+class Player:
+    """The signals of a page, until it is full; then links to files."""
 
-    ``size`` starts with the size of other large content of the page.
-    """
-
-    wavs: dict[str, str] = field(default_factory=dict)
+    recordings: Recordings = field(default_factory=Recordings)
+    calls: list[Call] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
-    size: int = 0
-    calls: int = 0
 
     @property
     def full(self) -> bool:
         """Whether the page has its maximum of calls."""
-        return self.calls >= MOST_CALLS
+        return len(self.calls) >= MOST_CALLS
 
-    def add(self, sent: bytes, received: bytes) -> tuple[str, str] | None:
-        """Keys of both recordings, or None if the page is full."""
-        fresh = {self._key(data): data for data in (sent, received)}
-        fresh = {key: data for key, data in fresh.items() if key not in self.wavs}
-        more = sum((len(data) + 2) // 3 * 4 for data in fresh.values())
-        if self.full or self.size + more > MOST_BYTES:
-            return None
-        for key, data in fresh.items():
-            self.wavs[key] = base64.b64encode(data).decode("ascii")
-        self.size += more
-        self.calls += 1
-        return self._key(sent), self._key(received)
+    @property
+    def has_sound(self) -> bool:
+        """Whether at least one call can be heard, here or in a file."""
+        return bool(self.links) or any(call.received is not None for call in self.calls)
 
-    @staticmethod
-    def _key(data: bytes) -> str:
-        return "w" + hashlib.sha256(data).hexdigest()[:16]
+    @property
+    def heard(self) -> list[tuple[int, Call]]:
+        """The calls with sound, with their places among all."""
+        return [(n, call) for n, call in enumerate(self.calls) if call.received is not None]
+
+    @property
+    def references(self) -> list[Reference]:
+        """The references, each once."""
+        by_sent: dict[int, list[str]] = {}
+        for call in self.calls:
+            if call.sent is not None:
+                by_sent.setdefault(call.sent, []).append(call.title)
+        return [Reference(n, names if len(by_sent) > 1 else []) for n, names in by_sent.items()]
+
+    @property
+    def fates(self) -> dict[str, str]:
+        """The colours of the outcomes that occur."""
+        there = {fate for call in self.calls for fate, _ in call.fates}
+        return {fate: colour for fate, colour in FATE_COLOURS.items() if fate in there}
+
+    def data(self) -> dict[str, Any]:
+        """Data for the player script: recordings and signals, in the order of the page."""
+        signals: list[dict[str, Any]] = [
+            {"recording": one.recording, "chosen": True} for one in self.references
+        ]
+        for n, call in enumerate(self.calls):
+            shown = {"fates": call.fates, "frame_s": call.frame_s, "colour": call.style.colour}
+            signals.append({"recording": call.received, "chosen": n < CHOSEN, **shown})
+        return {**self.recordings.data(), "signals": signals, "colours": FATE_COLOURS}
 
 
-def calls_of(result: Result, sounds: Sounds) -> list[Call]:
-    """The calls of one run shown in the page; others become links to their recordings."""
+def of_result(result: Result, size: int = 0) -> Player:
+    """The calls of one run; ``size`` is that of other large content of the page."""
+    player = Player(Recordings(size))
     styles = styles_of(result)
-    return [
-        call
-        for shown in _shown(result)
-        if (call := _call(result, shown, sounds, styles[shown.flow], (shown.title, ""), ""))
-    ]
+    for shown in _shown(result):
+        _add(player, result, shown, styles[shown.flow], (shown.title, ""))
+    return player
 
 
-def calls_of_runs(runs: Iterable[tuple[str, Result]], sounds: Sounds) -> list[Call]:
-    """The calls of several runs of a study, named by their settings; with the runs' folders."""
-    found = []
+def of_runs(
+    runs: Iterable[tuple[str, Result]], said: Callable[[Result, str], str], size: int = 0
+) -> Player:
+    """The calls of several runs of a study, with the runs' folders, named by their settings.
+
+    ``said`` returns which run of a setting a flow or group is of, and the mean over all.
+    """
+    player = Player(Recordings(size))
     for folder, result in runs:
         settings = " · ".join(result.settings.values())
         for shown in _shown(result):
-            plain = transport_style(shown.row["transport"])
+            plain = transport_style(shown.row["transport"] or "")
             style = FlowStyle(plain.colour, plain.marker, ())
             titles = (settings, shown.title) if settings else (shown.title, "")
-            found.append(_call(result, shown, sounds, style, titles, f"{folder}/"))
-    return [call for call in found if call is not None]
+            of_run = said(result, shown.row.get("group") or shown.flow)
+            _add(player, result, shown, style, titles, f"{folder}/", of_run)
+    return player
 
 
 @dataclass(frozen=True)
 class _Shown:
-    """A call with a card: its flow, and its displayed name and row."""
+    """A call with its own signal: its flow, and its displayed name and row."""
 
     flow: str
     title: str
@@ -176,44 +200,47 @@ def _shown(result: Result) -> list[_Shown]:
     return found
 
 
-def _call(
+def _add(
+    player: Player,
     result: Result,
     shown: _Shown,
-    sounds: Sounds,
     style: FlowStyle,
     titles: tuple[str, str],
-    folder: str,
-) -> Call | None:
+    folder: str = "",
+    of_run: str = "",
+) -> None:
     title, subtitle = titles
     flow, row = shown.flow, shown.row
     heard = flow in result.heard
-    audio = result.audio(flow) if heard and not sounds.full else None
-    keys = sounds.add(audio.sent_wav(), audio.received_wav()) if audio else None
-    if heard and keys is None:
+    audio = result.audio(flow) if heard and not player.full else None
+    numbers = None
+    if audio:
+        numbers = player.recordings.add(audio.rate, audio.sent_pcm, audio.received_pcm)
+    if heard and numbers is None:
         sides = (f"{folder}{store.AUDIO}/{store.file_name(flow, f'{s}.wav')}" for s in SIDES)
-        sounds.links.append(Link(" · ".join(filter(None, titles)), *sides))
-        return None
-    if not heard:
-        if sounds.full:
-            return None
-        sounds.calls += 1
+        player.links.append(Link(" · ".join(filter(None, titles)), *sides))
+        return
+    if player.full:
+        return
+    sent, received = numbers or (None, None)
     frames = result.frames(flow)
     fates = [(fate, len(list(run))) for fate, run in groupby(frames["fate"].to_list())]
-    return Call(
-        key=f"{folder}{flow}",
-        title=title,
-        subtitle=subtitle,
-        row=row,
-        style=style,
-        verdict=verdict(row["r_factor"]),
-        sounds=keys,
-        fates=fates,
-        frame_s=audio.duration_s / frames.height if audio and frames.height else None,
-        among=shown.among,
+    player.calls.append(
+        Call(
+            title=title,
+            subtitle=subtitle,
+            row=row,
+            style=style,
+            verdict=verdict(row["r_factor"]),
+            limits=out_of_range(row),
+            sent=sent,
+            received=received,
+            fates=fates,
+            frame_s=audio.duration_s / frames.height if audio and frames.height else None,
+            among=shown.among,
+            of_run=of_run,
+        )
     )
 
 
 SIDES = ("sent", "received")
-
-FATES = FATE_COLOURS
-"""Colours of outcomes, for the page's legend."""

@@ -19,7 +19,7 @@ COLUMNS = (
     "delay_p50_s",
     "delay_p95_s",
     "mouth_to_ear_p50_s",
-    "loss_ratio",
+    "concealed_ratio",
     "r_factor",
     "mos",
 )
@@ -48,7 +48,7 @@ def study(of: Study) -> str:
     from talkspurt.report import study as page
 
     axes = [axis.name for axis in of.axes]
-    summary = of.summary(COLUMNS).to_dicts()
+    summary = of.rows(of.summary(COLUMNS))
     lines = page._rows(summary, [axis.column for axis in of.axes])
     rows = [
         [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 WEB = files("talkspurt") / "web"
 STYLES = ("vendor/uPlot.min.css", "report.css", "topology.css", "animation.css")
-SCRIPTS = ("player.js", "charts.js")
+SCRIPTS = ("charts.js", "contents.js")
+HEADING = re.compile(r'<section id="([^"]+)">\s*<h2>(.*?)</h2>')
 
 
 def asset(name: str) -> str:
@@ -45,8 +47,16 @@ def environment() -> Environment:
         verdict=verdict,
         rate_text=rate_text,
         time_text=time_text,
+        contents=_contents,
     )
     return found
+
+
+def _contents(body: Markup) -> list[tuple[str, Markup]]:
+    """The id and the title of each section of a page."""
+    from markupsafe import Markup
+
+    return [(anchor, Markup(words)) for anchor, words in HEADING.findall(body)]
 
 
 def render(template: str, **values: Any) -> str:
@@ -56,7 +66,12 @@ def render(template: str, **values: Any) -> str:
     from talkspurt import _core
     from talkspurt.format import VERDICTS
 
-    scripts = (*SCRIPTS, "animation.js") if values.get("animation") else SCRIPTS
+    player = values.get("player")
+    scripts = (
+        *SCRIPTS,
+        *(["player.js"] if player and player.calls else []),
+        *(["animation.js"] if getattr(values.get("animation"), "data", None) else []),
+    )
     page = (
         environment()
         .get_template(template)
@@ -66,7 +81,7 @@ def render(template: str, **values: Any) -> str:
             scripts=[Markup(script_safe(asset(name))) for name in scripts],
             version=_core.version(),
             verdicts=VERDICTS,
-            **values,
+            **{"player": None, "animation": None, **values},
         )
     )
     # Pictures and descriptions are not escaped.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from talkspurt.figures.style import FlowStyle
+from talkspurt.figures.style import BACKGROUND, FlowStyle, widths
 from talkspurt.figures.time import QUEUE_COLOURS, bottlenecks, smooth_goodput, styles_of
 from talkspurt.format import time_text
 from talkspurt.metrics import opinion
@@ -108,6 +108,7 @@ def line_of(
     *,
     peak: bool = False,
     width: float = 1.6,
+    marker: str = "",
 ) -> dict[str, Any]:
     """A line of a chart."""
     return {
@@ -116,8 +117,30 @@ def line_of(
         "dashes": list(dashes),
         "values": values,
         "width": width,
+        "marker": marker,
+        "background": colour == BACKGROUND,
         "peak": peak,
     }
+
+
+def flow_lines(
+    values: Mapping[str, list[Number]], styles: Mapping[str, FlowStyle], *, peak: bool = False
+) -> list[dict[str, Any]]:
+    """Lines of flows in their styles, background first, each thinner than those below it."""
+    shown = [name for name, numbers in values.items() if any(n is not None for n in numbers)]
+    shown.sort(key=lambda name: not styles[name].in_background)
+    return [
+        line_of(
+            name,
+            styles[name].colour,
+            styles[name].dashes,
+            values[name],
+            peak=peak,
+            width=1.0 if styles[name].in_background else width,
+            marker=styles[name].marker,
+        )
+        for name, width in zip(shown, widths(len(shown)), strict=True)
+    ]
 
 
 def _goodput_chart(
@@ -139,12 +162,8 @@ def _flow_chart(
     styles: Mapping[str, FlowStyle],
 ) -> dict[str, Any] | None:
     x = frame["time_s"].unique().sort().to_list()
-    lines = []
-    for flow in names:
-        values = _on(x, frame.filter(flow=flow), column, scale)
-        if any(value is not None for value in values):
-            style = styles[flow]
-            lines.append(line_of(flow, style.colour, style.dashes, values))
+    values = {flow: _on(x, frame.filter(flow=flow), column, scale) for flow in names}
+    lines = flow_lines(values, styles)
     note = f"{MOST_LINES} of {len(styles)} flows." if len(styles) > MOST_LINES else ""
     return chart_of(name, title, unit, x, lines, note)
 
@@ -163,13 +182,12 @@ def _late_chart(
 
     frames = result.frames().filter(pl.col("fate") != "played")
     x = result.series()["time_s"].unique().sort().to_list()
-    lines = []
+    counts: dict[str, list[Number]] = {}
     for call in calls:
         times = frames.filter(flow=call)["captured_s"].sort()
-        if times.is_empty():
-            continue
-        counts = times.search_sorted(pl.Series(x), side="right").to_list()
-        lines.append(line_of(call, styles[call].colour, styles[call].dashes, counts, peak=True))
+        if not times.is_empty():
+            counts[call] = times.search_sorted(pl.Series(x), side="right").to_list()
+    lines = flow_lines(counts, styles, peak=True)
     return chart_of("not-heard", "Voice frames not heard so far", "frames", x, lines)
 
 
@@ -180,12 +198,9 @@ def _mos_chart(
     width = opinion.window_s(result)
     windows = {call: opinion.over_time(result, call, width) for call in calls}
     starts = sorted({start for rows in windows.values() for start in rows["time_s"]})
-    lines = []
-    for call, rows in windows.items():
-        values = _on(starts, rows, "mos")
-        if any(value is not None for value in values):
-            values = [values[0], *values]  # a step begins at the end of the previous one
-            lines.append(line_of(call, styles[call].colour, styles[call].dashes, values))
+    scores = {call: _on(starts, rows, "mos") for call, rows in windows.items()}
+    # A step begins at the end of the previous one.
+    lines = flow_lines({call: [*v[:1], *v] for call, v in scores.items()}, styles)
     x = [*starts[:1], *(min(start + width, result.duration_s) for start in starts)]
     title = f"MOS of each window of {time_text(width)}"
     made = chart_of("mos", title, "", x, lines)
@@ -219,11 +234,10 @@ def _cwnd_chart(result: Result, styles: Mapping[str, FlowStyle]) -> dict[str, An
 
     gauges = result.gauges().filter(side="from")
     x = result.series()["time_s"].unique().sort()
-    lines = []
+    values: dict[str, list[Number]] = {}
     windows = gauges.filter(gauge="cwnd")
     for flow in windows["flow"].unique(maintain_order=True).to_list()[:MOST_LINES]:
         rows = windows.filter(flow=flow).select("time_s", "value").sort("time_s")
         joined = pl.DataFrame({"time_s": x}).join_asof(rows, on="time_s")
-        values = [None if v is None else v / 1e3 for v in joined["value"].to_list()]
-        lines.append(line_of(flow, styles[flow].colour, styles[flow].dashes, values))
-    return chart_of("cwnd", "Congestion window", "kB", x.to_list(), lines)
+        values[flow] = [None if v is None else v / 1e3 for v in joined["value"].to_list()]
+    return chart_of("cwnd", "Congestion window", "kB", x.to_list(), flow_lines(values, styles))

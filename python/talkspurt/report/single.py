@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt import figures
 from talkspurt.cautions import cautions
+from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
 from talkspurt.groups import condensed
 from talkspurt.metrics.catalogue import COLUMNS, column
-from talkspurt.report import calls, page, series, topology
+from talkspurt.report import answer, calls, page, series, topology
 from talkspurt.report.animation import animation
 from talkspurt.result import BYTES
 from talkspurt.terminal.tables import BUSY, FRAME_DELAYS, VIDEO_COLUMNS
@@ -31,16 +32,6 @@ FLOW_COLUMNS = (
     "delay_max_s",
     "jitter_s",
 )
-MOS_LOST = ("mos_lost_to_delay", "mos_lost_to_loss", "mos_lost_to_codec")
-CALL_COLUMNS = (
-    "mouth_to_ear_p50_s",
-    "late_packets",
-    "missing_packets",
-    "loss_ratio",
-    "r_factor",
-    "mos",
-    *MOS_LOST,
-)
 CHARTED = {"delay": "delay_mean_s", "cwnd": "cwnd", "sojourn": "sojourn_max_s"}
 """Information in charts that is in no table, by chart."""
 LINK_COLUMNS = ("utilisation", "drops", "queue_mean_packets", "queue_max_packets")
@@ -48,25 +39,22 @@ MOST_ROWS = 60
 MOST_LINKS = 200
 
 
-def html(result: Result) -> str:
-    """The page."""
+def html(result: Result, drawn: Iterable[Drawn] | None = None) -> str:
+    """The page; ``drawn`` are the figures of the result, if they have been drawn."""
     from markupsafe import Markup
 
     styles = styles_of(result)
     picture = topology.picture(result.topology, styles)
     moving = animation(result, picture)
-    sounds = calls.Sounds(size=0 if isinstance(moving, str) else moving.size)
-    found = calls.calls_of(result, sounds)
+    player = calls.of_result(result, 0 if isinstance(moving, str) else moving.size)
     charts = series.charts(result)
     return page.render(
         "single.html.j2",
         result=result,
         title=result.title,
         description=page.markdown(result.description),
-        calls=found,
-        wavs=sounds.wavs,
-        linked=sounds.links,
-        fate_colours=calls.FATES,
+        answer=answer.of_result(result),
+        player=player,
         topology=Markup(picture.svg) if picture else None,
         key=picture.key if picture else (),
         animation=moving,
@@ -77,11 +65,10 @@ def html(result: Result) -> str:
         most_links=MOST_LINKS,
         flow_columns=[column(name) for name in FLOW_COLUMNS],
         byte_columns=[column(name) for name in BYTES],
-        call_columns=[column(name) for name in CALL_COLUMNS],
         link_columns=[column(name) for name in (*LINK_COLUMNS, *_more_of_links(result))],
         charts=charts,
         metrics=_explained(result, charts),
-        figures=_stills(result),
+        figures=_stills(_drawn(result) if drawn is None else drawn),
         cautions=cautions(result.flows),
         notes=notes([result]),
     )
@@ -91,7 +78,7 @@ def _explained(result: Result, charts: Sequence[Mapping[str, Any]]) -> list[Colu
     """The metrics shown on the page, in tables, cards of calls and charts."""
     names = [*FLOW_COLUMNS, *BYTES, "rate_bps", *LINK_COLUMNS, *_more_of_links(result)]
     if result.calls:
-        names += CALL_COLUMNS
+        names += ("mos", *answer.RUN_COLUMNS)
     if result.flows["video_frames"].is_not_null().any():
         names += (*VIDEO_COLUMNS, *FRAME_DELAYS)
     names += [CHARTED[chart["name"]] for chart in charts if chart["name"] in CHARTED]
@@ -119,18 +106,25 @@ def _links(result: Result) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return (busy, [row for row in rows if row not in busy]) if busy else (rows, [])
 
 
-def _stills(result: Result) -> list[Markup]:
-    from markupsafe import Markup
-
-    made = []
-    for kind in figures.KINDS.values():
+def _drawn(result: Result) -> Iterator[Drawn]:
+    for name, kind in figures.KINDS.items():
         if not kind.in_report:
             continue
         with figures.styled():
-            drawn = kind.draw(result, None, None)
-        if drawn is not None:
-            made.append(Markup(figures.inline_svg(drawn, kind.alt)))
-    return made
+            figure = kind.draw(result, None, None)
+        if figure is not None:
+            yield Drawn.of(name, figure)
+
+
+def _stills(drawn: Iterable[Drawn]) -> list[tuple[Markup, bool]]:
+    from markupsafe import Markup
+
+    shown = [(one, figures.KINDS[one.name]) for one in drawn if one.name in figures.KINDS]
+    return [
+        (Markup(figures.inline_svg(one.svg, kind.alt)), True)
+        for one, kind in shown
+        if kind.in_report
+    ]
 
 
 def notes(results: list[Result]) -> list[tuple[str, list[str]]]:

@@ -8,14 +8,18 @@ from talkspurt import figures, intervals, study_store
 from talkspurt.cautions import cautions
 from talkspurt.figures import comparison
 from talkspurt.figures.sharing import across
+from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
 from talkspurt.format import verdict
 from talkspurt.metrics.catalogue import column
-from talkspurt.report import calls, page, topology
+from talkspurt.report import answer, calls, page, topology
 from talkspurt.report.animation import animation
-from talkspurt.report.single import MOS_LOST, in_order, notes
+from talkspurt.report.single import in_order, notes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from talkspurt.metrics import Column
     from talkspurt.result import Result
     from talkspurt.study import Study
 
@@ -23,7 +27,7 @@ COLUMNS = (
     "mos",
     "r_factor",
     "mouth_to_ear_p50_s",
-    "loss_ratio",
+    "concealed_ratio",
     "longest_gap_s",
     "delay_p50_s",
     "delay_p95_s",
@@ -34,8 +38,8 @@ VIDEO = ("video_frames", "video_frames_complete", "video_frames_late", "frame_de
 MOST_ROWS = 200
 
 
-def html(study: Study) -> str:
-    """The page."""
+def html(study: Study, drawn: Iterable[Drawn] | None = None) -> str:
+    """The page; ``drawn`` are the figures of the study, if they have been drawn."""
     from markupsafe import Markup
 
     heard = [
@@ -47,43 +51,63 @@ def html(study: Study) -> str:
     first = study.runs[0]
     picture = topology.picture(first.topology, styles_of(first))
     moving = animation(first, picture)
-    sounds = calls.Sounds(size=0 if isinstance(moving, str) else moving.size)
-    drawn = [
-        (name, figures.inline_svg(one, f"{_said_of(name)}. {comparison.notes_of(one)}"))
-        for name, one in comparison.every(study)
+    player = calls.of_runs(heard, _of_run(study), 0 if isinstance(moving, str) else moving.size)
+    if drawn is None:
+        drawn = [Drawn.of(name, one) for name, one in comparison.every(study)]
+    stills = [
+        (
+            one.name,
+            Markup(figures.inline_svg(one.svg, f"{_said_of(one.name)}. {one.notes}")),
+            one.width > comparison.SMALL,
+        )
+        for one in drawn
     ]
-    shown = [*columns, *(name.removesuffix("-map") for name, _ in drawn)]
-    if first.calls:
-        shown += MOS_LOST  # on the calls' cards
-    rows = _rows(study.summary(columns).to_dicts(), [a.column for a in study.axes])
+    shown = [*columns, *(name.removesuffix("-map") for name, *_ in stills)]
+    rows = _rows(study.rows(study.summary(columns)), [a.column for a in study.axes])
     differences = _differences(study)
     return page.render(
         "study.html.j2",
         study=study,
         title=study.title,
         description=page.markdown(study.description),
-        calls=calls.calls_of_runs(heard, sounds),
-        wavs=sounds.wavs,
-        linked=sounds.links,
-        fate_colours=calls.FATES,
+        answer=answer.of_study(study),
+        player=player,
         topology=Markup(picture.svg) if picture else None,
         key=picture.key if picture else (),
         animation=moving,
         of=_of(first),
         styles=styles_of(first),
         first=first,
-        columns=[column(name) for name in columns],
         metrics=in_order(shown),
         rows=rows,
+        columns=_filled(rows),
         differences=differences,
         most_rows=MOST_ROWS,
         marks=_marks([rows, *(table["rows"] for table in differences)]),
-        figures=[Markup(svg) for _, svg in drawn],
+        figures=[(svg, whole) for _, svg, whole in stills],
         across=found.name if (found := across(study)) else "nothing",
         runs=_run_rows(study),
         cautions=cautions(study.flows),
         notes=notes(_one_of_each(study)),
     )
+
+
+def _of_run(study: Study) -> Callable[[Result, str], str]:
+    """Which run of a setting a call is of, and the mean score over all runs of the setting."""
+    if study.replications < 2:
+        return lambda _, __: ""
+    axes = [axis.column for axis in study.axes]
+    means = {
+        (*(row[axis] for axis in axes), row["flow"]): row
+        for row in study.rows(study.summary(["mos"]))
+    }
+
+    def said(run: Result, flow: str) -> str:
+        row = means[(*run.settings.values(), flow)]
+        which = f"run {run.replicate + 1} of {study.replications}, seed {run.seed}"
+        return f"{which}; mean MOS of all {intervals.text(row)}"
+
+    return said
 
 
 def _of(run: Result) -> str:
@@ -107,11 +131,22 @@ def _differences(study: Study) -> list[dict[str, Any]]:
     names = [axis.column for axis in study.axes]
     made = []
     for axis, frame in study.comparisons(COLUMNS).items():
-        rows = _rows(frame.to_dicts(), names)
+        rows = _rows(study.rows(frame), names)
         if rows:
             baseline = study.axis(axis).labels[0]
-            made.append({"axis": axis, "baseline": baseline, "rows": rows})
+            made.append(
+                {"axis": axis, "baseline": baseline, "rows": rows, "columns": _filled(rows)}
+            )
     return made
+
+
+def _filled(rows: list[dict[str, Any]]) -> list[Column]:
+    """The measures with a value in at least one row."""
+    cells = [row["cells"] for row in rows]
+    names = dict.fromkeys(name for row in cells for name in row)
+    return [
+        column(n) for n in names if any(c[n]["row"]["mean"] is not None for c in cells if n in c)
+    ]
 
 
 def _marks(tables: list[list[dict[str, Any]]]) -> list[str]:

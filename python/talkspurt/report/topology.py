@@ -32,7 +32,8 @@ LETTER = 7.6
 FAN = 0.12
 """Distance of labels from the middle of fanned-out links, in link lengths."""
 MOST_LINES = 12
-"""Maximum flows with individual lines; beyond, flows with equal transport and route share one."""
+"""Maximum flows with individual lines; beyond, flows with equal transport and route share one,
+except that calls and video do not share one with other traffic."""
 
 Box = tuple[float, float, float, float]
 """Left, top, width and height."""
@@ -148,7 +149,7 @@ def lines_of(
         ends = " → ".join(drawn.nodes[drawn.where[flow[end]]]["words"] for end in ("from", "to"))
         style = styles[name]
         alone = len(flows) <= MOST_LINES
-        same = (name,) if alone else (flow["transport"], routes)
+        same = (name,) if alone else (flow["transport"], routes, style.in_background)
         if same in lines:
             before = lines[same]
             lines[same] = Line((*before.flows, name), before.transport, ends, routes, before.style)

@@ -84,11 +84,11 @@ def study_page(one: Reproduction, drawn: Sequence[Picture]) -> str:
 
     return page.render(
         "dossier.html.j2",
-        **_frame(f"{one.file.name}: {one.file.title}"),
+        title=f"{one.file.name}: {one.file.title}",
         study=one.file,
         rows=[_row(one, row) for row in one.rows],
         tally=_tally(one.rows),
-        figures=[Markup(figures.inline_svg(p.figure, p.alt)) for p in drawn],
+        figures=[Markup(figures.inline_svg(figures.svg(p.figure), p.alt)) for p in drawn],
         runs=[_run(case) for case in one.cases.values()],
         ns2=ns2.origin(one.file.name),
         scripted=ns2.scripted(one.file.name),
@@ -110,17 +110,12 @@ def summary(found: Sequence[Reproduction]) -> str:
     every = [row for one in found for row in one.rows]
     return page.render(
         "dossiers.html.j2",
-        **_frame("Published studies, re-run"),
+        title="Published studies, re-run",
         studies=[(one.file, len(one.rows), _tally(one.rows)) for one in found],
         total=(len(every), _tally(every)),
         classes=CLASSES,
         rows=[(one.file.name, _row(one, row)) for one in found for row in one.rows],
     )
-
-
-def _frame(title: str) -> dict[str, Any]:
-    """Variables of every page, with the dossier's parts empty."""
-    return {"title": title, "wavs": {}, "fate_colours": {}, "animation": None}
 
 
 def _tally(rows: Sequence[Row]) -> list[tuple[str, int, str]]:

@@ -54,45 +54,55 @@ def _print(found: Sequence[Reproduction], study: str, *, as_json: bool) -> None:
     if as_json:
         print_json(document(found, study))
         return
-    from talkspurt.terminal.tables import console
+    from talkspurt.terminal.console import console
 
     out = console()
     if len(found) == 1:
-        _print_rows(found[0].rows, out)
+        _print_rows(found[0].file.name, found[0].rows, out)
     _print_summary(found, out)
 
 
-def _print_rows(rows: Sequence[Row], out: Console) -> None:
-    from rich import box
-    from rich.table import Table
+def _print_rows(study: str, rows: Sequence[Row], out: Console) -> None:
+    from talkspurt.terminal.layout import Column, Table
 
-    table = Table(box=box.SIMPLE_HEAD)
-    # Ids are meant to be copied: shrink other columns instead.
-    table.add_column("row", no_wrap=True)
-    for name in ("unit", "printed", "stated", "inferred", "ns-2", "verdict"):
-        right = name in ("stated", "inferred", "ns-2")
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        cells = [row.stated.show(), row.inferred.show(), show(row.ns2)]
-        table.add_row(row.spec.id, row.spec.unit, show(row.spec.paper), *cells, SHORT[row.verdict])
-    out.print(table)
+    columns = (
+        Column("row", 0, "id"),  # meant to be copied
+        Column("unit", 3, "text"),
+        Column("printed", 0, "prose"),
+        Column("stated", 2),
+        Column("inferred", 1),
+        Column("ns-2", 4),
+        Column("verdict", 0, "text"),
+    )
+    cells = [
+        [
+            row.spec.id,
+            row.spec.unit,
+            show(row.spec.paper),
+            *map(_narrow, (row.stated.show(), row.inferred.show(), show(row.ns2))),
+            SHORT[row.verdict],
+        ]
+        for row in rows
+    ]
+    Table(study, columns, cells, f"{study}/index.html").print(out)
+
+
+def _narrow(value: str) -> str:
+    """A value with its interval, or the number of its runs, on a line of its own."""
+    return value.replace(" ±", "\n±").replace(" (", "\n(")
 
 
 def _print_summary(found: Sequence[Reproduction], out: Console) -> None:
-    from rich import box
-    from rich.table import Table
+    from talkspurt.terminal.layout import Column, Table, name
 
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("study")
-    for name in ("rows", *(SHORT[verdict] for verdict in CLASSES)):
-        table.add_column(name, justify="right", overflow="fold")
-    for one in found:
-        table.add_row(one.file.name, str(len(one.rows)), *map(str, tally(one.rows)))
+    ranks = {verdict: rank for rank, verdict in enumerate(CLASSES)}
+    verdicts = [Column(SHORT[verdict], ranks[verdict]) for verdict in CLASSES]
+    columns = (name("study"), Column("rows"), *verdicts)
+    rows = [[one.file.name, str(len(one.rows)), *map(str, tally(one.rows))] for one in found]
     if len(found) > 1:
         every = [row for one in found for row in one.rows]
-        table.add_section()
-        table.add_row("all", str(len(every)), *map(str, tally(every)))
-    out.print(table)
+        rows.append(["all", str(len(every)), *map(str, tally(every))])
+    Table("Verdicts", columns, rows, "index.html").print(out)
 
 
 def tally(rows: Sequence[Row]) -> list[int]:

@@ -2,7 +2,8 @@
 // redrawn when the page changes its width or the colour scheme changes.
 
 const charts = JSON.parse(document.getElementById("charts").textContent);
-const HEIGHT = 220;
+const HEIGHT = 200;
+const MARKERS = 7; // on each line
 const drawn = new Map();
 
 function ink(name) {
@@ -12,7 +13,7 @@ function ink(name) {
 function axis(label) {
   return {
     label,
-    labelSize: 22,
+    labelSize: 20,
     labelFont: "12px system-ui, sans-serif",
     font: "11px system-ui, sans-serif",
     stroke: ink("--quiet"),
@@ -39,37 +40,143 @@ function series(line, stepped) {
     width: line.width,
     dash: line.dashes.length ? line.dashes : undefined,
     points: { show: false },
-    value: (_, value) => shown(value),
   };
 }
 
-function fromZero(_, low, high) {
+// As in figures/style.py: from zero, unless the data is far from it.
+const NEAR = 0.4;
+function fitted(_, low, high) {
+  if (low === null) return [0, 1];
+  if (low > NEAR * high && high > 0) {
+    const margin = 0.08 * (high - low) || 0.1 * high;
+    return [low - margin, high + margin];
+  }
   return [Math.min(0, low), high > 0 ? high * 1.06 : 1];
 }
 
+// Corners and rotation, in turns, of matplotlib's markers.
+const SHAPES = { o: [24, 0], s: [4, 1 / 8], "^": [3, 3 / 4], v: [3, 1 / 4], "<": [3, 1 / 2], D: [4, 0], p: [5, 3 / 4], h: [6, 0], P: [4, 0], X: [4, 1 / 8] };
+
+function shape(marker, x, y, size) {
+  const [corners, turned] = SHAPES[marker] ?? SHAPES.o;
+  return Array.from({ length: corners }, (_, i) => {
+    const angle = 2 * Math.PI * (i / corners + turned);
+    return [x + size * Math.cos(angle), y + size * Math.sin(angle)];
+  });
+}
+
+/** A few markers on each line, at other places than those of the other lines. */
+function markers(chart) {
+  const marked = chart.lines.filter((line) => line.marker && !line.background);
+  return (plot, number) => {
+    const line = chart.lines[number - 1];
+    const place = marked.indexOf(line);
+    if (place < 0 || marked.length < 2 || !plot.series[number].show) return;
+    const [xs, ys] = [plot.data[0], plot.data[number]];
+    const { min, max } = plot.scales.x;
+    const pen = plot.ctx;
+    pen.save();
+    pen.lineWidth = 1.5 * devicePixelRatio;
+    pen.strokeStyle = colour(line);
+    pen.fillStyle = line.dashes.length ? ink("--paper") : colour(line);
+    for (let k = 0; k < MARKERS; k++) {
+      const at = min + ((max - min) * (k + (place + 0.5) / marked.length)) / MARKERS;
+      const i = plot.valToIdx(at);
+      if (ys[i] === null || ys[i] === undefined) continue;
+      const y = chart.stepped ? ys[Math.min(i + 1, ys.length - 1)] : ys[i];
+      if (y === null) continue;
+      const corners = shape(line.marker, plot.valToPos(xs[i], "x", true), plot.valToPos(y, "y", true), 4 * devicePixelRatio);
+      pen.beginPath();
+      corners.forEach((corner) => pen.lineTo(...corner));
+      pen.closePath();
+      pen.fill();
+      pen.stroke();
+    }
+    pen.restore();
+  };
+}
+
+/** The values at the cursor, in a box beside it; only in the chart under the pointer. */
+function tip(chart) {
+  const box = document.createElement("div");
+  box.className = "tip";
+  return {
+    ready: (plot) => plot.over.append(box),
+    setCursor: (plot) => {
+      const { idx, left } = plot.cursor;
+      box.hidden = idx === null || idx === undefined || left < 0 || !plot.over.matches(":hover");
+      if (box.hidden) return;
+      const rows = chart.lines.map((line, i) => [line, plot.data[i + 1][idx], plot.series[i + 1].show]);
+      box.replaceChildren(`${plot.data[0][idx].toFixed(2)} s`);
+      for (const [line, value, seen] of rows) {
+        if (!seen || value === null || value === undefined) continue;
+        const row = document.createElement("div");
+        row.append(swatch(line), `${line.label} ${shown(value)}`);
+        box.append(row);
+      }
+      const right = left > plot.over.clientWidth / 2;
+      box.style.left = right ? "auto" : `${left + 12}px`;
+      box.style.right = right ? `${plot.over.clientWidth - left + 12}px` : "auto";
+    },
+  };
+}
+
 function options(chart, width) {
-  const range = chart.range ?? fromZero;
+  const hover = tip(chart);
   return {
     width,
     height: HEIGHT,
     cursor: { sync: { key: "talkspurt" }, points: { size: 6 } },
-    scales: { x: { time: false }, y: chart.logarithmic ? { distr: 3 } : { range } },
-    axes: [axis("time / s"), { ...axis(chart.unit), size: 58 }],
-    series: [{ label: "time", value: (_, value) => (value === null ? "–" : `${value.toFixed(2)} s`) }, ...chart.lines.map((line) => series(line, chart.stepped))],
+    legend: { show: false },
+    scales: { x: { time: false }, y: chart.logarithmic ? { distr: 3 } : { range: chart.range ?? fitted } },
+    axes: [axis("time / s"), { ...axis(chart.unit), size: 54 }],
+    series: [{ label: "time" }, ...chart.lines.map((line) => series(line, chart.stepped))],
+    hooks: { drawSeries: [markers(chart)], ready: [hover.ready], setCursor: [hover.setCursor] },
   };
 }
 
-/** The line of a legend entry, with colour and dashes as in the rest of the page. */
+/** The line of a legend entry, with colour, dashes and marker as in the chart. */
 function swatch(line) {
   const svg = (name, attributes) => {
     const element = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
     return element;
   };
-  const marker = svg("svg", { class: "u-marker", viewBox: "0 0 26 10", "aria-hidden": "true" });
+  const picture = svg("svg", { class: "swatch", viewBox: "0 0 26 10", "aria-hidden": "true" });
   const stroke = { x1: 1, y1: 5, x2: 25, y2: 5, stroke: colour(line), "stroke-width": 2.5 };
-  marker.append(svg("line", { ...stroke, "stroke-dasharray": line.dashes.join(" ") || "none" }));
-  return marker;
+  picture.append(svg("line", { ...stroke, "stroke-dasharray": line.dashes.join(" ") || "none" }));
+  if (line.marker && !line.background) {
+    const points = shape(line.marker, 13, 5, 4).map((corner) => corner.map((v) => v.toFixed(1)).join());
+    const fill = line.dashes.length ? "var(--paper)" : colour(line);
+    picture.append(svg("polygon", { points: points.join(" "), fill, stroke: colour(line), "stroke-width": 1.5 }));
+  }
+  return picture;
+}
+
+/** One line of buttons that hide lines; background traffic has one for all. */
+function legend(place, chart) {
+  const list = place.parentElement.querySelector(".legend");
+  const background = chart.lines.filter((line) => line.background);
+  const entries = chart.lines.filter((line) => !line.background).map((line) => [line.label, [line]]);
+  if (background.length) {
+    const words = background.length > 1 ? `other traffic (${background.length})` : background[0].label;
+    entries.push([words, background]);
+  }
+  for (const [words, lines] of entries) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.setAttribute("aria-pressed", "true");
+    button.append(swatch(lines[0]), words);
+    button.addEventListener("click", () => {
+      const show = button.getAttribute("aria-pressed") !== "true";
+      button.setAttribute("aria-pressed", String(show));
+      for (const line of lines) {
+        line.hidden = !show;
+        drawn.get(place).setSeries(chart.lines.indexOf(line) + 1, { show });
+      }
+    });
+    list.append(button);
+  }
 }
 
 function draw(place) {
@@ -77,8 +184,7 @@ function draw(place) {
   drawn.get(place)?.destroy();
   const data = [chart.x, ...chart.lines.map((line) => line.values)];
   const plot = new uPlot(options(chart, place.clientWidth), data, place);
-  const markers = plot.root.querySelectorAll(".u-legend .u-marker");
-  chart.lines.forEach((line, i) => markers[i + 1].replaceWith(swatch(line))); // the first belongs to time
+  chart.lines.forEach((line, i) => line.hidden && plot.setSeries(i + 1, { show: false }));
   drawn.set(place, plot);
 }
 
@@ -91,6 +197,7 @@ const watcher = new ResizeObserver((entries) => {
 });
 for (const place of places) {
   draw(place);
+  legend(place, charts[Number(place.dataset.chart)]);
   watcher.observe(place);
 }
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => places.forEach(draw));

@@ -147,8 +147,9 @@ COMPUTED: tuple[Computed, ...] = (
     Computed("link_drops", "links", "time_s", "drops", "packets",
            "packets dropped at the link in a bin, for whatever reason", "talkspurt's own count"),
     Computed("mos_over_time", "calls", "time_s", "mos", "MOS",
-           "the E-model's MOS of the frames captured in a window, by their median mouth-to-ear "
-           "delay, share and burst ratio of those missing or late, and codecs",
+           "the E-model's MOS of the frames captured in a window, by their mean mouth-to-ear "
+           "delay, share and burst ratio of what was concealed (frames missing or late, and "
+           "pauses of playout), and codecs",
            "ITU-T G.107, window by window", bin_s=5.0),
     Computed("r_over_time", "calls", "time_s", "r_factor", "1",
            "the E-model's R of the frames captured in a window, as mos_over_time",

@@ -168,7 +168,7 @@ def companion(title: str, calls: Mapping[str, tuple[Run, str]]) -> Figure:
     left, right = figure.subplots(1, 2)
     names = list(calls)
     for ax, column, scale, label in (
-        (left, "mouth_to_ear_p50_s", 1e3, "mouth to ear / ms"),
+        (left, "mouth_to_ear_p50_s", 1e3, "mouth-to-ear delay / ms"),
         (right, "mos", 1.0, "MOS"),
     ):
         numbers = [scale * run.flow(flow, column) for run, flow in calls.values()]

@@ -1,0 +1,190 @@
+"""The data dictionary: unit and meaning of every column of every table.
+
+Columns that are metrics come from the catalogue. The others are described here; a test compares
+both with the tables of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from talkspurt.metrics.catalogue import FLOWS as FLOW_METRICS
+from talkspurt.metrics.catalogue import GAUGES
+from talkspurt.metrics.catalogue import LINKS as LINK_METRICS
+
+if TYPE_CHECKING:
+    from talkspurt.study import Axis
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column of a table.
+
+    Attributes:
+        name: its name.
+        unit: unit of its numbers: ``s``, ``bit/s``, ``bytes``, ``packets``, ``1`` for a plain
+            number; empty for text.
+        meaning: its meaning.
+    """
+
+    name: str
+    unit: str
+    meaning: str
+
+
+FLOW = Field("flow", "", "flow; NAME.reverse for what the answering side sends")
+SIDE = Field("side", "", "end of the flow: from (it opens) or to")
+BIN = Field("time_s", "s", "end of the time bin")
+CAPTURED = Field("captured_s", "s", "when the source had captured the frame")
+INDEX = Field("index", "1", "number of the frame in its flow, from 0")
+ENCODING = Field("encoding", "1", "rung of the codec ladder, 0 for the best; null without a ladder")
+
+TABLES: dict[str, tuple[Field, ...]] = {
+    "flows": (
+        Field("name", "", "flow; NAME.reverse for what the answering side sends"),
+        Field("group", "", "name that the scenario gives to the flows of a `count`; else null"),
+        Field("transport", "", "transport"),
+        Field("source", "", "kind of source"),
+        Field("from", "", "node that sends"),
+        Field("to", "", "node that receives"),
+        *(Field(one.name, one.unit, one.meaning) for one in FLOW_METRICS),
+        Field("quality_limits", "", "ranges of G.107 that the call leaves; null if it leaves none"),
+        Field("quality_note", "", "what the score assumes, or why it is missing"),
+    ),
+    "links": (
+        Field("name", "", "link"),
+        Field("from", "", "node that sends"),
+        Field("to", "", "node that receives"),
+        *(Field(one.name, one.unit, one.meaning) for one in LINK_METRICS),
+    ),
+    "series": (
+        FLOW,
+        BIN,
+        Field("generated_packets", "packets", "units that the source generated in the bin"),
+        Field("generated_bytes", "bytes", "their bytes"),
+        Field("discarded_packets", "packets", "units dropped from the send queue in the bin"),
+        Field("sent_packets", "packets", "data packets sent in the bin"),
+        Field("sent_bytes", "bytes", "their IP bytes"),
+        Field("received_packets", "packets", "data packets received in the bin"),
+        Field("received_bytes", "bytes", "their IP bytes"),
+        Field("goodput_bps", "bit/s", "payload delivered to the application in the bin"),
+        Field("lost_packets", "packets", "data packets sent in the bin that never arrived"),
+        Field("delay_mean_s", "s", "mean one-way delay of the packets received in the bin"),
+        Field("delay_max_s", "s", "their maximum one-way delay"),
+        Field("late_packets", "packets", "voice frames delivered after their playout; voice only"),
+        ENCODING,
+    ),
+    "link_series": (
+        Field("link", "", "link"),
+        BIN,
+        Field("queue_packets", "packets", "mean queue length over the bin"),
+        Field("queue_bytes", "bytes", "mean queue length over the bin"),
+        Field("utilisation", "1", "share of the bin in which the transmitter was busy"),
+        Field("drops", "packets", "packets dropped in the bin"),
+        Field("marks", "packets", "packets marked Congestion Experienced in the bin"),
+        Field("sojourn_mean_s", "s", "mean time in the queue of packets sent in the bin"),
+        Field("sojourn_max_s", "s", "their maximum time in the queue"),
+        Field("average_packets", "packets", "RED's average at the end of the bin"),
+        Field("drop_probability", "1", "drop probability of RED or PIE at the end of the bin"),
+        Field("drops_per_second", "1/s", "CoDel's drop rate at the end of the bin"),
+        Field("tokens_bytes", "bytes", "tokens of a policer or shaper at the end of the bin"),
+    ),
+    "gauges": (
+        Field("time_s", "s", "when the gauge changed"),
+        FLOW,
+        SIDE,
+        Field("gauge", "", "gauge: " + ", ".join(one.name for one in GAUGES)),
+        Field("value", "", "its value until the next row, in the unit of the gauge"),
+    ),
+    "frames": (
+        FLOW,
+        INDEX,
+        CAPTURED,
+        Field("handed_over_s", "s", "when it was handed to the transport; null if never"),
+        Field("delivered_s", "s", "when the transport delivered it; null if never"),
+        Field("playout_s", "s", "when it was to be played; null before playout begins"),
+        Field("paused_s", "s", "how long playout paused before it because nothing had arrived"),
+        Field("fate", "", "played, late, lost, discarded, queued or in_flight"),
+        ENCODING,
+    ),
+    "video_frames": (
+        FLOW,
+        INDEX,
+        CAPTURED,
+        Field("packets", "packets", "packets of the frame"),
+        Field("bytes", "bytes", "bytes of the frame"),
+        Field("delivered_packets", "packets", "its packets that were delivered"),
+        Field("complete_s", "s", "when the last of them was delivered; null if one is missing"),
+    ),
+    "events": (
+        Field("time_s", "s", "when it happened"),
+        FLOW,
+        SIDE,
+        Field("event", "", "change of the connection, or reason why a packet was rejected"),
+    ),
+    "packets": (
+        FLOW,
+        Field("side", "", "end that sent it: from (it opens) or to"),
+        Field("number", "1", "number of the packet among those of its sender"),
+        Field("link", "", "link of this hop"),
+        Field("ip_bytes", "bytes", "length of the IP packet"),
+        Field("enqueued_s", "s", "arrival at the queue"),
+        Field("dequeued_s", "s", "start of the transmission; null if it never started"),
+        Field("received_s", "s", "arrival at the end of the link; null if it never arrived"),
+        Field("fate", "", "what became of the packet on this hop"),
+    ),
+}
+"""The tables of a run."""
+
+OF_RUNS = (
+    Field("replicate", "1", "number of the replication, from 0"),
+    Field("seed", "1", "seed of the run"),
+)
+"""Columns before those of a run, in the tables of a study; after the axes."""
+
+SUMMARY = (
+    Field("flow", "", "flow, or the flows of a `count` under the name in the scenario"),
+    Field("members", "1", "number of flows in the row"),
+    Field("measure", "", "name of the metric"),
+    Field("count", "1", "replications with a value"),
+    Field("replications", "1", "all replications"),
+    Field("mean", "", "mean over the replications, in the unit of the metric"),
+    Field("low", "", "lower end of the confidence interval; null with fewer than two values"),
+    Field("high", "", "upper end of the confidence interval"),
+    Field("deviation", "", "sample standard deviation over the replications"),
+    Field("member_low", "", "minimum of the members' means; null for a single flow"),
+    Field("member_high", "", "maximum of the members' means"),
+)
+BASELINE = Field("baseline", "", "value of the axis that is subtracted")
+
+OF_STUDIES: dict[str, tuple[Field, ...]] = {
+    "flows": (*OF_RUNS, *TABLES["flows"]),
+    "links": (*OF_RUNS, *TABLES["links"]),
+    "summary": SUMMARY,
+    "summary-members": SUMMARY,
+    "differences": (BASELINE, *SUMMARY),
+}
+"""The tables of a study, without the columns of its axes, ``axis.NAME``."""
+
+
+def of_axes(axes: Iterable[Axis]) -> tuple[Field, ...]:
+    """The columns of these axes."""
+    return tuple(
+        Field(axis.column, axis.unit or "", f"value of the axis over {axis.path}") for axis in axes
+    )
+
+
+def columns(fields: Iterable[Field]) -> dict[str, dict[str, str]]:
+    """Unit and meaning by name, as in the metadata of Parquet files."""
+    return {one.name: {"unit": one.unit, "meaning": one.meaning} for one in fields}
+
+
+def document() -> dict[str, dict[str, list[dict[str, str]]]]:
+    """The dictionary as JSON: tables of a run, and of a study."""
+    kinds = {"run": TABLES, "study": OF_STUDIES}
+    return {
+        kind: {name: [asdict(one) for one in fields] for name, fields in tables.items()}
+        for kind, tables in kinds.items()
+    }
