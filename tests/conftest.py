@@ -35,12 +35,14 @@ from = "west"
 to = "east"
 transport = { kind = "udp" }
 source = { kind = "speech", file = "speech.wav", codec = "pcmu", repeat = true }
+playout = { kind = "fixed" }
 
 [flows.tcp-call]
 from = "west"
 to = "east"
 transport = { kind = "tcp", controller = "newreno" }
 source = { kind = "speech", file = "speech.wav", codec = "pcma", repeat = true }
+playout = { kind = "fixed" }
 
 [flows.upload]
 from = "west"
@@ -189,4 +191,4 @@ def controlled(folder):
 
 @pytest.fixture(scope="session")
 def study(folder):
-    return talkspurt.run(folder / "study.toml")
+    return talkspurt.run(folder / "study.toml", study=True)

@@ -89,7 +89,9 @@ def test_a_study_speaks_of_metrics_by_the_same_names(study):
     run = study.runs[0]
     flow = run.flows["name"][0]
     row = summary.filter(
-        **{"axis.delay": run.settings["delay"]}, flow=flow, measure="fairness"
+        **{"axis.delay": study.axis("delay").value(run.settings["delay"])},
+        flow=flow,
+        measure="fairness",
     ).to_dicts()[0]
     seen = [
         metrics.compute(one, "fairness", flow)["value"].item()

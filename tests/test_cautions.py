@@ -70,7 +70,8 @@ def test_check_says_so_before_anything_runs(tmp_path, capsys):
     ]:
         file = tmp_path / f"{transport}-{lead}.toml"
         kind = f'{{ kind = "{transport}" }}'
-        file.write_text(SCENARIO.format(transport=kind, source=SPEECH.format(lead=lead)))
+        playout = 'playout = { kind = "fixed" }\n'
+        file.write_text(SCENARIO.format(transport=kind, source=SPEECH.format(lead=lead)) + playout)
         app(["check", str(file)], result_action="return_value")
         assert ("waits for the handshake" in capsys.readouterr().out) == said
 

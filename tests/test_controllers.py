@@ -16,7 +16,7 @@ Of = Callable[[str, str], list[float]]
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    found = talkspurt.run(SCENARIO)
+    found = talkspurt.run(SCENARIO, study=True)
     assert isinstance(found, Study)
     return found
 

@@ -28,7 +28,9 @@ def truncate(file):
 
 def scribble(file):
     data = bytearray(file.read_bytes())
-    data[-400:-8] = bytes(392)  # where Parquet says what it holds
+    footer = int.from_bytes(data[-8:-4], "little")
+    start = len(data) - 8 - footer  # the footer lists the columns and where they are
+    data[start : start + 392] = bytes(392)
     file.write_bytes(data)
 
 

@@ -10,7 +10,7 @@ import pytest
 import talkspurt
 from conftest import made, made_study
 from talkspurt import figures
-from talkspurt.figures import comparison, inside, maps, panel, scale, sharing, style
+from talkspurt.figures import comparison, inside, maps, panel, scale, sharing, style, time
 from talkspurt.reproduce.figures import companion
 from talkspurt.reproduce.lab import Run
 from talkspurt.study import Axis, Study
@@ -188,7 +188,10 @@ def test_labels_at_line_ends_do_not_overlap():
 
 
 def test_inline_pictures_take_the_pages_ink_and_have_ids_of_their_own(result):
-    texts = [figures.inline_svg(result.figure(kind), "alt") for kind in ("mos", "delay_ecdf")]
+    texts = [
+        figures.inline_svg(figures.svg(result.figure(kind)), "alt")
+        for kind in ("mos", "delay_ecdf")
+    ]
     ids = [set(re.findall(r'\bid="([^"]+)"', text)) for text in texts]
     assert not ids[0] & ids[1]
     for text, own in zip(texts, ids, strict=True):
@@ -251,8 +254,7 @@ def test_two_long_axes_make_a_map():
                 {"path": "flows.f.source.rate",
                  "values": ["8kbit/s", "16kbit/s", "32kbit/s", "64kbit/s"]},
             ],
-        }
-    )  # fmt: skip
+        }, study=True)  # fmt: skip
     figure = comparison.over_two_axes(study, "delay_p95_s")
     ax, bar = figure.axes
     assert [label.get_text() for label in ax.get_yticklabels()] == ["10", "50", "90"]
@@ -339,7 +341,7 @@ def test_nothing_is_left_out_and_no_two_lines_of_a_panel_look_alike(rates):
         ]
         assert len(set(looks)) == len(looks) > 0
     assert len({ax.get_title("left") for ax in drawn}) == len(drawn)
-    assert "Not drawn" not in comparison.notes_of(figure)
+    assert "Not drawn" not in style.notes_of(figure)
 
 
 def test_lines_of_one_panel_and_colour_differ_in_dashes_and_fill():
@@ -348,7 +350,7 @@ def test_lines_of_one_panel_and_colour_differ_in_dashes_and_fill():
     (ax,) = figure.axes
     assert len({str(line._dash_pattern) for line in joining(ax)}) == 3
     assert len({fill for *_, fill in means(ax)}) == 3
-    legend = figure.legends[0]
+    legend = ax.get_legend()
     assert [text.get_text() for text in legend.get_texts()] == ["rfc", "ns2", "linux"]
     assert figure.get_suptitle() == "MOS · call"
 
@@ -358,12 +360,12 @@ def test_what_is_too_much_for_a_figure_is_named():
     study = varied({"delay": ("1ms", "2ms", "3ms"), "setting": names}, lambda *_: 3.0)
     figure = comparison.over_axis(study, "mos")
     assert len([ax for ax in figure.axes if ax.get_visible()]) == sharing.MOST_PANELS
-    words = comparison.notes_of(figure)
+    words = style.notes_of(figure)
     assert "Not drawn: 3 panels" in words
     assert all(name in words for name in names[-3:])
     flows = tuple((f"flow-{n}", "udp") for n in range(maps.MOST_MAPS + 1))
     study = varied({"a": ("1", "2", "3"), "b": ("1", "2", "3")}, lambda *_: 3.0, flows=flows)
-    assert f"1 flow: {flows[-1][0]}" in comparison.notes_of(comparison.over_two_axes(study, "mos"))
+    assert f"1 flow: {flows[-1][0]}" in style.notes_of(comparison.over_two_axes(study, "mos"))
 
 
 def test_an_interval_that_was_cut_ends_in_an_arrowhead():
@@ -381,10 +383,10 @@ def test_an_interval_that_was_cut_ends_in_an_arrowhead():
     assert heads == {panel.DOWN: 1.0, panel.UP: 4.5}
     band = ax.collections[0].get_paths()[0].vertices[:, 1]
     assert (band.min(), band.max()) == (1.0, 4.5)
-    assert comparison.CUT_OFF in comparison.notes_of(figure)
-    assert comparison.NO_BAR in comparison.notes_of(figure), "at 90 ms both were the same"
+    assert comparison.CUT_OFF in style.notes_of(figure)
+    assert comparison.NO_BAR in style.notes_of(figure), "at 90 ms both were the same"
     calm = varied({"delay": ("20ms", "90ms")}, lambda _, n: 3.0 + 0.01 * n)
-    assert comparison.notes_of(comparison.over_axis(calm, "mos")) == ""
+    assert style.notes_of(comparison.over_axis(calm, "mos")) == ""
 
 
 def test_where_the_transport_varies_each_point_looks_like_its_own():
@@ -396,7 +398,7 @@ def test_where_the_transport_varies_each_point_looks_like_its_own():
     assert not joining(ax)
 
 
-def test_each_map_has_colours_of_its_own_and_no_exponents():
+def test_all_maps_share_one_scale_and_have_no_exponents():
     flows = (("voice", "udp"), ("upload", "tcp"))
     axes = (Axis("a", "made.a", ("1", "2", "3")), Axis("b", "made.b", ("1", "2", "3")))
     scores = {(a, b): int(a) + int(b) / 9 for a in axes[0].labels for b in axes[1].labels}
@@ -407,13 +409,69 @@ def test_each_map_has_colours_of_its_own_and_no_exponents():
     study = Study("made", "", "", axes, 1, 0.95, "", runs)
     figure = maps.over_two_axes(study, "goodput_bps")
     images = [ax.get_images()[0] for ax in figure.axes if ax.get_images()]
-    assert [image.norm.vmax for image in images] == pytest.approx([64 * 10 / 3, 90.8e3 * 10 / 3])
+    assert [image.norm.vmax for image in images] == pytest.approx([90.8e3 * 10 / 3] * 2)
+    assert [image.norm.vmin for image in images] == pytest.approx([64 * 10 / 9] * 2)
     assert figure.get_suptitle() == "goodput / kbit/s"
     assert [ax.get_title("left") for ax in figure.axes if ax.get_images()] == ["voice", "upload"]
     assert {ax.get_ylabel() for ax in figure.axes if not ax.get_images()} == {"goodput / kbit/s"}
     texts = [text.get_text() for ax in figure.axes for text in ax.texts]
     assert "100\u202f889" in texts
     assert not [text for text in texts if "e" in text]
+
+
+def test_maps_of_scores_and_losses_have_the_scale_of_every_study():
+    axes = {"a": ("1", "2", "3"), "b": ("1", "2", "3")}
+    for name, limits in (("mos", (1, 4.5)), ("concealed_ratio", (0, 20))):
+        settings = [dict(zip(axes, labels, strict=True)) for labels in product(*axes.values())]
+        runs = [made(setting, 0, 3.0, concealed_ratio=[0.9]) for setting in settings]
+        found = tuple(Axis(name, f"made.{name}", labels) for name, labels in axes.items())
+        study = Study("made", "", "", found, 1, 0.95, "", runs)
+        figure = maps.over_two_axes(study, name)
+        (image,) = [ax.get_images()[0] for ax in figure.axes if ax.get_images()]
+        assert (image.norm.vmin, image.norm.vmax) == pytest.approx(limits)
+        assert image.colorbar.extend == ("neither" if name == "mos" else "max")
+
+
+def test_traffic_beside_calls_is_grey(result):
+    styles = time.styles_of(result)
+    assert [name for name, one in styles.items() if one.in_background] == ["upload"]
+    upload = result.figure("goodput").axes[0].get_lines()[0]
+    assert upload.get_color() == style.BACKGROUND, "below the others"
+
+
+def test_all_background_has_one_grey():
+    names = {f"flow-{n}": "tcp" for n in range(12)}
+    styles = style.flow_styles({"call": "udp", **names}, names)
+    assert {one.colour for one in styles.values() if one.in_background} == {style.BACKGROUND}
+    assert sum(one.in_background for one in styles.values()) == 12
+
+
+def test_without_calls_no_traffic_is_background(folder):
+    bulk = {"kind": "bulk"}
+    sets = {"flows.call.source": bulk, "flows.tcp-call.source": bulk, "duration": "2s"}
+    sets["flows.call.transport"] = {"kind": "tcp", "controller": "cubic"}
+    styles = time.styles_of(talkspurt.run(folder / "small.toml", set=sets))
+    assert not any(one.in_background for one in styles.values())
+
+
+def test_background_is_grey_in_figures_of_studies(study):
+    lines = sharing.lines_over(study, study.axes[0], "goodput_bps")
+    grey = {line.key[0] for line in lines if line.style.colour == style.BACKGROUND}
+    assert grey == {"upload"}
+
+
+@pytest.mark.parametrize(
+    ("data", "limits"),
+    [((280.0, 400.0), (270.4, 409.6)), ((10.0, 400.0), (0.0, 424.0)), ((0.0, 0.0), (0.0, 1.0)),
+     ((5.0, 5.0), (4.5, 5.5)), ((-2.0, 1.0), (-2.0, 1.06))],
+)  # fmt: skip
+def test_axes_are_fitted_to_data_far_from_zero(data, limits):
+    assert style.bounds(*data) == pytest.approx(limits)
+
+
+def test_equal_lines_are_of_different_width():
+    assert style.widths(4) == sorted(set(style.widths(4)), reverse=True)
+    assert len(set(style.widths(12))) == 1
 
 
 @pytest.mark.parametrize(
@@ -447,7 +505,7 @@ def test_a_dossier_says_why_a_call_has_no_score(folder):
     tables = {"flows": run.flows, "links": run.links}
     kept = Run("small", run.seed, run.digest, run.duration_s, tables)
     figure = companion("What", {"G.728": (kept, "call"), "TCP": (kept, "tcp-call")})
-    words = comparison.notes_of(figure)
+    words = style.notes_of(figure)
     assert words.startswith(f"One run each, seed {run.seed}. G.728 has no MOS: ")
     assert row["quality_note"].split("; ")[0].removeprefix("no score: ") in words
     assert "TCP" not in words

@@ -18,12 +18,13 @@ GOLDEN = {
     "controllers": "65df6df1a32ea74cfdc072b4c58b34d6",  # of a study its first combination and seed
     "every-transport": "e67b36ce90cc7f0df1d2d9e29ad24a0e",
     "first-call": "e6eb751fc514d8584ed03f4cc42cd49f",
-    "large-delay": "b665dc20e77f42303a3340369d5f2e0b",
-    "many": "322b88e1f16c608514e577c61350d5e0",
+    "jitter-buffers": "da5af8aa2a74b8b9798fde04b42eef8c",
+    "large-delay": "206e9ee02534ef8fb440fb859e508674",
+    "many": "275129af8784e71f1c3625ed4e3a272f",
     "multistreaming": "ea891cf6979644369ebe1ba3f8935162",
     "partial-reliability": "03fd18073dc90d2aec188aabd4ee7c70",
     "queues": "2768c5556f067a772f38ccc02d8d3d8f",
-    "sources": "ec798b5f92dc1db937826408c71e49c4",
+    "sources": "b2a00dc153faad1269455239bad9b41b",
     "two-paths": "99d4eb82f222b1061dd0f28c59caa79c",
     "two-way": "96ae0753ade5e23007168e7fd8417229",
     "video": "55b93b92bc4d765f82b98c2a3868dbf9",
@@ -43,7 +44,7 @@ CONTROLLERS = {
     "SCTP": "4b6b6f73f0b68cf8d25c11a794437786",
     "SCTP unordered": "4f7c8e72676449efcdec26e374b173f0",
     "SCTP partial": "7b752d69283be97ee2d8b9ba612877a6",
-    "DCCP CCID 2": "de22cd603da3932c2b15c419e777ba8b",
+    "DCCP CCID 2": "59b1e1a4624f1342afce0b25e212ad93",
     "DCCP CCID 3": "75d3e7f7a8f47da18634a4eac45b6ebf",
     "DCCP CCID 4": "fb55fcdbce8fabebf2a39280ed524241",
     "TFRC": "d0d5c05e41551b7af92a265f780098c3",
@@ -69,6 +70,7 @@ QUEUES = {
 STUDIES = (
     "controllers",
     "every-transport",
+    "jitter-buffers",
     "large-delay",
     "multistreaming",
     "partial-reliability",
@@ -94,10 +96,10 @@ def test_every_shipped_scenario_is_here() -> None:
 
 
 def test_every_controller_has_its_digest() -> None:
-    study = talkspurt.run(SCENARIOS / "controllers.toml", set={"replications.count": 1})
+    study = talkspurt.run(SCENARIOS / "controllers.toml", set={"replications.count": 1}, study=True)
     assert {run.settings["transport"]: run.digest for run in study.runs} == CONTROLLERS
 
 
 def test_every_queue_has_its_digest() -> None:
-    study = talkspurt.run(SCENARIOS / "queues.toml", set={"replications.count": 1})
+    study = talkspurt.run(SCENARIOS / "queues.toml", set={"replications.count": 1}, study=True)
     assert {run.settings["queue"]: run.digest for run in study.runs} == QUEUES

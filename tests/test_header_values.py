@@ -170,6 +170,15 @@ RATE = (500).to_bytes(4, "big")
         ([*arrivals(1, 2, 3, 4, 5, 6, 7, 8, 9), acknowledge(9, (193, INTERVALS))], 1),
         ([*arrivals(1, 2, 3, 4, 6, 8, 9), acknowledge(9, (193, INTERVALS))], 1),
         (
+            # A late packet without data.
+            [
+                *arrivals(1, 2, 3, 4, 6, 8, 9),
+                acknowledge(9, (193, INTERVALS)),
+                Packet(2.0, False, ACK, 7, 1),
+            ],
+            0,
+        ),
+        (
             [
                 *arrivals(1, 2, 3, 4, 6, 7, 8, 9),
                 acknowledge(9, (193, INTERVALS), (192, (4).to_bytes(4, "big"))),
@@ -213,3 +222,12 @@ def test_dccp_receive_rate_over_a_round_trip(told, faults):
     packets += [Packet(0.05 * at, False, DATA, 2 + at, None, [], 100) for at in range(1, 11)]
     packets += [acknowledge(12, (194, told.to_bytes(4, "big")), seconds=0.5001)]
     assert headers.dccp(packets)["faults"] == faults
+
+
+@pytest.mark.parametrize(("told", "faults"), [(47, 0), (50, 0), (44, 1)])
+def test_dccp_loss_event_rate_leaves_out_the_oldest_interval(told, faults):
+    # RFC 5348 §5.4: max((57 + 29 + 54) / 3, (29 + 54 + 56) / 3) = 46.7.
+    found = headers.Faults()
+    intervals = [(66, 1, 57), (32, 2, 29), (61, 1, 54), (23, 0, 56)]
+    headers.judge_loss_rate(told, intervals, "our", "x", found)
+    assert found.count == faults, found.words

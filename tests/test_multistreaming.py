@@ -23,7 +23,7 @@ CALLS = ("call", "second")
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    found = talkspurt.run(SCENARIO)
+    found = talkspurt.run(SCENARIO, study=True)
     assert isinstance(found, Study)
     return found
 

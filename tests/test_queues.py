@@ -22,7 +22,7 @@ Of = Callable[[str, str], float]
 
 @pytest.fixture(scope="module")
 def runs() -> Runs:
-    study = talkspurt.run(SCENARIO)
+    study = talkspurt.run(SCENARIO, study=True)
     assert isinstance(study, Study)
 
     def under(queue: str) -> list[Result]:

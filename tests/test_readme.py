@@ -8,24 +8,22 @@ from command import talkspurt
 ROOT = Path(__file__).parent.parent
 
 
-def table(text):
-    """The lines from a table's head to the next blank line or fence, without trailing spaces."""
-    lines = iter(text.splitlines())
-    found = [next(line for line in lines if line.startswith("call "))]
-    for line in lines:
-        if not line.strip() or line.startswith("```"):
-            break
-        found.append(line)
-    return [line.rstrip() for line in found]
+def calls(text):
+    """The table of calls and the answer below it, without the empty lines around."""
+    return text.split("Calls\n", 1)[1].split("Flows\n")[0].strip().splitlines()
 
 
 def test_the_table_of_the_first_call_is_what_it_prints(tmp_path):
     first_call = ROOT / "scenarios" / "first-call.toml"
-    done = talkspurt("run", first_call, "--no-report", "--out", tmp_path / "out", cwd=tmp_path)
+    done = talkspurt(
+        *("run", first_call, "--no-report", "--out", tmp_path / "out"),
+        cwd=tmp_path,
+        env={"COLUMNS": "80"},
+    )
     assert done.returncode == 0, done.stderr
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = next(block for block in readme.split("```\n") if block.startswith("call "))
-    assert table(block) == table(done.stdout)
+    block = next(block for block in readme.split("```\n") if block.startswith("Calls\n"))
+    assert calls(block) == calls(done.stdout)
 
 
 def test_the_first_page_leads_to_every_other():
@@ -34,3 +32,13 @@ def test_the_first_page_leads_to_every_other():
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     assert len(pages) > 20
     assert pages - set(re.findall(r"\]\((\S+\.md)\)", index)) == set()
+
+
+def test_every_link_of_the_repository_leads_to_a_file():
+    missing = []
+    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for link in re.findall(r"\]\(([^)\s#]+)(?:#[^)]*)?\)", text):
+            if not re.match(r"https?:", link) and not (page.parent / link).exists():
+                missing.append(f"{page.relative_to(ROOT)}: {link}")
+    assert missing == []

@@ -3,12 +3,14 @@
 import base64
 import json
 import re
+import struct
+import zlib
 from html import unescape
 
 import talkspurt
 from conftest import SCENARIO, SILENT, STUDY, made_study
 from talkspurt.figures import time
-from talkspurt.report import calls, page, series, single
+from talkspurt.report import answer, calls, page, recordings, series, single
 from talkspurt.report import study as study_report
 
 CBR = {"kind": "cbr", "rate": "16kbit/s", "packet": "200B"}
@@ -33,51 +35,131 @@ def test_the_page_asks_the_network_for_nothing(result, study):
         assert "default-src 'none'" in html
 
 
+def unpacked(packed):
+    """The recordings of a page: rate and samples."""
+
+    def inflated(name):
+        return zlib.decompress(base64.b64decode(packed[name]))
+
+    pool, size = inflated("pool"), 2 * packed["block"]
+    steps = iter(struct.unpack(f"<{len(inflated('steps')) // 4}i", inflated("steps")))
+    found, number = [], 0
+    for one in packed["recordings"]:
+        parts = []
+        for _ in range(-(-one["samples"] // packed["block"])):
+            number += next(steps)
+            parts.append(pool[number * size : (number + 1) * size])
+        found.append((one["rate"], b"".join(parts)[: 2 * one["samples"]]))
+    assert next(steps, None) is None
+    return found
+
+
+def signals(html):
+    return re.findall(r'<li class="signal".*?</li>', html, re.DOTALL)
+
+
 def test_the_page_holds_every_part(result):
     html = single.html(result)
-    for part in ("calls", "numbers", "network", "series", "figures", "metrics", "origin"):
+    for part in ("answer", "calls", "numbers", "network", "series", "figures", "metrics", "origin"):
         assert f'<section id="{part}">' in html
     assert "<em>slow</em>" in html
     assert result.digest[:16] in html
 
 
+def test_the_first_section_is_the_answer_and_the_contents_name_all(result, study):
+    for html in (single.html(result), study_report.html(study)):
+        body = html[html.index("<body>") :]
+        sections = re.findall('<section id="([^"]+)"', body)
+        assert sections[0] == "answer"
+        nav = body[body.index('<nav class="contents"') : body.index("</nav>")]
+        assert re.findall('href="#([^"]+)"', nav) == sections
+        table = body[body.index("<table") : body.index("</table>")]
+        assert re.search('<th scope="col"[^>]*>.*?</th>', table)[0].count("MOS") == 1
+
+
+def test_a_score_outside_the_range_of_the_model_is_grey_with_the_reason(folder):
+    far = talkspurt.run(folder / "small.toml", set={"links.sky.delay": "600ms"})
+    (row,) = far.flows.filter(name="call").to_dicts()
+    assert row["mouth_to_ear_p50_s"] > 0.5
+    html = unescape(single.html(far))
+    line = next(part for part in html.split("<tr>") if 'class="over">udp<' in part)
+    assert f'<b class="mos outside">{row["mos"]:.2f}</b>' in line
+    assert re.search(r"outside the E-model’s range: \d+ ms of delay are beyond G.107's 500", line)
+    near = talkspurt.run(folder / "small.toml", set={"links.sky.rate": "10Mbit/s"})
+    line = next(p for p in single.html(near).split("<tr>") if 'class="over">udp<' in p)
+    assert "outside" not in line
+    assert "satisfied" in line
+
+
+def test_limits_of_several_runs_are_counted():
+    good = {"quality_limits": None}
+    bad = {
+        "quality_limits": "burst ratio 9.0 is beyond G.107's 8; 21.0 % of loss are beyond G.107's 20"
+    }
+    first = ["burst ratio 9.0 is beyond G.107's 8", "21.0 % of loss are beyond G.107's 20"]
+    assert answer.limits([bad], "runs") == first
+    assert answer.limits([good, {}], "runs") == []
+    assert answer.limits([good, bad, good], "runs") == [f"1 of 3 runs, one with {', '.join(first)}"]
+
+
 def test_every_recording_is_in_the_page_once_and_whole(result):
-    wavs = data(single.html(result), "wavs")
-    recordings = {base64.b64decode(text) for text in wavs.values()}
+    found = unpacked(data(single.html(result), "player"))
     for call in result.calls:
         audio = result.audio(call)
-        assert {audio.sent_wav(), audio.received_wav()} <= recordings
-    assert len(recordings) == len(wavs)
+        assert {(audio.rate, audio.sent_pcm), (audio.rate, audio.received_pcm)} <= set(found)
+    assert len(found) == len(set(found))
 
 
-def test_a_call_without_a_recording_has_its_card_and_says_why_it_is_silent(silent):
+def test_a_call_without_a_recording_is_shown_and_says_why_it_is_silent(silent):
     html = single.html(silent)
-    card, other = re.findall(r'<article class="call".*?</article>', html, re.DOTALL)
+    reference, quiet, other = signals(html)
     row = silent.flows.filter(name="call").row(0, named=True)
-    assert f"<b>{row['mos']:.2f}</b>" in card
-    assert "has no recording" in card
-    assert "<audio" not in card
-    found = re.search(r'class="strip" data-call="(.*?)"', card)
-    fates = json.loads(unescape(found.group(1)))["fates"]
-    assert sum(frames for _, frames in fates) == silent.frames("call").height
-    assert other.count("<audio") == 2
+    assert f">{row['mos']:.2f}</b>" in quiet
+    assert "has no recording" in quiet
+    assert "<input" not in quiet and "<input" in other and "<input" in reference
+    of_page = data(html, "player")["signals"]
+    assert [one["recording"] is None for one in of_page] == [False, True, False]
+    assert sum(frames for _, frames in of_page[1]["fates"]) == silent.frames("call").height
 
 
-def test_a_page_of_silent_calls_promises_no_sound(folder):
+def test_a_page_of_silent_calls_promises_no_sound(folder, monkeypatch):
     alone = talkspurt.run(folder / "silent.toml", set={"flows.tcp-call.source": SPEECH_OF_NOBODY})
     html = single.html(alone)
     assert "<h2>Audio</h2>" not in html
-    assert html.count('class="strip"') == 2
-    sounds = calls.Sounds(calls=calls.MOST_CALLS - 1)
-    assert len(calls.calls_of(alone, sounds)) == 1
-    assert sounds.links == []
+    assert 'name="signal"' not in html
+    assert len(signals(html)) == 2
+    monkeypatch.setattr(calls, "MOST_CALLS", 1)
+    player = calls.of_result(alone)
+    assert (len(player.calls), player.links) == (1, [])
 
 
 def test_a_study_with_silent_calls_has_a_report(folder):
     axes = STUDY.removeprefix(SCENARIO)
     (folder / "silent-study.toml").write_text(SILENT + axes, encoding="utf-8")
-    html = study_report.html(talkspurt.run(folder / "silent-study.toml"))
-    assert (html.count('class="strip"'), html.count('class="player"')) == (2, 2)
+    html = study_report.html(talkspurt.run(folder / "silent-study.toml", study=True))
+    assert len(signals(html)) == 1 + 4
+    assert html.count("has no recording") == 2
+
+
+def test_a_study_plays_every_setting_and_says_which_run(study):
+    html = study_report.html(study)
+    found = unpacked(data(html, "player"))
+    means = study.labelled(study.summary(["mos"]))
+    for run in study.runs:
+        for name in run.calls:
+            if run.replicate == 0:
+                audio = run.audio(name)
+                assert (audio.rate, audio.received_pcm) in found
+                of_all = {"axis.delay": run.settings["delay"], "flow": name}
+                mean = means.filter(**of_all)["mean"][0]
+                words = f"run 1 of 3, seed {run.seed}; mean MOS of all {mean:.2f}"
+                card = next(
+                    one
+                    for one in signals(html)
+                    if f'data-name="{run.settings["delay"]} · {name}"' in one
+                )
+                assert words in card
+                assert f">{run.flows.filter(name=name)['mos'][0]:.2f}</b>" in card
 
 
 def test_the_report_says_where_the_bytes_go(result):
@@ -106,26 +188,30 @@ CROWD = SILENT.replace("[flows.call]\n", "[flows.call]\ncount = 6\n")
 def test_what_count_wrote_many_times_has_one_card(folder):
     (folder / "crowd.toml").write_text(CROWD, encoding="utf-8")
     crowd = talkspurt.run(folder / "crowd.toml")
-    cards = re.findall(r'<article class="call".*?</article>', single.html(crowd), re.DOTALL)
-    titles = [re.search("<h3>(.*?)</h3>", card)[1] for card in cards]
-    assert titles == ["call × 6", "tcp-call"]
-    of_group = crowd.flows.filter(group="call")
-    assert f"<b>{of_group['mos'].mean():.2f}</b>" in cards[0]
-    worst = of_group.sort("mos")["name"][0]
-    assert f"the worst of them, {worst}" in unescape(cards[0])
-    fates = json.loads(unescape(re.search(r'class="strip" data-call="(.*?)"', cards[0])[1]))[
-        "fates"
+    html = single.html(crowd)
+    _, card, other = signals(html)
+    assert [re.search('data-name="(.*?)"', one)[1] for one in (card, other)] == [
+        "call × 6",
+        "tcp-call",
     ]
+    of_group = crowd.flows.filter(group="call")
+    assert f">{of_group['mos'].mean():.2f}</b>" in card
+    worst = of_group.sort("mos")["name"][0]
+    assert f"the worst of them, {worst}" in unescape(card)
+    fates = data(html, "player")["signals"][1]["fates"]
     assert sum(frames for _, frames in fates) == crowd.frames(worst).height
 
 
 def test_what_may_be_wider_than_the_page_is_a_region_with_a_name(result, study):
     for html in (single.html(result), study_report.html(study)):
         body = html[html.index("<main>") :]
-        regions = re.findall('<div class="wide"(.*?)>', body)
+        regions = re.findall('<div class="wide(?: tall)?"(.*?)>', body)
         assert all(re.search('role="region" aria-label="[^"]+" tabindex="0"', r) for r in regions)
-        assert body.count("<table") == len(re.findall(r'class="wide"[^>]*><table', body)) > 0
-        assert body.count('class="still"') == body.count('class="still"><div class="wide"') > 0
+        assert (
+            body.count("<table") == len(re.findall(r'class="wide(?: tall)?"[^>]*><table', body)) > 0
+        )
+        stills = re.findall('class="still[^>]*>(.*?)aria-label', body)
+        assert set(stills) == {'<div class="wide" role="region" '}
 
 
 def test_a_table_that_is_cut_says_so(study, monkeypatch):
@@ -134,7 +220,7 @@ def test_a_table_that_is_cut_says_so(study, monkeypatch):
     html = study_report.html(study)
     assert "The first 2 of 6 rows" in html
     assert "The first 2 of 3 rows" in html  # of the differences
-    every = html[html.index("<caption>All settings") :]
+    every = html[html.index("<caption>All flows and metrics") :]
     assert every[: every.index("</table>")].count("<tr>") == 1 + 2
 
 
@@ -148,6 +234,27 @@ def test_charts_hold_the_series(result):
         want = next(v for t, v in expected.items() if abs(t - at) < 1e-4)
         assert (value is None) == (want is None)
         assert value is None or abs(value - want * 1e3) <= 1e-4 * want * 1e3
+
+
+def test_lines_of_charts_are_told_apart_and_background_is_below(result):
+    charts = {chart["name"]: chart for chart in data(single.html(result), "charts")}
+    lines = charts["goodput"]["lines"]
+    assert [(line["label"], line["background"]) for line in lines] == [
+        ("upload", True),
+        ("call", False),
+        ("tcp-call", False),
+    ]
+    looks = [(line["colour"], tuple(line["dashes"]), line["marker"]) for line in lines]
+    assert len(set(looks)) == 3
+    assert lines[1]["width"] > lines[2]["width"]
+
+
+def test_a_table_has_no_empty_column(folder):
+    sets = dict.fromkeys(("flows.call.source", "flows.tcp-call.source"), CBR)
+    html = study_report.html(talkspurt.run(folder / "study.toml", set=sets, study=True))
+    table = html[html.index("<caption>All flows and metrics") :]
+    heads = re.findall('href="#m-([^"]+)"', table[: table.index("</thead>")])
+    assert "goodput_bps" in heads and "mos" not in heads
 
 
 def test_charts_show_the_inside_of_controllers_and_explain_it(controlled):
@@ -199,7 +306,8 @@ def test_what_the_page_shows_is_explained_and_nothing_else(folder, result, study
         assert ("Table B.1" in html) == (name != "mute")
     assert "rate" in explained(pages["in"]) and "rate" not in explained(pages["calls"])
     assert "cwnd" in explained(pages["calls"]) and "cwnd" not in explained(pages["study"])
-    assert "mos_lost_to_loss" in explained(pages["study"])
+    assert "mos_lost_to_loss" in explained(pages["calls"])
+    assert "mos_lost_to_loss" not in explained(pages["study"])
     assert "late_packets" not in explained(pages["study"])
 
 
@@ -224,15 +332,19 @@ def test_script_text_cannot_end_its_element():
     assert "</script" not in page.script_safe("a </script> b")
 
 
-def test_a_page_holds_so_many_calls_and_ten_megabytes_at_most():
-    sounds = calls.Sounds()
-    kept = [sounds.add(b"same", bytes([i]) * 100) for i in range(28)]
-    assert [keys is not None for keys in kept] == [True] * 24 + [False] * 4
-    assert len(sounds.wavs) == 25  # what was said is there once
-    sounds = calls.Sounds()
-    kept = [sounds.add(bytes([i]) * 2_000_000, bytes([i, 200]) * 1_000_000) for i in range(3)]
-    assert [keys is not None for keys in kept] == [True, False, False]
-    assert sounds.size <= calls.MOST_BYTES
+def test_what_exceeds_the_space_of_a_page_is_linked(result, monkeypatch):
+    size = calls.of_result(result).recordings.size
+    monkeypatch.setattr(recordings, "MOST_BYTES", size - 1)
+    player = calls.of_result(result)
+    assert len(player.calls) == 1
+    assert [link.title for link in player.links] == ["tcp-call"]
+    assert player.links[0].received_file == "audio/tcp-call.received.wav"
+    assert player.recordings.size < size
+    kept = player.calls[0]
+    found = unpacked(player.recordings.data())
+    assert found[kept.received][1] == result.audio("call").received_pcm
+    monkeypatch.setattr(calls, "MOST_CALLS", 0)
+    assert len(calls.of_result(result).links) == 2
 
 
 def test_long_series_are_thinned_but_keep_their_peaks():

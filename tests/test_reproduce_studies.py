@@ -446,7 +446,7 @@ def test_a_dossier_has_all_it_takes_to_check_a_row(
     mean = (packets["received_s"] - packets["enqueued_s"]).mean()
     assert 1e3 * mean == pytest.approx(52.75)
     # A run with dice is repeated by the same command, seed by seed.
-    several = talkspurt.run(tmp_path / "sarao2019" / "scenarios" / "dccp-stated.toml")
+    several = talkspurt.run(tmp_path / "sarao2019" / "scenarios" / "dccp-stated.toml", study=True)
     assert isinstance(several, talkspurt.Study)
     digests = json.loads(
         (tmp_path / "sarao2019" / "scenarios" / "digests.json").read_text(encoding="utf-8")

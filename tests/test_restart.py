@@ -61,7 +61,7 @@ def stopped(tmp_path, number):
 def whole(tmp_path_factory):
     file = tmp_path_factory.mktemp("whole") / "study.toml"
     file.write_text(STUDY, encoding="utf-8")
-    return [run.digest for run in package.run(file).runs]
+    return [run.digest for run in package.run(file, study=True).runs]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
@@ -92,8 +92,8 @@ def test_a_half_written_table_is_made_again(tmp_path, whole):
     table.write_bytes(table.read_bytes()[:100])
     done = talkspurt("run", "study.toml", "--out", "out", "--no-report", cwd=tmp_path)
     assert f"{len(kept) - 1} of 12 runs were there already" in done.stderr
-    assert [run.digest for run in package.load(tmp_path / "out").runs] == whole
-    assert all(run.series().height > 0 for run in package.load(tmp_path / "out").runs)
+    assert [run.digest for run in package.load(tmp_path / "out", study=True).runs] == whole
+    assert all(run.series().height > 0 for run in package.load(tmp_path / "out", study=True).runs)
 
 
 def test_runs_of_another_scenario_are_left_alone_and_named(tmp_path):
@@ -119,21 +119,21 @@ def test_the_same_study_twice(tmp_path):
         )
         assert done.returncode == 0, done.stderr
         assert sorted(file.name for file in tmp_path.iterdir()) == ["out", "study.toml"]
-        assert package.load(tmp_path / "out").runs[0].seed == seed
+        assert package.load(tmp_path / "out", study=True).runs[0].seed == seed
 
 
 def test_a_restart_over_an_older_result(tmp_path, whole):
     (tmp_path / "study.toml").write_text(SHORT, encoding="utf-8")
     talkspurt("run", "study.toml", "--out", "out", "--no-report", cwd=tmp_path)
-    older = package.load(tmp_path / "out")
+    older = package.load(tmp_path / "out", study=True)
     stopped(tmp_path, signal.SIGKILL)
-    assert [run.digest for run in package.load(tmp_path / "out").runs] == [
+    assert [run.digest for run in package.load(tmp_path / "out", study=True).runs] == [
         run.digest for run in older.runs
     ]
     done = talkspurt("run", "study.toml", "--out", "out", "--no-report", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "runs were there already" in done.stderr
-    assert [run.digest for run in package.load(tmp_path / "out").runs] == whole
+    assert [run.digest for run in package.load(tmp_path / "out", study=True).runs] == whole
     assert sorted(file.name for file in tmp_path.iterdir()) == ["out", "study.toml"]
 
 

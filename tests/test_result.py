@@ -1,6 +1,7 @@
 """A run from Python: its tables, recordings and numbers, and what asking wrongly says."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -9,6 +10,8 @@ import pytest
 import talkspurt
 from talkspurt.metrics.catalogue import column
 from talkspurt.result import BYTES, TABLES
+
+SPEECH = Path(__file__).parents[1] / "speech" / "sense-and-sensibility.wav"
 
 
 def test_the_same_seed_gives_the_same_digest_and_another_does_not(folder, result):
@@ -208,3 +211,34 @@ def test_captures_live_as_long_as_their_result_and_are_saved_with_it(folder, tmp
 def test_words_for_a_result_and_its_sound_are_short(result):
     assert len(repr(result)) < 500
     assert len(repr(result.audio("call"))) < 100
+
+
+def test_a_ladder_is_heard_changing_codec():
+    scenario = """
+title = "Ladder"
+duration = "12s"
+[links.l]
+from = "a"
+to = "b"
+rate = "2Mbit/s"
+delay = "20ms"
+queue = { kind = "droptail", packets = 50 }
+[flows.call]
+from = "a"
+to = "b"
+transport = { kind = "tfrc", rate = { token_bucket = {} } }
+playout = { buffer = "400ms" }
+[flows.call.source]
+kind = "speech"
+codec = "pcmu"
+ladder = ["pcmu", "g726-32", "g726-16"]
+file = "FILE"
+""".replace("FILE", str(SPEECH))
+    ladder = talkspurt.run(scenario)
+    assert len(set(ladder.frames("call")["encoding"])) > 1
+    fates = ladder.frames("call")["fate"].value_counts().rows()
+    assert dict(fates).get("played", 0) > 0.9 * sum(count for _, count in fates)
+    audio = ladder.audio("call")
+    sent, received = (x.astype(float) for x in (audio.sent, audio.received))
+    # The codecs are waveform coders: what is heard is what was said, less their noise.
+    assert np.corrcoef(sent, received)[0, 1] > 0.95

@@ -118,9 +118,14 @@ def test_a_disk_that_fills_all_the_same_is_left_clean(
 def test_python_saves_nothing_that_a_disk_cannot_hold(
     tmp_path: Path, small: Path, scenario: str
 ) -> None:
-    captured = package.run(scenario, set={"record.pcapng": ["far"], "record.packets": False})
+    captured = package.run(
+        scenario, set={"record.pcapng": ["far"], "record.packets": False}, study=None
+    )
     words = f"{small}/x: what was recorded of packets takes about .* MB are free; "
-    for answer in (captured, package.load(captured.save(tmp_path / "kept", report=False))):
+    for answer in (
+        captured,
+        package.load(captured.save(tmp_path / "kept", report=False), study=None),
+    ):
         with pytest.raises(store.StoreError) as raised:
             answer.save(small / "x", report=False)
         said = f"{raised.value.filename}: {raised.value.strerror}"

@@ -123,18 +123,16 @@ def test_all_combinations_are_run_under_shared_seeds(study):
 
 def test_means_are_those_of_the_runs(study):
     row = (
-        study.summary(["delay_p50_s"])
-        .filter(**{"axis.delay": "200ms"}, flow="call")
-        .row(0, named=True)
+        study.summary(["delay_p50_s"]).filter(**{"axis.delay": 0.2}, flow="call").row(0, named=True)
     )
-    frame = study.flows.filter(**{"axis.delay": "200ms"}, name="call")
+    frame = study.flows.filter(**{"axis.delay": 0.2}, name="call")
     assert row["mean"] == pytest.approx(frame["delay_p50_s"].mean())
     assert row["deviation"] == pytest.approx(frame["delay_p50_s"].std())
 
 
 def test_results_do_not_depend_on_the_number_of_workers(folder, study):
     for jobs in (1, 3):
-        again = talkspurt.run(folder / "study.toml", jobs=jobs)
+        again = talkspurt.run(folder / "study.toml", jobs=jobs, study=True)
         assert [run.digest for run in again.runs] == [run.digest for run in study.runs]
         assert again.flows.equals(study.flows)
 

@@ -203,3 +203,12 @@ def test_hops_without_a_link_are_drawn_as_air():
 
 def test_a_network_without_nodes_has_no_picture():
     assert topology.picture({"nodes": [], "links": [], "flows": []}, {}) is None
+
+
+def test_calls_share_no_line_with_other_traffic():
+    network = dumbbell(8)
+    flows = [{**network["flows"][0], "name": f"f{n}"} for n in range(topology.MOST_LINES + 1)]
+    styles = flow_styles({one["name"]: one["transport"] for one in flows}, {"f3", "f4"})
+    key = topology.picture({**network, "flows": flows}, styles).key
+    assert sorted(len(line.flows) for line in key) == [2, len(flows) - 2]
+    assert {line.flows for line in key if line.style.in_background} == {("f3", "f4")}

@@ -11,6 +11,7 @@ from command import talkspurt
 from conftest import SCENARIO, made
 from talkspurt import _core, cli
 from talkspurt.terminal import tables
+from talkspurt.terminal.layout import Column, Table, name
 from talkspurt.terminal.progress import Bar
 from talkspurt.visible import to_json, visible
 
@@ -104,8 +105,9 @@ def test_a_bar_a_table_and_a_fault_are_harmless(capsys):
     assert harmless(Bar(TITLE).title)
     rows = made({}, 0, 4.0, flows=((NAME, TITLE),), **columns()).flows.to_dicts()
     out = tables.console()
-    for table in (tables._flows(rows), tables._calls(rows), tables._table(TITLE, [NAME], [TITLE])):
-        out.print(table)
+    odd = Table(TITLE, [name(NAME), Column(TITLE)], [[NAME, TITLE]], NAME, [TITLE])
+    for table in (tables._flows(rows), tables._calls(rows), odd):
+        table.print(out)
     out.print(TITLE, TITLE)
     said = capsys.readouterr().out
     assert harmless(said) and "call\\u202e\\x1b[31mx" in said
@@ -116,7 +118,7 @@ def test_a_bar_a_table_and_a_fault_are_harmless(capsys):
 def columns():
     """What a table of flows needs beside names and MOS."""
     numbers = ("goodput_bps", "delay_p50_s", "delay_p95_s", "jitter_s", "sent_packets",
-               "lost_packets", "late_packets", "mouth_to_ear_p50_s", "loss_ratio", "r_factor",
+               "lost_packets", "late_packets", "mouth_to_ear_p50_s", "concealed_ratio", "r_factor",
                "mos_lost_to_delay", "mos_lost_to_loss", "mos_lost_to_codec")  # fmt: skip
     return {**{name: [1] for name in numbers}, "video_frames": [None]}
 

@@ -15,9 +15,7 @@ SCENARIO = Path(__file__).parent.parent / "scenarios" / "wireless-cell.toml"
 
 @pytest.fixture(scope="module")
 def cafe() -> Study:
-    found = talkspurt.run(SCENARIO)
-    assert isinstance(found, Study)
-    return found
+    return talkspurt.run(SCENARIO, study=True)
 
 
 def runs(cafe: Study, queue: str, others: int) -> list[Result]:

@@ -1,0 +1,57 @@
+"""The hook that makes the gallery, and tables and sounds of other pages."""
+
+import importlib.util
+import re
+import tomllib
+import wave
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+import talkspurt
+
+pytest.importorskip("mkdocs")
+ROOT = Path(__file__).parent.parent
+spec = importlib.util.spec_from_file_location("gallery", ROOT / "docs" / "gallery.py")
+gallery = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(gallery)
+
+
+def test_every_mark_of_a_page_is_known_and_used():
+    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md")]
+    marks = {mark for text in pages for mark in re.findall(r"<!-- made: (\w+) -->", text)}
+    assert marks == set(gallery.TABLES)
+
+
+def test_a_mark_becomes_its_table():
+    text = gallery.on_page_markdown("before\n\n<!-- made: synonyms -->\n\nafter")
+    assert text.startswith("before\n\n| word | in talkspurt |\n")
+    assert '| g711a, g711alaw, alaw | `codec = "pcma"` |' in text
+
+
+def test_the_excerpt_of_a_call_is_where_most_is_missing():
+    result = talkspurt.run(ROOT / "scenarios" / "first-call.toml")
+    frames = result.frames("call-over-tcp")
+    begins = gallery.worst(result, "call-over-tcp") + frames["captured_s"].min()
+
+    def missing(start: float) -> int:
+        part = frames.filter(frames["captured_s"].is_between(start, start + gallery.SECONDS))
+        return part.filter(part["fate"] != "played").height
+
+    assert missing(begins) >= 0.9 * max(missing(start) for start in range(50))
+    assert missing(begins) > 100
+    with wave.open(BytesIO(gallery.excerpt(result, "call-over-tcp", 3.0))) as sound:
+        assert sound.getnframes() == gallery.SECONDS * sound.getframerate()
+
+
+def test_a_large_study_is_one_run_and_says_so(tmp_path):
+    text = (ROOT / "scenarios/questions/ssthresh.toml").read_text(encoding="utf-8")
+    file = tmp_path / "large.toml"
+    file.write_text(text, encoding="utf-8")
+    lines: list[str] = []
+    made = dict(gallery.entry(file, "talkspurt run scenarios/large.toml", None, lines))
+    assert made["images/gallery/scenarios-large.png"].startswith(b"\x89PNG")
+    page = "\n".join(lines)
+    assert f"### {tomllib.loads(text)['title']}\n" in page
+    assert "Run here: one of 1044 combinations." in page
