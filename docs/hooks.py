@@ -1,32 +1,31 @@
 """Pages made from the program itself, so that they cannot say anything else.
 
 The catalogue of metrics becomes ``metrics.md``, the words of ``--help`` become
-``reference/cli.md``, the clauses of RFCs that are left out become ``reference/departures.md``, and
-the JSON Schema of a scenario is put beside the reference page. The figures of ``networks.md`` are
-those of runs of ``scenarios/networks`` and ``scenarios/topologies``.
+``reference/cli.md``, the data dictionary becomes ``reference/tables.md``, and the clauses of RFCs
+that are left out become ``reference/departures.md``. The JSON Schema of a scenario is put beside
+the reference of scenarios, where each table of keys gets an example. The figures of
+``networks.md`` are those of runs of ``scenarios/networks`` and ``scenarios/topologies``.
 """
 
 from __future__ import annotations
 
-import contextlib
 import io
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import examples
 from mkdocs.structure.files import File
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
-    from talkspurt.metrics import Computed
+    from talkspurt.metrics import Computed, dictionary
 
-COMMANDS = (
-    (), ("run",), ("check",), ("export",), ("crosscheck",), ("metrics",), ("schema",)
-)  # fmt: skip
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 FIGURES = {
     "steps": "delay", "loss": "fates", "jitter": "delay", "geo": "delay", "leo": "delay",
@@ -36,19 +35,76 @@ FIGURES = {
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made."""
+    """Add the schema and the pictures; the made pages are files, written by ``make pages``."""
     from talkspurt import _core
 
-    made = {
+    made = {"reference/scenario.schema.json": _core.schema(), **dict(pictures())}
+    for path, content in made.items():
+        if known := files.get_file_from_path(path):
+            files.remove(known)
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def pages() -> dict[str, str]:
+    """The made pages by path. They are in the repository, so that its links lead somewhere."""
+    return {
         "metrics.md": metrics(),
         "reference/cli.md": command_line(),
         "reference/departures.md": departures(),
-        "reference/scenario.schema.json": _core.schema(),
+        "reference/tables.md": tables(),
     }
-    made |= dict(pictures())
-    for path, content in made.items():
-        files.append(File.generated(config, path, content=content))
-    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Add examples to the reference of scenarios, and kinds of figures to that of Python."""
+    if page.file.src_uri == "reference/scenario.md":
+        return examples.insert(markdown)
+    if page.file.src_uri == "reference/python.md":
+        return markdown.replace("<!-- figures -->", kinds_of_figures())
+    return markdown
+
+
+def kinds_of_figures() -> str:
+    """A table of the kinds of figures."""
+    from talkspurt.figures import KINDS
+
+    rows = (f"| `{name}` | {kind.alt}. |" for name, kind in KINDS.items())
+    return "\n".join(["| kind | content |", "|---|---|", *rows])
+
+
+def tables() -> str:
+    """The page of tables: what ``talkspurt metrics --describe`` says."""
+    from talkspurt.metrics import dictionary
+
+    lines = [
+        "# Tables",
+        "",
+        "Every table of a result is a Parquet file in its folder, a property or method of "
+        "[`Result`](python.md) and, after `talkspurt export RUN --to csv`, a CSV file. The Parquet "
+        "files hold unit and meaning of each column as metadata. `talkspurt metrics --describe` "
+        "prints this page. A unit of 1 is a plain number or a ratio; without a unit, a column is "
+        "text.",
+    ]
+    for name, columns in dictionary.TABLES.items():
+        lines += ["", f"## {name}", "", *rows_of(columns)]
+    lines += ["", "## Tables of a study", ""]
+    lines += ["Each begins with a column `axis.NAME` for each axis."]
+    for name, columns in dictionary.OF_STUDIES.items():
+        known = dictionary.TABLES.get(name, ())
+        more = f", and the columns of [`{name}`](#{name}) of a run" if known else ""
+        lines += ["", f"### {name} of a study", "", f"These columns{more}:", ""]
+        lines += rows_of(one for one in columns if one not in known)
+    return "\n".join([*lines, ""])
+
+
+def rows_of(columns: Iterable[dictionary.Field]) -> list[str]:
+    """The rows of a Markdown table of columns."""
+    rows = (
+        f"| `{c.name}` | {c.unit} | {' '.join(c.meaning.split()).replace('|', chr(92) + '|')} |"
+        for c in columns
+    )
+    return ["| column | unit | meaning |", "|---|---|---|", *rows]
 
 
 def pictures() -> Iterator[tuple[str, bytes | str]]:
@@ -157,14 +213,57 @@ def departures() -> str:
 
 
 def command_line() -> str:
-    """The page of commands: what ``--help`` says."""
+    """The page of commands: what ``--help`` says, and what holds for all commands."""
+    from rich.console import Console
+
     from talkspurt.cli import app
 
-    lines = ["# Command line"]
-    for command in COMMANDS:
+    # A command is a name without dashes: `--help` and `--version` are listed by the first one.
+    commands = [(), *((name,) for name in app if not name.startswith("-"))]
+    lines = ["# Command line", ""]
+    lines += ["Every command has `--help`, which prints what is shown here."]
+    for command in commands:
         words = io.StringIO()
-        with contextlib.redirect_stdout(words):
-            app([*command, "--help"], result_action="return_value")
+        # As wide as a page, whatever terminal or pipe builds it.
+        paper = Console(file=words, width=80, color_system=None)
+        app([*command, "--help"], console=paper, result_action="return_value")
         lines += ["", f"## talkspurt {' '.join(command)}".rstrip(), "", "```text"]
         lines += [words.getvalue().strip(), "```"]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, "", COMMON])
+
+
+COMMON = """\
+## Exit status
+
+| status | meaning |
+|---:|---|
+| 0 | success |
+| 1 | failure: a run could not be finished, or a file could not be written |
+| 2 | invalid input: a scenario, an option or a file name |
+| 130 | stopped by Ctrl-C |
+| 143 | terminated (SIGTERM) |
+
+## Input limits
+
+talkspurt reads only regular files: scenarios of up to 16 MiB, with up to 32 axes and 100 000 runs;
+traces and captures of up to 64 MiB; recordings of up to 256 MiB and four hours. It prints at most
+forty problems and counts the others. Ctrl-C also interrupts reading. In titles and paths, terminal
+control characters and bidirectional control characters are shown as `\\x1b` or `\\u202e`; JSON uses
+its own escapes for the same data. If `--set duration=` ends the run before the measurement window,
+the end of the window keeps its distance from the end of the run.
+"""
+
+
+if __name__ == "__main__":
+    for path, content in pages().items():
+        (Path(__file__).parent / path).write_text(content, encoding="utf-8")
+        print(f"wrote docs/{path}")
+    import gallery
+
+    # Sounds are made when the pages are built.
+    more = (one for one in (*gallery.front(), *gallery.playout()) if one[0].endswith(".png"))
+    for path, picture in (*pictures(), *more):
+        file = Path(__file__).parent / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(picture if isinstance(picture, bytes) else picture.encode())
+        print(f"wrote docs/{path}")

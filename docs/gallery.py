@@ -1,0 +1,406 @@
+"""Tables, pictures and sounds that come from runs of scenarios, made when pages are built."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from bisect import bisect_left
+from html import escape
+from math import prod
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from mkdocs.structure.files import File
+
+import talkspurt
+from talkspurt import figures, problems, templates
+from talkspurt.audio import wav
+from talkspurt.figures import comparison
+from talkspurt.figures.style import WIDTH, transport_style
+from talkspurt.metrics.catalogue import column
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from matplotlib.figure import Figure
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+    from talkspurt import Result, Study
+
+SCENARIOS = Path(__file__).parent.parent / "scenarios"
+SECONDS = 8
+"""Length of an excerpt."""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add pictures, sounds and the gallery."""
+    for path, content in (*front(), *playout(), *gallery()):
+        if known := files.get_file_from_path(path):
+            files.remove(known)
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Replace marks such as ``<!-- made: buffers -->`` by tables and players."""
+    return re.sub(r"<!-- made: (\w+) -->", lambda found: TABLES[found[1]](), markdown)
+
+
+def player(words: str, file: str) -> str:
+    """An audio player with its label."""
+    return f'<p>{words}<br><audio controls preload="metadata" src="{file}"></audio></p>'
+
+
+def excerpt(result: Result, flow: str, start_s: float, seconds: float = SECONDS) -> bytes:
+    """A part of what the listener of a call heard, as a WAV file."""
+    audio = result.audio(flow)
+    first, last = (2 * round(at * audio.rate) for at in (start_s, start_s + seconds))
+    return wav(audio.received_pcm[first:last], audio.rate)
+
+
+def worst(result: Result, flow: str, seconds: float = SECONDS) -> float:
+    """Where in the sound of a call most frames were not heard, in seconds from its beginning."""
+    frames = result.frames(flow)
+    starts = frames["captured_s"] - frames["captured_s"].min()
+    missing = starts.filter(frames["fate"] != "played").to_list()
+    latest = max(0.0, result.audio(flow).duration_s - seconds)
+    counts = [bisect_left(missing, at + seconds - 1) - i for i, at in enumerate(missing)]
+    begins = missing[counts.index(max(counts))] - 1 if missing else 0.0
+    return min(max(0.0, begins), latest)
+
+
+def front() -> Iterator[tuple[str, bytes]]:
+    """The picture and the sound of the front page."""
+    from matplotlib import pyplot
+
+    result = talkspurt.run(SCENARIOS / "first-call.toml")
+    calls = {"call": "over UDP", "call-over-tcp": "over TCP"}
+    seconds = 6
+    start = worst(result, "call-over-tcp", seconds)
+    heard = {flow: result.audio(flow) for flow in calls}
+    rate = heard["call"].rate
+    first, last = (round(at * rate) for at in (start, start + seconds))
+    parts = [heard[flow].received[first:last].tobytes() for flow in calls]
+    yield "audio/first-call.wav", wav(bytes(2 * rate).join(parts), rate)
+    waves = [("sent", heard["call"].sent, "#6b737c")]
+    waves += [
+        (f"heard {words}", heard[flow].received, transport_style(transport).colour)
+        for (flow, words), transport in zip(calls.items(), ("udp", "tcp-newreno"), strict=True)
+    ]
+    with figures.styled():
+        figure, panels = pyplot.subplots(
+            len(waves), figsize=(8, 3.4), sharex=True, sharey=True, layout="constrained"
+        )
+        for ax, (words, samples, colour) in zip(panels, waves, strict=True):
+            part = samples[first:last]
+            ax.plot([i / rate for i in range(len(part))], part, color=colour, linewidth=0.5)
+            ax.set_title(words, loc="left", fontsize=10)
+            ax.set_yticks([])
+            ax.grid(visible=False)
+        panels[-1].set_xlim(0, seconds)
+        panels[-1].set_xlabel("time / s")
+        yield "images/heard.png", figures.png(figure)
+
+
+def answer() -> str:
+    """The results of the first call, in a sentence."""
+    flows = talkspurt.run(SCENARIOS / "first-call.toml").flows
+    rows = {row["name"]: row for row in flows.iter_rows(named=True)}
+
+    def mos(name: str) -> str:
+        return column("mos").show(rows[name]["mos"])
+
+    def loss(name: str) -> str:
+        return column("loss_ratio").show(rows[name]["loss_ratio"], unit=True)
+
+    return (
+        "On a satellite link, for example, the listener of a call beside an upload misses "
+        f"{loss('call')} of the speech over UDP "
+        f"(MOS {mos('call')}) and {loss('call-over-tcp')} over TCP (MOS {mos('call-over-tcp')}); "
+        f"without the upload, the scores are {mos('call-alone')} and "
+        f"{mos('call-over-tcp-alone')}."
+    )
+
+
+MOST_RUNS = 20
+"""A study of more combinations is represented by one run."""
+PLACES = {
+    "Scenarios": "",
+    "Networks": "networks",
+    "Topologies": "topologies",
+    "Open questions": "questions",
+}
+"""Folders of scenarios, by heading."""
+KINDS = {
+    "ccid3": "rates", "first-call": "fates", "two-way": "mos_over_time", "sources": "goodput",
+    "many": "queue", "many-flows": "queue", "satellite": "cwnd",
+}  # fmt: skip
+"""Which figure of a single run is shown, if not the delays."""
+
+
+def gallery() -> Iterator[tuple[str, bytes | str]]:
+    """The page of all scenarios, with a figure and sounds of each."""
+    lines = [GALLERY]
+    for heading, folder in PLACES.items():
+        lines.append(f"## {heading}\n")
+        for file in sorted((SCENARIOS / folder).glob("*.toml")):
+            name = f"scenarios/{folder}/{file.name}".replace("//", "/")
+            ready = {"networks": "png", "topologies": "svg"}.get(folder)
+            image = f"images/{folder}/{file.stem}.{ready}" if ready else None
+            yield from entry(file, f"talkspurt run {name}", image, lines)
+    lines.append("## Templates\n\n`talkspurt init NAME` writes a template into a folder.\n")
+    with TemporaryDirectory() as temporary:
+        for name in templates.titles():
+            file = templates.write(name, Path(temporary) / name)[0]
+            yield from entry(file, f"talkspurt init {name}", None, lines)
+    yield "gallery.md", "\n".join(lines)
+
+
+GALLERY = """# Gallery
+
+All scenarios of the repository, with one figure each, and with sound where a recording is sent.
+Everything on this page is computed when the page is built. To keep this short:
+
+* nothing is replicated: each combination of a study is run once, so that there are no intervals;
+* of a study with more than 20 combinations, only one is run, with the values that the file gives
+  outside `axes`;
+* the sound is an excerpt of eight seconds, in which most of the speech was not heard.
+
+The MOS next to a sound is that of the whole call.
+"""
+
+
+def entry(
+    file: Path, command: str, image: str | None, lines: list[str]
+) -> Iterator[tuple[str, bytes]]:
+    """The figure and the sounds of a scenario; appends what the page says of it."""
+    text = file.read_text(encoding="utf-8")
+    told = tomllib.loads(text)
+    count = prod(len(axis["values"]) for axis in told.get("axes", []))
+    sets: dict[str, object] = {"replications.count": 1} if "replications" in told else {}
+    if count > MOST_RUNS:
+        sets["axes"] = []
+    study = talkspurt.run(file, set=sets, study=True)
+    comment = re.sub(r"\A(#:schema.*\n|#\n)*", "", text)
+    first = re.split(r"\n#?\n", comment, maxsplit=1)[0].replace("\n# ", " ").removeprefix("# ")
+    one = f" Run here: one of {count} combinations." if count > MOST_RUNS else ""
+    lines += [f"### {escape(told['title'])}\n", f"{escape(first)}{one}\n"]
+    lines += [f"```sh\n{command}\n```\n"]
+    base = "-".join(command.removesuffix(".toml").replace("/", " ").split()[2:])
+    if image is None:
+        image = f"images/gallery/{base}.png"
+        yield image, figures.png(drawn(study, file.stem))
+    lines.append(f"![{escape(told['title'])}]({image})\n")
+    for at, (run, call, mos) in enumerate(extremes(study)):
+        sound = f"audio/gallery/{base}-{at}.wav"
+        yield sound, excerpt(run, call, worst(run, call))
+        words = ", ".join([*run.settings.values(), f"{call}: MOS {mos:.2f}"])
+        lines.append(player(escape(words), sound) + "\n")
+
+
+def drawn(study: Study, name: str) -> Figure:
+    """The figure of a scenario: a comparison if it is a study."""
+    if len(study.runs) > 1:
+        for measure in ("mos", "goodput_bps"):
+            found = comparison.over_axis(study, measure)
+            if found is not None:
+                found.set_figwidth(max(WIDTH, found.get_figwidth()))
+                return found
+    run = study.runs[0]
+    kind = "frame_delay" if run.video_frames().height and not run.calls else "delay"
+    return run.figure(KINDS.get(name, kind))
+
+
+def extremes(study: Study) -> list[tuple[Result, str, float]]:
+    """The calls that can be heard with the best and the worst score."""
+    scored = [
+        (run, row["name"], row["mos"])
+        for run in study.runs
+        for row in run.flows.iter_rows(named=True)
+        if row["mos"] is not None and row["name"] in run.heard
+    ]
+    if not scored:
+        return []
+    best = max(scored, key=lambda it: it[2])
+    least = min(scored, key=lambda it: it[2])
+    return [best] if best[2] == least[2] else [best, least]
+
+
+BUFFERS = ("fixed", "talkspurt", "adaptive")
+STEP_S = 20.0
+"""When the delay of the path rises in ``jitter-buffers.toml``."""
+
+
+def playout() -> Iterator[tuple[str, bytes]]:
+    """The picture and the sounds of ``playout.md``."""
+    study = talkspurt.run(
+        SCENARIOS / "jitter-buffers.toml", set={"replications.count": 1}, study=True
+    )
+    runs = [study.select(path="step", buffer=kind)[0] for kind in BUFFERS]
+    yield "images/playout.png", delays(runs)
+    for kind, run in zip(BUFFERS, runs, strict=True):
+        yield f"audio/playout-{kind}.wav", excerpt(run, "recording", STEP_S - 2)
+
+
+def delays(runs: Sequence[Result]) -> bytes:
+    """The delay of each frame until it arrives and until it is played: a row for each buffer."""
+    from matplotlib import pyplot
+
+    flows = runs[0].calls
+    with figures.styled():
+        figure, panels = pyplot.subplots(
+            len(runs), len(flows), figsize=(10, 7), sharex=True, sharey=True, layout="constrained"
+        )
+        for row, run in zip(panels, runs, strict=True):
+            for ax, flow in zip(row, flows, strict=True):
+                frames = run.frames(flow)
+                played = frames.filter(fate="played")
+                ax.set_title(f"{run.settings['buffer']}, {flow}", loc="left", fontsize=10)
+                for part, until, colour, label in (
+                    (frames, "delivered_s", "#888888", "until it arrives"),
+                    (played, "playout_s", "#0072B2", "until it is played"),
+                ):
+                    delay = (part[until] - part["captured_s"]) * 1e3
+                    ax.plot(part["captured_s"], delay, ".", color=colour, markersize=2, label=label)
+                late = frames.filter(fate="late")["captured_s"]
+                ax.plot(late, [12] * len(late), "|", color="#D55E00", markersize=8, label="late")
+        panels[0, 0].set_ylim(bottom=0)
+        for ax in panels[:, 0]:
+            ax.set_ylabel("delay / ms")
+        for ax in panels[-1]:
+            ax.set_xlabel("time of capture / s")
+        figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower right", ncols=3)
+        return figures.png(figure)
+
+
+def buffers() -> str:
+    """The results of ``jitter-buffers.toml``."""
+    heads = {
+        "mouth_to_ear_mean_s": "mean delay",
+        "loss_ratio": "effective loss",
+        "paused_s": "pauses",
+        "concealed_ratio": "concealed",
+        "mos": "MOS",
+    }
+    return table(talkspurt.run(SCENARIOS / "jitter-buffers.toml", study=True), heads)
+
+
+def table(study: Study, heads: Mapping[str, str]) -> str:
+    """The means of measures, under their heads: one row for each setting and flow."""
+    axes = [axis.name for axis in study.axes]
+    rows: dict[str, list[str]] = {}
+    for row in study.rows(study.summary(heads)):
+        name = " · ".join([*(row[f"axis.{axis}"] for axis in axes), row["flow"]])
+        rows.setdefault(name, [name]).append(column(row["measure"]).show(row["mean"], unit=True))
+    return lined([" · ".join([*axes, "flow"]), *heads.values()], rows.values())
+
+
+def players() -> str:
+    """The sounds of ``playout.md``."""
+    return "\n".join(player(kind, f"audio/playout-{kind}.wav") for kind in BUFFERS)
+
+
+CONSTANT = """
+title = "Scores"
+duration = "300s"
+[links.path]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "1ms"
+queue = {kind = "droptail", packets = 9}
+[flows.call]
+from = "a"
+to = "b"
+transport.kind = "udp"
+source = {kind = "speech", codec = "pcmu", packet = "20ms"}
+playout.anchor = "capture"
+[[axes]]
+name = "delay"
+path = "flows.call.playout.buffer"
+values = ["80ms", "180ms", "280ms", "380ms", "480ms"]
+[[axes]]
+name = "loss"
+path = "links.path.loss"
+values = [0, 0.01, 0.03, 0.1]
+"""
+"""Calls of constant delay, of which 20 ms are the packet, and random loss."""
+
+
+def scores() -> str:
+    """MOS by delay and loss."""
+    runs = talkspurt.run(CONSTANT, study=True).runs
+    found = {
+        (run.settings["delay"], run.settings["loss"]): run.flows.row(0, named=True) for run in runs
+    }
+    delays, losses = (list(dict.fromkeys(parts)) for parts in zip(*found, strict=True))
+    heads = ["mouth-to-ear delay", *(f"{float(loss) * 100:g} % loss" for loss in losses)]
+    rows = [
+        [
+            column("mouth_to_ear_mean_s").show(
+                found[delay, losses[0]]["mouth_to_ear_mean_s"], unit=True
+            ),
+            *(column("mos").show(found[delay, loss]["mos"]) for loss in losses),
+        ]
+        for delay in delays
+    ]
+    return lined(heads, rows)
+
+
+def differences() -> str:
+    """MOS of the call in ``which-transport.toml``, and the paired differences."""
+    study = talkspurt.run(SCENARIOS / "which-transport.toml", study=True)
+    means = study.rows(study.summary(["mos"]).filter(flow="call"))
+    pairs = study.rows(study.differences("transport", names=["mos"]).filter(flow="call"))
+    delay = study.axis("one-way delay").column
+    heads = ["one-way delay", *study.axis("transport").labels, "difference", "interval"]
+    rows = []
+    for pair in pairs:
+        of = [f"{row['mean']:.2f}" for row in means if row[delay] == pair[delay]]
+        ends = f"{signed(pair['low'])} … {signed(pair['high'])}"
+        rows.append([pair[delay], *of, signed(pair["mean"]), ends])
+    return lined(heads, rows)
+
+
+def signed(number: float) -> str:
+    """A difference of scores, with a minus sign."""
+    return f"{number:.2f}".replace("-", "−")
+
+
+def lined(heads: Sequence[str], rows: Iterable[Sequence[str]], align: str = "---:") -> str:
+    """A table of Markdown; by default, all columns but the first are aligned like numbers."""
+    lines = [heads, ["---", *[align] * (len(heads) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def unsupported() -> str:
+    """What to use in place of words of the field that are not supported yet."""
+    rows = [
+        [escape(", ".join(words.split())), " or ".join(f"`{it}`" for it in nearest), escape(remark)]
+        for words, nearest, remark in problems.NOT_YET
+    ]
+    return lined(["not supported yet", "nearest", "remark"], rows, "---")
+
+
+def synonyms() -> str:
+    """What words of the field are called in a scenario."""
+    rows = [
+        [escape(", ".join(words.split())), " or ".join(f"`{it}`" for it in names)]
+        for words, names in problems.OTHER_NAMES
+    ]
+    return lined(["word", "in talkspurt"], rows, "---")
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "answer": answer,
+    "first": lambda: player("over UDP, then over TCP", "audio/first-call.wav"),
+    "buffers": buffers,
+    "players": players,
+    "scores": scores,
+    "differences": differences,
+    "unsupported": unsupported,
+    "synonyms": synonyms,
+}
+"""What replaces a mark, by its name."""
