@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import subprocess
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -21,9 +21,10 @@ SHOWN = 5
 """Faults that are reported; the others are counted."""
 
 SAID = """\
-The values in the headers are checked as well: from the packets that arrived at our side, as tshark
-reads them from the capture, `validation/headers.py` computes what each of our acknowledgements must
-say, and what the other side's cannot say. It shares no code with the endpoint. Computed, and equal:
+Header values are checked as well: from the packets that arrived at our side, as tshark reads them
+from the capture, `validation/headers.py` computes the required content of each of our
+acknowledgements, and what the other side's cannot contain. It shares no code with the endpoint.
+Computed, and equal:
 """
 
 
@@ -165,42 +166,51 @@ class Receiver:
         return run[1] if run else None
 
 
-def tcp(capture: Path, port: int) -> dict:
-    """Checks acknowledgement numbers and SACK blocks of both sides."""
-    fields = ["tcp.seq", "tcp.len", "tcp.flags", "tcp.ack", "tcp.options.timestamp.tsval"]
-    fields += ["tcp.options.sack_le", "tcp.options.sack_re"]
-    ours, theirs, faults = Receiver(), Receiver(), Faults()
-    sack_agreed = sack_permitted(capture)
-    for number, row in enumerate(rows(capture, fields, "-Y", f"tcp.port=={port}"), 1):
-        direction, comment, seq, length, flags, ack, stamp, left, right = row
+TCP_FIELDS = ("tcp.seq", "tcp.len", "tcp.flags", "tcp.ack", "tcp.options.timestamp.tsval",
+              "tcp.options.sack_le", "tcp.options.sack_re", "tcp.options.sack_perm")  # fmt: skip
+
+
+class TcpHeaders:
+    """Checks acknowledgement numbers and SACK blocks of both sides, packet by packet."""
+
+    def __init__(self) -> None:
+        self.ours, self.theirs, self.faults = Receiver(), Receiver(), Faults()
+        self.count = 0
+        self.asked: list[bool] = []
+        """For each SYN, whether it permits SACK."""
+
+    def add(self, direction: str, comment: str, fields: Sequence[str]) -> None:
+        """Checks a packet; `fields` are the values of `TCP_FIELDS`."""
+        seq, length, flags, ack, stamp, left, right, permits = fields
+        self.count += 1
+        ours, theirs, faults = self.ours, self.theirs, self.faults
         bits, begin = int(flags, 16), int(seq)
         syn, fin, rst, has_ack = (bool(bits & bit) for bit in (0x2, 0x1, 0x4, 0x10))
         end = begin + int(length) + syn + fin
         blocks = list(zip(numbers(left), numbers(right), strict=True))
         inbound, lost = direction == INBOUND, comment.startswith("lost")
+        if syn:
+            self.asked.append(bool(permits))
         if inbound and lost:
-            continue
-        where = f"packet {number}"
+            return
+        where = f"packet {self.count}"
         if has_ack and not rst and not syn:
             if inbound:
                 judge_theirs(theirs, int(ack), blocks, where, faults)
             else:
-                bare = begin == end
+                bare, sack_agreed = begin == end, len(self.asked) >= 2 and all(self.asked)
                 judge_ours(ours, int(ack), blocks, sack_agreed, bare, where, faults)
         if rst or lost:
-            continue
+            return
         if inbound:
             if ours.accepts(begin, end, int(stamp) if stamp else None, syn) and begin < end:
                 ours.arrived(begin, end, syn)
         elif begin < end:
             theirs.arrived(begin, end, syn)
-    return faults.result()
 
-
-def sack_permitted(capture: Path) -> bool:
-    """Whether both SYNs permit SACK."""
-    asked = [row[2] for row in rows(capture, ["tcp.options.sack_perm"], "-Y", "tcp.flags.syn==1")]
-    return len(asked) >= 2 and all(asked)
+    def result(self) -> dict:
+        """The result for storage."""
+        return self.faults.result()
 
 
 def numbers(text: str) -> list[int]:
@@ -429,7 +439,7 @@ class Half:
         self.late: set[int] = set()
         """Packets that arrived after three with higher numbers: lost by TFRC's definition."""
         self.harmless: set[int] = set()
-        """Lost packets without data, which no loss interval counts (RFC 4342 §6.1)."""
+        """Packets without data, which may be missing in a lossless part (RFC 4342 §6.1)."""
         self.reported: float | None = None
         """Time of the last Receive Rate."""
         self.rtts: list[float] = []
@@ -454,10 +464,13 @@ def dccp(packets: Iterable[DccpPacket]) -> dict:
     faults = Faults()
     to_us, to_them = Half(), Half()
     sent: dict[int, float] = {}
+    packets = list(packets)
+    for packet in packets:
+        # NDP Count tells a receiver which numbers these have, even before a late one arrives.
+        if packet.kind not in DATA_TYPES:
+            (to_them if packet.ours else to_us).harmless.add(packet.seq)
     for number, packet in enumerate(packets, 1):
         lost = packet.comment.startswith("lost")
-        if lost and packet.kind not in DATA_TYPES:
-            (to_them if packet.ours else to_us).harmless.add(packet.seq)
         if lost and not packet.ours:
             continue
         where = f"packet {number}"
@@ -616,7 +629,8 @@ def judge_loss_rate(
         weighed = sum(w * v for w, v in zip(weights, values, strict=True))
         return weighed / sum(weights)
 
-    expected = max(mean(closed), mean(lengths[:8]))
+    # I_1 to I_k, or I_0 to I_(k-1): the oldest does not count in both.
+    expected = max(mean(closed), mean(lengths[: len(closed)]))
     words = f"{where}: {who} loss event rate 1/{inverse}, intervals say 1/{expected:.1f}"
     least = expected * 0.98 - 1
     faults.check(f"{who} loss event rates", inverse >= least, words)

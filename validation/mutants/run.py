@@ -45,13 +45,14 @@ def page(outcomes: list[dict], of: int) -> str:
     tried = caught + len(missed)
     low, high = wilson(caught, tried)
     lines = [
-        "# Changed lines",
+        "# Mutation testing",
         "",
         "<!-- Written by validation/mutants/run.py; changes made here are lost. -->",
         "",
-        "Do the tests of `proto` notice when a line is wrong? `cargo-mutants` changes one (another",
-        "comparison, another constant, an empty function) and runs them all; a mutant that no test",
-        f"notices has lived. A sample: every {of}th mutant of the crate, over all of its files.",
+        "Do the tests of `proto` detect a wrong line? `cargo-mutants` changes one (another",
+        "comparison, another constant, an empty function) and runs all tests; a mutant that no",
+        f"test detects survives. A sample: every {of}th mutant of the crate, over all of its",
+        "files.",
         "",
         "| | |",
         "|---|---|",
@@ -59,15 +60,15 @@ def page(outcomes: list[dict], of: int) -> str:
         f"| talkspurt | commit `{output('git', 'rev-parse', 'HEAD')}` |",
         f"| cargo-mutants | {output('cargo', 'mutants', '--version')} |",
         f"| tried | {tried}, and {kinds['Unviable']} that did not compile |",
-        f"| noticed | {caught}, of them {kinds['Timeout']} by never ending |",
+        f"| detected | {caught}, of them {kinds['Timeout']} by timeout |",
         f"| **score** | **{caught / tried:.0%}** (95 % interval {low:.0%} to {high:.0%}) |",
         "",
-        "Those that lived:",
+        "Survivors:",
         "",
         *[f"* `{mutant['name']}`" for mutant in missed],
         "",
-        "Some change nothing that can be seen: a comparison at a value that does not occur, an arm",
-        "that does what the next one does.",
+        "Some have no observable effect: a comparison at a value that does not occur, an arm",
+        "equivalent to the next one.",
         "",
     ]
     return "\n".join(lines)

@@ -120,9 +120,9 @@ def four(controller: str, queue: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 VIDEO = flow(UDP, cbr("1.96Mbit/s", "997B"), start="7ms")
-LOSSES = "other losses are drawn; means over the seeds"
-RECOVERY = "recoveries part them"
-START = "lengths of control packets and the first rates part them"
+LOSSES = "different random losses; means over the seeds"
+RECOVERY = "recoveries differ"
+START = "lengths of control packets and initial rates differ"
 
 CASES = [
     Case(
@@ -152,7 +152,7 @@ CASES = [
             },
             "200s", loss=0.02,
         ),
-        0.1, 0.01, "talk and losses are drawn from other random numbers; means over the seeds",
+        0.1, 0.01, "different random talk and losses; means over the seeds",
         seeds=5,
     ),
     *(

@@ -203,56 +203,56 @@ Each scenario is run here and, as the script that `talkspurt export --to ns2-scr
 ns-2.35; measures are read from ns-2's trace by the formulas of [the catalogue](../metrics.md). The
 network is an access link of 10 Mbit/s and 1 ms, a core of 2 Mbit/s and 50 ms with a DropTail queue
 of 20 packets unless another is named, and an access link again; losses on the core hit both
-directions. Throughput is of IP packets and all flows, the delay that of the network, with what the
-standard error over the seeds is where random numbers are drawn. The band says how far throughput
-and mean delay may be apart, and whether they are within; the last column, why no nearer. Bands were
-set after a first look, those with ns-2's windows before it, and none is wider than it was then.
+directions. Throughput is that of IP packets of all flows, the delay that of the network, with the
+standard error over the seeds where random numbers are drawn. The band is the permitted difference
+in throughput and mean delay, and whether it is met; the last column explains what remains. Bands
+were set after a first look, those with ns-2's windows before it, and none has been widened since.
 *The first N packets at the same instants* are the packets with data that leave the sender in both
-within two microseconds before the first that does not; of how many, and until when, stands beside
-it, and another N ends the script that writes this page. `talkspurt crosscheck` does the same with
-any scenario that ns-2 can express.
+within two microseconds, up to the first that does not; their total and the time of the last are
+given, and a different N makes the script fail that writes this page. `talkspurt crosscheck` does
+the same with any scenario that ns-2 supports.
 
-The bands hold for this network, a round trip of 104 ms and at most 2 % of random loss. They say
-nothing about other paths: [below](#long-and-lossy-paths) are round trips of 50 to 600 ms and up to
-30 % of loss, where some transports are much further apart.
+The bands are valid for this network, a round trip of 104 ms and at most 2 % of random loss, not for
+other paths: [below](#long-and-lossy-paths) are round trips of 50 to 600 ms and up to 30 % of loss,
+where some transports differ much more.
 
-| | kbit/s here | ns-2 | | delay here, ms | ns-2 | lost here | in ns-2 | band | what is left |
+| | kbit/s here | ns-2 | | delay here, ms | ns-2 | lost here | in ns-2 | band | explanation |
 |---|---:|---:|---:|---:|---:|---:|---:|---|---|
 {chr(10).join(rows)}
 
-Delays agree to the microsecond that ns-2's trace rounds to, wherever the same packets wait for the
+Delays agree to the microsecond (the resolution of ns-2's trace) wherever each packet waits for the
 same ones.
 
-TCP's slow start is the same packet for packet, and so are the packets that its overshoot loses;
-recoveries part them. Here `sack` reduces its rate in proportion (RFC 9937), ns-2's counts a pipe.
+TCP's slow start is identical packet for packet, and so are the packets that its overshoot loses;
+recoveries differ. Here `sack` uses proportional rate reduction (RFC 9937), ns-2's counts a pipe.
 
-## Inside
+## Internal state
 
-Where packets are lost at random, means over 3000 s of what the senders hold of the path, one run of
-each. These rules of ns-2's source account for what there was between the two; the profile `ns2` has
-those of DCCP and TFRC, `window_rule = "ns2"` those of TCP:
+With random loss, means over 3000 s of the senders' path estimates, one run each. These rules of
+ns-2's source explain the differences there were; the profile `ns2` has those of DCCP and TFRC,
+`window_rule = "ns2"` those of TCP:
 
 * Its CCID 2 grows in the round trip after a loss as in any other (`dccp_tcplike.cc`, `updateCwnd`
-  before `lostOrMarkedData`); by RFC 4341 a window with a loss in it earns nothing. Without it the
+  before `lostOrMarkedData`); by RFC 4341 a window with a loss does not grow. Without this rule the
   mean window was 12.48 packets here.
 * Its CCID 3 compares the four bits of the window counter (`dccp_tfrc.cc`, `tfrc_recv_updateLI`): a
   loss 16 to 20 quarters of a round trip after the last event's first counts to that event, as if
-  it were 0 to 4. Without it the loss event rate was 0.0091 here.
-* Its TFRC averages the roots of round-trip times with the weight of the times, 0.95, takes one
-  later packet for proof of a loss, and reports with a packet instead of by a timer. Feedback does
-  not change when the next packet leaves (`send_timer_`), except in slow start.
+  it were 0 to 4. Without this rule the loss event rate was 0.0091 here.
+* Its TFRC averages the roots of round-trip times with the weight of the times, 0.95, infers a loss
+  from one later packet, and reports with a packet instead of by a timer. Feedback does not change
+  when the next packet leaves (`send_timer_`), except in slow start.
 * Its TFRC averages the open loss interval with all closed ones while they are fewer than eight
   (`tfrc-sink.cc`, `est_loss_WALI`); by RFC 5348 §5.4 it takes the oldest's place, which comes back
-  when it closes. So RFC 5348's rate falls by 6 % at an early loss event, and ns-2's does not,
-  loses again at once, and has the shorter queue for it. No weight falls by more than half at a time
+  when it closes. So RFC 5348's rate falls by 6 % at an early loss event; ns-2's does not, loses
+  again at once, and therefore has the shorter queue. No weight falls by more than half at a time
   (`minDiscountRatio_`; RFC 5348 §5.5: to a quarter). Both matter while there are few losses:
   without them the mean delay of a minute was 6.7 % longer here, and that of ten minutes 0.4 %.
 * Its TCP adds 1/cwnd for each acknowledgement, and halves the window; the threshold has whole
   packets (`tcp.cc`, `opencwnd` and `slowdown`). Ours counts bytes, and halves what is in flight
   (RFC 5681 §3.1). Its recovery ends with the window that the loss left, ours with no more than the
   threshold (RFC 6582 §3.2). Its fast retransmission restarts the retransmission timer
-  (`reset_rtx_timer`), ours lets it run (RFC 6298 §5): with a least timeout of less than two round
-  trips, as here, that is three times as many timeouts.
+  (`reset_rtx_timer`), ours lets it run (RFC 6298 §5): with a minimum timeout of less than two round
+  trips, as here, this causes three times as many timeouts.
 
 | | | here | ns-2 |
 |---|---|---:|---:|

@@ -126,8 +126,8 @@ def refused(sweep: Sweep) -> str:
             reasons.setdefault(" ".join(reason.split()), []).append(where)
     assert not any(cell["refused"] for cell in sweep.of("beside"))
     if not reasons:
-        return "`crosscheck` refused none of these runs."
-    lines = ["Not comparable, because `crosscheck` refuses ns-2's run:", ""]
+        return "`crosscheck` rejected none of these runs."
+    lines = ["Not comparable, because `crosscheck` rejects ns-2's run:", ""]
     lines += [f"* {'; '.join(cells)}: *{reason}*" for reason, cells in reasons.items()]
     return "\n".join(lines)
 
@@ -173,18 +173,19 @@ def apart(sweep: Sweep, seconds: int) -> list[float]:
     return sorted(values, reverse=True)
 
 
-def check_readme(sweep: Sweep) -> None:
-    """Asserts that the README states the same."""
+def check_page(sweep: Sweep) -> None:
+    """Asserts that the how-to page states the same."""
     worst = [100 * sweep.worst(name, 0.1) for name in TRANSPORTS if name != "UDP"]
     cells = [c for name in (*WINDOWED, "sack") for c in sweep.of("grid", name=name, loss=0.0)]
     most = max(ratio(cell) or 0.0 for cell in cells if cell["rtt_ms"] == 600)
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    page = "docs/how-to/compare-with-ns2.md"
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
     for words in (
         f"TCP according to the RFCs carries up to {most:.1f} times as much as TCP in ns-2",
         f"worst case of each transport differs by {min(worst):.0f} to {max(worst):.0f} percent",
         "from 20 % on, ns-2's own seeds differ by a factor of more than ten",
     ):
-        assert words in readme, f"README.md should say: {words}"
+        assert words in text, f"{page} should say: {words}"
     assert min(sweep.spread(0.2), sweep.spread(0.3)) > 10
 
 
@@ -240,7 +241,7 @@ def text(sweep: Sweep) -> str:
     assert max(sweep.worst(name, 0.0) for name in exact) < 0.03
     rough = [ratio(cell) or 1.0 for loss in (0.2, 0.3) for cell in sweep.of("grid", loss=loss)]
     factor = max(max(value, 1 / value) for value in rough)
-    check_readme(sweep)
+    check_page(sweep)
     return f"""\
 ## Long and lossy paths
 
@@ -250,9 +251,9 @@ The same network with round-trip times of {", ".join(map(str, RTTS_MS[:-1]))} an
 and a DropTail queue of 50 packets on the core, one bulk flow (UDP: packets at 1 Mbit/s), random
 loss in both directions, {SEEDS} seeds where there is random loss. Runs take 100 s; at 300 and
 600 ms with 1 and 10 % of loss 400 s, because 100 s hold few losses. Cells are throughput here
-divided by ns-2's: of the means over the seeds, and in brackets the least and largest of single
-seeds (∞: ns-2 delivered nothing). Under one seed the simulators draw different losses, and the
-transports of one simulator much the same ones, so that chance moves a column together.
+divided by ns-2's: of the means over the seeds, and in brackets the smallest and largest of single
+seeds (∞: ns-2 delivered nothing). With the same seed the simulators draw different losses, but the
+transports of one simulator similar ones, so that the cells of a column vary together.
 
 {grid(sweep)}
 
@@ -260,7 +261,7 @@ transports of one simulator much the same ones, so that chance moves a column to
 
 {refused(sweep)}
 
-What holds:
+Findings:
 
 * Where only the queue loses packets, at 50 ms: all transports are within
   {at_most(bulk, 0.0, rtt_ms=50)} of ns-2; UDP is equal at every round-trip time.
@@ -271,7 +272,7 @@ What holds:
   of the RFCs at {span(rfc, 0.01)}. The others: {each(0.01)}.
 * At 10 %: TCP with ns-2's windows is at {span(rules, 0.1)}, with the windows of the RFCs at
   {span(rfc, 0.1)}. The others: {each(0.1)}. For CCID 2 and CCID 3
-  the remaining cause is not traced.
+  the remaining cause is unknown.
 * From 20 % on, runs over TCP, SCTP and CCID 2 consist of a few timeouts, which are backed off
   towards 60 s. ns-2's own seeds differ by a factor of up to {sweep.spread(0.2):.0f} at 20 % and
   {sweep.spread(0.3):.0f} at 30 %: these columns show agreement within a factor of
@@ -295,7 +296,7 @@ packets, {seen["ns2"]} in ns-2, {seen["rfc"]} here with the windows of the RFCs,
 here with ns-2's. From the last of them both grow by one packet in a round trip, so that a
 difference lasts for minutes. The parameters below, set in both simulators, change its size and do
 not remove it. Reno with ns-2's windows stays at {ratio(reno):.2f}. The other transports:
-{beyond}. What is left there is not traced.
+{beyond}. The remaining difference is unexplained.
 
 {short(sweep)}
 

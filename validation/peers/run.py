@@ -126,20 +126,20 @@ def page(rows: Rows, seconds: int, table: str, wrong: list[str]) -> str:
 Fifty TCPs with selective acknowledgements, {seconds} s, over one bottleneck of 100 Mbit/s and 20
 ms with a DropTail queue: access links of 100 Mbit/s and 1 ms, packets of 1040 bytes, an
 acknowledgement for each, an initial window of 10, RTO at least 200 ms. Packets through the
-bottleneck, in brackets how many more there are here, and the share that its queue dropped.
+bottleneck, in brackets our excess in percent, and the share that its queue dropped.
 
 | queue and senders | here | ns-2 | ns-3 | dropped here | in ns-2 | in ns-3 |
 |---|---|---|---|---|---|---|
 {chr(10).join(cells)}
 
-With no noise every packet arrives a whole number of service times after every other, so that at a
-full queue the order of *equal* times settles who loses: Floyd and Jacobson's phase effect (1992).
-Departures come before arrivals here, so that a packet that an acknowledgement let go always finds
-its place; ns-3 takes them in the order in which they were scheduled, which is the other way
-round, and ns-2's times differ by rounding. That first row compares those orders more than it
-compares TCPs. In the others each packet starts late by a uniform draw of up to a service time
-(ns-2's `overhead_`, here `jitter` on the access links, in ns-3 a channel of our own), as hosts
-do, and the order no longer matters. These rows may differ by {BAND:.0%} in packets and by a factor
+Without noise all packets arrive at multiples of the service time, so that at a full queue the order
+of *equal* times decides which packets are dropped: Floyd and Jacobson's phase effect (1992).
+Here departures precede arrivals, so that a packet released by an acknowledgement always finds a
+free place; ns-3 processes them in the order of scheduling, which is the opposite, and ns-2's times
+differ by rounding. The first row therefore compares those orders more than it compares TCPs. In the
+others each packet is delayed by a uniform draw of up to a service time (ns-2's `overhead_`, here
+`jitter` on the access links, in ns-3 a channel of our own), as in real hosts, and the order no
+longer matters. These rows may differ by {BAND:.0%} in packets and by a factor
 of {LOSS_BAND} in losses.
 
 ## TCP beside TFRC
@@ -148,7 +148,7 @@ of {LOSS_BAND} in losses.
 which the last four fifths are counted; TFRC's packets are 1000 bytes long, the queue holds 200.
 RED: thresholds 20 and 80, weight 0.002, max_p 0.1, gentle. Here the profile `ns2`, lengths as ns-2
 counts them, and `ns2 = true` for the queue; noise as above. Packets that got through, in brackets
-how many more there are here than in ns-2; {shares.BAND:.0%} is permitted. Means over {shares.SEEDS}
+our excess over ns-2; {shares.BAND:.0%} is permitted. Means over {shares.SEEDS}
 seeds on both sides.
 
 | queue | TCP here | in ns-2 | TFRC here | in ns-2 | dropped here | in ns-2 |

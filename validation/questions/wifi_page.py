@@ -536,7 +536,14 @@ def caller(page: Page, call: Asked) -> None:
             ]
         )
     page.table(
-        ["queue", "best buffer", "mouth to ear / ms", "not heard / %", "MOS", "beyond the FIFO's"],
+        [
+            "queue",
+            "best buffer",
+            "mouth-to-ear delay / ms",
+            "unheard / %",
+            "MOS",
+            "beyond the FIFO's",
+        ],
         lines,
     )
     rows = call.rows

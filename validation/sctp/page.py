@@ -8,7 +8,7 @@ from case import Case, chunks, last
 def overview(cases: list[Case], results: list[dict]) -> list[str]:
     """The table of all conversations, with failures."""
     out = ["| conversation | path | messages from us: sent, received | from them"
-           " | lost on purpose | chunks sent again by us | as it should be |"]  # fmt: skip
+           " | lost on purpose | chunks sent again by us | passed |"]  # fmt: skip
     out += ["|---|---|---|---|---:|---:|---|"]
     by_name = {case.name: case for case in cases}
     out += [row(by_name[result["name"]], result) for result in results]
