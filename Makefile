@@ -1,5 +1,5 @@
-# The commands of a working day. They need Python 3.11 or newer, a Rust toolchain, a C compiler and
-# make; everything else goes into .venv, which `make clean` removes.
+# Development commands. They need Python 3.11 or newer, a Rust toolchain, a C compiler and make;
+# everything else is installed into .venv, which `make clean` removes.
 
 PYTHON ?= python3
 VENV := .venv
@@ -7,13 +7,13 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 export UV_SYSTEM_CERTS ?= true
 
-# What an installed package is made of: any change makes the next command install again.
+# The sources of the installed package: after a change, the next command reinstalls it.
 SOURCES := pyproject.toml Cargo.toml Cargo.lock constraints.txt \
   $(wildcard crates/*/Cargo.toml) $(shell find crates -name '*.rs')
 
-.PHONY: setup demo test test-rust test-python lint audit msrv format types schema rustdoc docs dist bench bench-gate bench-peers fuzz fuzz-smoke pins clean help
+.PHONY: setup demo test test-rust test-python lint audit msrv format types schema rustdoc pages docs dist bench bench-gate bench-peers fuzz fuzz-smoke pins clean help
 
-help: ## say what there is
+help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
 
 setup: $(VENV)/installed ## set everything up into .venv
@@ -69,14 +69,18 @@ msrv: ## check that the oldest supported Rust compiles the workspace
 rustdoc: ## check the documentation of the Rust crates
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --document-private-items --locked
 
+pages: setup ## write the pages and pictures of docs/ that the program makes
+	cargo run --quiet --locked -p talkspurt-scenario --bin schema
+	$(BIN)/python docs/hooks.py
+
 docs: setup ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-dist: setup ## the wheel as it is given out, in dist/: one unit, laid out along what runs were seen to do
+dist: setup ## build the distributed wheel into dist/: one codegen unit, profile-guided
 	@test -x "$$(rustc --print sysroot)/lib/rustlib/$$(rustc -vV | sed -n 's/^host: //p')/bin/llvm-profdata" || { echo "Not installed: llvm-tools. Nothing was built. With rustup: rustup component add llvm-tools"; exit 2; }
 	$(BIN)/maturin build --profile dist --pgo --locked --interpreter $(BIN)/python --out dist
 
-bench: ## packet-hops per CPU-second and instructions per hop
+bench: ## measure packet-hops per CPU-second and instructions per hop
 	cargo build --quiet --release --locked -p talkspurt-bench
 	@$(PYTHON) -m benches.table "$${CARGO_TARGET_DIR:-target}/release/talkspurt-bench"
 
@@ -84,27 +88,27 @@ bench-gate: ## fail if a hop costs more instructions than benches/limits.toml pe
 	cargo build --quiet --release --locked -p talkspurt-bench
 	@$(PYTHON) -m benches.gate "$${CARGO_TARGET_DIR:-target}/release/talkspurt-bench" $(ARGS)
 
-# ARGS="--only w1 w3 --pairs 1": a part of it, for which no page is written; ARGS=--help says more.
-bench-peers: setup ## the same work here, in ns-2 and in ns-3: writes docs/performance.md
+# ARGS="--only w1 w3 --pairs 1" runs a part and writes no page; see ARGS=--help.
+bench-peers: setup ## compare the speed with ns-2 and ns-3; writes docs/performance.md
 	cargo build --quiet --release --locked -p talkspurt-bench
 	@$(BIN)/python -m benches.peers $(ARGS)
 
-# What is found lies in fuzz/corpus, what does harm in fuzz/artifacts.
+# New inputs are stored in fuzz/corpus, failures in fuzz/artifacts.
 TIME ?= 60
 TARGETS ?= wire dccp tcp sctp
-fuzz: ## look for packets that do harm, TIME seconds for each of TARGETS
+fuzz: ## fuzz the parsers and endpoints, TIME seconds for each of TARGETS
 	@cargo +nightly --version > /dev/null 2>&1 || { echo "A nightly Rust toolchain is needed: rustup toolchain install nightly"; exit 1; }
 	@cargo fuzz --version > /dev/null 2>&1 || { echo "cargo-fuzz is needed: cargo install cargo-fuzz --locked"; exit 1; }
 	@for target in $(TARGETS); do python3 fuzz/seeds.py unpack $$target fuzz/corpus/$$target && \
 	  cargo +nightly fuzz run -s none $$target fuzz/corpus/$$target -- -max_len=1500 -rss_limit_mb=512 -max_total_time=$(TIME) || exit 1; done
 
-# Without libFuzzer: the kept scripts, and random ones from the same rig.
-fuzz-smoke: ## play the kept scripts of attack and some thousand random ones
+# Without libFuzzer: the archived inputs, and random ones.
+fuzz-smoke: ## run the archived fuzz inputs and some thousand random ones
 	FUZZ_CASES=4000 cargo test --quiet --locked -p talkspurt-proto --test all fuzz::
 
-pins: $(UV) ## choose the newest versions of everything the Python side uses, with their hashes
+pins: $(UV) ## update the Python dependencies and their hashes
 	$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate \
 	  --generate-hashes --group dev pyproject.toml -o constraints.txt
 
-clean: ## remove what make made
+clean: ## remove everything that make created
 	rm -rf $(VENV) target dist site runs
