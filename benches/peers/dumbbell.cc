@@ -2,9 +2,9 @@
 //
 //   dumbbell --kind=sack|voice --flows=50 --mbps=100 --limit=250 --seconds=100 --noise=0 --trace=FOLDER
 //
-// Bulk TCP or calls; with a folder, a line for every packet at every device (`ns3.tr`). Prints one JSON
-// object. Hops are read from the devices' queues, without extra trace sinks. Calls with pauses begin
-// with talk, as ours do.
+// Bulk TCP or calls. With --trace, every device writes one line for each packet (`ns3.tr`). Prints one
+// JSON object. Hops are counted from the devices' queues, without extra trace sinks. Calls with pauses
+// begin with a talkspurt, as ours do.
 
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
@@ -21,8 +21,8 @@ using namespace ns3;
 namespace
 {
 
-// A cable that delays each packet of the first device by a random time; a packet that would overtake
-// another arrives together with it.
+// A channel that delays each packet of the first device by a random time. Packets are not reordered: a
+// packet that would overtake another arrives together with it.
 class NoisyCable : public PointToPointChannel
 {
   public:
@@ -142,13 +142,13 @@ main(int argc, char** argv)
         if (voice)
         {
             OnOffHelper call(sockets, there);
-            call.SetAttribute("PacketSize", UintegerValue(172)); // 28 of headers make 200
+            call.SetAttribute("PacketSize", UintegerValue(172)); // 200 bytes with IP and UDP headers
             call.SetAttribute("DataRate", StringValue("68800bps"));
             const bool always = i % 2 == 0;
             call.SetAttribute("OnTime",
                               StringValue(always ? "ns3::ConstantRandomVariable[Constant=1e6]"
                                                  : "ns3::ExponentialRandomVariable[Mean=1.004]"));
-            // An application begins with its off time, initially zero.
+            // The application starts in its off period, whose initial length is zero.
             call.SetAttribute("OffTime", StringValue("ns3::ConstantRandomVariable[Constant=0]"));
             ApplicationContainer source = call.Install(from.Get(i));
             source.Start(Seconds(uniform->GetValue(0, 0.02)));

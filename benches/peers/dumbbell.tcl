@@ -2,15 +2,16 @@
 #
 #   ns dumbbell.tcl NAME=VALUE ...
 #
-#   kinds=sack,...  what flows are: sack, tfrc, ccid2, ccid3, sctp or voice; each=50 of each kind
+#   kinds=sack,...  the kinds of flows: sack, tfrc, ccid2, ccid3, sctp or voice; each=50 of each kind
 #   mbps=100 limit=250 queue=DropTail    the bottleneck; queue=RED: 20, 80, 0.002, 0.1, gentle
-#   seconds=100 noise=0                  senders' overhead_, seconds
-#   lean=1     only the packet headers and the routes in use: ns-2 at its best
-#   count=1    monitors on every link, which count hops (another run: they cost time)
+#   seconds=100 noise=0                  overhead_ of the senders, seconds
+#   lean=1     only the packet headers and routes in use, which is the fastest configuration of ns-2
+#   count=1    monitors on every link count hops (in a separate run, because they cost time)
 #   trace=FILE a line for every packet on every link
-#   ends=FILE  the same on the first and last links of data, from which delay and jitter are read
+#   ends=FILE  the same on the first and last link of the data path only, to compute delay and jitter
 #
-# Prints one JSON object. `events` are all that the scheduler was given, equal in both kinds of run.
+# Prints one JSON object. `events` counts all events given to the scheduler; both kinds of run have
+# the same number.
 
 array set opt {kinds sack each 50 mbps 100 limit 250 queue DropTail seconds 100 noise 0 lean 1 count 0 trace {} ends {}}
 foreach word $argv {
@@ -69,7 +70,8 @@ set monitors {}
 if {$opt(count)} {
     foreach {a b} $links { lappend monitors [$ns monitor-queue $a $b ""] }
 }
-# Routes, after the monitors, which move the heads of links. ns-2 computes those of all pairs.
+# Routes. They follow the monitors, which replace the heads of links. ns-2 computes the routes of all
+# pairs.
 if {$opt(lean)} {
     RouteLogic instproc configure {} { return 0 }
     set onward [[$ns link $L $R] head]
@@ -84,7 +86,7 @@ if {$opt(lean)} {
     }
 }
 
-# The flows: each procedure gives a sender, a receiver, and what starts the flow.
+# The flows: each procedure returns a sender, a receiver, and the object to start.
 proc tuned {class settings} {
     set agent [new $class]
     foreach {name value} $settings { $agent set $name $value }

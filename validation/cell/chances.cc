@@ -1,5 +1,5 @@
-// Chances that a frame of 1000 bytes is received, by mode and ratio of signal to noise, from ns-3's
-// models: NIST's for OFDM, that of DSSS for 802.11b. Prints mode, dB, chance.
+// Probability that a frame of 1000 bytes is received, by mode and signal-to-noise ratio, from ns-3's
+// error models (NIST for OFDM, DSSS for 802.11b). Prints mode, dB, probability.
 #include "ns3/core-module.h"
 #include "ns3/wifi-module.h"
 

@@ -1,10 +1,10 @@
 // Stations that saturate one 802.11b access point, in ns-3: 11 Mbit/s, long preamble, all in range of
-// each other at equal power, UDP with 1472 bytes of payload. In the first seconds all associate and send
-// a packet, one after another, so that ARP knows the way (when all begin at once, most of 100 stations
-// are still without an association or an address seconds later); then they saturate. Prints what the
-// access point's sink gets, in Mbit/s, and from how many; with --json=1 also the CPU time since they
-// saturate. With --detection=0 receivers try every frame, so that a collision is heard
-// as a frame in error (EIFS); by default ns-3 does not make out preambles below 4 dB (DIFS).
+// each other at equal power, UDP with 1472 bytes of payload. In the first seconds the stations associate
+// and send one packet in turn, so that ARP has their addresses (if all start at the same time, most of
+// 100 stations have no association or address seconds later). Then they saturate the cell. Prints the
+// throughput at the access point's sink in Mbit/s and the number of senders; with --json=1 also the CPU
+// time since saturation began. With --detection=0 receivers try to decode every frame, so that a
+// collision is a frame in error (EIFS); by default ns-3 does not detect preambles below 4 dB (DIFS).
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
 #include "ns3/internet-module.h"
@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
   mac.SetType("ns3::ApWifiMac", "Ssid", SsidValue(Ssid("cell")));
   NetDeviceContainer door = wifi.Install(phy, mac, ap);
 
-  // Within a metre the loss is that of a metre, for all.
+  // Path loss is constant within one metre, so that all stations have the same power.
   MobilityHelper mobility;
   auto at = CreateObject<ListPositionAllocator>();
   for (uint32_t i = 0; i <= n; i++) at->Add(Vector(0.005 * i, 0, 0));

@@ -1,10 +1,11 @@
 /*
- * The kernel's end of a conversation: a small DCCP program for the guest. Both sides of a
- * conversation send a counted number of messages at a steady pace and check what they receive;
- * it prints one JSON object a line. Touches nothing but the socket API.
+ * The kernel's endpoint of a test: a small DCCP program for the guest. Both endpoints send a given
+ * number of messages at a constant rate and check what they receive. It prints one JSON object per
+ * line and uses only the socket API.
  *
- * A message is a piece of one stream of 64-bit big-endian words, each holding its own offset; the
- * first word of a message so says its place, and every byte can be checked.
+ * All messages together form one stream of words of eight bytes. Each word is its own offset in
+ * hexadecimal digits, so that the first word of a message gives its position, and every byte can be
+ * checked.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -19,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The numbers of the socket API, as <linux/dccp.h> has them. */
+/* The constants of the socket API, from <linux/dccp.h>. */
 enum {
 	DCCP_SOCKET = 6,
 	DCCP_PROTOCOL = 33,
@@ -33,7 +34,7 @@ enum {
 };
 enum { NONE = -1, MOST_MESSAGES = 100000, LONGEST = 1400 };
 
-/* What getsockopt tells of a CCID 3 sender. */
+/* What getsockopt returns for a CCID 3 sender. */
 struct tfrc_sender {
 	uint64_t rate, receive_rate; /* 1/64 byte/s */
 	uint32_t equation_rate;      /* byte/s */
@@ -42,7 +43,7 @@ struct tfrc_sender {
 	uint32_t rto, gap;           /* us */
 };
 
-/* A payload is words of eight digits, each its own offset. */
+/* The digits of the words in a payload. */
 static const char DIGITS[] = "0123456789abcdef";
 
 static struct {
@@ -109,7 +110,7 @@ static int open_socket(void)
 	return fd;
 }
 
-/* Address and port asked for; gives the length of what it wrote. */
+/* Writes the requested address and port; returns its length. */
 static socklen_t address(struct sockaddr_storage *out)
 {
 	struct sockaddr_in *four = (void *)out;
@@ -134,7 +135,7 @@ static int ccid_of(int socket, int option)
 	return getsockopt(socket, DCCP_LEVEL, option, &value, &bytes) == 0 ? value : NONE;
 }
 
-/* Waits for a connection, or makes one; gives its socket or -1. */
+/* Accepts or opens a connection; returns its socket, or -1. */
 static int connection(void)
 {
 	struct sockaddr_storage there;
@@ -203,7 +204,7 @@ static void take(const uint8_t *message, long bytes)
 	count.seen[offset / ask.bytes] = true;
 }
 
-/* Sends one message; false while the kernel's queue is full. */
+/* Sends one message; returns false if the kernel's queue is full. */
 static bool put(int socket)
 {
 	uint8_t message[LONGEST];
@@ -220,7 +221,7 @@ static bool put(int socket)
 	return true;
 }
 
-/* Sends and receives until one side closes; gives who did, or why it ended. */
+/* Sends and receives until an endpoint closes; returns which one did, or why the test ended. */
 static const char *converse(int socket)
 {
 	uint64_t start = now_us(), next = start, heard = start;

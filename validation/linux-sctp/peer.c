@@ -1,6 +1,6 @@
 /*
- * The kernel's end of a conversation: a small SCTP program for the guest. Touches nothing but the
- * socket API (RFC 6458) as <linux/sctp.h> has it.
+ * The kernel's endpoint of a test: a small SCTP program for the guest. It uses only the socket API
+ * (RFC 6458), as declared in <linux/sctp.h>.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -27,7 +27,7 @@ static int family(void)
 	return strchr(ask.host, ':') ? AF_INET6 : AF_INET;
 }
 
-/* Gives the length of what it wrote. */
+/* Returns the length of the address written. */
 static socklen_t address(struct sockaddr_storage *out, const char *host, int port)
 {
 	struct sockaddr_in *four = (void *)out;
@@ -76,7 +76,7 @@ static int open_socket(void)
 	return fd;
 }
 
-/* The association, as a socket. */
+/* Opens or accepts the association; returns its socket. */
 static int association(void)
 {
 	struct sockaddr_storage there, here;
@@ -92,7 +92,7 @@ static int association(void)
 			give_up("bind");
 	}
 	if (at < ask.locals) {
-		/* Further addresses have the port of the first. */
+		/* Additional addresses use the port of the first. */
 		socklen_t have = sizeof here;
 		int port;
 
@@ -146,7 +146,7 @@ static void on_notification(const union sctp_notification *news)
 	}
 }
 
-/* Reads what there is; false if that is nothing. */
+/* Reads available data; returns false if there is none. */
 static bool receive(int fd)
 {
 	static uint8_t parts[MOST_STREAMS][LONGEST], part[LONGEST];
@@ -188,7 +188,7 @@ static bool receive(int fd)
 	return true;
 }
 
-/* False if the kernel has no room. */
+/* Sends a message; returns false if the kernel has no buffer space. */
 static bool put(int fd)
 {
 	static uint8_t bytes[LONGEST];

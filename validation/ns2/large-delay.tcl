@@ -1,5 +1,5 @@
-# What ns-2.35 does with telephone speech over DCCP on a long path: the numbers that
-# tests/test_ns2.py holds the profile `ns2` against.
+# Telephone speech over DCCP on a long path in ns-2.35. tests/test_ns2.py compares the profile `ns2` with
+# these numbers.
 #
 #   ns large-delay.tcl KIND SSTHRESH DELAY > arrivals     KIND is TCPlike (CCID 2) or TFRC (CCID 3)
 #   python3 arrivals.py arrivals                          packets that arrived in each half second

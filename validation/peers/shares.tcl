@@ -2,9 +2,9 @@
 #
 #   ns shares.tcl TCPS TFRCS QUEUE SECONDS SEED NOISE     QUEUE is RED or DropTail
 #
-# Every sender is late by a uniform draw of up to NOISE seconds, as hosts are (ns-2's overhead_). Prints
-# one JSON object: packets of TCP and of TFRC that the bottleneck sent, and those it dropped, after the
-# first fifth of the run.
+# Every sender delays each packet by a uniform random time of up to NOISE seconds, as hosts do (overhead_ of
+# ns-2). Prints one JSON object: the packets of TCP and of TFRC that the bottleneck sent, and those that
+# it dropped, after the first fifth of the run.
 
 remove-all-packet-headers
 add-packet-header IP TCP TFRC TFRC_ACK Flags
@@ -58,7 +58,7 @@ for {set i 0} {$i < $all} {incr i} {
     $ns connect $agent $sink
     $ns at $at $start
 }
-# A monitor that counts by flow.
+# A monitor with one counter per flow.
 set monitor [$ns makeflowmon Fid]
 $ns attach-fmon [$ns link $left $right] $monitor 0
 

@@ -1,10 +1,11 @@
 /*
- * What the peers of an SCTP conversation have in common, whoever's stack they use: their words, the
- * stream of bytes, and the counts. A peer sends a counted number of messages on its streams in turn
- * and checks what it receives; it prints one JSON object a line.
+ * Shared by the SCTP test peers of all stacks: the options, the byte stream, and the counters. A peer
+ * sends a given number of messages on its streams in turn and checks what it receives. It prints one
+ * JSON object per line.
  *
- * A message is a piece of one stream of 64-bit big-endian words, each holding its own offset; the
- * first word of a message so says its place, and every byte can be checked. Message n goes on stream
+ * All messages together form one stream of words of eight bytes. Each word is its own offset in
+ * hexadecimal digits, so that the first word of a message gives its position, and every byte can be
+ * checked. Message n goes on stream
  * n modulo the number of streams.
  */
 #include <errno.h>
@@ -18,7 +19,7 @@
 
 enum { MOST_MESSAGES = 1000000, LONGEST = 65536, MOST_STREAMS = 64, MOST_ADDRESSES = 8 };
 
-/* A payload is words of eight digits, each its own offset. */
+/* The digits of the words in a payload. */
 static const char DIGITS[] = "0123456789abcdef";
 
 static struct {
@@ -77,7 +78,7 @@ static uint64_t word_at(const uint8_t *bytes)
 	return word;
 }
 
-/* Counts a message that came whole on this stream. */
+/* Counts a complete message on this stream. */
 static void take(const uint8_t *message, long bytes, int stream)
 {
 	uint64_t offset = bytes >= 8 ? word_at(message) : 0, now = now_us();
@@ -115,7 +116,7 @@ static void tell_counts(const char *ended_by, uint64_t start_us)
 	       (unsigned long long)count.silence_us, (unsigned long long)(now_us() - start_us));
 }
 
-/* Whether all has come, or nothing for long, since both sides were last heard. */
+/* Whether everything has arrived, or neither endpoint has sent anything for a while. */
 static bool is_quiet(uint64_t sent_us)
 {
 	uint64_t heard = count.last_us > sent_us ? count.last_us : sent_us, now = now_us();

@@ -1,5 +1,5 @@
 /*
- * usrsctp's end of a conversation, inside UDP (RFC 6951). One thread receives, the other sends.
+ * usrsctp's endpoint of a test, encapsulated in UDP (RFC 6951). One thread receives, the other sends.
  */
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -7,7 +7,7 @@
 
 #include "../sctp/talk.h"
 
-/* Not in the installed header of every version: RFC 8260 section 4.3.1. */
+/* RFC 8260 section 4.3.1. Headers of some versions do not declare it. */
 enum { INTERLEAVING_SUPPORTED = 0x1206 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -135,7 +135,7 @@ static void *receive(void *argument)
 	}
 }
 
-/* False if the association does not take it; waits for room. */
+/* Sends a message once there is buffer space; returns false if the association refuses it. */
 static bool put(struct socket *socket)
 {
 	static uint8_t message[LONGEST];
@@ -206,8 +206,8 @@ int main(int arguments, char **argument)
 	converse(socket);
 	tell_counts((const char *)ended_by, start_us);
 	usrsctp_close(socket);
-	/* A peer whose SHUTDOWN COMPLETE was lost asks again after its RTO, and a stack still answers
-	 * then (RFC 9260 section 8.4, 5); a process that is gone does not. */
+	/* If the SHUTDOWN COMPLETE was lost, the peer retransmits after its RTO, and the stack must still
+	 * be there to answer (RFC 9260 section 8.4, item 5). */
 	sleep(3);
 	for (int turn = 0; turn < 50 && usrsctp_finish() != 0; turn++)
 		usleep(20000);
