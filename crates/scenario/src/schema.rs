@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 
 use schemars::generate::SchemaSettings;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::model::{DELAY_TO, LIKE, Scenario};
 
@@ -17,10 +17,21 @@ use crate::model::{DELAY_TO, LIKE, Scenario};
 pub fn schema() -> Value {
     let mut schema = cached().clone();
     shorten(&mut schema);
-    // A trace can provide a link's rate. The loader fills it in before the shape check.
-    let link = &mut schema["properties"]["links"]["additionalProperties"]["required"];
-    link.as_array_mut().expect("a link has required keys").retain(|key| key != "rate");
+    require_by_topology(&mut schema);
     schema
+}
+
+/// Makes the keys that a link must have depend on `topology`, which creates links that `links` refines.
+/// A `trace` can provide the rate, so that it is never required.
+fn require_by_topology(schema: &mut Value) {
+    let link = &mut schema["properties"]["links"]["additionalProperties"];
+    let required = link.as_object_mut().and_then(|link| link.remove("required"));
+    let mut required = required.expect("a link has required keys");
+    required.as_array_mut().expect("a list of keys").retain(|key| key != "rate");
+    schema["if"] = json!({ "not": { "required": ["topology"] } });
+    schema["then"] = json!({
+        "properties": { "links": { "additionalProperties": { "required": required } } }
+    });
 }
 
 fn shorten(schema: &mut Value) {
@@ -74,7 +85,7 @@ fn tidy(schema: &mut Value) {
                 }
             }
             if map.get("additionalProperties").is_some_and(Value::is_object) {
-                let names = serde_json::json!({ "pattern": NAME });
+                let names = json!({ "pattern": NAME });
                 map.insert("propertyNames".to_owned(), names);
             }
             map.values_mut().for_each(tidy);
