@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes docs/questions/bucket.md: bucket depth, speed of stepping up, and the value of TFRC-TB.
+"""Write docs/questions/bucket.md: bucket depth, step-up time, and comparison of TFRC-TB.
 
 .venv/bin/python validation/questions/bucket.py
 
-Four studies, 2872 runs: about ten minutes on two cores.
+It runs four studies with 2872 runs, which takes about ten minutes on two cores.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
 
 FROM_S, TO_S, BIN_S = 20.0, 120.0, 0.2
 TFRC_HEADER_BYTES = 16
-"""TFRC's own header, which is on the wire but not in that count."""
+"""Size of the TFRC header, which is sent but not counted in X."""
 
 
 def variation(values: Sequence[float], bins: int) -> float:
-    """Standard deviation over mean of the data sent, in groups of ``bins`` bins."""
+    """Return the coefficient of variation of the data sent, in groups of `bins` bins."""
     whole = len(values) // bins * bins
     sums = np.asarray(values[:whole]).reshape(-1, bins).sum(axis=1)
     return float(sums.std() / sums.mean()) if sums.mean() else math.nan
 
 
 def jain(values: Sequence[float]) -> float:
-    """Jain's index of fairness."""
+    """Return Jain's fairness index."""
     squares = sum(x * x for x in values)
     return sum(values) ** 2 / (len(values) * squares)
 
 
 def measure(result: Result) -> list[dict[str, Any]]:
-    """One row per run: smoothness, fairness, and the calls' scores."""
+    """Return a row per run: smoothness, fairness, and the MOS of the calls."""
     flows = result.flows
     calls = flows.filter(group="call")
     uploads = flows.filter(group="upload")
@@ -82,10 +82,10 @@ def measure(result: Result) -> list[dict[str, Any]]:
 
 
 def opinions(calls: pl.DataFrame) -> dict[str, Any]:
-    """Mean and tenth percentile of the calls' MOS; none if a codec in use has no score."""
+    """Return the mean and tenth percentile of the MOS, or None if a codec used has no MOS."""
     said = []
     for mos, missed in calls.select("mos", "loss_ratio").iter_rows():
-        # A completely lost call has no codec to score.
+        # No codec is known for a completely lost call.
         said.append(1.0 if mos is None and missed == 1 else mos)
     if None in said:
         return {"mos": None, "mos_p10": None, "mos_least": None}
@@ -97,9 +97,9 @@ def opinions(calls: pl.DataFrame) -> dict[str, Any]:
 
 
 def inside(result: Result, calls: pl.DataFrame) -> dict[str, Any]:
-    """X and X_calc, and the maximum excess of TFRC-TB's sent data over the integral of X.
+    """Return X, X_calc, and the maximum excess of TFRC-TB's sent data over the integral of X.
 
-    The excess is in packets of G.711; `of_x` is the sent share of that integral.
+    The excess is in packets of G.711; `of_x` is the data sent divided by that integral.
     """
     gauges = result.table("gauges")
     if not gauges.height or not (calls["transport"] == "tfrc-tb").all():
@@ -127,10 +127,10 @@ def inside(result: Result, calls: pl.DataFrame) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run the four studies, check every sentence against them, write the page."""
+    """Run the four studies and write the page."""
     begin("bucket", __doc__ or "")
     names = ("bucket", "bucket-tokens", "bucket-transports", "bucket-packets")
-    page = Page("bucket", "TFRC-TB: the bucket, the steps, the callers", QUESTION)
+    page = Page("bucket", "Token bucket of TFRC-TB", QUESTION)
     write(page, *(ask(name, measure) for name in names))
 
 

@@ -1,4 +1,4 @@
-"""The first part of bucket.py's page: the answer, with the conditions it asserts."""
+"""The summary of bucket.py's page, with the conditions it asserts."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ from common import Asked, Page, paired
 
 
 def answer(page: Page, bucket: Asked, transports: Asked) -> None:
-    """The answer first."""
-    page.heading("Answer")
+    """Write the summary."""
+    page.heading("Summary")
     three = at(bucket.rows, ladder="three")
     rows = at(transports.rows, codecs=G711)
     here = at(three, depth=DEPTH, step_up=STEP)
     flap = at(three, depth="0B", step_up=STEP)
     quick = at(three, depth="0B", step_up="0s")
     page.claim(
-        f"**A bucket of {spaced(DEPTH)}, and up after {spaced(STEP)}.** Calls score "
-        f"{over(here, 'mos').show(2)} with it, and change codec "
-        f"{over(here, 'switches').show(1)} times a minute. Of the other depths and steps tried "
-        "only one scores higher by a hundredth or more, no bucket at all and steps up at once: "
-        f"{over(quick, 'mos').show(2)}, with {over(quick, 'switches').show(0)} changes a "
-        f"minute. Without a bucket and up after {spaced(STEP)} it is "
-        f"{over(flap, 'mos').show(2)}.",
+        f"**The recommended bucket depth is {spaced(DEPTH)}, and the recommended step-up time is "
+        f"{spaced(STEP)}.** With these values, the MOS of calls is {over(here, 'mos').show(2)}, "
+        f"and the codec changes {over(here, 'switches').show(1)} times per minute. Only one other "
+        "combination tried scores higher by at least a hundredth: without a bucket and with "
+        f"immediate steps up, the MOS is {over(quick, 'mos').show(2)}, with "
+        f"{over(quick, 'switches').show(0)} codec changes per minute. Without a bucket and with a "
+        f"step-up time of {spaced(STEP)}, the MOS is {over(flap, 'mos').show(2)}.",
         all(
             over(mine, "mos").mean < over(here, "mos").mean + 0.01
             for mine in each(three.filter((pl.col("depth") != "0B") | (pl.col("step up") != "0s")))
@@ -62,12 +62,12 @@ def answer(page: Page, bucket: Asked, transports: Asked) -> None:
     }
     paid = over(of(at(rows, transport=TB), SETTINGS[1]), "x_calc")
     page.claim(
-        "**More than either, the ladder decides.** RFC 5348 limits X to twice what was "
-        "received, so a codec that needs more than twice the rate of the next is out of reach "
-        f"for a call that begins below it. At {words(SETTINGS[1])}, where the throughput "
-        "equation would pay for G.711 more than twice over, calls spend "
-        f"{climb['five'].show(0, 100)} % of their time on it with the study's five codecs, and "
-        f"{climb['three'].show(0, 100)} % with three.",
+        "**The codec ladder has a larger effect than depth and step-up time.** RFC 5348 limits X "
+        "to twice the receive rate. A call that starts with a lower codec thus cannot reach a "
+        "codec that needs more than twice the rate of the next lower one. At "
+        f"{words(SETTINGS[1])}, the rate of the throughput equation is more than twice that of "
+        f"G.711. Calls use this codec for {climb['five'].show(0, 100)} % of the time with the "
+        f"study's five codecs, and for {climb['three'].show(0, 100)} % of the time with three.",
         climb["five"].low > 0.95,
         climb["three"].high < 0.05,
         max(a / b for a, b in steps("five")) < 2 < max(a / b for a, b in steps("three")),
@@ -78,13 +78,13 @@ def answer(page: Page, bucket: Asked, transports: Asked) -> None:
     better, worse = split(gains)
     plain = [over(of(at(rows, transport=TFRC), s), "discarded") for s in SETTINGS]
     page.claim(
-        f"**It beats TFRC for a caller with G.711**, by {beats.show(2, sign=True)} MOS over the "
-        f"six settings, and where it matters: by {spread(better)} in the {number(better)} where "
-        "the fair rate does not pay for the codec, and TFRC's sender throws away "
-        f"{100 * min(one.mean for one in plain[3:]):.0f} % of the speech or more. In "
-        f"{number(worse)} of the three where it does pay, TFRC-TB is worse by "
-        f"{spread([turned(one) for one in worse])}, because it starts low and climbs slowly, or "
-        "not at all; in the third no difference was shown.",
+        f"**TFRC-TB has a higher MOS than TFRC with G.711**, by {beats.show(2, sign=True)} over "
+        f"the six settings. The gain is {spread(better)} in the {number(better)} settings in which "
+        "the fair rate is below the rate of the codec. There, the sender of TFRC drops at least "
+        f"{100 * min(one.mean for one in plain[3:]):.0f} % of the speech. In {number(worse)} of "
+        "the three settings in which the fair rate suffices, TFRC-TB is worse by "
+        f"{spread([turned(one) for one in worse])}, because it starts at a low rate and increases "
+        "it slowly or not at all. In the third, no difference was shown.",
         beats.low > 0,
         len(better) == len(PAYS) == 3,
         len(worse) == 2,
@@ -99,10 +99,11 @@ def answer(page: Page, bucket: Asked, transports: Asked) -> None:
     won, lost = split(against)
     uploads = beside(rows, "transport", CCID4, TB, "upload_share")
     page.claim(
-        f"**It does not beat CCID 4 with G.711**: {ccid4.show(2, sign=True)} MOS over the six, "
-        f"better by {spread(won)} at 1 Mbit/s and worse by "
-        f"{spread([turned(one) for one in lost])} elsewhere. What it does better is to leave "
-        f"something: an upload has {uploads.show(2, sign=True)} of a fair share more beside it.",
+        "**TFRC-TB does not have a higher MOS than CCID 4 with G.711**: the difference over the "
+        f"six settings is {ccid4.show(2, sign=True)}. TFRC-TB is better by {spread(won)} at 1 "
+        f"Mbit/s and worse by {spread([turned(one) for one in lost])} in the other settings. It "
+        "leaves more capacity to competing flows: the throughput of an upload changes by "
+        f"{uploads.show(2, sign=True)} of a fair share.",
         ccid4.low < 0.02,
         all(against[s].low > 0 for s in SETTINGS[4:]),
         all(against[s].high < 0 for s in SETTINGS[:4]),
@@ -112,12 +113,12 @@ def answer(page: Page, bucket: Asked, transports: Asked) -> None:
     low = pl.concat([at(rows, transport=TB), at(transports.rows, codecs=G729A, transport=TFRC)])
     lowly = paired(together(low, "mos", "transport"), "transport", TFRC, "mos")[TB]
     page.claim(
-        "**The bucket buys quiet, not opinion.** Beside a bare ladder that follows every "
-        f"change of X it is worth {bare.show(2, sign=True)} MOS, for "
-        f"{over(at(rows, transport=TB), 'switches').show(1)} changes of codec a minute instead "
-        f"of {over(at(rows, transport=BARE), 'switches').show(0)}, of which the E-model knows "
-        "nothing. And whoever takes G.729A over plain TFRC and stays with it is worse off by "
-        f"{lowly.show(2)} MOS only.",
+        "**The bucket reduces codec changes but does not raise the MOS.** Compared with a bare "
+        "ladder that follows every change of X, the bucket changes the MOS by "
+        f"{bare.show(2, sign=True)}, with {over(at(rows, transport=TB), 'switches').show(1)} codec "
+        f"changes per minute instead of {over(at(rows, transport=BARE), 'switches').show(0)}. The "
+        "E-model does not account for codec changes. The MOS of a call that always uses G.729A "
+        f"over TFRC without a bucket is only {lowly.show(2)} lower.",
         bare.high < 0.05,
         over(at(rows, transport=TB), "switches").high
         < over(at(rows, transport=BARE), "switches").low / 10,
@@ -125,8 +126,9 @@ def answer(page: Page, bucket: Asked, transports: Asked) -> None:
     )
     wide = beside(rows, "transport", TB, WIDE, "mos")
     page.claim(
-        f"So: {spaced(DEPTH)}, {spaced(STEP)}, no tokens asked for before a step, no step of the "
-        "ladder wider than two, and an initial window in bytes like TCP's instead of in packets of "
-        f"speech ({wide.show(2, sign=True)} MOS).",
+        f"In summary, use a depth of {spaced(DEPTH)}, a step-up time of {spaced(STEP)}, no "
+        "required tokens before a step up, and a ladder in which no codec needs more than twice "
+        "the rate of the next. Set the initial window in bytes, like that of TCP, instead of in "
+        f"packets of speech ({wide.show(2, sign=True)} MOS).",
         wide.low > 0,
     )

@@ -1,4 +1,4 @@
-"""The figures of bucket.py."""
+"""Figures of bucket.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SCALES_S = {1: 0.2, 2: 0.4, 5: 1.0, 10: 2.0, 25: 5.0, 50: 10.0, 100: 20.0}
-"""Time scales of the coefficient of variation: bins of the series, and seconds."""
+"""Time scales of the coefficient of variation, in bins of the series and in seconds."""
 DRAWN = {
     "UDP": ("udp", (), "full"),
     "TFRC": ("tfrc", (), "full"),
@@ -30,25 +30,25 @@ DRAWN = {
     "DCCP CCID 4": ("dccp-ccid4", (), "full"),
     "DCCP CCID 4 with bucket": ("dccp-ccid4", (2, 2), "none"),
 }
-"""Transport of each line, its dashes and the filling of its marker."""
+"""Style of each line: transport, dashes, and fill style of the marker."""
 ONLY_SCALES = ("TFRC-TB, five codecs", "no bucket, five codecs")
 NOT_SCALES = ("UDP", "TFRC-TB, wide start")
 
 
 def spaced(label: str) -> str:
-    """A label of an axis with a space before its unit."""
+    """Insert a space before the unit of a label."""
     number = label.rstrip("abcdefghijklmnopqrstuvwxyzBM/")
     return f"{number} {label[len(number) :]}"
 
 
 def words(setting: tuple[str, str]) -> str:
-    """A setting as text."""
+    """Format a setting."""
     return f"{spaced(setting[0].replace('1500kbit', '1.5Mbit'))}, {spaced(setting[1])}"
 
 
 @dataclass(frozen=True)
 class Map:
-    """A measure over depth and step: its title, its column, its format, and the ladder."""
+    """A measure over depth and step-up time: title, column, decimals, and codec ladder."""
 
     title: str
     column: str
@@ -59,15 +59,15 @@ class Map:
 MAPS = (
     Map("MOS", "mos", 2, "three"),
     Map("MOS, tenth percentile", "mos_p10", 2, "three"),
-    Map("codec changes a minute", "switches", 1, "three"),
+    Map("codec changes / min", "switches", 1, "three"),
     Map("share of time on G.711", "best", 2, "five"),
-    Map("variation of rate over 1 s", "cov_5", 2, "five"),
+    Map("rate variation over 1 s", "cov_5", 2, "five"),
     Map("share of an upload", "upload_share", 2, "five"),
 )
 
 
 def maps(rows: pl.DataFrame, depths: Sequence[str], steps: Sequence[str]) -> Figure:
-    """Means over all settings and seeds, a square for each depth and step."""
+    """Plot means over all settings and seeds, with a cell for each depth and step-up time."""
     from matplotlib.figure import Figure
 
     with styled(math=True):
@@ -88,8 +88,8 @@ def maps(rows: pl.DataFrame, depths: Sequence[str], steps: Sequence[str]) -> Fig
             ax.set_xticks(range(len(depths)), map(spaced, depths))
             ax.set_yticks(range(len(steps)), map(spaced, steps))
             ax.set_title(f"{one.title} ({one.ladder})", fontsize=9)
-        figure.supxlabel("depth of the bucket", fontsize=9)
-        figure.supylabel("step up after", fontsize=9)
+        figure.supxlabel("bucket depth", fontsize=9)
+        figure.supylabel("step-up time", fontsize=9)
     return figure
 
 
@@ -105,7 +105,7 @@ def _map(ax: Axes, grid: list[list[float]], digits: int) -> None:
 
 
 def opinions(rows: pl.DataFrame, settings: Sequence[tuple[str, str]]) -> Figure:
-    """MOS by setting: the mean of the calls as a large marker, the tenth percentile a small one."""
+    """Plot MOS by setting: large markers are means of the calls, small ones tenth percentiles."""
     from matplotlib.figure import Figure
 
     with styled(math=True):
@@ -136,7 +136,7 @@ def opinions(rows: pl.DataFrame, settings: Sequence[tuple[str, str]]) -> Figure:
         ax.set_ylabel("MOS")
         ax.set_ylim(1, 4.2)
         ax.grid(visible=False, axis="x")
-        ax.set_title("MOS of eight calls from G.711: mean, and tenth percentile (–)")
+        ax.set_title("MOS of eight calls starting with G.711: mean, and tenth percentile (–)")
         figure.legend(loc="outside right upper", fontsize=8)
     return figure
 
@@ -149,7 +149,7 @@ def _of(rows: pl.DataFrame, setting: tuple[str, str], transport: str, value: str
 
 
 def scales(rows: pl.DataFrame, settings: Sequence[tuple[str, str]]) -> Figure:
-    """Coefficient of variation of the sending rate against time scale."""
+    """Plot the coefficient of variation of the sending rate against the time scale."""
     from matplotlib.figure import Figure
 
     with styled(math=True):

@@ -1,4 +1,4 @@
-"""The page of bucket.py: its tables, and sentences with the conditions they assert."""
+"""The page of bucket.py: tables, and statements with the conditions they assert."""
 
 from __future__ import annotations
 
@@ -33,37 +33,39 @@ from bucket_rows import (
 from common import Asked, Page
 
 QUESTION = """\
-Maldonado, Baset and Schulzrinne (2005) put a token bucket over TFRC and a ladder of codecs
-([the study](../studies.md)), and left open how deep the bucket is and when a better codec is taken
-again. What do depth and step do to smoothness, fairness and opinion, and is a caller better off
-than with plain TFRC or with CCID 4? Eight calls share a dumbbell under RED with eight uploads over
-TCP and four on/off sources with heavy tails, at three rates of the bottleneck and two delays.
-Numbers are means over seeds with 95 % intervals (Student's), of a run the mean over its eight
-calls; differences are taken seed by seed, and where settings are put together the mean over them is
-taken first."""
+Maldonado, Baset and Schulzrinne (2005) combined TFRC with a token bucket and a ladder of codecs
+([the study](../studies.md)). They specified neither the depth of the bucket nor the time after
+which the sender steps up to a better codec. This page shows how both parameters affect smoothness,
+fairness and MOS, and compares TFRC-TB with TFRC and CCID 4. Eight calls share a dumbbell topology
+with eight uploads over TCP and four on/off sources with heavy-tailed periods. The bottleneck uses
+RED, with three rates and two delays. Numbers are means over seeds with 95 % intervals (Student's);
+the value of a run is the mean over its eight calls. Differences are paired by seed. If settings are
+pooled, the mean over the settings is computed first."""
 
 
 def depth_and_step(page: Page, bucket: Asked) -> None:
-    """The effect of both parameters."""
-    page.heading("Depth and step")
+    """Write the effect of both parameters."""
+    page.heading("Bucket depth and step-up time")
     depths, step_ups = (bucket.study.axis(name).labels for name in ("depth", "step up"))
     page.text(
-        "Means over the six settings. MOS and changes of codec with three codecs, the only "
-        "ones of the study's kind for which ITU-T G.113 has a robustness to loss; the rest "
-        "with the study's five. *Share* is throughput by the fair share, which is what the "
-        "on/off sources leave of the link by sixteen; the *variation* is that of the sending "
-        "rate in bins of a second (standard deviation over mean)."
+        "The figure shows means over the six settings. MOS and codec changes are measured with "
+        "three codecs, the only ones of the study's kinds for which ITU-T G.113 specifies the "
+        "robustness to packet loss. All other measures use the study's five codecs. *Share* is "
+        "the throughput divided by the fair share, which is one sixteenth of the capacity that "
+        "the on/off sources leave. *Variation* is the coefficient of variation of the sending "
+        "rate in bins of a second (standard deviation divided by mean)."
     )
-    page.figure("maps", maps(bucket.rows, depths, step_ups), "Six measures over depth and step")
+    figure = maps(bucket.rows, depths, step_ups)
+    page.figure("maps", figure, "Six measures by bucket depth and step-up time")
     header = [
-        "depth, step",
+        "depth, step-up time",
         "MOS",
-        "tenth percentile",
-        "changes / min",
+        "MOS, tenth percentile",
+        "codec changes / min",
         "variation, 1 s",
         "share of a call",
         "share of an upload",
-        "Jain",
+        "Jain's index",
     ]
     lines = []
     for step in step_ups:
@@ -81,7 +83,7 @@ def depth_and_step(page: Page, bucket: Asked) -> None:
             lines.append(
                 [f"{spaced(depth)}, {spaced(step)}", *(over(mine, n).show(d) for n, d in columns)]
             )
-    page.text("The same with intervals, three codecs:")
+    page.text("The same measures with intervals, for three codecs:")
     page.table(header, lines)
     most = max(
         over(at(bucket.rows, ladder=n, depth="2kB", step_up=s), "switches").mean
@@ -95,19 +97,22 @@ def depth_and_step(page: Page, bucket: Asked) -> None:
     dear = beside(five, "depth", "2kB", "32kB", "upload_share")
     page.claims_list(
         (
-            f"**A little depth is enough for quiet**: 2 kB leave at most {100 * most:.0f} % of "
-            "the changes there are without a bucket, whatever the step and ladder.",
+            "**A small bucket avoids most codec changes**: with 2 kB, at most "
+            f"{100 * most:.0f} % of the codec changes without a bucket remain, for every step-up "
+            "time and ladder.",
             most < 0.25,
         ),
         (
-            "**More buys no opinion**: from 2 to 32 kB MOS changes by "
+            "**A larger bucket does not raise the MOS**: from 2 to 32 kB, the MOS changes by "
             f"{signed(min(one.low for one in deeper))} to "
-            f"{signed(max(one.high for one in deeper))}, ends of intervals over all steps.",
+            f"{signed(max(one.high for one in deeper))} (limits of the intervals over all step-up "
+            "times).",
             max(max(-one.low, one.high) for one in deeper) < 0.06,
         ),
         (
-            f"**It is paid for by the others**: with five codecs and steps after {spaced(STEP)} "
-            f"an upload loses {turned(dear).show(3)} of a fair share from 2 to 32 kB.",
+            "**A larger bucket reduces the throughput of competing flows**: with five codecs and "
+            f"a step-up time of {spaced(STEP)}, an upload loses {turned(dear).show(3)} of a fair "
+            "share from 2 to 32 kB.",
             dear.high < 0,
         ),
     )
@@ -115,12 +120,13 @@ def depth_and_step(page: Page, bucket: Asked) -> None:
     mos = {s: beside(slow, "step up", STEP, s, "mos") for s in step_ups if s != STEP}
     share = {s: beside(slow, "step up", STEP, s, "upload_share") for s in step_ups if s != STEP}
     page.claim(
-        "**The step** is less a matter of opinion than of what is left to others. With "
-        f"{spaced(DEPTH)}, beside a step after {spaced(STEP)}: at once "
-        f"{mos['0s'].show(2, sign=True)} MOS and {share['0s'].show(2, sign=True)} of a fair "
-        f"share for an upload, after 500 ms {mos['500ms'].show(2, sign=True)} and "
-        f"{share['500ms'].show(2, sign=True)}, after 8 s {mos['8s'].show(2, sign=True)} and "
-        f"{share['8s'].show(2, sign=True)}.",
+        "**The step-up time** affects the throughput of competing flows more than the MOS. With "
+        f"{spaced(DEPTH)}, relative to a step-up time of {spaced(STEP)}, the MOS changes by "
+        f"{mos['0s'].show(2, sign=True)} and the throughput of an upload by "
+        f"{share['0s'].show(2, sign=True)} of a fair share if the step up is immediate. The "
+        f"differences are {mos['500ms'].show(2, sign=True)} and "
+        f"{share['500ms'].show(2, sign=True)} after 500 ms, and {mos['8s'].show(2, sign=True)} "
+        f"and {share['8s'].show(2, sign=True)} after 8 s.",
         all(max(-one.low, one.high) < 0.08 for one in mos.values()),
         share["0s"].high < 0,
         share["500ms"].high < 0,
@@ -130,29 +136,31 @@ def depth_and_step(page: Page, bucket: Asked) -> None:
     rich = at(three, bottleneck="3Mbit/s", one_way="20ms", depth=DEPTH)
     climbs = at(bucket.rows, ladder="five", bottleneck="3Mbit/s", depth=DEPTH)
     page.claim(
-        "The mean hides two sides. Where the link is crowded (1 Mbit/s) quick steps bring "
-        f"losses on all: {beside(crowded, 'step up', '500ms', STEP, 'mos').show(2, sign=True)} "
-        f"MOS for {spaced(STEP)} beside 500 ms. Where it is not (3 Mbit/s, 20 ms) slow ones "
-        "miss their moment on a ladder with a gap: "
-        f"{beside(rich, 'step up', '500ms', STEP, 'mos').show(2, sign=True)}. On five codecs "
-        f"they do not: {beside(climbs, 'step up', '500ms', STEP, 'best').show(3, sign=True)} of "
-        "the time on G.711 at 3 Mbit/s.",
+        "The mean conceals two opposite effects. On a congested link (1 Mbit/s), fast steps up "
+        "cause losses for all flows: the MOS with "
+        f"{spaced(STEP)} differs from that with 500 ms by "
+        f"{beside(crowded, 'step up', '500ms', STEP, 'mos').show(2, sign=True)}. On an uncongested "
+        "link (3 Mbit/s, 20 ms), slow steps up fail to reach the best codec on a ladder with a "
+        "gap: the same difference is "
+        f"{beside(rich, 'step up', '500ms', STEP, 'mos').show(2, sign=True)}. With five codecs "
+        "there is no such effect: the share of time on G.711 at 3 Mbit/s changes by "
+        f"{beside(climbs, 'step up', '500ms', STEP, 'best').show(3, sign=True)}.",
         beside(crowded, "step up", "500ms", STEP, "mos").low > 0,
         beside(rich, "step up", "500ms", STEP, "mos").high < 0,
         beside(climbs, "step up", "500ms", STEP, "best").low > -0.02,
     )
     waits = beside(at(three, depth="0B"), "step up", "0s", STEP, "mos")
     page.claim(
-        "Slow steps want a bucket: without one every dip of X below the codec costs it, and "
-        f"the way back takes {spaced(STEP)} each time ({waits.show(2, sign=True)} MOS beside "
-        "steps at once).",
+        "Slow steps up require a bucket. Without a bucket, the sender leaves the codec whenever X "
+        f"falls below its rate, and returns only after {spaced(STEP)} "
+        f"({waits.show(2, sign=True)} MOS relative to immediate steps up).",
         waits.high < 0,
     )
 
 
 def tokens(page: Page, asked: Asked) -> None:
-    """A full bucket before a step up."""
-    page.heading("A full bucket before a step up")
+    """Write the effect of required tokens before a step up."""
+    page.heading("Required tokens before a step up")
     full = {
         depth: {
             label: beside(at(asked.rows, depth=depth), "tokens", "none", label, "mos")
@@ -161,7 +169,7 @@ def tokens(page: Page, asked: Asked) -> None:
         for depth in asked.study.axis("depth").labels
     }
     page.table(
-        ["depth", "MOS, none asked for", "half full", "full", "changes / min, none", "full"],
+        ["depth", "MOS, none required", "half full", "full", "codec changes / min, none", "full"],
         [
             [
                 spaced(depth),
@@ -176,16 +184,16 @@ def tokens(page: Page, asked: Asked) -> None:
     )
     every = [one for found in full.values() for one in found.values()]
     page.claim(
-        "To wait for tokens (`step_up_tokens`) beside the time does a caller no good: no "
-        f"interval of its effect on MOS ends above {signed(max(one.high for one in every))}. "
-        "Leave it at none.",
+        "Required tokens (`step_up_tokens`) in addition to the step-up time do not raise the MOS: "
+        "no interval of the difference in MOS extends above "
+        f"{signed(max(one.high for one in every))}. Leave this option at none.",
         all(one.high < 0.02 for one in every),
     )
 
 
 def trap(page: Page, bucket: Asked, transports: Asked) -> None:
-    """Why a ladder must have no gap wider than two."""
-    page.heading("No step wider than two")
+    """Write the effect of a ladder in which a codec needs over twice the rate of the next."""
+    page.heading("Steps of the codec ladder")
     setting = SETTINGS[1]
     lines = []
     for ladder in LADDERS:
@@ -196,18 +204,22 @@ def trap(page: Page, bucket: Asked, transports: Asked) -> None:
         mine = at(bucket.rows, ladder=ladder, depth=DEPTH, step_up=STEP)
         shares = [over(of(mine, s), "best").show(0, 100) for s in SETTINGS]
         lines.append([f"{ladder}: {named}", *shares])
-    page.text("Percent of the time on G.711; kbit/s with RTP, UDP and IP as TFRC-TB counts them.")
+    page.text(
+        "The table shows the percentage of the time on G.711. The rates of the codecs are in "
+        "kbit/s, including RTP, UDP and IP, as TFRC-TB counts them."
+    )
     page.table(["ladder", *(words(s) for s in SETTINGS)], lines)
     mine = of(at(transports.rows, codecs=G711, transport=TB), setting)
     window = 4 * PACKET_BYTES
     longest = window * 8 / (rates("three")[0] * 1e3)
     page.claim(
-        f"From G.729A twice what is received is {2 * rates('three')[1]:.0f} kbit/s, and G.711 "
-        f"needs {rates('three')[0]:.0f}. At {words(setting)} the equation gives "
-        f"{over(mine, 'x_calc').show(0, 1e-3)} kbit/s, and X is "
-        f"{over(mine, 'x').show(0, 1e-3)}. A call gets to G.711 only from the initial rate, "
-        "four packets a round trip, which pays for it while a round trip is no longer than "
-        f"{longest * 1e3:.0f} ms: on the short path, and not on the long one.",
+        f"With G.729A, twice the receive rate is {2 * rates('three')[1]:.0f} kbit/s, but G.711 "
+        f"needs {rates('three')[0]:.0f} kbit/s. At {words(setting)}, the throughput equation "
+        f"yields {over(mine, 'x_calc').show(0, 1e-3)} kbit/s, and X is "
+        f"{over(mine, 'x').show(0, 1e-3)} kbit/s. A call can use G.711 only if its initial rate "
+        "suffices. The initial rate of four packets per round trip suffices only if the "
+        f"round-trip time is at most {longest * 1e3:.0f} ms, that is on the short path but not on "
+        "the long path.",
         2 * rates("three")[1] < rates("three")[0],
         over(mine, "x_calc").low > 2 * 1e3 * rates("three")[0],
         over(mine, "x").high < 1e3 * rates("three")[0],
@@ -218,11 +230,11 @@ def trap(page: Page, bucket: Asked, transports: Asked) -> None:
     wide = beside(rows, "transport", TB, WIDE, "mos")
     whole = beside(at(transports.rows, codecs=G711), "transport", TB, WIDE, "mos")
     page.claim(
-        "A wider start helps there: an initial window of 4200 bytes, which RFC 3390 grants a "
-        "TCP and CCID 4 has too, in place of four packets of speech is worth "
-        f"{wide.show(2, sign=True)} MOS at {words(setting)} and {whole.show(2, sign=True)} over "
-        "the six settings. Even so calls have G.711 there for "
-        f"{over(at(rows, transport=WIDE), 'best').show(0, 100)} % of the time only.",
+        "A larger initial window helps in this case. An initial window of 4200 bytes, which RFC "
+        "3390 allows for TCP and which CCID 4 also uses, instead of four packets of speech "
+        f"changes the MOS by {wide.show(2, sign=True)} at {words(setting)} and by "
+        f"{whole.show(2, sign=True)} over the six settings. Calls nevertheless use G.711 there "
+        f"for only {over(at(rows, transport=WIDE), 'best').show(0, 100)} % of the time.",
         wide.low > 0,
         whole.low > 0,
         over(at(rows, transport=WIDE), "best").high < 0.95,
@@ -230,8 +242,8 @@ def trap(page: Page, bucket: Asked, transports: Asked) -> None:
 
 
 def smoothness(page: Page, bucket: Asked, transports: Asked) -> None:
-    """Against time scale, compared with others."""
-    page.heading("Smoothness against time scale")
+    """Write the smoothness by time scale."""
+    page.heading("Smoothness by time scale")
     chosen = [SETTINGS[3], SETTINGS[4]]
     rows = at(transports.rows, codecs=G711)
     names = [f"cov_{bins}" for bins in SCALES_S]
@@ -248,14 +260,14 @@ def smoothness(page: Page, bucket: Asked, transports: Asked) -> None:
             ),
         ]
     )
-    page.figure("scales", scales(lines, chosen), "Coefficient of variation over time scale")
+    page.figure("scales", scales(lines, chosen), "Coefficient of variation by time scale")
     rough = [beside(of(lines, s), "transport", TFRC, FIVE, "cov_5") for s in chosen]
     page.claim(
-        "The study found TFRC-TB and TFRC alike, and had expected TFRC-TB to be smoother. With "
-        "its five codecs it is less smooth than TFRC with G.711: its variation over a second "
-        f"is greater by {rough[0].show(2)} at {words(chosen[0])} and by {rough[1].show(2)} at "
-        f"{words(chosen[1])}. With three codecs it is perfectly smooth where it cannot leave "
-        f"G.729A ({words(chosen[0])}), and rougher still where it can "
+        "The study expected TFRC-TB to be smoother than TFRC, but found both to be similar. With "
+        "the five codecs of the study, TFRC-TB is less smooth than TFRC with G.711: its variation "
+        f"over a second is larger by {rough[0].show(2)} at {words(chosen[0])} and by "
+        f"{rough[1].show(2)} at {words(chosen[1])}. With three codecs, its rate is constant where "
+        f"it cannot leave G.729A ({words(chosen[0])}), and varies even more where it can "
         f"({over(of(at(rows, transport=TB), chosen[1]), 'cov_5').show(2)} at "
         f"{words(chosen[1])}).",
         *(one.low > 0 for one in rough),
@@ -268,25 +280,25 @@ def smoothness(page: Page, bucket: Asked, transports: Asked) -> None:
         n: [beside(of(lines, s), "transport", FIVE_BARE, FIVE, n) for s in chosen] for n in names
     }
     page.claim(
-        "The bucket is what smooths the ladder: without it, and steps up after "
-        f"{spaced(STEP)} as well, the variation over a second is greater by "
-        f"{turned(less['cov_5'][0]).show(2)} and {turned(less['cov_5'][1]).show(2)}, and at every "
-        "scale up to 5 s.",
+        "The bucket smooths the sending rate. Without a bucket, and with the same step-up time of "
+        f"{spaced(STEP)}, the variation over a second is larger by "
+        f"{turned(less['cov_5'][0]).show(2)} and {turned(less['cov_5'][1]).show(2)}. It is larger "
+        "at every time scale up to 5 s.",
         *(one.high < 0 for n in names[:5] for one in less[n]),
     )
 
 
 def callers(page: Page, transports: Asked) -> None:
-    """The calls' scores."""
-    page.heading("Beside TFRC, CCID 4 and UDP")
+    """Write the MOS of the calls."""
+    page.heading("Comparison with TFRC, CCID 4 and UDP")
     rows = at(transports.rows, codecs=G711)
     labels = transports.study.axis("transport").labels
     page.text(
-        "UDP, TFRC and CCID 4 hold G.711 (in the last table G.729A); the bare ladder and the "
-        "buckets may fall to G.729A and G.723.1. All calls of a run score; the tenth "
-        "percentile is that of its eight."
+        "UDP, TFRC and CCID 4 always use G.711 (in the last table G.729A). The bare ladder and "
+        "the buckets may step down to G.729A and G.723.1. The MOS includes all calls of a run; "
+        "the tenth percentile is that of its eight calls."
     )
-    page.figure("mos", opinions(transports.rows, SETTINGS), "MOS of seven ways to carry a call")
+    page.figure("mos", opinions(transports.rows, SETTINGS), "MOS of calls over seven transports")
     for value, heading in (("mos", "MOS"), ("mos_p10", "tenth percentile of MOS")):
         page.table(
             [heading, *(words(s) for s in SETTINGS), "all six"],
@@ -299,13 +311,13 @@ def callers(page: Page, transports: Asked) -> None:
                 for label in labels
             ],
         )
-    page.text("TFRC-TB beside the others, seed by seed:")
+    page.text("Differences between TFRC-TB and the other transports, paired by seed:")
     lines = []
     for value, heading in (("mos", "MOS"), ("mos_p10", "tenth percentile")):
         for base in (TFRC, CCID4, CCID4_TB, BARE, UDP):
             lines.append(
                 [
-                    f"{heading} beyond {base}",
+                    f"{heading} minus {base}",
                     *(
                         beside(of(rows, s), "transport", base, TB, value).show(2, sign=True)
                         for s in SETTINGS
@@ -315,7 +327,7 @@ def callers(page: Page, transports: Asked) -> None:
             )
     page.table(["", *(words(s) for s in SETTINGS), "all six"], lines)
     page.text(
-        "Who gets what: share of a call, share of an upload, and Jain's index over all sixteen."
+        "Throughput: share of a call, share of an upload, and Jain's index over all sixteen flows."
     )
     page.table(
         ["call / upload / Jain", *(words(s) for s in SETTINGS)],
@@ -333,7 +345,7 @@ def callers(page: Page, transports: Asked) -> None:
             for label in labels
         ],
     )
-    page.text("The same from G.729A, which all can pay for nearly always: MOS.")
+    page.text("MOS of calls that start with G.729A, for which the rate nearly always suffices:")
     low = at(transports.rows, codecs=G729A)
     page.table(
         ["MOS", *(words(s) for s in SETTINGS), "all six"],
@@ -348,38 +360,41 @@ def callers(page: Page, transports: Asked) -> None:
     )
     same = beside(low, "transport", TFRC, TB, "mos")
     page.claim(
-        "With G.729A there is little to adapt, and no difference between TFRC-TB and TFRC was "
-        f"shown: {same.show(2, sign=True)} MOS.",
+        "With G.729A, calls rarely change the codec, and no difference between TFRC-TB and TFRC "
+        f"was shown: {same.show(2, sign=True)} MOS.",
         same.low <= 0 <= same.high < 0.1,
     )
     rows = at(transports.rows, codecs=G711)
     more, low10 = (beside(rows, "transport", CCID4, CCID4_TB, n) for n in ("mos", "mos_p10"))
     page.claim(
-        f"The bucket may stand over CCID 4 as well: {more.show(2, sign=True)} MOS over the six "
-        f"settings beside CCID 4 with G.711, {low10.show(2, sign=True)} at the tenth percentile.",
+        "CCID 4 can also use the bucket. Relative to CCID 4 with G.711, the bucket changes the "
+        f"MOS by {more.show(2, sign=True)} over the six settings, and its tenth percentile by "
+        f"{low10.show(2, sign=True)}.",
         more.low > 0,
         low10.high < 0.05,
     )
     held = min(over(of(at(low, transport=CCID4), s), "mos").low for s in SETTINGS[:4])
     page.claim(
-        f"CCID 4 by itself holds G.729A, too: it scores {held - 0.005:.2f} or more at 3 and 1.5 "
-        "Mbit/s. With RTP's header a packet hands over 32 bytes, less than the 40 of headers that "
-        "RFC 4828 counts beside them; they are taken from the equation's rate, and not from twice "
-        "what was received, which is data already ([Departures](../reference/departures.md)).",
+        "CCID 4 without a bucket can also carry G.729A: its MOS is at least "
+        f"{held - 0.005:.2f} at 3 and 1.5 Mbit/s. A packet contains 32 bytes including the RTP "
+        "header, less than the 40 bytes of headers that RFC 4828 counts in addition. The headers "
+        "are subtracted from the rate of the throughput equation, but not from twice the receive "
+        "rate, which already excludes headers ([Departures](../reference/departures.md)).",
         held > 3.4,
         over(at(low, transport=CCID4_TB), "mos").low > 3,
     )
 
 
 def in_packets(page: Page, asked: Asked) -> None:
-    """RED that counts packets."""
-    page.heading("Where RED counts packets")
+    """Write the results for RED in packets."""
+    page.heading("RED in packets")
     rows = at(asked.rows, codecs=G711)
     settings = SETTINGS[:4]
     page.text(
-        "RED in bytes, ns-2's way, drops a packet of speech a fifth as often as one of an upload. "
-        "Where it counts packets, all meet the same losses, and for these TFRC grants packets of "
-        "speech a fifth of an upload's rate. MOS from G.711:"
+        "RED in bytes, as in ns-2, drops a packet of speech a fifth as often as a packet of an "
+        "upload. If RED counts packets, all flows have the same loss rate. At equal loss rates, "
+        "TFRC allows packets of speech a fifth of the rate of an upload. MOS of calls that start "
+        "with G.711:"
     )
     labels = asked.study.axis("transport").labels
     page.table(
@@ -397,10 +412,10 @@ def in_packets(page: Page, asked: Asked) -> None:
     ccid4 = beside(rows, "transport", CCID4, TB, "mos")
     lost = over(at(rows, transport=TB), "lost")
     page.claim(
-        f"TFRC-TB beats TFRC by {tfrc.show(2)} MOS there, and CCID 4, whose rate is that of a TCP "
-        f"with packets of 1460 bytes, beats TFRC-TB by {turned(ccid4).show(2)}. With "
-        f"{lost.show(1, 100)} % of its packets lost on the way a call over TFRC-TB is a poor one "
-        "all the same.",
+        f"The MOS of TFRC-TB is {tfrc.show(2)} above that of TFRC. The MOS of CCID 4, whose rate "
+        f"is that of a TCP with packets of 1460 bytes, is {turned(ccid4).show(2)} above that of "
+        "TFRC-TB. The quality of a call over TFRC-TB is nevertheless poor, because "
+        f"{lost.show(1, 100)} % of its packets are lost.",
         tfrc.low > 0,
         ccid4.high < 0,
         lost.low > 0.02,
@@ -408,17 +423,17 @@ def in_packets(page: Page, asked: Asked) -> None:
 
 
 def never_more(page: Page, transports: Asked) -> None:
-    """The long-run average."""
-    page.heading("Never more than TFRC in the long run")
+    """Write the long-term average."""
+    page.heading("Long-term average rate")
     buckets = transports.rows.filter(pl.col("of_x").is_not_null())
     most, share = max(buckets["beyond_x"]), max(buckets["of_x"])
     calls = 8 * buckets.height
     page.claim(
-        f"By construction the tokens are what X left over. In the data: in none of {calls} calls "
-        "over a bucket or a bare ladder is what was sent, at the end of any 200 ms, more than "
-        f"{most:.1f} packets of G.711 ahead of the integral of X (X goes up and down a little with "
-        "the last round trip, RFC 5348 §4.5, before it paces), and over a whole call it is at most "
-        f"{100 * share:.0f} % of it.",
+        "By design, the tokens are the unused part of X. The runs confirm this: in none of "
+        f"{calls} calls with a bucket or a bare ladder does the data sent, at the end of any 200 "
+        f"ms, exceed the integral of X by more than {most:.1f} packets of G.711. (The sender "
+        "paces at X corrected by the last round-trip time, RFC 5348 §4.5.) Over a whole call, the "
+        f"data sent is at most {100 * share:.0f} % of the integral.",
         most < 6,
         share < 1,
     )
@@ -442,14 +457,14 @@ def never_more(page: Page, transports: Asked) -> None:
         ],
     )
     page.claim(
-        "Beside calls over TFRC that hold G.711, its long-run average is lower in all six "
-        "settings, and no interval reaches zero.",
+        "The long-term average of TFRC-TB is below that of calls over TFRC with G.711 in all six "
+        "settings, and no interval includes zero.",
         all(one.high < 0 for one in found.values()),
     )
 
 
 def write(page: Page, bucket: Asked, more: Asked, transports: Asked, packets: Asked) -> None:
-    """The page, from the answer to its basis."""
+    """Write the page."""
     answer(page, bucket, transports)
     depth_and_step(page, bucket)
     tokens(page, more)
@@ -458,14 +473,14 @@ def write(page: Page, bucket: Asked, more: Asked, transports: Asked, packets: As
     callers(page, transports)
     in_packets(page, packets)
     never_more(page, transports)
-    page.heading("What was assumed")
+    page.heading("Assumptions")
     page.text(
-        "The study names neither RED's parameters nor TCP: ns-2's RED as it comes (in bytes, "
-        "mean packet 500 B, 50 of them), SACK with segments of 1000 bytes. Calls talk without "
-        "pause for the 100 s that are measured. What waits longer than 60 ms at the sender is "
-        "thrown away, and the listener plays all 250 ms after capture, on either path, so that "
-        "delay costs all the same. A call of which nothing is heard scores 1. The E-model "
-        "takes the means of Ie and Bpl over the frames heard; it has no price for changes of "
-        "codec."
+        "The study specifies neither the parameters of RED nor the TCP variant. The runs use RED "
+        "with the defaults of ns-2 (in bytes, mean packet 500 B, 50 packets) and SACK with "
+        "segments of 1000 bytes. Calls send continuous speech for the 100 s that are measured. "
+        "The sender drops packets that have waited for more than 60 ms. The listener plays each "
+        "frame 250 ms after capture on both paths, so delay lowers the MOS of all calls equally. "
+        "A call of which no frame is played has a MOS of 1. The E-model uses the means of Ie and "
+        "Bpl over the frames played, and does not account for codec changes."
     )
     page.write(bucket, more, transports, packets)

@@ -1,8 +1,8 @@
-"""Shared code of the question pages: a study and its runs, statistics, and an asserting page.
+"""Shared code of the question pages: studies and their runs, statistics, and pages with assertions.
 
-A page is written only if every sentence on results is true: `Page.claim` takes the sentence and its
-conditions, and aborts the script if one fails. Numbers in sentences and tables come only from the
-runs.
+A page is written only if every statement about results is true: `Page.claim` takes a statement and
+its conditions, and raises an error if a condition fails. All numbers in statements and tables are
+computed from the runs.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 SCENARIOS = ROOT / "scenarios" / "questions"
 PAGES = ROOT / "docs" / "questions"
 HELD = ("flows", "links")
-"""Tables of each run that a study keeps in memory."""
+"""The tables of each run that are kept in memory."""
 
 Row = dict[str, Any]
 
 
 class UntrueError(AssertionError):
-    """A sentence of a page that the runs contradict."""
+    """A statement of a page is contradicted by the runs."""
 
 
 # Runs.
@@ -51,12 +51,12 @@ class UntrueError(AssertionError):
 
 @dataclass(frozen=True)
 class Asked:
-    """A study with its runs.
+    """A study and its runs.
 
     Attributes:
         name: file name in `scenarios/questions`, without extension.
-        study: all runs, with only the `HELD` tables.
-        rows: measurements of each run: the axes, `replicate`, `seed`, and the script's own.
+        study: all runs, with only the tables in `HELD`.
+        rows: measurements of each run: the axes, `replicate`, `seed`, and the columns of `measure`.
     """
 
     name: str
@@ -65,9 +65,9 @@ class Asked:
 
 
 def ask(name: str, measure: Callable[[Result], Iterable[Row]] = lambda _: ()) -> Asked:
-    """Run a study of `scenarios/questions`, on all cores.
+    """Run a study of `scenarios/questions` on all cores.
 
-    `measure` gets each run while all its tables are available, and returns rows to keep.
+    `measure` receives each run while all its tables are available, and returns the rows to keep.
     """
     question = read(SCENARIOS / f"{name}.toml")
     rows: dict[int, list[Row]] = {}
@@ -76,7 +76,7 @@ def ask(name: str, measure: Callable[[Result], Iterable[Row]] = lambda _: ()) ->
         given = {**result.settings, "replicate": result.replicate, "seed": result.seed}
         rows[i] = [{**given, **row} for row in measure(result)]
         held = {table: result.table(table) for table in HELD}
-        # Any other reference to the run would keep all of it in memory.
+        # Another reference to the run would keep all its tables in memory.
         return replace(result, _read_table=held.get, _read_audio=_silent, _tables={})
 
     with Bar(question.plan.title) as bar:
@@ -87,7 +87,7 @@ def ask(name: str, measure: Callable[[Result], Iterable[Row]] = lambda _: ()) ->
 
 
 def _silent(_: str) -> None:
-    """Runs whose tables alone are kept have no audio."""
+    """Return no audio: only tables are kept."""
 
 
 # Statistics.
@@ -95,7 +95,7 @@ def _silent(_: str) -> None:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean of replications, or of paired differences, with its confidence interval."""
+    """The mean of replications or of paired differences, with its confidence interval."""
 
     mean: float
     low: float
@@ -106,9 +106,9 @@ class Interval:
     def of(
         cls, numbers: Sequence[float], confidence: float = 0.95, *, kind: str = "student"
     ) -> Interval:
-        """Student's interval, or the bootstrap's (`kind = "bootstrap"`, BCa)."""
+        """Compute Student's interval or, with `kind = "bootstrap"`, the BCa bootstrap interval."""
         mean, half, _ = student(numbers, confidence)
-        assert mean is not None and half is not None, "an interval wants two numbers"
+        assert mean is not None and half is not None, "an interval requires at least two numbers"
         low, high = mean - half, mean + half
         if kind == "bootstrap":
             low, high = bootstrap(numbers, confidence)
@@ -120,7 +120,7 @@ class Interval:
         return self.low > 0 or self.high < 0
 
     def show(self, digits: int = 2, scale: float = 1.0, *, sign: bool = False) -> str:
-        """Format as `0.31 [0.12, 0.50]`, with a sign for a difference; 0 if all are zero."""
+        """Format as `0.31 [0.12, 0.50]`, optionally with a sign; `0` if both limits are zero."""
         if self.low == self.high == 0:
             return "0"
         form = f"{'+' if sign else ''}.{digits}f"
@@ -140,9 +140,9 @@ def paired(
     *,
     kind: str = "student",
 ) -> dict[str, Interval]:
-    """Differences of `value` from a baseline along an axis, replication by replication.
+    """Compute the paired differences of `value` from a baseline along an axis.
 
-    `rows` has one row for each label of the axis and replicate: filter the other axes before.
+    `rows` contains one row for each label of the axis and replicate: filter the other axes first.
     """
     base = _by_replicate(rows.filter(pl.col(axis) == baseline), value)
     found = {}
@@ -164,10 +164,10 @@ def _by_replicate(rows: pl.DataFrame, value: str) -> dict[int, float]:
 
 
 class Page:
-    """A page of `docs/questions`, with its figures next to it."""
+    """A page of `docs/questions` and its figures."""
 
     def __init__(self, name: str, title: str, question: str) -> None:
-        """`question` is the page's question, in a sentence or two."""
+        """Create a page; `question` is its introductory paragraph."""
         self.name = name
         self.file = PAGES / f"{name}.md"
         self._head = [f"# {title}", "", self._written(), "", *_flow(question)]
@@ -181,28 +181,28 @@ class Page:
         )
 
     def heading(self, words: str) -> None:
-        """A heading of the second level."""
+        """Add a heading of the second level."""
         self._body += ["", f"## {words}"]
 
     def text(self, words: str) -> None:
-        """Method and definitions: nothing that the runs could contradict."""
+        """Add a paragraph on methods or definitions, which does not depend on results."""
         self._body += ["", *_flow(words)]
 
     def code(self, *lines: str) -> None:
-        """Verbatim lines."""
+        """Add verbatim lines."""
         self._body += ["", "```text", *lines, "```"]
 
     def claim(self, words: str, *holds: bool) -> None:
-        """A paragraph on results, with the conditions that must hold.
+        """Add a paragraph on results, with the conditions that must hold.
 
         Raises:
-            UntrueError: if a condition fails; then no page is written.
+            UntrueError: A condition fails or none is given. No page is written then.
         """
         self._hold(words, holds)
         self._body += ["", *_flow(words)]
 
     def claims_list(self, *claims: tuple[str, bool]) -> None:
-        """Claims as a list, each with its condition."""
+        """Add a list of claims, each with its condition."""
         self._body.append("")
         for words, held in claims:
             self._hold(words, (held,))
@@ -212,20 +212,20 @@ class Page:
         untrue = [i for i, held in enumerate(holds, 1) if not held]
         if untrue or not holds:
             which = ", ".join(map(str, untrue)) or "nothing was given"
-            raise UntrueError(f"{self.name}: not so ({which} of {len(holds)}): {words}")
+            raise UntrueError(f"{self.name}: condition fails ({which} of {len(holds)}): {words}")
         self.claims += len(holds)
 
     def table(
         self, header: Sequence[str], rows: Iterable[Sequence[object]], *, words: bool = False
     ) -> None:
-        """A table; all columns except the first are right-aligned, unless they contain text."""
+        """Add a table; all columns except the first are right-aligned unless `words` is set."""
         rule = ["---", *["---" if words else "---:"] * (len(header) - 1)]
         cells = [[str(cell).replace("|", "\\|") for cell in row] for row in rows]
         lines = ["| " + " | ".join(row) + " |" for row in ([*header], rule, *cells)]
         self._body += ["", *lines]
 
     def figure(self, name: str, figure: Figure, alt: str) -> None:
-        """A figure, as PNG next to the page."""
+        """Add a figure, stored as PNG next to the page."""
         file = PAGES / f"{self.name}-{name}.png"
         self._figures[file] = png(figure)
         self._body += ["", f"![{alt}]({file.name})"]
@@ -237,10 +237,10 @@ class Page:
             file.write_bytes(data)
         made = self._made(asked)
         self.file.write_text("\n".join([*self._head, "", *made, *self._body, ""]), encoding="utf-8")
-        print(f"wrote {self.file.relative_to(ROOT)} ({self.claims} things held)")
+        print(f"wrote {self.file.relative_to(ROOT)} ({self.claims} conditions hold)")
 
     def _made(self, asked: Iterable[Asked]) -> list[str]:
-        """Versions and date."""
+        """Format the date, the commit and the studies as a table."""
         modified = (
             " **and changes that are in no commit** (`--dirty`)"
             if uncommitted(PAGES / f"{self.name}*")
@@ -261,12 +261,12 @@ class Page:
                 f"| study | `scenarios/questions/{one.name}.toml`: {len(runs) // seeds} settings, "
                 f"{seeds} seeds each; SHA-256 of the runs' digests in order {digest}… |"
             )
-        lines.append(f"| again | `.venv/bin/python validation/questions/{self.name}.py` |")
+        lines.append(f"| command | `.venv/bin/python validation/questions/{self.name}.py` |")
         return lines
 
 
 def _flow(words: str, bullet: str = "") -> list[str]:
-    """A paragraph rewrapped to lines; no-break spaces stay."""
+    """Wrap a paragraph; no-break spaces are kept."""
     return textwrap.wrap(
         re.sub(r"[ \n]+", " ", words).strip(" "),
         100,
@@ -278,10 +278,10 @@ def _flow(words: str, bullet: str = "") -> list[str]:
 
 
 def begin(name: str, words: str) -> None:
-    """Read the command line; refuse to start if the page could not name a commit."""
+    """Parse the command line; exit if the working tree has uncommitted changes."""
     ask_for = argparse.ArgumentParser(description=words.split("\n\n")[0])
-    ask_for.add_argument("--dirty", action="store_true", help="write with an unclean tree")
+    ask_for.add_argument("--dirty", action="store_true", help="allow uncommitted changes")
     asked = ask_for.parse_args()
     changes = uncommitted(PAGES / f"{name}*")
     if changes and not asked.dirty:
-        sys.exit(f"{name}: changes that are in no commit (commit them, or --dirty):\n{changes}")
+        sys.exit(f"{name}: uncommitted changes (commit them, or use --dirty):\n{changes}")

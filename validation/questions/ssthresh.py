@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Which initial slow-start threshold does CCID 2 need for which round trip?
+"""Determine the initial slow-start threshold that CCID 2 needs for a given round-trip time.
 
     .venv/bin/python validation/questions/ssthresh.py [--dirty]
 
 Runs the three studies scenarios/questions/ssthresh*.toml and writes docs/questions/ssthresh.md with
-its figures; two or three minutes on two cores. The page's statements are asserted: if one is false,
-the script aborts and no page is written.
+its figures. This takes two or three minutes on two cores. The statements of the page are asserted:
+if one is false, the script raises an error and writes no page.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ RULES: Mapping[str, tuple[str, Callable[[float], float]]] = {
     KEEPS: ("2.5\u00a0N", lambda n: 2.5 * n),
     DROPS: ("N\u00a0+\u00a05", lambda n: n + 5),
 }
-"""The proposal for each kind of sender, rounded up to whole packets."""
+"""The proposed threshold for each kind of sender, before rounding up to whole packets."""
 ENOUGH = {"200 ms": "20", "600 ms": "40"}
-"""In the study with other traffic: the minimum threshold tried above N + 5."""
+"""The smallest threshold above N + 5 in the study with competing traffic, by round-trip time."""
 
 
 def settled(arrived: Sequence[int], packets_per_s: float) -> float | None:
-    """When all later bins but the last are within 10 % of the codec's rate, in seconds.
+    """Return the seconds after which all bins but the last are within 10 % of the codec's rate.
 
-    None if it never holds for at least two seconds.
+    Return None if this period is shorter than two seconds.
     """
     full = packets_per_s * BIN_S
     astray = [i for i, n in enumerate(arrived[:-1]) if abs(n - full) > BAND * full]
@@ -48,9 +48,9 @@ def settled(arrived: Sequence[int], packets_per_s: float) -> float | None:
 
 
 def measure(result: Result, *, begin_s: float, until_s: float = math.inf) -> Iterator[Row]:
-    """The call's settling time after its first word, and every flow's measures."""
+    """Yield the settling time of the call, from `begin_s` on, and the measures of all flows."""
     bins = result.series("call").sort("time_s")
-    # Bins are identified by their ends.
+    # `time_s` is the end of a bin.
     bins = bins.filter(pl.col("time_s").is_between(begin_s + 1e-9, until_s + 1e-9))
     codec = PACKETS[result.settings.get("codec", SHOWN)]
     row: Row = {"settled": settled(bins["received_packets"].to_list(), codec)}
@@ -61,7 +61,7 @@ def measure(result: Result, *, begin_s: float, until_s: float = math.inf) -> Ite
 
 
 def rule(sender: str, n: float) -> int:
-    """The proposed threshold, in whole packets."""
+    """Return the proposed threshold in whole packets."""
     return math.ceil(RULES[sender][1](n) - 1e-9)
 
 
@@ -74,10 +74,11 @@ def main() -> None:
     laws = [law(KEEPS, alone, keeps_all_s), law(DROPS, today, drops_stale_s)]
     page = Page(
         "ssthresh",
-        "Which initial ssthresh for which round trip?",
+        "Initial ssthresh by round-trip time",
         """A study of 2010 (`talkspurt reproduce nor2010`) found that G.711 over CCID 2 takes 20
-        s to become stable on a link of 300 ms with an initial slow-start threshold of 20
-        packets, and much less with 50 and more. Which threshold does which path need?""",
+        s to become stable on a link with a delay of 300 ms if the initial slow-start threshold
+        is 20 packets, and much less time if the threshold is 50 packets or more. This page
+        determines the threshold that a path requires.""",
     )
     answer(page, laws)
     theory(page, laws)
@@ -87,62 +88,66 @@ def main() -> None:
 
 
 def answer(page: Page, laws: Sequence[Law]) -> None:
-    """The proposal, and its verification."""
+    """Write the proposed thresholds and their verification."""
     keeps, drops = laws
     paths = len(keeps.times)
-    page.heading("The answer")
+    page.heading("Summary")
     page.text(
-        f"""Let **N** be the packets a second times the round trip: what is in flight when the
-        call has its rate. A call is *settled* from when on every bin of {BIN_S:g} s brings
-        within {100 * BAND:.0f} % of the codec's packets. A threshold *suffices* if neither it
-        nor any larger one tried settles more than one such bin later than no threshold at all.
-        *Keeps all*: the sender speaks from its Request on and sends all of it, as ns-2's does.
-        *Drops stale*: it speaks when it is connected, and throws away what has waited for 150
-        ms."""
+        f"""**N** is the packet rate multiplied by the round-trip time: the number of packets in
+        flight when the call sends at its full rate. A call is *settled* from the time at which
+        the number of packets received in every later bin of {BIN_S:g} s is within
+        {100 * BAND:.0f} % of the codec's. A threshold *suffices* if neither it nor any larger
+        threshold tried settles more than one such bin later than a sender without a threshold.
+        *Keeps all*: the sender generates speech from its DCCP-Request on and sends all of it,
+        like the sender of ns-2. *Drops stale*: the sender generates speech once the connection
+        is established, and drops packets that have waited for 150 ms."""
     )
     lead = max(t[NONE] - min(t.values()) for one in laws for t in one.times.values())
     quiet = max(p.in_flight for p in keeps.times if _nothing_below(laws, p.in_flight))
     half = {one.sender: _half(one) for one in laws}
     page.claims_list(
         (
-            f"""**No threshold is best where there is room**: on {paths} paths with either
-            sender, none of those tried settled more than {lead:.2f} s before none at all, which
-            is what RFC 4341 says (section 5: the initial threshold may be arbitrarily high).""",
+            f"""**On an uncongested path, no threshold is best**: on {paths} paths with either
+            sender, none of the thresholds tried settled more than {lead:.2f} s earlier than a
+            sender without a threshold. This agrees with RFC 4341 (section 5: the initial
+            threshold may be arbitrarily high).""",
             lead <= BIN_S,
         ),
         (
-            f"""**A sender that drops what is stale needs {RULES[DROPS][0]}**, rounded up: on
-            each of the {paths} paths the next threshold tried at or above it settles within one
-            bin of none.""",
+            f"""**A sender that drops stale packets needs a threshold of {RULES[DROPS][0]}**,
+            rounded up: on each of the {paths} paths, the smallest threshold tried at or above
+            this value settles at most one bin later than a sender without a threshold.""",
             all(drops.cost(p, rule(DROPS, p.in_flight)) <= BIN_S for p in drops.times),
         ),
         (
-            f"""**A sender that keeps all needs {RULES[KEEPS][0]}**: its backlog must be sent
-            beside what is said meanwhile. Again on each of the {paths} paths.""",
+            f"""**A sender that keeps all packets needs a threshold of {RULES[KEEPS][0]}**, because
+            it must send its backlog in addition to the current speech. This threshold suffices
+            on each of the {paths} paths.""",
             all(keeps.cost(p, rule(KEEPS, p.in_flight)) <= BIN_S for p in keeps.times),
         ),
         (
-            f"""**Up to N = {quiet:g} it does not matter**: every threshold tried suffices, 2
-            included. With {PACKETS[SHOWN]:.0f} packets a second that is a round trip of
-            {1e3 * quiet / PACKETS[SHOWN]:.0f} ms.""",
+            f"""**Up to N = {quiet:g} the threshold does not matter**: every threshold tried
+            suffices, including 2. At {PACKETS[SHOWN]:.0f} packets per second, this corresponds
+            to a round-trip time of {1e3 * quiet / PACKETS[SHOWN]:.0f} ms.""",
             _nothing_below(laws, quiet) and quiet >= 5,
         ),
         (
-            f"""**Too small is dear**: half of what is proposed costs up to {half[DROPS]:.1f} s
-            where stale packets are dropped, and {half[KEEPS]:.1f} s where all are kept.""",
+            f"""**A threshold that is too small delays settling**: half of the proposed value
+            costs up to {half[DROPS]:.1f} s if the sender drops stale packets, and up to
+            {half[KEEPS]:.1f} s if it keeps all packets.""",
             half[DROPS] > 5 and half[KEEPS] > 5,
         ),
     )
     page.figure(
         "needed",
         figures.needed(laws, RULES),
-        "Least initial threshold that suffices against N, measured and proposed, for both senders",
+        "Minimum sufficient initial threshold against N, measured and proposed, for both senders",
     )
     page.text(
-        """Triangles: the least threshold tried that suffices; the line below each reaches to the
-        next smaller one, which does not. Least squares through their middles, in packets, with
-        intervals of 95 % from resampled paths; paths on which all thresholds suffice are left
-        out."""
+        """Triangles show the smallest threshold tried that suffices. The line below each
+        triangle extends to the next smaller threshold, which does not suffice. The table shows
+        least-squares lines through the midpoints, in packets, with 95 % intervals from
+        resampled paths. Paths on which all thresholds suffice are excluded."""
     )
     fits = {one.sender: line(one.informative) for one in laws}
     rows = []
@@ -161,13 +166,14 @@ def answer(page: Page, laws: Sequence[Law]) -> None:
             )
         )
     page.table(
-        ("sender", "proposed", "slope", "offset", "rms", "least that suffices / N", "paths"), rows
+        ("sender", "proposed", "slope", "offset", "rms error", "minimum threshold / N", "paths"),
+        rows,
     )
     page.claim(
-        """Where stale packets are dropped the slope is about 1: a packet of threshold for each
-        in flight. Where all are kept it is about 2.5, and the offset is below zero, so that the
-        rule proposed, which goes through the origin, asks for more than it must where N is
-        small.""",
+        """If the sender drops stale packets, the slope is about 1: one packet of threshold per
+        packet in flight. If it keeps all packets, the slope is about 2.5 and the offset is
+        negative. The proposed rule passes through the origin, so for small N it requires a
+        larger threshold than necessary.""",
         fits[DROPS].slope_ends[0] > 0.9 and fits[DROPS].slope_ends[1] < 1.2,
         2.0 < fits[KEEPS].slope_ends[0] < 2.5 < fits[KEEPS].slope_ends[1] < 3.0,
         fits[KEEPS].offset_ends[1] < 0,
@@ -179,26 +185,27 @@ def _minus(words: str) -> str:
 
 
 def _nothing_below(laws: Sequence[Law], n: float) -> bool:
-    """Whether every threshold tried suffices where at most ``n`` packets are in flight."""
+    """Whether every threshold tried suffices on paths with at most `n` packets in flight."""
     return not any(one.path.in_flight <= n for law in laws for one in law.informative)
 
 
 def _half(one: Law) -> float:
-    """The maximum cost of half of the proposed threshold, where that settled at all."""
+    """Return the maximum cost of half of the proposed threshold, if the call settled."""
     costs = [one.cost(p, rule(one.sender, p.in_flight) / 2) for p in one.times]
     return max(cost for cost in costs if math.isfinite(cost))
 
 
 def theory(page: Page, laws: Sequence[Law]) -> None:
-    """The closed forms, and their accuracy."""
-    page.heading("Why: a closed form")
+    """Write the closed forms and their accuracy."""
+    page.heading("Closed form of the settling time")
     page.text(
-        """Slow start begins with w₀ packets and multiplies the window by g in a round trip: 4
-        and 1.5 by RFC 4341 (a packet for every two acknowledged), 3 and 2 in ns-2. Beyond the
-        threshold s it adds one. After k = log(s / w₀) / log g round trips the window is s, and
-        of N (k + 1) packets said (the handshake took a round trip) (s − w₀) / (g − 1) were sent.
-        The backlog B is the rest; it goes while the window grows from s by one each round trip
-        and N more packets come:"""
+        """Slow start begins with a window of w₀ packets and multiplies it by g per round trip:
+        4 and 1.5 according to RFC 4341 (one packet for every two acknowledged), 3 and 2 in
+        ns-2. Above the threshold s, the window grows by one packet per round trip. After k =
+        log(s / w₀) / log g round trips, the window is s. The codec has then generated N (k + 1)
+        packets (the handshake took one round trip), of which the sender has sent (s − w₀) / (g
+        − 1). The remainder is the backlog B. It drains while the window grows from s by one
+        packet per round trip and the codec generates N more packets per round trip:"""
     )
     page.code(
         "keeps all     T = RTT · (3/2 + k + √((s − N)² + 2 B) − (s − N)),   "
@@ -206,10 +213,10 @@ def theory(page: Page, laws: Sequence[Law]) -> None:
         "drops stale   T = RTT · (1/2 + log(min(s, N + 2) / w₀) / log g + max(0, N + 2 − s))",
     )
     page.text(
-        """Where slow start alone empties the backlog before its window is s, T is RTT · (3/2 +
-        k) with N (k + 1) = w₀ (gᵏ − 1) / (g − 1). The 2 of the second form is Ack Ratio 2: an
-        acknowledgement speaks for two packets, and for the first of them it comes late. Nothing
-        here is fitted."""
+        """If slow start alone drains the backlog before the window reaches s, T is RTT · (3/2 +
+        k) with N (k + 1) = w₀ (gᵏ − 1) / (g − 1). The 2 in the second form results from Ack
+        Ratio 2: an acknowledgement covers two packets, and is late for the first of them. No
+        parameter is fitted."""
     )
     rows, errors = [], []
     for one in laws:
@@ -232,24 +239,24 @@ def theory(page: Page, laws: Sequence[Law]) -> None:
     page.table(
         (
             "sender",
-            "times measured",
+            "settling times",
             "mean error",
-            "rms",
-            "worst",
+            "rms error",
+            "largest error",
             "within 1 s or 10 %",
-            "least threshold that suffices right, or next to it",
+            "minimum threshold exact or adjacent",
         ),
         rows,
     )
     page.figure(
         "settling",
         figures.settling(laws, PACKETS[SHOWN]),
-        "Time to settle against the initial threshold, measured and by the closed form",
+        "Settling time against the initial threshold, measured and by the closed form",
     )
-    page.text(f"{SHOWN}; points are means over the seeds, lines the closed form.")
+    page.text(f"{SHOWN}. Points show means over the seeds, lines show the closed form.")
     page.claim(
-        """On the mean the form is early by less than the bin to which a measured time is rounded
-        up, and its ten worst errors are all of thresholds below N.""",
+        """On average the closed form is early by less than one bin; measured times are rounded
+        up to a bin. Its ten largest errors all occur at thresholds below N.""",
         all(-BIN_S < off.mean() < 0 for off in errors),
         all(
             small
@@ -260,13 +267,13 @@ def theory(page: Page, laws: Sequence[Law]) -> None:
 
 
 def opinion(page: Page, keeps: Law, drops: Law) -> None:
-    """The effect on listening quality."""
-    page.heading("What the listener hears")
+    """Write the effect on listening quality."""
+    page.heading("Listening quality")
     page.text(
-        f"""MOS of the first 20 s of speech with a playout buffer of 150 ms; the sender drops
-        what is stale, RFC 4341's slow start, {SHOWN}; in brackets the threshold tried.
-        Differences are paired, seed by seed, with Student's intervals of 95 %: nothing but the
-        instant of the start varies here."""
+        f"""The table shows the MOS of the first 20 s of speech with a playout buffer of 150 ms
+        for {SHOWN}. The sender drops stale packets and uses RFC 4341's slow start. The
+        threshold tried is in parentheses. Differences are paired by seed, with Student's 95 %
+        intervals. Only the start time varies between seeds."""
     )
     rows, gains, rest = [], [], []
     for path in drops.times:
@@ -281,32 +288,35 @@ def opinion(page: Page, keeps: Law, drops: Law) -> None:
             brackets = (f" ({half})", f" ({full})", "")
             cells = [mean + words for mean, words in zip(means, brackets, strict=True)]
             rows.append((_trip(path), f"{n:g}", *cells, worth.show(2, sign=True)))
-    header = ("round trip", "N", "half of N", RULES[DROPS][0], "no threshold", "gain over half")
+    header = ("RTT", "N", "half of N", RULES[DROPS][0], "no threshold", "gain over half")
     page.table(header, rows)
     best, where = max(gains, key=lambda gain: gain[0].mean)
     far = [p for p in drops.times if p.rtt_s >= 0.2]
     longest = [p for p in drops.times if p.rtt_s == 0.6]
     page.claims_list(
         (
-            f"""On none of the {len(drops.times)} paths does no threshold score otherwise than
-            {RULES[DROPS][0]}: the largest difference of a seed is {max(rest):.3f}.""",
+            f"""On all {len(drops.times)} paths, the MOS without a threshold equals the MOS with
+            {RULES[DROPS][0]}: the largest difference for a seed is {max(rest):.3f}.""",
             max(rest) < 0.01,
         ),
         (
-            f"""A threshold of half of N costs up to {best.show(2)} points, with
-            {where.packets_per_s:.0f} packets a second and {_trip(where)}.""",
+            f"""A threshold of half of N lowers the MOS by up to {best.show(2)}, at
+            {where.packets_per_s:.0f} packets per second and a round-trip time of
+            {_trip(where)}.""",
             best.low > 1,
         ),
         (
-            f"""**To keep all is worse for the ear**: without a threshold a sender that does
-            scores lower on each of the {len(far)} paths of 200 ms and more, by up to
+            f"""**Keeping all packets lowers the MOS**: without a threshold, a sender that keeps
+            all packets scores lower than a sender that drops stale packets on each of the
+            {len(far)} paths with a round-trip time of at least 200 ms, by up to
             {max(_mean(drops, p) - _mean(keeps, p) for p in far):.2f}.""",
             all(_mean(drops, p) > _mean(keeps, p) for p in far),
         ),
         (
-            """**What no threshold mends**: at 600 ms the first 20 s score below 2 whatever is
-            set, with either sender. Where stale packets are dropped, more than 20 are, without
-            any threshold: slow start takes so long.""",
+            """**At long round-trip times, the MOS is low with every threshold**: at 600 ms the
+            first 20 s score below 2 with either sender. A sender that drops stale packets
+            drops more than 20 of them even without a threshold, because slow start takes
+            long.""",
             max(
                 max(_mos(one, p, s))
                 for one in (keeps, drops)
@@ -334,28 +344,29 @@ def _mos(one: Law, path: Path, s: int) -> list[float]:
 
 
 def _mean(one: Law, path: Path) -> float:
-    """Mean score without a threshold."""
+    """Return the mean MOS without a threshold."""
     scores = _mos(one, path, NONE)
     return sum(scores) / len(scores)
 
 
 def others(page: Page, rows: pl.DataFrame) -> None:
-    """The cost of a large threshold to others."""
-    page.heading("What goes wrong if it is too large")
+    """Write the effect of a large threshold on competing flows."""
+    page.heading("Effect of a large threshold on competing flows")
     enough = ", ".join(f"{s} packets at {trip}" for trip, s in ENOUGH.items())
     page.text(
-        f"""The call begins beside another over UDP, with a bulk upload over TCP or without, on
-        lines of 256 kbit/s and 2 Mbit/s whose queues hold 150 ms; {SHOWN}. What no threshold
-        changes against one just above {RULES[DROPS][0]} ({enough}), in the first 20 s: means and
-        Student's intervals of 99 % on paired differences; in bold those that leave out 0."""
+        f"""The call ({SHOWN}) starts while another call over UDP is active, with or without a
+        bulk upload over TCP, on lines of 256 kbit/s and 2 Mbit/s with queues of 150 ms. The
+        table shows the change from a threshold just above {RULES[DROPS][0]} ({enough}) to no
+        threshold, in the first 20 s: means of paired differences with Student's 99 %
+        intervals. Differences whose interval excludes 0 are in bold."""
     )
     shown = {
-        "call.lost_packets": ("own packets lost", 1, 1.0),
-        "bystander.lost_packets": ("the other call's", 1, 1.0),
-        "upload.lost_packets": ("the upload's", 1, 1.0),
-        "upload.goodput_bps": ("upload, kbit/s", 1, 1e-3),
-        "call.mos": ("own MOS", 2, 1.0),
-        "bystander.mos": ("the other's MOS", 2, 1.0),
+        "call.lost_packets": ("packets lost: call", 1, 1.0),
+        "bystander.lost_packets": ("packets lost: other call", 1, 1.0),
+        "upload.lost_packets": ("packets lost: upload", 1, 1.0),
+        "upload.goodput_bps": ("upload goodput / (kbit/s)", 1, 1e-3),
+        "call.mos": ("MOS: call", 2, 1.0),
+        "bystander.mos": ("MOS: other call", 2, 1.0),
     }
     keys = ("sender", "beside", "line", "round trip", "profile")
     found: dict[tuple[str, ...], dict[str, Interval]] = {}
@@ -384,20 +395,22 @@ def others(page: Page, rows: pl.DataFrame) -> None:
     page.claims_list(
         (
             f"""The {len(found) - len(differ)} settings that are not in the table show no
-            difference in any column. **A sender that drops what is stale may leave the threshold
-            out**: in its {len(drops)} settings nobody's losses differ, nor the other's MOS, and
-            its own nowhere for the worse. It differs at all in {sum(map(_any, drops))} of them;
-            the upload loses at most
+            difference in any column. **A sender that drops stale packets needs no threshold**:
+            in its {len(drops)} settings, neither the losses of any flow nor the MOS of the
+            other call differ, and the MOS of the call itself is not lower. A difference in any
+            column occurs in {sum(map(_any, drops))} of these settings. The goodput of the
+            upload falls by at most
             {max(-cells["upload.goodput_bps"].mean for cells in drops) / 1e3:.0f} kbit/s.""",
             not any(cells[name].differs for cells in drops for name in (*lost, "bystander.mos"))
             and all(cells["call.mos"].high >= 0 for cells in drops),
         ),
         (
-            f"""**A backlog kept bursts, and hits itself most**: on the narrow line with 600 ms
-            and no upload, no threshold costs the call {_both(narrow, "call.lost_packets")}
-            packets by RFC 4341's and ns-2's slow start, and the other call
-            {_both(narrow, "bystander.lost_packets")} of its thousand. At {ENOUGH["600 ms"]}
-            packets neither loses any.""",
+            f"""**A sender that keeps its backlog sends bursts, and mostly loses its own
+            packets**: on the narrow line with a round-trip time of 600 ms and no upload, a
+            sender without a threshold loses {_both(narrow, "call.lost_packets")} packets more
+            with RFC 4341's and ns-2's slow start, and the other call loses
+            {_both(narrow, "bystander.lost_packets")} of its thousand packets. At a threshold of
+            {ENOUGH["600 ms"]} packets, neither call loses any.""",
             len(narrow) == 2
             and all(
                 cells["call.lost_packets"].low > cells["bystander.lost_packets"].high > 0
@@ -406,7 +419,7 @@ def others(page: Page, rows: pl.DataFrame) -> None:
             and _lost(rows, "256 kbit/s", "600 ms", ENOUGH["600 ms"]) == 0,
         ),
         (
-            """On the line of 2 Mbit/s nobody's losses change, with an upload or without.""",
+            """On the line of 2 Mbit/s, the losses of no flow change, with or without an upload.""",
             not any(
                 cells[name].differs
                 for key, cells in found.items()
@@ -419,20 +432,20 @@ def others(page: Page, rows: pl.DataFrame) -> None:
     page.figure(
         "harm",
         figures.harm(shown_rows, (KEEPS, DROPS)),
-        "Packets lost against the initial threshold on a line of 256 kbit/s with 600 ms, no upload",
+        "Lost packets against the initial threshold at 256 kbit/s and 600 ms, without an upload",
     )
     page.text(
-        """256 kbit/s, 600 ms, two calls and no upload, the first 20 s; intervals of 95 %, means
-        over the seeds."""
+        """Line of 256 kbit/s, round-trip time of 600 ms, two calls and no upload, first 20 s.
+        Points are means over the seeds with 95 % intervals."""
     )
     tight = rows.filter(line="256 kbit/s", beside="a call and an upload")
     never = tight.filter(pl.col("settled").is_null())
     unlost = never.filter(pl.col("call.lost_packets") == 0)
     page.claim(
-        f"""**What a threshold cannot do**: beside an upload on the line of 256 kbit/s the call
-        is not settled within 20 s in {never.height} of {tight.height} runs, whatever the
-        threshold; in all but {unlost.height} of these it lost packets, and each loss halves the
-        window and sets the threshold again.""",
+        f"""**No threshold lets the call settle beside an upload on a slow line**: with an upload
+        on the line of 256 kbit/s, the call does not settle within 20 s in {never.height} of
+        {tight.height} runs, regardless of the threshold. In all but {unlost.height} of these
+        runs it lost packets, and each loss halves the window and sets a new threshold.""",
         never.height > 0.9 * tight.height,
         unlost.height < 0.1 * never.height,
     )
@@ -452,7 +465,7 @@ def _bold(cell: Interval, digits: int, scale: float) -> str:
 
 
 def _lost(rows: pl.DataFrame, line: str, trip: str, s: str) -> int:
-    """Packets lost by both calls without an upload, all seeds and senders."""
+    """Return the packets lost by both calls without an upload, over all seeds and senders."""
     part = rows.filter(pl.col("round trip") == trip, line=line, beside="a call", ssthresh=s)
     return int(part["call.lost_packets"].sum() + part["bystander.lost_packets"].sum())
 

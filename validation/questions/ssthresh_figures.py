@@ -1,4 +1,4 @@
-"""The figures of the page on initial slow-start thresholds."""
+"""Figures of the page on the initial slow-start threshold."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 CCID2 = transport_style("dccp-ccid2")
 SHADES = {0.2: "#54bd98", 0.4: CCID2.colour, 0.6: "#004d38"}
-"""Round trips in CCID 2's colour, longer ones darker."""
+"""Shades of CCID 2's colour by round-trip time: darker for longer times."""
 
 
 def settling(laws: Sequence[Law], packets_per_s: float) -> Figure:
-    """Time to settle against the threshold: measured and closed form."""
+    """Plot the settling time against the threshold, measured and by the closed form."""
     from matplotlib.figure import Figure
 
     with styled(math=True):
@@ -43,7 +43,7 @@ def settling(laws: Sequence[Law], packets_per_s: float) -> Figure:
                 ax.set_ylim(0, 41)
             grid[-1][i].set_xlabel("initial ssthresh / packets")
         for ax in grid[:, 0]:
-            ax.set_ylabel("time to settle / s")
+            ax.set_ylabel("settling time / s")
     return figure
 
 
@@ -66,7 +66,7 @@ def _settling_line(ax: Axes, one: Law, path: Path, colour: str) -> None:
 def needed(
     laws: Sequence[Law], rules: Mapping[str, tuple[str, Callable[[float], float]]]
 ) -> Figure:
-    """The minimum sufficient threshold against N, and the rule."""
+    """Plot the minimum sufficient threshold against N, with the proposed rule."""
     from matplotlib.figure import Figure
 
     with styled(math=True):
@@ -91,22 +91,22 @@ def needed(
             ax.plot(x, [rule(n) for n in x], color=INK, linewidth=1, label=words)
             ax.plot(x, x, color=FAINT, linewidth=1, linestyle=(0, (4, 3)), label="N")
             ax.set_title(one.sender)
-            ax.set_xlabel("N = packets a second × round trip")
+            ax.set_xlabel("N = packets per second × RTT")
             ax.set_xlim(0, 63)
             ax.set_ylim(bottom=0)
             ax.legend(fontsize=7.5, loc="upper left")
-        figure.axes[0].set_ylabel("least ssthresh that suffices")
+        figure.axes[0].set_ylabel("minimum sufficient ssthresh")
     return figure
 
 
 def harm(shown: pl.DataFrame, senders: Sequence[str]) -> Figure:
-    """Packets lost against the threshold, of both calls, for both senders."""
+    """Plot the lost packets of both calls against the threshold, for both senders."""
     from matplotlib.figure import Figure
 
     labels = shown["ssthresh"].unique(maintain_order=True).to_list()
     flows = (
-        ("call", CCID2, "the call over CCID 2"),
-        ("bystander", transport_style("udp"), "the other call, over UDP"),
+        ("call", CCID2, "call over CCID 2"),
+        ("bystander", transport_style("udp"), "other call over UDP"),
     )
     with styled(math=True):
         figure = Figure(figsize=(8.4, 3.1))
@@ -130,11 +130,11 @@ def harm(shown: pl.DataFrame, senders: Sequence[str]) -> Figure:
                         linewidth=1.2,
                         elinewidth=1.2,
                         capsize=2,
-                        label=f"{name}; sender {sender}",
+                        label=f"{name}, sender {sender}",
                     )
             ax.set_xticks(range(len(labels)), ["none" if s == str(NONE) else s for s in labels])
             ax.set_xlabel("initial ssthresh / packets")
             ax.set_title(words)
-        axes[0].set_ylabel("packets lost")
+        axes[0].set_ylabel("lost packets")
         axes[0].legend(fontsize=7.5, loc="upper left", handlelength=LINE_LENGTH)
     return figure

@@ -1,8 +1,8 @@
-"""CCID 2's time to reach a call's rate, in closed form, and the minimum sufficient threshold.
+"""Closed forms of CCID 2's settling time, and the minimum sufficient threshold.
 
-N = packets per second × round trip: the packets in flight at the call's full rate. Slow start
-begins at w0 packets and multiplies the window by g per round trip up to the threshold s; beyond,
-the window grows by one.
+N = packets per second × round-trip time: the packets in flight at the full rate of the call. Slow
+start begins at w0 packets and multiplies the window by g per round trip up to the threshold s.
+Above the threshold, the window grows by one packet per round trip.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import polars as pl
 from common import Asked
 
 SLOW_START = {"rfc": (4, 1.5), "ns2": (3, 2.0)}
-"""w0 and g: RFC 4341's, one packet for two acknowledged, and ns-2's, one for each."""
+"""w0 and g: one packet for two acknowledged ones in RFC 4341, one packet for each in ns-2."""
 PROFILES = {"rfc": "RFC 4341's slow start", "ns2": "ns-2's slow start"}
 PACKETS = {"G.711, 10 ms": 100.0, "G.711, 20 ms": 50.0, "G.723.1, 30 ms": 100 / 3}
-"""Packets a second of each codec."""
+"""Packets per second of each codec."""
 NONE = 65535
-"""No threshold: no window here comes near it."""
+"""Represents no threshold: much larger than any window in these studies."""
 BIN_S = 0.5
-"""Width of the bins in which the call must keep its rate, and thus the time resolution."""
+"""Width of the bins in which the rate is measured, and thus the time resolution."""
 
 
 @dataclass(frozen=True)
 class Path:
-    """A call on a path."""
+    """A path and the packet rate of a call on it."""
 
     packets_per_s: float
     rtt_s: float
@@ -36,7 +36,7 @@ class Path:
 
     @property
     def in_flight(self) -> float:
-        """N, packets."""
+        """N in packets."""
         return self.packets_per_s * self.rtt_s
 
 
@@ -44,11 +44,12 @@ Form = Callable[[Path, float], float]
 
 
 def keeps_all_s(path: Path, s: float) -> float:
-    """Time in seconds to catch up, for a sender that keeps all speech since its Request.
+    """Return the settling time in seconds of a sender that keeps all speech since its Request.
 
-    Packets leave from one round trip on and arrive half a round trip later. After k round trips of
-    slow start N (k + 1) packets were generated and (s - w0) / (g - 1) were sent; the rest, B, is
-    sent at s, s + 1, s + 2 … per round trip while N more arrive.
+    The sender starts after one round trip, and packets arrive half a round trip later. After k
+    round trips of slow start, N (k + 1) packets have been generated and (s - w0) / (g - 1) have
+    been sent. The remainder, B, is sent at s, s + 1, s + 2 … packets per round trip while N more
+    are generated.
     """
     n, (w0, g) = path.in_flight, SLOW_START[path.profile]
     alone = _slow_start_alone(n, w0, g)
@@ -63,7 +64,7 @@ def keeps_all_s(path: Path, s: float) -> float:
 
 
 def _slow_start_alone(n: float, w0: float, g: float) -> float:
-    """Round trips of slow start until all is sent: N (k + 1) = w0 (g^k − 1) / (g − 1)."""
+    """Return the round trips k of slow start that solve N (k + 1) = w0 (g^k − 1) / (g − 1)."""
     low, high = 0.0, 64.0
     for _ in range(64):
         middle = (low + high) / 2
@@ -73,9 +74,9 @@ def _slow_start_alone(n: float, w0: float, g: float) -> float:
 
 
 def drops_stale_s(path: Path, s: float) -> float:
-    """The same from the first word, for a connected sender that keeps no backlog.
+    """Return the settling time in seconds of a connected sender that drops stale packets.
 
-    The window must be N + 2 wide: an acknowledgement covers two packets, and arrives a packet late.
+    The window must be N + 2: an acknowledgement covers two packets, and is late for the first.
     """
     (w0, g), need = SLOW_START[path.profile], path.in_flight + 2
     s = max(s, w0)
@@ -86,7 +87,7 @@ def drops_stale_s(path: Path, s: float) -> float:
 
 @dataclass(frozen=True)
 class Least:
-    """The minimum sufficient threshold, and the next smaller one tried, which is insufficient."""
+    """The minimum sufficient threshold, and the next smaller threshold, which is insufficient."""
 
     path: Path
     below: int
@@ -94,7 +95,7 @@ class Least:
 
 
 def least(path: Path, times: Mapping[int, float]) -> Least:
-    """The smallest threshold from which all cost at most a bin more than no threshold."""
+    """Find the smallest threshold from which all settle at most a bin later than no threshold."""
     tried = sorted(times)
     late = [i for i, s in enumerate(tried) if times[s] > times[NONE] + BIN_S + 1e-9]
     first = max(late, default=-1) + 1
@@ -103,12 +104,12 @@ def least(path: Path, times: Mapping[int, float]) -> Least:
 
 @dataclass(frozen=True)
 class Law:
-    """Requirements of one kind of sender: measured, and by the closed form."""
+    """Settling times and required thresholds of one kind of sender, measured and predicted."""
 
     sender: str
     rows: pl.DataFrame
     times: Mapping[Path, Mapping[int, float]]
-    """Mean settling time by threshold, infinite if it never settled."""
+    """Mean settling time by threshold; infinite if a run never settled."""
     form: Form
     measured: list[Least]
     predicted: list[Least]
@@ -119,7 +120,7 @@ class Law:
         return [one for one in self.measured if one.below]
 
     def errors(self) -> list[tuple[float, float, bool]]:
-        """For all that settled: the time, the error of the closed form, and whether s < N."""
+        """For each settled call: the time, the error of the closed form, and whether s < N."""
         return [
             (measured, self.form(path, s) - measured, s < path.in_flight)
             for path, times in self.times.items()
@@ -128,7 +129,7 @@ class Law:
         ]
 
     def steps(self) -> list[int]:
-        """Number of thresholds tried between the measured and the predicted minimum."""
+        """Distance between the measured and the predicted minimum, in thresholds tried."""
         found = []
         for measured, predicted in zip(self.measured, self.predicted, strict=True):
             tried = sorted(self.times[measured.path])
@@ -136,17 +137,17 @@ class Law:
         return found
 
     def tried(self, path: Path, s: float) -> int:
-        """The next threshold tried at or above `s`."""
+        """Return the smallest threshold tried at or above `s`."""
         return min(t for t in self.times[path] if t >= s)
 
     def cost(self, path: Path, s: float) -> float:
-        """Extra seconds of the next threshold tried at or above `s`, compared with none."""
+        """Return the extra seconds of the smallest threshold tried at or above `s`."""
         times = self.times[path]
         return times[self.tried(path, s)] - times[NONE]
 
 
 def law(sender: str, asked: Asked, form: Form) -> Law:
-    """All results for one kind of sender."""
+    """Collect all results for one kind of sender."""
     rows = asked.rows.with_columns(pl.col("ssthresh").cast(pl.Int64))
     times: dict[Path, dict[int, float]] = {}
     means = rows.group_by("round trip", "codec", "profile", "ssthresh", maintain_order=True).agg(
@@ -162,7 +163,7 @@ def law(sender: str, asked: Asked, form: Form) -> Law:
 
 @dataclass(frozen=True)
 class Line:
-    """s = slope · N + offset with 95 % intervals, by resampling the paths."""
+    """s = slope · N + offset, with 95 % intervals from resampled paths."""
 
     slope: float
     slope_ends: tuple[float, float]
@@ -172,14 +173,14 @@ class Line:
 
 
 def line(found: Sequence[Least]) -> Line:
-    """Least squares through the midpoints of the last failing and the first sufficient value."""
+    """Fit a line to the midpoints of the last insufficient and the first sufficient threshold."""
     n = np.array([one.path.in_flight for one in found])
     s = np.array([(one.below + one.least) / 2 for one in found])
     slope, offset = np.polyfit(n, s, 1)
-    dice = np.random.default_rng(1)
+    generator = np.random.default_rng(1)
     draws = []
     for _ in range(9999):
-        chosen = dice.integers(0, len(n), len(n))
+        chosen = generator.integers(0, len(n), len(n))
         if np.unique(n[chosen]).size > 1:
             draws.append(np.polyfit(n[chosen], s[chosen], 1))
     (low, base), (high, top) = np.quantile(np.array(draws), [0.025, 0.975], axis=0)

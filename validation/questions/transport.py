@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Which transport for voice, video and data, at equal packet sizes and sound wiring?
+"""Compare transports for voice, video and data at equal packet sizes.
 
     .venv/bin/python validation/questions/transport.py [--dirty]
 
 Runs the three studies scenarios/questions/transport-*.toml and writes docs/questions/transport.md
-with its figures; two minutes on two cores. The page's statements are asserted: if one is false, the
-script aborts and no page is written.
+with its figures. This takes two minutes on two cores. The statements of the page are asserted: if
+one is false, the script raises an error and writes no page.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from talkspurt.result import Result
 
 BEGIN_S, STOP_S = 10.0, 20.0
-"""The window's start, and when all of the data has been handed over."""
+"""Start of the measurement window, and end of the data source."""
 MANY = 3.1
-"""MOS at R = 60, below which G.107 Annex B has nearly all users dissatisfied."""
+"""MOS at R = 60; below it, nearly all users are dissatisfied (G.107 Annex B)."""
 WHOLE = ("TCP", "SCTP")
 """Transports that deliver all data."""
 SLOW = ("CCID 2", "CCID 3", "TFRC")
@@ -38,18 +38,18 @@ Of = Callable[["Result", Mapping[str, Any]], Row]
 
 
 def voice(_: Result, flow: Mapping[str, Any]) -> Row:
-    """The call's score."""
+    """Return the MOS of the call."""
     return {"score": flow["mos"]}
 
 
 def video(_: Result, flow: Mapping[str, Any]) -> Row:
-    """Percentage of frames that were complete in time."""
+    """Return the percentage of frames that were complete in time."""
     whole = flow["video_frames_complete"] - flow["video_frames_late"]
     return {"score": 100 * whole / flow["video_frames"]}
 
 
 def data(result: Result, flow: Mapping[str, Any]) -> Row:
-    """Percentage delivered, and the time from the last hand-over to the last arrival."""
+    """Return the percentage delivered, and the time from the source's end to the last arrival."""
     series = result.series("main")
     arrived = series.filter(pl.col("goodput_bps") > 0)["time_s"].to_list()
     delivered = flow["goodput_bps"] * (result.duration_s - BEGIN_S) / 8
@@ -58,7 +58,7 @@ def data(result: Result, flow: Mapping[str, Any]) -> Row:
 
 
 def measure(result: Result, *, of: Of) -> Iterator[Row]:
-    """One run: its score, packets, effect on others, and whether it should have stopped."""
+    """Yield a row per run: score, packet sizes, effect on the upload, and circuit breaker."""
     flow, upload = (
         result.flows.row(by_predicate=pl.col("name") == name, named=True)
         for name in ("main", "upload")
@@ -87,11 +87,12 @@ def main() -> None:
     ]
     page = Page(
         "transport",
-        "Which transport for voice, video and data?",
-        """Two studies asked this of ns-2 and got answers that rest on unequal packets, greedy
-        senders and agents without sinks (`talkspurt reproduce wheeb2017` and `sarao2019`;
-        [Studies, re-run](../studies.md)). Asked again: each transport connected to a peer that
-        listens, each packet with as much of the source, over lines it fits and does not fit.""",
+        "Transports for voice, video and data",
+        """Two studies compared transports in ns-2, but their results depend on unequal packet
+        sizes, greedy senders and agents without sinks (`talkspurt reproduce wheeb2017` and
+        `sarao2019`; [Studies, re-run](../studies.md)). This page repeats the comparison. Each
+        transport is connected to a receiving peer, each packet carries the same amount of
+        source data, and the lines have sufficient or insufficient capacity for the flow.""",
     )
     answer(page, kinds)
     say_voice(page, kinds[0])
@@ -106,46 +107,49 @@ def main() -> None:
 
 
 def show(kind: Kind, cell: Cell) -> str:
-    """A cell of a table: bold if as good as the best, in brackets if inconclusive."""
+    """Format a cell: bold if as good as the best, in parentheses if inconclusive."""
     text = f"{cell.score.mean:.{kind.digits}f}"
     return f"**{text}**" if cell.good else f"({text})" if cell.word == "open" else text
 
 
 def table(page: Page, kind: Kind) -> None:
-    """The scores of one kind."""
+    """Write a table of the scores of one kind of traffic."""
     rows = [
         (words_of(condition), *(show(kind, cell) for cell in cells.values()))
         for condition, cells in kind.all().items()
     ]
-    page.table(("line, delay, beside", *(kind.among or kind.transports)), rows)
+    page.table(("line, delay, load", *(kind.among or kind.transports)), rows)
 
 
 def answer(page: Page, kinds: list[Kind]) -> None:
-    """The table of recommendations."""
-    page.heading("The answer")
+    """Write the table of recommendations."""
+    page.heading("Summary")
     seeds = kinds[0].asked.study.replications
     page.text(
-        f"""Each cell names the best transport and those shown to be as good, with the best's
-        mean: for **voice** MOS, for **video** the frames whole within 400 ms, for **data** the
-        time after the end at which all had arrived. *As good*: the interval of
-        {100 * CONFIDENCE:.0f} % on the paired difference from the best ({seeds} seeds,
-        Student's) lies within {kinds[0].margin:g} of MOS, {kinds[1].margin:g} % of the frames or
-        {kinds[2].margin:g} s. In brackets those whose interval covers 0 but is wider than that:
-        no difference was shown, nor that there is none. Data counts where it arrives whole,
-        which takes {" or ".join(WHOLE)}."""
+        f"""Each cell names the best transport and those shown to be as good, with the mean of
+        the best: the MOS for **voice**, the frames complete within 400 ms for **video**, and
+        the time from the end of the source to the last arrival for **data**. *As good* means
+        that the {100 * CONFIDENCE:.0f} % interval of the paired difference from the best
+        ({seeds} seeds, Student's) lies within {kinds[0].margin:g} of MOS, {kinds[1].margin:g} %
+        of the frames or {kinds[2].margin:g} s. The interval of a transport in parentheses
+        includes 0 but exceeds this margin: neither a difference nor its absence was shown.
+        *none* means that no transport reaches an acceptable MOS. Data is compared only for
+        transports that deliver all of it: {" and ".join(WHOLE)}."""
     )
     rows = []
     for condition in kinds[0].conditions():
         cells = [kind.cells(condition) for kind in kinds]
         named = [_named(kind, cell) for kind, cell in zip(kinds, cells, strict=True)]
         rows.append((words_of(condition), *named))
-    page.table(("line, delay, beside", "voice", "video", "data"), rows, words=True)
+    page.table(("line, delay, load", "voice", "video", "data"), rows, words=True)
     page.text(
-        """*Wide* lines carry the flow several times over, *narrow* ones about four fifths of it,
-        and *lossy* ones, as wide, lose one packet in fifty each way; *upload* is a TCP with
-        CUBIC, whose packets are as long as the flow's. *TCP* has segments of one packet of the
-        source, *TCP long* may join what waits, as hosts do; *SCTP partial* is unordered and
-        gives up after 100 ms (voice) or 300 ms (video)."""
+        """*Wide* lines have several times the capacity that the flow needs, *narrow* lines
+        about four fifths of it. *Lossy* lines have the capacity of wide lines and lose one
+        packet in fifty in each direction. *Short* and *long* lines are those with the smaller
+        and the larger delay. *upload* is a competing TCP flow with CUBIC and packets of the
+        same length. *TCP* sends one packet of the source per segment. *TCP long* may combine
+        queued data into longer segments, as hosts do. *SCTP partial* is unordered and abandons
+        messages after 100 ms (voice) or 300 ms (video)."""
     )
     speech, pictures, bulk = (kind.all() for kind in kinds)
     near = [condition for condition in speech if condition[:2] == ("lossy", "20 ms")]
@@ -153,24 +157,26 @@ def answer(page: Page, kinds: list[Kind]) -> None:
     plain = [condition for condition in fits if condition not in near]
     page.claims_list(
         (
-            """**Voice**: UDP, or SCTP that gives up, wherever the line carries the call; only
-            where it is short and loses packets is TCP long better, which has them in time.""",
+            """**Voice**: UDP or SCTP partial on lines with sufficient capacity. The exception
+            is the short lossy line, where TCP long is better because its retransmissions
+            arrive in time.""",
             all(speech[c][name].good for c in plain for name in ("UDP", "SCTP partial"))
             and all(speech[c]["TCP long"].word == "best" for c in near),
         ),
         (
-            """**Video**: UDP, but SCTP that gives up where the line is short and loses packets.""",
+            """**Video**: UDP on lines with sufficient capacity, except for the short lossy line,
+            where SCTP partial is better.""",
             all(pictures[c]["UDP"].good for c in plain)
             and all(pictures[c]["SCTP partial"].word == "best" for c in near),
         ),
         (
-            """**Data**: TCP; there is no condition in which it is worse than SCTP.""",
+            """**Data**: TCP. It is not worse than SCTP in any condition.""",
             all(cells["TCP"].word != "worse" for cells in bulk.values()),
         ),
         (
-            """**DCCP's CCID 2 and 3 and TFRC** are among the best for voice only where all are:
-            alone on the wide short line. For video they never are with a delay of 150 ms beside an
-            upload or losses.""",
+            """**DCCP's CCID 2 and 3 and TFRC** are among the best for voice only where all
+            transports are, alone on the wide short line. For video they are never among the
+            best at a delay of 150 ms with an upload or with losses.""",
             not any(
                 speech[c][name].good
                 for c in speech
@@ -208,11 +214,12 @@ def _named(kind: Kind, cells: Mapping[str, Cell]) -> str:
 
 
 def say_voice(page: Page, kind: Kind) -> None:
-    """Voice."""
+    """Write the results for voice."""
     page.heading("Voice")
     page.text(
-        """MOS of 30 s of G.711 in packets of 20 ms, with a playout buffer of 150 ms. Bold: the
-        best or as good; in brackets: no difference shown; else worse than the best."""
+        """The table shows the MOS of 30 s of G.711 in packets of 20 ms, with a playout buffer
+        of 150 ms. The best transport and those as good are in bold. Those for which no
+        difference from the best was shown are in parentheses. All others are worse."""
     )
     table(page, kind)
     figure = figures.scores(kind, ("score", "MOS", kind.transports))
@@ -227,29 +234,29 @@ def say_voice(page: Page, kind: Kind) -> None:
     short = kind.gap(("lossy", "20 ms", "upload"), "TCP long", "TCP")
     page.claims_list(
         (
-            """**Alone on the wide short line it does not matter**: all are as good as each
-            other.""",
+            """**Alone on the wide short line the transport does not matter**: all are equally
+            good.""",
             all(cell.good for cell in found["wide", "20 ms", "alone"].values()),
         ),
         (
-            f"""**CCID 4 is the one congestion control that a call can live with**: where the
-            line carries the call it is at most {max(one.mean for one in behind):.2f} of MOS
-            behind UDP. {_list(SLOW)} are under {max(_worst(fits, SLOW)):.1f} on the long lossy
-            line.""",
+            f"""**Of the DCCP and TFRC congestion controls, only CCID 4 suits a call**: on lines
+            with sufficient capacity, its MOS is at most {max(one.mean for one in behind):.2f}
+            below that of UDP. {_list(SLOW)} score below {max(_worst(fits, SLOW)):.1f} on the
+            long lossy line.""",
             max(one.high for one in behind) < 0.3
             and all(mean < 1.3 for mean in mean_of(found[far], SLOW)),
         ),
         (
-            f"""**SCTP that gives up is as good as UDP** wherever the line carries the call: its
-            paired differences from UDP lie within
+            f"""**SCTP partial is as good as UDP** on lines with sufficient capacity: the
+            intervals of its paired differences from UDP lie within
             {max(max(-g.low, g.high) for g in partial_gap):.2f}.""",
             max(max(-gap.low, gap.high) for gap in partial_gap) < 0.25,
         ),
         (
-            f"""**To wait for what was lost is right on a short line and wrong on a long one.**
-            With 20 ms and losses TCP long is the best, {repair.show(2)} above UDP, since the
-            lost is there again before it is to be played; with 150 ms {_list(ORDERED)} score
-            {max(mean_of(found[far], ORDERED)):.2f} at most, and UDP
+            f"""**Retransmission raises the MOS on a short line and lowers it on a long line.**
+            At 20 ms with losses, TCP long is the best, {repair.show(2)} above UDP, because
+            retransmitted data arrives before its playout time. At 150 ms, {_list(ORDERED)}
+            score at most {max(mean_of(found[far], ORDERED)):.2f}, and UDP scores
             {found[far]["UDP"].score.mean:.2f}.""",
             found[near]["TCP long"].word == "best"
             and repair.low > 0
@@ -257,13 +264,14 @@ def say_voice(page: Page, kind: Kind) -> None:
             and found[far]["UDP"].score.low > MANY,
         ),
         (
-            f"""**Short segments are dear to TCP**: beside the upload on the short lossy line TCP
-            long is {short.show(2)} above TCP. A TCP counts its window in segments.""",
+            f"""**Small segments cost TCP throughput**: with the upload on the short lossy line,
+            TCP long scores {short.show(2)} above TCP. TCP counts its congestion window in
+            segments.""",
             short.low > 0.2,
         ),
         (
-            f"""**On a line that does not carry the call there is no answer**: nobody reaches
-            {MANY:g}. UDP is the best there, and takes everything (below).""",
+            f"""**On a line with insufficient capacity, no transport suffices**: none reaches a
+            MOS of {MANY:g}. UDP scores best there, but starves the upload (see below).""",
             all(cell.score.high < MANY for cells in narrow for cell in cells.values())
             and all(cells["UDP"].word == "best" for cells in narrow),
         ),
@@ -275,7 +283,7 @@ def _list(names: tuple[str, ...]) -> str:
 
 
 def _worst(found: Mapping[Condition, Mapping[str, Cell]], names: tuple[str, ...]) -> list[float]:
-    """Means of some transports on the long lossy line, rounded up to a tenth."""
+    """Return the means of some transports on the long lossy line, rounded up to a tenth."""
     means = [
         mean
         for condition, cells in found.items()
@@ -286,16 +294,17 @@ def _worst(found: Mapping[Condition, Mapping[str, Cell]], names: tuple[str, ...]
 
 
 def say_video(page: Page, kind: Kind) -> None:
-    """Video."""
+    """Write the results for video."""
     page.heading("Video")
     page.text(
-        """Percent of the frames that were whole within 400 ms, of 30 s of 200 kbit/s, 25 frames
-        a second, two packets of 500 bytes each. TCP long makes one segment of a frame: its
-        packets are not equal to the others', and it has half as many to lose."""
+        """The table shows the percentage of frames complete within 400 ms, for 30 s of video at
+        200 kbit/s and 25 frames per second with two packets of 500 bytes per frame. TCP long
+        sends a frame in one segment: its packets are longer than those of the other transports,
+        and half as many packets can be lost."""
     )
     table(page, kind)
-    figure = figures.scores(kind, ("score", "frames whole in time / %", kind.transports))
-    page.figure("video", figure, "Frames in time by condition and transport")
+    figure = figures.scores(kind, ("score", "frames complete in time / %", kind.transports))
+    page.figure("video", figure, "Frames complete in time by condition and transport")
     found = kind.all()
     near = [("lossy", "20 ms", beside) for beside in ("alone", "upload")]
     far = [("lossy", "150 ms", beside) for beside in ("alone", "upload")]
@@ -305,30 +314,31 @@ def say_video(page: Page, kind: Kind) -> None:
     gains = [kind.gap(condition, "SCTP partial", "UDP") for condition in near]
     page.claims_list(
         (
-            """**Alone on the wide short line it does not matter**, here either.""",
+            """**Alone on the wide short line the transport does not matter**, as for voice.""",
             all(cell.good for cell in found["wide", "20 ms", "alone"].values()),
         ),
         (
-            f"""**UDP loses what the line loses**: alone on the lossy lines
+            f"""**UDP loses as many frames as the loss rate predicts**: alone on the lossy lines,
             {found[near[0]]["UDP"].score.show(1)} and {found[far[0]]["UDP"].score.show(1)} % of
-            the frames are whole; that both packets of a frame arrive has the chance 0.98² =
-            {both:.1f} %.""",
+            the frames are complete. The probability that both packets of a frame arrive is
+            0.98² = {both:.1f} %.""",
             all(
                 found[c]["UDP"].score.low < both < found[c]["UDP"].score.high
                 for c in (near[0], far[0])
             ),
         ),
         (
-            f"""**On the short lossy line SCTP that gives up is the best**, alone and beside the
-            upload: {gains[0].show(1)} and {gains[1].show(1)} % more frames than over UDP.""",
+            f"""**On the short lossy line SCTP partial is the best**, alone and with the upload:
+            it completes more frames than UDP, by {gains[0].show(1)} and {gains[1].show(1)} % of
+            all frames.""",
             all(found[condition]["SCTP partial"].good for condition in near)
             and all(gap.low > 1 for gap in gains),
         ),
         (
-            f"""**On the long lossy line nothing comes near UDP** but CCID 4, which brings fewer by
-            {kind.gap(far[0], "UDP", "CCID 4").show(1)} and
-            {kind.gap(far[1], "UDP", "CCID 4").show(1)} % of the frames; all others are worse,
-            by {_second(kind, far):.0f} % or more.""",
+            f"""**On the long lossy line only CCID 4 comes close to UDP**: it completes
+            fewer frames, by {kind.gap(far[0], "UDP", "CCID 4").show(1)} and
+            {kind.gap(far[1], "UDP", "CCID 4").show(1)} % of all frames. All others are worse by
+            at least {_second(kind, far):.0f} % of all frames.""",
             all(
                 cell.word == "worse"
                 for condition in far
@@ -339,21 +349,21 @@ def say_video(page: Page, kind: Kind) -> None:
             and _second(kind, far) > 15,
         ),
         (
-            f"""**Beside the upload on the wide long line** UDP is the best, and all but
-            {_others_near(busy)} are more than 5 % of the frames behind.""",
+            f"""**With the upload on the wide long line** UDP is the best. All others except
+            {_others_near(busy)} are behind by more than 5 % of all frames.""",
             busy["UDP"].word == "best" and _others_near(busy) == "CCID 4",
         ),
         (
-            f"""**On the narrow line there is no answer**: no transport brings more than
+            f"""**On the narrow line no transport suffices**: none completes more than
             {max(cell.score.mean for cells in narrow for cell in cells.values()):.0f} % of the
-            frames. The picture must become smaller.""",
+            frames. The bit rate of the video must be reduced.""",
             all(cell.score.high < 51 for cells in narrow for cell in cells.values()),
         ),
     )
 
 
 def _second(kind: Kind, conditions: list[Condition]) -> float:
-    """How far the best transport except UDP and CCID 4 is behind UDP."""
+    """Return the distance from UDP to the best transport other than UDP and CCID 4."""
     return min(
         kind.gap(condition, "UDP", name).mean
         for condition in conditions
@@ -363,7 +373,7 @@ def _second(kind: Kind, conditions: list[Condition]) -> float:
 
 
 def _others_near(cells: Mapping[str, Cell]) -> str:
-    """Transports other than the best whose whole interval is less than 5 behind."""
+    """List the transports less than 5 below the best, with an interval above −10."""
     return ", ".join(
         name
         for name, cell in cells.items()
@@ -372,12 +382,13 @@ def _others_near(cells: Mapping[str, Cell]) -> str:
 
 
 def say_data(page: Page, kind: Kind) -> None:
-    """Data."""
+    """Write the results for data."""
     page.heading("Data")
     page.text(
-        """Ten seconds of 500 kbit/s in packets of 1000 bytes: percent that arrived, and for the
-        two that deliver everything the seconds from the end of the source to the last byte. CCID
-        4, which is for small packets, and partial reliability have no part here."""
+        """The source sends for ten seconds at 500 kbit/s in packets of 1000 bytes. The table
+        shows the percentage that arrived and, for the two transports that deliver everything,
+        the seconds from the end of the source to the last byte. CCID 4, which is designed for
+        small packets, and partial reliability are excluded."""
     )
     rows = []
     for condition, cells in kind.all().items():
@@ -387,15 +398,15 @@ def say_data(page: Page, kind: Kind) -> None:
         ]
         rows.append((words_of(condition), *shares, *(show(kind, cells[name]) for name in WHOLE)))
     header = [f"{name}, %" for name in kind.transports] + [f"{name}, s" for name in WHOLE]
-    page.table(("line, delay, beside", *header), rows)
+    page.table(("line, delay, load", *header), rows)
     page.figure(
         "data",
         figures.scores(
             kind,
             ("share", "arrived / %", kind.transports),
-            ("score", "last arrival after the end / s", WHOLE),
+            ("score", "last arrival after end of source / s", WHOLE),
         ),
-        "Share of the data that arrived and time of the last arrival, by condition and transport",
+        "Percentage of data that arrived and time of the last arrival, by condition and transport",
     )
     found = kind.all()
     whole = kind.rows.filter(pl.col("transport").is_in(WHOLE))
@@ -407,13 +418,15 @@ def say_data(page: Page, kind: Kind) -> None:
     page.claims_list(
         (
             f"""**Only {" and ".join(WHOLE)} deliver everything**, in each of {whole.height}
-            runs. On the lossy lines none of the others does in any of {lossy.height}.""",
+            runs. On the lossy lines, none of the other transports delivers everything in any of
+            {lossy.height} runs.""",
             whole["share"].min() > 99.999 and lossy["share"].max() < 99.999,
         ),
         (
-            f"""**UDP on the narrow line loses what does not fit**,
-            {100 - narrow["share"].max():.0f} to {100 - narrow["share"].min():.0f} %; what obeys
-            congestion control waits instead, and loses less on average in each such condition.""",
+            f"""**UDP on the narrow line loses the data that exceeds the capacity**,
+            {100 - narrow["share"].max():.0f} to {100 - narrow["share"].min():.0f} %. Transports
+            with congestion control delay data instead, and lose less on average in each of
+            these conditions.""",
             narrow["share"].max() < 80
             and all(
                 part.filter(transport=name)["share"].mean()
@@ -425,9 +438,9 @@ def say_data(page: Page, kind: Kind) -> None:
             ),
         ),
         (
-            f"""**TCP is done sooner than SCTP, or no difference was shown**: sooner in
-            {len(faster)} conditions ({_conditions(faster)}), by more than {kind.margin:g} s with
-            all of the interval, later in none.""",
+            f"""**TCP finishes earlier than SCTP, or no difference was shown**: it finishes
+            earlier in {len(faster)} conditions ({_conditions(faster)}), where the whole interval
+            exceeds {kind.margin:g} s. It finishes later by this criterion in no condition.""",
             len(faster) > 0 and not slower,
         ),
     )
@@ -438,12 +451,12 @@ def _conditions(some: list[Condition]) -> str:
 
 
 def others(page: Page, kinds: list[Kind]) -> None:
-    """The upload's share."""
-    page.heading("What it costs the upload")
+    """Write the effect on the upload."""
+    page.heading("Effect on the upload")
     page.text(
-        f"""Goodput of the upload in kbit/s, mean; bold where it is more than beside UDP, in
-        brackets where it is less, with an interval of {100 * CONFIDENCE:.0f} % on the paired
-        difference that leaves out 0."""
+        f"""The table shows the mean goodput of the upload in kbit/s. Values above the goodput
+        beside UDP are in bold, values below it are in parentheses, if the
+        {100 * CONFIDENCE:.0f} % interval of the paired difference excludes 0."""
     )
     names = kinds[0].transports
     rows, narrow, wide = [], [], []
@@ -460,7 +473,7 @@ def others(page: Page, kinds: list[Kind]) -> None:
                 narrow.append(base)
             if condition[0] == "wide" and condition[1] == "20 ms":
                 wide += [abs(one.mean) / base for one in away.values()]
-    page.table(("beside", *names), rows)
+    page.table(("competing flow", *names), rows)
     udp_rows = pl.concat(
         kind.rows.filter(transport="UDP").select("line", pl.col("stopped_s").cast(pl.Float64))
         for kind in kinds
@@ -469,19 +482,20 @@ def others(page: Page, kinds: list[Kind]) -> None:
     stopped, narrow_stopped = stops.height, stops.filter(line="narrow").height
     page.claims_list(
         (
-            f"""**UDP that does not fit starves what does obey**: beside voice or video over UDP
-            on a narrow line the upload gets {max(narrow) / 1e3:.1f} kbit/s at most.""",
+            f"""**UDP above the line rate starves flows with congestion control**: beside voice
+            or video over UDP on a narrow line, the goodput of the upload is at most
+            {max(narrow) / 1e3:.1f} kbit/s.""",
             max(narrow) < 5e3,
         ),
         (
-            f"""On the wide short line the choice costs the upload next to nothing: its goodput
-            differs from that beside UDP by {100 * max(wide):.0f} % at most.""",
+            f"""On the wide short line, the transport has little effect on the upload: its
+            goodput differs by at most {100 * max(wide):.0f} % from the goodput beside UDP.""",
             max(wide) < 0.05,
         ),
         (
-            f"""**RFC 8083's circuit breaker seldom helps**: it would have stopped {stopped} of
-            {udp} flows over UDP, all of them on narrow lines. A flow may send ten times what a
-            TCP would before it opens.""",
+            f"""**RFC 8083's circuit breaker rarely triggers**: it would have stopped {stopped}
+            of {udp} flows over UDP, all on narrow lines. It triggers only if a flow sends at
+            more than ten times the rate of a TCP flow.""",
             stopped < 0.05 * udp and stopped == narrow_stopped,
         ),
     )
@@ -497,11 +511,12 @@ def _gain(base: float, away: Interval | None, there: bool) -> str:
 
 
 def sound(page: Page, kinds: list[Kind]) -> None:
-    """Checks equal sizes, correct wiring, and robust intervals."""
-    page.heading("Equal packets, sound wiring, intervals")
+    """Write the checks of packet sizes, delivery and intervals."""
+    page.heading("Checks of packet sizes, delivery and intervals")
     page.text(
-        """Bytes of the source in a packet with data, and in brackets those of the IP packet, on
-        the wide short line without an upload: the headers are what each transport costs."""
+        """The table shows the bytes of the source per data packet and, in parentheses, the
+        bytes of the IP packet, on the wide short line without an upload. The difference is the
+        header overhead of each transport."""
     )
     names = kinds[0].transports
     rows, uneven = [], []
@@ -522,27 +537,28 @@ def sound(page: Page, kinds: list[Kind]) -> None:
     same, compared = _bootstrapped(kinds)
     page.claims_list(
         (
-            f"""TCP long apart, no run on a wide line has packets whose mean load is more than
-            {100 * max(uneven):.1f} % from UDP's.""",
+            f"""In every run on a wide line, the mean payload per packet differs from that of UDP
+            by at most {100 * max(uneven):.1f} %. TCP long is excluded.""",
             max(uneven) < 0.05,
         ),
         (
-            f"""In each of the {fits.height} runs on wide and lossy lines data arrived. On narrow
-            ones none did in {unheard} of {runs - fits.height}: beside the upload, what obeys may
-            wait for half a minute and longer after losses in a row.""",
+            f"""Data arrived in each of the {fits.height} runs on wide and lossy lines. On narrow
+            lines, no data arrived in {unheard} of {runs - fits.height} runs: beside the upload,
+            a transport with congestion control may wait for half a minute or longer after
+            consecutive losses.""",
             fits["received"].min() > 0 and unheard < 0.01 * (runs - fits.height),
         ),
         (
-            f"""Of {compared} comparisons with the best, the bootstrap (BCa) gives the same
-            verdict as Student's interval in {same}. With intervals of {100 * CONFIDENCE:.0f} %
-            one comparison in a hundred says too much by chance.""",
+            f"""In {same} of {compared} comparisons with the best, the bootstrap (BCa) gives the
+            same verdict as Student's interval. With {100 * CONFIDENCE:.0f} % intervals, one
+            comparison in a hundred shows a difference by chance.""",
             same / compared > 0.9,
         ),
     )
 
 
 def _bootstrapped(kinds: list[Kind]) -> tuple[int, int]:
-    """The number of verdicts that the bootstrap confirms, and of all."""
+    """Count the verdicts that the bootstrap confirms, and all verdicts."""
     pairs = [
         (cell.word, kind.cells(condition, "bootstrap")[name].word)
         for kind in kinds

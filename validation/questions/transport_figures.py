@@ -1,4 +1,4 @@
-"""The figures of the page on transports."""
+"""Figures of the page on transports."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STYLES = {"CCID 2": "dccp-ccid2", "CCID 3": "dccp-ccid3", "CCID 4": "dccp-ccid4"}
-"""Labels whose transport has another name in the table of styles."""
+"""Names of transports in the table of styles, if they differ from the labels."""
 HOLLOW = ("TCP long", "SCTP partial")
-"""Transports that share colour and marker with a related one."""
+"""Transports drawn with hollow markers, because they share colour and marker with another."""
 
 
 def scores(kind: Kind, *columns: tuple[str, str, Sequence[str]]) -> Figure:
-    """Means with intervals of one or more columns, each with its label and transports.
+    """Plot means with intervals of one or more columns, each with its label and transports.
 
-    There is a row for each condition.
+    The figure has a row for each condition.
     """
     from matplotlib.figure import Figure
 

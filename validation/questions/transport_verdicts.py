@@ -1,4 +1,4 @@
-"""Verdicts in one condition: as good as the best, worse, or inconclusive."""
+"""Verdicts on transports in a condition: best, as good, worse, or inconclusive."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Cell:
     """One transport in one condition.
 
     Attributes:
-        score: its mean and interval.
-        difference: paired, from the best; None for the best itself.
-        word: `as good` if the interval of the difference lies within the margin, else `worse` if it
-            excludes 0, else `open`.
+        score: mean score with its interval.
+        difference: paired difference from the best; None for the best itself.
+        word: `as good` if the interval of the difference lies within the margin, `worse` if it does
+            not and excludes 0, `open` otherwise.
     """
 
     score: Interval
@@ -32,22 +32,22 @@ class Cell:
 
     @property
     def good(self) -> bool:
-        """Whether it is the best or shown to be as good."""
+        """Whether the transport is the best or shown to be as good."""
         return self.word in ("best", "as good")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of traffic and its results.
+    """A kind of traffic and its results.
 
     Attributes:
-        name: the kind of traffic.
-        unit: of its score, as written after a number.
-        sign: 1 if more is better, −1 if less is.
-        margin: the largest irrelevant difference.
-        digits: decimals shown.
+        name: name of the traffic.
+        unit: unit of the score, appended to a number.
+        sign: 1 if a larger score is better, −1 if a smaller one is.
+        margin: largest difference that counts as equal.
+        digits: number of decimals shown.
         asked: the study.
-        among: transports to judge; default: all.
+        among: transports to compare; all if empty.
     """
 
     name: str
@@ -60,25 +60,25 @@ class Kind:
 
     @property
     def rows(self) -> pl.DataFrame:
-        """A row per run."""
+        """One row per run."""
         return self.asked.rows
 
     @property
     def transports(self) -> tuple[str, ...]:
-        """All of them, in order."""
+        """All transports, in order."""
         return self.asked.study.axis("transport").labels
 
     def conditions(self) -> list[Condition]:
-        """All of them, in order."""
+        """All conditions, in order."""
         return self.rows.select(CONDITION).unique(maintain_order=True).rows()
 
     def part(self, condition: Condition) -> pl.DataFrame:
-        """The runs of one condition."""
+        """Return the runs of one condition."""
         where = dict(zip(CONDITION, condition, strict=True))
         return self.rows.filter(**where)
 
     def cells(self, condition: Condition, kind: str = "student") -> dict[str, Cell]:
-        """All judged transports in a condition; the interval is Student's or the bootstrap's."""
+        """Compare the transports in a condition with Student's or bootstrap intervals."""
         rows = self.part(condition)
         names = self.among or self.transports
         rows = rows.filter(pl.col("transport").is_in(names))
@@ -100,11 +100,11 @@ class Kind:
         return "worse" if difference.differs else "open"
 
     def all(self) -> Mapping[Condition, Mapping[str, Cell]]:
-        """All conditions and transports."""
+        """Compare the transports in all conditions."""
         return {condition: self.cells(condition) for condition in self.conditions()}
 
     def gap(self, condition: Condition, one: str, other: str) -> Interval:
-        """The paired difference between two transports, positive if the first is better."""
+        """Return the paired difference between two transports, positive if the first is better."""
         rows = self.part(condition).filter(pl.col("transport").is_in([one, other]))
         found = paired(rows, "transport", other, "score", CONFIDENCE)[one]
         low, high = sorted((self.sign * found.low, self.sign * found.high))
@@ -112,11 +112,11 @@ class Kind:
 
 
 def words_of(condition: Condition) -> str:
-    """A condition as text."""
+    """Format a condition."""
     line, delay, beside = condition
     return f"{line}, {delay}, {beside}"
 
 
 def mean_of(cells: Mapping[str, Cell], names: Sequence[str]) -> list[float]:
-    """Mean scores of some transports."""
+    """Return the mean scores of some transports."""
     return [cells[name].score.mean for name in names]

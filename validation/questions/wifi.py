@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes docs/questions/wifi.md: the effect of ECN on CCID 3 at a queue of a thousand packets.
+"""Write docs/questions/wifi.md: the effect of ECN on CCID 3 with a queue of a thousand packets.
 
 .venv/bin/python validation/questions/wifi.py
 
-Four studies, 900 runs: about five minutes on two cores.
+It runs four studies with 900 runs, which takes about five minutes on two cores.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from talkspurt.result import Result
 
 TRACES: Traces = {}
-"""Filled during a study."""
+"""Traces of the smoothed round-trip time, filled while a study runs."""
 
 
 def held(frame: pl.DataFrame, low: float, high: float) -> pl.DataFrame:
-    """A gauge's values and their durations within a window: each holds until the next."""
+    """Return the values of a gauge and their durations within a window.
+
+    A value is valid until the next one.
+    """
     inside = frame.filter(pl.col("time_s") < high).with_columns(pl.col("time_s").clip(low))
     ends = inside["time_s"].shift(-1).fill_null(high)
     return inside.select("value", (ends - inside["time_s"]).alias("for_s")).filter(
@@ -32,30 +35,30 @@ def held(frame: pl.DataFrame, low: float, high: float) -> pl.DataFrame:
 
 
 def mean(frame: pl.DataFrame) -> float:
-    """Mean over time."""
+    """Return the mean over time."""
     return float((frame["value"] * frame["for_s"]).sum() / frame["for_s"].sum())
 
 
 def quantile(frame: pl.DataFrame, share: float) -> float:
-    """The value that the gauge stayed below for this share of the time."""
+    """Return the value that the gauge does not exceed for this share of the time."""
     rising = frame.sort("value").with_columns(pl.col("for_s").cum_sum().alias("until"))
     return float(rising.filter(pl.col("until") >= share * rising["until"][-1])["value"][0])
 
 
 def variation(frame: pl.DataFrame) -> float:
-    """Standard deviation over mean, both over time."""
+    """Return the coefficient of variation over time."""
     middle = mean(frame)
     squares = float(((frame["value"] - middle) ** 2 * frame["for_s"]).sum() / frame["for_s"].sum())
     return math.sqrt(squares) / middle
 
 
 def first(frame: pl.DataFrame, since: float) -> float | None:
-    """The first such time, counted from the connection's establishment."""
+    """Return the first time in the frame, relative to `since`."""
     return float(frame["time_s"][0]) - since if frame.height else None
 
 
 def measure(result: Result) -> list[dict[str, object]]:
-    """One row per run: the transfer, the queue before the radio, and the call if there is one."""
+    """Return a row per run: the transfer, the queue in front of the radio, and any call."""
     until = result.duration_s
     opened = result.events("transfer").filter(event="connected", side="from")["time_s"][0]
     rtt, rate = result.gauges("transfer", "srtt"), result.gauges("transfer", "rate")
@@ -102,13 +105,13 @@ def measure(result: Result) -> list[dict[str, object]]:
 
 
 def heard_call(result: Result) -> list[dict[str, object]]:
-    """The listener's score of a call."""
+    """Return the MOS, loss and delay of the call."""
     call = result.flows.filter(name="call").row(0, named=True)
     return [{name: call[name] for name in ("mos", "loss_ratio", "mouth_to_ear_p50_s")}]
 
 
 def main() -> None:
-    """Run the four studies, check every sentence against them, write the page."""
+    """Run the four studies and write the page."""
     begin("wifi", __doc__ or "")
     wire = ask("wifi", measure)
     traces = dict(TRACES)
