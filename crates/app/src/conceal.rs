@@ -1,5 +1,6 @@
 //! Packet-loss concealment of ITU-T G.711 Appendix I: a gap is filled with repetitions of the last pitch
-//! period, fading to silence after 60 ms.
+//! period, fading to silence after 60 ms. The Appendix is for 8 kHz; for a multiple of this rate, all numbers of
+//! samples are the same multiple.
 //!
 //! The Appendix delays its output by 3.75 ms so that the sound just before an erasure can still be blended into
 //! its replacement. Here a whole call is rendered at once, so nothing is delayed: the same samples, at most 30,
@@ -20,10 +21,11 @@ const HISTORY: usize = 3 * *PITCH.end() + *PITCH.end() / 4;
 /// Lower bound of energies used as divisors: below it any pitch period is acceptable.
 const QUIET: f64 = 250.0;
 
-/// Fills `gap` of 8 kHz `pcm` in place. `until` is the end of the received samples after it; the overlap at the
+/// Fills `gap` of `pcm`, at a `rate` that is a multiple of 8 kHz, in place. `until` is the end of the received samples after it; the overlap at the
 /// erasure's end stays before it.
-pub fn appendix_i(pcm: &mut [i16], gap: Range<usize>, until: usize) {
-    let mut synthesis = Synthesis::after(&pcm[..gap.start]);
+pub fn appendix_i(pcm: &mut [i16], gap: Range<usize>, until: usize, rate: u32) {
+    let unit = (rate / 8000).max(1) as usize;
+    let mut synthesis = Synthesis::after(&pcm[..gap.start], unit);
     // Appendix I: the tail is blended into the period that follows it.
     for back in 1..=synthesis.quarter.min(gap.start) {
         pcm[gap.start - back] = quantise(synthesis.tail(back));
@@ -32,7 +34,7 @@ pub fn appendix_i(pcm: &mut [i16], gap: Range<usize>, until: usize) {
         *sample = quantise(synthesis.next());
     }
     let overlap = synthesis.overlap(gap.len());
-    let level = gain(gap.len());
+    let level = gain(gap.len(), unit);
     for (k, sample) in pcm[gap.end..until].iter_mut().take(overlap).enumerate() {
         let received = f64::from(*sample);
         *sample = quantise(blend(level * synthesis.wave(), received, k, overlap));
@@ -41,7 +43,9 @@ pub fn appendix_i(pcm: &mut [i16], gap: Range<usize>, until: usize) {
 
 /// The waveform that replaces lost samples.
 struct Synthesis {
-    history: [f64; HISTORY],
+    /// The sample rate in units of 8 kHz.
+    unit: usize,
+    history: Vec<f64>,
     /// Samples in a pitch period.
     pitch: usize,
     /// A quarter of it: the length of a blend.
@@ -64,22 +68,22 @@ struct Cycle {
 }
 
 impl Synthesis {
-    fn after(heard: &[i16]) -> Self {
-        let mut history = [0.0; HISTORY];
+    fn after(heard: &[i16], unit: usize) -> Self {
+        let mut history = vec![0.0; HISTORY * unit];
         for (slot, &x) in history.iter_mut().rev().zip(heard.iter().rev()) {
             *slot = f64::from(x);
         }
-        let pitch = pitch_of(&history);
+        let pitch = pitch_of(&history, unit);
         let cycle = Cycle { periods: 1, position: 0 };
         let quarter = pitch / 4;
-        Self { history, pitch, quarter, age: 0, cycle, before: cycle, blended: quarter }
+        Self { unit, history, pitch, quarter, age: 0, cycle, before: cycle, blended: quarter }
     }
 
     /// The sample at `position` of a cycle. Its last quarter period is blended into the samples before its
     /// start, so that the repetition is seamless.
     fn at(&self, cycle: Cycle) -> f64 {
         let length = cycle.periods * self.pitch;
-        let index = HISTORY - length + cycle.position;
+        let index = self.history.len() - length + cycle.position;
         match (cycle.position + self.quarter).checked_sub(length) {
             Some(k) => blend(self.history[index], self.history[index - length], k, self.quarter),
             None => self.history[index],
@@ -95,14 +99,15 @@ impl Synthesis {
     fn next(&mut self) -> f64 {
         // Appendix I: at 10 and 20 ms another pitch period joins the cycle, which would otherwise sound like a
         // tone; continuing in its first period keeps the phase.
-        if self.age == FRAME || self.age == 2 * FRAME {
+        let frame = FRAME * self.unit;
+        if self.age == frame || self.age == 2 * frame {
             self.before = self.cycle;
             self.blended = 0;
             self.cycle.periods += 1;
             let whole_periods = self.cycle.position.saturating_sub(1) / self.pitch;
             self.cycle.position -= whole_periods * self.pitch;
         }
-        let sample = gain(self.age) * self.wave();
+        let sample = gain(self.age, self.unit) * self.wave();
         self.age += 1;
         sample
     }
@@ -123,13 +128,15 @@ impl Synthesis {
     /// Appendix I: a quarter period after an erasure of 10 ms, 4 ms more for each further 10 ms,
     /// at most 10 ms.
     fn overlap(&self, erased: usize) -> usize {
-        (self.quarter + 32 * (erased.div_ceil(FRAME).max(1) - 1)).min(FRAME)
+        let frame = FRAME * self.unit;
+        (self.quarter + 32 * self.unit * (erased.div_ceil(frame).max(1) - 1)).min(frame)
     }
 }
 
 /// Appendix I: full level for 10 ms, then down by a fifth every 10 ms; silent from 60 ms on.
-fn gain(age: usize) -> f64 {
-    (1.0 - 0.2 * age.saturating_sub(FRAME) as f64 / FRAME as f64).max(0.0)
+fn gain(age: usize, unit: usize) -> f64 {
+    let frame = FRAME * unit;
+    (1.0 - 0.2 * age.saturating_sub(frame) as f64 / frame as f64).max(0.0)
 }
 
 /// Triangular cross-fade, sample `k` of `length`; the last one is all `to`.
@@ -142,18 +149,19 @@ fn quantise(x: f64) -> i16 {
     x.round() as i16
 }
 
-/// The lag at which the last 20 ms best match earlier samples: first every other lag on every other sample,
-/// then the neighbours of the best lag on all samples.
-fn pitch_of(history: &[f64; HISTORY]) -> usize {
-    let coarse = best_lag(history, PITCH.step_by(2), 2);
-    let near = (coarse - 1).max(*PITCH.start())..=(coarse + 1).min(*PITCH.end());
-    best_lag(history, near, 1)
+/// The lag at which the last 20 ms best match earlier samples: first every other lag on every other sample (of
+/// 8 kHz), then the neighbours of the best lag on all samples.
+fn pitch_of(history: &[f64], unit: usize) -> usize {
+    let (low, high) = (PITCH.start() * unit, PITCH.end() * unit);
+    let coarse = best_lag(history, (low..=high).step_by(2 * unit), 2 * unit, unit);
+    let near = (coarse - (2 * unit - 1)).max(low)..=(coarse + (2 * unit - 1)).min(high);
+    best_lag(history, near, 1, unit)
 }
 
-fn best_lag(history: &[f64], lags: impl Iterator<Item = usize>, step: usize) -> usize {
-    let (mut best, mut best_match) = (*PITCH.start(), f64::NEG_INFINITY);
+fn best_lag(history: &[f64], lags: impl Iterator<Item = usize>, step: usize, unit: usize) -> usize {
+    let (mut best, mut best_match) = (*PITCH.start() * unit, f64::NEG_INFINITY);
     for lag in lags {
-        let likeness = likeness(history, lag, step);
+        let likeness = likeness(history, lag, step, TEMPLATE * unit);
         if likeness > best_match {
             (best, best_match) = (lag, likeness);
         }
@@ -161,11 +169,11 @@ fn best_lag(history: &[f64], lags: impl Iterator<Item = usize>, step: usize) -> 
     best
 }
 
-/// Cross-correlation of the last 20 ms with the 20 ms `lag` before, normalised by the energy of
-/// the latter.
-fn likeness(history: &[f64], lag: usize, step: usize) -> f64 {
+/// Cross-correlation of the last 20 ms, a `template` of as many samples, with the 20 ms `lag` before, normalised
+/// by the energy of the latter.
+fn likeness(history: &[f64], lag: usize, step: usize, template: usize) -> f64 {
     let (mut product, mut energy) = (0.0, 0.0);
-    for index in (history.len() - TEMPLATE..history.len()).step_by(step) {
+    for index in (history.len() - template..history.len()).step_by(step) {
         let earlier = history[index - lag];
         product += history[index] * earlier;
         energy += earlier * earlier;

@@ -23,7 +23,7 @@ fn tone(hz: f64, len: usize) -> Vec<i16> {
 fn concealed(pcm: &[i16], len: usize) -> Vec<i16> {
     let mut heard = pcm.to_vec();
     heard[START..START + len].fill(0);
-    appendix_i(&mut heard, START..START + len, pcm.len());
+    appendix_i(&mut heard, START..START + len, pcm.len(), 8000);
     heard
 }
 fn rms(x: &[i16]) -> f64 {
@@ -47,6 +47,31 @@ fn ten_milliseconds_of_a_steady_tone_are_filled_without_a_trace() {
         let worst = clean.iter().zip(&heard).map(|(c, h)| (c - h).abs()).max().unwrap();
         assert!(worst <= 1, "{hz} Hz is off by {worst}");
     }
+}
+
+#[test]
+fn at_16_khz_everything_takes_the_same_time() {
+    // Pulses of 1 ms, as below, at every period from 2.5 to 7.5 ms.
+    let pulse = |k: usize| 5000.0 * (1.0 - cos(TAU * k as f64 / 16.0));
+    for period in 80..=240 {
+        let value = |n: usize| if n % period < 16 { pulse(n % period).round() as i16 } else { 0 };
+        let clean: Vec<i16> = (0..6400).map(value).collect();
+        let mut heard = clean.clone();
+        heard[3200..3200 + 160].fill(0);
+        appendix_i(&mut heard, 3200..3200 + 160, 6400, 16_000);
+        let worst = clean.iter().zip(&heard).map(|(c, h)| (c - h).abs()).max().unwrap();
+        assert!(worst <= 1, "period {period}: off by {worst}");
+    }
+    let angle = |n: usize| TAU * 100.0 * n as f64 / 16_000.0;
+    let clean: Vec<i16> = (0..6400).map(|n| (10_000.0 * sin(angle(n))).round() as i16).collect();
+    let mut long = clean.clone();
+    appendix_i(&mut long, 3200..3200 + 1600, 6400, 16_000);
+    for (frame, level) in [1.0, 0.9, 0.7, 0.5, 0.3, 0.1].iter().enumerate() {
+        let at = 3200 + frame * 160;
+        let found = rms(&long[at..at + 160]) / rms(&clean[at..at + 160]);
+        assert!((found - level).abs() < 0.05, "frame {frame}: {found}");
+    }
+    assert!(long[3200 + 960..3200 + 1600].iter().all(|&x| x == 0));
 }
 
 #[test]
@@ -127,7 +152,7 @@ fn it_equals_the_itus_reference_algorithm() {
     let next = erasures.iter().skip(1).map(|gap| gap.start).chain([40]);
     for (gap, until) in erasures.iter().zip(next) {
         heard[gap.start * 80..gap.end * 80].fill(0);
-        appendix_i(&mut heard, gap.start * 80..gap.end * 80, until * 80);
+        appendix_i(&mut heard, gap.start * 80..gap.end * 80, until * 80, 8000);
     }
     let worst = heard.iter().zip(&reference).map(|(h, r)| (h - r).abs()).max().unwrap();
     // The reference truncates after every step; this code rounds once.
@@ -152,7 +177,7 @@ fn without_history_there_is_silence() {
     let mut pcm = vec![0; 400];
     pcm[160..].fill(1000);
     let mut heard = pcm.clone();
-    appendix_i(&mut heard, 0..160, 400);
+    appendix_i(&mut heard, 0..160, 400, 8000);
     assert!(heard[..160].iter().all(|&x| x == 0));
     assert_eq!(heard[160 + 80..], pcm[160 + 80..]);
 }

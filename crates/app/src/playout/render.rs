@@ -71,7 +71,7 @@ pub fn render(
     if concealment == Concealment::G711AppendixI {
         let next = heard.gaps.iter().skip(1).map(|&(start, _)| start).chain([heard.pcm.len()]);
         for (&(start, len), until) in heard.gaps.iter().zip(next) {
-            conceal::appendix_i(&mut heard.pcm, start..start + len, until);
+            conceal::appendix_i(&mut heard.pcm, start..start + len, until, rate);
         }
     }
     if timeline.is_some() {
