@@ -12,6 +12,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+import talkspurt
 from command import talkspurt as command
 from conftest import made
 from talkspurt import reproduce
@@ -74,6 +75,18 @@ def test_a_study_is_readable(study, width):
     assert "MOS at 20ms" not in text and "at 20ms, " in text.replace("\n  ", " ")
 
 
+def test_a_call_without_a_score_is_listed_with_the_reason(folder):
+    changes = {"flows.call.source.codec": "g722"}
+    text = printed(tables.print_result, talkspurt.run(folder / "small.toml", set=changes), 80)
+    assert re.search(r"^call +udp .* – +–$", text, re.MULTILINE), text
+    sentence = "No score for call: G.113 Appendix I has no Ie for this codec."
+    assert sentence in text and "difference" not in text
+    changes["replications.count"] = "2"
+    study = talkspurt.run(folder / "small.toml", set=changes, study=True)
+    text = printed(tables.print_study, study, 80)
+    assert re.search(r"^call +\S.* –$", text, re.MULTILINE) and sentence in text, text
+
+
 @pytest.fixture(scope="module")
 def many_axes():
     """A study of five axes with long labels, whose calls have long names."""
@@ -88,7 +101,8 @@ def many_axes():
             group=[None] * 2,
             r_factor=[70.0] * 2,
             **{c: [1.5] * 2 for c in (*tables.CALL_COLUMNS[:3], *tables.FLOW_COLUMNS)},
-            **{c: [None] * 2 for c in ("video_frames", "handshake_wait_s", "rejected_packets")},
+            **dict.fromkeys(("video_frames", "handshake_wait_s"), [None] * 2),
+            **dict.fromkeys(("rejected_packets", "quality_note"), [None] * 2),
         )
         for label in labels
         for replicate, mos in enumerate((3.25, 3.5, 3.75))

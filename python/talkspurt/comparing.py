@@ -404,6 +404,22 @@ def sentences(study: Study) -> dict[str | None, list[str]]:
     return {place: answers.sentences() for place, answers in of_study(study).items()}
 
 
+def unscored(results: Iterable[Result]) -> list[str]:
+    """Why calls have no score: a sentence per reason, with the calls and groups of calls."""
+    reasons: dict[str, dict[str, None]] = {}
+    for result in results:
+        for row in result.flows.drop_nulls("quality_note").iter_rows(named=True):
+            if row["r_factor"] is None:
+                reason = row["quality_note"].split("; ")[0].removeprefix("no score: ")
+                reasons.setdefault(reason, {})[row["group"] or row["name"]] = None
+    return [f"No score for {_several(list(names))}: {reason}." for reason, names in reasons.items()]
+
+
+def _several(names: list[str]) -> str:
+    listed = names[:MOST] + ([f"{len(names) - MOST} more"] if len(names) > MOST else [])
+    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
+
+
 def _calls(runs: Mapping[int, Result]) -> dict[str, Call]:
     """The calls and groups of calls of one setting with a score, by name."""
     rows: dict[str, dict[int, tuple[Result, list[Row]]]] = {}

@@ -86,8 +86,9 @@ def sentences(of: Result | Study) -> list[str]:
     from talkspurt.result import Result
 
     if isinstance(of, Result):
-        return comparing.of_result(of).sentences()
-    return [words for said in comparing.sentences(of).values() for words in said]
+        return [*comparing.of_result(of).sentences(), *comparing.unscored([of])]
+    said = comparing.sentences(of).values()
+    return [*(words for some in said for words in some), *comparing.unscored(of.runs)]
 
 
 def of_result(result: Result) -> Answer | None:

@@ -38,11 +38,11 @@ def print_result(result: Result, out: Console | None = None) -> None:
     """Calls with the answer below them, video, flows and links of one run."""
     out = out or console()
     rows = condensed(result.flows.to_dicts())
-    calls = [row for row in rows if row["r_factor"] is not None]
+    calls = [row for row in rows if row["concealed_ratio"] is not None]
     videos = [row for row in rows if row["video_frames"] is not None]
     if calls:
         _calls(calls).print(out)
-        _answer(comparing.of_result(result).sentences(), out)
+        _answer([*comparing.of_result(result).sentences(), *comparing.unscored([result])], out)
     if videos:
         _videos(videos).print(out)
     _flows(rows).print(out)
@@ -230,13 +230,13 @@ def print_study(
     out = out or console()
     say(_about(study), out)
     out.print()
-    calls = _named(study, "r_factor")
+    calls = _named(study, "concealed_ratio")
     answers = dict(comparing.sentences(study) if sentences is None else sentences)
     summary = study.rows(study.summary([*CALL_COLUMNS, "r_factor", *FLOW_COLUMNS]))
     if calls:
         of_calls = [row for row in summary if row["flow"] in calls]
         _wide(study, "Calls", of_calls, CALL_COLUMNS, verdicts=True).print(out)
-        _answer(answers.pop(None, ()), out)
+        _answer([*answers.pop(None, ()), *comparing.unscored(study.runs)], out)
     videos = _named(study, "video_frames")
     if videos:
         of_frames = (*VIDEO_COLUMNS, *FRAME_DELAYS)
