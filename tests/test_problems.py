@@ -53,7 +53,7 @@ def word_lists(schema):
     [
         ("flows.call.source.codec", "opus", 'not support opus yet; the nearest is codec = "pcmu"'),
         ("flows.call.source.codec", "AMR-WB", 'codec = "g726-24"'),
-        ("flows.call.source.codec", "g722", 'codec = "pcmu"'),
+        ("flows.call.source.codec", "G.722.2", 'codec = "g722"'),
         ("flows.call.transport.kind", "quic", 'transport = { kind = "sctp", ordered = false }'),
         ("flows.call.transport", "quic", 'transport = { kind = "sctp", ordered = false }'),
         ("flows.call.transport", "webrtc", 'transport.kind = "udp"'),

@@ -54,10 +54,9 @@ _UNKNOWN = re.compile(r'(?:unknown word|has no|found the text) "([^"\\]*)"$|unkn
 
 NOT_YET: tuple[tuple[str, tuple[str, ...], str], ...] = (
     # words, nearest alternatives as TOML, remark
-    ("opus", ('codec = "pcmu"', 'codec = "g726-24"'), "only G.711 and G.726 can be heard"),
+    ("opus", ('codec = "pcmu"', 'codec = "g726-24"'), "only G.711, G.722 and G.726 can be heard"),
     ("silk speex", ('codec = "g726-24"',), ""),
-    ("g722", ('codec = "pcmu"',), "also 64 kbit/s, but narrowband"),
-    ("amrwb g7222 evs", ('codec = "g726-24"',), "a similar rate, but narrowband"),
+    ("amrwb g7222 evs", ('codec = "g722"', 'codec = "g726-24"'), "wideband, or a similar rate"),
     ("amr amrnb gsm efr gsmefr ilbc", ('codec = "g728"', 'codec = "g729"'), ""),
     ("lyra codec2 satin encodec melp", ('codec = "g723.1-5.3"',), "5.3 kbit/s"),
     ("aac aacld aaceld lc3 lc3plus", ('codec = "pcmu"',), "64 kbit/s"),

@@ -43,12 +43,17 @@ def triangles() -> list[int]:
     return found
 
 
-def main() -> None:
-    """Encode and decode each signal at each rate."""
+def spandsp() -> ctypes.CDLL:
+    """The installed library."""
     name = ctypes.util.find_library("spandsp")
     if name is None:
         raise SystemExit("libspandsp is not installed")
-    library = ctypes.CDLL(name)
+    return ctypes.CDLL(name)
+
+
+def main() -> None:
+    """Encode and decode each signal at each rate."""
+    library = spandsp()
     library.g726_init.restype = ctypes.c_void_p
     library.g726_init.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_int]
     for function in (library.g726_encode, library.g726_decode):

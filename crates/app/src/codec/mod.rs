@@ -5,6 +5,7 @@
 //! Where G.113 publishes no value, the `Spec` has `None`, and no score is derived from it.
 
 pub mod g711;
+mod g722;
 mod g723_1;
 mod g726;
 mod g728;
@@ -110,7 +111,7 @@ pub enum Bpl {
 /// Defines [`Codec`] from the codecs that a scenario can name.
 macro_rules! codecs {
     ($($(#[$about:meta])* $codec:ident $name:literal = $spec:expr;)*) => {
-        /// A speech codec. G.711 and G.726 have audio; the others send packets of their size and rate.
+        /// A speech codec. G.711, G.722 and G.726 have audio; the others send packets of their size and rate.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         pub enum Codec {
             $($(#[$about])* #[serde(rename = $name)] $codec,)*
@@ -136,6 +137,8 @@ codecs! {
     Pcmu "pcmu" = g711::MU_LAW;
     /// ITU-T G.711 A-law, 64 kbit/s at 8 kHz, RTP payload type 8.
     Pcma "pcma" = g711::A_LAW;
+    /// ITU-T G.722, 64 kbit/s at 16 kHz (wideband), RTP payload type 9 with a clock of 8 kHz.
+    G722 "g722" = g722::SPEC;
     /// ITU-T G.726 at 40 kbit/s, a dynamic RTP payload type.
     G726At40 "g726-40" = g726::AT_40;
     /// ITU-T G.726 at 32 kbit/s, a dynamic RTP payload type.
@@ -205,6 +208,11 @@ impl Codec {
     #[must_use]
     pub const fn samples_for(self, span: Duration) -> usize {
         (span.as_nanos() as u128 * self.sample_rate() as u128 / 1_000_000_000) as usize
+    }
+    /// Ticks of the RTP timestamp in a duration.
+    #[must_use]
+    pub const fn ticks_for(self, span: Duration) -> u32 {
+        (span.as_nanos() as u128 * self.rtp_clock() as u128 / 1_000_000_000) as u32
     }
     /// Payload bytes of the whole frames in a duration.
     #[must_use]
@@ -319,6 +327,7 @@ mod tests {
     fn packets_hold_the_bytes_of_their_frames() {
         // By hand: bits per second times the packet duration, in bytes; RFC 3551 §4.5 and its table 1.
         let cases = [
+            (Codec::G722, 20, 160, 9),
             (Codec::G726At40, 20, 100, 96),
             (Codec::G726At32, 20, 80, 97),
             (Codec::G726At24, 20, 60, 98),
@@ -336,7 +345,8 @@ mod tests {
             assert_eq!((codec.payload_type(), codec.rtp_clock()), (payload_type, 8000));
             let rung = Encoding { codec, packet }.rung();
             assert_eq!((rung.packet_bytes as usize, rung.interval), (12 + bytes, packet));
-            assert_eq!(codec.is_heard(), codec.name().starts_with("G.726"));
+            let heard = ["G.722", "G.726"].iter().any(|family| codec.name().starts_with(family));
+            assert_eq!(codec.is_heard(), heard);
         }
         // RFC 3551 §4.5.5: a frame is four vectors of ten bits, 2.5 ms; §4.5.3: frames of 30 ms.
         assert_eq!(Codec::G728.step(), Duration::from_micros(2500));

@@ -59,8 +59,8 @@ struct Media {
     rtp: rtp::Receiver,
     /// Number of the latest packet, extended beyond 16 bits.
     latest: u32,
-    /// Samples per step of the media clock.
-    samples: u32,
+    /// RTP clock ticks per step of the media clock.
+    ticks: u32,
     /// The other side's first RTP timestamp, normally known from signalling.
     first_timestamp: u32,
     first_sequence: u16,
@@ -136,7 +136,7 @@ impl Media {
         Self {
             rtp: rtp::Receiver::announced(codec.rtp_clock()),
             latest: 0,
-            samples: codec.samples_for(step) as u32,
+            ticks: codec.ticks_for(step),
             first_timestamp: sender.first_timestamp(),
             first_sequence: sender.first_sequence(),
             step,
@@ -339,7 +339,7 @@ impl Incoming {
             return;
         };
         media.rtp.on_packet(local, packet);
-        let slot = packet.timestamp.wrapping_sub(media.first_timestamp) / media.samples.max(1);
+        let slot = packet.timestamp.wrapping_sub(media.first_timestamp) / media.ticks.max(1);
         let index = number(media.first_sequence, &mut media.latest, packet.sequence);
         if probe.wants(Topic::Gauge) {
             let note = Note::Gauge { gauge: Gauge::Jitter, value: media.rtp.jitter_seconds() };

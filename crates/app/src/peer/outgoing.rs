@@ -39,7 +39,7 @@ pub(super) struct Outgoing {
 struct Media {
     rtp: rtp::Sender,
     /// RTP clock ticks per step of the media clock.
-    samples: u32,
+    ticks: u32,
     /// The last encoding recorded; initially the first.
     marked: u8,
     /// Its payload type.
@@ -52,8 +52,8 @@ struct Media {
 const _: () = assert!(std::mem::offset_of!(Media, payload_types) <= 64);
 
 impl Media {
-    fn new(rtp: rtp::Sender, samples: u32, payload_types: Vec<u8>) -> Self {
-        Self { rtp, samples, marked: 0, own: payload_types[0], payload_types }
+    fn new(rtp: rtp::Sender, ticks: u32, payload_types: Vec<u8>) -> Self {
+        Self { rtp, ticks, marked: 0, own: payload_types[0], payload_types }
     }
 }
 
@@ -72,9 +72,9 @@ impl Outgoing {
                 let clock = (codec.payload_type(), codec.rtp_clock());
                 let mut rtp = media_sender(parts.seed, &parts.name, clock);
                 rtp.anchor(start + speech.lead, 0);
-                let samples = codec.samples_for(codec::step(&encodings)) as u32;
+                let ticks = codec.ticks_for(codec::step(&encodings));
                 let payload_types = encodings.iter().map(|it| it.codec.payload_type()).collect();
-                Some(Box::new(Media::new(rtp, samples, payload_types)))
+                Some(Box::new(Media::new(rtp, ticks, payload_types)))
             }
             _ => config.packet_format(material).map(|format| {
                 let clock = (format.payload_type, format.clock_hz);
@@ -283,7 +283,7 @@ fn frame(media: Option<&mut Media>, unit: &mut Unit) -> Frame {
     let Some(media) = media else { return Frame::Data(payload) };
     media.rtp.encode_as(if unit.keep_alive { COMFORT_NOISE } else { media.own });
     // RFC 3550 §5.1: the timestamp is the lower 32 bits.
-    let timestamp = (unit.slot as u32).wrapping_mul(media.samples);
+    let timestamp = (unit.slot as u32).wrapping_mul(media.ticks);
     Frame::Rtp(media.rtp.packet(timestamp, unit.marker, payload))
 }
 

@@ -255,6 +255,17 @@ impl Side<'_> {
                 found.add(self.path.key(key), message);
             }
         }
+        let rate = speech.codec.sample_rate();
+        let codecs = speech.encodings().into_iter().map(|it| it.codec);
+        if let Some(other) = codecs.into_iter().find(|codec| codec.sample_rate() != rate) {
+            let message = format!(
+                "a recording is sent at one sample rate, and {} has {rate} Hz, {} {} Hz; leave out `file`",
+                speech.codec.name(),
+                other.name(),
+                other.sample_rate(),
+            );
+            found.add(self.path.key("ladder"), message);
+        }
     }
 
     fn keep_alive(&self, speech: &source::Speech, found: &mut Findings) {

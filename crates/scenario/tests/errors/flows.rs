@@ -162,6 +162,7 @@ fn codecs_and_ladders() {
         ("codec = \"pcmu\"", "codec = \"g729\""),
         ("codec = \"pcmu\"", "codec = \"pcmu\"\nladder = [\"pcmu\", \"g729\"]"),
         ("codec = \"pcmu\"", "codec = \"g730\""),
+        ("codec = \"pcmu\"", "codec = \"g722\"\nladder = [\"g722\", \"g726-32\"]"),
         // Whole frames.
         (file, "codec = \"g723.1-6.3\"\npacket = \"20ms\""),
         (file, "codec = \"g728\"\npacket = \"11ms\""),
