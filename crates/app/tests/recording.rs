@@ -97,7 +97,17 @@ fn every_depth_keeps_full_scale() {
 fn channels_are_averaged() {
     let folder = Folder::new("channels");
     assert_eq!(sent(&folder.wav(8000, 2, 16, &[100, 300, -32_768, -32_768])), [200, -32_768]);
-    assert_eq!(sent(&folder.wav(8000, 6, 16, &[6, 0, 0, 0, 0, 0])), [1]);
+    let many = refusal(&folder.wav(8000, 8, 16, &[0; 8]));
+    assert!(many.starts_with("has 8 channels; expected one or two"), "{many}");
+}
+
+#[test]
+fn floating_point_has_its_full_scale_at_one() {
+    let folder = Folder::new("float");
+    let samples = [-1.0_f32, 0.5, 0.25, 1.5, f32::NAN, f32::INFINITY];
+    let data: Vec<u8> = samples.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let bytes = [header(3, 1, 8000, 32, data.len() as u32), data].concat();
+    assert_eq!(sent(&folder.file(&bytes)), [-32_768, 16_384, 8_192, 32_767, 0, 0]);
 }
 
 /// Amplitude and phase-exact error of a tone after resampling, away from the ends.
@@ -166,17 +176,16 @@ fn what_cannot_be_read_is_refused_with_reason() {
     insta::assert_snapshot!(why(&header(1, 1, 8000, 16, 320)[..38]), @"is truncated: it ends within the WAV header");
     insta::assert_snapshot!(why(&with(header(1, 1, 8000, 16, 320), 100)), @"is truncated: its header announces 320 bytes of samples, it holds 100; copy it again, or rewrite it with `sox --ignore-length in.wav out.wav`");
     insta::assert_snapshot!(why(&with(header(1, 1, 8000, 16, u32::MAX - 36 - 1), 100)), @"is truncated: its header announces 4294967258 bytes of samples, it holds 100; copy it again, or rewrite it with `sox --ignore-length in.wav out.wav`");
-    insta::assert_snapshot!(why(&with(header(3, 1, 8000, 32, 320), 320)), @"holds 32-bit float samples; expected integer PCM of 8, 16, 24 or 32 bits; convert with e.g. `sox in.wav -b 16 -e signed-integer out.wav`");
-    insta::assert_snapshot!(why(&with(header(3, 1, 8000, 64, 320), 320)), @"holds 64-bit float samples; expected integer PCM of 8, 16, 24 or 32 bits; convert with e.g. `sox in.wav -b 16 -e signed-integer out.wav`");
-    insta::assert_snapshot!(why(&with(header(7, 1, 8000, 8, 320), 320)), @"holds µ-law samples; expected integer PCM of 8, 16, 24 or 32 bits; convert with e.g. `sox in.wav -b 16 -e signed-integer out.wav`");
-    insta::assert_snapshot!(why(&with(header(2, 1, 8000, 8, 320), 320)), @"holds ADPCM-compressed samples; expected integer PCM of 8, 16, 24 or 32 bits; convert with e.g. `sox in.wav -b 16 -e signed-integer out.wav`");
-    insta::assert_snapshot!(why(&with(header(0x161, 1, 8000, 8, 320), 320)), @"holds samples in format 0x0161; expected integer PCM of 8, 16, 24 or 32 bits; convert with e.g. `sox in.wav -b 16 -e signed-integer out.wav`");
+    insta::assert_snapshot!(why(&with(header(3, 1, 8000, 64, 320), 320)), @"holds 64-bit float samples; expected PCM of 8, 16, 24 or 32 bits, or 32-bit float; convert with e.g. `sox in.wav -b 16 -e signed-integer out.wav`");
+    insta::assert_snapshot!(why(&with(header(7, 1, 8000, 8, 320), 320)), @"holds µ-law samples; expected PCM of 8, 16, 24 or 32 bits, or 32-bit float; convert with e.g. `sox in.wav -b 16 -e signed-integer out.wav`");
+    insta::assert_snapshot!(why(&with(header(2, 1, 8000, 8, 320), 320)), @"holds ADPCM-compressed samples; expected PCM of 8, 16, 24 or 32 bits, or 32-bit float; convert with e.g. `sox in.wav -b 16 -e signed-integer out.wav`");
+    insta::assert_snapshot!(why(&with(header(0x161, 1, 8000, 8, 320), 320)), @"holds samples in format 0x0161; expected PCM of 8, 16, 24 or 32 bits, or 32-bit float; convert with e.g. `sox in.wav -b 16 -e signed-integer out.wav`");
     insta::assert_snapshot!(why(&header(1, 1, 8000, 16, 0)), @"holds no samples");
     insta::assert_snapshot!(why(&with(header(1, 0, 8000, 16, 320), 320)), @"has a damaged WAV header (file contains zero channels)");
     insta::assert_snapshot!(why(&with(header(1, 1, 8000, 16, 321), 321)), @"has a damaged WAV header (data chunk length is not a multiple of sample size)");
     insta::assert_snapshot!(why(&with(header(1, 1, 0, 16, 320), 320)), @"claims 0 samples a second; expected 1000 to 768000 Hz");
     insta::assert_snapshot!(why(&with(header(1, 1, 2_000_000_000, 16, 320), 320)), @"claims 2000000000 samples a second; expected 1000 to 768000 Hz");
-    insta::assert_snapshot!(why(&with(header(1, 1, 8000, 64, 320), 320)), @"holds 64-bit samples; expected integer PCM of 8, 16, 24 or 32 bits; convert with e.g. `sox in.wav -b 16 -e signed-integer out.wav`");
+    insta::assert_snapshot!(why(&with(header(1, 1, 8000, 64, 320), 320)), @"holds 64-bit samples; expected PCM of 8, 16, 24 or 32 bits, or 32-bit float; convert with e.g. `sox in.wav -b 16 -e signed-integer out.wav`");
 }
 
 #[test]

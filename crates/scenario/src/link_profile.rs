@@ -116,9 +116,9 @@ pub(crate) fn rate(kind: &str, file: &FilePath) -> Option<Rate> {
         return bits.checked_div(period_ms).map(Rate::from_bps);
     }
     let ((_, head), rows) = lines.split_first()?;
-    let column = head.split(',').position(|name| name.trim() == "rate")?;
-    let rates = rows.iter().filter_map(|(_, row)| row.split(',').nth(column)?.trim().parse().ok());
-    rates.into_iter().find(|rate: &Rate| *rate != Rate::ZERO)
+    let columns = Table::of(head).ok()?;
+    let rates = rows.iter().filter_map(|(_, row)| columns.step(row).ok()?.rate);
+    rates.into_iter().find(|rate| *rate != Rate::ZERO)
 }
 
 fn text(path: &FilePath) -> Result<String, String> {
@@ -173,21 +173,18 @@ fn csv(text: &str, least: Least) -> Result<LinkProfile, String> {
     let Some(((_, head), rows)) = lines.split_first() else {
         return Err("is empty: it has no line of column names".to_owned());
     };
-    let columns: Vec<&str> = head.split(',').map(str::trim).collect();
-    let known = ["time", "rate", "delay", "loss"];
-    if let Some(column) = columns.iter().find(|column| !known.contains(*column)) {
-        return Err(format!("unknown column {column:?}: columns are time, rate, delay and loss"));
-    }
-    if columns.len() < 2 || columns.iter().filter(|column| **column == "time").count() != 1 {
-        return Err("needs a column `time` and one of `rate`, `delay` and `loss`".to_owned());
-    }
-    if (1..columns.len()).any(|at| columns[..at].contains(&columns[at])) {
-        return Err("names a column twice".to_owned());
-    }
+    let columns = Table::of(head)?;
     let mut steps: Vec<Step> = Vec::new();
     for (number, row) in rows {
-        let step =
-            step(&columns, row, least.run).map_err(|fault| format!("line {number}: {fault}"))?;
+        let in_line = |fault| format!("line {number}: {fault}");
+        let step = columns.step(row).map_err(in_line)?;
+        if let Some(delay) = step.delay.filter(|delay| *delay > Duration::from_secs(3600)) {
+            return Err(in_line(format!("a delay of {delay} is more than 1h")));
+        }
+        if let Some(delay) = step.delay.filter(|delay| *delay > least.run) {
+            let run = least.run;
+            return Err(in_line(format!("a delay of {delay} is longer than the run ({run})")));
+        }
         if let Some(before) = steps.last().filter(|before| step.at <= before.at) {
             let (at, before) = (step.at, before.at);
             return Err(if at == before {
@@ -216,34 +213,110 @@ fn csv(text: &str, least: Least) -> Result<LinkProfile, String> {
     Ok(LinkProfile::Steps(steps.into()))
 }
 
-fn step(columns: &[&str], row: &str, run: Duration) -> Result<Step, String> {
-    let cells: Vec<&str> = row.split(',').map(str::trim).collect();
-    if cells.len() != columns.len() {
-        return Err(format!("{} cells for {} columns", cells.len(), columns.len()));
+/// The columns of a table: which quantity each has, and the unit of its numbers if its name ends with one, in
+/// seconds, bits per second or parts of 1.
+struct Table<'a> {
+    columns: Vec<(&'a str, Option<f64>)>,
+}
+
+/// The quantities, with the units that names of columns can end with.
+const QUANTITIES: [(&str, &[(&str, f64)]); 4] = [
+    ("time", &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6)]),
+    ("rate", &[("bps", 1.0), ("kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9)]),
+    ("delay", &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6)]),
+    ("loss", &[("percent", 0.01)]),
+];
+
+impl<'a> Table<'a> {
+    fn of(head: &'a str) -> Result<Self, String> {
+        let named = |name: &'a str| -> Result<(&'a str, Option<f64>), String> {
+            let (quantity, unit) = name.split_once('_').map_or((name, None), |(q, u)| (q, Some(u)));
+            let known = QUANTITIES.iter().find(|(known, _)| *known == quantity);
+            let unit = unit.map(|unit| {
+                let (_, units) = known?;
+                let found = units.iter().find(|(known, _)| known.eq_ignore_ascii_case(unit))?;
+                Some(found.1)
+            });
+            match (known, unit) {
+                (Some(_), None) => Ok((quantity, None)),
+                (Some(_), Some(Some(unit))) => Ok((quantity, Some(unit))),
+                _ if name.parse::<f64>().is_ok() => Err(format!(
+                    "its first line has no column names but {name:?}: write for example \
+                     time_s,rate_bps above it"
+                )),
+                _ if name.contains([';', '\t']) => {
+                    Err(format!("unknown column {name:?}: columns are separated by commas"))
+                }
+                _ => Err(format!(
+                    "unknown column {name:?}: columns are time, rate, delay and loss, with numbers \
+                     also time_s, time_ms, rate_bps, rate_kbps, rate_Mbps, delay_ms, loss_percent"
+                )),
+            }
+        };
+        let columns =
+            head.split(',').map(|name| named(name.trim())).collect::<Result<Vec<_>, _>>()?;
+        let count = |name| columns.iter().filter(|(quantity, _)| *quantity == name).count();
+        if columns.len() < 2 || count("time") == 0 {
+            return Err("needs a column `time` and one of `rate`, `delay` and `loss`".to_owned());
+        }
+        if QUANTITIES.iter().any(|(name, _)| count(name) > 1) {
+            return Err("names a column twice".to_owned());
+        }
+        Ok(Self { columns })
     }
-    let cell = |name| {
-        let at = columns.iter().position(|column| *column == name)?;
-        Some(cells[at]).filter(|cell| !cell.is_empty())
-    };
-    let loss = |text: &str| {
-        let value = text.parse::<f64>().ok().filter(|loss| (0.0..=1.0).contains(loss));
-        value.ok_or_else(|| format!("{text:?} is not a probability, 0 to 1"))
-    };
-    let parsed = |text: &str| text.parse::<Duration>().map_err(|fault| fault.to_string());
-    let delay = cell("delay").map(parsed).transpose()?;
-    if let Some(delay) = delay.filter(|delay| *delay > Duration::from_secs(3600)) {
-        return Err(format!("a delay of {delay} is more than 1h"));
+
+    fn step(&self, row: &str) -> Result<Step, String> {
+        let cells: Vec<&str> = row.split(',').map(str::trim).collect();
+        if cells.len() != self.columns.len() {
+            return Err(format!("{} cells for {} columns", cells.len(), self.columns.len()));
+        }
+        let cell = |name| {
+            let at = self.columns.iter().position(|(quantity, _)| *quantity == name)?;
+            Some((cells[at], self.columns[at].1)).filter(|(cell, _)| !cell.is_empty())
+        };
+        let span = |name| {
+            cell(name).map(|(text, unit)| match unit {
+                Some(unit) => Ok(Duration::from_secs_f64(number(text)? * unit)),
+                None => text.parse::<Duration>().map_err(|fault| bare(name, text, &fault)),
+            })
+        };
+        let rate = cell("rate").map(|(text, unit)| match unit {
+            Some(unit) => Ok(Rate::from_bps((number(text)? * unit).round() as u64)),
+            None => text.parse::<Rate>().map_err(|fault| bare("rate", text, &fault)),
+        });
+        let loss = cell("loss").map(|(text, unit)| {
+            let scale = unit.unwrap_or(1.0);
+            let value = text.parse::<f64>().ok().map(|value| value * scale);
+            let most = (1.0 / scale).round();
+            let why = || format!("{text:?} is not a probability, 0 to {most}");
+            value.filter(|loss| (0.0..=1.0).contains(loss)).ok_or_else(why)
+        });
+        Ok(Step {
+            at: span("time").ok_or("no time")??,
+            rate: rate.transpose()?,
+            delay: span("delay").transpose()?,
+            loss: loss.transpose()?,
+        })
     }
-    if let Some(delay) = delay.filter(|delay| *delay > run) {
-        return Err(format!("a delay of {delay} is longer than the run ({run})"));
+}
+
+/// A number in a column whose name has the unit; at most a thousand million million, so that no unit
+/// overflows.
+fn number(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| (0.0..=1e15).contains(value));
+    value.ok_or_else(|| format!("{text:?} is not a number from zero on"))
+}
+
+/// The fault of a quantity without a unit: the name of the column can have it.
+fn bare(name: &str, text: &str, fault: &impl std::fmt::Display) -> String {
+    let units = QUANTITIES.iter().find(|(known, _)| *known == name);
+    match units.filter(|_| text.parse::<f64>().is_ok()) {
+        Some((_, units)) => {
+            let names: Vec<_> = units.iter().map(|(unit, _)| format!("{name}_{unit}")).collect();
+            format!("{fault}; or name the column by its unit: {}", names.join(", "))
+        }
+        None => fault.to_string(),
     }
-    let rate = |text: &str| text.parse::<Rate>().map_err(|fault| fault.to_string());
-    Ok(Step {
-        at: parsed(cell("time").ok_or("no time")?)?,
-        rate: cell("rate").map(rate).transpose()?,
-        delay,
-        loss: cell("loss").map(loss).transpose()?,
-    })
 }
 
 /// The reason why steps end without transmission, if they do.

@@ -27,6 +27,18 @@ fn the_rate_of_a_link_may_be_its_trace_s() {
 }
 
 #[test]
+fn names_of_columns_can_have_the_unit() {
+    for (table, rate_bps) in [
+        ("time_s,rate_Mbps\n0.5,1.5\n1,3\n", 1_500_000),
+        ("time_ms, rate_kbps\n500,1500.25\n", 1_500_250),
+        ("rate_bps,time_us,delay_ms,loss_percent\n1.5e6,100,2.5,0.1\n", 1_500_000),
+        ("time,rate_mbps\n1s,1.5\n", 1_500_000),
+    ] {
+        assert_eq!(rate("csv", "units", table), Ok(rate_bps), "{table}");
+    }
+}
+
+#[test]
 fn a_trace_without_a_rate_leaves_it_to_the_link() {
     let told = rate("csv", "loss", "time,loss\n1s,0.5\n").expect_err("no rate");
     assert!(told.contains("links.air.rate: missing"), "{told}");

@@ -102,7 +102,7 @@ impl Band {
             true => (SCALES_LOW[code], 18_432, 8),
             false => (SCALES_HIGH[code], 22_528, 10),
         };
-        self.nb = ((self.nb * 127 >> 7) + change).clamp(0, most);
+        self.nb = (((self.nb * 127) >> 7) + change).clamp(0, most);
         let (power, shift) = (POWERS[(self.nb >> 6 & 31) as usize], shift - (self.nb >> 11));
         self.det = if shift < 0 { power << -shift } else { power >> shift } << 2;
     }
@@ -115,10 +115,10 @@ impl Band {
         let same = |past: i32| (p < 0) == (past < 0);
         let a1 = saturate(self.a[0] << 2);
         let towards = if same(self.p[0]) { -a1 } else { a1 }.min(32_767) >> 7;
-        let a2 = towards + if same(self.p[1]) { 128 } else { -128 } + (self.a[1] * 32_512 >> 15);
+        let a2 = towards + if same(self.p[1]) { 128 } else { -128 } + ((self.a[1] * 32_512) >> 15);
         let a2 = a2.clamp(-12_288, 12_288);
         // UPPOL1.
-        let a1 = if same(self.p[0]) { 192 } else { -192 } + (self.a[0] * 32_640 >> 15);
+        let a1 = if same(self.p[0]) { 192 } else { -192 } + ((self.a[0] * 32_640) >> 15);
         let most = saturate(15_360 - a2);
         self.a = [saturate(a1).clamp(-most, most), a2];
         // UPZERO.
@@ -128,7 +128,7 @@ impl Band {
                 _ if (d < 0) == (past < 0) => 128,
                 _ => -128,
             };
-            *b = saturate(step + (*b * 32_640 >> 15));
+            *b = saturate(step + ((*b * 32_640) >> 15));
         }
         // DELAYA.
         self.d.rotate_right(1);
@@ -136,7 +136,7 @@ impl Band {
         self.r = [r, self.r[0]];
         self.p = [p, self.p[0]];
         // FILTEP, FILTEZ and PREDIC.
-        let part = |coefficient: i32, past: i32| coefficient * saturate(past + past) >> 15;
+        let part = |coefficient: i32, past: i32| (coefficient * saturate(past + past)) >> 15;
         let poles = saturate(part(self.a[0], self.r[0]) + part(self.a[1], self.r[1]));
         self.sz = saturate(self.b.iter().zip(self.d).map(|(b, d)| part(*b, d)).sum());
         self.s = saturate(poles + self.sz);
@@ -144,13 +144,13 @@ impl Band {
 
     /// The reconstructed sample for an output level (block 5).
     fn reconstruct(&self, level: i32) -> i32 {
-        (self.s + (self.det * level >> 15)).clamp(-16_384, 16_383)
+        (self.s + ((self.det * level) >> 15)).clamp(-16_384, 16_383)
     }
 
     /// Adapts to a code: of the lower band the first 4 bits.
     fn adapt(&mut self, code: usize) {
         let level = if self.is_low { LEVELS_4[code] } else { LEVELS_2[code] };
-        let d = self.det * level >> 15;
+        let d = (self.det * level) >> 15;
         self.rescale(code);
         self.predict(d);
     }
@@ -189,13 +189,13 @@ impl Transmitter {
     /// The code of two samples.
     fn code(&mut self, pair: [i16; 2]) -> u8 {
         let (even, odd) = self.0.filter(pair.map(i32::from));
-        let (low, high) = (odd + even >> 14, odd - even >> 14);
+        let (low, high) = ((odd + even) >> 14, (odd - even) >> 14);
         let Bands { low: lower, high: higher, .. } = &mut self.0;
 
         // QUANTL: codes of six bits fall with a rising magnitude, from 31 (negative) or 61 (positive).
         let difference = saturate(low - lower.s);
         let magnitude = if difference < 0 { -(difference + 1) } else { difference };
-        let rank = DECISIONS.iter().take_while(|level| magnitude >= **level * lower.det >> 12);
+        let rank = DECISIONS.iter().take_while(|level| magnitude >= (**level * lower.det) >> 12);
         let rank = rank.count();
         let low_code = match (difference < 0, rank) {
             (true, 0) => 63,
@@ -208,7 +208,7 @@ impl Transmitter {
         // QUANTH.
         let difference = saturate(high - higher.s);
         let magnitude = if difference < 0 { -(difference + 1) } else { difference };
-        let is_large = magnitude >= 564 * higher.det >> 12;
+        let is_large = magnitude >= (564 * higher.det) >> 12;
         let high_code = match (difference < 0, is_large) {
             (true, false) => 1,
             (true, true) => 0,
@@ -216,7 +216,7 @@ impl Transmitter {
             (false, true) => 2,
         };
         higher.adapt(high_code);
-        (high_code << 6 | low_code) as u8
+        ((high_code << 6) | low_code) as u8
     }
 }
 

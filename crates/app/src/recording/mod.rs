@@ -90,9 +90,12 @@ pub enum Why {
     /// The file ends within its header.
     #[error("is truncated: it ends within the WAV header")]
     TruncatedHeader,
-    /// The samples are not integers.
+    /// The recording has more than two channels.
+    #[error("has {0} channels; expected one or two; mix them with e.g. `sox in.wav -c 1 out.wav`")]
+    TooManyChannels(u16),
+    /// The samples are neither integers nor floating point.
     #[error(
-        "holds {0}; expected integer PCM of 8, 16, 24 or 32 bits; convert with e.g. \
+        "holds {0}; expected PCM of 8, 16, 24 or 32 bits, or 32-bit float; convert with e.g. \
          `sox in.wav -b 16 -e signed-integer out.wav`"
     )]
     NotIntegerPcm(String),
@@ -114,7 +117,7 @@ pub enum Why {
 }
 
 impl Recording {
-    /// Reads a WAV file of integer PCM, mixes its channels evenly to mono and resamples it to the codec's rate.
+    /// Reads a WAV file of PCM or 32-bit float, mixes its channels evenly to mono and resamples it to the codec's rate.
     /// A 16-bit mono file at that rate is unchanged.
     ///
     /// # Errors

@@ -13,8 +13,8 @@ pub(super) fn read_mono(bytes: &[u8]) -> Result<(u32, Vec<f64>), Why> {
     }
     let mut wav = WavReader::new(bytes).map_err(|error| diagnose(bytes, error))?;
     let spec = wav.spec();
-    if spec.sample_format == SampleFormat::Float {
-        return Err(Why::NotIntegerPcm(format!("{}-bit float samples", spec.bits_per_sample)));
+    if !(1..=2).contains(&spec.channels) {
+        return Err(Why::TooManyChannels(spec.channels));
     }
     if spec.bits_per_sample > 32 {
         return Err(Why::NotIntegerPcm(format!("{}-bit samples", spec.bits_per_sample)));
@@ -32,19 +32,31 @@ pub(super) fn read_mono(bytes: &[u8]) -> Result<(u32, Vec<f64>), Why> {
     if mono.is_empty() { Err(Why::NoSamples) } else { Ok((spec.sample_rate, mono)) }
 }
 
+/// The mean of the channels. Integers are scaled from their depth to 16 bits, floating-point samples from 1.
 fn mix(wav: &mut WavReader<&[u8]>) -> Result<Vec<f64>, hound::Error> {
     let spec = wav.spec();
-    let channels = usize::from(spec.channels);
-    // The mean of the channels, scaled from `bits` to 16.
-    let scale = channels as f64 * (1_u64 << spec.bits_per_sample) as f64 / 65_536.0;
+    let full = match spec.sample_format {
+        SampleFormat::Int => (1_u64 << spec.bits_per_sample) as f64 / 65_536.0,
+        SampleFormat::Float => 1.0 / 32_768.0,
+    };
+    let scale = f64::from(spec.channels) * full;
     let mut mono = Vec::with_capacity(wav.duration().min(1 << 24) as usize);
-    let (mut sum, mut seen) = (0_i64, 0);
-    for sample in wav.samples::<i32>() {
-        sum += i64::from(sample?);
+    let (mut sum, mut seen) = (0.0, 0);
+    let mut add = |sample: f64| {
+        // A sample that is not a number is silent.
+        sum += if sample.is_finite() { sample } else { 0.0 };
         seen += 1;
-        if seen == channels {
-            mono.push(sum as f64 / scale);
-            (sum, seen) = (0, 0);
+        if seen == spec.channels {
+            mono.push(sum / scale);
+            (sum, seen) = (0.0, 0);
+        }
+    };
+    match spec.sample_format {
+        SampleFormat::Int => {
+            wav.samples::<i32>().try_for_each(|sample| sample.map(|x| add(f64::from(x))))?;
+        }
+        SampleFormat::Float => {
+            wav.samples::<f32>().try_for_each(|sample| sample.map(|x| add(f64::from(x))))?;
         }
     }
     Ok(mono)
@@ -122,6 +134,7 @@ impl Layout {
         Some(match self.tag {
             0 | 1 => return None,
             2 | 0x11 => "ADPCM-compressed samples".to_owned(),
+            3 if self.bits == 32 => return None,
             3 => format!("{}-bit float samples", self.bits),
             6 => "A-law samples".to_owned(),
             7 => "µ-law samples".to_owned(),

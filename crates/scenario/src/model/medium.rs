@@ -78,8 +78,10 @@ pub enum Trace {
     /// and figures.
     Mahimahi(TraceFile),
     /// Comma-separated: the first line names the columns, `time` and any of `rate`, `delay` and `loss`;
-    /// each further line is a step (see `steps`) with quantities as in a scenario. An empty cell leaves
-    /// the value unchanged. Empty lines and lines that begin with `#` are ignored.
+    /// each further line is a step (see `steps`) with quantities as in a scenario. A name can end with
+    /// the unit of plain numbers: `time_s`, `time_ms`, `time_us`, `rate_bps`, `rate_kbps`, `rate_Mbps`,
+    /// `rate_Gbps`, `delay_s`, `delay_ms`, `delay_us`, `loss_percent`. An empty cell leaves the value
+    /// unchanged. Empty lines and lines that begin with `#` are ignored.
     Csv(TraceFile),
 }
 

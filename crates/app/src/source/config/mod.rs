@@ -26,8 +26,8 @@ use crate::recording::Recording;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Speech {
-    /// WAV file (integer PCM, any rate, depth and channels), relative to the scenario's folder; mixed to mono
-    /// and resampled to the codec's rate. Absent: packets of the codec's size without audio, until the flow
+    /// WAV file (PCM of any depth or 32-bit float, any rate, mono or stereo), relative to the scenario's folder;
+    /// mixed to mono and resampled to the codec's rate. Absent: packets of the codec's size without audio, until the flow
     /// stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
