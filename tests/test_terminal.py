@@ -167,6 +167,14 @@ def test_columns_are_dropped_by_rank_and_named():
     assert "xxxxxxxxxx, the whole" in " ".join(least[4:])
 
 
+def test_marks_are_explained_where_they_are_shown():
+    columns = [name("flow"), Column("goodput"), Column("a long header", 1)]
+    marked = Table("", columns, [["x", "1 =", "2 *"]], "flows.parquet", legend=["= equal", "* cut"])
+    assert [line.plain for line in marked.lines(80)][-2:] == ["= equal", "* cut"]
+    assert [line.plain for line in marked.lines(16)][-1] == "= equal"
+    assert "* cut" not in [line.plain for line in marked.lines(16)]
+
+
 def test_names_are_shortened_in_the_middle_only_if_nothing_else_helps():
     rows = [[LONG + end, "1.50"] for end in ("-a", "-b")]
     one = table(rows, name("call"), Column("MOS"))

@@ -82,6 +82,7 @@ class Table:
         rows: cells in the order of the columns; numbers may have several lines.
         file: where dropped columns can be read.
         notes: shown below.
+        legend: explanations, each beginning with its mark; shown if the mark is in a column shown.
     """
 
     title: str
@@ -89,6 +90,7 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     file: str
     notes: Sequence[str] = field(default_factory=tuple)
+    legend: Sequence[str] = field(default_factory=tuple)
 
     def print(self, out: Console) -> None:
         """Print it, with an empty line after it; nothing if it has no rows."""
@@ -109,8 +111,10 @@ class Table:
         if self.title:
             title = encoded(visible(self.title), encoding)
             yield from (Text(line, style="bold") for line in wrapped(title, width))
-        yield from _Layout(columns, rows, width, encoding, self.file).lines()
-        for note in self.notes:
+        lines = list(_Layout(columns, rows, width, encoding, self.file).lines())
+        yield from lines
+        marked = [one for one in self.legend if any(one[0] in line.plain for line in lines)]
+        for note in [*self.notes, *marked]:
             yield from map(Text, wrapped(encoded(visible(note), encoding), width))
 
     @staticmethod

@@ -291,8 +291,7 @@ def _wide(
     table = Table(title, heads, **_cut([_cells(k, f, columns, verdicts) for k, f in cells.items()],
                                        file))  # fmt: skip
     shown = [row for found in list(cells.values())[:MOST_ROWS] for row in found.values()]
-    marks = intervals.legend(row for row in shown if row["measure"] in columns)
-    table.notes = [*table.notes, *marks]
+    table.legend = intervals.legend(row for row in shown if row["measure"] in columns)
     return table
 
 
