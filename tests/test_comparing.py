@@ -202,6 +202,13 @@ def test_an_interval_around_nothing_is_no_significant_difference():
     )
 
 
+def test_a_significant_difference_that_nobody_hears_has_no_rank():
+    (said,) = said_of({"UDP": [4.0, 4.0, 4.0], "TCP": [4.002, 4.003, 4.002]})
+    assert said == (
+        "UDP 4.00, TCP 4.00: the difference is below 0.01 MOS (95 % interval, 3 seeds)."
+    )
+
+
 def test_equal_differences_have_no_interval():
     (said,) = said_of({"UDP": [4.0, 3.5], "TCP": [3.0, 2.5]})
     assert said == "UDP 3.75, TCP 2.75: TCP is 1.00 MOS worse (the same with each of 2 seeds)."

@@ -198,6 +198,8 @@ class Comparison:
             half = " " + spread.split(" (")[0].replace("±", "± ")
         if not self.significant:
             return f"no significant difference ({mos.show(self.difference)}{half} MOS, {level})"
+        if float(size) == 0:
+            return f"the difference is below 0.01 MOS ({level})"
         return f"{self._ranked(size + half)} ({level})"
 
     def _ranked(self, size: str) -> str:
