@@ -1,6 +1,6 @@
 //! Packet-loss concealment of ITU-T G.711 Appendix I: a gap is filled with repetitions of the last pitch
-//! period, fading to silence after 60 ms. The Appendix is for 8 kHz; for a multiple of this rate, all numbers of
-//! samples are the same multiple.
+//! period, fading to silence after 60 ms. The Appendix is for 8 kHz; for a multiple of this rate, all numbers
+//! of samples are the same multiple.
 //!
 //! The Appendix delays its output by 3.75 ms so that the sound just before an erasure can still be blended into
 //! its replacement. Here a whole call is rendered at once, so nothing is delayed: the same samples, at most 30,
@@ -21,8 +21,8 @@ const HISTORY: usize = 3 * *PITCH.end() + *PITCH.end() / 4;
 /// Lower bound of energies used as divisors: below it any pitch period is acceptable.
 const QUIET: f64 = 250.0;
 
-/// Fills `gap` of `pcm`, at a `rate` that is a multiple of 8 kHz, in place. `until` is the end of the received samples after it; the overlap at the
-/// erasure's end stays before it.
+/// Fills `gap` of `pcm`, at a `rate` that is a multiple of 8 kHz, in place. `until` is the end of the received
+/// samples after it; the overlap at the erasure's end stays before it.
 pub fn appendix_i(pcm: &mut [i16], gap: Range<usize>, until: usize, rate: u32) {
     let unit = (rate / 8000).max(1) as usize;
     let mut synthesis = Synthesis::after(&pcm[..gap.start], unit);
@@ -169,8 +169,8 @@ fn best_lag(history: &[f64], lags: impl Iterator<Item = usize>, step: usize, uni
     best
 }
 
-/// Cross-correlation of the last 20 ms, a `template` of as many samples, with the 20 ms `lag` before, normalised
-/// by the energy of the latter.
+/// Cross-correlation of the last 20 ms, a `template` of as many samples, with the 20 ms `lag` before,
+/// normalised by the energy of the latter.
 fn likeness(history: &[f64], lag: usize, step: usize, template: usize) -> f64 {
     let (mut product, mut energy) = (0.0, 0.0);
     for index in (history.len() - template..history.len()).step_by(step) {

@@ -1,10 +1,11 @@
 //! ITU-T G.722 at 64 kbit/s: sub-band adaptive differential PCM at 16 kHz, one byte for two samples (RFC 3551
-//! §4.5.2). Its RTP clock is 8 kHz, an error of RFC 1890 that was kept for compatibility. G.113 Appendix I, which
-//! is narrowband, has no impairment factor for it.
+//! §4.5.2). Its RTP clock is 8 kHz, an error of RFC 1890 that was kept for compatibility. G.113 Appendix I,
+//! which is narrowband, has no impairment factor for it.
 //!
 //! The names follow the Recommendation: `nb` is the logarithmic scale factor of the quantizer and `det` the
-//! linear one, `a` and `b` are the coefficients of the pole and zero predictors, `d` is the quantized difference,
-//! `r` the reconstructed signal, `p` the partially reconstructed one, `s` the prediction, `sz` that of the zeros.
+//! linear one, `a` and `b` are the coefficients of the pole and zero predictors, `d` is the quantized
+//! difference, `r` the reconstructed signal, `p` the partially reconstructed one, `s` the prediction, `sz` that
+//! of the zeros.
 
 use bytes::Bytes;
 use talkspurt_proto::time::Duration;

@@ -117,8 +117,8 @@ pub enum Why {
 }
 
 impl Recording {
-    /// Reads a WAV file of PCM or 32-bit float, mixes its channels evenly to mono and resamples it to the codec's rate.
-    /// A 16-bit mono file at that rate is unchanged.
+    /// Reads a WAV file of PCM or 32-bit float, mixes its channels evenly to mono and resamples it to the
+    /// codec's rate. A 16-bit mono file at that rate is unchanged.
     ///
     /// # Errors
     /// [`RecordingError`] names the file, the fault and what was expected.

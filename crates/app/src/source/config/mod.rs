@@ -26,26 +26,24 @@ use crate::recording::Recording;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Speech {
-    /// WAV file (PCM of any depth or 32-bit float, any rate, mono or stereo), relative to the scenario's folder;
-    /// mixed to mono and resampled to the codec's rate. Absent: packets of the codec's size without audio, until the flow
-    /// stops.
+    /// WAV file (PCM of any depth or 32-bit float, any rate, mono or stereo), relative to the scenario's
+    /// folder; mixed to mono and resampled to the codec's rate. Absent: packets of the codec's size without
+    /// audio, until the flow stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// Codec, or the best of the `ladder`. G.711, G.722 and G.726 have audio; other codecs send packets of their
-    /// size and rate, without a `file`.
+    /// Codec, or the best of the `ladder`. G.711, G.722 and G.726 have audio; other codecs send packets of
+    /// their size and rate, without a `file`.
     pub codec: Codec,
     /// Codecs among which the transport's controller may choose, best first, starting with `codec`, each of a
     /// lower rate than the one before (with headers); 2 to 8 of them, with a `file` only those with audio, of
-    /// one sample rate. Over
-    /// a transport without rate requests the first is kept. The opinion score uses the means of Ie and Bpl over
-    /// the frames heard, with keep-alive packets counted for the codec in use; it is absent if one of their
-    /// codecs has no Ie.
+    /// one sample rate. Over a transport without rate requests the first is kept. The opinion score uses the
+    /// means of Ie and Bpl over the frames heard, with keep-alive packets counted for the codec in use; it is
+    /// absent if one of their codecs has no Ie.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ladder: Vec<Codec>,
     /// Speech per packet: 10 to 60 ms in whole frames, which are steps of 10 ms for G.711, G.722, G.726 and
-    /// G.729, of
-    /// 2.5 ms for G.728 and of 30 ms for G.723.1 (RFC 3551 §4.2 recommends 20 ms). In a `ladder`, each codec
-    /// has the fewest frames that hold this much: G.723.1 30 ms for 20.
+    /// G.729, of 2.5 ms for G.728 and of 30 ms for G.723.1 (RFC 3551 §4.2 recommends 20 ms). In a `ladder`,
+    /// each codec has the fewest frames that hold this much: G.723.1 30 ms for 20.
     #[serde(default = "Speech::default_packet")]
     pub packet: Duration,
     /// Start over when the recording ends, until the flow stops.
