@@ -150,6 +150,28 @@ fn several_codecs_score_by_their_means() {
     let invented = score(&[(Codec::Pcmu, 10), (Codec::G729At10, 1)], 0.0);
     assert_eq!((invented.r, invented.mos), (None, None));
     assert!(invented.note.contains("no Ie for one of the codecs heard"), "{}", invented.note);
+    // Declared values replace those of G.113, and give a score where it has none.
+    let declared = quality::Declared {
+        codec: Codec::G729At10,
+        ie: 12.0,
+        bpl: Some(19.0),
+        source: "a guess; nothing else".to_owned(),
+    };
+    let config = quality::Config { codecs: vec![declared], ..quality::Config::default() };
+    let own = |loss| {
+        let heard = [(Codec::Pcmu, 1), (Codec::G729At10, 1)];
+        let delay = Duration::from_millis(100);
+        quality::score(&config, &heard, Concealment::G711AppendixI, delay, loss, 1.0)
+    };
+    assert!((pcmu - own(0.0).r.expect("declared") - 6.0).abs() < 1e-9);
+    let (ie, bpl) = (6.0, f64::midpoint(25.1, 19.0));
+    let ie_eff = ie + (95.0 - ie) * 2.0 / (2.0 + bpl);
+    assert!((pcmu - own(0.02).r.expect("declared") - ie_eff).abs() < 1e-9);
+    let note = own(0.0).note;
+    let name = Codec::G729At10.name();
+    let clause =
+        format!("Ie 12 and Bpl 19 for {name} as declared, not from ITU-T: a guess, nothing else");
+    assert!(note.split("; ").any(|part| part == clause), "{note}");
     // With loss, Bpl must be known too: G.113 has none for G.728; these have 16.1 and 25.1.
     assert_eq!(score(&mixed, 0.01).mos, None);
     let known = [(Codec::Pcmu, 50), (Codec::G7231At63, 50)];

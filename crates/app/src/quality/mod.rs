@@ -67,6 +67,28 @@ pub struct Config {
     /// Room noise Pr at the receive side, dB(A), 35 to 85.
     #[schemars(range(min = 35, max = 85))]
     pub pr: f64,
+    /// Impairment factors of codecs, from a source of your own, in place of those of G.113 Appendix I: for
+    /// codecs without published values, and for other conditions. The note beside the score names the source.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub codecs: Vec<Declared>,
+}
+
+/// Impairment factors of a codec that the user declares.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Declared {
+    /// The codec.
+    pub codec: Codec,
+    /// Equipment impairment factor Ie: points of R that the codec costs without loss, 0 to 95.
+    #[schemars(range(min = 0, max = 95))]
+    pub ie: f64,
+    /// Packet-loss robustness factor Bpl with the concealment in use, 1 to 40; absent means that of G.113
+    /// Appendix I, if it has one. Without Bpl there is no score under loss.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 40))]
+    pub bpl: Option<f64>,
+    /// Where the values come from, such as a publication or a listening test.
+    pub source: String,
 }
 
 /// Handling of the talker's echo.
@@ -100,11 +122,25 @@ impl Default for Config {
             nfor: table.nfor,
             ps: table.ps,
             pr: table.pr,
+            codecs: Vec::new(),
         }
     }
 }
 
 impl Config {
+    fn declared(&self, codec: Codec) -> Option<&Declared> {
+        self.codecs.iter().find(|declared| declared.codec == codec)
+    }
+    /// Equipment impairment factor of a codec.
+    fn ie(&self, codec: Codec) -> Option<f64> {
+        self.declared(codec).map(|declared| declared.ie).or_else(|| codec.ie())
+    }
+    /// Its robustness to loss.
+    fn bpl(&self, codec: Codec, concealment: Concealment) -> Option<f64> {
+        let declared = self.declared(codec).and_then(|declared| declared.bpl);
+        declared.or_else(|| codec.bpl(concealment))
+    }
+
     /// The model's parameters for a mouth-to-ear delay, without codec and loss.
     fn parameters(&self, mouth_to_ear: Duration) -> Parameters {
         let ta = mouth_to_ear.as_secs_f64() * 1e3;
@@ -176,20 +212,24 @@ pub fn score(
     if !(0.0..=1.0).contains(&loss) {
         return note.without_score("no score: no frames were counted");
     }
-    let Some(ie) = mean(heard, Codec::ie) else {
+    let Some(ie) = mean(heard, |codec| config.ie(codec)) else {
         let why = match heard {
-            [_] => "no score: G.113 Appendix I has no Ie for this codec",
-            _ => "no score: G.113 Appendix I has no Ie for one of the codecs heard",
+            [_] => {
+                "no score: G.113 Appendix I has no Ie for this codec, and quality.codecs declares none"
+            }
+            _ => {
+                "no score: G.113 Appendix I has no Ie for one of the codecs heard, and quality.codecs declares none"
+            }
         };
         return note.without_score(why);
     };
-    let bpl = match mean(heard, |codec| codec.bpl(concealment)) {
+    let bpl = match mean(heard, |codec| config.bpl(codec, concealment)) {
         Some(bpl) => bpl,
         // Without loss, Bpl has no effect.
         None if loss == 0.0 => Parameters::default().bpl,
         None => {
             return note.without_score(
-                "no score: G.113 Appendix I has no Bpl for this codec and concealment",
+                "no score: G.113 Appendix I has no Bpl for this codec and concealment, and quality.codecs declares none",
             );
         }
     };

@@ -1,7 +1,7 @@
 //! The note beside every score: assumptions, and violations of G.107's range of validity.
 
 use super::emodel::Parameters;
-use super::{Config, Echo, Score};
+use super::{Config, Declared, Echo, Score};
 use crate::codec::Codec;
 use crate::playout::Concealment;
 
@@ -35,8 +35,9 @@ impl Note {
             let shares: Vec<_> = codecs.iter().map(share).collect();
             format!("Ie and Bpl are means over the frames heard: {}", shares.join(", "))
         });
-        let bpl = codecs.iter().filter_map(|(codec, _)| robustness(*codec, concealment));
-        let clauses: Vec<_> = [Some(echo), mean].into_iter().flatten().chain(bpl).collect();
+        let of = |(codec, _): &&(Codec, u64)| robustness(config, *codec, concealment);
+        let codecs = codecs.iter().flat_map(of);
+        let clauses: Vec<_> = [Some(echo), mean].into_iter().flatten().chain(codecs).collect();
         Self { assumed: clauses.len(), clauses }
     }
 
@@ -86,9 +87,24 @@ impl Note {
     }
 }
 
-/// Source of a codec's robustness to loss.
-fn robustness(codec: Codec, concealment: Concealment) -> Option<String> {
-    let bpl = codec.bpl(concealment)?;
+/// Sources of a codec's values: what was declared, and the robustness to loss of G.113.
+fn robustness(config: &Config, codec: Codec, concealment: Concealment) -> Vec<String> {
+    let declared = config.declared(codec);
+    let own = declared.map(|Declared { ie, bpl, source, .. }| {
+        let bpl = bpl.map_or_else(String::new, |bpl| format!(" and Bpl {bpl}"));
+        format!("Ie {ie}{bpl} for {} as declared, not from ITU-T: {}", codec.name(), one(source))
+    });
+    let published = declared.is_none_or(|declared| declared.bpl.is_none());
+    let table = codec.bpl(concealment).filter(|_| published);
+    own.into_iter().chain(table.map(|bpl| published_bpl(codec, concealment, bpl))).collect()
+}
+
+/// A source as part of a clause: clauses are separated by semicolons.
+fn one(source: &str) -> String {
+    source.replace(';', ",")
+}
+
+fn published_bpl(codec: Codec, concealment: Concealment, bpl: f64) -> String {
     // G.113 Appendix I gives each for one packet duration.
     let how = match (codec.conceals(), concealment) {
         (true, _) => "gaps concealed by the decoder",
@@ -96,5 +112,5 @@ fn robustness(codec: Codec, concealment: Concealment) -> Option<String> {
         (false, Concealment::G711AppendixI) => "gaps concealed by G.711 Appendix I",
     };
     let ms = codec.bpl_packet().as_nanos() / 1_000_000;
-    Some(format!("Bpl {bpl} for {}, {how} (G.113 Appendix I, {ms} ms packets)", codec.name()))
+    format!("Bpl {bpl} for {}, {how} (G.113 Appendix I, {ms} ms packets)", codec.name())
 }

@@ -2,7 +2,7 @@
 
 use talkspurt_proto::validate::{ConfigError, Validate};
 
-use super::Config;
+use super::{Config, Declared};
 
 impl Validate for Config {
     fn errors(&self) -> Vec<ConfigError> {
@@ -17,7 +17,29 @@ impl Validate for Config {
             let why = || format!("{key} = {value}; G.107 permits {permitted}");
             (!inside).then(|| ConfigError::new(key, why()))
         };
-        self.ranges().into_iter().filter_map(outside).collect()
+        let mut errors: Vec<_> = self.ranges().into_iter().filter_map(outside).collect();
+        for (place, declared) in self.codecs.iter().enumerate() {
+            let mut add = |key: &str, why: String| {
+                errors.push(ConfigError::new(&format!("codecs[{place}].{key}"), why));
+            };
+            let Declared { codec, ie, bpl, source } = declared;
+            if self.codecs[..place].iter().any(|before| before.codec == *codec) {
+                add("codec", format!("{} is declared twice", codec.name()));
+            }
+            if !(0.0..=95.0).contains(ie) {
+                add("ie", format!("ie = {ie}; expected 0 to 95"));
+            }
+            if let Some(bpl) = bpl.filter(|bpl| !(1.0..=40.0).contains(bpl)) {
+                add("bpl", format!("bpl = {bpl}; expected 1 to 40"));
+            }
+            if source.trim().is_empty() {
+                add(
+                    "source",
+                    "is empty: name a publication, a listening test, or a guess".to_owned(),
+                );
+            }
+        }
+        errors
     }
 }
 

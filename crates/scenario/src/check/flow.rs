@@ -7,7 +7,7 @@ use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 use talkspurt_proto::validate::Validate;
 
-use super::{time::at_most, traffic};
+use super::{plain, time::at_most, traffic};
 use crate::model::{Flow, IpVersion, Scenario, Sizing, Transport};
 use crate::network::{Network, Routes};
 use crate::path::Path;
@@ -55,6 +55,10 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
         found.add_errors(&path.key("transport"), flow.transport.errors());
         bucket(&path.key("transport"), flow, found);
         found.add_errors(&path.key("quality"), flow.quality.errors());
+        for (place, declared) in flow.quality.codecs.iter().enumerate() {
+            let path = path.key("quality").key("codecs").index(place).key("source");
+            plain(path, "a source", &declared.source, &[], found);
+        }
         found.add_errors(&path.key("send_queue"), flow.send_queue.errors());
         found.add_errors(&path.key("playout"), flow.playout.errors());
         let mtu = least.iter().flatten().map(|(mtu, _)| *mtu).min();

@@ -184,3 +184,22 @@ fn codecs_and_ladders() {
         (file, "codec = \"pcmu\"\ntalkspurts = {}\nkeep_alive = { every = \"0s\", size = \"0B\" }"),
     ]));
 }
+
+#[test]
+fn declared_impairments() {
+    let call = "via = [\"home\", \"west\", \"east\"]";
+    let with = |codecs: &str| format!("{call}\nquality.codecs = [{codecs}]");
+    let good = with("{ codec = \"g728\", ie = 7, source = \"a paper\" }");
+    assert_eq!(told(&GOOD.replacen(call, &good, 1), &[]), "no problem");
+    let bad = [
+        "{ codec = \"g728\", ie = 7 }",
+        "{ codec = \"opus\", ie = 7, source = \"a paper\" }",
+        "{ codec = \"g728\", ie = 9, source = \" \" }, { codec = \"g729\", ie = 9, source = \"a\\u0007b\" }",
+        "{ codec = \"g728\", ie = 96, bpl = 0.5, source = \" \" }",
+        "{ codec = \"g728\", ie = nan, bpl = 41, source = \"a\\u0007b\" }",
+        "{ codec = \"g728\", ie = 1, source = \"a\" }, { codec = \"g728\", ie = 2, source = \"b\" }",
+    ]
+    .map(with);
+    let bad: Vec<_> = bad.iter().map(|bad| (call, bad.as_str())).collect();
+    insta::assert_snapshot!(each(&bad));
+}
