@@ -19,6 +19,7 @@ GOLDEN = {
     "every-transport": "e67b36ce90cc7f0df1d2d9e29ad24a0e",
     "first-call": "e6eb751fc514d8584ed03f4cc42cd49f",
     "jitter-buffers": "da5af8aa2a74b8b9798fde04b42eef8c",
+    "ladder-heard": "bdff6253550a2d1b2e31972ef7c569ab",
     "large-delay": "206e9ee02534ef8fb440fb859e508674",
     "many": "275129af8784e71f1c3625ed4e3a272f",
     "multistreaming": "ea891cf6979644369ebe1ba3f8935162",
