@@ -3,6 +3,7 @@
 import json
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -160,14 +161,18 @@ def test_bad_input_is_said_with_file_line_and_field(folder, tmp_path, case):
     assert not (tmp_path / "runs").exists()
 
 
-def float_wav(file):
-    # WAVE_FORMAT_IEEE_FLOAT = 3, 32 bits, mono, 8 kHz.
-    import struct
+def wav(tag, channels, bits):
+    """Writes a WAV file of this format at 8 kHz."""
 
-    data = struct.pack("<8f", *[0.1] * 8)
-    fmt = struct.pack("<HHIIHH", 3, 1, 8000, 32000, 4, 32)
-    body = b"WAVEfmt " + struct.pack("<I", 16) + fmt + b"data" + struct.pack("<I", len(data)) + data
-    file.write_bytes(b"RIFF" + struct.pack("<I", len(body)) + body)
+    def write(file):
+        data = bytes(100 * channels * bits // 8)
+        align = channels * bits // 8
+        fmt = struct.pack("<HHIIHH", tag, channels, 8000, 8000 * align, align, bits)
+        body = b"WAVEfmt " + struct.pack("<I", 16) + fmt
+        body += b"data" + struct.pack("<I", len(data)) + data
+        file.write_bytes(b"RIFF" + struct.pack("<I", len(body)) + body)
+
+    return write
 
 
 def truncated_wav(file):
@@ -181,7 +186,9 @@ WAVS = {
     "no wav": lambda file: file.write_bytes(b"This is text, not sound. " * 10),
     "without samples": lambda file: write_wav(file, b""),
     "truncated": truncated_wav,
-    "float": float_wav,
+    "µ-law": wav(7, 1, 8),
+    "long float": wav(3, 1, 64),
+    "eight channels": wav(1, 8, 16),
     "a folder": lambda file: (file.unlink(), file.mkdir()),
 }
 

@@ -103,10 +103,18 @@ class Deck {
   }
 }
 
-/** Draws the range of the samples in each pixel column, around the middle of a band. */
-function drawWave(pen, samples, width, height, colour) {
-  const loudest = samples.reduce((most, s) => Math.max(most, Math.abs(s)), 1);
+/** The largest magnitude of the samples. */
+function peak(samples) {
+  return samples.reduce((most, s) => Math.max(most, Math.abs(s)), 1);
+}
+
+/**
+ * Draws the range of the samples in each pixel column, around the middle of a band that `loudest` fills.
+ * Louder samples are cut, so that a click does not change the scale of the rest.
+ */
+function drawWave(pen, samples, loudest, width, height, colour) {
   const scale = height / 2 / Math.max(loudest, 4000);
+  const middle = height / 2;
   pen.fillStyle = colour;
   for (let x = 0; x < width; x++) {
     const from = Math.floor((x * samples.length) / width);
@@ -117,7 +125,9 @@ function drawWave(pen, samples, width, height, colour) {
       if (samples[i] < low) low = samples[i];
       if (samples[i] > high) high = samples[i];
     }
-    pen.fillRect(x, height / 2 - high * scale, 1, Math.max(1, (high - low) * scale));
+    const top = Math.max(0, middle - high * scale);
+    const bottom = Math.min(height, middle - low * scale);
+    pen.fillRect(x, top, 1, Math.max(1, bottom - top));
   }
 }
 
@@ -166,6 +176,9 @@ class Player {
       ...recordings[signal.recording],
       row: root.querySelector(`[data-signal="${i}"]`),
     }));
+    // All waveforms have the scale of the references, so that their loudness can be compared.
+    const sent = this.signals.filter(({ samples, fates }) => samples && !fates);
+    this.loudest = sent.length ? Math.max(...sent.map(({ samples }) => peak(samples))) : 32768;
     for (const name of ["play", "slider", "time", "repeat", "now", "choose", "count"])
       this[name] = root.querySelector(`[data-part=${name}]`);
     this.place = 0;
@@ -346,7 +359,7 @@ class Player {
     const share = signal.samples ? signal.samples.length / signal.rate / this.duration : 1;
     if (signal.samples) {
       const colour = signal.fates ? signal.colour : ink("--wave");
-      drawWave(pen, signal.samples, Math.round(width * share), height - strip, colour);
+      drawWave(pen, signal.samples, this.loudest, Math.round(width * share), height - strip, colour);
     }
     if (signal.fates) drawFates(pen, signal.fates, Math.round(width * share), height - strip, strip);
   }
