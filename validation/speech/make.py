@@ -127,9 +127,7 @@ def main(packages: Path) -> None:
         level, activity = active_level(signal, RATE)
         peak = 20 * math.log10(np.abs(signal).max())
         seconds = len(signal) / RATE
-        print(
-            f"{file.name}: {seconds:.2f} s, {level:.1f} dBov, {activity:.0%} active, {peak:.1f} dBFS"
-        )
+        print(f"{file.name}: {seconds:.2f} s, {level:.1f} dBov ({activity:.0%}), peak {peak:.1f}")
 
 
 if __name__ == "__main__":
