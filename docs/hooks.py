@@ -192,19 +192,21 @@ def computed(metrics: tuple[Computed, ...]) -> Iterator[str]:
 
 
 def departures() -> str:
-    """The page of what the protocols leave out of their RFCs."""
+    """The page of the clauses that the protocols do not follow."""
     file = Path(__file__).parent.parent / "crates" / "proto" / "rfc-exceptions.toml"
-    names = {"ccid2": "CCID 2", "ccid3": "CCID 3 and 4", "dccp-udp": "DCCP inside UDP",
-             "icmp": "ICMP", "rate": "The rate of TFRC and its relatives",
-             "rfc4571": "Framing in a stream"}  # fmt: skip
+    names = {"ccid2": "CCID 2", "ccid3": "CCID 3 and 4", "dccp-udp": "DCCP in UDP",
+             "icmp": "ICMP", "rate": "Rate control of TFRC and CCID 3",
+             "rfc4571": "Framing in streams (RFC 4571)"}  # fmt: skip
     lines = ["# Departures from the RFCs", ""]
-    lines += ["What the protocols here leave out or do otherwise on purpose, clause by clause."]
+    lines += [
+        "Clauses of the RFCs that the protocols deliberately do not implement, or implement differently."
+    ]
     for protocol, clauses in tomllib.loads(file.read_text(encoding="utf-8")).items():
         lines += [
             "",
             f"## {names.get(protocol, protocol.upper())}",
             "",
-            "| clause | |",
+            "| clause | departure |",
             "|---|---|",
         ]
         for clause, why in clauses.items():
