@@ -165,8 +165,11 @@ pub trait CongestionControl {
         Some(Rate::from_bps((8.0 * share * per_second(self.window(), srtt)) as u64))
     }
 
-    // Only for controllers that use delivery rates.
-
+    /// True if it uses delivery rates: TCP then measures them, which needs selective acknowledgements, and
+    /// calls the methods below.
+    fn uses_samples(&self) -> bool {
+        false
+    }
     /// A path measurement. True if the controller itself keeps so little in flight that this says
     /// nothing about the path's rate (draft-ietf-ccwg-bbr-06 §5.3.4.3).
     fn on_sample(&mut self, _now: Instant, _sample: &RateSample, _rtt: &RttEstimator) -> bool {
@@ -419,6 +422,9 @@ impl CongestionControl for Machine {
     }
     fn pacing_rate(&self, rtt: &RttEstimator) -> Option<Rate> {
         dispatch!(self, machine => machine.pacing_rate(rtt))
+    }
+    fn uses_samples(&self) -> bool {
+        dispatch!(self, machine => machine.uses_samples())
     }
     fn on_sample(&mut self, now: Instant, sample: &RateSample, rtt: &RttEstimator) -> bool {
         dispatch!(self, machine => machine.on_sample(now, sample, rtt))

@@ -8,7 +8,7 @@ use super::Tcp;
 use super::records::Record;
 use super::scoreboard::AckOutcome;
 use super::selective::Selective;
-use crate::congestion::{CongestionControl, LostPacket, Machine, RateSample};
+use crate::congestion::{CongestionControl, LostPacket, RateSample};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
@@ -177,7 +177,7 @@ impl Tcp {
     }
 
     /// True if the controller uses delivery rates.
-    pub(super) const fn wants_delivery(&self) -> bool {
-        matches!(self.cc, Machine::Bbr(_))
+    pub(super) fn wants_delivery(&self) -> bool {
+        self.cc.uses_samples()
     }
 }

@@ -322,6 +322,10 @@ impl CongestionControl for Bbr {
     /// It learns from samples only.
     fn on_ack(&mut self, _: Instant, _: &Ack, _: &RttEstimator) {}
 
+    fn uses_samples(&self) -> bool {
+        true
+    }
+
     /// §5.2.3: UpdateOnACK.
     fn on_sample(&mut self, now: Instant, rs: &RateSample, rtt: &RttEstimator) -> bool {
         if self.pacing_rate == 0.0 {
