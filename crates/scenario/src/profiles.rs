@@ -18,9 +18,9 @@ const OPENING: &str = "\
 
 <!-- Generated from the machines' parameters: `cargo run -p talkspurt-scenario --bin schema`. -->
 
-A profile is a named set of values for the knobs a scenario leaves open: those of the RFCs, those of
+A profile is a named set of values for the parameters that a scenario does not set: those of the RFCs, those of
 ns-2.35, on which most studies ran, or those of Linux (2.6.24 to 6.15). It is never a branch in the
-code: every value below is a key of its own, unless it is in *italics*, and a knob in the
+code: every value below is a key of its own, unless it is in *italics*, and a key in the
 scenario takes precedence. What each means is in the [scenario reference](scenario.md).
 
 ";
@@ -50,19 +50,19 @@ pub(crate) fn page() -> String {
 
 /// A parameter and its value under each profile.
 struct Row {
-    knob: &'static str,
+    name: &'static str,
     values: [String; 3],
 }
 
-fn row(knob: &'static str, value: impl Fn(Profile) -> String) -> Row {
-    Row { knob, values: PROFILES.map(value) }
+fn row(name: &'static str, value: impl Fn(Profile) -> String) -> Row {
+    Row { name, values: PROFILES.map(value) }
 }
 
 fn section(page: &mut String, title: &str, place: &str, rows: &[Row]) {
-    let _ = write!(page, "## {title}\n\nKnobs of {place}.\n\n");
-    page.push_str("| knob | `rfc` | `ns2` | `linux` |\n| --- | --- | --- | --- |\n");
-    for Row { knob, values: [rfc, ns2, linux] } in rows {
-        let _ = writeln!(page, "| {knob} | {rfc} | {ns2} | {linux} |");
+    let _ = write!(page, "## {title}\n\nParameters of {place}.\n\n");
+    page.push_str("| parameter | `rfc` | `ns2` | `linux` |\n| --- | --- | --- | --- |\n");
+    for Row { name, values: [rfc, ns2, linux] } in rows {
+        let _ = writeln!(page, "| {name} | {rfc} | {ns2} | {linux} |");
     }
     page.push('\n');
 }

@@ -243,7 +243,7 @@ impl Adaptive {
     }
 
     /// The delay below which playout does not accelerate: delays that were just seen may recur, and on a path
-    /// that has just become shorter, overtaken packets fill the holes in what waits.
+    /// that has just become shorter, overtaken packets fill the gaps between frames in the buffer.
     fn needed(&self, target: i64) -> i64 {
         let mut next = self.next;
         let is_whole = self.waiting.iter().all(|frame| {

@@ -89,11 +89,11 @@ impl Config {
     fn check_unused(&self, found: &mut ConfigErrors) {
         let used = [self.ccid_of(false), self.ccid_of(true)];
         if !used.contains(&Ccid::Two) && self.window != ccid2::Config::default() {
-            let why = "these are knobs of CCID 2, which neither direction uses";
+            let why = "these are parameters of CCID 2, which neither direction uses";
             found.add_with_hint("window", why, "those of CCID 3 and 4 are in `rate`");
         }
         if !used.iter().any(|ccid| ccid.is_rate_based()) && self.rate != rate::Config::default() {
-            let why = "these are knobs of CCID 3 and 4, which neither direction uses";
+            let why = "these are parameters of CCID 3 and 4, which neither direction uses";
             found.add_with_hint("rate", why, "those of CCID 2 are in `window`");
         }
     }

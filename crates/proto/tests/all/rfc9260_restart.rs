@@ -60,11 +60,7 @@ fn section_5_2_2_and_5_2_4_a_a_peer_that_restarts_is_heard_again() {
         Some(b"anew".to_vec())
     );
     assert_eq!(pair.server.endpoint.send_capacity(), 4_000_000);
-    assert_eq!(
-        pair.server.endpoint.window(PathId(0)),
-        Some((4 * 1016, None)),
-        "windows begin anew"
-    );
+    assert_eq!(pair.server.endpoint.window(PathId(0)), Some((4 * 1016, None)), "windows restart");
     // What it sends has the new tag and begins at the new Initial TSN.
     let before = pair.log.len();
     pair.send(Server, 9, 100);

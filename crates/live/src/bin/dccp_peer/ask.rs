@@ -149,7 +149,7 @@ mod tests {
                 "--dccp: give_up: 0ms: a timer needs time",
                 "--dccp: msl: 2h is out of range: at most 1h",
                 "--dccp: mtu: 60B is not the size of an IP packet: 68B to 65535B",
-                "--dccp: window: these are knobs of CCID 2, which neither direction uses – those of \
+                "--dccp: window: these are parameters of CCID 2, which neither direction uses – those of \
                  CCID 3 and 4 are in `rate`",
                 "--dccp: window.min_rto: 0ms: a timer needs time",
                 "--dccp: rate.loss_intervals: 1: between 2 and 28 are kept",

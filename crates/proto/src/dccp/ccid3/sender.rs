@@ -160,7 +160,7 @@ impl Sender {
     }
 
     /// RFC 4340 §11.7.2: data that arrived but was dropped for another reason than a full buffer.
-    fn heed_drops(&mut self, ack: &Acknowledgement<'_>) {
+    fn obey_drops(&mut self, ack: &Acknowledgement<'_>) {
         let mut corrupt = Vec::new();
         for block in dropped(ack.ack, ack.options) {
             let from = self.left.partition_point(|left| left.seq < block.oldest);
@@ -186,7 +186,7 @@ impl Sender {
     }
 
     /// RFC 4342 §5.2: packets dropped by the other side's receive buffer, not by the network.
-    fn heed_receiver(&mut self, now: Instant, ack: &Acknowledgement<'_>) {
+    fn obey_receiver(&mut self, now: Instant, ack: &Acknowledgement<'_>) {
         let Some(rtt) = self.machine.rtt() else { return };
         let seen = self.drops_seen.replace(ack.ack.max(self.drops_seen.unwrap_or(ack.ack)));
         let lost: u64 = dropped(ack.ack, ack.options)
@@ -296,8 +296,8 @@ impl ccid::Sender for Sender {
             self.counter.on_ack(now, count);
         }
         // Applied before feedback raises the rate, which it must not do for a round trip.
-        self.heed_receiver(now, ack);
-        self.heed_drops(ack);
+        self.obey_receiver(now, ack);
+        self.obey_drops(ack);
         let Ok(feedback) = options::read(ack.options) else {
             return probe.note(now, EndpointNote::RxError(RxError::Malformed));
         };
