@@ -198,9 +198,7 @@ def departures() -> str:
              "icmp": "ICMP", "rate": "Rate control of TFRC and CCID 3",
              "rfc4571": "Framing in streams (RFC 4571)"}  # fmt: skip
     lines = ["# Departures from the RFCs", ""]
-    lines += [
-        "Clauses of the RFCs that the protocols deliberately do not implement, or implement differently."
-    ]
+    lines += ["Clauses of the RFCs that the protocols deliberately do not follow."]
     for protocol, clauses in tomllib.loads(file.read_text(encoding="utf-8")).items():
         lines += [
             "",
