@@ -35,7 +35,7 @@ demo: setup ## run the first call and say where its report is
 
 test: test-rust test-python ## run all tests
 
-test-rust:
+test-rust: setup
 	cargo test --workspace --locked
 
 test-python: setup
@@ -61,12 +61,12 @@ audit: setup ## check licences, sources and known vulnerabilities of all crates
 	  else echo "The advisory database cannot be fetched: known vulnerabilities are not checked."; fi
 
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
-msrv: ## check that the oldest supported Rust compiles the workspace
+msrv: setup ## check that the oldest supported Rust compiles the workspace
 	@if cargo +$(MSRV) --version > /dev/null 2>&1 || rustup toolchain install $(MSRV) --profile minimal > /dev/null 2>&1; then \
 	  cargo +$(MSRV) check --quiet --workspace --all-targets --locked --target-dir $${CARGO_TARGET_DIR:-target}/msrv; \
 	else echo "Rust $(MSRV) cannot be installed: the oldest supported version is not checked."; fi
 
-rustdoc: ## check the documentation of the Rust crates
+rustdoc: setup ## check the documentation of the Rust crates
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --document-private-items --locked
 
 pages: setup ## write the pages and pictures of docs/ that the program makes
@@ -80,11 +80,11 @@ dist: setup ## build the distributed wheel into dist/: one codegen unit, profile
 	@test -x "$$(rustc --print sysroot)/lib/rustlib/$$(rustc -vV | sed -n 's/^host: //p')/bin/llvm-profdata" || { echo "Not installed: llvm-tools. Nothing was built. With rustup: rustup component add llvm-tools"; exit 2; }
 	$(BIN)/maturin build --profile dist --pgo --locked --interpreter $(BIN)/python --out dist
 
-bench: ## measure packet-hops per CPU-second and instructions per hop
+bench: setup ## measure packet-hops per CPU-second and instructions per hop
 	cargo build --quiet --release --locked -p talkspurt-bench
 	@$(PYTHON) -m benches.table "$${CARGO_TARGET_DIR:-target}/release/talkspurt-bench"
 
-bench-gate: ## fail if a hop costs more instructions than benches/limits.toml permits
+bench-gate: setup ## fail if a hop costs more instructions than benches/limits.toml permits
 	cargo build --quiet --release --locked -p talkspurt-bench
 	@$(PYTHON) -m benches.gate "$${CARGO_TARGET_DIR:-target}/release/talkspurt-bench" $(ARGS)
 

@@ -87,6 +87,8 @@ class Plan:
         """Label of each axis in run ``i``."""
     def replicate(self, i: int) -> int: ...
     def seed(self, i: int) -> int: ...
+    def machine_dependent(self, i: int) -> list[str]:
+        """Flows of run ``i`` whose packets may differ between machines."""
     def resolved(self, i: int) -> str:
         """TOML of run ``i`` alone, every default written out."""
     def topology(self, i: int) -> str:
@@ -161,5 +163,5 @@ class Outcome:
     @property
     def duration_s(self) -> float: ...
     def table(self, name: str) -> ArrowStream: ...
-    def audio(self, flow: str) -> tuple[bytes, bytes, int] | None:
-        """Sent and received PCM (int16, little endian, equal length) and the sample rate."""
+    def audio(self, flow: str) -> tuple[bytes, bytes, int, int] | None:
+        """Sent and received PCM (int16, little endian), the sample rate, and the channels."""

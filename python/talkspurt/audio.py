@@ -1,6 +1,7 @@
 """The reference and the degraded recording of a speech flow.
 
-Both are 16-bit mono at the codec's rate and equally long, for direct comparison.
+Both are 16-bit at the codec's rate. With fixed playout they are equally long, for direct
+comparison.
 """
 
 from __future__ import annotations
@@ -28,41 +29,54 @@ class Audio:
     Attributes:
         name: the flow.
         sent_pcm: reference signal: 16-bit samples, little endian.
-        received_pcm: degraded signal, as long as the reference.
-        rate: samples per second.
+        received_pcm: degraded signal; with fixed playout as long as the reference.
+        rate: samples per second and channel.
+        channels: 1, or 2 with their samples interleaved.
     """
 
     name: str
     sent_pcm: bytes = field(repr=False)
     received_pcm: bytes = field(repr=False)
     rate: int
+    channels: int = 1
 
     @cached_property
     def sent(self) -> Samples:
-        """The reference signal, as a numpy array of int16."""
-        import numpy as np
-
-        return np.frombuffer(self.sent_pcm, dtype="<i2")
+        """The reference signal: int16, of shape (samples,), or (samples, 2) in stereo."""
+        return self._array(self.sent_pcm)
 
     @cached_property
     def received(self) -> Samples:
-        """The degraded signal, as a numpy array of int16."""
+        """The degraded signal, as ``sent``."""
+        return self._array(self.received_pcm)
+
+    def _array(self, pcm: bytes) -> Samples:
         import numpy as np
 
-        return np.frombuffer(self.received_pcm, dtype="<i2")
+        samples = np.frombuffer(pcm, dtype="<i2")
+        return samples if self.channels == 1 else samples.reshape(-1, self.channels)
+
+    def mono(self) -> Audio:
+        """The mean of the channels."""
+        if self.channels == 1:
+            return self
+        sent, received = (
+            side.mean(axis=1).round().astype("<i2").tobytes() for side in (self.sent, self.received)
+        )
+        return Audio(self.name, sent, received, self.rate)
 
     @property
     def duration_s(self) -> float:
         """Length in seconds."""
-        return len(self.sent_pcm) / 2 / self.rate
+        return len(self.sent_pcm) / 2 / self.channels / self.rate
 
     def sent_wav(self) -> bytes:
         """The reference signal, as the bytes of a WAV file."""
-        return wav(self.sent_pcm, self.rate)
+        return wav(self.sent_pcm, self.rate, self.channels)
 
     def received_wav(self) -> bytes:
         """The degraded signal, as the bytes of a WAV file."""
-        return wav(self.received_pcm, self.rate)
+        return wav(self.received_pcm, self.rate, self.channels)
 
     def save(self, directory: str | os.PathLike[str]) -> tuple[Path, Path]:
         """Write ``NAME.sent.wav`` and ``NAME.received.wav``; returns their paths."""
@@ -83,21 +97,22 @@ class Audio:
         return f"<div>{players}</div>"
 
 
-def wav(pcm: bytes, rate: int) -> bytes:
-    """A mono 16-bit WAV file with these samples."""
+def wav(pcm: bytes, rate: int, channels: int = 1) -> bytes:
+    """A 16-bit WAV file with these samples."""
     file = io.BytesIO()
     with wave.open(file, "wb") as out:
-        out.setnchannels(1)
+        out.setnchannels(channels)
         out.setsampwidth(2)
         out.setframerate(rate)
         out.writeframes(pcm)
     return file.getvalue()
 
 
-def read_wav(file: Path) -> tuple[bytes, int]:
-    """Samples and rate of a file written by :func:`wav`."""
+def read_wav(file: Path) -> tuple[bytes, int, int]:
+    """Samples, rate and channels of a file written by :func:`wav`."""
     with wave.open(str(file), "rb") as source:
-        return source.readframes(source.getnframes()), source.getframerate()
+        frames = source.readframes(source.getnframes())
+        return frames, source.getframerate(), source.getnchannels()
 
 
 def data_url(wav_bytes: bytes) -> str:

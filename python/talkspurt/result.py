@@ -420,6 +420,7 @@ def _manifest(question: Question, i: int, outcome: _core.Outcome, wall_s: float)
         "replicate": plan.replicate(i),
         "seed": plan.seed(i),
         "digest": outcome.digest,
+        "machine_dependent": plan.machine_dependent(i),
         "duration_s": outcome.duration_s,
         "hops": outcome.hops,
         "events": outcome.events,

@@ -233,8 +233,8 @@ def _read_audio(folder: Path, name: str) -> Audio | None:
     if not sent.exists():
         return None
     with reading(sent):
-        said, rate = read_wav(sent)
+        said, rate, channels = read_wav(sent)
     received = folder / AUDIO / file_name(name, "received.wav")
     with reading(received):
-        heard, _ = read_wav(received)
-    return Audio(name, said, heard, rate)
+        heard, *_ = read_wav(received)
+    return Audio(name, said, heard, rate, channels)

@@ -185,7 +185,8 @@ fn without_history_there_is_silence() {
 /// The included speech with 5 % of its 20 ms packets lost: clean, and with a concealment.
 fn call(how: Concealment) -> (Vec<i16>, Vec<i16>, Vec<(usize, usize)>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../speech/sense-and-sensibility.wav");
-    let recording = Recording::open(&Disk, &path, Pcmu).unwrap();
+    let recording =
+        Recording::open(&Disk, &path, &Encoding::new(Pcmu, Duration::from_millis(20))).unwrap();
     let mut rng = Rng::new(1, "appendix-i");
     let encoded = recording.encoded.expect("a codec without state");
     let (arrived, plays) = (Instant::ZERO, Instant::ZERO);
@@ -194,9 +195,9 @@ fn call(how: Concealment) -> (Vec<i16>, Vec<i16>, Vec<(usize, usize)>) {
         .chunks(160)
         .map(|chunk| (!rng.chance(0.05)).then(|| received(encoded.slice_ref(chunk))))
         .collect();
-    let encoding = Encoding { codec: Pcmu, packet: Duration::from_millis(20) };
+    let encoding = Encoding::new(Pcmu, Duration::from_millis(20));
     let heard = render(&[encoding], how, &packets, None, encoded.len());
-    (Pcmu.decoder().expect("it is heard").decode(&encoded), heard.pcm, heard.gaps)
+    (encoding.decoder().expect("it is heard").decode(&encoded), heard.pcm, heard.gaps)
 }
 
 /// Log-spectral distance in dB over 32 ms: the root mean square difference of power spectra.

@@ -5,11 +5,13 @@ mod signals;
 
 use proptest::prelude::*;
 use signals::{COUNT, fnv, noise, triangles};
-use talkspurt_app::codec::{Codec, Decoder, Encoder};
+use talkspurt_app::codec::{Codec, Decoder, Encoder, Encoding};
 use talkspurt_proto::math::{cos, sin};
+use talkspurt_proto::time::Duration;
 
 fn codec() -> (Box<dyn Encoder>, Box<dyn Decoder>) {
-    Codec::G722.encoder().zip(Codec::G722.decoder()).expect("G.722 has sound")
+    let encoding = Encoding::new(Codec::G722, Duration::from_millis(20));
+    encoding.encoder().zip(encoding.decoder()).expect("G.722 has sound")
 }
 
 #[test]

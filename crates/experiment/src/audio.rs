@@ -13,12 +13,14 @@ use talkspurt_sim::world::World;
 pub struct Audio {
     /// Name of the direction.
     pub flow: String,
-    /// The reference signal.
+    /// The reference signal; two channels are interleaved.
     pub sent: Vec<i16>,
     /// The degraded signal, of the same length unless playout was adaptive.
     pub received: Vec<i16>,
-    /// Samples per second.
+    /// Samples per second and channel.
     pub sample_rate: u32,
+    /// Channels of both, 1 or 2.
+    pub channels: usize,
 }
 
 /// The speaking sides of a flow: direction name, its speech source, the receiving peer.
@@ -48,14 +50,17 @@ pub(crate) fn render<P: Probe>(
         else {
             continue;
         };
-        let (codec, encodings) = (speech.codec, speech.encodings());
-        let spoken = codec.samples_for(peers[ear ^ 1].spoken());
+        let encodings = speech.encodings();
+        let (best, channels) = (encodings[0], recording.channels);
+        let spoken = best.samples_for(peers[ear ^ 1].spoken());
         let mut sent = recording.sent.to_vec();
         if speech.repeat {
             // Reference: the recording padded to whole steps of the media clock and repeated.
-            let step = codec.samples_for(step(&encodings));
-            let (last, whole) = (sent.len() - 1, sent.len().next_multiple_of(step));
-            sent = (0..spoken).map(|at| sent[(at % whole).min(last)]).collect();
+            let step = best.samples_for(step(&encodings));
+            let (len, whole) = (sent.len(), sent.len().next_multiple_of(step));
+            let held = len - channels;
+            let at = |at: usize| sent[if at < len { at } else { held + at % channels }];
+            sent = (0..spoken).map(|place| at(place % whole)).collect();
         } else {
             sent.truncate(spoken);
         }
@@ -63,7 +68,8 @@ pub(crate) fn render<P: Probe>(
         let ear = &peers[ear];
         let played = (ear.played(), ear.timeline());
         let received = playout::render(&encodings, how, played.0, played.1, sent.len()).pcm;
-        audio.push(Audio { flow: name, sent, received, sample_rate: codec.sample_rate() });
+        let sample_rate = recording.sample_rate;
+        audio.push(Audio { flow: name, sent, received, sample_rate, channels });
     }
     audio
 }

@@ -63,14 +63,14 @@ impl Outcome {
         Ok(Table { batches })
     }
 
-    /// Sent and received speech of a flow, 16-bit little endian, and the sample rate.
+    /// Sent and received speech of a flow, 16-bit little endian, the sample rate, and the channels.
     fn audio<'py>(
         &self,
         py: Python<'py>,
         flow: &str,
-    ) -> Option<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, u32)> {
+    ) -> Option<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, u32, usize)> {
         let audio = self.finished.audio.iter().find(|audio| audio.flow == flow)?;
-        Some((pcm(py, &audio.sent), pcm(py, &audio.received), audio.sample_rate))
+        Some((pcm(py, &audio.sent), pcm(py, &audio.received), audio.sample_rate, audio.channels))
     }
 }
 

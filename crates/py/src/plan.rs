@@ -189,6 +189,16 @@ impl Plan {
     fn seed(&self, index: usize) -> PyResult<u64> {
         Ok(self.point(index)?.scenario.seed)
     }
+    /// Flows of one run whose packets may differ between machines.
+    fn machine_dependent(&self, index: usize) -> PyResult<Vec<String>> {
+        let flows = &self.point(index)?.scenario.flows;
+        let sources =
+            flows.iter().map(|(name, flow)| (name, [Some(&flow.source), flow.reverse.as_ref()]));
+        let depends = |sources: [Option<&Source>; 2]| {
+            sources.into_iter().flatten().any(Source::is_machine_dependent)
+        };
+        Ok(sources.filter(|(_, both)| depends(*both)).map(|(name, _)| name.clone()).collect())
+    }
     /// One run as TOML with all defaults.
     fn resolved(&self, index: usize) -> PyResult<String> {
         Ok(talkspurt_scenario::to_toml(&self.point(index)?.scenario))
@@ -247,7 +257,7 @@ fn speech(source: &Source) -> Option<serde_json::Value> {
     let best = speech.encodings().into_iter().next()?;
     Some(json!({
         "bytes": best.payload_bytes(), "interval_s": best.packet.as_secs_f64(),
-        "look_ahead_s": best.codec.look_ahead().as_secs_f64(),
+        "look_ahead_s": best.look_ahead().as_secs_f64(),
     }))
 }
 

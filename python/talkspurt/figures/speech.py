@@ -138,7 +138,7 @@ def waveform(result: Result, flow: str | None, link: str | None) -> Figure | Non
     name = flow or next(iter(result.heard), None)
     if name is None or name not in result.heard:
         return None
-    audio = result.audio(name)
+    audio = result.audio(name).mono()
     figure, axes = sheet(f"{name}: said and heard", height=2.8, rows=2, sharex=True, sharey=True)
     colour = styles_of(result)[name].colour
     for ax, samples, word in zip(

@@ -212,7 +212,8 @@ def _add(
     title, subtitle = titles
     flow, row = shown.flow, shown.row
     heard = flow in result.heard
-    audio = result.audio(flow) if heard and not player.full else None
+    # The page plays and draws one channel, the WAV files have both.
+    audio = result.audio(flow).mono() if heard and not player.full else None
     numbers = None
     if audio:
         numbers = player.recordings.add(audio.rate, audio.sent_pcm, audio.received_pcm)

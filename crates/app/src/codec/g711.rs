@@ -26,10 +26,9 @@ pub const MU_LAW: Spec = Spec {
     bpl: Bpl::Playout { silence: Some(4.3), appendix_i: Some(25.1) },
     bpl_packet: Duration::from_millis(10),
     sound: Some(Sound {
-        encoder: || Box::new(Law { encode: encode_mu, decode: decode_mu }),
-        decoder: || Box::new(Law { encode: encode_mu, decode: decode_mu }),
+        encoder: |_| Box::new(Law { encode: encode_mu, decode: decode_mu }),
+        decoder: |_| Box::new(Law { encode: encode_mu, decode: decode_mu }),
         stateless: true,
-        redundancy: 0,
     }),
 };
 
@@ -38,10 +37,9 @@ pub const A_LAW: Spec = Spec {
     name: "G.711 A-law",
     payload_type: 8,
     sound: Some(Sound {
-        encoder: || Box::new(Law { encode: encode_a, decode: decode_a }),
-        decoder: || Box::new(Law { encode: encode_a, decode: decode_a }),
+        encoder: |_| Box::new(Law { encode: encode_a, decode: decode_a }),
+        decoder: |_| Box::new(Law { encode: encode_a, decode: decode_a }),
         stateless: true,
-        redundancy: 0,
     }),
     ..MU_LAW
 };

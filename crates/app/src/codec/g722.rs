@@ -24,10 +24,9 @@ pub(super) const SPEC: Spec = Spec {
     ie: None,
     bpl: Bpl::Playout { silence: None, appendix_i: None },
     sound: Some(Sound {
-        encoder: || Box::new(Transmitter::default()),
-        decoder: || Box::new(Receiver::default()),
+        encoder: |_| Box::new(Transmitter::default()),
+        decoder: |_| Box::new(Receiver::default()),
         stateless: false,
-        redundancy: 0,
     }),
     ..MU_LAW
 };

@@ -21,10 +21,9 @@ pub(super) const AT_40: Spec = Spec {
     ie: Some(2.0),
     bpl: Bpl::Playout { silence: None, appendix_i: None },
     sound: Some(Sound {
-        encoder: || Box::new(Adpcm::new(&QUANTIZER_40)),
-        decoder: || Box::new(Adpcm::new(&QUANTIZER_40)),
+        encoder: |_| Box::new(Adpcm::new(&QUANTIZER_40)),
+        decoder: |_| Box::new(Adpcm::new(&QUANTIZER_40)),
         stateless: false,
-        redundancy: 0,
     }),
     ..MU_LAW
 };
@@ -35,10 +34,9 @@ pub(super) const AT_32: Spec = Spec {
     frame_bytes: 4,
     ie: Some(7.0),
     sound: Some(Sound {
-        encoder: || Box::new(Adpcm::new(&QUANTIZER_32)),
-        decoder: || Box::new(Adpcm::new(&QUANTIZER_32)),
+        encoder: |_| Box::new(Adpcm::new(&QUANTIZER_32)),
+        decoder: |_| Box::new(Adpcm::new(&QUANTIZER_32)),
         stateless: false,
-        redundancy: 0,
     }),
     ..AT_40
 };
@@ -49,10 +47,9 @@ pub(super) const AT_24: Spec = Spec {
     frame_bytes: 3,
     ie: Some(25.0),
     sound: Some(Sound {
-        encoder: || Box::new(Adpcm::new(&QUANTIZER_24)),
-        decoder: || Box::new(Adpcm::new(&QUANTIZER_24)),
+        encoder: |_| Box::new(Adpcm::new(&QUANTIZER_24)),
+        decoder: |_| Box::new(Adpcm::new(&QUANTIZER_24)),
         stateless: false,
-        redundancy: 0,
     }),
     ..AT_40
 };
@@ -63,10 +60,9 @@ pub(super) const AT_16: Spec = Spec {
     frame_bytes: 2,
     ie: Some(50.0),
     sound: Some(Sound {
-        encoder: || Box::new(Adpcm::new(&QUANTIZER_16)),
-        decoder: || Box::new(Adpcm::new(&QUANTIZER_16)),
+        encoder: |_| Box::new(Adpcm::new(&QUANTIZER_16)),
+        decoder: |_| Box::new(Adpcm::new(&QUANTIZER_16)),
         stateless: false,
-        redundancy: 0,
     }),
     ..AT_40
 };

@@ -10,6 +10,7 @@ mod g723_1;
 mod g726;
 mod g728;
 mod g729;
+pub mod opus;
 
 use std::fmt;
 
@@ -29,17 +30,27 @@ pub const COMFORT_NOISE: u8 = 13;
 pub trait Encoder: fmt::Debug + Send {
     /// Encodes one packet: whole frames of linear 16-bit samples at the codec's sample rate. `target` is the
     /// payload rate requested by congestion control; `None` if there was no request. A codec of one rate
-    /// ignores it.
+    /// ignores it. An empty packet is not sent.
     fn encode(&mut self, pcm: &[i16], target: Option<Rate>) -> Bytes;
+    /// The receiver reported this share of lost packets, 0 to 1.
+    fn set_expected_loss(&mut self, _loss: f64) {}
 }
 
 /// Decodes packets into sound, in playout order.
 pub trait Decoder: fmt::Debug + Send {
     /// Decodes a packet. Any bytes may come; the result may then be shorter, or noise.
     fn decode(&mut self, payload: &[u8]) -> Vec<i16>;
+    /// Maximum distance in packets from a lost packet to one with redundancy for it.
+    fn redundancy(&self) -> u32 {
+        0
+    }
     /// Recovers the sound of a lost packet from redundancy in a later one, `ahead` packets after it (1: the
     /// next). `None` without redundancy. `samples` is the length of the lost packet.
     fn recover(&mut self, _later: &[u8], _ahead: u32, _samples: usize) -> Option<Vec<i16>> {
+        None
+    }
+    /// The sound of a pause in which the encoder sent nothing. `None`: silence.
+    fn pause(&mut self, _samples: usize) -> Option<Vec<i16>> {
         None
     }
     /// Conceals a lost packet. `None` if the codec leaves that to the flow's concealment.
@@ -52,14 +63,12 @@ pub trait Decoder: fmt::Debug + Send {
 #[derive(Clone, Copy, Debug)]
 pub struct Sound {
     /// Creates an encoder for one direction of a call.
-    pub encoder: fn() -> Box<dyn Encoder>,
+    pub encoder: fn(&Encoding) -> Box<dyn Encoder>,
     /// Creates its decoder.
-    pub decoder: fn() -> Box<dyn Decoder>,
+    pub decoder: fn(&Encoding) -> Box<dyn Decoder>,
     /// True if a packet depends only on its own samples: a recording is then encoded once, even if sent
     /// repeatedly.
     pub stateless: bool,
-    /// Maximum distance in packets from a lost packet to one with redundancy for it.
-    pub redundancy: u32,
 }
 
 /// Properties of a codec.
@@ -111,7 +120,7 @@ pub enum Bpl {
 /// Defines [`Codec`] from the codecs that a scenario can name.
 macro_rules! codecs {
     ($($(#[$about:meta])* $codec:ident $name:literal = $spec:expr;)*) => {
-        /// A speech codec. G.711, G.722 and G.726 have audio; the others send packets of their size and rate.
+        /// A speech codec. G.711, G.722, G.726 and Opus have audio; the others send packets of their size and rate.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         pub enum Codec {
             $($(#[$about])* #[serde(rename = $name)] $codec,)*
@@ -160,6 +169,8 @@ codecs! {
     G7231At63 "g723.1-6.3" = g723_1::AT_6_3;
     /// ITU-T G.723.1 at 5.3 kbit/s, 20 bytes in frames of 30 ms, RTP payload type 4.
     G7231At53 "g723.1-5.3" = g723_1::AT_5_3;
+    /// Opus (RFC 6716) at 48 kHz with the parameters of `opus`, a dynamic RTP payload type (RFC 7587).
+    Opus "opus" = opus::SPEC;
 }
 
 impl Codec {
@@ -188,11 +199,6 @@ impl Codec {
     pub const fn step(self) -> Duration {
         self.spec().step
     }
-    /// Sound beyond a packet's last sample that the encoder needs.
-    #[must_use]
-    pub const fn look_ahead(self) -> Duration {
-        self.spec().look_ahead
-    }
     /// True if its audio is implemented, so that a recording can be sent with it.
     #[must_use]
     pub const fn is_heard(self) -> bool {
@@ -204,31 +210,10 @@ impl Codec {
         let heard = Self::ALL.iter().filter(|codec| codec.is_heard());
         heard.map(|codec| codec.name()).collect::<Vec<_>>().join(", ")
     }
-    /// Number of whole samples in a duration.
-    #[must_use]
-    pub const fn samples_for(self, span: Duration) -> usize {
-        (span.as_nanos() as u128 * self.sample_rate() as u128 / 1_000_000_000) as usize
-    }
     /// Ticks of the RTP timestamp in a duration.
     #[must_use]
     pub const fn ticks_for(self, span: Duration) -> u32 {
         (span.as_nanos() as u128 * self.rtp_clock() as u128 / 1_000_000_000) as u32
-    }
-    /// Payload bytes of the whole frames in a duration.
-    #[must_use]
-    pub const fn bytes_for(self, span: Duration) -> usize {
-        let spec = self.spec();
-        (span.as_nanos() / spec.frame.as_nanos()) as usize * spec.frame_bytes as usize
-    }
-    /// An encoder; `None` without audio.
-    #[must_use]
-    pub fn encoder(self) -> Option<Box<dyn Encoder>> {
-        self.spec().sound.map(|sound| (sound.encoder)())
-    }
-    /// A decoder; `None` without audio.
-    #[must_use]
-    pub fn decoder(self) -> Option<Box<dyn Decoder>> {
-        self.spec().sound.map(|sound| (sound.decoder)())
     }
     /// Equipment impairment factor Ie without loss (G.113 Appendix I), if published.
     #[must_use]
@@ -262,33 +247,87 @@ impl Codec {
     }
 }
 
-/// A way of sending speech: a codec and a packet duration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A way of sending speech: a codec with its parameters and a packet duration.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Encoding {
     /// The codec.
     pub codec: Codec,
     /// Speech per packet.
     pub packet: Duration,
+    /// Parameters of Opus; the others have none.
+    pub opus: opus::Config,
 }
 
 impl Encoding {
     /// Bytes of the RTP header (RFC 3550 §5.1), without CSRCs or extension.
     const RTP_HEADER_BYTES: u32 = 12;
 
-    /// Payload bytes per packet; for a codec of variable rate, at its initial rate.
+    /// A codec with its default parameters.
     #[must_use]
-    pub const fn payload_bytes(self) -> usize {
-        self.codec.bytes_for(self.packet)
+    pub fn new(codec: Codec, packet: Duration) -> Self {
+        Self { codec, packet, opus: opus::Config::default() }
+    }
+    /// Channels of its sound, interleaved.
+    #[must_use]
+    pub fn channels(&self) -> usize {
+        if self.codec == Codec::Opus { usize::from(self.opus.channels.max(1)) } else { 1 }
+    }
+    /// Number of whole samples in a duration, all channels.
+    #[must_use]
+    pub fn samples_for(&self, span: Duration) -> usize {
+        let rate = u128::from(self.codec.sample_rate());
+        (u128::from(span.as_nanos()) * rate / 1_000_000_000) as usize * self.channels()
+    }
+    /// Sound beyond a packet's last sample that the encoder needs.
+    #[must_use]
+    pub fn look_ahead(&self) -> Duration {
+        match self.codec {
+            Codec::Opus => self.opus.look_ahead(),
+            codec => codec.spec().look_ahead,
+        }
+    }
+    /// An encoder; `None` without audio.
+    #[must_use]
+    pub fn encoder(&self) -> Option<Box<dyn Encoder>> {
+        self.codec.spec().sound.map(|sound| (sound.encoder)(self))
+    }
+    /// A decoder; `None` without audio.
+    #[must_use]
+    pub fn decoder(&self) -> Option<Box<dyn Decoder>> {
+        self.codec.spec().sound.map(|sound| (sound.decoder)(self))
+    }
+    /// Payload bytes per packet; for a codec of variable rate, at its highest rate.
+    #[must_use]
+    pub fn payload_bytes(&self) -> usize {
+        let spec = self.codec.spec();
+        match self.codec {
+            Codec::Opus => self.opus.bytes(self.packet),
+            _ => {
+                let frames = self.packet.as_nanos() / spec.frame.as_nanos();
+                frames as usize * spec.frame_bytes as usize
+            }
+        }
+    }
+    /// The same at the payload rate that congestion control requests.
+    #[must_use]
+    pub fn payload_bytes_at(&self, target: Rate) -> usize {
+        match self.codec {
+            Codec::Opus => {
+                let bitrate = self.opus.rate(target, self.packet);
+                opus::Config { bitrate, ..self.opus }.bytes(self.packet)
+            }
+            _ => self.payload_bytes(),
+        }
     }
     /// Its packet size and interval, for rate controllers.
     #[must_use]
-    pub const fn rung(self) -> Rung {
+    pub fn rung(&self) -> Rung {
         let packet_bytes = Self::RTP_HEADER_BYTES + self.payload_bytes() as u32;
         Rung { packet_bytes, interval: self.packet }
     }
     /// The payload rate at a total rate that includes RTP headers.
     #[must_use]
-    pub fn payload_rate(self, rate: Rate) -> Rate {
+    pub fn payload_rate(&self, rate: Rate) -> Rate {
         let headers = Rung { packet_bytes: Self::RTP_HEADER_BYTES, interval: self.packet }.rate();
         Rate::from_bps(rate.as_bps().saturating_sub(headers.as_bps()))
     }
@@ -316,8 +355,9 @@ mod tests {
     fn a_20_ms_packet_of_g711_is_160_bytes() {
         // RFC 3551 §4.5.14: 8000 samples a second, eight bits each.
         for codec in [Codec::Pcmu, Codec::Pcma] {
-            assert_eq!(codec.bytes_for(Duration::from_millis(20)), 160);
-            assert_eq!(codec.samples_for(Duration::from_millis(20)), 160);
+            let encoding = Encoding::new(codec, Duration::from_millis(20));
+            assert_eq!(encoding.payload_bytes(), 160);
+            assert_eq!(encoding.samples_for(Duration::from_millis(20)), 160);
             assert_eq!(codec.rtp_clock(), 8000);
         }
         assert_eq!((Codec::Pcmu.payload_type(), Codec::Pcma.payload_type()), (0, 8));
@@ -341,9 +381,10 @@ mod tests {
         ];
         for (codec, ms, bytes, payload_type) in cases {
             let packet = Duration::from_millis(ms);
-            assert_eq!(codec.bytes_for(packet), bytes, "{codec:?}");
+            let encoding = Encoding::new(codec, packet);
+            assert_eq!(encoding.payload_bytes(), bytes, "{codec:?}");
             assert_eq!((codec.payload_type(), codec.rtp_clock()), (payload_type, 8000));
-            let rung = Encoding { codec, packet }.rung();
+            let rung = encoding.rung();
             assert_eq!((rung.packet_bytes as usize, rung.interval), (12 + bytes, packet));
             let heard = ["G.722", "G.726"].iter().any(|family| codec.name().starts_with(family));
             assert_eq!(codec.is_heard(), heard);
@@ -356,7 +397,7 @@ mod tests {
     #[test]
     fn the_rate_of_the_payload_is_what_the_headers_leave() {
         // 12 bytes in 20 ms are 4.8 kbit/s.
-        let encoding = Encoding { codec: Codec::Pcmu, packet: Duration::from_millis(20) };
+        let encoding = Encoding::new(Codec::Pcmu, Duration::from_millis(20));
         assert_eq!(encoding.payload_rate(Rate::from_bps(68_800)), Rate::from_bps(64_000));
         assert_eq!(encoding.payload_rate(Rate::from_bps(1)), Rate::ZERO);
     }
@@ -365,7 +406,8 @@ mod tests {
     fn decoding_then_encoding_is_the_identity_but_for_the_two_zeros_of_mu_law() {
         for code in 0..=255_u8 {
             let again = |codec: Codec| {
-                let (mut encoder, mut decoder) = codec.encoder().zip(codec.decoder()).unwrap();
+                let it = Encoding::new(codec, Duration::from_millis(20));
+                let (mut encoder, mut decoder) = it.encoder().zip(it.decoder()).unwrap();
                 encoder.encode(&decoder.decode(&[code]), None)[0]
             };
             assert_eq!(again(Codec::Pcma), code);

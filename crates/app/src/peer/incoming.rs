@@ -486,7 +486,7 @@ mod tests {
             source: None,
             send_queue: crate::send_queue::Config::default(),
             sink: Some(Sink::Played(MediaSink {
-                encodings: vec![Encoding { codec, packet }],
+                encodings: vec![Encoding::new(codec, packet)],
                 playout,
                 origin: Instant::ZERO,
                 keep,

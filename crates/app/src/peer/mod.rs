@@ -438,6 +438,11 @@ impl Peer {
         if self.opens.is_some() {
             return None;
         }
+        if let (Some(session), Some(outgoing)) = (&mut self.rtcp, &mut self.outgoing)
+            && let Some(loss) = session.take_fraction_lost()
+        {
+            outgoing.set_expected_loss(loss);
+        }
         if self.guests.is_some() {
             self.feed_in_turn(local, bodies, probe);
             return None;

@@ -104,6 +104,13 @@ impl Outgoing {
         self.source.set_target_rate(rate);
     }
 
+    /// The receiver reported this share of lost packets, 0 to 1.
+    pub(super) fn set_expected_loss(&mut self, loss: f64) {
+        if let Source::Timed(timed) = &mut self.source {
+            timed.set_expected_loss(loss);
+        }
+    }
+
     pub(super) fn rtp(&self) -> Option<&rtp::Sender> {
         self.media.as_ref().map(|media| &media.rtp)
     }

@@ -34,9 +34,10 @@ impl Received {
 /// The received sound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// Linear PCM at the codec's rate.
+    /// Linear PCM at the codec's rate; two channels are interleaved.
     pub pcm: Vec<i16>,
-    /// Gaps left to the flow's concealment, before stretching: first sample and length, adjacent ones joined.
+    /// Gaps left to the flow's concealment, before stretching: first sample and length of all channels, adjacent
+    /// ones joined.
     pub gaps: Vec<(usize, usize)>,
 }
 
@@ -57,15 +58,15 @@ pub fn render(
     total_samples: usize,
 ) -> Heard {
     let step = codec::step(encodings);
-    let samples = encodings[0].codec.samples_for(step).max(1);
+    let samples = encodings[0].samples_for(step).max(1);
     let voice = |it: &Encoding| Voice {
         packet: it.packet,
         steps: (it.packet.as_nanos() / step.as_nanos()).max(1) as usize,
-        decoder: it.codec.decoder(),
-        redundancy: it.codec.spec().sound.map_or(0, |sound| sound.redundancy),
+        channels: it.channels(),
+        decoder: it.decoder(),
     };
-    let rate = encodings[0].codec.sample_rate();
-    let plan = plan(timeline, total_samples, samples, rate);
+    let (rate, channels) = (encodings[0].codec.sample_rate(), encodings[0].channels());
+    let plan = plan(timeline, total_samples, samples, step);
     let voices = encodings.iter().map(voice).collect();
     let (mut heard, pieces) = decode(voices, packets, &plan, total_samples, samples);
     if concealment == Concealment::G711AppendixI {
@@ -75,7 +76,7 @@ pub fn render(
         }
     }
     if timeline.is_some() {
-        heard.pcm = stretch(&heard.pcm, &pieces, rate as usize);
+        heard.pcm = stretch(&heard.pcm, &pieces, rate as usize, channels);
     }
     heard
 }
@@ -86,9 +87,9 @@ fn plan(
     timeline: Option<&[Stretch]>,
     total_samples: usize,
     samples: usize,
-    rate: u32,
+    step: Duration,
 ) -> Vec<Stretch> {
-    let nanos = (samples as u64 * 1_000_000_000) / u64::from(rate);
+    let nanos = step.as_nanos();
     let plain = |from: u32, to: usize| {
         let steps = (to as u32).saturating_sub(from);
         (steps > 0).then(|| Stretch::Media { from, steps, out: u64::from(steps) * nanos })
@@ -115,26 +116,29 @@ struct Piece {
 
 /// Gives each piece its length. Time scaling ends within a few milliseconds of the requested length; the next
 /// piece that can change its length corrects this.
-fn stretch(pcm: &[i16], pieces: &[Piece], rate: usize) -> Vec<i16> {
+fn stretch(pcm: &[i16], pieces: &[Piece], rate: usize, channels: usize) -> Vec<i16> {
+    let per_second = (rate * channels) as u128;
     let (mut out, mut due, mut start) = (Vec::with_capacity(pcm.len()), 0_u128, 0);
     for piece in pieces {
         let region = start..piece.end;
         start = piece.end;
         due += u128::from(piece.out);
         // The last piece may be cut short by the end of the recording.
-        let own = region.len() as u128 * 1_000_000_000 / rate as u128;
+        let own = region.len() as u128 * 1_000_000_000 / per_second;
         if own.abs_diff(u128::from(piece.out)) < 200_000 {
             out.extend_from_slice(&pcm[region]);
             continue;
         }
-        let wanted = ((due * rate as u128 / 1_000_000_000) as usize).saturating_sub(out.len());
+        let end = (due * rate as u128 / 1_000_000_000) as usize * channels;
+        let wanted = end.saturating_sub(out.len());
         if piece.is_elastic {
             let kept = wanted.min(region.len());
             out.extend_from_slice(&pcm[region.start..region.start + kept]);
             out.extend(std::iter::repeat_n(0, wanted - kept));
         } else {
-            let wanted = wanted.clamp(region.len() / 2, region.len() * 2);
-            out.extend(timescale::scale(pcm, region, wanted, rate));
+            let half = region.len() / 2 / channels * channels;
+            let wanted = wanted.clamp(half, region.len() * 2);
+            out.extend(timescale::scale(pcm, region, wanted, rate, channels));
         }
     }
     out
@@ -145,9 +149,17 @@ struct Voice {
     /// Duration of a packet, as time and in steps of the media clock.
     packet: Duration,
     steps: usize,
+    channels: usize,
     decoder: Option<Box<dyn Decoder>>,
-    /// See [`codec::Sound::redundancy`].
-    redundancy: u32,
+}
+
+impl Voice {
+    /// Samples in a duration, where a step of the media clock has `samples`.
+    fn samples_in(&self, nanos: u64, samples: usize) -> usize {
+        let step = u128::from(self.packet.as_nanos()) / self.steps as u128;
+        let per_channel = (samples / self.channels) as u128;
+        (u128::from(nanos) * per_channel / step.max(1)) as usize * self.channels
+    }
 }
 
 /// Decodes the packets by the plan; gaps are silent. A step of the media clock has `samples` samples.
@@ -176,9 +188,7 @@ fn decode(
                 );
             }
             Stretch::Expansion(nanos) => {
-                // As long as the same share of a step.
-                let step = voices[present].packet.as_nanos() / voices[present].steps as u64;
-                let mut left = (nanos * samples as u64 / step.max(1)) as usize;
+                let mut left = voices[present].samples_in(nanos, samples);
                 while left > 0 {
                     let place = left.min(samples);
                     let decoder = voices[present].decoder.as_deref_mut();
@@ -188,9 +198,10 @@ fn decode(
                 }
             }
             Stretch::Silence(nanos) => {
-                let step = voices[present].packet.as_nanos() / voices[present].steps as u64;
-                let place = (nanos * samples as u64 / step.max(1)) as usize;
-                heard.pcm.resize(heard.pcm.len() + place, 0);
+                let place = voices[present].samples_in(nanos, samples);
+                let decoder = voices[present].decoder.as_deref_mut();
+                let noise = decoder.and_then(|decoder| decoder.pause(place)).unwrap_or_default();
+                heard.pcm.extend(noise.into_iter().chain(std::iter::repeat(0)).take(place));
             }
         }
         let (Stretch::Media { out, .. } | Stretch::Expansion(out) | Stretch::Silence(out)) =
@@ -226,7 +237,8 @@ fn decode_media(
             }
         }
         let place = samples.min(left);
-        let later = (1..=voice.redundancy).filter_map(|ahead| {
+        let redundancy = voice.decoder.as_ref().map_or(0, |decoder| decoder.redundancy());
+        let later = (1..=redundancy).filter_map(|ahead| {
             // It arrived by the time at which the lost packet is to be played.
             let received = packets.get(slot + ahead as usize * voice.steps)?.as_ref()?;
             (received.encoding == *present && received.early() >= voice.packet * u64::from(ahead))
@@ -273,7 +285,7 @@ mod tests {
 
     /// One encoding, with packets of `ms` milliseconds.
     fn of(codec: Codec, ms: usize) -> [Encoding; 1] {
-        [Encoding { codec, packet: Duration::from_millis(ms as u64) }]
+        [Encoding::new(codec, Duration::from_millis(ms as u64))]
     }
 
     fn received(payload: Bytes) -> Option<Received> {
@@ -286,7 +298,7 @@ mod tests {
     }
 
     fn plain(codec: Codec, encoded: &[u8]) -> Vec<i16> {
-        codec.decoder().expect("it is heard").decode(encoded)
+        of(codec, 20)[0].decoder().expect("it is heard").decode(encoded)
     }
 
     #[test]
@@ -340,6 +352,9 @@ mod tests {
     struct Counting(i16);
 
     impl Decoder for Counting {
+        fn redundancy(&self) -> u32 {
+            2
+        }
         fn decode(&mut self, payload: &[u8]) -> Vec<i16> {
             self.0 = i16::from(payload[0]);
             vec![self.0; 80]
@@ -359,7 +374,7 @@ mod tests {
         let heard = |packets: &[Option<(&'static [u8], u64)>]| {
             let packet = Duration::from_millis(10);
             let decoder: Box<dyn Decoder> = Box::new(Counting(0));
-            let voice = Voice { packet, steps: 1, decoder: Some(decoder), redundancy: 2 };
+            let voice = Voice { packet, steps: 1, channels: 1, decoder: Some(decoder) };
             let received = |&(payload, early): &(&'static [u8], u64)| Received {
                 payload: Bytes::from_static(payload),
                 encoding: 0,
@@ -367,7 +382,7 @@ mod tests {
                 plays: Instant::ZERO + Duration::from_millis(early),
             };
             let packets: Vec<_> = packets.iter().map(|it| it.as_ref().map(received)).collect();
-            let plan = plan(None, packets.len() * 80, 80, 8000);
+            let plan = plan(None, packets.len() * 80, 80, Duration::from_millis(10));
             let (heard, _) = decode(vec![voice], &packets, &plan, packets.len() * 80, 80);
             (heard.pcm.chunks(80).map(|part| part[0]).collect::<Vec<_>>(), heard.gaps)
         };

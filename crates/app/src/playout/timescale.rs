@@ -12,9 +12,16 @@ const TOLERANCES: usize = 133;
 const QUIET: f64 = 1.0;
 
 /// The part `region` of `sound`, played in about `length` samples instead of its own length. The result is
-/// longer or shorter than requested by up to 15 ms, so that it ends where `region` ends without a break.
-pub(super) fn scale(sound: &[i16], region: Range<usize>, length: usize, rate: usize) -> Vec<i16> {
-    let (block, tolerance) = (rate / BLOCKS, rate / TOLERANCES);
+/// longer or shorter than requested by up to 15 ms, so that it ends where `region` ends without a break. Samples
+/// of two channels are interleaved and scaled alike; `region` and `length` count both.
+pub(super) fn scale(
+    sound: &[i16],
+    region: Range<usize>,
+    length: usize,
+    rate: usize,
+    channels: usize,
+) -> Vec<i16> {
+    let (block, tolerance) = (rate / BLOCKS * channels, rate / TOLERANCES * channels);
     let mut scaled = Vec::with_capacity(length + tolerance);
     // The piece that the next block continues.
     let mut at = region.start;
@@ -27,7 +34,7 @@ pub(super) fn scale(sound: &[i16], region: Range<usize>, length: usize, rate: us
         let done = scaled.len();
         // The middle of the next piece is due at the middle of the next block.
         let middle = region.start + ((done + block / 2) as f64 * part) as usize;
-        let due = middle.saturating_sub(block / 2);
+        let due = middle.saturating_sub(block / 2) / channels * channels;
         let ends = done + 2 * block > length || due + tolerance + block > region.end;
         let template = sound.get(at..at + block).filter(|_| done > 0 && !ends);
         let Some(template) = template else {
@@ -35,10 +42,10 @@ pub(super) fn scale(sound: &[i16], region: Range<usize>, length: usize, rate: us
             return scaled;
         };
         let least = due.saturating_sub(tolerance).max(region.start);
-        let found = most_similar(sound, template, least..=due + tolerance);
+        let found = most_similar(sound, template, least..=due + tolerance, channels);
         let piece = &sound[found..found + block];
         scaled.extend(template.iter().zip(piece).enumerate().map(|(k, (from, to))| {
-            let share = (k + 1) as f64 / block as f64;
+            let share = (k - k % channels + channels) as f64 / block as f64;
             (f64::from(*from) * (1.0 - share) + f64::from(*to) * share).round() as i16
         }));
         at = found + block;
@@ -46,8 +53,13 @@ pub(super) fn scale(sound: &[i16], region: Range<usize>, length: usize, rate: us
 }
 
 /// Where in `places` the sound resembles `template` most: first every fourth place on every other sample, then
-/// the neighbours of the best.
-fn most_similar(sound: &[i16], template: &[i16], places: std::ops::RangeInclusive<usize>) -> usize {
+/// the neighbours of the best. (Every third of two channels' samples is from the left and the right by turns.)
+fn most_similar(
+    sound: &[i16],
+    template: &[i16],
+    places: std::ops::RangeInclusive<usize>,
+    channels: usize,
+) -> usize {
     let best = |places: &mut dyn Iterator<Item = usize>, step: usize| {
         let mut best = None;
         for place in places {
@@ -59,9 +71,12 @@ fn most_similar(sound: &[i16], template: &[i16], places: std::ops::RangeInclusiv
         }
         best.map(|(place, _)| place)
     };
-    let coarse = best(&mut places.clone().step_by(4), 2).unwrap_or(*places.start());
-    let near = coarse.saturating_sub(3).max(*places.start())..=(coarse + 3).min(*places.end());
-    best(&mut near.into_iter(), 1).unwrap_or(coarse)
+    let coarse =
+        best(&mut places.clone().step_by(4 * channels), channels + 1).unwrap_or(*places.start());
+    let reach = 3 * channels;
+    let near =
+        coarse.saturating_sub(reach).max(*places.start())..=(coarse + reach).min(*places.end());
+    best(&mut near.step_by(channels), 1).unwrap_or(coarse)
 }
 
 /// Cross-correlation, normalised by the energy of `piece`.
@@ -115,7 +130,7 @@ mod tests {
             let sound = voice(pitch, 8000);
             for (num, den) in [(4, 5), (2, 3), (5, 4), (3, 2)] {
                 let length = 6000 * num / den;
-                let scaled = scale(&sound, 1000..7000, length, RATE);
+                let scaled = scale(&sound, 1000..7000, length, RATE, 1);
                 assert!(scaled.len().abs_diff(length) <= 120, "{} for {length}", scaled.len());
                 let change = energy(&scaled) / energy(&sound);
                 assert!((0.9..1.1).contains(&change), "{pitch} Hz, {num}/{den}: {change}");
@@ -132,7 +147,7 @@ mod tests {
     #[test]
     fn it_begins_and_ends_like_the_original() {
         let sound = voice(120.0, 4000);
-        let scaled = scale(&sound, 800..3200, 1920, RATE);
+        let scaled = scale(&sound, 800..3200, 1920, RATE, 1);
         assert_eq!(scaled[..80], sound[800..880]);
         assert_eq!(scaled[scaled.len() - 40..], sound[3160..3200]);
         // No jump larger than those of the original.
@@ -143,9 +158,9 @@ mod tests {
     #[test]
     fn what_is_too_short_stays() {
         let sound = voice(200.0, 400);
-        assert_eq!(scale(&sound, 0..150, 120, RATE), sound[..150]);
-        assert!(scale(&sound, 10..10, 0, RATE).is_empty());
-        assert!(scale(&[], 0..0, 100, RATE).is_empty());
+        assert_eq!(scale(&sound, 0..150, 120, RATE, 1), sound[..150]);
+        assert!(scale(&sound, 10..10, 0, RATE, 1).is_empty());
+        assert!(scale(&[], 0..0, 100, RATE, 1).is_empty());
     }
 
     #[test]
@@ -153,7 +168,7 @@ mod tests {
         let noise: Vec<i16> =
             (0..5000_i64).map(|k| (k * k * 7919 % 65_536 - 32_768) as i16).collect();
         for length in [2500, 3000, 4999, 9000] {
-            let scaled = scale(&noise, 0..5000, length, RATE);
+            let scaled = scale(&noise, 0..5000, length, RATE, 1);
             assert!(scaled.len().abs_diff(length) <= 120, "{} for {length}", scaled.len());
         }
     }

@@ -1,4 +1,4 @@
-//! Recorded speech: converts a WAV file to mono PCM at the codec's sample rate. Resampling uses floating point.
+//! Recorded speech: converts a WAV file to PCM at the codec's sample rate, in as many channels as it encodes. Resampling uses floating point.
 //! Audio is outside the run's digest, which covers packets but not their contents.
 
 mod wav;
@@ -10,8 +10,9 @@ use bytes::Bytes;
 use rubato::{
     Fft, FixedSync, Resampler as _, WindowFunction, audioadapter_buffers::direct::InterleavedSlice,
 };
+use talkspurt_proto::time::Duration;
 
-use crate::codec::Codec;
+use crate::codec::{Codec, Encoding};
 use crate::file::{Fault, Files};
 
 /// Valid sample rates of a recording, in Hz; others suggest a wrong header.
@@ -25,15 +26,15 @@ pub const MAX_SECONDS: u64 = 4 * 3600;
 /// Speech, ready for packetisation.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// Mono linear PCM at `sample_rate`, before the codec.
+    /// Linear PCM at `sample_rate` before the codec; two channels are interleaved.
     pub sent: Arc<[i16]>,
     /// The same, encoded by a stateless codec: the payloads of all packets end to end. `None` if packets are
     /// encoded as they are sent.
     pub encoded: Option<Bytes>,
     /// Samples per second, the codec's rate.
     pub sample_rate: u32,
-    /// The codec of `encoded`.
-    pub codec: Codec,
+    /// Channels of `sent`, 1 or 2.
+    pub channels: usize,
 }
 
 /// Why a recording cannot be used.
@@ -117,12 +118,18 @@ pub enum Why {
 }
 
 impl Recording {
-    /// Reads a WAV file of PCM or 32-bit float, mixes its channels evenly to mono and resamples it to the
-    /// codec's rate. A 16-bit mono file at that rate is unchanged.
+    /// Reads a WAV file of PCM or 32-bit float, mixes its channels evenly to mono unless the `encoding` has two,
+    /// and resamples it to the codec's rate. A 16-bit mono file at that rate is unchanged. A mono file sounds in
+    /// both of two channels.
     ///
     /// # Errors
     /// [`RecordingError`] names the file, the fault and what was expected.
-    pub fn open(files: &dyn Files, path: &Path, codec: Codec) -> Result<Self, RecordingError> {
+    pub fn open(
+        files: &dyn Files,
+        path: &Path,
+        encoding: &Encoding,
+    ) -> Result<Self, RecordingError> {
+        let codec = encoding.codec;
         let read = || -> Result<Vec<i16>, Why> {
             if !codec.is_heard() {
                 return Err(Why::NoEncoder(codec.name()));
@@ -132,24 +139,34 @@ impl Recording {
                 Fault::NotAFile => Why::NotAFile,
                 Fault::TooLong(max) => Why::TooManyBytes(max),
             })?;
-            let (rate, mono) = wav::read_mono(&bytes)?;
-            Ok(quantise(&resample(mono, rate, codec.sample_rate())))
+            let (rate, channels) = wav::read(&bytes, encoding.channels())?;
+            let channels: Vec<_> =
+                channels.into_iter().map(|it| resample(it, rate, codec.sample_rate())).collect();
+            Ok(interleave(&channels))
         };
         match read() {
-            Ok(pcm) => Ok(Self::from_pcm(pcm, codec)),
+            Ok(pcm) => Ok(Self::from_pcm(pcm, encoding)),
             Err(why) => Err(RecordingError { path: path.to_owned(), why }),
         }
     }
-    /// Speech that is already mono PCM at the codec's rate.
+    /// Speech that is already PCM at the codec's rate and in the encoding's channels.
     #[must_use]
-    pub fn from_pcm(pcm: Vec<i16>, codec: Codec) -> Self {
-        let sound = codec.spec().sound.filter(|sound| sound.stateless);
-        let encoded = sound.map(|sound| (sound.encoder)().encode(&pcm, None));
-        Self { sent: pcm.into(), encoded, sample_rate: codec.sample_rate(), codec }
+    pub fn from_pcm(pcm: Vec<i16>, encoding: &Encoding) -> Self {
+        let sound = encoding.codec.spec().sound.filter(|sound| sound.stateless);
+        let encoded = sound.map(|sound| (sound.encoder)(encoding).encode(&pcm, None));
+        let (sample_rate, channels) = (encoding.codec.sample_rate(), encoding.channels());
+        Self { sent: pcm.into(), encoded, sample_rate, channels }
+    }
+
+    /// Its duration.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        let samples = (self.sent.len() / self.channels) as u64;
+        Duration::from_nanos(samples * 1_000_000_000 / u64::from(self.sample_rate))
     }
 }
 
-/// Resamples from `rate` to `wanted`, without delay; the length is scaled and rounded up.
+/// Resamples one channel from `rate` to `wanted`, without delay; the length is scaled and rounded up.
 fn resample(mono: Vec<f64>, rate: u32, wanted: u32) -> Vec<f64> {
     if rate == wanted {
         return mono;
@@ -170,7 +187,8 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Rounds to 16 bits; overshoot from resampling is clipped.
-fn quantise(mono: &[f64]) -> Vec<i16> {
-    mono.iter().map(|x| x.round() as i16).collect()
+/// The channels sample by sample, rounded to 16 bits; overshoot from resampling is clipped.
+fn interleave(channels: &[Vec<f64>]) -> Vec<i16> {
+    let frame = |at: usize| channels.iter().map(move |channel| channel[at].round() as i16);
+    (0..channels[0].len()).flat_map(frame).collect()
 }

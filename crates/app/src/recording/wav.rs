@@ -1,4 +1,4 @@
-//! Reads a WAV file into mono samples with 16-bit full scale, and diagnoses its faults.
+//! Reads a WAV file into samples with 16-bit full scale, and diagnoses its faults.
 
 use std::io::ErrorKind;
 
@@ -6,8 +6,9 @@ use hound::{SampleFormat, WavReader};
 
 use super::{MAX_SECONDS, RATES, Why};
 
-/// The sample rate, and the mean of all channels with 16-bit full scale (fractions kept).
-pub(super) fn read_mono(bytes: &[u8]) -> Result<(u32, Vec<f64>), Why> {
+/// The sample rate, and the samples of each of the `wanted` channels with 16-bit full scale (fractions kept):
+/// the mean of the file's channels if one is wanted, the file's one channel twice if two are.
+pub(super) fn read(bytes: &[u8], wanted: usize) -> Result<(u32, Vec<Vec<f64>>), Why> {
     if bytes.is_empty() {
         return Err(Why::Empty);
     }
@@ -28,38 +29,35 @@ pub(super) fn read_mono(bytes: &[u8]) -> Result<(u32, Vec<f64>), Why> {
     if seconds > MAX_SECONDS && claimed <= bytes.len() as u64 {
         return Err(Why::TooLong(seconds));
     }
-    let mono = mix(&mut wav).map_err(|error| diagnose(bytes, error))?;
-    if mono.is_empty() { Err(Why::NoSamples) } else { Ok((spec.sample_rate, mono)) }
+    let all = samples(&mut wav).map_err(|error| diagnose(bytes, error))?;
+    if all.len() < usize::from(spec.channels) {
+        return Err(Why::NoSamples);
+    }
+    let frames = all.chunks_exact(usize::from(spec.channels));
+    let channels = match (spec.channels, wanted) {
+        (_, 1) => vec![frames.map(|all| all.iter().sum::<f64>() / all.len() as f64).collect()],
+        (1, _) => vec![all; wanted],
+        _ => (0..wanted).map(|channel| frames.clone().map(|all| all[channel]).collect()).collect(),
+    };
+    Ok((spec.sample_rate, channels))
 }
 
-/// The mean of the channels. Integers are scaled from their depth to 16 bits, floating-point samples from 1.
-fn mix(wav: &mut WavReader<&[u8]>) -> Result<Vec<f64>, hound::Error> {
+/// All samples, of two channels interleaved. Integers are scaled from their depth to 16 bits, floating-point
+/// samples from 1; one that is not a number is silent.
+fn samples(wav: &mut WavReader<&[u8]>) -> Result<Vec<f64>, hound::Error> {
     let spec = wav.spec();
-    let full = match spec.sample_format {
-        SampleFormat::Int => (1_u64 << spec.bits_per_sample) as f64 / 65_536.0,
-        SampleFormat::Float => 1.0 / 32_768.0,
-    };
-    let scale = f64::from(spec.channels) * full;
-    let mut mono = Vec::with_capacity(wav.duration().min(1 << 24) as usize);
-    let (mut sum, mut seen) = (0.0, 0);
-    let mut add = |sample: f64| {
-        // A sample that is not a number is silent.
-        sum += if sample.is_finite() { sample } else { 0.0 };
-        seen += 1;
-        if seen == spec.channels {
-            mono.push(sum / scale);
-            (sum, seen) = (0.0, 0);
-        }
-    };
     match spec.sample_format {
         SampleFormat::Int => {
-            wav.samples::<i32>().try_for_each(|sample| sample.map(|x| add(f64::from(x))))?;
+            let full = (1_u64 << spec.bits_per_sample) as f64 / 65_536.0;
+            wav.samples::<i32>().map(|sample| Ok(f64::from(sample?) / full)).collect()
         }
         SampleFormat::Float => {
-            wav.samples::<f32>().try_for_each(|sample| sample.map(|x| add(f64::from(x))))?;
+            let scaled = |sample: f32| {
+                if sample.is_finite() { f64::from(sample) * 32_768.0 } else { 0.0 }
+            };
+            wav.samples::<f32>().map(|sample| sample.map(scaled)).collect()
         }
     }
-    Ok(mono)
 }
 
 /// Converts the reader's error and the file header into a message that users can act on.

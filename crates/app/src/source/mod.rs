@@ -195,6 +195,10 @@ pub trait SourceConfig: Validate + fmt::Debug {
     fn is_media(&self) -> bool {
         false
     }
+    /// True if the lengths of its packets depend on floating-point arithmetic, which differs between machines.
+    fn is_machine_dependent(&self) -> bool {
+        false
+    }
     /// The RTP packets of a source whose media is not examined.
     fn packet_format(&self, _material: &Material) -> Option<PacketFormat> {
         None
@@ -323,6 +327,11 @@ impl Config {
     #[must_use]
     pub fn is_media(&self) -> bool {
         self.config().is_media()
+    }
+    /// [`SourceConfig::is_machine_dependent`].
+    #[must_use]
+    pub fn is_machine_dependent(&self) -> bool {
+        self.config().is_machine_dependent()
     }
     /// [`SourceConfig::packet_format`].
     #[must_use]

@@ -53,6 +53,8 @@ pub struct Timed {
     shapes: Vec<Shape>,
     /// Rate of each rung of a ladder, as handed to the transport.
     rates: Vec<Rate>,
+    /// The encoding whose packets without content have the length for the requested rate.
+    variable: Option<Box<Encoding>>,
 }
 
 #[cfg(target_pointer_width = "64")]
@@ -77,12 +79,22 @@ enum Form {
 #[derive(Debug)]
 struct Live {
     pcm: Arc<[i16]>,
-    /// Samples per step of the media clock.
+    /// Samples per step of the media clock, of all channels; and channels.
     step: usize,
-    /// The encodings with their encoders.
-    encoders: Vec<(Encoding, Box<dyn Encoder>)>,
+    channels: usize,
+    voices: Vec<Voice>,
     /// Rate requested by congestion control, RTP headers included.
     target: Option<Rate>,
+}
+
+/// An encoding with its encoder.
+#[derive(Debug)]
+struct Voice {
+    encoding: Encoding,
+    encoder: Box<dyn Encoder>,
+    /// Samples by which the encoder's input is ahead of the packet that it makes, all channels: the decoded
+    /// sound is later than the input by as much (RFC 7845 §4.2 "pre-skip").
+    ahead: usize,
 }
 
 impl Content {
@@ -93,10 +105,15 @@ impl Content {
             }
             _ => Form::Live(Live {
                 pcm: Arc::clone(&recording.sent),
-                step: recording.codec.samples_for(step(encodings)),
-                encoders: encodings
+                step: encodings[0].samples_for(step(encodings)),
+                channels: recording.channels,
+                voices: encodings
                     .iter()
-                    .map(|it| (*it, it.codec.encoder().expect("the scenario's checks require one")))
+                    .map(|it| {
+                        let encoder = it.encoder().expect("the scenario's checks require one");
+                        let ahead = it.samples_for(it.look_ahead());
+                        Voice { encoding: *it, encoder, ahead }
+                    })
                     .collect(),
                 target: None,
             }),
@@ -113,7 +130,8 @@ impl Content {
         len == 0 || (!self.repeat && slot as usize * unit >= len)
     }
 
-    /// The payload of the unit that begins at `slot` and lasts `steps`, in the encoding of this index.
+    /// The payload of the unit that begins at `slot` and lasts `steps`, in the encoding of this index. It is empty
+    /// if nothing is sent.
     fn payload(&mut self, slot: u64, steps: u64, number: u8) -> Bytes {
         match (&mut self.form, self.repeat) {
             (Form::Encoded { bytes, unit }, false) => piece(bytes, *unit, slot as usize),
@@ -123,12 +141,15 @@ impl Content {
                 if piece.len() < *unit { padded(&piece, *unit) } else { piece }
             }
             (Form::Live(live), repeat) => {
-                // The last sample is held if the recording ends within a step.
-                let (last, begin) = (live.pcm.len() - 1, slot as usize * live.step);
-                let whole = live.pcm.len().next_multiple_of(live.step);
-                let at = |at: usize| live.pcm[last.min(if repeat { at % whole } else { at })];
+                let Voice { encoding, encoder, ahead } = &mut live.voices[usize::from(number)];
+                // The last sample of each channel is held if the recording ends within a step.
+                let (len, begin) = (live.pcm.len(), slot as usize * live.step + *ahead);
+                let (held, whole) = (len - live.channels, len.next_multiple_of(live.step));
+                let at = |at: usize| {
+                    let at = if repeat { at % whole } else { at };
+                    live.pcm[if at < len { at } else { held + at % live.channels }]
+                };
                 let pcm: Vec<_> = (begin..begin + steps as usize * live.step).map(at).collect();
-                let (encoding, encoder) = &mut live.encoders[usize::from(number)];
                 encoder.encode(&pcm, live.target.map(|rate| encoding.payload_rate(rate)))
             }
         }
@@ -178,7 +199,7 @@ impl Timed {
         let shape = |encoding: &Encoding| Shape {
             steps: encoding.packet.as_nanos() / step.as_nanos(),
             bytes: encoding.payload_bytes() as u64,
-            look_ahead: encoding.codec.look_ahead(),
+            look_ahead: encoding.look_ahead(),
         };
         let content = recording.map(|recording| Content::of(&recording, &encodings, speech.repeat));
         let keep_alive = speech.keep_alive.map(|keep| KeepAlive {
@@ -196,6 +217,10 @@ impl Timed {
         let shapes = encodings.iter().map(shape).collect();
         let mut source = Self::new(shapes, step, speech.noise, rng, start + speech.lead, stop);
         source.rates = encodings.iter().map(|encoding| encoding.rung().rate()).collect();
+        source.variable = match encodings[..] {
+            [only] if only.codec.spec().variable_rate && content.is_none() => Some(Box::new(only)),
+            _ => None,
+        };
         source.begun(content, pauses, keep_alive)
     }
 
@@ -251,6 +276,7 @@ impl Timed {
             spurts: None,
             shapes,
             rates: Vec::new(),
+            variable: None,
         }
     }
 
@@ -288,9 +314,20 @@ impl Timed {
         if let Some(Content { form: Form::Live(live), .. }) = self.content.as_deref_mut() {
             live.target = Some(target);
         }
+        if let Some(encoding) = &self.variable {
+            let bytes = encoding.payload_bytes_at(encoding.payload_rate(target)) as u64;
+            (self.shape.bytes, self.shapes[0].bytes) = (bytes, bytes);
+        }
         let fits = (0_u8..).zip(&self.rates).filter(|(_, rate)| **rate <= target);
         let best = fits.max_by_key(|(number, rate)| (**rate, u8::MAX - number));
         self.encode_in(best.map_or(u8::MAX, |(number, _)| number));
+    }
+
+    /// The receiver reported this share of lost packets, 0 to 1.
+    pub fn set_expected_loss(&mut self, loss: f64) {
+        if let Some(Content { form: Form::Live(live), .. }) = self.content.as_deref_mut() {
+            live.voices.iter_mut().for_each(|voice| voice.encoder.set_expected_loss(loss));
+        }
     }
 
     /// Selects this encoding, 0 being the best, or the last: from the next unit on, or at once if none was made
@@ -302,15 +339,19 @@ impl Timed {
         }
     }
 
-    /// Returns the unit that is due, and schedules the next.
+    /// Returns the unit that is due, and schedules the next. The encoder may leave one out.
     #[inline]
     pub fn take(&mut self, now: Instant) -> Option<Unit> {
-        let due = self.due.filter(|due| *due <= now)?;
-        Some(self.next_unit(due))
+        loop {
+            let due = self.due.filter(|due| *due <= now)?;
+            if let Some(unit) = self.next_unit(due) {
+                return Some(unit);
+            }
+        }
     }
 
     #[inline(always)]
-    fn next_unit(&mut self, due: Instant) -> Unit {
+    fn next_unit(&mut self, due: Instant) -> Option<Unit> {
         let keeping = self.keeping();
         let (steps, bytes) = match keeping {
             Some(keep) => (keep.steps, keep.bytes),
@@ -319,7 +360,16 @@ impl Timed {
         let (keeps, marker) = (keeping.is_some(), self.marker && keeping.is_none());
         let payload = match self.content.as_deref_mut() {
             None => Payload::Virtual { offset: self.sent_bytes, len: bytes },
-            Some(content) => Payload::Real(content.payload(self.slot, steps, self.number)),
+            Some(content) => {
+                let payload = content.payload(self.slot, steps, self.number);
+                if payload.is_empty() {
+                    self.marker = true;
+                    self.slot += steps;
+                    self.plan(due);
+                    return None;
+                }
+                Payload::Real(payload)
+            }
         };
         let unit = Unit {
             index: u32::try_from(self.sent).expect(super::UNITS_FIT),
@@ -335,7 +385,7 @@ impl Timed {
         self.sent += 1;
         self.sent_bytes += bytes;
         self.plan(due);
-        unit
+        Some(unit)
     }
 
     /// The keep-alive parameters, if the current packet is one.

@@ -147,7 +147,8 @@ fn slots_go_on_beyond_32_bits() {
 
 fn speech(samples: usize, repeat: bool) -> Timed {
     let pcm: Vec<i16> = (0..samples).map(|x| (x * 7 % 20_000) as i16).collect();
-    let recording = Recording::from_pcm(pcm, Codec::Pcma);
+    let recording =
+        Recording::from_pcm(pcm, &Encoding::new(Codec::Pcma, Duration::from_millis(20)));
     let speech = Speech {
         repeat,
         lead: Duration::from_secs(1),
@@ -177,10 +178,11 @@ fn an_encoder_with_state_works_as_the_packets_leave() {
     // 500 samples repeated, in steps of 10 ms: 560 with the last one held.
     let content = |repeat| {
         let pcm: Vec<i16> = (0..500).map(|x| x / 2).collect();
-        let encoding = |ms| Encoding { codec: Codec::Pcmu, packet: Duration::from_millis(ms) };
+        let encoding = |ms| Encoding::new(Codec::Pcmu, Duration::from_millis(ms));
         let encoder = || -> Box<dyn Encoder> { Box::new(Numbering(0)) };
-        let encoders = [20, 30].map(|ms| (encoding(ms), encoder())).into();
-        let live = Live { pcm: pcm.into(), step: 80, encoders, target: None };
+        let voice = |ms| Voice { encoding: encoding(ms), encoder: encoder(), ahead: 0 };
+        let voices = [20, 30].map(voice).into();
+        let live = Live { pcm: pcm.into(), step: 80, channels: 1, voices, target: None };
         Content { repeat, form: Form::Live(live) }
     };
     let shape = |steps| Shape { steps, bytes: 1, look_ahead: Duration::ZERO };
@@ -290,4 +292,63 @@ fn comfort_noise_begins_with_the_silence_if_asked() {
     // Slots are 20 ms.
     assert!(gaps(true).len() > 100 && gaps(true).iter().all(|gap| *gap == (0, 10)));
     assert!(gaps(false).len() > 100 && gaps(false).iter().all(|gap| *gap == (10, 10)));
+}
+
+/// Returns its input, of which each sample is a byte, unless that is silent.
+#[derive(Debug)]
+struct Copying;
+
+impl Encoder for Copying {
+    fn encode(&mut self, pcm: &[i16], _: Option<Rate>) -> Bytes {
+        let is_silent = pcm.iter().all(|x| *x == 0);
+        if is_silent { Bytes::new() } else { pcm.iter().map(|x| *x as u8).collect() }
+    }
+}
+
+#[test]
+fn what_the_encoder_leaves_out_is_not_sent_and_its_input_is_ahead_by_its_delay() {
+    // Steps of four samples, of which the encoder delays its output by two; in stereo, two and one.
+    for channels in [1, 2] {
+        let pcm: Vec<i16> = [1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 0, 0, 0, 7, 8, 9, 10].into();
+        let encoding = Encoding::new(Codec::Pcmu, Duration::from_millis(10));
+        let voices = vec![Voice { encoding, encoder: Box::new(Copying), ahead: 2 }];
+        let live = Live { pcm: pcm.into(), step: 4, channels, voices, target: None };
+        let content = Content { repeat: false, form: Form::Live(live) };
+        let shapes = vec![Shape { steps: 1, bytes: 4, look_ahead: Duration::ZERO }];
+        let (step, rng) = (Duration::from_millis(10), Rng::new(1, "source"));
+        let source = Timed::new(shapes, step, Duration::ZERO, rng, Instant::ZERO, STOP);
+        let mut source = source.begun(Some(content), None, None);
+        let mut taken = Vec::new();
+        while let Some(due) = source.due() {
+            let Some(unit) = source.take(due) else { continue };
+            let Payload::Real(bytes) = unit.payload else { panic!("recorded") };
+            taken.push((unit.index, unit.slot, unit.marker, bytes.to_vec()));
+        }
+        // The last sample of each channel is held.
+        let held = if channels == 1 { [10, 10, 10, 10] } else { [9, 10, 9, 10] };
+        let expected = [
+            (0, 0, true, vec![3, 4, 5, 6]),
+            (1, 3, true, vec![7, 8, 9, 10]),
+            (2, 4, false, held.to_vec()),
+        ];
+        assert_eq!(taken, expected, "{channels} channels");
+    }
+}
+
+#[test]
+fn packets_without_content_have_the_length_of_the_requested_rate() {
+    let speech = Speech { noise: Duration::ZERO, ..Speech::unheard(Codec::Opus) };
+    let rng = Rng::new(1, "source");
+    let mut source = Timed::speech(&speech, None, None, rng, Instant::ZERO, STOP);
+    let mut len = |target: Option<u64>| {
+        if let Some(target) = target {
+            source.set_target_rate(Rate::from_bps(target));
+        }
+        source.due().and_then(|due| source.take(due)).map(|unit| unit.payload.len())
+    };
+    // 20 ms: 32 kbit/s are 80 bytes. Of the rates requested, 4.8 kbit/s are headers; Opus has at least 6 kbit/s.
+    assert_eq!(len(None), Some(80));
+    assert_eq!(len(Some(20_800)), Some(40));
+    assert_eq!(len(Some(90_000)), Some(80));
+    assert_eq!(len(Some(1_000)), Some(15));
 }

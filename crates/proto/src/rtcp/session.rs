@@ -104,6 +104,8 @@ pub struct Session {
     sent_before: [u32; 2],
     we_sent: bool,
     rtt: Option<Duration>,
+    /// Share of our packets lost by the last report, until it was taken.
+    fraction_lost: Option<f64>,
 }
 
 impl Session {
@@ -135,6 +137,7 @@ impl Session {
             sent_before: [0; 2],
             we_sent: false,
             rtt: None,
+            fraction_lost: None,
         };
         if config.enabled {
             // RFC 3550 §6.3.2: the first report waits a full random interval.
@@ -157,6 +160,12 @@ impl Session {
     #[must_use]
     pub const fn rtt(&self) -> Option<Duration> {
         self.rtt
+    }
+
+    /// The share of our packets that the last report called lost, 0 to 1 (RFC 3550 §6.4.1); `None` if no report
+    /// came since the last call.
+    pub const fn take_fraction_lost(&mut self) -> Option<f64> {
+        self.fraction_lost.take()
     }
 
     /// The interval has passed: the report to send, or `None` if the interval, reconsidered, has
@@ -230,6 +239,7 @@ impl Session {
             self.on_bye(now);
         }
         let block = compound.reports.iter().find(|block| block.ssrc == self.ssrc)?;
+        self.fraction_lost = Some(f64::from(block.fraction_lost) / 256.0);
         let rtt = round_trip(now, block)?;
         self.rtt = Some(rtt);
         Some(rtt)

@@ -1,6 +1,6 @@
 //! Checks flows: existing ends, sources that the transport can carry, packet sizes, order of times.
 
-use talkspurt_app::codec::{Codec, Encoding};
+use talkspurt_app::codec::{self, Codec, Encoding};
 use talkspurt_app::source::{self, Distribution};
 use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
@@ -150,10 +150,11 @@ impl Side<'_> {
     fn speech(&self, speech: &source::Speech, found: &mut Findings) {
         let path = &self.path;
         if self.packet(speech, found) {
-            let rungs = speech.encodings().into_iter().map(Encoding::rung);
-            let longest = rungs.map(|rung| rung.packet_bytes).max().unwrap_or(0);
+            let encodings = speech.encodings();
+            let longest = encodings.iter().map(|it| it.rung().packet_bytes).max().unwrap_or(0);
             self.fits(longest.into(), rfc4571::LENGTH_BYTES as u64, found);
         }
+        self.opus(speech, found);
         self.ladder(speech, found);
         self.heard(speech, found);
         self.keep_alive(speech, found);
@@ -180,6 +181,12 @@ impl Side<'_> {
 
     /// Whether the packet holds whole frames of the codec, and has a plausible length.
     fn packet(&self, speech: &source::Speech, found: &mut Findings) -> bool {
+        if speech.codec == Codec::Opus && speech.ladder.is_empty() {
+            let errors = speech.opus.errors_with(speech.packet);
+            let is_possible = errors.is_empty();
+            found.add_errors(&self.path, errors);
+            return is_possible;
+        }
         let step = if speech.ladder.is_empty() { speech.codec.step() } else { TEN_MS };
         let packet = speech.packet;
         let whole = packet.as_nanos().is_multiple_of(step.as_nanos());
@@ -201,6 +208,30 @@ impl Side<'_> {
         false
     }
 
+    /// The parameters of Opus, which need others of the flow.
+    fn opus(&self, speech: &source::Speech, found: &mut Findings) {
+        let path = self.path.key("opus");
+        let opus = &speech.opus;
+        if speech.codec != Codec::Opus {
+            if *opus != codec::opus::Config::default() {
+                let name = speech.codec.name();
+                let hint = "codec = \"opus\"".to_owned();
+                found.add(path, format!("{name} has no such parameters")).hint(Some(hint));
+            }
+            return;
+        }
+        if opus.dtx && speech.file.is_none() {
+            let message = "needs a `file`: without one there is no sound; `talkspurts` has silences without packets";
+            found.add(path.key("dtx"), message);
+        }
+        if opus.needs_reports() && !self.flow.rtcp.enabled {
+            let message =
+                "FEC and DRED depend on the loss that RTCP reports, and the flow has no RTCP";
+            let hint = "give `expected_loss`, such as 0.1, or enable `rtcp`".to_owned();
+            found.add(path.key("expected_loss"), message).hint(Some(hint));
+        }
+    }
+
     /// The ladder of codecs: not empty, the best first.
     fn ladder(&self, speech: &source::Speech, found: &mut Findings) {
         let path = self.path.key("ladder");
@@ -217,6 +248,12 @@ impl Side<'_> {
             let (least, most) = LADDER_RUNGS.into_inner();
             let message = format!("{} rungs; a ladder has {least} to {most}", speech.ladder.len());
             found.add(path.clone(), message);
+        }
+        if speech.ladder.contains(&Codec::Opus) {
+            let message =
+                "Opus is no rung: it follows the requested rate by itself, without a ladder";
+            found.add(path.clone(), message);
+            return;
         }
         let headers = u64::from(match self.flow.ip {
             IpVersion::V4 => 20_u32 + 8,

@@ -33,8 +33,8 @@ pub(super) fn check_recordings(scenario: &Scenario, run: Duration, found: &mut F
             let known = (file.clone(), speech.codec.name());
             let length = match sound.iter().find(|(other, _)| *other == known) {
                 Some((_, length)) => *length,
-                None => match Recording::open(&Disk, file, speech.codec) {
-                    Ok(recording) => length(&recording),
+                None => match Recording::open(&Disk, file, &speech.encodings()[0]) {
+                    Ok(recording) => recording.duration(),
                     Err(fault) => {
                         let path = Path::of(&["flows", name, side, "file"]);
                         let hint = neighbour(file).filter(|_| !file.exists());
@@ -56,11 +56,6 @@ pub(super) fn check_recordings(scenario: &Scenario, run: Duration, found: &mut F
         let hint = "without `file` packets are the same, only unheard".to_owned();
         found.add(Path::of(&["flows"]), message).hint(hint);
     }
-}
-
-fn length(recording: &Recording) -> Duration {
-    let samples = recording.sent.len() as u64;
-    Duration::from_nanos(samples * 1_000_000_000 / u64::from(recording.sample_rate))
 }
 
 /// The duration of speech in the run from a recording of this `length`.

@@ -186,6 +186,40 @@ fn codecs_and_ladders() {
 }
 
 #[test]
+fn parameters_of_opus() {
+    let file = "file = \"../speech/call.wav\"\ncodec = \"pcmu\"\npacket = \"20ms\"";
+    let opus = |packet: &str, more: &str| {
+        format!("codec = \"opus\"\npacket = \"{packet}\"\nopus = {{ {more} }}")
+    };
+    let heard = |more: &str| format!("file = \"../speech/call.wav\"\n{}", opus("20ms", more));
+    for good in [
+        opus("2.5ms", ""),
+        opus("120ms", "bitrate = \"6kbit/s\""),
+        heard("channels = 2, bitrate = \"510kbit/s\", rate_control = \"vbr\", dtx = true"),
+        heard("fec = true, dred = \"1.04s\", expected_loss = 0.1, decoder_complexity = 10"),
+    ] {
+        assert_eq!(told(&GOOD.replace(file, &good), &[]), "no problem", "{good}");
+    }
+    let bad = [
+        heard("bitrate = \"5.9kbit/s\""),
+        heard("bitrate = \"511kbit/s\", channels = 3, complexity = 11, decoder_complexity = 99"),
+        heard("dred = \"15ms\", expected_loss = 1.5"),
+        heard("dred = \"2s\", expected_loss = nan"),
+        heard("application = \"low-delay\", fec = true, dred = \"40ms\", expected_loss = 0.1"),
+        heard("bandwidth = \"uwb\""),
+        opus("30ms", ""),
+        opus("2.5ms", "bitrate = \"8kbit/s\""),
+        opus("10ms", "bitrate = \"0bit/s\""),
+        opus("20ms", "dtx = true"),
+        "codec = \"pcmu\"\nopus = { fec = true }".to_owned(),
+        "codec = \"opus\"\nladder = [\"opus\", \"g729\"]".to_owned(),
+        format!("{}\n[flows.call.rtcp]\nenabled = false", opus("20ms", "fec = true")),
+    ];
+    let bad: Vec<_> = bad.iter().map(|bad| (file, bad.as_str())).collect();
+    insta::assert_snapshot!(each(&bad));
+}
+
+#[test]
 fn declared_impairments() {
     let call = "via = [\"home\", \"west\", \"east\"]";
     let with = |codecs: &str| format!("{call}\nquality.codecs = [{codecs}]");
@@ -193,7 +227,7 @@ fn declared_impairments() {
     assert_eq!(told(&GOOD.replacen(call, &good, 1), &[]), "no problem");
     let bad = [
         "{ codec = \"g728\", ie = 7 }",
-        "{ codec = \"opus\", ie = 7, source = \"a paper\" }",
+        "{ codec = \"speex\", ie = 7, source = \"a paper\" }",
         "{ codec = \"g728\", ie = 9, source = \" \" }, { codec = \"g729\", ie = 9, source = \"a\\u0007b\" }",
         "{ codec = \"g728\", ie = 96, bpl = 0.5, source = \" \" }",
         "{ codec = \"g728\", ie = nan, bpl = 41, source = \"a\\u0007b\" }",

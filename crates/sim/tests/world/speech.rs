@@ -62,13 +62,16 @@ impl Heard {
     }
     fn render(&self, concealment: Concealment, total: usize) -> playout::Heard {
         let packet = Duration::from_millis(self.unit as u64 / 8);
-        let encoding = Encoding { codec: self.codec, packet };
+        let encoding = Encoding::new(self.codec, packet);
         playout::render(&[encoding], concealment, &self.run.played[1], None, total)
     }
     /// The reference audio, through the codec.
     fn round_trip(&self) -> Vec<i16> {
         let encoded = self.recording.encoded.as_ref().expect("a codec without state");
-        self.codec.decoder().expect("it is heard").decode(encoded)
+        Encoding::new(self.codec, Duration::from_millis(20))
+            .decoder()
+            .expect("it is heard")
+            .decode(encoded)
     }
 }
 
@@ -95,7 +98,7 @@ fn call(call: &Call<'_>) -> Heard {
         }
     });
     let codec = if codec == "pcmu" { Codec::Pcmu } else { Codec::Pcma };
-    let recording = Recording::from_pcm(pcm, codec);
+    let recording = Recording::from_pcm(pcm, &Encoding::new(codec, Duration::from_millis(20)));
     Heard { run, recording, fates, unit: 8 * packet_ms, codec }
 }
 

@@ -157,7 +157,7 @@ pub(crate) fn speak(
     let file = std::path::PathBuf::from(format!("{flow_name}{reverse}.wav"));
     speech.file = Some(file);
     speech.repeat = repeat;
-    let recording = Arc::new(Recording::from_pcm(pcm.to_vec(), speech.codec));
+    let recording = Arc::new(Recording::from_pcm(pcm.to_vec(), &speech.encodings()[0]));
     look.materials.insert(source, Material::Speech(recording));
 }
 

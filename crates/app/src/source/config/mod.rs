@@ -18,7 +18,7 @@ use talkspurt_proto::units::{Rate, Size};
 use talkspurt_proto::validate::Validate;
 
 use super::{Material, Setting, Source, SourceConfig, Timed, bulk, one_rung, spurts};
-use crate::codec::{Codec, Encoding};
+use crate::codec::{Codec, Encoding, opus};
 use crate::file::Files;
 use crate::recording::Recording;
 
@@ -46,6 +46,9 @@ pub struct Speech {
     /// each codec has the fewest frames that hold this much: G.723.1 30 ms for 20.
     #[serde(default = "Speech::default_packet")]
     pub packet: Duration,
+    /// Parameters of the codec "opus", which it also follows at the rate that the transport requests.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub opus: opus::Config,
     /// Start over when the recording ends, until the flow stops.
     #[serde(default)]
     pub repeat: bool,
@@ -157,6 +160,11 @@ pub struct Bulk {
     pub pauses: Option<Pauses>,
 }
 
+/// True for parameters that need not be written.
+fn is_default<T: Default + PartialEq>(it: &T) -> bool {
+    *it == T::default()
+}
+
 const fn default_noise() -> Duration {
     Duration::from_millis(1)
 }
@@ -176,24 +184,25 @@ impl Speech {
     #[must_use]
     pub fn encodings(&self) -> Vec<Encoding> {
         if self.ladder.is_empty() {
-            return vec![Encoding { codec: self.codec, packet: self.packet }];
+            return vec![Encoding { opus: self.opus, ..Encoding::new(self.codec, self.packet) }];
         }
         let whole = |codec: &Codec| {
             let step = codec.step();
             let frames = self.packet.as_nanos().div_ceil(step.as_nanos()).max(1);
-            Encoding { codec: *codec, packet: step * frames }
+            Encoding::new(*codec, step * frames)
         };
         self.ladder.iter().map(whole).collect()
     }
 
     /// Packets of this codec without audio, every 20 ms, with the default noise.
     #[must_use]
-    pub const fn unheard(codec: Codec) -> Self {
+    pub fn unheard(codec: Codec) -> Self {
         Self {
             file: None,
             codec,
             ladder: Vec::new(),
             packet: Self::default_packet(),
+            opus: opus::Config::default(),
             repeat: false,
             talkspurts: None,
             conversation: None,
@@ -240,13 +249,16 @@ impl SourceConfig for Speech {
         Some(self.packet)
     }
     fn rungs(&self) -> Vec<Rung> {
-        self.encodings().into_iter().map(Encoding::rung).collect()
+        self.encodings().iter().map(Encoding::rung).collect()
     }
     fn any_rate(&self) -> bool {
         self.ladder.is_empty() && self.codec.spec().variable_rate
     }
     fn is_media(&self) -> bool {
         true
+    }
+    fn is_machine_dependent(&self) -> bool {
+        self.codec == Codec::Opus && self.file.is_some() && self.opus.varies()
     }
     fn file(&self) -> Option<&Path> {
         self.file.as_deref()
@@ -255,11 +267,11 @@ impl SourceConfig for Speech {
         self.file.as_mut()
     }
     fn part_of_file(&self) -> String {
-        self.codec.name().to_owned()
+        format!("{} in {}", self.codec.name(), self.encodings()[0].channels())
     }
     fn load(&self, files: &dyn Files) -> Result<Material, String> {
         let Some(file) = &self.file else { return Ok(Material::None) };
-        let recording = Recording::open(files, file, self.codec);
+        let recording = Recording::open(files, file, &self.encodings()[0]);
         Ok(Material::Speech(Arc::new(recording.map_err(|error| error.to_string())?)))
     }
 }

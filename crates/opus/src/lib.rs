@@ -1,0 +1,606 @@
+//! A safe interface to libopus (RFC 6716, RFC 8251), as far as talkspurt needs it: one encoder and one decoder
+//! at 48 kHz with 16-bit samples, in-band FEC, and deep redundancy (DRED).
+//!
+//! Samples of two channels are interleaved. A number of samples counts both channels.
+
+use std::ffi::c_int;
+use std::fmt;
+use std::ptr::NonNull;
+
+use opusic_sys as sys;
+
+/// Samples per second and channel, of the encoder's input and the decoder's output.
+pub const SAMPLE_RATE: usize = 48_000;
+/// Samples per channel of the shortest frame, 2.5 ms.
+pub const SHORTEST: usize = SAMPLE_RATE / 400;
+/// Samples per channel of the longest packet, 120 ms (RFC 6716 §3.2.5).
+pub const LONGEST: usize = SAMPLE_RATE * 12 / 100;
+/// Samples per channel of one unit of deep redundancy, 40 ms.
+const LATENT: usize = SAMPLE_RATE / 25;
+/// Maximum length of a packet: six frames of 20 ms of 1275 bytes with their lengths (RFC 6716 §3.4).
+const MAX_PACKET: usize = 6 * 1277 + 2;
+
+/// What libopus refused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Error(c_int);
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.0 {
+            sys::OPUS_BAD_ARG => "invalid argument",
+            sys::OPUS_BUFFER_TOO_SMALL => "buffer too small",
+            sys::OPUS_INTERNAL_ERROR => "internal error",
+            sys::OPUS_INVALID_PACKET => "corrupt packet",
+            sys::OPUS_UNIMPLEMENTED => "not implemented",
+            sys::OPUS_INVALID_STATE => "invalid state",
+            sys::OPUS_ALLOC_FAIL => "out of memory",
+            _ => "unknown error",
+        };
+        write!(f, "libopus: {what} ({})", self.0)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// A result of libopus: a count, or an error below zero.
+fn count(result: c_int) -> Result<usize, Error> {
+    usize::try_from(result).map_err(|_| Error(result))
+}
+
+/// The packet, unless it is empty: libopus reads the first byte anyway, or treats it as lost.
+fn filled(packet: &[u8]) -> Result<&[u8], Error> {
+    if packet.is_empty() { Err(Error(sys::OPUS_INVALID_PACKET)) } else { Ok(packet) }
+}
+
+/// What the encoder is optimised for (`OPUS_APPLICATION_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Application {
+    /// Intelligible speech: linear prediction at low rates, high-pass filter.
+    Voip,
+    /// Sound like the original.
+    Audio,
+    /// Shortest look-ahead, 2.5 ms, without linear prediction.
+    LowDelay,
+}
+
+/// Largest audio bandwidth to be coded (RFC 6716 §2, table 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bandwidth {
+    /// 4 kHz.
+    Narrow,
+    /// 6 kHz.
+    Medium,
+    /// 8 kHz.
+    Wide,
+    /// 12 kHz.
+    SuperWide,
+    /// 20 kHz.
+    Full,
+}
+
+/// How the length of packets follows the sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateControl {
+    /// All packets have the same length.
+    Constant,
+    /// Variable within a buffer of one frame.
+    Constrained,
+    /// Variable.
+    Variable,
+}
+
+/// The `OPUS_SET_*` requests that take one integer.
+macro_rules! set {
+    ($self:ident, $request:ident, $value:expr) => {{
+        // SAFETY: the pointer is valid for as long as `self`, and the request takes one `opus_int32`.
+        let result = unsafe {
+            sys::opus_encoder_ctl($self.0.as_ptr(), sys::$request, c_int::try_from($value).unwrap())
+        };
+        count(result).map(drop)
+    }};
+}
+
+/// An encoder.
+#[derive(Debug)]
+pub struct Encoder(NonNull<sys::OpusEncoder>, usize);
+
+// SAFETY: the state belongs to this value alone, and libopus keeps none of its own.
+unsafe impl Send for Encoder {}
+
+impl Drop for Encoder {
+    fn drop(&mut self) {
+        // SAFETY: created by `opus_encoder_create`, destroyed once.
+        unsafe { sys::opus_encoder_destroy(self.0.as_ptr()) }
+    }
+}
+
+impl Encoder {
+    /// An encoder for one or two channels with libopus's defaults.
+    ///
+    /// # Errors
+    /// Without memory, or with other `channels`.
+    pub fn new(channels: u8, application: Application) -> Result<Self, Error> {
+        let application = match application {
+            Application::Voip => sys::OPUS_APPLICATION_VOIP,
+            Application::Audio => sys::OPUS_APPLICATION_AUDIO,
+            Application::LowDelay => sys::OPUS_APPLICATION_RESTRICTED_LOWDELAY,
+        };
+        let mut error = sys::OPUS_OK;
+        // SAFETY: `error` outlives the call.
+        let state = unsafe {
+            sys::opus_encoder_create(
+                SAMPLE_RATE as i32,
+                c_int::from(channels),
+                application,
+                &raw mut error,
+            )
+        };
+        NonNull::new(state).map(|state| Self(state, usize::from(channels))).ok_or(Error(error))
+    }
+
+    /// Bits per second, 500 to 512 000.
+    ///
+    /// # Errors
+    /// If libopus refuses the value, as of all setters.
+    pub fn set_bitrate(&mut self, bps: u32) -> Result<(), Error> {
+        set!(self, OPUS_SET_BITRATE_REQUEST, bps)
+    }
+    /// How the length of packets follows the sound.
+    ///
+    /// # Errors
+    /// See [`Encoder::set_bitrate`].
+    pub fn set_rate_control(&mut self, control: RateControl) -> Result<(), Error> {
+        set!(self, OPUS_SET_VBR_REQUEST, i32::from(control != RateControl::Constant))?;
+        let constrained = i32::from(control == RateControl::Constrained);
+        set!(self, OPUS_SET_VBR_CONSTRAINT_REQUEST, constrained)
+    }
+    /// Largest bandwidth; the encoder selects a lower one at low rates.
+    ///
+    /// # Errors
+    /// See [`Encoder::set_bitrate`].
+    pub fn set_max_bandwidth(&mut self, bandwidth: Bandwidth) -> Result<(), Error> {
+        let bandwidth = match bandwidth {
+            Bandwidth::Narrow => sys::OPUS_BANDWIDTH_NARROWBAND,
+            Bandwidth::Medium => sys::OPUS_BANDWIDTH_MEDIUMBAND,
+            Bandwidth::Wide => sys::OPUS_BANDWIDTH_WIDEBAND,
+            Bandwidth::SuperWide => sys::OPUS_BANDWIDTH_SUPERWIDEBAND,
+            Bandwidth::Full => sys::OPUS_BANDWIDTH_FULLBAND,
+        };
+        set!(self, OPUS_SET_MAX_BANDWIDTH_REQUEST, bandwidth)
+    }
+    /// Effort, 0 to 10.
+    ///
+    /// # Errors
+    /// See [`Encoder::set_bitrate`].
+    pub fn set_complexity(&mut self, complexity: u8) -> Result<(), Error> {
+        set!(self, OPUS_SET_COMPLEXITY_REQUEST, complexity)
+    }
+    /// In-band FEC: each packet may repeat the sound before it at a lower rate.
+    ///
+    /// # Errors
+    /// See [`Encoder::set_bitrate`].
+    pub fn set_fec(&mut self, fec: bool) -> Result<(), Error> {
+        set!(self, OPUS_SET_INBAND_FEC_REQUEST, i32::from(fec))
+    }
+    /// Expected loss in percent, 0 to 100, by which the encoder divides the rate between sound and redundancy.
+    ///
+    /// # Errors
+    /// See [`Encoder::set_bitrate`].
+    pub fn set_expected_loss(&mut self, percent: u8) -> Result<(), Error> {
+        set!(self, OPUS_SET_PACKET_LOSS_PERC_REQUEST, percent)
+    }
+    /// Discontinuous transmission: packets of one or two bytes in silence.
+    ///
+    /// # Errors
+    /// See [`Encoder::set_bitrate`].
+    pub fn set_dtx(&mut self, dtx: bool) -> Result<(), Error> {
+        set!(self, OPUS_SET_DTX_REQUEST, i32::from(dtx))
+    }
+    /// Depth of the deep redundancy in steps of 10 ms, 0 to 104. Packets contain it only with an expected loss.
+    ///
+    /// # Errors
+    /// See [`Encoder::set_bitrate`]; also if libopus was built without it.
+    pub fn set_dred(&mut self, tens_of_ms: u8) -> Result<(), Error> {
+        set!(self, OPUS_SET_DRED_DURATION_REQUEST, tens_of_ms)
+    }
+    /// Samples per channel by which the decoded sound is later than the encoder's input.
+    ///
+    /// # Errors
+    /// See [`Encoder::set_bitrate`].
+    pub fn look_ahead(&mut self) -> Result<usize, Error> {
+        let mut samples: i32 = 0;
+        let out = &raw mut samples;
+        // SAFETY: the pointer is valid for as long as `self`, and the request writes one `opus_int32`.
+        let result =
+            unsafe { sys::opus_encoder_ctl(self.0.as_ptr(), sys::OPUS_GET_LOOKAHEAD_REQUEST, out) };
+        count(result)?;
+        count(samples)
+    }
+    /// Encodes one packet of 2.5, 5, 10, 20, 40, 60, 80, 100 or 120 ms, into at most `max` bytes.
+    ///
+    /// # Errors
+    /// If the number of samples is none of these.
+    pub fn encode(&mut self, pcm: &[i16], max: usize) -> Result<Vec<u8>, Error> {
+        let mut packet = vec![0; max.min(MAX_PACKET)];
+        let samples = (pcm.len() / self.1).min(LONGEST + 1);
+        // SAFETY: `pcm` has that many samples in each channel, and `packet` its length.
+        let len = unsafe {
+            sys::opus_encode(
+                self.0.as_ptr(),
+                pcm.as_ptr(),
+                samples as c_int,
+                packet.as_mut_ptr(),
+                packet.len() as i32,
+            )
+        };
+        packet.truncate(count(len)?);
+        Ok(packet)
+    }
+}
+
+/// Pads a packet to `len` bytes (RFC 6716 §3.2.5). A packet of that length or more is unchanged.
+///
+/// # Errors
+/// If it is no Opus packet.
+pub fn pad(packet: &mut Vec<u8>, len: usize) -> Result<(), Error> {
+    let own = packet.len();
+    if own >= len {
+        return Ok(());
+    }
+    packet.resize(len, 0);
+    // SAFETY: the buffer has `len` bytes, the first `own` of which are the packet.
+    count(unsafe { sys::opus_packet_pad(packet.as_mut_ptr(), own as i32, len as i32) }).map(drop)
+}
+
+/// A decoder.
+#[derive(Debug)]
+pub struct Decoder {
+    state: NonNull<sys::OpusDecoder>,
+    channels: usize,
+    dred: Dred,
+}
+
+// SAFETY: the state belongs to this value alone, and libopus keeps none of its own.
+unsafe impl Send for Decoder {}
+
+impl Drop for Decoder {
+    fn drop(&mut self) {
+        // SAFETY: created by `opus_decoder_create`, destroyed once.
+        unsafe { sys::opus_decoder_destroy(self.state.as_ptr()) }
+    }
+}
+
+/// The decoder of deep redundancy, and what it found last.
+#[derive(Debug)]
+struct Dred {
+    decoder: NonNull<sys::OpusDREDDecoder>,
+    found: NonNull<sys::OpusDRED>,
+}
+
+impl Drop for Dred {
+    fn drop(&mut self) {
+        // SAFETY: created by `opus_dred_decoder_create` and `opus_dred_alloc`, destroyed once.
+        unsafe {
+            sys::opus_dred_decoder_destroy(self.decoder.as_ptr());
+            sys::opus_dred_free(self.found.as_ptr());
+        }
+    }
+}
+
+impl Dred {
+    fn new() -> Result<Self, Error> {
+        let mut error = sys::OPUS_OK;
+        // SAFETY: `error` outlives both calls; what the first one created is destroyed if the second fails.
+        unsafe {
+            let decoder = sys::opus_dred_decoder_create(&raw mut error);
+            let decoder = NonNull::new(decoder).ok_or(Error(error))?;
+            let found = sys::opus_dred_alloc(&raw mut error);
+            let Some(found) = NonNull::new(found) else {
+                sys::opus_dred_decoder_destroy(decoder.as_ptr());
+                return Err(Error(error));
+            };
+            Ok(Self { decoder, found })
+        }
+    }
+
+    /// Reads the redundancy of a packet, and returns the samples per channel that it covers before the packet.
+    fn parse(&mut self, packet: &[u8], most: usize) -> Result<usize, Error> {
+        let mut silence = 0;
+        // SAFETY: `packet` has that length, and `silence` outlives the call.
+        count(unsafe {
+            sys::opus_dred_parse(
+                self.decoder.as_ptr(),
+                self.found.as_ptr(),
+                packet.as_ptr(),
+                packet.len() as i32,
+                most as i32,
+                SAMPLE_RATE as i32,
+                &raw mut silence,
+                0,
+            )
+        })
+    }
+}
+
+impl Decoder {
+    /// A decoder for one or two channels. Complexity 5 and above conceals gaps with a neural network (deep
+    /// PLC), 6 and 7 also enhance speech of low rates; 0 to 4 do neither.
+    ///
+    /// # Errors
+    /// Without memory, or with other `channels` or a `complexity` above 10.
+    pub fn new(channels: u8, complexity: u8) -> Result<Self, Error> {
+        let mut error = sys::OPUS_OK;
+        // SAFETY: `error` outlives the call.
+        let state = unsafe {
+            sys::opus_decoder_create(SAMPLE_RATE as i32, c_int::from(channels), &raw mut error)
+        };
+        let state = NonNull::new(state).ok_or(Error(error))?;
+        let decoder = Self { state, channels: usize::from(channels), dred: Dred::new()? };
+        // SAFETY: the pointer is valid, and the request takes one `opus_int32`.
+        count(unsafe {
+            sys::opus_decoder_ctl(
+                state.as_ptr(),
+                sys::OPUS_SET_COMPLEXITY_REQUEST,
+                c_int::from(complexity),
+            )
+        })?;
+        Ok(decoder)
+    }
+
+    /// Decodes a packet.
+    ///
+    /// # Errors
+    /// If it is no Opus packet.
+    pub fn decode(&mut self, packet: &[u8]) -> Result<Vec<i16>, Error> {
+        self.run(Some(filled(packet)?), LONGEST * self.channels, false)
+    }
+    /// Conceals `samples` of lost sound, a multiple of [`SHORTEST`] up to [`LONGEST`] in each channel.
+    ///
+    /// # Errors
+    /// With another number of samples.
+    pub fn conceal(&mut self, samples: usize) -> Result<Vec<i16>, Error> {
+        self.run(None, samples, false)
+    }
+    /// The sound of a lost packet of `samples` from the in-band FEC of the packet after it; `None` if that has
+    /// none.
+    ///
+    /// # Errors
+    /// If it is no Opus packet, or with a number of samples that [`Decoder::conceal`] does not take.
+    pub fn recover(&mut self, next: &[u8], samples: usize) -> Result<Option<Vec<i16>>, Error> {
+        let next = filled(next)?;
+        // SAFETY: the packet has that length, and the byte that is read without a check.
+        let has = count(unsafe { sys::opus_packet_has_lbrr(next.as_ptr(), next.len() as i32) })?;
+        if has == 0 { Ok(None) } else { self.run(Some(next), samples, true).map(Some) }
+    }
+    /// The sound of a lost packet of `samples` from the deep redundancy of a later packet, which begins
+    /// `ahead` samples after the lost one; `None` if that does not reach back so far.
+    ///
+    /// # Errors
+    /// If it is no Opus packet, or with a number of samples that [`Decoder::conceal`] does not take.
+    pub fn redeem(
+        &mut self,
+        later: &[u8],
+        ahead: usize,
+        samples: usize,
+    ) -> Result<Option<Vec<i16>>, Error> {
+        let ahead = ahead / self.channels;
+        // Two latents more than that: libopus does not count the distance of the newest one from the packet.
+        if self.dred.parse(filled(later)?, ahead + 2 * LATENT)? < ahead {
+            return Ok(None);
+        }
+        let mut pcm = vec![0; samples];
+        // SAFETY: `pcm` has that many samples in each channel.
+        let decoded = unsafe {
+            sys::opus_decoder_dred_decode(
+                self.state.as_ptr(),
+                self.dred.found.as_ptr(),
+                ahead as i32,
+                pcm.as_mut_ptr(),
+                (samples / self.channels) as i32,
+            )
+        };
+        pcm.truncate(count(decoded)? * self.channels);
+        Ok(Some(pcm))
+    }
+
+    fn run(&mut self, packet: Option<&[u8]>, samples: usize, fec: bool) -> Result<Vec<i16>, Error> {
+        let mut pcm = vec![0; samples];
+        let (data, len) = packet.map_or((std::ptr::null(), 0), |it| (it.as_ptr(), it.len()));
+        // SAFETY: `data` is null or has `len` bytes, and `pcm` that many samples in each channel.
+        let decoded = unsafe {
+            sys::opus_decode(
+                self.state.as_ptr(),
+                data,
+                len as i32,
+                pcm.as_mut_ptr(),
+                (samples / self.channels) as c_int,
+                c_int::from(fec),
+            )
+        };
+        pcm.truncate(count(decoded)? * self.channels);
+        Ok(pcm)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the results are compared with tolerances")]
+mod tests {
+    use super::*;
+
+    /// Voiced sound that changes its pitch.
+    fn voice(samples: usize) -> Vec<i16> {
+        let wave = |k: usize, h: f64| {
+            let t = k as f64 / SAMPLE_RATE as f64;
+            (std::f64::consts::TAU * h * (120.0 * t + 15.0 * t * t)).sin() / h
+        };
+        (0..samples)
+            .map(|k| (5000.0 * (1..=12).map(|h| wave(k, f64::from(h))).sum::<f64>()) as i16)
+            .collect()
+    }
+
+    fn encoder(bps: u32, control: RateControl) -> Encoder {
+        let mut encoder = Encoder::new(1, Application::Voip).unwrap();
+        encoder.set_bitrate(bps).unwrap();
+        encoder.set_rate_control(control).unwrap();
+        encoder
+    }
+
+    fn decoder() -> Decoder {
+        Decoder::new(1, 0).unwrap()
+    }
+
+    /// The voice in packets of 20 ms with redundancy.
+    fn packets(fec: bool, dred: u8) -> Vec<Vec<u8>> {
+        let mut encoder = encoder(32_000, RateControl::Constant);
+        encoder.set_fec(fec).unwrap();
+        encoder.set_dred(dred).unwrap();
+        encoder.set_expected_loss(20).unwrap();
+        voice(96_000).chunks_exact(960).map(|pcm| encoder.encode(pcm, 80).unwrap()).collect()
+    }
+
+    fn energy(sound: &[i16]) -> f64 {
+        sound.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>() / sound.len() as f64
+    }
+
+    /// Correlation of two sounds, −1 to 1.
+    fn likeness(a: &[i16], b: &[i16]) -> f64 {
+        let product: f64 = a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+        product / a.len() as f64 / (energy(a) * energy(b)).sqrt()
+    }
+
+    #[test]
+    fn constant_rate_gives_packets_of_the_same_length() {
+        for bps in [6_000, 9_600, 16_000, 24_000, 33_000, 64_000, 128_000, 510_000] {
+            for samples in [120, 240, 480, 960, 1920, 2880, 5760] {
+                let bytes = (bps as usize * samples + 192_000) / 384_000;
+                if bytes < 3 {
+                    continue;
+                }
+                for (fec, dred) in [(false, 0), (true, 0), (false, 100)] {
+                    let mut encoder = encoder(bps, RateControl::Constant);
+                    encoder.set_fec(fec).unwrap();
+                    encoder.set_dred(dred).unwrap();
+                    encoder.set_expected_loss(20).unwrap();
+                    for pcm in voice(96_000).chunks_exact(samples) {
+                        let len = encoder.encode(pcm, bytes).unwrap().len();
+                        assert_eq!(len, bytes, "{bps} bit/s, {samples} samples, {fec}, {dred}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn decoded_sound_is_the_input_later_by_the_look_ahead() {
+        for application in [Application::Voip, Application::Audio, Application::LowDelay] {
+            let mut encoder = Encoder::new(1, application).unwrap();
+            encoder.set_bitrate(96_000).unwrap();
+            let late = encoder.look_ahead().unwrap();
+            assert_eq!(late, if application == Application::LowDelay { 120 } else { 312 });
+            let (voice, mut decoder, mut heard) = (voice(96_000), decoder(), Vec::new());
+            for pcm in voice.chunks_exact(960) {
+                let packet = encoder.encode(pcm, usize::MAX).unwrap();
+                heard.extend(decoder.decode(&packet).unwrap());
+            }
+            let alike = |late| likeness(&heard[late..], &voice[..voice.len() - late]);
+            // VoIP includes a high-pass filter, which shifts the phase of low frequencies.
+            assert!(alike(late) > 0.85, "{application:?}: {}", alike(late));
+            assert!(alike(late) > alike(late - 12) && alike(late) > alike(late + 12));
+        }
+    }
+
+    #[test]
+    fn two_channels_stay_apart() {
+        let mut encoder = Encoder::new(2, Application::Audio).unwrap();
+        encoder.set_bitrate(128_000).unwrap();
+        let mut decoder = Decoder::new(2, 0).unwrap();
+        let left: Vec<_> = voice(48_000).into_iter().flat_map(|x| [x, 0]).collect();
+        let decode = |pcm: &[i16]| decoder.decode(&encoder.encode(pcm, 1275).unwrap()).unwrap();
+        let heard: Vec<i16> = left.chunks_exact(1920).flat_map(decode).collect();
+        assert_eq!(heard.len(), left.len());
+        let side = |n| heard.iter().skip(n).step_by(2).copied().collect::<Vec<_>>();
+        assert!(energy(&side(1)) < energy(&side(0)) / 100.0);
+    }
+
+    /// Every tenth packet is lost; where the later packets have redundancy for it, the result's share of the
+    /// original's energy, and their likeness. `None` if none has.
+    fn replaced(
+        packets: &[Vec<u8>],
+        mut replace: impl FnMut(&mut Decoder, &[Vec<u8>]) -> Option<Vec<i16>>,
+    ) -> Option<(f64, f64)> {
+        let (voice, mut decoder) = (voice(96_000), decoder());
+        let (mut original, mut there) = (Vec::new(), Vec::new());
+        for n in 0..packets.len() - 10 {
+            if n % 10 == 9 {
+                let Some(sound) = replace(&mut decoder, &packets[n + 1..]) else { continue };
+                there.extend(sound);
+                original.extend_from_slice(&voice[n * 960 - 312..][..960]);
+            } else {
+                decoder.decode(&packets[n]).unwrap();
+            }
+        }
+        (!there.is_empty())
+            .then(|| (energy(&there) / energy(&original), likeness(&there, &original)))
+    }
+
+    #[test]
+    fn fec_restores_the_sound_before() {
+        let fec =
+            |decoder: &mut Decoder, later: &[Vec<u8>]| decoder.recover(&later[0], 960).unwrap();
+        let (energy, alike) = replaced(&packets(true, 0), fec).expect("most packets have FEC");
+        assert!((0.7..1.3).contains(&energy) && alike > 0.7, "{energy}, {alike}");
+        let conceal = |decoder: &mut Decoder, _: &[Vec<u8>]| Some(decoder.conceal(960).unwrap());
+        let (_, concealed) = replaced(&packets(true, 0), conceal).unwrap();
+        assert!(concealed < alike, "{concealed}");
+        assert_eq!(replaced(&packets(false, 0), fec), None);
+    }
+
+    #[test]
+    fn dred_restores_the_envelope_of_sound_long_before() {
+        for ahead in [1, 2, 3, 5] {
+            let dred = |decoder: &mut Decoder, later: &[Vec<u8>]| {
+                decoder.redeem(&later[ahead - 1], ahead * 960, 960).unwrap()
+            };
+            let (energy, _) =
+                replaced(&packets(false, 100), dred).expect("some packets are as deep as that");
+            assert!((0.3..3.0).contains(&energy), "{ahead}: {energy}");
+            assert_eq!(replaced(&packets(false, 0), dred), None);
+        }
+        // No deeper than it was encoded: 100 ms.
+        let deep = |decoder: &mut Decoder, later: &[Vec<u8>]| {
+            decoder.redeem(&later[8], 9 * 960, 960).unwrap()
+        };
+        assert_eq!(replaced(&packets(false, 10), deep), None);
+    }
+
+    #[test]
+    fn any_bytes_may_come() {
+        let (mut random, mut decoder) = (1_u64, Decoder::new(2, 0).unwrap());
+        let mut next = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) as usize
+        };
+        for _ in 0..3000 {
+            let len = next() % 300;
+            let packet: Vec<u8> = (0..len).map(|_| next() as u8).collect();
+            if let Ok(sound) = decoder.decode(&packet) {
+                assert!(!sound.is_empty() && sound.len() <= 2 * LONGEST);
+            }
+            let _ = decoder.recover(&packet, 1920);
+            let _ = decoder.redeem(&packet, 1920 * (1 + next() % 50), 1920);
+            assert_eq!(decoder.conceal(240).unwrap().len(), 240);
+        }
+        assert!(decoder.decode(&[]).is_err() && decoder.recover(&[], 1920).is_err());
+        let mut packet = vec![0; 3];
+        pad(&mut packet, 60).unwrap();
+        assert_eq!((packet.len(), decoder.decode(&packet).unwrap().len()), (60, 960));
+        assert!(Encoder::new(3, Application::Voip).is_err() && Decoder::new(1, 11).is_err());
+        assert!(encoder(6000, RateControl::Variable).encode(&[0; 100], 100).is_err());
+    }
+}
