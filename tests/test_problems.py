@@ -51,8 +51,12 @@ def word_lists(schema):
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("flows.call.source.codec", "opus", 'not support opus yet; the nearest is codec = "pcmu"'),
-        ("flows.call.source.codec", "AMR-WB", 'codec = "g726-24"'),
+        (
+            "flows.call.source.codec",
+            "speex",
+            'not support speex yet; the nearest is codec = "opus"',
+        ),
+        ("flows.call.source.codec", "AMR-WB", 'codec = "opus"'),
         ("flows.call.source.codec", "G.722.2", 'codec = "g722"'),
         ("flows.call.transport.kind", "quic", 'transport = { kind = "sctp", ordered = false }'),
         ("flows.call.transport", "quic", 'transport = { kind = "sctp", ordered = false }'),
@@ -62,7 +66,7 @@ def word_lists(schema):
         ("links.sky.queue.kind", "cake", 'queue.kind = "fq_codel"'),
         ("links.sky.queue.kind", "fq_pie", 'queue.kind = "fq_codel"'),
         ("links.sky.netem", "x", 'in talkspurt: delay = "20ms" or jitter'),
-        ("flows.call.fec", True, "not support fec yet"),
+        ("flows.call.rtx", True, "not support rtx yet"),
     ],
 )
 def test_a_word_of_the_field_is_answered(folder, path, value, said):
@@ -72,8 +76,8 @@ def test_a_word_of_the_field_is_answered(folder, path, value, said):
 
 
 def test_the_answer_is_printed_for_a_file_and_for_an_axis(folder, tmp_path):
-    text = SCENARIO.replace('codec = "pcmu"', 'codec = "opus"').replace(
-        "queue = {", "fec = true\nqueue = {"
+    text = SCENARIO.replace('codec = "pcmu"', 'codec = "speex"').replace(
+        "queue = {", "rtx = true\nqueue = {"
     )
     text += '[[axes]]\npath = "flows.upload.transport.controller"\nvalues = ["cubic", "prague"]\n'
     (tmp_path / "speech.wav").write_bytes((folder / "speech.wav").read_bytes())
@@ -81,7 +85,7 @@ def test_the_answer_is_printed_for_a_file_and_for_an_axis(folder, tmp_path):
     done = talkspurt("check", "case.toml", cwd=tmp_path)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     lines = done.stderr.splitlines()
-    for word in ("opus", "fec", "prague"):
+    for word in ("speex", "rtx", "prague"):
         assert any(f"talkspurt does not support {word} yet" in line for line in lines), lines
     assert all(line.startswith("case.toml:") for line in lines)
 

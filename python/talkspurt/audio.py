@@ -38,7 +38,7 @@ class Audio:
     sent_pcm: bytes = field(repr=False)
     received_pcm: bytes = field(repr=False)
     rate: int
-    channels: int = 1
+    channels: int = field(default=1, repr=False)
 
     @cached_property
     def sent(self) -> Samples:

@@ -28,6 +28,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from talkspurt.metrics.opinion import HEARD
 from talkspurt.resolved import values
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _with_causes(run: Result, row: Mapping[str, Any]) -> pl.DataFrame:
     )
     # The first rule that holds decides; a rule without its measures does not hold.
     found = pl.coalesce(pl.when(holds).then(pl.lit(cause)) for holds, cause in rules)
-    return frames.with_columns(cause=pl.when(fate != "played").then(found))
+    return frames.with_columns(cause=pl.when(~fate.is_in(HEARD)).then(found))
 
 
 def _judged(
@@ -146,7 +147,7 @@ def _judged(
 
     captured = pl.col("captured_s")
     first, last = float(measure.get("from") or 0), float(measure.get("to") or duration_s)
-    known = pl.col("fate").is_in(["played", "late", "discarded"]).fill_null(value=False)
+    known = pl.col("fate").is_in([*HEARD, "late", "discarded"]).fill_null(value=False)
     due = captured + (row["mouth_to_ear_max_s"] or 0.0) < duration_s - 1e-9
     return frames.filter(captured.is_between(first, last, closed="left"), known | due)
 

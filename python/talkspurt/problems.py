@@ -54,12 +54,11 @@ _UNKNOWN = re.compile(r'(?:unknown word|has no|found the text) "([^"\\]*)"$|unkn
 
 NOT_YET: tuple[tuple[str, tuple[str, ...], str], ...] = (
     # words, nearest alternatives as TOML, remark
-    ("opus", ('codec = "pcmu"', 'codec = "g726-24"'), "only G.711, G.722 and G.726 can be heard"),
-    ("silk speex", ('codec = "g726-24"',), ""),
-    ("amrwb g7222 evs", ('codec = "g722"', 'codec = "g726-24"'), "wideband, or a similar rate"),
+    ("silk speex", ('codec = "opus"',), ""),
+    ("amrwb g7222 evs", ('codec = "opus"', 'codec = "g722"'), "wideband"),
     ("amr amrnb gsm efr gsmefr ilbc", ('codec = "g728"', 'codec = "g729"'), ""),
     ("lyra codec2 satin encodec melp", ('codec = "g723.1-5.3"',), "5.3 kbit/s"),
-    ("aac aacld aaceld lc3 lc3plus", ('codec = "pcmu"',), "64 kbit/s"),
+    ("aac aacld aaceld lc3 lc3plus", ('codec = "opus"',), "also for music"),
     (
         "quic quicdatagram http3 h3 moq rtpoverquic roq webtransport",
         ('transport = { kind = "sctp", ordered = false }',),
@@ -106,7 +105,7 @@ NOT_YET: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("pi pi2", ('queue.kind = "pie"',), ""),
     ("blue sfb choke rem avq gred wred", ('queue.kind = "red"',), ""),
     (
-        "fec flexfec ulpfec redfec dred lbrr inbandfec nack rtx arq",
+        "flexfec ulpfec nack rtx arq",
         ('transport = { kind = "sctp", ordered = false, lifetime = "100ms" }',),
         "which repeats what can still arrive in time",
     ),
@@ -118,7 +117,7 @@ OTHER_NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("g711a g711alaw alaw", ('codec = "pcma"',)),
     ("g726", ('codec = "g726-32"',)),
     ("g723 g7231", ('codec = "g723.1-6.3"',)),
-    ("rtp srtp rtpudp voip", ('transport.kind = "udp"',)),
+    ("rtp srtp rtpudp", ('transport.kind = "udp"',)),
     ("http http1 http2 websocket websockets rtmp dash hls", ('transport.kind = "tcp"',)),
     ("tfrctb", ('transport = { kind = "tfrc", rate = { token_bucket = {} } }',)),
     ("bbr3 bbrv3", ('controller = "bbr"',)),
@@ -130,7 +129,9 @@ OTHER_NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("latency propagation", ('delay = "20ms"',)),
     ("bandwidth capacity", ('rate = "2Mbit/s"',)),
     ("plr packetloss lossrate", ("loss = 0.01",)),
-    ("dtx vad silencesuppression", ("source.talkspurts = {}",)),
+    ("vad silencesuppression", ("source.talkspurts = {}",)),
+    ("lbrr inbandfec", ("source.opus = { fec = true }",)),
+    ("redfec redundancy", ("source.red = 1",)),
     ("plc", ('playout.concealment = "g711-appendix-i"',)),
     ("jitterbuffer adaptivejitterbuffer adaptiveplayout neteq", ('playout.kind = "adaptive"',)),
 )

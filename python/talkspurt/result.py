@@ -82,6 +82,7 @@ JSON_FLOW = (
     "mouth_to_ear_max_s",
     "handshake_wait_s",
     "jitter_s",
+    "recovered_packets",
     "late_packets",
     "missing_packets",
     "loss_ratio",

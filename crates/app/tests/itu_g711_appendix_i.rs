@@ -12,7 +12,7 @@ use talkspurt_app::playout::{Received, render};
 use talkspurt_app::recording::Recording;
 use talkspurt_proto::math::{cos, log10, sin};
 use talkspurt_proto::rng::Rng;
-use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::time::Duration;
 
 const START: usize = 1600;
 
@@ -189,8 +189,7 @@ fn call(how: Concealment) -> (Vec<i16>, Vec<i16>, Vec<(usize, usize)>) {
         Recording::open(&Disk, &path, &Encoding::new(Pcmu, Duration::from_millis(20))).unwrap();
     let mut rng = Rng::new(1, "appendix-i");
     let encoded = recording.encoded.expect("a codec without state");
-    let (arrived, plays) = (Instant::ZERO, Instant::ZERO);
-    let received = |payload| Received { payload, encoding: 0, arrived, plays };
+    let received = |payload| Received { payload, encoding: 0, ahead: 0 };
     let packets: Vec<_> = encoded
         .chunks(160)
         .map(|chunk| (!rng.chance(0.05)).then(|| received(encoded.slice_ref(chunk))))

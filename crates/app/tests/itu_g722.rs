@@ -1,5 +1,5 @@
-//! G.722 against SpanDSP, which passes the Recommendation's test vectors: `validation/codecs/g722.py` prints the
-//! hashes.
+//! G.722 against SpanDSP, which passes the Recommendation's test vectors: `validation/codecs/g722.py` prints
+//! the hashes.
 
 mod signals;
 

@@ -1,5 +1,5 @@
-//! G.726 against SpanDSP, which passes the Recommendation's test vectors: `validation/codecs/g726.py` prints the
-//! hashes.
+//! G.726 against SpanDSP, which passes the Recommendation's test vectors: `validation/codecs/g726.py` prints
+//! the hashes.
 
 mod signals;
 

@@ -58,6 +58,17 @@ fn filled(packet: &[u8]) -> Result<&[u8], Error> {
     if packet.is_empty() { Err(Error(sys::OPUS_INVALID_PACKET)) } else { Ok(packet) }
 }
 
+/// True if a packet has in-band FEC for the packet before.
+///
+/// # Errors
+/// If it is no Opus packet.
+pub fn has_fec(packet: &[u8]) -> Result<bool, Error> {
+    let packet = filled(packet)?;
+    // SAFETY: the packet has that length, and the byte that is read without a check.
+    let has = unsafe { sys::opus_packet_has_lbrr(packet.as_ptr(), packet.len() as i32) };
+    count(has).map(|has| has > 0)
+}
+
 /// What the encoder is optimised for (`OPUS_APPLICATION_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Application {
@@ -309,8 +320,9 @@ impl Dred {
         }
     }
 
-    /// Reads the redundancy of a packet, and returns the samples per channel that it covers before the packet.
-    fn parse(&mut self, packet: &[u8], most: usize) -> Result<usize, Error> {
+    /// Reads the redundancy of a packet, decodes it unless `defer`, and returns the samples per channel that it
+    /// covers before the packet.
+    fn parse(&mut self, packet: &[u8], most: usize, defer: bool) -> Result<usize, Error> {
         let mut silence = 0;
         // SAFETY: `packet` has that length, and `silence` outlives the call.
         count(unsafe {
@@ -322,7 +334,7 @@ impl Dred {
                 most as i32,
                 SAMPLE_RATE as i32,
                 &raw mut silence,
-                0,
+                c_int::from(defer),
             )
         })
     }
@@ -373,10 +385,14 @@ impl Decoder {
     /// # Errors
     /// If it is no Opus packet, or with a number of samples that [`Decoder::conceal`] does not take.
     pub fn recover(&mut self, next: &[u8], samples: usize) -> Result<Option<Vec<i16>>, Error> {
-        let next = filled(next)?;
-        // SAFETY: the packet has that length, and the byte that is read without a check.
-        let has = count(unsafe { sys::opus_packet_has_lbrr(next.as_ptr(), next.len() as i32) })?;
-        if has == 0 { Ok(None) } else { self.run(Some(next), samples, true).map(Some) }
+        if has_fec(next)? { self.run(Some(next), samples, true).map(Some) } else { Ok(None) }
+    }
+    /// Samples before this packet that its deep redundancy covers.
+    ///
+    /// # Errors
+    /// If it is no Opus packet.
+    pub fn dred_samples(&mut self, packet: &[u8]) -> Result<usize, Error> {
+        Ok(self.dred.parse(filled(packet)?, 2 * SAMPLE_RATE, true)? * self.channels)
     }
     /// The sound of a lost packet of `samples` from the deep redundancy of a later packet, which begins
     /// `ahead` samples after the lost one; `None` if that does not reach back so far.
@@ -391,7 +407,7 @@ impl Decoder {
     ) -> Result<Option<Vec<i16>>, Error> {
         let ahead = ahead / self.channels;
         // Two latents more than that: libopus does not count the distance of the newest one from the packet.
-        if self.dred.parse(filled(later)?, ahead + 2 * LATENT)? < ahead {
+        if self.dred.parse(filled(later)?, ahead + 2 * LATENT, false)? < ahead {
             return Ok(None);
         }
         let mut pcm = vec![0; samples];

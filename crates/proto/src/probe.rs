@@ -98,6 +98,9 @@ pub struct LinkCounters {
 pub enum Playout {
     /// In time; its first sample is played at this instant, in true time.
     Played(Instant),
+    /// Never arrived in time, but its sound was in a later packet; its first sample is played at this instant,
+    /// in true time.
+    Recovered(Instant),
     /// Discarded: it arrived after this playout instant.
     Late(Instant),
     /// Seen before.

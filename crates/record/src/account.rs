@@ -188,7 +188,7 @@ impl Account {
             Some((heard, _)) => [
                 heard.frames(FrameState::Queued),
                 heard.handed_over(),
-                heard.frames(FrameState::Discarded),
+                heard.frames(FrameState::Discarded) + heard.frames(FrameState::DiscardedRecovered),
             ],
             None => {
                 let Units { pending, handed_over, discarded } = &self.units;
@@ -235,6 +235,7 @@ impl Account {
             summary.played_by_rung = played_by_rung;
             summary.missing_packets = Some(heard.missing());
             summary.late_packets = Some(heard.late());
+            summary.recovered_packets = Some(heard.recovered());
             summary.loss_ratio = heard.loss_ratio();
             summary.concealed_ratio = heard.concealed_ratio();
             summary.paused_s = Some(Duration::from_nanos(pauses.1).as_secs_f64());

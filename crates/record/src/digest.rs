@@ -196,6 +196,7 @@ impl Record<'_> {
             Playout::Played(at) => self.u8(0).u64(at.as_nanos()),
             Playout::Late(at) => self.u8(1).u64(at.as_nanos()),
             Playout::Duplicate => self.u8(2).u64(0),
+            Playout::Recovered(at) => self.u8(3).u64(at.as_nanos()),
         }
     }
 

@@ -10,19 +10,30 @@ pub(crate) enum FrameState {
     Played = 0b111,
     Late = 0b010,
     Discarded = 0b100,
+    /// Lost, but its sound was in a later packet.
+    Recovered = 0b101,
+    /// The same of a frame dropped from the send queue.
+    DiscardedRecovered = 0b110,
 }
 
 impl FrameState {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Queued,
         Self::HandedOver,
         Self::Delivered,
         Self::Played,
         Self::Late,
         Self::Discarded,
+        Self::Recovered,
+        Self::DiscardedRecovered,
     ];
 
-    /// Never delivered by the end.
+    /// Its sound was in a later packet.
+    pub(crate) const fn is_recovered(self) -> bool {
+        matches!(self, Self::Recovered | Self::DiscardedRecovered)
+    }
+
+    /// Never delivered by the end, nor recovered.
     pub(crate) const fn is_missing(self) -> bool {
         matches!(self, Self::Queued | Self::HandedOver | Self::Discarded)
     }
@@ -69,6 +80,8 @@ impl FrameStates {
 pub enum FrameOutcome {
     /// Played in time.
     Played,
+    /// Played in time from a later packet that had its sound.
+    Recovered,
     /// Delivered after its playout.
     Late,
     /// Handed to the transport and never to be delivered.
@@ -89,6 +102,7 @@ impl FrameOutcome {
     pub const fn name(self) -> Option<&'static str> {
         match self {
             Self::Played => Some("played"),
+            Self::Recovered => Some("recovered"),
             Self::Late => Some("late"),
             Self::Lost => Some("lost"),
             Self::Discarded => Some("discarded"),

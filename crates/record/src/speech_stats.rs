@@ -89,7 +89,8 @@ impl Heard {
 
     /// Frames given to the transport.
     pub(crate) fn handed_over(&self) -> u64 {
-        let stayed = self.frames(FrameState::Queued) + self.frames(FrameState::Discarded);
+        let stayed = [FrameState::Queued, FrameState::Discarded, FrameState::DiscardedRecovered];
+        let stayed: u64 = stayed.into_iter().map(|fate| self.frames(fate)).sum();
         self.frames.iter().sum::<u64>() - stayed
     }
 
@@ -98,10 +99,15 @@ impl Heard {
         self.frames.iter().sum::<u64>() - self.undecided
     }
 
-    /// Judged frames that were never delivered.
+    /// Judged frames that were neither delivered nor recovered.
     pub(crate) fn missing(&self) -> u64 {
         let missing = FrameState::ALL.into_iter().filter(|fate| fate.is_missing());
         missing.map(|fate| self.frames(fate)).sum::<u64>() - self.undecided
+    }
+
+    /// Frames whose sound was in a later packet.
+    pub(crate) fn recovered(&self) -> u64 {
+        self.frames(FrameState::Recovered) + self.frames(FrameState::DiscardedRecovered)
     }
 
     /// Judged frames that were delivered after their playout time.

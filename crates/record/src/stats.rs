@@ -178,6 +178,10 @@ impl Stats {
                 let (inside, after) = self.played(peer ^ 1, *index, *at)?;
                 (peer ^ 1, inside, What::Played { index: *index, at: *at, after })
             }
+            (Place::Peer(peer), Note::Decided { index, playout: Playout::Recovered(at) }) => {
+                let (inside, after) = self.recovered(peer ^ 1, *index, *at)?;
+                (peer ^ 1, inside, What::Played { index: *index, at: *at, after })
+            }
             (Place::Peer(peer), Note::Decided { index, playout: Playout::Late(at) }) => {
                 let inside = self.late(peer ^ 1, *index)?;
                 (peer ^ 1, inside, What::Late { index: *index, at: *at })
@@ -359,11 +363,34 @@ impl Stats {
     }
 
     /// Also returns the time since its capture.
+    #[inline]
     fn played(&mut self, peer: u32, index: u32, at: Instant) -> Option<(bool, Duration)> {
+        self.heard(peer, index, at, |voice| {
+            voice.advance(index, FrameState::Delivered, FrameState::Played)
+        })
+    }
+
+    /// The same for a frame that was not delivered.
+    #[cold]
+    fn recovered(&mut self, peer: u32, index: u32, at: Instant) -> Option<(bool, Duration)> {
+        self.heard(peer, index, at, |voice| {
+            voice.advance(index, FrameState::HandedOver, FrameState::Recovered)
+                || voice.advance(index, FrameState::Discarded, FrameState::DiscardedRecovered)
+        })
+    }
+
+    #[inline(always)]
+    fn heard(
+        &mut self,
+        peer: u32,
+        index: u32,
+        at: Instant,
+        advances: impl FnOnce(&mut Voice) -> bool,
+    ) -> Option<(bool, Duration)> {
         let account = self.account(peer)?;
         let inside = account.frames.holds(index);
         let voice = account.voice.as_mut()?;
-        if !voice.advance(index, FrameState::Delivered, FrameState::Played) {
+        if !advances(voice) {
             return None;
         }
         let after = at.saturating_since(Instant::from_nanos(voice.captured(index)));

@@ -268,11 +268,18 @@ flow_summary! {
             "delivered after their playout instant",
             "talkspurt's own count",
         ).lower_is_better();
-        /// Voice frames never delivered: lost, discarded, or still queued or in flight at their playout
-        /// time. Frames due after the end of the run are not judged.
+        /// Voice frames that did not arrive in time, but whose sound was in a later packet that did: by RED,
+        /// in-band FEC or DRED. The listener hears them.
+        recovered_packets: Option<u64> = PACKETS.described(
+            "recovered",
+            "frames played from the redundancy of a later packet",
+            "talkspurt's own count",
+        );
+        /// Voice frames neither delivered nor recovered: lost, discarded, or still queued or in flight at their
+        /// playout time. Frames due after the end of the run are not judged.
         missing_packets: Option<u64> = PACKETS.described(
             "missing",
-            "judged frames − delivered frames",
+            "judged frames − delivered frames − recovered frames",
             "talkspurt's own count",
         ).lower_is_better();
         /// Share of voice frames that the listener did not hear, for any reason.

@@ -178,7 +178,8 @@ impl Voice {
             return Vec::new();
         };
         let mut played = vec![0; usize::from(lowest) + 1];
-        for index in (first..end).filter(|index| self.fate(*index) == FrameState::Played) {
+        let is_heard = |fate: FrameState| fate == FrameState::Played || fate.is_recovered();
+        for index in (first..end).filter(|index| is_heard(self.fate(*index))) {
             played[usize::from(self.rung(index))] += 1;
         }
         played
@@ -192,8 +193,11 @@ impl Voice {
             .rev()
             .map(|index| {
                 let (fate, rank) = (self.fate(index), handed_after);
-                handed_after +=
-                    usize::from(!matches!(fate, FrameState::Queued | FrameState::Discarded));
+                let stayed = matches!(
+                    fate,
+                    FrameState::Queued | FrameState::Discarded | FrameState::DiscardedRecovered
+                );
+                handed_after += usize::from(!stayed);
                 match fate {
                     FrameState::Queued => FrameOutcome::Queued,
                     FrameState::Discarded => FrameOutcome::Discarded,
@@ -202,6 +206,9 @@ impl Voice {
                     FrameState::Delivered => FrameOutcome::Delivered,
                     FrameState::Played => FrameOutcome::Played,
                     FrameState::Late => FrameOutcome::Late,
+                    FrameState::Recovered | FrameState::DiscardedRecovered => {
+                        FrameOutcome::Recovered
+                    }
                 }
             })
             .collect();
@@ -220,7 +227,8 @@ pub(crate) mod tests {
         let way = match fate {
             FrameState::Queued => &[][..],
             FrameState::HandedOver | FrameState::Discarded => &[fate],
-            FrameState::Delivered => &[FrameState::HandedOver, fate],
+            FrameState::Delivered | FrameState::Recovered => &[FrameState::HandedOver, fate],
+            FrameState::DiscardedRecovered => &[FrameState::Discarded, fate],
             FrameState::Played | FrameState::Late => {
                 &[FrameState::HandedOver, FrameState::Delivered, fate]
             }
@@ -251,7 +259,7 @@ pub(crate) mod tests {
         /// Compares with a plain list of states: a frame advances only from its current state, and no other
         /// frame changes with it.
         #[test]
-        fn fates_are_remembered_exactly(steps in prop::collection::vec((0_u32..220, 0_usize..8, 0_usize..6), 0..900)) {
+        fn fates_are_remembered_exactly(steps in prop::collection::vec((0_u32..220, 0_usize..11, 0_usize..8), 0..900)) {
             let mut voice = Voice::new(Duration::from_millis(20), Duration::from_secs(1));
             let mut plain = Vec::new();
             for (index, from, to) in steps {

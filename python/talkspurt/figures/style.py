@@ -36,6 +36,7 @@ TEAL, BROWN, SLATE = "#1F5F7A", "#7A4B00", "#5B4A8A"
 
 FATE_COLOURS = {
     "played": "#b9c2cb",
+    "recovered": GREEN,
     "late": ORANGE,
     "lost": "#3f464e",
     "discarded": PURPLE,

@@ -106,7 +106,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         Field("delivered_s", "s", "when the transport delivered it; null if never"),
         Field("playout_s", "s", "when it was to be played; null before playout begins"),
         Field("paused_s", "s", "how long playout paused before it because nothing had arrived"),
-        Field("fate", "", "played, late, lost, discarded, queued or in_flight"),
+        Field("fate", "", "played, recovered, late, lost, discarded, queued or in_flight"),
         ENCODING,
     ),
     "video_frames": (

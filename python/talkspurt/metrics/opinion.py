@@ -49,11 +49,11 @@ def over_time(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
     frames = result.frames(flow).sort("index")
     if frames.is_empty():
         return pl.DataFrame(schema=SCHEMA)
-    delays = (frames["playout_s"] - frames["captured_s"]).filter(frames["fate"] == "played")
+    delays = (frames["playout_s"] - frames["captured_s"]).filter(frames["fate"].is_in(HEARD))
     latest = delays.max()
     longest = latest if isinstance(latest, float) else 0.0
     # Undelivered frames with a playout after the end are not judged.
-    decided = pl.col("fate").is_in(["played", "late", "discarded"]).fill_null(value=True)
+    decided = pl.col("fate").is_in([*HEARD, "late", "discarded"]).fill_null(value=True)
     due = pl.col("captured_s") + longest < result.duration_s - 1e-9
     asked = json.dumps(plain(told))
     mean = delays.mean()
@@ -77,7 +77,7 @@ def over_time(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
 def _windows(frames: pl.DataFrame, bin_s: float) -> pl.DataFrame:
     """Per window: frames, lost ones and their runs, pauses, the mean delay, and played rungs."""
     unheard = pl.col("fate").is_in(UNHEARD).fill_null(value=False)
-    played = pl.col("fate") == "played"
+    played = pl.col("fate").is_in(HEARD)
     known = "encoding" in frames.columns and frames["encoding"].max() is not None
     most = frames["encoding"].max() if known else None
     rungs = range(most + 1 if isinstance(most, int) else 0)
@@ -107,4 +107,6 @@ def _windows(frames: pl.DataFrame, bin_s: float) -> pl.DataFrame:
     )
 
 
+HEARD = ("played", "recovered")
+"""Fates of the frames that the listener hears."""
 UNHEARD = ("late", "lost", "discarded", "queued", "in_flight")

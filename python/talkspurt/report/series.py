@@ -180,7 +180,7 @@ def _late_chart(
     """Cumulative count of unheard frames: where the line climbs, speech is missing."""
     import polars as pl
 
-    frames = result.frames().filter(pl.col("fate") != "played")
+    frames = result.frames().filter(~pl.col("fate").is_in(opinion.HEARD))
     x = result.series()["time_s"].unique().sort().to_list()
     counts: dict[str, list[Number]] = {}
     for call in calls:

@@ -153,19 +153,24 @@ FLOW_HEADS = (
     Column("lost", 2, full="packets lost"),
     Column("late", 5, full="frames late"),
 )
+RECOVERED = Column("recovered", 5, full="frames recovered")
+"""Only where redundancy recovered something."""
 
 
 def _flows(rows: list[dict[str, Any]]) -> Table:
-    return Table("Flows", FLOW_HEADS, **_cut([_flow(row) for row in rows], FLOWS))
+    recovers = any(row.get("recovered_packets") for row in rows)
+    heads = (*FLOW_HEADS, *([RECOVERED] if recovers else []))
+    return Table("Flows", heads, **_cut([_flow(row, recovers) for row in rows], FLOWS))
 
 
-def _flow(row: dict[str, Any]) -> list[Cell]:
+def _flow(row: dict[str, Any], recovers: bool) -> list[Cell]:
+    counts = ("sent_packets", "lost_packets", "late_packets", "recovered_packets")
     return [
         row["name"],
         row["transport"] or "–",
         rate_text(row["goodput_bps"]),
         *(time_text(row[k]) for k in ("delay_p50_s", "delay_p95_s", "jitter_s")),
-        *(column(k).show(row[k]) for k in ("sent_packets", "lost_packets", "late_packets")),
+        *(column(k).show(row[k]) for k in counts[: 4 if recovers else 3]),
     ]
 
 

@@ -11,6 +11,7 @@ mod g726;
 mod g728;
 mod g729;
 pub mod opus;
+mod red;
 
 use std::fmt;
 
@@ -42,6 +43,10 @@ pub trait Decoder: fmt::Debug + Send {
     fn decode(&mut self, payload: &[u8]) -> Vec<i16>;
     /// Maximum distance in packets from a lost packet to one with redundancy for it.
     fn redundancy(&self) -> u32 {
+        0
+    }
+    /// Number of packets before this one whose sound it contains. Any bytes may come.
+    fn redundancy_in(&mut self, _payload: &[u8]) -> u32 {
         0
     }
     /// Recovers the sound of a lost packet from redundancy in a later one, `ahead` packets after it (1: the
@@ -120,7 +125,8 @@ pub enum Bpl {
 /// Defines [`Codec`] from the codecs that a scenario can name.
 macro_rules! codecs {
     ($($(#[$about:meta])* $codec:ident $name:literal = $spec:expr;)*) => {
-        /// A speech codec. G.711, G.722, G.726 and Opus have audio; the others send packets of their size and rate.
+        /// A speech codec. G.711, G.722, G.726 and Opus have audio; the others send packets of their size and
+        /// rate.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         pub enum Codec {
             $($(#[$about])* #[serde(rename = $name)] $codec,)*
@@ -256,6 +262,8 @@ pub struct Encoding {
     pub packet: Duration,
     /// Parameters of Opus; the others have none.
     pub opus: opus::Config,
+    /// Packets before that each packet repeats (RED, RFC 2198).
+    pub red: u8,
 }
 
 impl Encoding {
@@ -265,7 +273,7 @@ impl Encoding {
     /// A codec with its default parameters.
     #[must_use]
     pub fn new(codec: Codec, packet: Duration) -> Self {
-        Self { codec, packet, opus: opus::Config::default() }
+        Self { codec, packet, opus: opus::Config::default(), red: 0 }
     }
     /// Channels of its sound, interleaved.
     #[must_use]
@@ -289,32 +297,52 @@ impl Encoding {
     /// An encoder; `None` without audio.
     #[must_use]
     pub fn encoder(&self) -> Option<Box<dyn Encoder>> {
-        self.codec.spec().sound.map(|sound| (sound.encoder)(self))
+        let encoder = self.codec.spec().sound.map(|sound| (sound.encoder)(self))?;
+        Some(if self.red > 0 { Box::new(red::Sender::new(encoder, *self)) } else { encoder })
     }
     /// A decoder; `None` without audio.
     #[must_use]
     pub fn decoder(&self) -> Option<Box<dyn Decoder>> {
-        self.codec.spec().sound.map(|sound| (sound.decoder)(self))
+        let decoder = self.codec.spec().sound.map(|sound| (sound.decoder)(self))?;
+        Some(if self.red > 0 { Box::new(red::Receiver::new(decoder, self)) } else { decoder })
+    }
+    /// RTP payload type.
+    #[must_use]
+    pub const fn payload_type(&self) -> u8 {
+        if self.red > 0 { red::PAYLOAD_TYPE } else { self.codec.payload_type() }
+    }
+    /// True if a packet depends only on its own samples.
+    #[must_use]
+    pub fn is_stateless(&self) -> bool {
+        self.red == 0 && self.codec.spec().sound.is_some_and(|sound| sound.stateless)
+    }
+    /// Why its packets cannot be repeated `red` times, if they cannot.
+    #[must_use]
+    pub fn red_error(&self) -> Option<String> {
+        (self.red > 0).then(|| red::error(self)).flatten()
     }
     /// Payload bytes per packet; for a codec of variable rate, at its highest rate.
     #[must_use]
     pub fn payload_bytes(&self) -> usize {
         let spec = self.codec.spec();
-        match self.codec {
+        let own = match self.codec {
             Codec::Opus => self.opus.bytes(self.packet),
             _ => {
                 let frames = self.packet.as_nanos() / spec.frame.as_nanos();
                 frames as usize * spec.frame_bytes as usize
             }
-        }
+        };
+        if self.red > 0 { red::bytes(own, self.red) } else { own }
     }
     /// The same at the payload rate that congestion control requests.
     #[must_use]
     pub fn payload_bytes_at(&self, target: Rate) -> usize {
         match self.codec {
             Codec::Opus => {
-                let bitrate = self.opus.rate(target, self.packet);
-                opus::Config { bitrate, ..self.opus }.bytes(self.packet)
+                let own =
+                    if self.red > 0 { red::rate(target, self.packet, self.red) } else { target };
+                let bitrate = self.opus.rate(own, self.packet);
+                Self { opus: opus::Config { bitrate, ..self.opus }, ..*self }.payload_bytes()
             }
             _ => self.payload_bytes(),
         }

@@ -111,7 +111,7 @@ pub struct Config {
     /// 6 to 510 kbit/s of payload; over a transport that requests rates, the highest rate.
     pub bitrate: Rate,
     /// Largest bandwidth. The encoder selects a lower one at low rates.
-    pub bandwidth: Bandwidth,
+    pub max_bandwidth: Bandwidth,
     /// What the encoder is optimised for.
     pub application: Application,
     /// How the length of packets follows the sound. Browsers use `vbr`.
@@ -126,8 +126,9 @@ pub struct Config {
     /// In-band FEC: each packet repeats the speech before it at a lower rate (RFC 6716 §2.1.7), within
     /// `bitrate`, as far as the expected loss justifies it.
     pub fec: bool,
-    /// Depth of the deep redundancy (DRED): each packet repeats up to this much of the speech before it at a very
-    /// low rate, within `bitrate`, as far as the expected loss justifies it. 0s to 1.04s in steps of 10 ms.
+    /// Depth of the deep redundancy (DRED): each packet repeats up to this much of the speech before it at a
+    /// very low rate, within `bitrate`, as far as the expected loss justifies it. 0s to 1.04s in steps of 10
+    /// ms.
     pub dred: Duration,
     /// Share of packets that the encoder expects to be lost, 0 to 1. Absent: the latest fraction lost in the
     /// receiver's RTCP reports, 0 before the first.
@@ -142,7 +143,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             bitrate: Rate::from_bps(32_000),
-            bandwidth: Bandwidth::default(),
+            max_bandwidth: Bandwidth::default(),
             application: Application::default(),
             rate_control: RateControl::default(),
             channels: 1,
@@ -290,7 +291,7 @@ impl Sender {
             RateControl::Constrained => libopus::RateControl::Constrained,
             RateControl::Variable => libopus::RateControl::Variable,
         };
-        let bandwidth = match config.bandwidth {
+        let bandwidth = match config.max_bandwidth {
             Bandwidth::Narrow => libopus::Bandwidth::Narrow,
             Bandwidth::Medium => libopus::Bandwidth::Medium,
             Bandwidth::Wide => libopus::Bandwidth::Wide,
@@ -385,6 +386,12 @@ impl Decoder for Receiver {
 
     fn redundancy(&self) -> u32 {
         self.redundancy
+    }
+
+    fn redundancy_in(&mut self, payload: &[u8]) -> u32 {
+        let near = self.fec && libopus::has_fec(payload).is_ok_and(|has| has);
+        let covered = if self.dred { self.decoder.dred_samples(payload).unwrap_or(0) } else { 0 };
+        ((covered / self.packet.max(1)) as u32).min(self.redundancy).max(u32::from(near))
     }
 
     fn recover(&mut self, later: &[u8], ahead: u32, samples: usize) -> Option<Vec<i16>> {

@@ -12,7 +12,7 @@ use talkspurt_proto::{rtcp, rtp, wire};
 use super::Parts;
 use super::packets::Packets;
 use crate::clock::Clock;
-use crate::codec::{self, COMFORT_NOISE, Encoding};
+use crate::codec::{self, COMFORT_NOISE, Decoder, Encoding};
 use crate::{playout, source};
 
 /// Handling of the media that the other side sends.
@@ -76,6 +76,8 @@ struct Media {
     formats: Vec<(u8, u32)>,
     /// Length of each encoding's packets in steps.
     lengths: Vec<u32>,
+    /// Packets may have the sound of others before them.
+    repeats: bool,
 }
 
 /// What has been played.
@@ -95,6 +97,10 @@ struct Outcome {
 struct Kept {
     /// Number of steps of the media clock to keep.
     most: usize,
+    /// Copies per packet without content.
+    copies: u16,
+    /// By encoding: what tells the redundancy of a packet, where there may be any.
+    inspectors: Vec<Option<Box<dyn Decoder>>>,
     played: Vec<Option<playout::Received>>,
     /// Frames played by encoding, excluding `heard_now`.
     heard: Vec<u64>,
@@ -130,9 +136,13 @@ impl Media {
         let longest = sink.encodings.iter().map(|encoding| encoding.packet).max();
         let delay =
             |encoding: &Encoding| encoding.codec.concealment_delay(sink.playout.concealment);
-        let format = |it: &Encoding| (it.codec.payload_type(), it.payload_bytes() as u32);
+        let format = |it: &Encoding| (it.payload_type(), it.payload_bytes() as u32);
         let formats: Vec<_> = sink.encodings.iter().map(format).collect();
-        let sender = media_sender(seed, other, (codec.payload_type(), codec.rtp_clock()));
+        let inspector = |it: &Encoding| it.decoder().filter(|decoder| decoder.redundancy() > 0);
+        let inspectors: Vec<_> = sink.encodings.iter().map(inspector).collect();
+        let repeats = sink.encodings[0].red > 0 || inspectors.iter().any(Option::is_some);
+        let sender =
+            media_sender(seed, other, (sink.encodings[0].payload_type(), codec.rtp_clock()));
         Self {
             rtp: rtp::Receiver::announced(codec.rtp_clock()),
             latest: 0,
@@ -148,16 +158,19 @@ impl Media {
                 heard_now: 0,
                 kept: Box::new(Kept {
                     most: sink.keep,
+                    copies: sink.encodings[0].red.into(),
+                    inspectors,
                     played: Vec::new(),
                     heard: vec![0; formats.len()],
                 }),
             },
             buffer: playout::Buffer::new(
                 &sink.playout,
-                step,
-                longest.unwrap_or(step),
+                (step, longest.unwrap_or(step)),
                 sink.keep > 0,
+                repeats,
             ),
+            repeats,
             lengths: sink
                 .encodings
                 .iter()
@@ -355,12 +368,14 @@ impl Incoming {
             Content::Noise => None,
         };
         let steps = encoding.map_or(1, |encoding| media.lengths[usize::from(encoding)]);
-        let frame = playout::Frame { slot, steps, index, encoding };
-        let mut own = None;
+        let repeats = if media.repeats { media.outcome.repeats(packet, encoding) } else { 0 };
+        let frame = playout::Frame { slot, steps, index, encoding, repeats };
+        // False if it was discarded; a frame that waits may still be played.
+        let mut is_kept = true;
         let Media { buffer, outcome, concealment, .. } = &mut **media;
         buffer.on_frame(frame, captured, local, |decision| {
             if decision.frame.slot == slot {
-                own = Some(decision.playout);
+                is_kept = matches!(decision.playout, Playout::Played(_));
             }
             outcome.decided(local, *concealment, clock, decision, probe);
         });
@@ -372,15 +387,12 @@ impl Incoming {
                 probe.record(local, probe.place, &note);
             }
         }
-        let plays = match own {
-            Some(Playout::Played(at)) => at,
-            Some(Playout::Late(_) | Playout::Duplicate) => return,
-            // It waits: `decided` will say when.
-            None => local,
-        };
+        if !is_kept {
+            return;
+        }
         if let (Payload::Real(bytes), Some(encoding)) = (&mut packet.payload, encoding) {
             let (payload, encoding) = (std::mem::take(bytes), encoding.into());
-            let received = playout::Received { payload, encoding, arrived: local, plays };
+            let received = playout::Received { payload, encoding, ahead: 0 };
             media.outcome.keep(slot as usize, received);
         }
     }
@@ -409,7 +421,7 @@ impl Outcome {
         decision: playout::Decision,
         probe: &mut Stamped<'_, P>,
     ) {
-        let playout::Decision { frame, paused, playout } = decision;
+        let playout::Decision { frame, paused, from, playout } = decision;
         if probe.wants(Topic::Frame) {
             if !paused.is_zero() {
                 let note = Note::Paused { index: frame.index, length: paused };
@@ -417,13 +429,14 @@ impl Outcome {
             }
             let playout = match playout {
                 Playout::Played(at) => Playout::Played(clock.truth(at + concealment)),
+                Playout::Recovered(at) => Playout::Recovered(clock.truth(at + concealment)),
                 Playout::Late(at) => Playout::Late(clock.truth(at)),
                 Playout::Duplicate => Playout::Duplicate,
             };
             probe.record(local, probe.place, &Note::Decided { index: frame.index, playout });
         }
         match (playout, frame.encoding) {
-            (Playout::Played(at), Some(encoding)) => {
+            (Playout::Played(_), Some(encoding)) => {
                 let counted = u32::from(encoding) == self.present;
                 let kept = &mut self.kept;
                 *if counted {
@@ -431,17 +444,20 @@ impl Outcome {
                 } else {
                     &mut kept.heard[usize::from(encoding)]
                 } += 1;
-                // Of a frame that had to wait.
-                if let Some(Some(received)) = self.kept.played.get_mut(frame.slot as usize) {
-                    received.plays = at;
-                }
             }
-            (Playout::Late(_), _) => {
-                if let Some(received) = self.kept.played.get_mut(frame.slot as usize) {
-                    *received = None;
-                }
-            }
-            _ => {}
+            (Playout::Played(_), None) => {}
+            _ => self.kept.missed(frame, from, playout),
+        }
+    }
+
+    /// Number of packets before this one whose sound it contains.
+    #[inline(never)]
+    fn repeats(&mut self, packet: &rtp::Packet, encoding: Option<u8>) -> u16 {
+        let Some(encoding) = encoding else { return 0 };
+        match (&packet.payload, &mut self.kept.inspectors[usize::from(encoding)]) {
+            (Payload::Real(bytes), Some(decoder)) => decoder.redundancy_in(bytes) as u16,
+            (Payload::Virtual { .. }, _) => self.kept.copies,
+            _ => 0,
         }
     }
 
@@ -456,6 +472,34 @@ impl Outcome {
             played.resize(place + 1, None);
         }
         played[place] = Some(received);
+    }
+}
+
+impl Kept {
+    /// A frame did not arrive in time, or twice.
+    #[cold]
+    fn missed(&mut self, frame: playout::Frame, from: u32, playout: Playout) {
+        let slot = frame.slot as usize;
+        match (playout, frame.encoding) {
+            (Playout::Recovered(_), Some(encoding)) => {
+                self.heard[usize::from(encoding)] += 1;
+                // Its sound is in the packet that was kept there.
+                let Some(Some(later)) = self.played.get(from as usize) else { return };
+                let (payload, encoding) = (later.payload.clone(), later.encoding);
+                let ahead = from - frame.slot;
+                if let Some(place) = self.played.get_mut(slot) {
+                    *place = Some(playout::Received { payload, encoding, ahead });
+                }
+            }
+            (Playout::Late(_), _) => {
+                // Without what it was recovered from.
+                let place = self.played.get_mut(slot);
+                if let Some(own) = place.filter(|it| it.as_ref().is_some_and(|it| it.ahead == 0)) {
+                    *own = None;
+                }
+            }
+            _ => {}
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use talkspurt_proto::{rfc4571, rtcp, rtp};
 use super::Parts;
 use super::incoming::media_sender;
 use crate::clock::Clock;
-use crate::codec::{self, COMFORT_NOISE};
+use crate::codec::{self, COMFORT_NOISE, Encoding};
 use crate::send_queue::SendQueue;
 use crate::source::{self, Material, Setting, Source, Unit, Units};
 use crate::transport::Transport;
@@ -69,11 +69,11 @@ impl Outgoing {
             source::Config::Speech(speech) => {
                 let encodings = speech.encodings();
                 let codec = speech.codec;
-                let clock = (codec.payload_type(), codec.rtp_clock());
+                let clock = (encodings[0].payload_type(), codec.rtp_clock());
                 let mut rtp = media_sender(parts.seed, &parts.name, clock);
                 rtp.anchor(start + speech.lead, 0);
                 let ticks = codec.ticks_for(codec::step(&encodings));
-                let payload_types = encodings.iter().map(|it| it.codec.payload_type()).collect();
+                let payload_types = encodings.iter().map(Encoding::payload_type).collect();
                 Some(Box::new(Media::new(rtp, ticks, payload_types)))
             }
             _ => config.packet_format(material).map(|format| {

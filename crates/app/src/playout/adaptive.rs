@@ -13,6 +13,7 @@ use talkspurt_proto::probe::Playout;
 use talkspurt_proto::time::{Duration, Instant};
 
 use super::delays::Delays;
+use super::losses::Losses;
 use super::{Config, Decision, Frame};
 
 const MS: i64 = 1_000_000;
@@ -73,6 +74,8 @@ pub(super) struct Adaptive {
     least: i64,
     most: i64,
     delays: Delays,
+    /// Delay kept for the recovery of lost frames.
+    wait: i64,
     /// Frames in the order of the stream.
     waiting: VecDeque<Frame>,
     /// What was played, if it is to be rendered.
@@ -96,15 +99,22 @@ impl Adaptive {
             least,
             most,
             delays: Delays::new(config.quantile(), initial),
+            wait: 0,
             waiting: VecDeque::new(),
             timeline: keeps_timeline.then(Vec::new),
         }
     }
 
     /// A frame arrived that was not there before.
-    pub(super) fn on_frame(&mut self, frame: Frame, now: Instant, tell: &mut impl FnMut(Decision)) {
+    pub(super) fn on_frame(
+        &mut self,
+        frame: Frame,
+        now: Instant,
+        mut losses: Option<&mut Losses>,
+        tell: &mut impl FnMut(Decision),
+    ) {
         let now = now.as_nanos() as i64;
-        self.play_until(now, tell);
+        self.play_until(now, losses.as_deref_mut(), tell);
         let place = self.place(&frame);
         let offset = now - place;
         // No sender is that far ahead of real time: the packet is damaged or forged.
@@ -113,6 +123,13 @@ impl Adaptive {
         }
         let newest = self.waiting.back().map_or(self.next - self.step, |newest| self.place(newest));
         self.delays.arrive(now, offset, place >= newest);
+        if let Some(losses) = losses {
+            losses.on_frame(&frame);
+            let late = offset - self.delays.floor();
+            let target = self.target();
+            losses.cover(&frame, place, |_| true);
+            self.wait = losses.wait(late, target, self.most);
+        }
         if !self.has_frames {
             self.has_frames = true;
             (self.next, self.follows) = (place, frame.index);
@@ -140,9 +157,13 @@ impl Adaptive {
     }
 
     /// Plays everything that waits: nothing more will arrive.
-    pub(super) fn finish(&mut self, tell: &mut impl FnMut(Decision)) {
+    pub(super) fn finish(
+        &mut self,
+        mut losses: Option<&mut Losses>,
+        tell: &mut impl FnMut(Decision),
+    ) {
         while !self.waiting.is_empty() {
-            self.play_next(i64::MAX, tell);
+            self.play_next(i64::MAX, losses.as_deref_mut(), tell);
         }
     }
 
@@ -163,7 +184,7 @@ impl Adaptive {
     }
 
     fn target(&self) -> i64 {
-        self.delays.target().clamp(self.least, self.most)
+        self.delays.target().max(self.wait).clamp(self.least, self.most)
     }
 
     fn delay(&self) -> i64 {
@@ -172,13 +193,23 @@ impl Adaptive {
 
     /// Plays what begins before `now`: a frame that arrives exactly when due is played.
     #[inline]
-    fn play_until(&mut self, now: i64, tell: &mut impl FnMut(Decision)) {
+    fn play_until(
+        &mut self,
+        now: i64,
+        mut losses: Option<&mut Losses>,
+        tell: &mut impl FnMut(Decision),
+    ) {
         while self.has_frames && self.clock < now {
-            self.play_next(now, tell);
+            self.play_next(now, losses.as_deref_mut(), tell);
         }
     }
 
-    fn play_next(&mut self, now: i64, tell: &mut impl FnMut(Decision)) {
+    fn play_next(
+        &mut self,
+        now: i64,
+        losses: Option<&mut Losses>,
+        tell: &mut impl FnMut(Decision),
+    ) {
         let Some(frame) = self.waiting.front().copied() else {
             let quanta = (now - self.clock + QUANTUM - 1) / QUANTUM;
             self.clock += quanta * QUANTUM;
@@ -190,6 +221,8 @@ impl Adaptive {
             self.play(frame, tell);
         } else if frame.index == self.follows && self.is_playing {
             self.pause_of_speaker(gap);
+        } else if let Some((lost, from)) = losses.and_then(|losses| self.recoverable(losses)) {
+            self.recover(lost, from, tell);
         } else if self.expansion > 0 {
             // The expansion was the concealment of lost frames.
             let steps = (gap.min(self.expansion) / self.step).max(1);
@@ -205,10 +238,35 @@ impl Adaptive {
         }
     }
 
+    /// The lost frame that is next, if a later one has its sound, and where that begins. A pause as long as the
+    /// frame has already taken its place.
+    fn recoverable(&self, losses: &mut Losses) -> Option<(Frame, u32)> {
+        let slot = u32::try_from(self.next / self.step).ok()?;
+        let (lost, from) = losses.take(slot)?;
+        (self.expansion < i64::from(lost.steps) * self.step).then_some((lost, from))
+    }
+
+    fn recover(&mut self, lost: Frame, from: u32, tell: &mut impl FnMut(Decision)) {
+        self.take_place(lost, Playout::Recovered(instant(self.clock)), from, tell);
+    }
+
     fn play(&mut self, frame: Frame, tell: &mut impl FnMut(Decision)) {
+        self.waiting.pop_front();
+        self.take_place(frame, Playout::Played(instant(self.clock)), frame.slot, tell);
+        self.is_playing = true;
+    }
+
+    /// Plays a frame, or the sound of a lost one.
+    #[inline(always)]
+    fn take_place(
+        &mut self,
+        frame: Frame,
+        playout: Playout,
+        from: u32,
+        tell: &mut impl FnMut(Decision),
+    ) {
         let length = i64::from(frame.steps) * self.step;
         self.choose_pace();
-        self.waiting.pop_front();
         let out = match self.pace {
             Pace::NORMAL => length,
             Pace(multiply, divide) => length * multiply / divide,
@@ -222,8 +280,7 @@ impl Adaptive {
             self.log(Stretch::Silence(out as u64));
         }
         let paused = Duration::from_nanos(std::mem::take(&mut self.expansion) as u64);
-        tell(Decision { frame, paused, playout: Playout::Played(instant(self.clock)) });
-        self.is_playing = true;
+        tell(Decision { frame, paused, from, playout });
         self.follows = frame.index.wrapping_add(1);
         self.next += length;
         self.clock += out;
@@ -336,7 +393,7 @@ mod tests {
         let mut arrivals: Vec<(i64, Frame)> = Vec::new();
         for (index, (slot, delay)) in (0..).zip(frames) {
             if let Some(delay) = delay {
-                let frame = Frame { slot: *slot, steps: 1, index, encoding: Some(0) };
+                let frame = Frame { slot: *slot, steps: 1, index, encoding: Some(0), repeats: 0 };
                 arrivals.push((i64::from(*slot) * 20 + delay, frame));
             }
         }
@@ -353,9 +410,9 @@ mod tests {
             }
         };
         for (at, frame) in arrivals {
-            buffer.on_frame(frame, instant(ms(at)), &mut tell);
+            buffer.on_frame(frame, instant(ms(at)), None, &mut tell);
         }
-        buffer.finish(&mut tell);
+        buffer.finish(None, &mut tell);
         (fates, pauses, buffer)
     }
 
@@ -437,8 +494,14 @@ mod tests {
     fn the_delay_of_a_pause_is_that_of_the_speech_before() {
         let mut buffer = Adaptive::new(&Config::default(), STEP, false);
         for slot in (0..50).chain(500..550) {
-            let frame = Frame { slot, steps: 1, index: slot.min(slot % 450), encoding: Some(0) };
-            buffer.on_frame(frame, instant(ms(i64::from(slot) * 20 + 30)), &mut |_| {});
+            let frame = Frame {
+                slot,
+                steps: 1,
+                index: slot.min(slot % 450),
+                encoding: Some(0),
+                repeats: 0,
+            };
+            buffer.on_frame(frame, instant(ms(i64::from(slot) * 20 + 30)), None, &mut |_| {});
             let (delay, _) = buffer.gauges();
             assert!(delay <= ms(120), "{slot}: {delay}");
         }

@@ -7,6 +7,7 @@ use talkspurt_proto::time::{Duration, Instant};
 
 use super::adaptive::{Adaptive, Stretch};
 use super::fixed::Fixed;
+use super::losses::Losses;
 use super::talkspurt::Talkspurt;
 use super::{Config, Kind};
 
@@ -21,6 +22,8 @@ pub struct Frame {
     pub index: u32,
     /// Index of its encoding; `None` for comfort noise.
     pub encoding: Option<u8>,
+    /// Number of packets before it whose sound it also contains.
+    pub repeats: u16,
 }
 
 /// What became of a frame.
@@ -30,6 +33,8 @@ pub struct Decision {
     pub frame: Frame,
     /// How long playout stood still before it, filled by concealment.
     pub paused: Duration,
+    /// First step of the packet that its sound is from: a later one if it was recovered.
+    pub from: u32,
     /// When it is played, or why not.
     pub playout: Playout,
 }
@@ -37,7 +42,7 @@ pub struct Decision {
 impl Decision {
     /// Without a pause before the frame.
     pub(super) const fn of(frame: Frame, playout: Playout) -> Self {
-        Self { frame, paused: Duration::ZERO, playout }
+        Self { frame, paused: Duration::ZERO, from: frame.slot, playout }
     }
 }
 
@@ -47,6 +52,8 @@ impl Decision {
 pub struct Buffer {
     method: Method,
     seen: Seen,
+    /// Of a stream with redundancy.
+    losses: Option<Box<Losses>>,
 }
 
 #[derive(Clone, Debug)]
@@ -58,9 +65,15 @@ enum Method {
 
 impl Buffer {
     /// A buffer for frames that begin at multiples of `step` and last up to `longest`; both are equal if all
-    /// frames have one length. An adaptive one keeps a timeline for rendering if `keeps_timeline`.
+    /// frames have one length. An adaptive one keeps a timeline for rendering if `keeps_timeline`. Without
+    /// `redundancy`, [`Frame::repeats`] is ignored.
     #[must_use]
-    pub fn new(config: &Config, step: Duration, longest: Duration, keeps_timeline: bool) -> Self {
+    pub fn new(
+        config: &Config,
+        (step, longest): (Duration, Duration),
+        keeps_timeline: bool,
+        redundancy: bool,
+    ) -> Self {
         let method = match config.kind() {
             Kind::Fixed => {
                 let anchor = config.anchor.unwrap_or_default();
@@ -71,7 +84,8 @@ impl Buffer {
                 Method::Adaptive(Box::new(Adaptive::new(config, step, keeps_timeline)))
             }
         };
-        Self { method, seen: Seen::default() }
+        let losses = redundancy.then(|| Box::new(Losses::new(config.recovery_wait, step)));
+        Self { method, seen: Seen::default(), losses }
     }
 
     /// Takes the frame that arrived at `arrival` by the receiver's clock. `captured` is the instant of its
@@ -89,19 +103,55 @@ impl Buffer {
         if !self.seen.insert(frame.slot) {
             return tell(Decision::of(frame, Playout::Duplicate));
         }
+        if self.losses.is_some() {
+            return self.on_repeating(frame, captured, arrival, &mut tell);
+        }
         match &mut self.method {
             Method::Fixed(fixed) => {
                 tell(Decision::of(frame, fixed.on_frame(frame.slot, captured, arrival)));
             }
             Method::Talkspurt(talkspurt) => tell(talkspurt.on_frame(frame, arrival)),
-            Method::Adaptive(adaptive) => adaptive.on_frame(frame, arrival, &mut tell),
+            Method::Adaptive(adaptive) => adaptive.on_frame(frame, arrival, None, &mut tell),
         }
+    }
+
+    /// The same in a stream with redundancy.
+    #[inline(never)]
+    fn on_repeating(
+        &mut self,
+        frame: Frame,
+        captured: Instant,
+        arrival: Instant,
+        tell: &mut impl FnMut(Decision),
+    ) {
+        let Some(losses) = &mut self.losses else { return };
+        if let Method::Adaptive(adaptive) = &mut self.method {
+            return adaptive.on_frame(frame, arrival, Some(losses), tell);
+        }
+        losses.recover_until(arrival, tell);
+        losses.on_frame(&frame);
+        let decision = match &mut self.method {
+            Method::Talkspurt(talkspurt) => talkspurt.on_frame(frame, arrival),
+            Method::Fixed(fixed) => {
+                Decision::of(frame, fixed.on_frame(frame.slot, captured, arrival))
+            }
+            Method::Adaptive(_) => return,
+        };
+        if let Playout::Played(due) = decision.playout {
+            let early = due.saturating_since(arrival).as_nanos() as i64;
+            losses.cover(&frame, due.as_nanos() as i64, |before| before <= early);
+        }
+        tell(decision);
     }
 
     /// Decides on all frames that are left: the run is over.
     pub fn finish(&mut self, mut tell: impl FnMut(Decision)) {
-        if let Method::Adaptive(adaptive) = &mut self.method {
-            adaptive.finish(&mut tell);
+        match (&mut self.method, &mut self.losses) {
+            (Method::Adaptive(adaptive), losses) => {
+                adaptive.finish(losses.as_deref_mut(), &mut tell)
+            }
+            (_, Some(losses)) => losses.recover_until(Instant::HORIZON, &mut tell),
+            _ => {}
         }
     }
 
@@ -158,13 +208,13 @@ mod tests {
     }
     fn buffer(anchor: Anchor, ms: u64) -> Buffer {
         let config = Config { anchor: Some(anchor), ..Config::fixed(Duration::from_millis(ms)) };
-        Buffer::new(&config, FRAME, FRAME, false)
+        Buffer::new(&config, (FRAME, FRAME), false, false)
     }
 
     impl Buffer {
         fn decide(&mut self, index: u32, captured: Instant, arrival: Instant) -> Playout {
             let (mut found, frame) =
-                (None, Frame { slot: index, steps: 1, index, encoding: Some(0) });
+                (None, Frame { slot: index, steps: 1, index, encoding: Some(0), repeats: 0 });
             self.on_frame(frame, captured, arrival, |decision| found = Some(decision.playout));
             found.expect("decided at once")
         }

@@ -5,6 +5,7 @@ mod adaptive;
 mod buffer;
 mod delays;
 mod fixed;
+mod losses;
 mod render;
 mod talkspurt;
 mod timescale;
@@ -38,6 +39,10 @@ pub struct Config {
     pub min_delay: Option<Duration>,
     /// With `adaptive`: maximum of the target delay beyond the fastest packet's; without it 2 s.
     pub max_delay: Option<Duration>,
+    /// With `adaptive`, of a stream with redundancy (RED, FEC, DRED): delay beyond the fastest packet's that is
+    /// kept so that lost packets can be recovered from later ones; without it as much as pays by the E-model's
+    /// terms for delay and loss, from the losses so far.
+    pub recovery_wait: Option<Duration>,
     /// Concealment of missing frames.
     #[serde(default)]
     pub concealment: Concealment,
@@ -119,6 +124,7 @@ impl Config {
                 initial_delay: Some(self.initial_delay()),
                 min_delay: Some(self.min_delay()),
                 max_delay: Some(self.max_delay()),
+                recovery_wait: self.recovery_wait,
                 ..plain
             },
         }
@@ -159,6 +165,7 @@ impl Validate for Config {
             ("initial_delay", self.initial_delay.is_some(), Kind::Adaptive),
             ("min_delay", self.min_delay.is_some(), Kind::Adaptive),
             ("max_delay", self.max_delay.is_some(), Kind::Adaptive),
+            ("recovery_wait", self.recovery_wait.is_some(), Kind::Adaptive),
         ];
         for (key, _, of) in given.into_iter().filter(|(_, given, of)| *given && *of != kind) {
             let name = |kind| match kind {
@@ -178,6 +185,7 @@ impl Validate for Config {
             ("initial_delay", self.initial_delay),
             ("min_delay", self.min_delay),
             ("max_delay", self.max_delay),
+            ("recovery_wait", self.recovery_wait),
         ] {
             length.into_iter().for_each(|length| found.at_most(key, length, LONGEST));
         }

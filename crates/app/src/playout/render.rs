@@ -5,7 +5,7 @@
 //! exactly as long as the original.
 
 use bytes::Bytes;
-use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::time::Duration;
 
 use super::{Concealment, Stretch, timescale};
 use crate::codec::{self, Decoder, Encoding};
@@ -18,17 +18,8 @@ pub struct Received {
     pub payload: Bytes,
     /// Index of its encoding.
     pub encoding: usize,
-    /// When it arrived and when it is played, by the receiver's clock.
-    pub arrived: Instant,
-    /// See `arrived`.
-    pub plays: Instant,
-}
-
-impl Received {
-    /// How long before its playout it arrived.
-    fn early(&self) -> Duration {
-        self.plays.saturating_since(self.arrived)
-    }
+    /// Steps from the lost packet in whose place it is kept, whose sound it also contains; 0 in its own place.
+    pub ahead: u32,
 }
 
 /// The received sound.
@@ -36,8 +27,8 @@ impl Received {
 pub struct Heard {
     /// Linear PCM at the codec's rate; two channels are interleaved.
     pub pcm: Vec<i16>,
-    /// Gaps left to the flow's concealment, before stretching: first sample and length of all channels, adjacent
-    /// ones joined.
+    /// Gaps left to the flow's concealment, before stretching: first sample and length of all channels,
+    /// adjacent ones joined.
     pub gaps: Vec<(usize, usize)>,
 }
 
@@ -228,8 +219,12 @@ fn decode_media(
         *present = received.map_or(*present, |received| received.encoding);
         let voice = &mut voices[*present];
         if let (Some(received), Some(decoder)) = (received, &mut voice.decoder) {
-            let place = (voice.steps * samples).min(left);
-            let sound = decoder.decode(&received.payload);
+            let whole = voice.steps * samples;
+            let place = whole.min(left);
+            let sound = match received.ahead / voice.steps as u32 {
+                0 => decoder.decode(&received.payload),
+                ahead => decoder.recover(&received.payload, ahead, whole).unwrap_or_default(),
+            };
             if sound.len() >= place {
                 heard.pcm.extend_from_slice(&sound[..place]);
                 slot += voice.steps;
@@ -237,14 +232,7 @@ fn decode_media(
             }
         }
         let place = samples.min(left);
-        let redundancy = voice.decoder.as_ref().map_or(0, |decoder| decoder.redundancy());
-        let later = (1..=redundancy).filter_map(|ahead| {
-            // It arrived by the time at which the lost packet is to be played.
-            let received = packets.get(slot + ahead as usize * voice.steps)?.as_ref()?;
-            (received.encoding == *present && received.early() >= voice.packet * u64::from(ahead))
-                .then_some((ahead, &received.payload))
-        });
-        let filled = voice.decoder.as_deref_mut().and_then(|decoder| fill(decoder, later, place));
+        let filled = voice.decoder.as_deref_mut().and_then(|decoder| decoder.conceal(place));
         heard.fill(filled, place);
         slot += 1;
     }
@@ -263,18 +251,6 @@ impl Heard {
     }
 }
 
-/// The decoder's replacement of a lost packet: recovered from the first of the `later` packets that has
-/// redundancy, or concealed.
-fn fill<'a>(
-    decoder: &mut dyn Decoder,
-    mut later: impl Iterator<Item = (u32, &'a Bytes)>,
-    samples: usize,
-) -> Option<Vec<i16>> {
-    later
-        .find_map(|(ahead, payload)| decoder.recover(payload, ahead, samples))
-        .or_else(|| decoder.conceal(samples))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,8 +265,7 @@ mod tests {
     }
 
     fn received(payload: Bytes) -> Option<Received> {
-        let arrived = Instant::ZERO;
-        Some(Received { payload, encoding: 0, arrived, plays: arrived })
+        Some(Received { payload, encoding: 0, ahead: 0 })
     }
 
     fn cut(encoded: &Bytes, samples: usize) -> Vec<Option<Received>> {
@@ -352,9 +327,6 @@ mod tests {
     struct Counting(i16);
 
     impl Decoder for Counting {
-        fn redundancy(&self) -> u32 {
-            2
-        }
         fn decode(&mut self, payload: &[u8]) -> Vec<i16> {
             self.0 = i16::from(payload[0]);
             vec![self.0; 80]
@@ -370,16 +342,15 @@ mod tests {
     }
 
     #[test]
-    fn a_decoder_recovers_what_it_can_and_conceals_the_rest() {
-        let heard = |packets: &[Option<(&'static [u8], u64)>]| {
+    fn a_decoder_recovers_what_was_found_and_conceals_the_rest() {
+        let heard = |packets: &[Option<(&'static [u8], u32)>]| {
             let packet = Duration::from_millis(10);
             let decoder: Box<dyn Decoder> = Box::new(Counting(0));
             let voice = Voice { packet, steps: 1, channels: 1, decoder: Some(decoder) };
-            let received = |&(payload, early): &(&'static [u8], u64)| Received {
+            let received = |&(payload, ahead): &(&'static [u8], u32)| Received {
                 payload: Bytes::from_static(payload),
                 encoding: 0,
-                arrived: Instant::ZERO,
-                plays: Instant::ZERO + Duration::from_millis(early),
+                ahead,
             };
             let packets: Vec<_> = packets.iter().map(|it| it.as_ref().map(received)).collect();
             let plan = plan(None, packets.len() * 80, 80, Duration::from_millis(10));
@@ -387,17 +358,15 @@ mod tests {
             (heard.pcm.chunks(80).map(|part| part[0]).collect::<Vec<_>>(), heard.gaps)
         };
         let whole = |pcm: &[i16]| (pcm.to_vec(), Vec::new());
-        // From the next packet, which arrived 10 ms before its own time: just in time.
-        assert_eq!(heard(&[Some((&[9], 0)), None, Some((&[7, 8], 10))]), whole(&[9, 8, 7]));
-        // It arrived too late for that, or has no copy, or is itself missing.
-        let from_the_last = whole(&[9, 8, 5]);
-        assert_eq!(heard(&[Some((&[9], 0)), None, Some((&[5, 4], 9))]), from_the_last);
-        assert_eq!(heard(&[Some((&[9], 0)), None, Some((&[5], 60))]), from_the_last);
-        // Two in a row: the next packet has copies of both; to recover the first it must have arrived 20 ms
-        // before its time.
-        let two = |early| heard(&[Some((&[9], 0)), None, None, Some((&[3, 4, 6], early))]);
-        assert_eq!(two(20), whole(&[9, 6, 4, 3]));
-        assert_eq!(two(19), whole(&[9, 8, 4, 3]));
+        let next: &[u8] = &[7, 8, 6];
+        let copied = |ahead| Some((next, ahead));
+        assert_eq!(heard(&[Some((&[9], 0)), copied(1), copied(0)]), whole(&[9, 8, 7]));
+        assert_eq!(
+            heard(&[Some((&[9], 0)), copied(2), copied(1), copied(0)]),
+            whole(&[9, 6, 8, 7])
+        );
+        // The packet does not have it after all.
+        assert_eq!(heard(&[Some((&[9], 0)), copied(3), copied(0)]), whole(&[9, 8, 7]));
         // A packet that the decoder does not conceal is a gap.
         let (pcm, gaps) = heard(&[Some((&[2], 0)), None, None, None, Some((&[5], 0))]);
         assert_eq!((pcm, gaps), (vec![2, 1, 0, 0, 5], vec![(160, 160)]));

@@ -125,7 +125,7 @@ mod tests {
         for number in 0..10 * spurts {
             let slot = number / 10 * 20 + number % 10;
             let captured = Instant::ZERO + STEP * u64::from(slot);
-            let frame = Frame { slot, index: number, steps: 1, encoding: Some(0) };
+            let frame = Frame { slot, index: number, steps: 1, encoding: Some(0), repeats: 0 };
             let decision = buffer.on_frame(frame, captured + Duration::from_millis(delay(number)));
             if number % 10 == 0 {
                 found.push(match decision.playout {

@@ -12,8 +12,8 @@ const TOLERANCES: usize = 133;
 const QUIET: f64 = 1.0;
 
 /// The part `region` of `sound`, played in about `length` samples instead of its own length. The result is
-/// longer or shorter than requested by up to 15 ms, so that it ends where `region` ends without a break. Samples
-/// of two channels are interleaved and scaled alike; `region` and `length` count both.
+/// longer or shorter than requested by up to 15 ms, so that it ends where `region` ends without a break.
+/// Samples of two channels are interleaved and scaled alike; `region` and `length` count both.
 pub(super) fn scale(
     sound: &[i16],
     region: Range<usize>,

@@ -1,5 +1,6 @@
-//! Recorded speech: converts a WAV file to PCM at the codec's sample rate, in as many channels as it encodes. Resampling uses floating point.
-//! Audio is outside the run's digest, which covers packets but not their contents.
+//! Recorded speech: converts a WAV file to PCM at the codec's sample rate, in as many channels as it encodes.
+//! Resampling uses floating point. Audio is outside the run's digest, which covers packets but not their
+//! contents.
 
 mod wav;
 
@@ -118,9 +119,9 @@ pub enum Why {
 }
 
 impl Recording {
-    /// Reads a WAV file of PCM or 32-bit float, mixes its channels evenly to mono unless the `encoding` has two,
-    /// and resamples it to the codec's rate. A 16-bit mono file at that rate is unchanged. A mono file sounds in
-    /// both of two channels.
+    /// Reads a WAV file of PCM or 32-bit float, mixes its channels evenly to mono unless the `encoding` has
+    /// two, and resamples it to the codec's rate. A 16-bit mono file at that rate is unchanged. A mono file
+    /// sounds in both of two channels.
     ///
     /// # Errors
     /// [`RecordingError`] names the file, the fault and what was expected.
@@ -152,8 +153,8 @@ impl Recording {
     /// Speech that is already PCM at the codec's rate and in the encoding's channels.
     #[must_use]
     pub fn from_pcm(pcm: Vec<i16>, encoding: &Encoding) -> Self {
-        let sound = encoding.codec.spec().sound.filter(|sound| sound.stateless);
-        let encoded = sound.map(|sound| (sound.encoder)(encoding).encode(&pcm, None));
+        let encoder = encoding.is_stateless().then(|| encoding.encoder()).flatten();
+        let encoded = encoder.map(|mut encoder| encoder.encode(&pcm, None));
         let (sample_rate, channels) = (encoding.codec.sample_rate(), encoding.channels());
         Self { sent: pcm.into(), encoded, sample_rate, channels }
     }

@@ -100,7 +100,7 @@ struct Voice {
 impl Content {
     fn of(recording: &Recording, encodings: &[Encoding], repeat: bool) -> Self {
         let form = match (&recording.encoded, encodings) {
-            (Some(bytes), [only]) => {
+            (Some(bytes), [only]) if only.is_stateless() => {
                 Form::Encoded { bytes: bytes.clone(), unit: only.payload_bytes() }
             }
             _ => Form::Live(Live {
@@ -130,8 +130,8 @@ impl Content {
         len == 0 || (!self.repeat && slot as usize * unit >= len)
     }
 
-    /// The payload of the unit that begins at `slot` and lasts `steps`, in the encoding of this index. It is empty
-    /// if nothing is sent.
+    /// The payload of the unit that begins at `slot` and lasts `steps`, in the encoding of this index. It is
+    /// empty if nothing is sent.
     fn payload(&mut self, slot: u64, steps: u64, number: u8) -> Bytes {
         match (&mut self.form, self.repeat) {
             (Form::Encoded { bytes, unit }, false) => piece(bytes, *unit, slot as usize),

@@ -346,7 +346,8 @@ fn packets_without_content_have_the_length_of_the_requested_rate() {
         }
         source.due().and_then(|due| source.take(due)).map(|unit| unit.payload.len())
     };
-    // 20 ms: 32 kbit/s are 80 bytes. Of the rates requested, 4.8 kbit/s are headers; Opus has at least 6 kbit/s.
+    // 20 ms: 32 kbit/s are 80 bytes. Of the rates requested, 4.8 kbit/s are headers; Opus has at least 6
+    // kbit/s.
     assert_eq!(len(None), Some(80));
     assert_eq!(len(Some(20_800)), Some(40));
     assert_eq!(len(Some(90_000)), Some(80));

@@ -322,7 +322,7 @@ fn the_flows_table_has_the_columns_of_the_contract() {
          delay_p95_s delay_p99_s delay_max_s mouth_to_ear_p50_s mouth_to_ear_mean_s mouth_to_ear_max_s \
          handshake_wait_s jitter_s \
          held_back_packets head_of_line_mean_s head_of_line_max_s \
-         late_packets missing_packets loss_ratio paused_s concealed_ratio burst_ratio longest_gap_s video_frames \
+         late_packets recovered_packets missing_packets loss_ratio paused_s concealed_ratio burst_ratio longest_gap_s video_frames \
          video_frames_complete video_frames_late frame_delay_p50_s frame_delay_p95_s \
          frame_delay_max_s r_factor mos \
          mos_lost_to_delay mos_lost_to_loss mos_lost_to_codec quality_limits quality_note"

@@ -155,6 +155,7 @@ impl Side<'_> {
             self.fits(longest.into(), rfc4571::LENGTH_BYTES as u64, found);
         }
         self.opus(speech, found);
+        self.red(speech, found);
         self.ladder(speech, found);
         self.heard(speech, found);
         self.keep_alive(speech, found);
@@ -229,6 +230,16 @@ impl Side<'_> {
                 "FEC and DRED depend on the loss that RTCP reports, and the flow has no RTCP";
             let hint = "give `expected_loss`, such as 0.1, or enable `rtcp`".to_owned();
             found.add(path.key("expected_loss"), message).hint(Some(hint));
+        }
+    }
+
+    fn red(&self, speech: &source::Speech, found: &mut Findings) {
+        let path = self.path.key("red");
+        if speech.red > 0 && !speech.ladder.is_empty() {
+            let message = "not with a `ladder`: all rungs would have the same payload type";
+            found.add(path, message);
+        } else if let Some(why) = speech.encodings()[0].red_error() {
+            found.add(path, why);
         }
     }
 

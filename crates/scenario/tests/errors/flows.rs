@@ -193,6 +193,7 @@ fn parameters_of_opus() {
     };
     let heard = |more: &str| format!("file = \"../speech/call.wav\"\n{}", opus("20ms", more));
     for good in [
+        format!("{}\nred = 3", opus("60ms", "")),
         opus("2.5ms", ""),
         opus("120ms", "bitrate = \"6kbit/s\""),
         heard("channels = 2, bitrate = \"510kbit/s\", rate_control = \"vbr\", dtx = true"),
@@ -206,7 +207,11 @@ fn parameters_of_opus() {
         heard("dred = \"15ms\", expected_loss = 1.5"),
         heard("dred = \"2s\", expected_loss = nan"),
         heard("application = \"low-delay\", fec = true, dred = \"40ms\", expected_loss = 0.1"),
-        heard("bandwidth = \"uwb\""),
+        heard("max_bandwidth = \"uwb\""),
+        format!("{}\nred = 4", opus("20ms", "")),
+        format!("{}\nred = 3", opus("120ms", "")),
+        format!("{}\nred = 1", opus("60ms", "bitrate = \"200kbit/s\"")),
+        "codec = \"pcmu\"\nladder = [\"pcmu\", \"g729\"]\nred = 1".to_owned(),
         opus("30ms", ""),
         opus("2.5ms", "bitrate = \"8kbit/s\""),
         opus("10ms", "bitrate = \"0bit/s\""),

@@ -93,6 +93,7 @@ fn call(call: &Call<'_>) -> Heard {
             match playout {
                 Playout::Played(_) => assert!(fates.played.insert(*index)),
                 Playout::Late(_) => assert!(fates.late.insert(*index)),
+                Playout::Recovered(_) => panic!("there is no redundancy"),
                 Playout::Duplicate => panic!("no packet comes twice"),
             }
         }

@@ -49,6 +49,12 @@ pub struct Speech {
     /// Parameters of the codec "opus", which it also follows at the rate that the transport requests.
     #[serde(default, skip_serializing_if = "is_default")]
     pub opus: opus::Config,
+    /// Number of packets before that each packet repeats, 0 to 3 (RED, RFC 2198). The receiver plays a lost
+    /// packet from the first copy that arrives in time. The rate is multiplied; Opus divides a requested rate
+    /// among the copies. Not in a `ladder`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[schemars(range(max = 3))]
+    pub red: u8,
     /// Start over when the recording ends, until the flow stops.
     #[serde(default)]
     pub repeat: bool,
@@ -184,7 +190,8 @@ impl Speech {
     #[must_use]
     pub fn encodings(&self) -> Vec<Encoding> {
         if self.ladder.is_empty() {
-            return vec![Encoding { opus: self.opus, ..Encoding::new(self.codec, self.packet) }];
+            let plain = Encoding::new(self.codec, self.packet);
+            return vec![Encoding { opus: self.opus, red: self.red, ..plain }];
         }
         let whole = |codec: &Codec| {
             let step = codec.step();
@@ -203,6 +210,7 @@ impl Speech {
             ladder: Vec::new(),
             packet: Self::default_packet(),
             opus: opus::Config::default(),
+            red: 0,
             repeat: false,
             talkspurts: None,
             conversation: None,
@@ -267,7 +275,9 @@ impl SourceConfig for Speech {
         self.file.as_mut()
     }
     fn part_of_file(&self) -> String {
-        format!("{} in {}", self.codec.name(), self.encodings()[0].channels())
+        let best = self.encodings()[0];
+        let form = if best.is_stateless() { " encoded" } else { "" };
+        format!("{} in {}{form}", self.codec.name(), best.channels())
     }
     fn load(&self, files: &dyn Files) -> Result<Material, String> {
         let Some(file) = &self.file else { return Ok(Material::None) };
