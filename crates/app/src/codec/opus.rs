@@ -197,10 +197,11 @@ impl Config {
         deep.max(u32::from(self.fec))
     }
 
-    /// True if the lengths of packets depend on the sound, and so on floating-point arithmetic.
+    /// True if the lengths of packets, or which of them have redundancy, depend on the sound, and so on
+    /// floating-point arithmetic.
     #[must_use]
     pub fn varies(&self) -> bool {
-        self.rate_control != RateControl::Constant || self.dtx
+        self.rate_control != RateControl::Constant || self.dtx || self.fec || !self.dred.is_zero()
     }
 
     /// True if the encoder takes its expected loss from the receiver's reports.
