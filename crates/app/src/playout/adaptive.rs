@@ -126,8 +126,8 @@ impl Adaptive {
         if let Some(losses) = losses {
             losses.on_frame(&frame);
             let late = offset - self.delays.floor();
-            let target = self.target();
             losses.cover(&frame, place, |_| true);
+            let target = self.delays.target().clamp(self.least, self.most);
             self.wait = losses.wait(late, target, self.most);
         }
         if !self.has_frames {
@@ -184,7 +184,7 @@ impl Adaptive {
     }
 
     fn target(&self) -> i64 {
-        self.delays.target().max(self.wait).clamp(self.least, self.most)
+        (self.delays.target().max(self.least) + self.wait).min(self.most)
     }
 
     fn delay(&self) -> i64 {

@@ -10,7 +10,7 @@ use super::{Decision, Frame};
 
 /// Lost frames that are remembered; more than any redundancy reaches back.
 const MOST: usize = 64;
-/// Delays are counted in buckets of this length, up to two seconds.
+/// Delays beyond the target are counted in buckets of this length, up to two seconds.
 const BUCKET: i64 = 20_000_000;
 const BUCKETS: usize = 100;
 /// A count of one.
@@ -98,8 +98,8 @@ impl Losses {
         }
     }
 
-    /// The delay for recovery that pays beyond `target`, the delay kept anyway. `late` is the delay of the
-    /// frame that was last given to [`Losses::cover`], which is later by its distance for those that it covers.
+    /// The delay for recovery to be added to `target`. `late` is the delay of the frame that was last given to
+    /// [`Losses::cover`]; those that it covers are later by their distance from it.
     pub(super) fn wait(&mut self, late: i64, target: i64, most: i64) -> i64 {
         if let Some(wait) = self.wait {
             return wait;
@@ -112,30 +112,34 @@ impl Losses {
             if from.wrapping_add(lost.frame.steps) == newest {
                 is_new = true;
                 let before = i64::from(from - lost.frame.slot) * self.step;
-                let bucket = ((late + before).max(0) / BUCKET) as usize;
+                // Later than the target, a frame is late itself.
+                let wait = (late.clamp(0, target) + before - target).max(0);
+                let bucket = (wait as u64).div_ceil(BUCKET as u64) as usize;
                 self.found[bucket.min(BUCKETS - 1)] += ONE;
             }
         }
         self.found.iter_mut().for_each(|count| *count -= *count / FORGETTING);
         if is_new || self.best > 0 {
-            self.best = self.cheapest(target, most);
+            self.best = self.cheapest((most - target).max(0));
         }
         self.best
     }
 
-    fn cheapest(&self, target: i64, most: i64) -> i64 {
+    /// The cheapest delay up to `most`.
+    fn cheapest(&self, most: i64) -> i64 {
         let mut left: u64 = self.found.iter().sum();
-        let cost = |wait: i64, left: u64| {
-            let ms = (wait.max(target) / 1_000_000) as u64;
-            u128::from(ms * COST_OF_MS) * u128::from(self.packets)
-                + u128::from(COST_OF_LOSS) * u128::from(left)
-        };
-        let mut best = (cost(0, left), 0);
+        let mut best = (u128::MAX, 0);
         for (bucket, count) in self.found.iter().enumerate() {
-            let wait = (bucket as i64 + 1) * BUCKET;
+            let wait = bucket as i64 * BUCKET;
+            if wait > most {
+                break;
+            }
             left -= count;
-            if wait <= most && cost(wait, left) < best.0 {
-                best = (cost(wait, left), wait);
+            let delay = (wait / 1_000_000) as u64 * COST_OF_MS;
+            let cost = u128::from(delay) * u128::from(self.packets)
+                + u128::from(COST_OF_LOSS) * u128::from(left);
+            if cost < best.0 {
+                best = (cost, wait);
             }
         }
         best.1

@@ -39,8 +39,8 @@ pub struct Config {
     pub min_delay: Option<Duration>,
     /// With `adaptive`: maximum of the target delay beyond the fastest packet's; without it 2 s.
     pub max_delay: Option<Duration>,
-    /// With `adaptive`, of a stream with redundancy (RED, FEC, DRED): delay beyond the fastest packet's that is
-    /// kept so that lost packets can be recovered from later ones; without it as much as pays by the E-model's
+    /// With `adaptive`, of a stream with redundancy (RED, FEC, DRED): delay that is added to the target so that
+    /// lost packets can be recovered from later ones; without it as much as pays by the E-model's
     /// terms for delay and loss, from the losses so far.
     pub recovery_wait: Option<Duration>,
     /// Concealment of missing frames.
