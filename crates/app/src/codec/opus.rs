@@ -103,8 +103,8 @@ pub enum RateControl {
     Variable,
 }
 
-/// Parameters of Opus. With `vbr` or `cvbr`, or with `dtx`, the lengths of packets depend on floating-point
-/// arithmetic, and the results of a recording may differ between machines.
+/// Parameters of Opus. With `vbr`, `cvbr`, `dtx`, `fec` or `dred`, the packets of a recording depend on
+/// floating-point arithmetic, and results may differ between machines.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {

@@ -222,7 +222,7 @@ impl Adaptive {
         } else if frame.index == self.follows && self.is_playing {
             self.pause_of_speaker(gap);
         } else if let Some((lost, from)) = losses.and_then(|losses| self.recoverable(losses)) {
-            self.recover(lost, from, tell);
+            self.take_place(lost, Playout::Recovered(instant(self.clock)), from, tell);
         } else if self.expansion > 0 {
             // The expansion was the concealment of lost frames.
             let steps = (gap.min(self.expansion) / self.step).max(1);
@@ -244,10 +244,6 @@ impl Adaptive {
         let slot = u32::try_from(self.next / self.step).ok()?;
         let (lost, from) = losses.take(slot)?;
         (self.expansion < i64::from(lost.steps) * self.step).then_some((lost, from))
-    }
-
-    fn recover(&mut self, lost: Frame, from: u32, tell: &mut impl FnMut(Decision)) {
-        self.take_place(lost, Playout::Recovered(instant(self.clock)), from, tell);
     }
 
     fn play(&mut self, frame: Frame, tell: &mut impl FnMut(Decision)) {

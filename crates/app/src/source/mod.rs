@@ -195,7 +195,8 @@ pub trait SourceConfig: Validate + fmt::Debug {
     fn is_media(&self) -> bool {
         false
     }
-    /// True if the lengths of its packets depend on floating-point arithmetic, which differs between machines.
+    /// True if its packets depend on floating-point arithmetic, which differs between machines: their lengths,
+    /// or which of them have redundancy.
     fn is_machine_dependent(&self) -> bool {
         false
     }
