@@ -129,7 +129,7 @@ OTHER_NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("latency propagation", ('delay = "20ms"',)),
     ("bandwidth capacity", ('rate = "2Mbit/s"',)),
     ("plr packetloss lossrate", ("loss = 0.01",)),
-    ("vad silencesuppression", ("source.talkspurts = {}",)),
+    ("silencesuppression voiceactivitydetection", ("source.vad = {}", "source.talkspurts = {}")),
     ("lbrr inbandfec", ("source.opus = { fec = true }",)),
     ("redfec redundancy", ("source.red = 1",)),
     ("plc", ('playout.concealment = "g711-appendix-i"',)),

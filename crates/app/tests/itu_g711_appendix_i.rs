@@ -186,13 +186,18 @@ fn without_history_there_is_silence() {
 fn call(how: Concealment) -> (Vec<i16>, Vec<i16>, Vec<(usize, usize)>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../speech/sense-and-sensibility.wav");
     let recording =
-        Recording::open(&Disk, &path, &Encoding::new(Pcmu, Duration::from_millis(20))).unwrap();
+        Recording::open(&Disk, &path, &Encoding::new(Pcmu, Duration::from_millis(20)), None)
+            .unwrap();
     let mut rng = Rng::new(1, "appendix-i");
     let encoded = recording.encoded.expect("a codec without state");
-    let received = |payload| Received { payload, encoding: 0, ahead: 0 };
+    let received =
+        |payload, index| Received { payload, encoding: Some(0), index, marker: false, ahead: 0 };
     let packets: Vec<_> = encoded
         .chunks(160)
-        .map(|chunk| (!rng.chance(0.05)).then(|| received(encoded.slice_ref(chunk))))
+        .zip(0..)
+        .map(|(chunk, index)| {
+            (!rng.chance(0.05)).then(|| received(encoded.slice_ref(chunk), index))
+        })
         .collect();
     let encoding = Encoding::new(Pcmu, Duration::from_millis(20));
     let heard = render(&[encoding], how, &packets, None, encoded.len());

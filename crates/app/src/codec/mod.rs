@@ -4,6 +4,7 @@
 //! sound has an [`Encoder`] and a [`Decoder`]. The others send packets of their size and rate without audio.
 //! Where G.113 publishes no value, the `Spec` has `None`, and no score is derived from it.
 
+pub mod comfort_noise;
 pub mod g711;
 mod g722;
 mod g723_1;

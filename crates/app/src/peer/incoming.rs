@@ -390,9 +390,10 @@ impl Incoming {
         if !is_kept {
             return;
         }
-        if let (Payload::Real(bytes), Some(encoding)) = (&mut packet.payload, encoding) {
-            let (payload, encoding) = (std::mem::take(bytes), encoding.into());
-            let received = playout::Received { payload, encoding, ahead: 0 };
+        if let Payload::Real(bytes) = &mut packet.payload {
+            let (payload, marker) = (std::mem::take(bytes), packet.marker);
+            let encoding = encoding.map(usize::from);
+            let received = playout::Received { payload, encoding, index, marker, ahead: 0 };
             media.outcome.keep(slot as usize, received);
         }
     }
@@ -486,9 +487,10 @@ impl Kept {
                 // Its sound is in the packet that was kept there.
                 let Some(Some(later)) = self.played.get(from as usize) else { return };
                 let (payload, encoding) = (later.payload.clone(), later.encoding);
-                let ahead = from - frame.slot;
+                let (index, ahead) = (frame.index, from - frame.slot);
                 if let Some(place) = self.played.get_mut(slot) {
-                    *place = Some(playout::Received { payload, encoding, ahead });
+                    let marker = false;
+                    *place = Some(playout::Received { payload, encoding, index, marker, ahead });
                 }
             }
             (Playout::Late(_), _) => {

@@ -1,14 +1,17 @@
 //! Renders the packets that were played into the sound of the whole call. A packet at index `i` holds the
 //! samples from `i` steps of the media clock on; the end of the recording may cut the last one short. The
 //! decoder recovers a missing packet from a later one or conceals the gap; otherwise the flow's concealment
-//! does. With adaptive playout, the sound is then stretched and paused as the buffer decided; otherwise it is
+//! does. In the speaker's pauses, which packet numbers tell from losses, there is comfort noise or silence.
+//!  With adaptive playout, the sound is then stretched and paused as the buffer decided; otherwise it is
 //! exactly as long as the original.
+
+use std::ops::Range;
 
 use bytes::Bytes;
 use talkspurt_proto::time::Duration;
 
 use super::{Concealment, Stretch, timescale};
-use crate::codec::{self, Decoder, Encoding};
+use crate::codec::{self, Decoder, Encoding, comfort_noise};
 use crate::conceal;
 
 /// A packet that was played.
@@ -16,8 +19,12 @@ use crate::conceal;
 pub struct Received {
     /// Its payload.
     pub payload: Bytes,
-    /// Index of its encoding.
-    pub encoding: usize,
+    /// Index of its encoding; `None` for comfort noise.
+    pub encoding: Option<usize>,
+    /// Number of its packet, or of the lost packet that it is kept for.
+    pub index: u32,
+    /// The RTP marker: a talkspurt begins.
+    pub marker: bool,
     /// Steps from the lost packet in whose place it is kept, whose sound it also contains; 0 in its own place.
     pub ahead: u32,
 }
@@ -135,6 +142,33 @@ fn stretch(pcm: &[i16], pieces: &[Piece], rate: usize, channels: usize) -> Vec<i
     out
 }
 
+/// The speaker's pauses, in steps of the media clock: where nothing was sent. Packets have consecutive numbers,
+/// so a lost one leaves a number out. A talkspurt begins with the marker: what is lost before that was sent
+/// before the pause, or is comfort noise in it; without the marker, the beginning of a talkspurt is lost.
+fn pauses(packets: &[Option<Received>], lengths: &[usize]) -> Vec<Range<usize>> {
+    let mut pauses = Vec::new();
+    let (mut end, mut follows, mut noise, mut length) = (0, 0, false, lengths[0]);
+    for (slot, received) in packets.iter().enumerate() {
+        let Some(Received { encoding, index, marker, .. }) = received else { continue };
+        length = encoding.map_or(length, |encoding| lengths[encoding]);
+        let lost = index.saturating_sub(follows) as usize * length;
+        let gap = slot.saturating_sub(end);
+        let (talks, begins) = (encoding.is_some(), *marker || follows == 0);
+        let pause = match lost {
+            0 => end..slot,
+            _ if noise && (*marker || !talks) => end..slot,
+            _ if !talks || begins => end + lost.min(gap)..slot,
+            _ => end..end + gap.saturating_sub(lost),
+        };
+        if !pause.is_empty() {
+            pauses.push(pause);
+        }
+        end = slot + if talks { length } else { 1 };
+        (follows, noise) = (index.saturating_add(1), !talks);
+    }
+    pauses
+}
+
 /// The decoder state of one encoding.
 struct Voice {
     /// Duration of a packet, as time and in steps of the media clock.
@@ -145,6 +179,14 @@ struct Voice {
 }
 
 impl Voice {
+    /// The sound of a pause: the encoder's own comfort noise, or that of the flow.
+    fn pause(&mut self, samples: usize, noise: &mut comfort_noise::Generator) -> Vec<i16> {
+        let own = self.decoder.as_deref_mut().and_then(|decoder| decoder.pause(samples));
+        let mut own = own.unwrap_or_else(|| noise.noise(samples));
+        own.resize(samples, 0);
+        own
+    }
+
     /// Samples in a duration, where a step of the media clock has `samples`.
     fn samples_in(&self, nanos: u64, samples: usize) -> usize {
         let step = u128::from(self.packet.as_nanos()) / self.steps as u128;
@@ -163,6 +205,9 @@ fn decode(
 ) -> (Heard, Vec<Piece>) {
     let mut heard = Heard { pcm: Vec::with_capacity(total_samples), gaps: Vec::new() };
     let mut pieces: Vec<Piece> = Vec::with_capacity(plan.len());
+    let lengths: Vec<_> = voices.iter().map(|voice| voice.steps).collect();
+    let pauses = pauses(packets, &lengths);
+    let mut noise = comfort_noise::Generator::default();
     let mut present = 0;
     for stretch in plan {
         match *stretch {
@@ -171,9 +216,9 @@ fn decode(
                 let to = to.min(total_samples.div_ceil(samples));
                 decode_media(
                     &mut voices,
-                    packets,
+                    (packets, &pauses),
                     from..to,
-                    &mut present,
+                    (&mut present, &mut noise),
                     &mut heard,
                     (total_samples, samples),
                 );
@@ -190,9 +235,7 @@ fn decode(
             }
             Stretch::Silence(nanos) => {
                 let place = voices[present].samples_in(nanos, samples);
-                let decoder = voices[present].decoder.as_deref_mut();
-                let noise = decoder.and_then(|decoder| decoder.pause(place)).unwrap_or_default();
-                heard.pcm.extend(noise.into_iter().chain(std::iter::repeat(0)).take(place));
+                heard.pcm.extend(voices[present].pause(place, &mut noise));
             }
         }
         let (Stretch::Media { out, .. } | Stretch::Expansion(out) | Stretch::Silence(out)) =
@@ -206,9 +249,9 @@ fn decode(
 /// Decodes the packets of these steps.
 fn decode_media(
     voices: &mut [Voice],
-    packets: &[Option<Received>],
-    steps: std::ops::Range<usize>,
-    present: &mut usize,
+    (packets, pauses): (&[Option<Received>], &[Range<usize>]),
+    steps: Range<usize>,
+    (present, noise): (&mut usize, &mut comfort_noise::Generator),
     heard: &mut Heard,
     (total_samples, samples): (usize, usize),
 ) {
@@ -216,8 +259,19 @@ fn decode_media(
     while slot < steps.end {
         let left = total_samples - slot * samples;
         let received = packets.get(slot).and_then(Option::as_ref);
-        *present = received.map_or(*present, |received| received.encoding);
+        *present = received.and_then(|received| received.encoding).unwrap_or(*present);
         let voice = &mut voices[*present];
+        let pause = pauses[pauses.partition_point(|pause| pause.end <= slot)..].first();
+        let pause = pause.filter(|pause| pause.start <= slot);
+        let described = received.filter(|received| received.encoding.is_none());
+        if pause.is_some() || described.is_some() {
+            described.into_iter().for_each(|received| noise.follow(&received.payload));
+            let until = pause.map_or(slot + 1, |pause| pause.end).min(steps.end);
+            let place = ((until - slot) * samples).min(left);
+            heard.pcm.extend(voice.pause(place, noise));
+            slot = until;
+            continue;
+        }
         if let (Some(received), Some(decoder)) = (received, &mut voice.decoder) {
             let whole = voice.steps * samples;
             let place = whole.min(left);
@@ -264,12 +318,14 @@ mod tests {
         [Encoding::new(codec, Duration::from_millis(ms as u64))]
     }
 
-    fn received(payload: Bytes) -> Option<Received> {
-        Some(Received { payload, encoding: 0, ahead: 0 })
+    fn received(payload: Bytes, index: usize) -> Option<Received> {
+        let index = index as u32;
+        Some(Received { payload, encoding: Some(0), index, marker: false, ahead: 0 })
     }
 
     fn cut(encoded: &Bytes, samples: usize) -> Vec<Option<Received>> {
-        encoded.chunks(samples).map(|chunk| received(encoded.slice_ref(chunk))).collect()
+        let chunks = encoded.chunks(samples).enumerate();
+        chunks.map(|(index, chunk)| received(encoded.slice_ref(chunk), index)).collect()
     }
 
     fn plain(codec: Codec, encoded: &[u8]) -> Vec<i16> {
@@ -289,7 +345,7 @@ mod tests {
         // Packets beyond the slice are missing as well.
         assert_eq!(gaps(&packets[..2]), [(0, 160), (320, 680)]);
         // So is a packet too short for its place.
-        packets[1] = received(Bytes::from_static(&[7; 159]));
+        packets[1] = received(Bytes::from_static(&[7; 159]), 1);
         assert_eq!(gaps(&packets)[0], (0, 320));
     }
 
@@ -312,8 +368,11 @@ mod tests {
             [of(Codec::Pcmu, 20)[0], Encoding { codec: Codec::Pcma, ..of(MU, 30)[0] }];
         let mut packets = vec![None; 13];
         let sound = |len| Bytes::from((0..len).map(|k| k as u8).collect::<Vec<_>>());
-        for (slot, encoding, len) in [(0, 0, 160), (2, 1, 240), (5, 0, 160), (10, 1, 240)] {
-            packets[slot] = received(sound(len)).map(|it| Received { encoding, ..it });
+        for (index, slot, encoding, len) in
+            [(0, 0, 0, 160), (1, 2, 1, 240), (2, 5, 0, 160), (4, 10, 1, 240)]
+        {
+            let encoding = Some(encoding);
+            packets[slot] = received(sound(len), index).map(|it| Received { encoding, ..it });
         }
         let heard = render(&two, Concealment::Silence, &packets, None, 13 * 80);
         assert_eq!(heard.gaps, [(560, 240)]);
@@ -347,12 +406,12 @@ mod tests {
             let packet = Duration::from_millis(10);
             let decoder: Box<dyn Decoder> = Box::new(Counting(0));
             let voice = Voice { packet, steps: 1, channels: 1, decoder: Some(decoder) };
-            let received = |&(payload, ahead): &(&'static [u8], u32)| Received {
-                payload: Bytes::from_static(payload),
-                encoding: 0,
-                ahead,
+            let received = |(index, it): (usize, &Option<(&'static [u8], u32)>)| {
+                let (payload, ahead) = (*it)?;
+                let it = received(Bytes::from_static(payload), index);
+                it.map(|it| Received { ahead, ..it })
             };
-            let packets: Vec<_> = packets.iter().map(|it| it.as_ref().map(received)).collect();
+            let packets: Vec<_> = packets.iter().enumerate().map(received).collect();
             let plan = plan(None, packets.len() * 80, 80, Duration::from_millis(10));
             let (heard, _) = decode(vec![voice], &packets, &plan, packets.len() * 80, 80);
             (heard.pcm.chunks(80).map(|part| part[0]).collect::<Vec<_>>(), heard.gaps)
@@ -372,6 +431,71 @@ mod tests {
         assert_eq!((pcm, gaps), (vec![2, 1, 0, 0, 5], vec![(160, 160)]));
     }
 
+    /// Slots of packets with their numbers; `!` is the marker, and `~` comfort noise. Packets last two steps,
+    /// comfort noise one.
+    fn sequence(text: &str) -> Vec<Option<Received>> {
+        let mut packets = vec![None; 64];
+        for word in text.split_whitespace() {
+            let (slot, index) = word.trim_end_matches(['!', '~']).split_once(':').unwrap();
+            let encoding = (!word.ends_with('~')).then_some(0);
+            let (index, marker) = (index.parse().unwrap(), word.ends_with('!'));
+            let payload = Bytes::from_static(&[50]);
+            let it = Received { payload, encoding, index, marker, ahead: 0 };
+            packets[slot.parse::<usize>().unwrap()] = Some(it);
+        }
+        packets
+    }
+
+    /// RFC 3389 §5.1: silence suppression shows by a timestamp that is not contiguous although the sequence
+    /// number is.
+    #[test]
+    fn pauses_are_told_from_losses_by_packet_numbers() {
+        let cases = [
+            ("0:0! 2:1 4:2", vec![]),
+            ("0:0! 2:1 8:2! 10:3", vec![4..8]),
+            // A recording that begins with silence.
+            ("6:0! 8:1", vec![0..6]),
+            // Number 2 was lost before the pause, or after it if the marker was lost.
+            ("0:0! 2:1 12:3! 14:4", vec![6..12]),
+            ("0:0! 2:1 12:3 14:4", vec![4..10]),
+            ("0:0! 2:1 6:3", vec![]),
+            // With comfort noise; then without its first packet, and without one in the middle.
+            ("0:0! 2:1 4:2~ 10:3~ 16:4!", vec![5..10, 11..16]),
+            ("0:0! 2:1 10:3~ 16:4!", vec![6..10, 11..16]),
+            ("0:0! 2:1~ 14:3~ 20:4!", vec![3..14, 15..20]),
+            ("0:0! 2:1~ 20:4!", vec![3..20]),
+            ("0:0! 2:1~ 20:4", vec![3..16]),
+            // Reordered numbers and overlaps, which only a sender with faults has.
+            ("0:5! 1:3 7:3 9:2", vec![3..7]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(pauses(&sequence(text), &[2]), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_pause_is_silent_without_comfort_noise_and_has_its_level_with_it() {
+        let two = [of(MU, 20)[0], of(MU, 10)[0]];
+        let sound = |text: &str| {
+            let mut packets = sequence(text);
+            for it in packets.iter_mut().flatten().filter(|it| it.encoding.is_some()) {
+                it.payload = Bytes::from(vec![7; 160]);
+            }
+            render(&two, Concealment::G711AppendixI, &packets, None, 24 * 80)
+        };
+        let heard = sound("0:0! 2:1 20:2! 22:3");
+        assert_eq!(heard.gaps, []);
+        assert!(heard.pcm[320..1600].iter().all(|x| *x == 0));
+        // One lost packet is concealed, the pause after it is not.
+        assert_eq!(sound("0:0! 2:1 20:3! 22:4").gaps, [(320, 160)]);
+        let heard = sound("0:0! 2:1~ 20:2! 22:3");
+        assert_eq!(heard.gaps, []);
+        let noise = &heard.pcm[160..1600];
+        let power = noise.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>() / 1440.0;
+        let level = 10.0 * talkspurt_proto::math::log10(power / (32_768.0 * 32_768.0));
+        assert!((level + 50.0).abs() < 1.0, "{level} dBov");
+    }
+
     fn concealment() -> impl Strategy<Value = Concealment> {
         prop_oneof![Just(Concealment::Silence), Just(Concealment::G711AppendixI)]
     }
@@ -385,8 +509,9 @@ mod tests {
             total in 0..4000_usize,
             ms in 1..60_usize,
         ) {
+            let packets = payloads.into_iter().enumerate();
             let packets: Vec<_> =
-                payloads.into_iter().map(|payload| received(payload?.into())).collect();
+                packets.map(|(index, payload)| received(payload?.into(), index)).collect();
             let heard = render(&of(MU, ms), concealment, &packets, None, total);
             prop_assert_eq!(heard.pcm.len(), total);
             let lost: usize = heard.gaps.iter().map(|gap| gap.1).sum();

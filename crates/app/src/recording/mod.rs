@@ -2,8 +2,10 @@
 //! Resampling uses floating point. Audio is outside the run's digest, which covers packets but not their
 //! contents.
 
+mod activity;
 mod wav;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +17,7 @@ use talkspurt_proto::time::Duration;
 
 use crate::codec::{Codec, Encoding};
 use crate::file::{Fault, Files};
+use crate::source::Vad;
 
 /// Valid sample rates of a recording, in Hz; others suggest a wrong header.
 pub const RATES: std::ops::RangeInclusive<u32> = 1_000..=768_000;
@@ -36,6 +39,8 @@ pub struct Recording {
     pub sample_rate: u32,
     /// Channels of `sent`, 1 or 2.
     pub channels: usize,
+    /// When speech is active, in order and apart; `None` without voice activity detection.
+    pub activity: Option<Arc<[Range<Duration>]>>,
 }
 
 /// Why a recording cannot be used.
@@ -121,7 +126,7 @@ pub enum Why {
 impl Recording {
     /// Reads a WAV file of PCM or 32-bit float, mixes its channels evenly to mono unless the `encoding` has
     /// two, and resamples it to the codec's rate. A 16-bit mono file at that rate is unchanged. A mono file
-    /// sounds in both of two channels.
+    /// sounds in both of two channels. Voice activity is detected in the file's own samples.
     ///
     /// # Errors
     /// [`RecordingError`] names the file, the fault and what was expected.
@@ -129,9 +134,10 @@ impl Recording {
         files: &dyn Files,
         path: &Path,
         encoding: &Encoding,
+        vad: Option<&Vad>,
     ) -> Result<Self, RecordingError> {
         let codec = encoding.codec;
-        let read = || -> Result<Vec<i16>, Why> {
+        let read = || -> Result<_, Why> {
             if !codec.is_heard() {
                 return Err(Why::NoEncoder(codec.name()));
             }
@@ -141,12 +147,13 @@ impl Recording {
                 Fault::TooLong(max) => Why::TooManyBytes(max),
             })?;
             let (rate, channels) = wav::read(&bytes, encoding.channels())?;
+            let activity = vad.map(|vad| activity::find(&channels, rate, vad).into());
             let channels: Vec<_> =
                 channels.into_iter().map(|it| resample(it, rate, codec.sample_rate())).collect();
-            Ok(interleave(&channels))
+            Ok((interleave(&channels), activity))
         };
         match read() {
-            Ok(pcm) => Ok(Self::from_pcm(pcm, encoding)),
+            Ok((pcm, activity)) => Ok(Self { activity, ..Self::from_pcm(pcm, encoding) }),
             Err(why) => Err(RecordingError { path: path.to_owned(), why }),
         }
     }
@@ -156,7 +163,7 @@ impl Recording {
         let encoder = encoding.is_stateless().then(|| encoding.encoder()).flatten();
         let encoded = encoder.map(|mut encoder| encoder.encode(&pcm, None));
         let (sample_rate, channels) = (encoding.codec.sample_rate(), encoding.channels());
-        Self { sent: pcm.into(), encoded, sample_rate, channels }
+        Self { sent: pcm.into(), encoded, sample_rate, channels, activity: None }
     }
 
     /// Its duration.

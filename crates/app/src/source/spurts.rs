@@ -1,4 +1,8 @@
-//! Talkspurts and silences: lengths drawn independently, or one side of the conversation chain of ITU-T P.59.
+//! Talkspurts and silences: lengths drawn independently, one side of the conversation chain of ITU-T P.59, or
+//! those of a recording.
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
@@ -12,6 +16,8 @@ pub(super) enum Spurts {
     Alone { on: Duration, off: Duration, spread: Distribution },
     /// One side of a conversation.
     Together(Conversation),
+    /// Of a recording.
+    Recorded(Recorded),
 }
 
 impl Spurts {
@@ -20,6 +26,7 @@ impl Spurts {
         match self {
             Self::Alone { on, spread, .. } => start + spread.span(*on, rng),
             Self::Together(conversation) => conversation.begin(start),
+            Self::Recorded(recorded) => recorded.first(start),
         }
     }
 
@@ -31,7 +38,73 @@ impl Spurts {
                 (begin, begin + spread.span(*on, rng))
             }
             Self::Together(conversation) => conversation.next_talk(),
+            Self::Recorded(recorded) => recorded.next(),
         }
+    }
+}
+
+/// The talkspurts of a recording, in whole steps of the media clock.
+#[derive(Clone, Debug)]
+pub(super) struct Recorded {
+    active: Arc<[Range<Duration>]>,
+    step: Duration,
+    /// Length of the recording in whole steps.
+    length: Duration,
+    repeat: bool,
+    /// Beginning of the current repetition.
+    begins: Instant,
+    next: usize,
+}
+
+impl Recorded {
+    /// Those of a recording of this length whose speech is `active`.
+    #[must_use]
+    pub(super) fn new(
+        active: Arc<[Range<Duration>]>,
+        length: Duration,
+        step: Duration,
+        repeat: bool,
+    ) -> Self {
+        let length = step * length.as_nanos().div_ceil(step.as_nanos().max(1));
+        Self { active, step, length, repeat, begins: Instant::ZERO, next: 0 }
+    }
+
+    /// The steps that contain any of this talkspurt, up to the end of the recording.
+    fn whole(&self, active: &Range<Duration>) -> Range<Duration> {
+        let step = self.step.as_nanos().max(1);
+        let begin = self.step * (active.start.as_nanos() / step);
+        begin..(self.step * active.end.as_nanos().div_ceil(step)).min(self.length)
+    }
+
+    fn first(&mut self, start: Instant) -> Instant {
+        self.begins = start;
+        match self.active.first().map(|active| self.whole(active)) {
+            Some(active) if active.start.is_zero() => self.next().1,
+            _ => start,
+        }
+    }
+
+    /// After the last talkspurt, one that begins at the end of the recording, where nothing is left to send.
+    fn next(&mut self) -> (Instant, Instant) {
+        if self.next == self.active.len() {
+            if !self.repeat {
+                return (self.begins + self.length, Instant::HORIZON);
+            }
+            if self.active.is_empty() {
+                return (Instant::HORIZON, Instant::HORIZON);
+            }
+            (self.begins, self.next) = (self.begins + self.length, 0);
+        }
+        let mut talk = self.whole(&self.active[self.next]);
+        self.next += 1;
+        // In whole steps, some pauses vanish.
+        while let Some(after) = self.active.get(self.next).map(|active| self.whole(active))
+            && after.start <= talk.end
+        {
+            talk.end = after.end;
+            self.next += 1;
+        }
+        (self.begins + talk.start, self.begins + talk.end)
     }
 }
 

@@ -15,8 +15,8 @@ use talkspurt_proto::units::{Rate, Size};
 
 use super::Unit;
 use super::config::{Cbr, OnOff, Speech};
-use super::spurts::{Conversation, Spurts};
-use crate::codec::{Encoder, Encoding, step};
+use super::spurts::{Conversation, Recorded, Spurts};
+use crate::codec::{Encoder, Encoding, comfort_noise, step};
 use crate::recording::Recording;
 
 /// A source that sends by the clock. The fields needed for every unit are on three cache lines, so that those
@@ -60,12 +60,26 @@ pub struct Timed {
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(std::mem::offset_of!(Timed, spurts) <= 3 * 64);
 
+/// Length of the background before a packet of comfort noise that is described in it.
+const BACKGROUND: Duration = Duration::from_millis(100);
+
 /// Content of the packets.
 #[derive(Debug)]
 struct Content {
     /// Restart at its end.
     repeat: bool,
     form: Form,
+    background: Background,
+}
+
+/// What is described in a pause.
+#[derive(Debug)]
+struct Background {
+    pcm: Arc<[i16]>,
+    /// Samples per step of the media clock.
+    step: usize,
+    /// Samples that are described.
+    window: usize,
 }
 
 #[derive(Debug)]
@@ -118,7 +132,12 @@ impl Content {
                 target: None,
             }),
         };
-        Self { repeat, form }
+        let background = Background {
+            pcm: Arc::clone(&recording.sent),
+            step: encodings[0].samples_for(step(encodings)),
+            window: encodings[0].samples_for(BACKGROUND),
+        };
+        Self { repeat, form, background }
     }
 
     /// True if no content is left at this step of the media clock.
@@ -128,6 +147,17 @@ impl Content {
             Form::Live(live) => (live.pcm.len(), live.step),
         };
         len == 0 || (!self.repeat && slot as usize * unit >= len)
+    }
+
+    /// Comfort noise of `bytes` that describes the sound before `slot`.
+    fn noise(&self, slot: u64, bytes: u64) -> Bytes {
+        let Background { pcm, step, window } = &self.background;
+        let whole = pcm.len().next_multiple_of((*step).max(1));
+        let end = slot as usize * step;
+        // Of a recording that starts over, the samples held at its end are left out.
+        let samples = (end.saturating_sub(*window)..end).map(|at| at % whole.max(1));
+        let samples: Vec<_> = samples.filter_map(|at| pcm.get(at).copied()).collect();
+        comfort_noise::describe(&samples, bytes as usize)
     }
 
     /// The payload of the unit that begins at `slot` and lasts `steps`, in the encoding of this index. It is
@@ -201,6 +231,11 @@ impl Timed {
             bytes: encoding.payload_bytes() as u64,
             look_ahead: encoding.look_ahead(),
         };
+        let recorded = recording.as_ref().and_then(|recording| {
+            let active = Arc::clone(recording.activity.as_ref()?);
+            let all = Recorded::new(active, recording.duration(), step, speech.repeat);
+            Some(Spurts::Recorded(all))
+        });
         let content = recording.map(|recording| Content::of(&recording, &encodings, speech.repeat));
         let keep_alive = speech.keep_alive.map(|keep| KeepAlive {
             steps: keep.every.as_nanos().div_ceil(step.as_nanos()).max(1),
@@ -213,7 +248,7 @@ impl Timed {
             off: talk.off,
             spread: talk.spread,
         });
-        let pauses = conversation.map(Spurts::Together).or(alone);
+        let pauses = conversation.map(Spurts::Together).or(alone).or(recorded);
         let shapes = encodings.iter().map(shape).collect();
         let mut source = Self::new(shapes, step, speech.noise, rng, start + speech.lead, stop);
         source.rates = encodings.iter().map(|encoding| encoding.rung().rate()).collect();
@@ -358,8 +393,13 @@ impl Timed {
             None => (self.shape.steps, self.shape.bytes),
         };
         let (keeps, marker) = (keeping.is_some(), self.marker && keeping.is_none());
+        let at_once = keeping.is_some_and(|keep| keep.at_once);
         let payload = match self.content.as_deref_mut() {
             None => Payload::Virtual { offset: self.sent_bytes, len: bytes },
+            Some(content) if keeps => {
+                let heard = if at_once { self.shape.steps } else { 0 };
+                Payload::Real(content.noise(self.slot + heard, bytes))
+            }
             Some(content) => {
                 let payload = content.payload(self.slot, steps, self.number);
                 if payload.is_empty() {

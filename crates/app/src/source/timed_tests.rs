@@ -173,6 +173,10 @@ impl Encoder for Numbering {
     }
 }
 
+fn no_background() -> Background {
+    Background { pcm: Arc::new([]), step: 1, window: 0 }
+}
+
 #[test]
 fn an_encoder_with_state_works_as_the_packets_leave() {
     // 500 samples repeated, in steps of 10 ms: 560 with the last one held.
@@ -183,7 +187,7 @@ fn an_encoder_with_state_works_as_the_packets_leave() {
         let voice = |ms| Voice { encoding: encoding(ms), encoder: encoder(), ahead: 0 };
         let voices = [20, 30].map(voice).into();
         let live = Live { pcm: pcm.into(), step: 80, channels: 1, voices, target: None };
-        Content { repeat, form: Form::Live(live) }
+        Content { repeat, form: Form::Live(live), background: no_background() }
     };
     let shape = |steps| Shape { steps, bytes: 1, look_ahead: Duration::ZERO };
     let source = |repeat| {
@@ -313,7 +317,8 @@ fn what_the_encoder_leaves_out_is_not_sent_and_its_input_is_ahead_by_its_delay()
         let encoding = Encoding::new(Codec::Pcmu, Duration::from_millis(10));
         let voices = vec![Voice { encoding, encoder: Box::new(Copying), ahead: 2 }];
         let live = Live { pcm: pcm.into(), step: 4, channels, voices, target: None };
-        let content = Content { repeat: false, form: Form::Live(live) };
+        let content =
+            Content { repeat: false, form: Form::Live(live), background: no_background() };
         let shapes = vec![Shape { steps: 1, bytes: 4, look_ahead: Duration::ZERO }];
         let (step, rng) = (Duration::from_millis(10), Rng::new(1, "source"));
         let source = Timed::new(shapes, step, Duration::ZERO, rng, Instant::ZERO, STOP);
@@ -352,4 +357,71 @@ fn packets_without_content_have_the_length_of_the_requested_rate() {
     assert_eq!(len(Some(20_800)), Some(40));
     assert_eq!(len(Some(90_000)), Some(80));
     assert_eq!(len(Some(1_000)), Some(15));
+}
+
+/// Units of a recording of 1 s whose speech is from 35 to 95 ms, 205 to 280 ms and, after a pause that vanishes
+/// in steps of 20 ms, 285 to 300 ms: slot, marker, and whether it is comfort noise.
+fn active(repeat: bool, keep_alive: Option<KeepAlive>) -> Vec<(u64, bool, bool, Payload)> {
+    let pcm: Vec<i16> = (0..8000).map(|x| if x % 2 == 0 { 1000 } else { -1000 }).collect();
+    let mut recording =
+        Recording::from_pcm(pcm, &Encoding::new(Codec::Pcma, Duration::from_millis(20)));
+    let ms = Duration::from_millis;
+    recording.activity = Some(Arc::new([ms(35)..ms(95), ms(205)..ms(280), ms(285)..ms(300)]));
+    let speech =
+        Speech { repeat, keep_alive, noise: Duration::ZERO, ..Speech::unheard(Codec::Pcma) };
+    let rng = Rng::new(1, "source");
+    let recording = Some(Arc::new(recording));
+    let mut source = Timed::speech(&speech, recording, None, rng, Instant::ZERO, STOP);
+    let units = units(&mut source).take(20);
+    units.map(|(_, unit)| (unit.slot, unit.marker, unit.keep_alive, unit.payload)).collect()
+}
+
+#[test]
+fn with_voice_activity_detection_the_talkspurts_are_those_of_the_recording() {
+    let slots = |repeat| -> Vec<(u64, bool)> {
+        let units = active(repeat, None);
+        assert!(units.iter().all(|unit| unit.3.len() == 160));
+        units.into_iter().map(|(slot, marker, ..)| (slot, marker)).collect()
+    };
+    let talk = |first: u64| [1, 2, 3, 4, 10, 11, 12, 13, 14].map(|slot| first + slot);
+    let marked = |slot: u64| (slot, [1, 10].contains(&(slot % 50)));
+    assert_eq!(slots(false), talk(0).map(marked));
+    let twice: Vec<_> = [talk(0), talk(50)].concat().into_iter().map(marked).collect();
+    assert_eq!(slots(true)[..18], twice);
+}
+
+#[test]
+fn comfort_noise_describes_the_recording_and_ends_with_it() {
+    let every = Duration::from_millis(100);
+    let noise = |at_once| {
+        let keep_alive = KeepAlive { every, at_once, ..KeepAlive::default() };
+        let noise = active(false, Some(keep_alive)).into_iter().filter(|unit| unit.2);
+        noise.map(|(slot, marker, _, payload)| (slot, marker, payload)).collect::<Vec<_>>()
+    };
+    let slots = |at_once| noise(at_once).into_iter().map(|unit| unit.0).collect::<Vec<_>>();
+    let after: Vec<u64> = (20..50).step_by(5).collect();
+    assert_eq!(slots(false), after[..], "15 is the first slot of the last silence");
+    let at_once: Vec<u64> = [0, 5].into_iter().chain((15..50).step_by(5)).collect();
+    assert_eq!(slots(true), at_once);
+    // 1000 of 32768 is −30.3 dBov.
+    for (slot, marker, payload) in noise(false) {
+        let Payload::Real(payload) = payload else { panic!("recorded") };
+        assert_eq!((marker, &payload[..]), (false, &[30][..]), "{slot}");
+    }
+}
+
+#[test]
+fn silence_throughout_sends_nothing() {
+    for repeat in [false, true] {
+        let mut recording = Recording::from_pcm(
+            vec![0; 4000],
+            &Encoding::new(Codec::Pcma, Duration::from_millis(20)),
+        );
+        recording.activity = Some(Arc::new([]));
+        let speech = Speech { repeat, noise: Duration::ZERO, ..Speech::unheard(Codec::Pcma) };
+        let rng = Rng::new(1, "source");
+        let recording = Some(Arc::new(recording));
+        let mut source = Timed::speech(&speech, recording, None, rng, Instant::ZERO, STOP);
+        assert_eq!(units(&mut source).count(), 0);
+    }
 }

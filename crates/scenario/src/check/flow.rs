@@ -27,6 +27,8 @@ const TEN_MS: Duration = Duration::from_millis(10);
 const TWENTY_MS: Duration = Duration::from_millis(20);
 /// Codecs in a ladder: one leaves no choice, and events have names for at most eight.
 const LADDER_RUNGS: std::ops::RangeInclusive<usize> = 2..=8;
+/// Longest hangover of voice activity detection.
+const MAX_HANGOVER: Duration = Duration::from_secs(10);
 /// Longest payload of a keep-alive packet: that of 20 ms of G.711.
 const MAX_KEEP_ALIVE: Size = Size::from_bytes(160);
 /// Units of one source in a run: fewer than 2^32, even with a clock that gains 1 %.
@@ -158,6 +160,7 @@ impl Side<'_> {
         self.red(speech, found);
         self.ladder(speech, found);
         self.heard(speech, found);
+        self.vad(speech, found);
         self.keep_alive(speech, found);
         if self.flow.start < self.run && self.flow.start + speech.lead >= self.run {
             let message = format!("{} puts the first sample after the end of the run", speech.lead);
@@ -320,11 +323,33 @@ impl Side<'_> {
         }
     }
 
+    fn vad(&self, speech: &source::Speech, found: &mut Findings) {
+        let Some(vad) = speech.vad else { return };
+        let path = self.path.key("vad");
+        if speech.file.is_none() {
+            let message = "there is no `file` to detect speech in: give one, or `talkspurts`";
+            found.add(path.clone(), message);
+        }
+        at_most(path.key("hangover"), vad.hangover, MAX_HANGOVER, found);
+        if !(1.0..=60.0).contains(&vad.margin) {
+            let message =
+                format!("{} dB; expected 1 to 60 dB below the level of speech", vad.margin);
+            found.add(path.key("margin"), message);
+        }
+    }
+
     fn keep_alive(&self, speech: &source::Speech, found: &mut Findings) {
         let Some(keep_alive) = speech.keep_alive else { return };
         let path = self.path.key("keep_alive");
-        if speech.talkspurts.is_none() && speech.conversation.is_none() {
-            let message = "there is no silence to keep the flow alive in: give `talkspurts`";
+        if speech.talkspurts.is_none() && speech.conversation.is_none() && speech.vad.is_none() {
+            let give = if speech.file.is_some() { "vad" } else { "talkspurts" };
+            let message = format!("there is no silence to keep the flow alive in: give `{give}`");
+            found.add(path.clone(), message);
+        }
+        let other = |encoding: &Encoding| encoding.codec.rtp_clock() != 8000;
+        if speech.file.is_some() && speech.encodings().iter().any(other) {
+            let message = "comfort noise packets (RFC 3389, payload type 13) have a clock of 8 kHz, and Opus \
+                           has its own: set `opus = { dtx = true }` instead";
             found.add(path.clone(), message);
         }
         if keep_alive.every.is_zero() {

@@ -65,9 +65,13 @@ pub struct Speech {
     /// both directions, since one chain drives both. Each side uses its own clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<Conversation>,
-    /// Small packets in the silences of `talkspurts` or `conversation`, which keep the transport's estimate of
-    /// the path current; absent: no packets in silence. They are comfort noise packets (RFC 3389) and count as
-    /// frames.
+    /// Voice activity detection: packets of the `file` only while it is spoken in, without packets in its
+    /// pauses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vad: Option<Vad>,
+    /// Small packets in the silences of `talkspurts`, `conversation` or `vad`, which keep the transport's
+    /// estimate of the path current; absent: no packets in silence. They are comfort noise packets (RFC 3389)
+    /// and count as frames. With `vad` they describe the background, which is heard; Opus has its own (`dtx`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_alive: Option<KeepAlive>,
     /// Time from opening the connection to the first sample, so that a handshake can finish first.
@@ -92,6 +96,26 @@ pub struct Talkspurts {
     /// Distribution of both lengths.
     #[serde(default)]
     pub spread: Distribution,
+}
+
+/// Voice activity detection. The threshold is below the active speech level, which is that of ITU-T P.56 with
+/// powers of 10 ms: the power averaged over the time above the threshold and the hangover. Background that is
+/// closer to the speech counts as speech.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Vad {
+    /// Time for which a talkspurt continues after the last active 10 ms (ITU-T P.56: 200 ms); pauses up to
+    /// this length are spoken.
+    pub hangover: Duration,
+    /// Difference between the active speech level and the threshold, in dB (ITU-T P.56: 15.9).
+    #[schemars(range(min = 1, max = 60))]
+    pub margin: f64,
+}
+
+impl Default for Vad {
+    fn default() -> Self {
+        Self { hangover: Duration::from_millis(200), margin: 15.9 }
+    }
 }
 
 /// Packets in silence.
@@ -214,6 +238,7 @@ impl Speech {
             repeat: false,
             talkspurts: None,
             conversation: None,
+            vad: None,
             keep_alive: None,
             lead: Duration::ZERO,
             noise: default_noise(),
@@ -277,11 +302,15 @@ impl SourceConfig for Speech {
     fn part_of_file(&self) -> String {
         let best = self.encodings()[0];
         let form = if best.is_stateless() { " encoded" } else { "" };
-        format!("{} in {}{form}", self.codec.name(), best.channels())
+        let vad = match self.vad {
+            Some(Vad { hangover, margin }) => format!(" active {hangover} {margin}"),
+            None => String::new(),
+        };
+        format!("{} in {}{form}{vad}", self.codec.name(), best.channels())
     }
     fn load(&self, files: &dyn Files) -> Result<Material, String> {
         let Some(file) = &self.file else { return Ok(Material::None) };
-        let recording = Recording::open(files, file, &self.encodings()[0]);
+        let recording = Recording::open(files, file, &self.encodings()[0], self.vad.as_ref());
         Ok(Material::Speech(Arc::new(recording.map_err(|error| error.to_string())?)))
     }
 }
