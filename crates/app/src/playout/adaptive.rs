@@ -270,11 +270,7 @@ impl Adaptive {
         if self.expansion > 0 {
             self.log(Stretch::Expansion(self.expansion as u64));
         }
-        if frame.encoding.is_some() {
-            self.log_media(frame.steps, out);
-        } else {
-            self.log(Stretch::Silence(out as u64));
-        }
+        self.log_media(frame.steps, out);
         let paused = Duration::from_nanos(std::mem::take(&mut self.expansion) as u64);
         tell(Decision { frame, paused, from, playout });
         self.follows = frame.index.wrapping_add(1);

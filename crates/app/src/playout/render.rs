@@ -452,24 +452,26 @@ mod tests {
     fn pauses_are_told_from_losses_by_packet_numbers() {
         let cases = [
             ("0:0! 2:1 4:2", vec![]),
-            ("0:0! 2:1 8:2! 10:3", vec![4..8]),
+            ("0:0! 2:1 8:2! 10:3", vec![(4, 8)]),
             // A recording that begins with silence.
-            ("6:0! 8:1", vec![0..6]),
+            ("6:0! 8:1", vec![(0, 6)]),
             // Number 2 was lost before the pause, or after it if the marker was lost.
-            ("0:0! 2:1 12:3! 14:4", vec![6..12]),
-            ("0:0! 2:1 12:3 14:4", vec![4..10]),
+            ("0:0! 2:1 12:3! 14:4", vec![(6, 12)]),
+            ("0:0! 2:1 12:3 14:4", vec![(4, 10)]),
             ("0:0! 2:1 6:3", vec![]),
             // With comfort noise; then without its first packet, and without one in the middle.
-            ("0:0! 2:1 4:2~ 10:3~ 16:4!", vec![5..10, 11..16]),
-            ("0:0! 2:1 10:3~ 16:4!", vec![6..10, 11..16]),
-            ("0:0! 2:1~ 14:3~ 20:4!", vec![3..14, 15..20]),
-            ("0:0! 2:1~ 20:4!", vec![3..20]),
-            ("0:0! 2:1~ 20:4", vec![3..16]),
+            ("0:0! 2:1 4:2~ 10:3~ 16:4!", vec![(5, 10), (11, 16)]),
+            ("0:0! 2:1 10:3~ 16:4!", vec![(6, 10), (11, 16)]),
+            ("0:0! 2:1~ 14:3~ 20:4!", vec![(3, 14), (15, 20)]),
+            ("0:0! 2:1~ 20:4!", vec![(3, 20)]),
+            ("0:0! 2:1~ 20:4", vec![(3, 16)]),
             // Reordered numbers and overlaps, which only a sender with faults has.
-            ("0:5! 1:3 7:3 9:2", vec![3..7]),
+            ("0:5! 1:3 7:3 9:2", vec![(3, 7)]),
         ];
         for (text, expected) in cases {
-            assert_eq!(pauses(&sequence(text), &[2]), expected, "{text}");
+            let found = pauses(&sequence(text), &[2]);
+            let found: Vec<_> = found.iter().map(|pause| (pause.start, pause.end)).collect();
+            assert_eq!(found, expected, "{text}");
         }
     }
 

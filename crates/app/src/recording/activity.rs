@@ -13,9 +13,9 @@ use crate::source::Vad;
 
 /// The unit of decisions.
 const FRAME: Duration = Duration::from_millis(10);
-/// Thresholds are tried in steps of this factor, 0.5 dB, over 96 dB.
-const STEP: f64 = 0.891_250_938_133_745_6;
-const STEPS: u32 = 192;
+/// Thresholds are tried in steps of this factor, 0.5 dB, from −96 dB of the highest power on.
+const STEP: f64 = 1.122_018_454_301_963_3;
+const LOWEST: f64 = 2.511_886_431_509_582e-10;
 
 /// When speech is active, in order and apart from each other: time since the beginning of the recording.
 /// `channels` have the same length, at `rate` samples per second.
@@ -47,26 +47,29 @@ pub(super) fn find(channels: &[Vec<f64>], rate: u32, vad: &Vad) -> Vec<Range<Dur
     active
 }
 
-/// The highest power that is at least `margin` dB below the mean power of the time above it; `None` if all is
-/// silent.
+/// The threshold that is `margin` dB below the mean power of the time above it: the lowest of several;
+/// `None` if all is silent.
 fn threshold(powers: &[f64], hangover: usize, margin: f64) -> Option<f64> {
     let total: f64 = powers.iter().sum();
     let highest = powers.iter().copied().fold(0.0, f64::max);
+    if highest <= 0.0 {
+        return None;
+    }
     let ratio = math::pow(10.0, margin / 10.0);
-    let mut threshold = highest;
-    for _ in 0..STEPS {
+    let mut threshold = highest * LOWEST;
+    while threshold < highest {
         let (mut time, mut until) = (0, 0);
         for (frame, _) in powers.iter().enumerate().filter(|(_, power)| **power >= threshold) {
             let end = (frame + 1 + hangover).min(powers.len());
             time += end - until.max(frame);
             until = end;
         }
-        if total / time.max(1) as f64 >= threshold * ratio {
+        if total < threshold * ratio * time as f64 {
             break;
         }
         threshold *= STEP;
     }
-    (highest > 0.0).then_some(threshold)
+    Some(threshold.min(highest))
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ pub struct Timed {
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(std::mem::offset_of!(Timed, spurts) <= 3 * 64);
 
-/// Length of the background before a packet of comfort noise that is described in it.
+/// Longest background that a packet of comfort noise describes: no speech is in the hangover before it.
 const BACKGROUND: Duration = Duration::from_millis(100);
 
 /// Content of the packets.
@@ -112,14 +112,16 @@ struct Voice {
 }
 
 impl Content {
-    fn of(recording: &Recording, encodings: &[Encoding], repeat: bool) -> Self {
+    fn of(recording: &Recording, encodings: &[Encoding], speech: &Speech) -> Self {
+        let (repeat, step) = (speech.repeat, step(encodings));
+        let hangover = speech.vad.unwrap_or_default().hangover;
         let form = match (&recording.encoded, encodings) {
             (Some(bytes), [only]) if only.is_stateless() => {
                 Form::Encoded { bytes: bytes.clone(), unit: only.payload_bytes() }
             }
             _ => Form::Live(Live {
                 pcm: Arc::clone(&recording.sent),
-                step: encodings[0].samples_for(step(encodings)),
+                step: encodings[0].samples_for(step),
                 channels: recording.channels,
                 voices: encodings
                     .iter()
@@ -134,8 +136,8 @@ impl Content {
         };
         let background = Background {
             pcm: Arc::clone(&recording.sent),
-            step: encodings[0].samples_for(step(encodings)),
-            window: encodings[0].samples_for(BACKGROUND),
+            step: encodings[0].samples_for(step),
+            window: encodings[0].samples_for(BACKGROUND.min(hangover + step)),
         };
         Self { repeat, form, background }
     }
@@ -236,7 +238,7 @@ impl Timed {
             let all = Recorded::new(active, recording.duration(), step, speech.repeat);
             Some(Spurts::Recorded(all))
         });
-        let content = recording.map(|recording| Content::of(&recording, &encodings, speech.repeat));
+        let content = recording.map(|recording| Content::of(&recording, &encodings, speech));
         let keep_alive = speech.keep_alive.map(|keep| KeepAlive {
             steps: keep.every.as_nanos().div_ceil(step.as_nanos()).max(1),
             bytes: keep.size.as_bytes(),

@@ -182,6 +182,10 @@ fn codecs_and_ladders() {
         // Keep-alive needs silence.
         (file, "codec = \"pcmu\"\nkeep_alive = {}"),
         (file, "codec = \"pcmu\"\ntalkspurts = {}\nkeep_alive = { every = \"0s\", size = \"0B\" }"),
+        ("codec = \"pcmu\"", "codec = \"pcmu\"\nkeep_alive = {}"),
+        ("codec = \"pcmu\"", "codec = \"opus\"\nvad = {}\nkeep_alive = {}"),
+        (file, "codec = \"pcmu\"\nvad = { hangover = \"11s\", margin = 0.5 }"),
+        ("codec = \"pcmu\"", "codec = \"pcmu\"\nvad = true"),
     ]));
 }
 
