@@ -236,7 +236,8 @@ impl Record<'_> {
                     .u16(packet.sequence)
                     .u32(packet.timestamp)
                     .u32(packet.ssrc);
-                packet.csrc.into_iter().fold(self, Self::u32).payload(&packet.payload)
+                let csrc = packet.csrc.map(u32::from);
+                csrc.into_iter().fold(self, Self::u32).payload(&packet.payload)
             }
             Frame::Rtcp(_) => {
                 let mut bytes = Vec::with_capacity(frame.wire_bytes());

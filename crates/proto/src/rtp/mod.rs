@@ -14,6 +14,8 @@ pub use extension::{Element, Elements, Extension};
 pub use receiver::{Arrival, Receiver, Reception};
 pub use sender::Sender;
 
+use std::num::NonZeroU32;
+
 use crate::packet::Payload;
 
 /// An RTP packet without extension or padding.
@@ -29,8 +31,9 @@ pub struct Packet {
     pub timestamp: u32,
     /// Synchronisation source.
     pub ssrc: u32,
-    /// The first contributing source: of a repair packet, the source that it protects (RFC 8627 §4.2.1).
-    pub csrc: Option<u32>,
+    /// The first contributing source: of a repair packet, the source that it protects (RFC 8627 §4.2.1). Without
+    /// the value 0, a packet is not longer in memory.
+    pub csrc: Option<NonZeroU32>,
     /// Encoded media.
     pub payload: Payload,
 }

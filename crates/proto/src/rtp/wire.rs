@@ -1,6 +1,7 @@
 //! The RTP header (RFC 3550 §5.1) and its extension (§5.3.1). Of a CSRC list, only the first entry is read and
 //! written; padding is skipped, not written.
 
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -25,7 +26,7 @@ pub fn emit_extended(packet: &Packet, extension: Option<&Extension>, out: &mut V
     out.extend_from_slice(&packet.timestamp.to_be_bytes());
     out.extend_from_slice(&packet.ssrc.to_be_bytes());
     if let Some(csrc) = packet.csrc {
-        out.extend_from_slice(&csrc.to_be_bytes());
+        out.extend_from_slice(&csrc.get().to_be_bytes());
     }
     if let Some(extension) = extension {
         extension.emit(out);
@@ -89,7 +90,7 @@ fn read(bytes: &Bytes, hints: Hints) -> Result<(Packet, Option<Range<usize>>), W
         sequence: u16_at(bytes, 2),
         timestamp: u32_at(bytes, 4),
         ssrc: u32_at(bytes, 8),
-        csrc: (bytes[0] & 0xf > 0).then(|| u32_at(bytes, HEADER)),
+        csrc: (bytes[0] & 0xf > 0).then(|| NonZeroU32::new(u32_at(bytes, HEADER))).flatten(),
         payload: hints.payload(bytes.slice(start..end)),
     };
     Ok((packet, extension))

@@ -66,7 +66,7 @@ fn media() -> impl Strategy<Value = rtp::Packet> {
         any::<u16>(),
         any::<u32>(),
         any::<u32>(),
-        any::<Option<u32>>(),
+        any::<Option<std::num::NonZeroU32>>(),
         payload(),
     )
         .prop_map(|(payload_type, marker, sequence, timestamp, ssrc, csrc, payload)| {
