@@ -85,8 +85,9 @@ impl Buffer {
                 Method::Adaptive(Box::new(Adaptive::new(config, step, keeps_timeline)))
             }
         };
-        let losses =
-            (reach > 0).then(|| Box::new(Losses::new(config.recovery_wait, step, reach as usize)));
+        let keeps_found = !matches!(method, Method::Adaptive(_));
+        let losses = || Losses::new(config.recovery_wait, step, reach as usize, keeps_found);
+        let losses = (reach > 0).then(|| Box::new(losses()));
         Self { method, seen: Seen::default(), losses }
     }
 

@@ -8,6 +8,8 @@ use talkspurt_proto::time::{Duration, Instant};
 
 use super::{Decision, Frame};
 
+/// Found frames that wait for their playout: more than a buffer of 60 s has.
+const MAX_FOUND: usize = 1 << 15;
 /// Delays beyond the target are counted in buckets of this length, up to two seconds.
 const BUCKET: i64 = 20_000_000;
 const BUCKETS: usize = 100;
@@ -33,8 +35,10 @@ struct Lost {
 #[derive(Clone, Debug)]
 pub(super) struct Losses {
     lost: VecDeque<Lost>,
-    /// Number of lost frames that are remembered: as far as redundancy reaches back.
+    /// Number of lost frames that are remembered, as far as redundancy reaches back, beside those that were
+    /// found.
     most: usize,
+    keeps_found: bool,
     /// Index and step that follow the newest frame.
     next: (u32, u32),
     step: i64,
@@ -48,10 +52,18 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    pub(super) fn new(wait: Option<Duration>, step: Duration, most: usize) -> Self {
+    /// `most` lost frames are remembered; with `keeps_found`, those whose sound was found do not count, as long
+    /// as they wait for [`Losses::recover_until`].
+    pub(super) fn new(
+        wait: Option<Duration>,
+        step: Duration,
+        most: usize,
+        keeps_found: bool,
+    ) -> Self {
         Self {
             lost: VecDeque::new(),
             most,
+            keeps_found,
             next: (0, 0),
             step: step.as_nanos() as i64,
             wait: wait.map(|wait| wait.as_nanos() as i64),
@@ -83,12 +95,21 @@ impl Losses {
             return;
         }
         for age in (1..=missing.min(self.most as u32)).rev() {
-            if self.lost.len() == self.most {
-                self.lost.pop_front();
-            }
+            self.make_room();
             let (index, slot) = (frame.index - age, frame.slot - age * frame.steps);
             let frame = Frame { slot, index, repeats: 0, ..*frame };
             self.lost.push_back(Lost { frame, found: None });
+        }
+    }
+
+    /// Forgets the oldest lost frame if there are too many. With fixed playout, those whose sound was found are
+    /// kept until they are played, however long the buffer is.
+    fn make_room(&mut self) {
+        if self.lost.len() >= self.most {
+            let kept = |lost: &Lost| self.keeps_found && lost.found.is_some();
+            let oldest = self.lost.iter().position(|lost| !kept(lost));
+            let oldest = oldest.or((self.lost.len() >= MAX_FOUND).then_some(0));
+            oldest.and_then(|oldest| self.lost.remove(oldest));
         }
     }
 
@@ -108,9 +129,7 @@ impl Losses {
     /// packet says where it belongs.
     pub(super) fn restore(&mut self, frame: Frame, at: i64) {
         self.forget(&frame);
-        if self.lost.len() == self.most {
-            self.lost.pop_front();
-        }
+        self.make_room();
         let place = self.lost.partition_point(|lost| lost.frame.index < frame.index);
         self.lost.insert(place, Lost { frame, found: Some((frame.slot, at)) });
     }
@@ -473,6 +492,16 @@ mod tests {
         assert!(delay < 110, "{delay} ms");
         let (recovered, delay) = play(1, Some(0));
         assert!(recovered == 0 && delay < 110, "{recovered}, {delay} ms");
+    }
+
+    #[test]
+    fn a_long_buffer_keeps_what_it_has_found() {
+        // Of 200 frames in a buffer of 5 s, every second one is lost and restored.
+        let at = |n: u32| u64::from(n) * 20 + 50;
+        let frame = |n: u32| (n, (n % 2 == 0).then(|| at(n)), (n % 2 == 1).then(|| at(n + 1)));
+        let frames: Vec<_> = (0..200).map(frame).collect();
+        let fates = play_restored(&frames, &Config::fixed(Duration::from_secs(5)));
+        assert_eq!(fates.values().filter(|it| it.0 == "recovered").count(), 100);
     }
 
     #[test]
