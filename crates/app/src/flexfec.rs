@@ -2,6 +2,7 @@
 //! the receiver's restoration of lost packets. The codes themselves are in `talkspurt_proto::rtp::flexfec`.
 
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
 
 use bytes::Bytes;
 use schemars::JsonSchema;
@@ -23,6 +24,8 @@ pub const PAYLOAD_TYPE: u8 = 122;
 pub const EXTRA_BYTES: u32 = (flexfec::HEADER_BYTES + rtp::CSRC_BYTES) as u32;
 /// Longest time that a block may span: nobody waits longer for speech.
 pub const LONGEST_BLOCK: Duration = Duration::from_secs(60);
+/// RFC 8627 §4.2.2.2: D has eight bits, and D = 1 means row parity.
+const ROWS: RangeInclusive<u16> = 2..=255;
 /// Packets by which arrivals may be out of order beyond the block.
 const REORDERING: u32 = 256;
 /// Packets without which a pause of the sender ends a block.
@@ -35,10 +38,9 @@ pub struct Config {
     /// Packets in a row (L), which are consecutive.
     #[schemars(range(min = 1, max = 255))]
     pub columns: u8,
-    /// Rows in a block (D); only with column parity, which needs it.
+    /// Rows in a block (D), 2 to 255; only with column parity, which needs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 2, max = 255))]
-    pub rows: Option<u8>,
+    pub rows: Option<u16>,
     /// What the repair packets protect.
     #[serde(default)]
     pub parity: Parity,
@@ -72,6 +74,11 @@ impl Config {
             (Parity::Columns | Parity::Both, None) => {
                 found.add_with_hint("rows", "column parity needs the number of rows", "rows = 4");
             }
+            (_, Some(rows)) if !ROWS.contains(&rows) => {
+                let (least, most) = ROWS.into_inner();
+                let why = format!("{rows} is no length of a column: {least} to {most}");
+                found.add("rows", why);
+            }
             _ => {
                 let packets = u64::from(self.block().packets());
                 let whole = u128::from(packet.as_nanos()) * u128::from(packets);
@@ -92,7 +99,8 @@ impl Config {
             Parity::Columns => flexfec::Parity::Columns,
             Parity::Both => flexfec::Parity::Both,
         };
-        flexfec::Block { columns: self.columns, rows: self.rows.unwrap_or(1), parity }
+        let rows = self.rows.and_then(|rows| u8::try_from(rows).ok()).unwrap_or(1);
+        flexfec::Block { columns: self.columns.max(1), rows, parity }
     }
 
     /// Number of packets in a block, or in a row if only rows are protected.

@@ -245,6 +245,8 @@ fn parity_packets() {
         with("20ms", ""),
         with("20ms", "columns = 0"),
         with("20ms", "columns = 256, rows = 1, parity = \"both\""),
+        with("20ms", "columns = 4, rows = 1, parity = \"both\""),
+        with("20ms", "columns = 4, rows = 256, parity = \"columns\""),
         with("20ms", "columns = 4, parity = \"columns\""),
         with("20ms", "columns = 4, parity = \"both\""),
         with("20ms", "columns = 4, rows = 4"),
