@@ -152,7 +152,7 @@ def test_a_periodic_loss(call, columns, period, share):
     lost = range(60 + period - 1, 1200, period)
     # A packet takes 160 us to send, and a repair packet, which follows at once, 173 us.
     steps = "".join(
-        f"[[links.link.steps]]\nat = \"{round(1e6 * (times[number] + after))}us\"\nloss = {loss}\n"
+        f'[[links.link.steps]]\nat = "{round(1e6 * (times[number] + after))}us"\nloss = {loss}\n'
         for number in lost
         for after, loss in ((-0.001, 1.0), (0.0002, 0.0))
     )
@@ -215,7 +215,9 @@ def test_a_talkspurt_ends_its_block(call):
 
 
 def test_keep_alive_packets_are_not_protected_alone(call):
-    talk = 'talkspurts = { on = "200ms", off = "2s" }\nkeep_alive = { every = "300ms", size = "1B" }'
+    talk = (
+        'talkspurts = { on = "200ms", off = "2s" }\nkeep_alive = { every = "300ms", size = "1B" }'
+    )
     result, _ = call(f'codec = "pcmu"\n{talk}\nflexfec = {{ columns = 4 }}')
     packets = result.packets("call")
     lengths = packets.group_by("ip_bytes").len().rows()
@@ -273,9 +275,7 @@ def test_an_adaptive_buffer_waits_where_that_pays(call):
         ("rows", "flexfec = { columns = 4 }"),
         ("columns", 'flexfec = { columns = 5, rows = 3, parity = "columns" }'),
     ]:
-        _, row = call(
-            source.format(flexfec), loss="loss = 0.1", playout=adaptive, duration=60
-        )
+        _, row = call(source.format(flexfec), loss="loss = 0.1", playout=adaptive, duration=60)
         delays[name], unheard[name] = row["mouth_to_ear_mean_s"], row["loss_ratio"]
     assert delays["none"] < delays["rows"] < delays["columns"] < 0.4
     # Of 10 % losses, a row of four and its repair packet restore 0.9^4, and early losses teach the wait.
@@ -290,17 +290,20 @@ def test_an_adaptive_buffer_waits_where_that_pays(call):
     assert row["mouth_to_ear_mean_s"] < delays["rows"] and row["loss_ratio"] > unheard["rows"]
 
 
-def test_a_requested_rate_includes_the_repair_packets(call):
-    # Opus follows the rate that CCID 3 requests, which is less than the link has.
-    loss = 'rate = "100Mbit/s"\nloss = 0.03'
-    lengths = []
+def test_a_requested_rate_includes_the_repair_packets(tmp_path):
+    # Opus follows the rate that CCID 4 requests.
+    rows = []
     for flexfec in ("", "flexfec = { columns = 2 }"):
-        source = f'codec = "opus"\nlead = "1s"\nopus = {{ bitrate = "510kbit/s" }}\n{flexfec}'
-        file = text(source, duration=60, flow="").replace('"udp"', '"dccp", ccid = 3')
-        del file
-        _, row = call(source, loss="", duration=20)
-        lengths.append(row["sent_bytes"])
-    assert loss and lengths[1] > lengths[0]
+        source = f'codec = "opus"\nlead = "1s"\nopus = {{ bitrate = "400kbit/s" }}\n{flexfec}'
+        file = text(source, duration=60, loss="loss = 0.03").replace('"udp"', '"dccp", ccid = 4')
+        (tmp_path / "call.toml").write_text(file.replace("20ms", "100ms"), encoding="utf-8")
+        rows.append(talkspurt.run(tmp_path / "call.toml").flows.row(0, named=True))
+    plain, protected = rows
+    assert protected["sent_packets"] == pytest.approx(1.5 * plain["sent_packets"], rel=0.01)
+    assert plain["throughput_bps"] < 390_000
+    # With packets of the same length, it would be half as much more, or a third of them would be discarded.
+    assert protected["throughput_bps"] == pytest.approx(plain["throughput_bps"], rel=0.2)
+    assert protected["discarded_packets"] < 0.01 * protected["generated_packets"]
 
 
 @pytest.mark.parametrize(
@@ -309,8 +312,16 @@ def test_a_requested_rate_includes_the_repair_packets(call):
         ("flexfec = {}", "", "flexfec"),
         ("flexfec = { columns = 0 }", "", "it must be 1 to 255"),
         ("flexfec = { columns = 256 }", "", "it must be 1 to 255"),
-        ('flexfec = { columns = 4, rows = 1, parity = "both" }', "", "no length of a column: 2 to 255"),
-        ('flexfec = { columns = 4, rows = 256, parity = "both" }', "", "no length of a column: 2 to 255"),
+        (
+            'flexfec = { columns = 4, rows = 1, parity = "both" }',
+            "",
+            "no length of a column: 2 to 255",
+        ),
+        (
+            'flexfec = { columns = 4, rows = 256, parity = "both" }',
+            "",
+            "no length of a column: 2 to 255",
+        ),
         ('flexfec = { columns = 4, parity = "columns" }', "", "flexfec.rows: column parity needs"),
         ('flexfec = { columns = 4, parity = "both" }', "", "flexfec.rows: column parity needs"),
         ("flexfec = { columns = 4, rows = 4 }", "", "flexfec.rows: row parity has one row"),
@@ -319,7 +330,11 @@ def test_a_requested_rate_includes_the_repair_packets(call):
             "",
             "a block of 3060 packets of 20ms spans more than 1min",
         ),
-        ("flexfec = { columns = 4 }", 'kind = "tcp", controller = "reno"', "TCP retransmits all that is lost"),
+        (
+            "flexfec = { columns = 4 }",
+            'kind = "tcp", controller = "reno"',
+            "TCP retransmits all that is lost",
+        ),
         ("flexfec = { columns = 4 }", 'kind = "sctp"', "SCTP retransmits all that is lost"),
         (
             'ladder = ["pcmu", "g729"]\nflexfec = { columns = 4 }',
@@ -342,7 +357,9 @@ def test_what_cannot_be_protected_is_one_clear_error(tmp_path, source, transport
 
 def test_all_errors_come_at_once(tmp_path):
     file = text('codec = "pcmu"\nladder = ["pcmu", "g729"]\nflexfec = { columns = 4, rows = 4 }')
-    (tmp_path / "call.toml").write_text(file.replace('"udp"', '"tcp", controller = "reno"'), encoding="utf-8")
+    (tmp_path / "call.toml").write_text(
+        file.replace('"udp"', '"tcp", controller = "reno"'), encoding="utf-8"
+    )
     done = command("check", "call.toml", cwd=tmp_path)
     assert done.returncode == 2
     for said in ("ladder", "retransmits", "row parity has one row"):
