@@ -105,7 +105,7 @@ NOT_YET: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("pi pi2", ('queue.kind = "pie"',), ""),
     ("blue sfb choke rem avq gred wred", ('queue.kind = "red"',), ""),
     (
-        "flexfec ulpfec nack rtx arq",
+        "nack rtx arq",
         ('transport = { kind = "sctp", ordered = false, lifetime = "100ms" }',),
         "which repeats what can still arrive in time",
     ),
@@ -132,6 +132,7 @@ OTHER_NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("silencesuppression voiceactivitydetection", ("source.vad = {}", "source.talkspurts = {}")),
     ("lbrr inbandfec", ("source.opus = { fec = true }",)),
     ("redfec redundancy", ("source.red = 1",)),
+    ("flexfec ulpfec parity", ("source.flexfec = { columns = 5 }",)),
     ("plc", ('playout.concealment = "g711-appendix-i"',)),
     ("jitterbuffer adaptivejitterbuffer adaptiveplayout neteq", ('playout.kind = "adaptive"',)),
 )

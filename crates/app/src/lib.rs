@@ -16,6 +16,7 @@ pub mod clock;
 pub mod codec;
 pub mod conceal;
 pub mod file;
+pub mod flexfec;
 pub mod peer;
 pub mod playout;
 pub mod quality;

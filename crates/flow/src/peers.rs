@@ -149,6 +149,7 @@ fn sink(
     let frames = stop.saturating_since(origin).as_nanos() / speech.packet.as_nanos() + 1;
     Some(Sink::Played(MediaSink {
         encodings: speech.encodings(),
+        flexfec: speech.flexfec,
         playout: flow.playout,
         origin,
         keep: if speech.file.is_some() { frames as usize } else { 0 },

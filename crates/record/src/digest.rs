@@ -229,14 +229,16 @@ impl Record<'_> {
     fn frame(&mut self, frame: &Frame) -> &mut Self {
         match frame {
             Frame::Data(payload) => self.u8(0).payload(payload),
-            Frame::Rtp(packet) => self
-                .u8(1)
-                .u8(packet.payload_type)
-                .u8(u8::from(packet.marker))
-                .u16(packet.sequence)
-                .u32(packet.timestamp)
-                .u32(packet.ssrc)
-                .payload(&packet.payload),
+            Frame::Rtp(packet) => {
+                self.u8(if packet.csrc.is_some() { 3 } else { 1 })
+                    .u8(packet.payload_type)
+                    .u8(u8::from(packet.marker))
+                    .u16(packet.sequence)
+                    .u32(packet.timestamp)
+                    .u32(packet.ssrc);
+                let csrc = packet.csrc.map(u32::from);
+                csrc.into_iter().fold(self, Self::u32).payload(&packet.payload)
+            }
             Frame::Rtcp(_) => {
                 let mut bytes = Vec::with_capacity(frame.wire_bytes());
                 wire::emit_frame(frame, &mut bytes);

@@ -268,11 +268,11 @@ flow_summary! {
             "delivered after their playout instant",
             "talkspurt's own count",
         ).lower_is_better();
-        /// Voice frames that did not arrive in time, but whose sound was in a later packet that did: by RED,
-        /// in-band FEC or DRED. The listener hears them.
+        /// Voice frames that did not arrive in time, but whose sound was in a later packet that did (RED, in-band
+        /// FEC, DRED), or that parity packets restored (FlexFEC). The listener hears them.
         recovered_packets: Option<u64> = PACKETS.described(
             "recovered",
-            "frames played from the redundancy of a later packet",
+            "frames played from the redundancy of later packets",
             "talkspurt's own count",
         );
         /// Voice frames neither delivered nor recovered: lost, discarded, or still queued or in flight at their

@@ -323,7 +323,8 @@ fn speech_over_dccp() {
     over_both(|version| {
         let payload = Payload::Real(Bytes::from_static(&[0x55; 160]));
         let (payload_type, marker, sequence, timestamp, ssrc) = (0, true, 7, 160, 0xdead_beef);
-        let media = rtp::Packet { payload_type, marker, sequence, timestamp, ssrc, payload };
+        let media =
+            rtp::Packet { payload_type, marker, sequence, timestamp, ssrc, csrc: None, payload };
         let mut bytes = Vec::new();
         wire::rtp::emit(&media, &mut bytes);
         let packet = Packet { payload: Frame::Rtp(media), ..every_type()[2].clone() };

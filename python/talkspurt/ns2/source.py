@@ -84,6 +84,8 @@ def _speech(part: Part, speech: dict[str, Any], noise: float) -> Source:
         part.refuse("ladder", "its sources keep one encoding", f"--set {part.at('ladder')}=[]")
     if part.take("keep_alive"):
         part.refuse("keep_alive", "its sources are silent in silences")
+    if part.take("flexfec"):
+        part.refuse("flexfec", "its sources send no repair packets")
     talk = part.take("talkspurts")
     if talk and talk.get("spread", EXPONENTIAL) != EXPONENTIAL:
         part.findings.refuse(part.at("talkspurts.spread"), SPREAD)

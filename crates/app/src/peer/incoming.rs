@@ -1,6 +1,8 @@
 //! The receive path: from the transport through RTP and the jitter buffer to playout. Packets whose media is
 //! not played go to `packets`.
 
+use std::collections::BTreeMap;
+
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::Payload;
 use talkspurt_proto::probe::{Gauge, Note, Playout, Probe, RxError, Stamped, Topic};
@@ -13,7 +15,7 @@ use super::Parts;
 use super::packets::Packets;
 use crate::clock::Clock;
 use crate::codec::{self, COMFORT_NOISE, Decoder, Encoding};
-use crate::{playout, source};
+use crate::{flexfec, playout, source};
 
 /// Handling of the media that the other side sends.
 #[derive(Clone, Debug)]
@@ -29,6 +31,8 @@ pub enum Sink {
 pub struct MediaSink {
     /// Encodings of the other side, best first, normally known from signalling; at least one.
     pub encodings: Vec<Encoding>,
+    /// Parity packets beside them.
+    pub flexfec: Option<flexfec::Config>,
     /// The jitter buffer.
     pub playout: playout::Config,
     /// Capture of the other side's first sample, by its clock.
@@ -76,7 +80,7 @@ struct Media {
     formats: Vec<(u8, u32)>,
     /// Length of each encoding's packets in steps.
     lengths: Vec<u32>,
-    /// Packets may have the sound of others before them.
+    /// Packets may have the sound of others before them, or restore them together with repair packets.
     repeats: bool,
 }
 
@@ -104,7 +108,13 @@ struct Kept {
     played: Vec<Option<playout::Received>>,
     /// Frames played by encoding, excluding `heard_now`.
     heard: Vec<u64>,
+    repair: Option<flexfec::Receiver>,
+    /// Restored packets by the step at which they begin, and whether they were played.
+    restored: BTreeMap<u32, (playout::Received, bool)>,
 }
+
+/// Packets by which any redundancy within packets reaches back.
+const MAX_REACH: u32 = 64;
 
 // Two cache lines; the fields that the buffer needs first are on a third.
 #[cfg(target_pointer_width = "64")]
@@ -117,6 +127,8 @@ enum Content {
     Speech(usize),
     /// Comfort noise, as a keep-alive.
     Noise,
+    /// Parity of speech packets.
+    Repair,
 }
 
 /// The RTP sender of one side of a flow, from which the other side gets the first timestamp.
@@ -141,6 +153,10 @@ impl Media {
         let inspector = |it: &Encoding| it.decoder().filter(|decoder| decoder.redundancy() > 0);
         let inspectors: Vec<_> = sink.encodings.iter().map(inspector).collect();
         let repeats = sink.encodings[0].red > 0 || inspectors.iter().any(Option::is_some);
+        let repeats = repeats || sink.flexfec.is_some();
+        // Frames among which a lost one may be restored.
+        let block = sink.flexfec.map_or(0, |flexfec| flexfec.packets());
+        let reach = if repeats { MAX_REACH.max(block) } else { 0 };
         let sender =
             media_sender(seed, other, (sink.encodings[0].payload_type(), codec.rtp_clock()));
         Self {
@@ -162,13 +178,15 @@ impl Media {
                     inspectors,
                     played: Vec::new(),
                     heard: vec![0; formats.len()],
+                    repair: sink.flexfec.map(|it| flexfec::Receiver::new(&it, sender.ssrc())),
+                    restored: BTreeMap::new(),
                 }),
             },
             buffer: playout::Buffer::new(
                 &sink.playout,
                 (step, longest.unwrap_or(step)),
                 sink.keep > 0,
-                repeats,
+                reach,
             ),
             repeats,
             lengths: sink
@@ -206,8 +224,61 @@ impl Media {
         match self.formats.iter().position(|(kind, _)| *kind == exact.0) {
             Some(encoding) => Some(Content::Speech(encoding)),
             None if exact.0 == COMFORT_NOISE => Some(Content::Noise),
+            None if exact.0 == flexfec::PAYLOAD_TYPE && self.outcome.kept.repair.is_some() => {
+                Some(Content::Repair)
+            }
             None => None,
         }
+    }
+}
+
+impl Media {
+    /// A repair packet may restore lost ones.
+    #[cold]
+    fn on_repair<P: Probe>(
+        &mut self,
+        local: Instant,
+        clock: &Clock,
+        packet: &rtp::Packet,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        let Some(repair) = &mut self.outcome.kept.repair else { return };
+        match repair.on_repair(packet) {
+            Ok(restored) => {
+                for packet in restored {
+                    self.on_restored(local, clock, &packet, probe);
+                }
+            }
+            Err(error) => {
+                probe.record(local, probe.place, &Note::RxError(error.rx_error()));
+            }
+        }
+    }
+
+    /// A lost packet was restored. It counts neither as received nor as delivered.
+    #[cold]
+    fn on_restored<P: Probe>(
+        &mut self,
+        local: Instant,
+        clock: &Clock,
+        packet: &rtp::Packet,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        let encoding = match self.content(packet) {
+            Some(Content::Speech(encoding)) => Some(encoding as u8),
+            Some(Content::Noise) => None,
+            Some(Content::Repair) | None => return,
+        };
+        let slot = packet.timestamp.wrapping_sub(self.first_timestamp) / self.ticks.max(1);
+        let index = number(self.first_sequence, &mut self.latest, packet.sequence);
+        let captured = self.origin + self.step * u64::from(slot);
+        let steps = encoding.map_or(1, |encoding| self.lengths[usize::from(encoding)]);
+        let Self { buffer, outcome, concealment, .. } = self;
+        let repeats = outcome.restored(packet, (slot, index), encoding);
+        let frame = playout::Frame { slot, steps, index, encoding, repeats };
+        buffer.on_restored(frame, captured, local, |decision| {
+            outcome.decided(local, *concealment, clock, decision, probe);
+        });
     }
 }
 
@@ -351,6 +422,9 @@ impl Incoming {
             probe.record(local, probe.place, &Note::RxError(RxError::Unexpected));
             return;
         };
+        if matches!(content, Content::Repair) {
+            return media.on_repair(local, clock, packet, probe);
+        }
         media.rtp.on_packet(local, packet);
         let slot = packet.timestamp.wrapping_sub(media.first_timestamp) / media.ticks.max(1);
         let index = number(media.first_sequence, &mut media.latest, packet.sequence);
@@ -365,10 +439,14 @@ impl Incoming {
         let captured = media.origin + media.step * u64::from(slot);
         let encoding = match content {
             Content::Speech(encoding) => Some(encoding as u8),
-            Content::Noise => None,
+            Content::Noise | Content::Repair => None,
         };
         let steps = encoding.map_or(1, |encoding| media.lengths[usize::from(encoding)]);
-        let repeats = if media.repeats { media.outcome.repeats(packet, encoding) } else { 0 };
+        let (mut repeats, mut restored) = (0, Vec::new());
+        if media.repeats {
+            repeats = media.outcome.repeats(packet, encoding);
+            restored = media.outcome.restore(packet);
+        }
         let frame = playout::Frame { slot, steps, index, encoding, repeats };
         // False if it was discarded; a frame that waits may still be played.
         let mut is_kept = true;
@@ -387,14 +465,14 @@ impl Incoming {
                 probe.record(local, probe.place, &note);
             }
         }
-        if !is_kept {
-            return;
-        }
-        if let Payload::Real(bytes) = &mut packet.payload {
+        if let (true, Payload::Real(bytes)) = (is_kept, &mut packet.payload) {
             let (payload, marker) = (std::mem::take(bytes), packet.marker);
             let encoding = encoding.map(usize::from);
             let received = playout::Received { payload, encoding, index, marker, ahead: 0 };
             media.outcome.keep(slot as usize, received);
+        }
+        for packet in restored {
+            media.on_restored(local, clock, &packet, probe);
         }
     }
 
@@ -462,6 +540,34 @@ impl Outcome {
         }
     }
 
+    /// The packets that can be restored with this one.
+    fn restore(&mut self, packet: &rtp::Packet) -> Vec<rtp::Packet> {
+        self.kept.repair.as_mut().map_or_else(Vec::new, |repair| repair.on_source(packet))
+    }
+
+    /// Keeps a restored packet for rendering; returns the number of packets before it whose sound it contains.
+    fn restored(
+        &mut self,
+        packet: &rtp::Packet,
+        (slot, index): (u32, u32),
+        encoding: Option<u8>,
+    ) -> u16 {
+        let Kept { most, copies, restored, .. } = &mut *self.kept;
+        // Without content, it is made of the bytes that virtual ones stand for.
+        if *most == 0 {
+            return *copies;
+        }
+        if let Payload::Real(payload) = &packet.payload
+            && (slot as usize) < *most
+        {
+            let (payload, marker) = (payload.clone(), packet.marker);
+            let encoding = encoding.map(usize::from);
+            let received = playout::Received { payload, encoding, index, marker, ahead: 0 };
+            restored.insert(slot, (received, false));
+        }
+        self.repeats(packet, encoding)
+    }
+
     /// Keeps a packet for rendering.
     #[inline(never)]
     fn keep(&mut self, place: usize, received: playout::Received) {
@@ -482,19 +588,36 @@ impl Kept {
     fn missed(&mut self, frame: playout::Frame, from: u32, playout: Playout) {
         let slot = frame.slot as usize;
         match (playout, frame.encoding) {
-            (Playout::Recovered(_), Some(encoding)) => {
-                self.heard[usize::from(encoding)] += 1;
-                // Its sound is in the packet that was kept there.
-                let Some(Some(later)) = self.played.get(from as usize) else { return };
-                let (payload, encoding) = (later.payload.clone(), later.encoding);
+            (Playout::Recovered(_), encoding) => {
+                if let Some(encoding) = encoding {
+                    self.heard[usize::from(encoding)] += 1;
+                }
+                // Its sound is in the packet that was kept or restored there.
+                let packet = match self.restored.get_mut(&from) {
+                    Some((packet, was_played)) => {
+                        *was_played |= from == frame.slot;
+                        &*packet
+                    }
+                    None => match self.played.get(from as usize) {
+                        Some(Some(packet)) => packet,
+                        _ => return,
+                    },
+                };
+                let playout::Received { encoding, marker, .. } = *packet;
+                let payload = packet.payload.clone();
                 let (index, ahead) = (frame.index, from - frame.slot);
-                if let Some(place) = self.played.get_mut(slot) {
-                    let marker = false;
-                    *place = Some(playout::Received { payload, encoding, index, marker, ahead });
+                if slot < self.most {
+                    self.played.resize(self.played.len().max(slot + 1), None);
+                    let marker = ahead == 0 && marker;
+                    self.played[slot] =
+                        Some(playout::Received { payload, encoding, index, marker, ahead });
                 }
             }
             (Playout::Late(_), _) => {
                 // Without what it was recovered from.
+                if self.restored.get(&frame.slot).is_some_and(|(_, was_played)| *was_played) {
+                    return;
+                }
                 let place = self.played.get_mut(slot);
                 if let Some(own) = place.filter(|it| it.as_ref().is_some_and(|it| it.ahead == 0)) {
                     *own = None;
@@ -533,6 +656,7 @@ mod tests {
             send_queue: crate::send_queue::Config::default(),
             sink: Some(Sink::Played(MediaSink {
                 encodings: vec![Encoding::new(codec, packet)],
+                flexfec: None,
                 playout,
                 origin: Instant::ZERO,
                 keep,

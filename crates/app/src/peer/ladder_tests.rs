@@ -77,8 +77,13 @@ impl Bodies for Shelf {
 
 pub(super) fn parts(side: Side, playout: playout::Config) -> Parts {
     let opens = side == Side::Opens;
-    let sink =
-        MediaSink { encodings: speech().encodings(), playout, origin: Instant::ZERO, keep: 0 };
+    let sink = MediaSink {
+        encodings: speech().encodings(),
+        flexfec: None,
+        playout,
+        origin: Instant::ZERO,
+        keep: 0,
+    };
     let sink = Sink::Played(sink);
     Parts {
         number: u32::from(!opens),

@@ -31,6 +31,7 @@ use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output, PathNew
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{BodyId, Damage, Ecn, IpVersion, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, Stamped, Topic};
+use talkspurt_proto::rate::Rung;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant, earlier};
 use talkspurt_proto::units::Rate;
@@ -38,6 +39,7 @@ use talkspurt_proto::{rtcp, rtp};
 
 use crate::clock::Clock;
 use crate::codec::Encoding;
+use crate::flexfec;
 use crate::playout;
 use crate::send_queue;
 use crate::source;
@@ -604,12 +606,15 @@ fn reports(
 ) -> Option<Box<rtcp::Session>> {
     let sender = outgoing.and_then(Outgoing::rtp);
     let best = |encodings: &[Encoding]| encodings.first().map(|best| best.rung());
+    let protected = |rung: Option<Rung>, flexfec: Option<flexfec::Config>| {
+        flexfec.map_or(rung, |flexfec| rung.map(|rung| flexfec.protected(rung)))
+    };
     let listens = parts.sink.as_ref().and_then(|sink| match sink {
-        Sink::Played(sink) => best(&sink.encodings),
+        Sink::Played(sink) => protected(best(&sink.encodings), sink.flexfec),
         Sink::Counted(format) => Some(format.mean),
     });
     let speaks = parts.source.as_ref().and_then(|(source, material)| match source {
-        source::Config::Speech(speech) => best(&speech.encodings()),
+        source::Config::Speech(speech) => protected(best(&speech.encodings()), speech.flexfec),
         other => other.packet_format(material).map(|format| format.mean),
     });
     if parts.transport.is_stream() && parts.source.is_some() && speaks.is_none() {

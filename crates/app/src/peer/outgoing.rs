@@ -6,7 +6,7 @@ use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{BodyId, Payload};
 use talkspurt_proto::probe::{Note, Probe, Stamped, Topic};
 use talkspurt_proto::rng::Rng;
-use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::time::{Duration, Instant, earlier};
 use talkspurt_proto::units::Rate;
 use talkspurt_proto::{rfc4571, rtcp, rtp};
 
@@ -14,6 +14,7 @@ use super::Parts;
 use super::incoming::media_sender;
 use crate::clock::Clock;
 use crate::codec::{self, COMFORT_NOISE, Encoding};
+use crate::flexfec;
 use crate::send_queue::SendQueue;
 use crate::source::{self, Material, Setting, Source, Unit, Units};
 use crate::transport::Transport;
@@ -29,6 +30,8 @@ pub(super) struct Outgoing {
     joins: bool,
     /// The transport may have more room than at the last check.
     look: bool,
+    /// There are repair packets.
+    protects: bool,
     source: Source,
     queue: SendQueue,
 }
@@ -46,14 +49,18 @@ struct Media {
     own: u8,
     /// Payload type of each encoding, the best first.
     payload_types: Vec<u8>,
+    repair: Option<Box<flexfec::Sender>>,
 }
+
+/// In place of a frame's number: a repair packet, which is no frame. There are fewer units in a run.
+const REPAIR: u32 = u32::MAX;
 
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(std::mem::offset_of!(Media, payload_types) <= 64);
 
 impl Media {
     fn new(rtp: rtp::Sender, ticks: u32, payload_types: Vec<u8>) -> Self {
-        Self { rtp, ticks, marked: 0, own: payload_types[0], payload_types }
+        Self { rtp, ticks, marked: 0, own: payload_types[0], payload_types, repair: None }
     }
 }
 
@@ -74,7 +81,14 @@ impl Outgoing {
                 rtp.anchor(start + speech.lead, 0);
                 let ticks = codec.ticks_for(codec::step(&encodings));
                 let payload_types = encodings.iter().map(Encoding::payload_type).collect();
-                Some(Box::new(Media::new(rtp, ticks, payload_types)))
+                let repair = speech.flexfec.map(|config| {
+                    let rng = Rng::new(parts.seed, &format!("{}/flexfec", parts.name));
+                    let times = (speech.packet, speech.noise);
+                    let origin = start + speech.lead;
+                    flexfec::Sender::new(config, times, codec.rtp_clock(), origin, rng)
+                });
+                let media = Media::new(rtp, ticks, payload_types);
+                Some(Box::new(Media { repair: repair.map(Box::new), ..media }))
             }
             _ => config.packet_format(material).map(|format| {
                 let clock = (format.payload_type, format.clock_hz);
@@ -87,11 +101,12 @@ impl Outgoing {
         Self {
             source: config.build(material, parts.transport.unit_bytes(), setting),
             queue: SendQueue::new(parts.send_queue),
-            media,
             stream: parts.transport.is_stream(),
             joins: parts.transport.joins_writes(),
             generated: 0,
             look: true,
+            protects: media.as_ref().is_some_and(|media| media.repair.is_some()),
+            media,
         }
     }
 
@@ -101,7 +116,12 @@ impl Outgoing {
 
     /// The transport's controller requests this rate.
     pub(super) fn set_target_rate(&mut self, rate: Rate) {
-        self.source.set_target_rate(rate);
+        let repair = self.repair();
+        self.source.set_target_rate(repair.map_or(rate, |repair| repair.source_rate(rate)));
+    }
+
+    fn repair(&self) -> Option<&flexfec::Sender> {
+        self.media.as_ref().and_then(|media| media.repair.as_deref())
     }
 
     /// The receiver reported this share of lost packets, 0 to 1.
@@ -118,7 +138,8 @@ impl Outgoing {
     /// When it is due, by the local clock.
     #[inline]
     pub(super) fn due(&self, local: Instant) -> Option<Instant> {
-        self.source.due(local)
+        let due = self.source.due(local);
+        if self.protects { earlier(due, self.repair().and_then(flexfec::Sender::due)) } else { due }
     }
 
     /// True if nothing is due now but will be later, over a transport that always has room.
@@ -158,6 +179,10 @@ impl Outgoing {
         if self.look && !self.queue.is_empty() {
             self.drain(local, transport, probe);
         }
+        if self.protects {
+            self.feed_protected(local, clock, transport, probe);
+            return None;
+        }
         let prefix = self.prefix();
         match &mut self.source {
             source @ (Source::Timed(_) | Source::Paced(_) | Source::Other(_)) => {
@@ -188,10 +213,7 @@ impl Outgoing {
                         continue;
                     }
                     let frame = frame(self.media.as_deref_mut(), unit);
-                    expire(&mut self.queue, local, probe);
-                    if let Some(dropped) = self.queue.push(local, index, frame) {
-                        probe.record(local, probe.place, &Note::Discarded { index: dropped });
-                    }
+                    wait(&mut self.queue, local, index, frame, probe);
                     fresh = true;
                 }
                 if fresh {
@@ -217,6 +239,49 @@ impl Outgoing {
         None
     }
 
+    /// The same for a source whose packets are protected.
+    #[inline(never)]
+    fn feed_protected<P: Probe>(
+        &mut self,
+        local: Instant,
+        clock: &Clock,
+        transport: &mut Transport,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        // As above, the queue is served first.
+        if self.look && !self.queue.is_empty() {
+            self.drain(local, transport, probe);
+        }
+        let mut found = Vec::new();
+        let Some(media) = &mut self.media else { return };
+        while let Some(unit) = &mut self.source.take(local) {
+            self.generated += 1;
+            mark_encoding(local, media, unit, probe);
+            note_generated(local, clock, unit, probe);
+            let (index, is_speech) = (unit.index, !unit.keep_alive);
+            let frame = frame(Some(media), unit);
+            let repair = match (&frame, &mut media.repair) {
+                (Frame::Rtp(packet), Some(repair)) => repair.on_packet(local, packet, is_speech),
+                _ => Vec::new(),
+            };
+            found.push((index, frame));
+            found.extend(repair.into_iter().map(|frame| (REPAIR, frame)));
+        }
+        let (is_over, ssrc) = (self.source.is_done(local), media.rtp.ssrc());
+        let rest = media.repair.as_mut().map(|repair| repair.end_block(local, is_over, ssrc));
+        found.extend(rest.into_iter().flatten().map(|frame| (REPAIR, frame)));
+        let prefix = self.prefix();
+        for (index, frame) in found {
+            if self.queue.is_empty() && prefix + frame.wire_bytes() <= transport.send_capacity() {
+                hand_over(local, index, frame, prefix > 0, transport, probe);
+            } else {
+                wait(&mut self.queue, local, index, frame, probe);
+            }
+        }
+        self.drain(local, transport, probe);
+        self.look = false;
+    }
+
     fn drain<P: Probe>(
         &mut self,
         local: Instant,
@@ -229,7 +294,7 @@ impl Outgoing {
         loop {
             // RFC 4340 §14: packets larger than the path allows are not fragmented.
             while let Some(index) = self.queue.expel(largest) {
-                probe.record(local, probe.place, &Note::Discarded { index });
+                note_discarded(local, index, probe);
             }
             let room = transport.send_capacity().saturating_sub(prefix);
             let Some((index, frame)) = self.queue.pop(room) else { break };
@@ -246,6 +311,26 @@ impl Outgoing {
 /// Drops frames that have waited too long.
 fn expire<P: Probe>(queue: &mut SendQueue, local: Instant, probe: &mut Stamped<'_, P>) {
     while let Some(index) = queue.expire(local) {
+        note_discarded(local, index, probe);
+    }
+}
+
+/// Adds a frame to the queue.
+fn wait<P: Probe>(
+    queue: &mut SendQueue,
+    local: Instant,
+    index: u32,
+    frame: Frame,
+    probe: &mut Stamped<'_, P>,
+) {
+    expire(queue, local, probe);
+    if let Some(dropped) = queue.push(local, index, frame) {
+        note_discarded(local, dropped, probe);
+    }
+}
+
+fn note_discarded<P: Probe>(local: Instant, index: u32, probe: &mut Stamped<'_, P>) {
+    if index != REPAIR {
         probe.record(local, probe.place, &Note::Discarded { index });
     }
 }
@@ -261,7 +346,9 @@ fn hand_over<P: Probe>(
     probe: &mut Stamped<'_, P>,
 ) {
     let Some(frame) = (if framed { in_stream(&frame) } else { Some(frame) }) else { return };
-    note_handed_over(local, index, probe);
+    if index != REPAIR {
+        note_handed_over(local, index, probe);
+    }
     transport.handle(local, Input::Frame(frame), probe);
 }
 

@@ -7,7 +7,7 @@
 //! scaling (`timescale`) gives speech the length that is decided here. All arithmetic is integer: playout
 //! instants are part of the run's digest.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use talkspurt_proto::probe::Playout;
 use talkspurt_proto::time::{Duration, Instant};
@@ -78,6 +78,8 @@ pub(super) struct Adaptive {
     wait: i64,
     /// Frames in the order of the stream.
     waiting: VecDeque<Frame>,
+    /// First steps of those that were restored from other packets.
+    restored: BTreeSet<u32>,
     /// What was played, if it is to be rendered.
     timeline: Option<Vec<Stretch>>,
 }
@@ -101,6 +103,7 @@ impl Adaptive {
             delays: Delays::new(config.quantile(), initial),
             wait: 0,
             waiting: VecDeque::new(),
+            restored: BTreeSet::new(),
             timeline: keeps_timeline.then(Vec::new),
         }
     }
@@ -144,6 +147,49 @@ impl Adaptive {
             }
             (self.next, self.clock, self.follows) = (place, begins, frame.index);
         }
+        // It may wait already, restored from others.
+        if self.restored.is_empty() || !self.restored.remove(&frame.slot) {
+            self.insert(frame, tell);
+        }
+    }
+
+    /// A lost frame was restored from other packets.
+    pub(super) fn on_restored(
+        &mut self,
+        frame: Frame,
+        now: Instant,
+        losses: &mut Losses,
+        tell: &mut impl FnMut(Decision),
+    ) {
+        let now = now.as_nanos() as i64;
+        self.play_until(now, Some(losses), tell);
+        let place = self.place(&frame);
+        let late = now - place - self.delays.floor();
+        // Without a frame that has arrived, its delay is unknown; and as in `on_frame`.
+        if !self.has_frames || late < -(self.most + OVERFLOW) {
+            return;
+        }
+        if losses.forget(&frame) {
+            let target = self.delays.target().clamp(self.least, self.most);
+            self.wait = losses.wait_for_restored(late, target, self.most);
+        }
+        losses.cover(&frame, place, |_| true);
+        if place < self.next {
+            let begins = self.clock - (self.next - place);
+            if self.is_playing || begins < now {
+                return;
+            }
+            (self.next, self.clock, self.follows) = (place, begins, frame.index);
+        }
+        if self.restored.insert(frame.slot) {
+            self.insert(frame, tell);
+        }
+    }
+
+    /// Adds a frame to those that wait.
+    #[inline]
+    fn insert(&mut self, frame: Frame, tell: &mut impl FnMut(Decision)) {
+        let place = self.place(&frame);
         if self.waiting.back().is_none_or(|newest| newest.slot < frame.slot) {
             self.waiting.push_back(frame);
             let oldest = self.waiting.front().map_or(place, |oldest| self.place(oldest));
@@ -248,7 +294,10 @@ impl Adaptive {
 
     fn play(&mut self, frame: Frame, tell: &mut impl FnMut(Decision)) {
         self.waiting.pop_front();
-        self.take_place(frame, Playout::Played(instant(self.clock)), frame.slot, tell);
+        let at = instant(self.clock);
+        let was_restored = !self.restored.is_empty() && self.restored.remove(&frame.slot);
+        let playout = if was_restored { Playout::Recovered(at) } else { Playout::Played(at) };
+        self.take_place(frame, playout, frame.slot, tell);
         self.is_playing = true;
     }
 
@@ -322,7 +371,9 @@ impl Adaptive {
         while let Some(frame) = self.waiting.front().copied().filter(|it| self.place(it) < keep) {
             self.waiting.pop_front();
             self.follows = frame.index.wrapping_add(1);
-            tell(Decision::of(frame, Playout::Late(instant(self.clock))));
+            if !self.restored.remove(&frame.slot) {
+                tell(Decision::of(frame, Playout::Late(instant(self.clock))));
+            }
         }
         if let Some(first) = self.waiting.front() {
             self.next = self.place(first);

@@ -65,14 +65,15 @@ enum Method {
 
 impl Buffer {
     /// A buffer for frames that begin at multiples of `step` and last up to `longest`; both are equal if all
-    /// frames have one length. An adaptive one keeps a timeline for rendering if `keeps_timeline`. Without
-    /// `redundancy`, [`Frame::repeats`] is ignored.
+    /// frames have one length. An adaptive one keeps a timeline for rendering if `keeps_timeline`. Redundancy
+    /// for a frame comes up to `reach` packets after it; with 0, there is none and [`Frame::repeats`] is
+    /// ignored.
     #[must_use]
     pub fn new(
         config: &Config,
         (step, longest): (Duration, Duration),
         keeps_timeline: bool,
-        redundancy: bool,
+        reach: u32,
     ) -> Self {
         let method = match config.kind() {
             Kind::Fixed => {
@@ -84,7 +85,9 @@ impl Buffer {
                 Method::Adaptive(Box::new(Adaptive::new(config, step, keeps_timeline)))
             }
         };
-        let losses = redundancy.then(|| Box::new(Losses::new(config.recovery_wait, step)));
+        let keeps_found = !matches!(method, Method::Adaptive(_));
+        let losses = || Losses::new(config.recovery_wait, step, reach as usize, keeps_found);
+        let losses = (reach > 0).then(|| Box::new(losses()));
         Self { method, seen: Seen::default(), losses }
     }
 
@@ -144,6 +147,35 @@ impl Buffer {
         tell(decision);
     }
 
+    /// Takes a lost frame that was restored at `now` from other packets of a stream with redundancy. It is
+    /// [`Playout::Recovered`] if it is played, and otherwise stays lost: `tell` is called as by
+    /// [`Buffer::on_frame`], but not for a frame that comes too late. Its delay does not count as the network's.
+    #[cold]
+    pub fn on_restored(
+        &mut self,
+        frame: Frame,
+        captured: Instant,
+        now: Instant,
+        mut tell: impl FnMut(Decision),
+    ) {
+        let Some(losses) = self.losses.as_deref_mut().filter(|_| !self.seen.has(frame.slot)) else {
+            return;
+        };
+        let playout = match &mut self.method {
+            Method::Adaptive(adaptive) => {
+                return adaptive.on_restored(frame, now, losses, &mut tell);
+            }
+            Method::Fixed(fixed) => fixed.on_frame(frame.slot, captured, now),
+            Method::Talkspurt(talkspurt) => talkspurt.on_restored(&frame, now),
+        };
+        losses.recover_until(now, &mut tell);
+        if let Playout::Played(due) = playout {
+            losses.restore(frame, due.as_nanos() as i64);
+            let early = due.saturating_since(now).as_nanos() as i64;
+            losses.cover(&frame, due.as_nanos() as i64, |before| before <= early);
+        }
+    }
+
     /// Decides on all frames that are left: the run is over.
     pub fn finish(&mut self, mut tell: impl FnMut(Decision)) {
         match (&mut self.method, &mut self.losses) {
@@ -181,6 +213,15 @@ struct Seen {
 }
 
 impl Seen {
+    /// True if the frame is recorded.
+    fn has(&self, index: u32) -> bool {
+        let bits = match index / 64 {
+            entry if entry == self.latest.0 => self.latest.1,
+            entry => self.others.get(&entry).copied().unwrap_or_default(),
+        };
+        bits & 1 << (index % 64) != 0
+    }
+
     /// Records a frame; false if it was already there.
     fn insert(&mut self, index: u32) -> bool {
         if self.latest.0 != index / 64 {
@@ -208,7 +249,7 @@ mod tests {
     }
     fn buffer(anchor: Anchor, ms: u64) -> Buffer {
         let config = Config { anchor: Some(anchor), ..Config::fixed(Duration::from_millis(ms)) };
-        Buffer::new(&config, (FRAME, FRAME), false, false)
+        Buffer::new(&config, (FRAME, FRAME), false, 0)
     }
 
     impl Buffer {

@@ -8,8 +8,8 @@ use talkspurt_proto::time::{Duration, Instant};
 
 use super::{Decision, Frame};
 
-/// Lost frames that are remembered; more than any redundancy reaches back.
-const MOST: usize = 64;
+/// Found frames that wait for their playout: more than a buffer of 60 s has.
+const MAX_FOUND: usize = 1 << 15;
 /// Delays beyond the target are counted in buckets of this length, up to two seconds.
 const BUCKET: i64 = 20_000_000;
 const BUCKETS: usize = 100;
@@ -35,6 +35,10 @@ struct Lost {
 #[derive(Clone, Debug)]
 pub(super) struct Losses {
     lost: VecDeque<Lost>,
+    /// Number of lost frames that are remembered, as far as redundancy reaches back, beside those that were
+    /// found.
+    most: usize,
+    keeps_found: bool,
     /// Index and step that follow the newest frame.
     next: (u32, u32),
     step: i64,
@@ -48,9 +52,18 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    pub(super) fn new(wait: Option<Duration>, step: Duration) -> Self {
+    /// `most` lost frames are remembered; with `keeps_found`, those whose sound was found do not count, as long
+    /// as they wait for [`Losses::recover_until`].
+    pub(super) fn new(
+        wait: Option<Duration>,
+        step: Duration,
+        most: usize,
+        keeps_found: bool,
+    ) -> Self {
         Self {
             lost: VecDeque::new(),
+            most,
+            keeps_found,
             next: (0, 0),
             step: step.as_nanos() as i64,
             wait: wait.map(|wait| wait.as_nanos() as i64),
@@ -65,6 +78,11 @@ impl Losses {
     pub(super) fn on_frame(&mut self, frame: &Frame) {
         self.packets += ONE;
         self.packets -= self.packets / FORGETTING;
+        self.advance(frame);
+    }
+
+    /// Notes what is missing before a frame.
+    fn advance(&mut self, frame: &Frame) {
         let (index, slot) = self.next;
         let missing = frame.index.wrapping_sub(index);
         if missing > u32::MAX / 2 {
@@ -76,13 +94,22 @@ impl Losses {
         if whole != Some(frame.slot) {
             return;
         }
-        for age in (1..=missing.min(MOST as u32)).rev() {
-            if self.lost.len() == MOST {
-                self.lost.pop_front();
-            }
+        for age in (1..=missing.min(self.most as u32)).rev() {
+            self.make_room();
             let (index, slot) = (frame.index - age, frame.slot - age * frame.steps);
             let frame = Frame { slot, index, repeats: 0, ..*frame };
             self.lost.push_back(Lost { frame, found: None });
+        }
+    }
+
+    /// Forgets the oldest lost frame if there are too many. With fixed playout, those whose sound was found are
+    /// kept until they are played, however long the buffer is.
+    fn make_room(&mut self) {
+        if self.lost.len() >= self.most {
+            let kept = |lost: &Lost| self.keeps_found && lost.found.is_some();
+            let oldest = self.lost.iter().position(|lost| !kept(lost));
+            let oldest = oldest.or((self.lost.len() >= MAX_FOUND).then_some(0));
+            oldest.and_then(|oldest| self.lost.remove(oldest));
         }
     }
 
@@ -96,6 +123,37 @@ impl Losses {
                 lost.found = Some((frame.slot, at - before));
             }
         }
+    }
+
+    /// A lost frame was restored, and is played at `at`; not only one that is known to be lost, because its own
+    /// packet says where it belongs.
+    pub(super) fn restore(&mut self, frame: Frame, at: i64) {
+        self.forget(&frame);
+        self.make_room();
+        let place = self.lost.partition_point(|lost| lost.frame.index < frame.index);
+        self.lost.insert(place, Lost { frame, found: Some((frame.slot, at)) });
+    }
+
+    /// A lost frame was restored; true if no other packet has its sound.
+    pub(super) fn forget(&mut self, frame: &Frame) -> bool {
+        self.advance(frame);
+        let place = self.lost.iter().position(|lost| lost.frame.index == frame.index);
+        let lost = place.and_then(|place| self.lost.remove(place));
+        lost.is_none_or(|lost| lost.found.is_none())
+    }
+
+    /// The delay for recovery to be added to `target`, after a frame was restored with a delay of `late`.
+    pub(super) fn wait_for_restored(&mut self, late: i64, target: i64, most: i64) -> i64 {
+        if let Some(wait) = self.wait {
+            return wait;
+        }
+        let bucket = ((late - target).max(0) as u64).div_ceil(BUCKET as u64) as usize;
+        // What takes longer than the last bucket is not worth waiting for.
+        if let Some(count) = self.found.get_mut(bucket) {
+            *count += ONE;
+            self.best = self.cheapest((most - target).max(0));
+        }
+        self.best
     }
 
     /// The delay for recovery to be added to `target`. `late` is the delay of the frame that was last given to
@@ -190,7 +248,7 @@ mod tests {
         repeats: u16,
         config: &Config,
     ) -> (BTreeMap<u32, (&'static str, u64)>, u64) {
-        let mut buffer = Buffer::new(config, (STEP, STEP), false, true);
+        let mut buffer = Buffer::new(config, (STEP, STEP), false, 64);
         let mut order: Vec<_> =
             (0..).zip(arrivals).filter_map(|(n, at)| Some(((*at)?, n))).collect();
         order.sort_unstable();
@@ -301,9 +359,180 @@ mod tests {
         assert_eq!((recovered, paused), (3, 0), "the second burst is at the end");
     }
 
+    /// The playout in ms of frames of 20 ms, by slot, which arrive and are restored at these instants in ms;
+    /// both in one order. Numbers are consecutive; a restored frame that arrives before or afterwards is none.
+    fn play_restored(
+        frames: &[(u32, Option<u64>, Option<u64>)],
+        config: &Config,
+    ) -> BTreeMap<u32, (&'static str, u64)> {
+        let mut buffer = Buffer::new(config, (STEP, STEP), false, 64);
+        let mut order = Vec::new();
+        for (index, (slot, arrives, is_restored)) in (0..).zip(frames) {
+            let frame = Frame { slot: *slot, steps: 1, index, encoding: Some(0), repeats: 0 };
+            order.extend(arrives.map(|at| (at, false, index, frame)));
+            order.extend(is_restored.map(|at| (at, true, index, frame)));
+        }
+        order.sort_by_key(|it| (it.0, it.2, it.1));
+        let mut fates = BTreeMap::new();
+        let mut tell = |decision: Decision| {
+            let (word, at) = match decision.playout {
+                Playout::Played(at) => ("played", at),
+                Playout::Recovered(at) => ("recovered", at),
+                Playout::Late(at) => ("late", at),
+                Playout::Duplicate => panic!("no frame comes twice"),
+            };
+            assert_eq!(decision.from, decision.frame.slot, "its own packet was restored");
+            let slot = decision.frame.slot;
+            let before = fates.entry(slot).or_insert((word, at.as_nanos() / 1_000_000));
+            assert!(before.0 == word || (before.0, word) == ("recovered", "late"));
+        };
+        for (at, is_restored, _, frame) in order {
+            if is_restored {
+                buffer.on_restored(frame, Instant::ZERO, ms(at), &mut tell);
+            } else {
+                buffer.on_frame(frame, Instant::ZERO, ms(at), &mut tell);
+            }
+        }
+        buffer.finish(&mut tell);
+        fates
+    }
+
+    proptest! {
+        /// With a fixed buffer, a frame that is not there in time is recovered exactly if it was restored in
+        /// time.
+        #[test]
+        fn what_is_restored_in_time_is_recovered(
+            delays in prop::collection::vec(
+                (prop::option::weighted(0.7, 0..150_u64), prop::option::weighted(0.7, 0..150_u64)), 2..120),
+            buffer in 0..120_u64,
+        ) {
+            let frames: Vec<_> = (0..)
+                .zip(&delays)
+                .map(|(n, (delay, other))| {
+                    let at = |delay: &Option<u64>| delay.map(|it| u64::from(n) * 20 + 1 + it);
+                    (n, at(delay), at(other).filter(|_| n > 0))
+                })
+                .collect();
+            // The first event sets the pace.
+            let first = frames.iter().filter_map(|(n, one, _)| Some((one.as_ref()?, n))).min();
+            let Some((anchor, number)) = first else { return Ok(()) };
+            let is_first = |at: &Option<u64>| at.is_none_or(|at| at > *anchor);
+            prop_assume!(frames.iter().all(|(_, _, other)| is_first(other)));
+            let due = |n: u32| (anchor + buffer + u64::from(n) * 20).saturating_sub(u64::from(*number) * 20);
+            prop_assume!(anchor + buffer > u64::from(*number) * 20);
+            let fates = play_restored(&frames, &Config::fixed(Duration::from_millis(buffer)));
+            for (n, arrives, is_restored) in &frames {
+                let in_time = |at: &Option<u64>| at.is_some_and(|at| at <= due(*n));
+                let expected = if in_time(arrives) {
+                    Some(("played", due(*n)))
+                } else if in_time(is_restored) {
+                    Some(("recovered", due(*n)))
+                } else {
+                    arrives.map(|_| ("late", due(*n)))
+                };
+                prop_assert_eq!(fates.get(n).copied(), expected, "frame {}", n);
+            }
+        }
+
+        #[test]
+        fn an_adaptive_buffer_plays_what_arrives_or_is_restored_once(
+            delays in prop::collection::vec(
+                (prop::option::weighted(0.7, 0..150_u64), prop::option::weighted(0.7, 0..150_u64)), 2..120),
+        ) {
+            let frames: Vec<_> = (0..)
+                .zip(&delays)
+                .map(|(n, (delay, other))| {
+                    let at = |delay: &Option<u64>| delay.map(|it| u64::from(n) * 20 + it);
+                    (n, at(delay), at(other))
+                })
+                .collect();
+            let fates = play_restored(&frames, &Config::default());
+            for (n, arrives, is_restored) in &frames {
+                let fate = fates.get(n).map(|(word, _)| *word);
+                prop_assert!(arrives.is_none() || fate.is_some(), "frame {}", n);
+                let is_possible = match fate {
+                    None => true,
+                    Some("recovered") => is_restored.is_some(),
+                    _ => arrives.is_some(),
+                };
+                prop_assert!(is_possible, "frame {}: {:?}", n, fate);
+            }
+            let played: Vec<_> =
+                fates.values().filter(|(word, _)| *word != "late").map(|(_, at)| *at).collect();
+            prop_assert!(played.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", played);
+        }
+    }
+
+    /// Rows of ten packets, of which the third is lost in every `every`-th; its repair packet follows the last.
+    fn rows(every: u32) -> Vec<(u32, Option<u64>, Option<u64>)> {
+        let frame = |n: u32| {
+            let is_lost = n % 10 == 2 && n / 10 % every == 0;
+            let at = |n: u32| u64::from(n) * 20 + 50;
+            (n, (!is_lost).then_some(at(n)), is_lost.then_some(at(n + 7)))
+        };
+        (0..4000).map(frame).collect()
+    }
+
+    #[test]
+    fn the_delay_grows_where_restored_frames_pay() {
+        let play = |every, wait: Option<u64>| {
+            let config =
+                Config { recovery_wait: wait.map(Duration::from_millis), ..Config::default() };
+            let fates = play_restored(&rows(every), &config);
+            let recovered = fates.values().filter(|(word, _)| *word == "recovered").count();
+            let (last, (_, at)) = fates.last_key_value().unwrap();
+            (recovered, at - u64::from(*last) * 20)
+        };
+        // One of ten, 400 in all, each restored 140 ms after it would have arrived.
+        let (recovered, delay) = play(1, None);
+        assert!(recovered >= 390, "{recovered}");
+        assert!((190..=215).contains(&delay), "{delay} ms");
+        // One in 600 does not pay: 7 R for 140 ms, and 0.7 R for the loss.
+        let (_, delay) = play(60, None);
+        assert!(delay < 110, "{delay} ms");
+        let (recovered, delay) = play(1, Some(0));
+        assert!(recovered == 0 && delay < 110, "{recovered}, {delay} ms");
+    }
+
+    #[test]
+    fn a_long_buffer_keeps_what_it_has_found() {
+        // Of 200 frames in a buffer of 5 s, every second one is lost and restored.
+        let at = |n: u32| u64::from(n) * 20 + 50;
+        let frame = |n: u32| (n, (n % 2 == 0).then(|| at(n)), (n % 2 == 1).then(|| at(n + 1)));
+        let frames: Vec<_> = (0..200).map(frame).collect();
+        let fates = play_restored(&frames, &Config::fixed(Duration::from_secs(5)));
+        assert_eq!(fates.values().filter(|it| it.0 == "recovered").count(), 100);
+    }
+
+    #[test]
+    fn a_restored_frame_may_begin_or_end_a_talkspurt() {
+        // Numbers 3 and 4 are the last of one talkspurt and the first of the next.
+        let frames = [
+            (0, Some(50), None),
+            (1, Some(70), None),
+            (2, Some(90), None),
+            (3, None, Some(130)),
+            (30, None, Some(690)),
+            (31, Some(670), None),
+            (32, Some(690), None),
+        ];
+        let fixed = play_restored(&frames, &Config::fixed(STEP * 3));
+        assert_eq!(fixed[&3], ("recovered", 170));
+        assert_eq!(fixed[&30], ("recovered", 710));
+        let kind = Some(crate::playout::Kind::Talkspurt);
+        let found = play_restored(&frames, &Config { kind, ..Config::default() });
+        assert_eq!((found[&3].0, found[&30].0), ("recovered", "recovered"));
+        assert_eq!(found[&31].1 - found[&30].1, 20);
+        let wait = Some(Duration::from_millis(80));
+        let found = play_restored(&frames, &Config { recovery_wait: wait, ..Config::default() });
+        let words: Vec<_> = found.values().map(|it| it.0).collect();
+        let (here, there) = ("played", "recovered");
+        assert_eq!(words, [here, here, here, there, there, here, here]);
+    }
+
     #[test]
     fn a_pause_of_the_speaker_is_no_loss() {
-        let mut buffer = Buffer::new(&Config::fixed(STEP), (STEP, STEP), false, true);
+        let mut buffer = Buffer::new(&Config::fixed(STEP), (STEP, STEP), false, 64);
         let mut fates = Vec::new();
         // Number 2 is lost; between 1 and 3 nothing is sent for four steps.
         for (index, slot) in [(0, 0), (1, 1), (3, 7), (4, 8)] {

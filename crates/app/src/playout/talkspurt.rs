@@ -51,12 +51,15 @@ impl Talkspurt {
         let now = now.as_nanos() as i64;
         let state = self.state.get_or_insert_with(|| State::first(&frame, now - place));
         state.measure(now - place);
-        if state.begins_talkspurt(&frame) {
-            state.offset = state.average + BETA * state.deviation;
-        }
-        let due = place + state.offset;
-        let at = Instant::from_nanos(due.max(0) as u64);
-        Decision::of(frame, if now <= due { Playout::Played(at) } else { Playout::Late(at) })
+        Decision::of(frame, state.playout(&frame, place, now))
+    }
+
+    /// The playout of a frame that was restored at `now`, which is no measure of the network's delay.
+    pub(super) fn on_restored(&mut self, frame: &Frame, now: Instant) -> Playout {
+        let place = i64::from(frame.slot) * self.step;
+        let now = now.as_nanos() as i64;
+        let state = self.state.get_or_insert_with(|| State::first(frame, now - place));
+        state.playout(frame, place, now)
     }
 }
 
@@ -74,6 +77,16 @@ impl State {
             index: frame.index,
             steps: frame.steps,
         }
+    }
+
+    /// The playout of a frame by the delay of its talkspurt, which may begin with it.
+    fn playout(&mut self, frame: &Frame, place: i64, now: i64) -> Playout {
+        if self.begins_talkspurt(frame) {
+            self.offset = self.average + BETA * self.deviation;
+        }
+        let due = place + self.offset;
+        let at = Instant::from_nanos(due.max(0) as u64);
+        if now <= due { Playout::Played(at) } else { Playout::Late(at) }
     }
 
     fn measure(&mut self, offset: i64) {

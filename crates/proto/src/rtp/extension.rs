@@ -190,6 +190,7 @@ mod tests {
             sequence: 1,
             timestamp: 2,
             ssrc: 3,
+            csrc: None,
             payload: crate::packet::Payload::Real(bytes::Bytes::from_static(&[7, 8])),
         };
         let extension = Extension::one_byte(&[Element { id: 1, data: &[0x55] }]).unwrap();

@@ -5,6 +5,7 @@
 //! and counts arriving packets. This module does not play, queue or send.
 
 mod extension;
+pub mod flexfec;
 mod receiver;
 mod sender;
 pub mod wire;
@@ -13,9 +14,11 @@ pub use extension::{Element, Elements, Extension};
 pub use receiver::{Arrival, Receiver, Reception};
 pub use sender::Sender;
 
+use std::num::NonZeroU32;
+
 use crate::packet::Payload;
 
-/// An RTP packet without CSRC list, extension or padding.
+/// An RTP packet without extension or padding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Payload type (RFC 3551 §6: 0 is PCMU, 8 is PCMA).
@@ -28,17 +31,22 @@ pub struct Packet {
     pub timestamp: u32,
     /// Synchronisation source.
     pub ssrc: u32,
+    /// The first contributing source: of a repair packet, the source that it protects (RFC 8627 §4.2.1). Without
+    /// the value 0, a packet is not longer in memory.
+    pub csrc: Option<NonZeroU32>,
     /// Encoded media.
     pub payload: Payload,
 }
 
 /// Bytes of header without contributing sources and extensions (RFC 3550 §5.1).
 pub const HEADER_BYTES: usize = 12;
+/// Bytes of a contributing source in the header (RFC 3550 §5.1).
+pub const CSRC_BYTES: usize = 4;
 
 impl Packet {
-    /// Bytes of header: [`HEADER_BYTES`].
+    /// Bytes of header: [`HEADER_BYTES`], and [`CSRC_BYTES`] with a contributing source.
     #[must_use]
     pub const fn header_bytes(&self) -> usize {
-        HEADER_BYTES
+        HEADER_BYTES + if self.csrc.is_some() { CSRC_BYTES } else { 0 }
     }
 }

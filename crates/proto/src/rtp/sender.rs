@@ -87,6 +87,7 @@ impl Sender {
             sequence,
             timestamp: self.first_timestamp.wrapping_add(media_offset),
             ssrc: self.ssrc,
+            csrc: None,
             payload,
         }
     }

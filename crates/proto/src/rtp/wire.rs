@@ -1,6 +1,7 @@
-//! The RTP header (RFC 3550 §5.1) and its extension (§5.3.1). CSRC list and padding are skipped, not
-//! written.
+//! The RTP header (RFC 3550 §5.1) and its extension (§5.3.1). Of a CSRC list, only the first entry is read and
+//! written; padding is skipped, not written.
 
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -18,11 +19,15 @@ pub fn emit(packet: &Packet, out: &mut Vec<u8>) {
 
 /// Appends header, extension if there is one, and payload.
 pub fn emit_extended(packet: &Packet, extension: Option<&Extension>, out: &mut Vec<u8>) {
-    out.push(VERSION << 6 | u8::from(extension.is_some()) << 4);
+    let csrcs = u8::from(packet.csrc.is_some());
+    out.push(VERSION << 6 | u8::from(extension.is_some()) << 4 | csrcs);
     out.push(u8::from(packet.marker) << 7 | packet.payload_type & 0x7f);
     out.extend_from_slice(&packet.sequence.to_be_bytes());
     out.extend_from_slice(&packet.timestamp.to_be_bytes());
     out.extend_from_slice(&packet.ssrc.to_be_bytes());
+    if let Some(csrc) = packet.csrc {
+        out.extend_from_slice(&csrc.get().to_be_bytes());
+    }
     if let Some(extension) = extension {
         extension.emit(out);
     }
@@ -85,6 +90,7 @@ fn read(bytes: &Bytes, hints: Hints) -> Result<(Packet, Option<Range<usize>>), W
         sequence: u16_at(bytes, 2),
         timestamp: u32_at(bytes, 4),
         ssrc: u32_at(bytes, 8),
+        csrc: (bytes[0] & 0xf > 0).then(|| NonZeroU32::new(u32_at(bytes, HEADER))).flatten(),
         payload: hints.payload(bytes.slice(start..end)),
     };
     Ok((packet, extension))

@@ -73,6 +73,7 @@ mod rfc7496;
 mod rfc768;
 mod rfc7829;
 mod rfc8260;
+mod rfc8627;
 mod rfc8985;
 mod rfc9260_close;
 mod rfc9260_congestion;

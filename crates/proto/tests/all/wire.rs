@@ -60,16 +60,18 @@ fn payload() -> impl Strategy<Value = Payload> {
 
 fn media() -> impl Strategy<Value = rtp::Packet> {
     let payload_type = prop_oneof![0_u8..64, 96_u8..128];
-    (payload_type, any::<bool>(), any::<u16>(), any::<u32>(), any::<u32>(), payload()).prop_map(
-        |(payload_type, marker, sequence, timestamp, ssrc, payload)| rtp::Packet {
-            payload_type,
-            marker,
-            sequence,
-            timestamp,
-            ssrc,
-            payload,
-        },
+    (
+        payload_type,
+        any::<bool>(),
+        any::<u16>(),
+        any::<u32>(),
+        any::<u32>(),
+        any::<Option<std::num::NonZeroU32>>(),
+        payload(),
     )
+        .prop_map(|(payload_type, marker, sequence, timestamp, ssrc, csrc, payload)| {
+            rtp::Packet { payload_type, marker, sequence, timestamp, ssrc, csrc, payload }
+        })
 }
 
 fn block() -> impl Strategy<Value = ReportBlock> {
@@ -495,7 +497,8 @@ fn the_pattern_shows_its_own_offset() {
 fn speech_over_tcp_is_speech_again() {
     let payload = Payload::Real(Bytes::from_static(b"sixteen bytes it"));
     let (payload_type, marker, sequence, timestamp, ssrc) = (8, true, 1, 2, 3);
-    let packet = rtp::Packet { payload_type, marker, sequence, timestamp, ssrc, payload };
+    let packet =
+        rtp::Packet { payload_type, marker, sequence, timestamp, ssrc, csrc: None, payload };
     let framed = rfc4571::frame(&Frame::Rtp(packet.clone())).expect("short");
     let body = Body::Tcp(Segment { payload: Payload::Real(framed), ..Segment::default() });
     let address: IpAddr = Ipv6Addr::LOCALHOST.into();

@@ -93,6 +93,7 @@ pub fn rtp(index: u32, payload_bytes: usize) -> Body {
         sequence: index as u16,
         timestamp: 160 * index,
         ssrc: 7,
+        csrc: None,
         payload: Payload::Real(Bytes::from(vec![0; payload_bytes])),
     }))
 }

@@ -1,6 +1,7 @@
 //! Checks flows: existing ends, sources that the transport can carry, packet sizes, order of times.
 
 use talkspurt_app::codec::{self, Codec, Encoding};
+use talkspurt_app::flexfec;
 use talkspurt_app::source::{self, Distribution};
 use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
@@ -154,10 +155,13 @@ impl Side<'_> {
         if self.packet(speech, found) {
             let encodings = speech.encodings();
             let longest = encodings.iter().map(|it| it.rung().packet_bytes).max().unwrap_or(0);
-            self.fits(longest.into(), rfc4571::LENGTH_BYTES as u64, found);
+            // A repair packet is the longest packet, if there are any.
+            let repair = speech.flexfec.map_or(0, |_| flexfec::EXTRA_BYTES);
+            self.fits((longest + repair).into(), rfc4571::LENGTH_BYTES as u64, found);
         }
         self.opus(speech, found);
         self.red(speech, found);
+        self.flexfec(speech, found);
         self.ladder(speech, found);
         self.heard(speech, found);
         self.vad(speech, found);
@@ -244,6 +248,31 @@ impl Side<'_> {
         } else if let Some(why) = speech.encodings()[0].red_error() {
             found.add(path, why);
         }
+    }
+
+    fn flexfec(&self, speech: &source::Speech, found: &mut Findings) {
+        let Some(flexfec) = &speech.flexfec else { return };
+        let path = self.path.key("flexfec");
+        if !speech.ladder.is_empty() {
+            let message = "not with a `ladder`: its rungs have rates without repair packets";
+            found.add(path.clone(), message);
+        }
+        let hint = match &self.flow.transport {
+            Transport::Sctp(sctp)
+                if sctp.lifetime.is_none() && sctp.max_retransmissions.is_none() =>
+            {
+                Some("give transport.lifetime or max_retransmissions, or use UDP or DCCP")
+            }
+            other if other.is_stream() => Some("use UDP, DCCP or partially reliable SCTP"),
+            _ => None,
+        };
+        if let Some(hint) = hint {
+            let protocol = self.flow.transport.protocol();
+            let message =
+                format!("{protocol} retransmits all that is lost, so nothing is repaired");
+            found.add(path.clone(), message).hint(hint.to_owned());
+        }
+        found.add_errors(&path, flexfec.errors(speech.packet));
     }
 
     /// The ladder of codecs: not empty, the best first.

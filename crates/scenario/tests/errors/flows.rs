@@ -229,6 +229,52 @@ fn parameters_of_opus() {
 }
 
 #[test]
+fn parity_packets() {
+    let file = "file = \"../speech/call.wav\"\ncodec = \"pcmu\"\npacket = \"20ms\"";
+    let call = "transport = { kind = \"udp\" }\nip";
+    let with = |packet: &str, block: &str| {
+        format!("codec = \"pcmu\"\npacket = \"{packet}\"\nflexfec = {{ {block} }}")
+    };
+    let over = |transport: &str| format!("transport = {{ {transport} }}\nip");
+    let rows = with("20ms", "columns = 1");
+    let both = with("20ms", "columns = 255, rows = 11, parity = \"both\"");
+    let partial = over("kind = \"sctp\", max_retransmissions = 0");
+    for good in [&rows, &both] {
+        for transport in [call, &over("kind = \"dccp\", ccid = 3"), &partial] {
+            let text = GOOD.replace(file, good).replace(call, transport);
+            assert_eq!(told(&text, &[]), "no problem", "{good} {transport}");
+        }
+    }
+    let bad = [
+        with("20ms", ""),
+        with("20ms", "columns = 0"),
+        with("20ms", "columns = 256, rows = 1, parity = \"both\""),
+        with("20ms", "columns = 4, rows = 1, parity = \"both\""),
+        with("20ms", "columns = 4, rows = 256, parity = \"columns\""),
+        with("20ms", "columns = 4, parity = \"columns\""),
+        with("20ms", "columns = 4, parity = \"both\""),
+        with("20ms", "columns = 4, rows = 4"),
+        with("20ms", "columns = 4, parity = \"diagonal\""),
+        // 255 rows of 12 packets of 20 ms are 61.2 s.
+        with("20ms", "columns = 12, rows = 255, parity = \"columns\""),
+        format!("{rows}\nladder = [\"pcmu\", \"g729\"]"),
+        // The packet fits, and the repair packet does not.
+        "codec = \"opus\"\npacket = \"60ms\"\nopus = { bitrate = \"194kbit/s\" }\nflexfec = { columns = 4 }".to_owned(),
+    ];
+    let mut bad: Vec<_> = bad.iter().map(|bad| (file, bad.clone())).collect();
+    let reliable = ["kind = \"tcp\", controller = \"reno\"", "kind = \"sctp\""].map(over);
+    let whole = GOOD.replace(file, &rows);
+    for transport in &reliable {
+        bad.push((call, transport.clone()));
+    }
+    let found = bad.iter().map(|(from, bad)| {
+        let text = if *from == call { &whole } else { GOOD };
+        format!("{bad}\n{}\n", told(&text.replacen(from, bad, 1), &[]))
+    });
+    insta::assert_snapshot!(found.collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
 fn declared_impairments() {
     let call = "via = [\"home\", \"west\", \"east\"]";
     let with = |codecs: &str| format!("{call}\nquality.codecs = [{codecs}]");

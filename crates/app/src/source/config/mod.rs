@@ -20,6 +20,7 @@ use talkspurt_proto::validate::Validate;
 use super::{Material, Setting, Source, SourceConfig, Timed, bulk, one_rung, spurts};
 use crate::codec::{Codec, Encoding, opus};
 use crate::file::Files;
+use crate::flexfec;
 use crate::recording::Recording;
 
 /// Encoded, packetised speech.
@@ -55,6 +56,12 @@ pub struct Speech {
     #[serde(default, skip_serializing_if = "is_default")]
     #[schemars(range(max = 3))]
     pub red: u8,
+    /// Parity packets beside the stream (FlexFEC, RFC 8627). A row or column that has lost a single packet is
+    /// complete again once its repair packet has arrived, bit by bit and in any codec. A repair packet is 16
+    /// bytes longer than the longest packet that it protects. A pause of two packets ends a block early. Not in
+    /// a `ladder`, nor over a transport that retransmits without limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flexfec: Option<flexfec::Config>,
     /// Start over when the recording ends, until the flow stops.
     #[serde(default)]
     pub repeat: bool,
@@ -235,6 +242,7 @@ impl Speech {
             packet: Self::default_packet(),
             opus: opus::Config::default(),
             red: 0,
+            flexfec: None,
             repeat: false,
             talkspurts: None,
             conversation: None,
@@ -282,7 +290,9 @@ impl SourceConfig for Speech {
         Some(self.packet)
     }
     fn rungs(&self) -> Vec<Rung> {
-        self.encodings().iter().map(Encoding::rung).collect()
+        let rung =
+            |it: &Encoding| self.flexfec.map_or(it.rung(), |flexfec| flexfec.protected(it.rung()));
+        self.encodings().iter().map(rung).collect()
     }
     fn any_rate(&self) -> bool {
         self.ladder.is_empty() && self.codec.spec().variable_rate

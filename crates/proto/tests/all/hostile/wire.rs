@@ -7,6 +7,7 @@ use bytes::Bytes;
 use talkspurt_proto::body::Body;
 use talkspurt_proto::packet::{IpVersion, Packet};
 use talkspurt_proto::rfc4571::Deframer;
+use talkspurt_proto::rtp;
 use talkspurt_proto::wire::{self, Hints, INITIAL_TTL, WireError};
 
 use super::{Script, label, repair};
@@ -21,6 +22,7 @@ pub fn read(bytes: &[u8]) {
     match how >> 4 {
         0 => parts(rest, hints),
         1 => deframe(rest),
+        5 => flexfec(rest),
         _ => whole(rest, hints, how & 8 == 0),
     }
 }
@@ -89,6 +91,25 @@ fn deframe(bytes: &[u8]) {
             if deframer.next().is_none() {
                 break;
             }
+        }
+    }
+}
+
+/// RFC 8627: source and repair packets of any bytes.
+fn flexfec(bytes: &[u8]) {
+    let mut script = Script::new(bytes);
+    let mut decoder = rtp::flexfec::Decoder::new(0, u32::from(script.byte()));
+    while !script.is_over() {
+        let how = script.byte();
+        let len = usize::from(script.byte());
+        let bytes = Bytes::copy_from_slice(script.bytes(len));
+        let restored = if how & 1 == 0 {
+            decoder.on_source(bytes)
+        } else {
+            decoder.on_repair(&bytes).unwrap_or_default()
+        };
+        for packet in restored {
+            let _ = wire::rtp::parse(&packet, Hints::default());
         }
     }
 }
