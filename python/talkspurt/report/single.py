@@ -9,7 +9,7 @@ from talkspurt.cautions import cautions
 from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
 from talkspurt.groups import condensed
-from talkspurt.metrics.catalogue import COLUMNS, column
+from talkspurt.metrics.catalogue import COLUMNS, SOUND, column
 from talkspurt.report import answer, calls, page, series, topology
 from talkspurt.report.animation import animation
 from talkspurt.result import BYTES
@@ -89,7 +89,7 @@ def _explained(result: Result, charts: Sequence[Mapping[str, Any]]) -> list[Colu
 def in_order(names: Iterable[str]) -> list[Column]:
     """Columns, each once, in catalogue order."""
     shown = {column(name) for name in names}
-    return [one for one in COLUMNS if one in shown]
+    return [one for one in (*COLUMNS, *SOUND) if one in shown]
 
 
 def _more_of_links(result: Result) -> Iterator[str]:

@@ -177,15 +177,12 @@ def column_of(row: Mapping[str, Any], model: str) -> str:
 
 
 def disagreement(scores: Mapping[str, float | None]) -> str | None:
-    """A sentence if two models differ by more than ``APART``; ``scores`` by model."""
+    """What two models say if they differ by more than ``APART``; ``scores`` by model."""
     there = sorted((score, name) for name, score in scores.items() if score is not None)
     if len(there) < 2 or there[-1][0] - there[0][0] <= APART:
         return None
     (low, worse), (high, better) = there[0], there[-1]
-    return (
-        f"{MODELS[better].label} says {high:.2f} and {MODELS[worse].label} {low:.2f}: they differ "
-        f"by more than {APART:g}, so none of them should be quoted alone"
-    )
+    return f"{MODELS[better].label} says {high:.2f} and {MODELS[worse].label} {low:.2f}"
 
 
 def said(results: Sequence[Result]) -> list[str]:
