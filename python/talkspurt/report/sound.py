@@ -104,13 +104,17 @@ def charts(
                 steps.setdefault(row["flow"], []).append(step)
         ends = {end for of in steps.values() for _, end, _ in of}
         x = sorted({start for of in steps.values() for start, _, _ in of} | ends)
-        # A step reaches back to the end of the one before.
-        lines = {
-            flow: [next((v for a, b, v in of if a < t <= b or (t == a == x[0])), None) for t in x]
-            for flow, of in steps.items()
-        }
+        lines = {flow: [_at(of, time) for time in x] for flow, of in steps.items()}
         title = f"{model.label} of each segment of {scores.SEGMENT_S:g} s"
         chart = chart_of(model.name, title, "", x, flow_lines(lines, styles))
         if chart:
             made.append({**chart, "stepped": True, "range": (0.9, 5.1)})
     return made
+
+
+def _at(steps: Sequence[tuple[float, float, Number]], time: float) -> Number:
+    """The value of the step that ends at a time or after it: it is drawn back to the one before."""
+    first = steps[0][0]
+    return next(
+        (v for start, end, v in steps if start < time <= end or start == time == first), None
+    )

@@ -30,7 +30,7 @@ class Row:
         name: its name, with the number of flows of a group.
         flow: the flow whose style represents it.
         scores: mean by model.
-        texts: the mean of each model as text, with its interval.
+        texts: the mean of each model as text, with its interval, or the band if calls differ.
     """
 
     settings: tuple[str, ...]
@@ -53,14 +53,20 @@ def of_result(result: Result) -> list[Row]:
     for place, name in enumerate(result.flows["name"]):
         if name in whole:
             found = {model: scores.value(whole[name], model) for model in MODELS}
-            rows.append({"name": name, "group": groups[place] if groups else None, **found})
+            band = BANDS[scores.column_of(whole[name], "pesq")] if found["pesq"] else None
+            group = groups[place] if groups else None
+            rows.append({"name": name, "group": group, "band": band, **found})
+    mixed = len({row["band"] for row in rows} - {None}) > 1
     return [
         Row(
             settings=(),
             name=row["name"],
             flow=row["first"],
             scores={model: row[model] for model in MODELS},
-            texts=[(column(model).show(row[model]), "") for model in MODELS],
+            texts=[
+                (column(m).show(row[m]), row["band"] or "" if mixed and m == "pesq" else "")
+                for m in MODELS
+            ],
         )
         for row in condensed(rows)
     ]
