@@ -179,7 +179,8 @@ def column_of(row: Mapping[str, Any], model: str) -> str:
 def disagreement(scores: Mapping[str, float | None]) -> str | None:
     """What two models say if they differ by more than ``APART``; ``scores`` by model."""
     there = sorted((score, name) for name, score in scores.items() if score is not None)
-    if len(there) < 2 or there[-1][0] - there[0][0] <= APART:
+    # Rounded, so that 3.7 and 3.0 do not differ by more than 0.7.
+    if len(there) < 2 or round(there[-1][0] - there[0][0], 6) <= APART:
         return None
     (low, worse), (high, better) = there[0], there[-1]
     return f"{MODELS[better].label} says {high:.2f} and {MODELS[worse].label} {low:.2f}"
