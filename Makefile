@@ -108,7 +108,7 @@ fuzz-smoke: ## run the archived fuzz inputs and some thousand random ones
 
 pins: $(UV) ## update the Python dependencies and their hashes
 	$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate \
-	  --generate-hashes --group dev pyproject.toml -o constraints.txt
+	  --generate-hashes --extra scores --group dev pyproject.toml -o constraints.txt
 
 clean: ## remove everything that make created
 	rm -rf $(VENV) target dist site runs

@@ -80,7 +80,8 @@ def tables() -> str:
     lines = [
         "# Tables",
         "",
-        "Every table of a result is a Parquet file in its folder, a property or method of "
+        "Every table of a result is a Parquet file in its folder (`scores` only after "
+        "`talkspurt run --scores`), a property or method of "
         "[`Result`](python.md) and, after `talkspurt export RUN --to csv`, a CSV file. The Parquet "
         "files hold unit and meaning of each column as metadata. `talkspurt metrics --describe` "
         "prints this page. A unit of 1 is a plain number or a ratio; without a unit, a column is "
@@ -127,7 +128,7 @@ def pictures() -> Iterator[tuple[str, bytes | str]]:
 def metrics() -> str:
     """The page of metrics."""
     from talkspurt.format import VERDICTS
-    from talkspurt.metrics.catalogue import COLUMNS, COMPUTED
+    from talkspurt.metrics.catalogue import COLUMNS, COMPUTED, SOUND
 
     lines = [
         "# Metrics",
@@ -148,6 +149,14 @@ def metrics() -> str:
             unit = "" if m.unit == "1" else f" in {m.unit}"
             lines += ["", f"### {m.label}", "", f"`{m.name}`{unit}. {m.meaning}", ""]
             lines += [f"*{m.formula}*  ", f"Source: {m.source}."]
+    lines += ["", "## Of the sound of calls", ""]
+    lines += [
+        "In results of `talkspurt run --scores`; of other results they are computed when asked "
+        "for. See [Listening](listening.md#scores).",
+    ]
+    for m in SOUND:
+        lines += ["", f"### {m.label}", "", f"`{m.name}`. {m.meaning}", ""]
+        lines += [f"*{m.formula}*  ", f"Source: {m.source}."]
     lines += ["", "## Computed when asked for", ""]
     lines += [
         "Those marked P need a run with `record.packets = true`; bins are 1 s wide unless it says "

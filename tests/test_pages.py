@@ -12,6 +12,8 @@ NOT_RUN = {
     r"make test\b": "runs this test",
     r"\. \.venv/bin/activate$": "the test has its own path to talkspurt",
     r"talkspurt open\b": "opens a browser",
+    r"pip install 'talkspurt\[": "make setup has installed it",
+    r"talkspurt run .*--scores\b": "takes a minute; tests/test_scores.py scores a shorter call",
     r"talkspurt reproduce\b": "takes two minutes; tests/test_reproduce_studies.py runs the studies",
 }
 """Commands that are not run, by their beginning, with the reason."""

@@ -51,6 +51,7 @@ def run(
     jobs: Annotated[int | None, Parameter(name="--jobs", alias="-j")] = None,
     overwrite: Annotated[bool, Parameter(name="--overwrite", negative=())] = False,
     watch: Annotated[bool, Parameter(name="--watch", negative=())] = False,
+    scores: Annotated[bool, Parameter(name="--scores", negative=())] = False,
 ) -> None:
     """Run a scenario, print a summary of each flow and write all results to a folder.
 
@@ -78,6 +79,9 @@ def run(
         Replace anything talkspurt wrote to the folder before, of this scenario or another.
     watch
         Run again whenever the scenario, or a file that it names, changes; Ctrl-C ends it.
+    scores
+        Score the sound of calls by PESQ, ViSQOL and PLCMOS, some seconds for each minute of a
+        call. Needs pip install 'talkspurt[scores]'.
     """
     from talkspurt import running
 
@@ -96,6 +100,7 @@ def run(
         pdf=pdf,
         jobs=jobs,
         overwrite=overwrite,
+        scores=scores,
     )
     if watch:
         running.watch(scenario, set or [], once, lambda error: explain(error) is not None)

@@ -7,6 +7,10 @@ class BadInputError(Exception):
     """Invalid user input; the message states the problem and the expectation."""
 
 
+class MissingExtraError(BadInputError, ImportError):
+    """Optional packages are not installed; the message names them and the command."""
+
+
 class StoreError(OSError):
     """A result could not be written or read; names the file and the reason."""
 

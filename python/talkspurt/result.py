@@ -43,7 +43,7 @@ TABLES = (
     "video_frames",
     "events",
 )
-"""Tables of every run; ``packets`` exists if the scenario requests it."""
+"""Tables of every run; ``packets`` exists if the scenario requests it, ``scores`` on request."""
 
 BYTES = (
     "payload_bytes",
@@ -99,6 +99,8 @@ JSON_FLOW = (
     "mos_lost_to_delay",
     "mos_lost_to_loss",
     "mos_lost_to_codec",
+    "quality_limits",
+    "quality_note",
 )
 JSON_LINK = (
     "rate_bps",
@@ -178,6 +180,8 @@ class Result(Saved):
         def read_table(name: str) -> pl.DataFrame | None:
             import polars as pl
 
+            if name == "scores":
+                return None
             if name != "packets":
                 return pl.DataFrame(outcome.table(name))
             if written is None or not recorded(plan.resolved(i)).get("packets"):
@@ -230,9 +234,12 @@ class Result(Saved):
         Raises:
             KeyError: if the run has no such table.
         """
+        if name == "scores":
+            return self.scores
         if name not in self._tables:
             if name not in (*TABLES, "packets"):
-                raise KeyError(f"no table {name!r}; there are {', '.join((*TABLES, 'packets'))}")
+                known = ", ".join((*TABLES, "packets", "scores"))
+                raise KeyError(f"no table {name!r}; there are {known}")
             found = self._read_table(name)
             if found is None:
                 raise KeyError(
@@ -321,6 +328,33 @@ class Result(Saved):
             raise KeyError(f"flow {flow!r} {why}; those that can be heard: {there}")
         return found
 
+    @property
+    def scores(self) -> pl.DataFrame:
+        """PESQ, ViSQOL and PLCMOS of each call with a recording, and of each segment of 8 s.
+
+        Columns: ``flow``, ``segment`` (null for the call), ``start_s``, ``duration_s``,
+        ``pesq_nb`` or ``pesq_wb``, ``visqol``, ``plcmos``, ``reason``. They are computed on first
+        access, unless they were saved with the result. Needs ``pip install 'talkspurt[scores]'``.
+
+        Raises:
+            talkspurt.errors.MissingExtraError: if the models are not installed.
+        """
+        if not self.is_scored:
+            from talkspurt import scores
+
+            self._tables["scores"] = scores.table(self)
+        return self._tables["scores"]
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether ``scores`` are already there, in memory or in the result's folder."""
+        if "scores" not in self._tables:
+            found = self._read_table("scores")
+            if found is None:
+                return False
+            self._tables["scores"] = found
+        return True
+
     # Visual output.
 
     def figure(self, kind: str, *, flow: str | None = None, link: str | None = None) -> Figure:
@@ -363,6 +397,11 @@ class Result(Saved):
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``talkspurt run --json``: plain values, null where there is none."""
+        scored: dict[str, Any] = {}
+        if self.is_scored:
+            from talkspurt import scores
+
+            scored = {"scores": scores.document(self)}
         return {
             "scenario": self.name,
             "seed": self.seed,
@@ -371,6 +410,7 @@ class Result(Saved):
             "hops": self.hops,
             "flows": _rows(self.flows, JSON_FLOW),
             "links": _rows(self.links, JSON_LINK),
+            **scored,
         }
 
     def _repr_html_(self) -> str:

@@ -11,6 +11,7 @@ from typing import Never
 
 from talkspurt import api, provenance, room, store, study_store
 from talkspurt.errors import BadInputError
+from talkspurt.resolved import values
 from talkspurt.result import Result, recorded
 from talkspurt.scenario import Question, pairs, read
 from talkspurt.study import Study
@@ -32,16 +33,23 @@ def run(
     pdf: bool,
     jobs: int | None,
     overwrite: bool,
+    scores: bool = False,
 ) -> None:
     """Run a scenario with the command line's options."""
     question = read(scenario, set=sets_of(sets), seed=seed)
+    if scores:
+        _check_scores(question)
     folder = out if out is not None else None if as_json else Path("runs") / question.name
     answer: Result | Study
     if folder is None:
         # Nothing is stored, so nothing is captured and no disk space is needed.
         with Bar(question.plan.title) as bar:
             answer = api.answer(
-                question, jobs=jobs, on_progress=bar.on_progress, written_in=lambda _: None
+                question,
+                jobs=jobs,
+                on_progress=bar.on_progress,
+                keep=lambda _, result: _scored(result) if scores else result,
+                written_in=lambda _: None,
             )
         _print(answer, as_json)
         return
@@ -52,7 +60,7 @@ def run(
     if api.is_study(question.plan):
         key = study_store.key(question)
         with store.Resumable(folder, key, len(question.plan), claim) as unfinished:
-            answer = _study_into(question, unfinished, jobs, report=report, pdf=pdf)
+            answer = _study_into(question, unfinished, jobs, report=report, pdf=pdf, scores=scores)
             if not as_json:
                 from talkspurt import comparing
 
@@ -62,7 +70,7 @@ def run(
             where = unfinished.commit()
     else:
         with store.Staging(folder, claim) as staging:
-            answer = _run_into(question, staging, report=report, pdf=pdf)
+            answer = _run_into(question, staging, report=report, pdf=pdf, scores=scores)
             kept = not report and staging.keep(store.DRAWN)
             where = staging.commit()
     _print(answer, as_json, said)
@@ -119,8 +127,33 @@ def sets_of(sets: list[str]) -> list[tuple[str, str]]:
         raise BadInputError(f"--set: {error}") from None
 
 
+def _check_scores(question: Question) -> None:
+    """Refuse a run whose calls cannot be scored, before it starts."""
+    from talkspurt.scores import models
+
+    models.check()
+    if not any(_speaks(question, i) for i in range(len(question.plan))):
+        raise BadInputError(
+            "--scores: no flow has a recording to be scored: name one with `file` in the source of "
+            "a call, or leave --scores out"
+        )
+
+
+def _speaks(question: Question, i: int) -> bool:
+    """Whether a flow of a run has a recording."""
+    flows = values(question.plan.resolved(i)).get("flows", {}).values()
+    sources = (flow.get(side) or {} for flow in flows for side in ("source", "reverse"))
+    return any(it.get("kind") == "speech" and it.get("file") for it in sources)
+
+
+def _scored(result: Result) -> Result:
+    """A result whose scores have been computed."""
+    _ = result.scores
+    return result
+
+
 def _run_into(
-    question: Question, staging: store.Staging, *, report: bool, pdf: bool
+    question: Question, staging: store.Staging, *, report: bool, pdf: bool, scores: bool
 ) -> Result | Study:
     """Run once and write the results."""
     say_news(staging)
@@ -130,18 +163,27 @@ def _run_into(
             question, on_progress=bar.on_progress, written_in=lambda _: staging.folder
         )
         assert isinstance(answer, Result)
+        if scores:
+            bar.on_step("scores")
+            _scored(answer)
         store.write_result(answer, staging.folder, step=bar.on_step)
         if report:
             from talkspurt import pictures
 
             pictures.of_result(answer, staging.folder, bar.on_step, pdf=pdf)
     # Read tables for the terminal before the folder is renamed.
-    _ = answer.flows, answer.links
+    _ = answer.flows, answer.links, answer.is_scored
     return answer
 
 
 def _study_into(
-    question: Question, unfinished: store.Resumable, jobs: int | None, *, report: bool, pdf: bool
+    question: Question,
+    unfinished: store.Resumable,
+    jobs: int | None,
+    *,
+    report: bool,
+    pdf: bool,
+    scores: bool,
 ) -> Study:
     """Write runs as they end, to bound memory and to skip finished runs on restart."""
     plan = question.plan
@@ -159,7 +201,7 @@ def _study_into(
 
     def keep(i: int, result: Result) -> Result:
         unfinished.check()
-        return study_store.keep_run(result, place(i))
+        return study_store.keep_run(_scored(result) if scores else result, place(i))
 
     there = {i: found for i in range(len(plan)) if (found := _finished(place(i)))}
     say_news(unfinished)
@@ -176,13 +218,18 @@ def _study_into(
             there=there,
         )
         assert isinstance(answer, Study)
+        for i in there if scores else ():
+            # It may have been finished without scores.
+            if not answer.runs[i].is_scored:
+                bar.on_step(f"scores of run {i + 1}")
+                store.write_scores(_scored(answer.runs[i]), place(i))
         study_store.write_study(answer, unfinished.folder, step=bar.on_step)
         if report:
             from talkspurt import pictures
 
             pictures.of_study(answer, unfinished.folder, bar.on_step, pdf=pdf)
     for result in answer.runs:
-        _ = result.flows, result.links
+        _ = result.flows, result.links, result.is_scored
     return answer
 
 

@@ -83,6 +83,8 @@ def write_result(
             continue
         fields = dictionary.columns(dictionary.TABLES[name])
         write_table(folder / f"{name}.parquet", table, fields)
+    if result.is_scored:
+        write_scores(result, folder)
     _copy_written(result, folder)
     step("recordings")
     for name in result.heard:
@@ -93,6 +95,12 @@ def write_result(
     made_of = {"made_of": provenance.of(result.scenario)}
     manifest = {**header("result"), **made_of, **result.manifest, **said, "empty_tables": empty}
     write_text(folder / MANIFEST, to_json(manifest))
+
+
+def write_scores(result: Result, folder: Path) -> None:
+    """Write the scores of a result's calls to its folder."""
+    fields = dictionary.columns(dictionary.TABLES["scores"])
+    write_table(folder / "scores.parquet", result.scores, fields)
 
 
 def _copy_written(result: Result, folder: Path) -> None:
@@ -224,6 +232,8 @@ def _read_table(folder: Path, empty: Any, name: str) -> pl.DataFrame | None:
             if not recorded(asked.read_text(encoding="utf-8")).get("packets"):
                 return None
     file = folder / f"{name}.parquet"
+    if name == "scores" and not file.exists():
+        return None
     with reading(file):
         return pl.read_parquet(file, glob=False)
 

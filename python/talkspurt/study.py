@@ -247,6 +247,23 @@ class Study(Saved):
         """The links of all runs; first columns are ``axis.NAME``, ``replicate`` and ``seed``."""
         return self._all("links")
 
+    @property
+    def scores(self) -> pl.DataFrame:
+        """PESQ, ViSQOL and PLCMOS of the calls of all runs, as :attr:`Result.scores`."""
+        return self._all("scores")
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether the scores of all runs are already there."""
+        return all(run.is_scored for run in self.runs)
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The metrics of the saved summary: ``SUMMARY``, and the scores of the sound if there."""
+        from talkspurt.metrics.catalogue import SOUND
+
+        return (*SUMMARY, *(one.name for one in SOUND if self.is_scored))
+
     def _all(self, table: str) -> pl.DataFrame:
         import polars as pl
 
@@ -433,7 +450,7 @@ class Study(Saved):
                 cell = cells.setdefault(key, Cell(dict(run.settings), shown))
                 values = cell.members.setdefault(flow, {name: {} for name in wanted})
                 for name, one in wanted.items():
-                    value = made[name][flow] if isinstance(one, Computed) else row[one.name]
+                    value = made[name][flow] if flow in made[name] else row[one.name]
                     values[name][run.replicate] = finite(value)
         return cells.values()
 
@@ -523,8 +540,10 @@ class Study(Saved):
             "replications": self.replications,
             "confidence": self.confidence,
             "runs": runs,
-            "summary": self.summary().to_dicts(),
-            "differences": {axis: frame.to_dicts() for axis, frame in self.comparisons().items()},
+            "summary": self.summary(self.measures).to_dicts(),
+            "differences": {
+                axis: frame.to_dicts() for axis, frame in self.comparisons(self.measures).items()
+            },
         }
 
     def _repr_html_(self) -> str:
@@ -539,8 +558,8 @@ def _is_group(cell: Cell) -> bool:
 
 
 def _by_flow(run: Result, one: Metric) -> dict[str, float | None]:
-    """The computed metrics of each flow of a run; empty for columns, which are in its tables."""
-    if not isinstance(one, Computed):
+    """A metric of each flow of a run; empty for columns of the flows table."""
+    if not isinstance(one, Computed) and one.table == "flows":
         return {}
     from talkspurt.metrics import compute
 

@@ -63,10 +63,13 @@ def write_study(
 
     write("flows", study.flows)
     write("links", study.links)
-    write("summary", study.summary())
+    if study.is_scored:
+        write("scores", study.scores)
+    names = study.measures
+    write("summary", study.summary(names))
     if study.has_groups:
-        write("summary-members", study.summary(members=True))
-    for axis, frame in study.comparisons().items():
+        write("summary-members", study.summary(names, members=True))
+    for axis, frame in study.comparisons(names).items():
         write(f"differences-{store.file_name(axis)}", frame)
     store.write_text(folder / store.MANIFEST, store.to_json(_manifest(study, runs)))
 

@@ -79,6 +79,8 @@ def _recorded(result: Result, one: Column, wanted: list[str]) -> pl.DataFrame:
         kept = result.gauges(gauge=one.name)
         kept = kept.join(there, on=["flow", "side"], how="semi", maintain_order="left")
         return kept.select("flow", "side", "time_s", "value")
+    if one.table == "scores":
+        return _scores(result, one.name, wanted)
     table = result.table(one.table)
     if one.name not in table.columns:
         raise ValueError(
@@ -87,6 +89,15 @@ def _recorded(result: Result, one: Column, wanted: list[str]) -> pl.DataFrame:
         )
     of = pl.col("name").alias("link" if one.of_links else "flow")
     return table.filter(pl.col("name").is_in(wanted)).select(of, pl.col(one.name).alias("value"))
+
+
+def _scores(result: Result, model: str, wanted: list[str]) -> pl.DataFrame:
+    """The score of each flow; null without a recording."""
+    from talkspurt import scores
+
+    rows = scores.calls(result)
+    found = [(of, scores.value(rows[of], model) if of in rows else None) for of in wanted]
+    return pl.DataFrame(found, schema={"flow": pl.String, "value": pl.Float64}, orient="row")
 
 
 OF_RECEIVERS = ("jitter",)

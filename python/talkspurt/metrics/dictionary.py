@@ -135,6 +135,17 @@ TABLES: dict[str, tuple[Field, ...]] = {
         Field("received_s", "s", "arrival at the end of the link; null if it never arrived"),
         Field("fate", "", "what became of the packet on this hop"),
     ),
+    "scores": (
+        FLOW,
+        Field("segment", "1", "number of the segment of about 8 s, from 0; null for the call"),
+        Field("start_s", "s", "when its first sample was captured"),
+        Field("duration_s", "s", "its length"),
+        Field("pesq_nb", "1", "PESQ, narrowband (P.862.1); null from 16 kHz on"),
+        Field("pesq_wb", "1", "PESQ, wideband (P.862.2); null below 16 kHz"),
+        Field("visqol", "1", "ViSQOL in speech mode"),
+        Field("plcmos", "1", "PLCMOS version 2"),
+        Field("reason", "", "why there is no score, or which part has none"),
+    ),
 }
 """The tables of a run."""
 
@@ -162,6 +173,7 @@ BASELINE = Field("baseline", "", "value of the axis that is subtracted")
 OF_STUDIES: dict[str, tuple[Field, ...]] = {
     "flows": (*OF_RUNS, *TABLES["flows"]),
     "links": (*OF_RUNS, *TABLES["links"]),
+    "scores": (*OF_RUNS, *TABLES["scores"]),
     "summary": SUMMARY,
     "summary-members": SUMMARY,
     "differences": (BASELINE, *SUMMARY),

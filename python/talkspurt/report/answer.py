@@ -46,6 +46,7 @@ class Row:
         style: its colour and dashes.
         mos: its score.
         limits: why the score is outside the range of the E-model; empty if it is not.
+        missing: why there is no score; empty if there is one.
         verdict: user satisfaction.
         cells: the further columns.
     """
@@ -56,6 +57,7 @@ class Row:
     style: FlowStyle
     mos: Cell
     limits: list[str]
+    missing: str
     verdict: Verdict | None
     cells: list[Cell]
 
@@ -103,6 +105,7 @@ def of_result(result: Result) -> Answer | None:
             style=styles[row["first"]],
             mos=(column("mos").show(row["mos"]), ""),
             limits=limits(_members(every, row), "calls"),
+            missing=missing(_members(every, row)),
             verdict=verdict(row["r_factor"]),
             cells=[(column(name).show(row[name]), "") for name in RUN_COLUMNS],
         )
@@ -140,6 +143,7 @@ def of_study(study: Study) -> Answer | None:
             style=_plain(transport_style(over[key])),
             mos=intervals.texts(cells["mos"]),
             limits=limits(members[key], "runs"),
+            missing=missing(members[key]),
             verdict=verdict(cells["r_factor"]["mean"]),
             cells=[intervals.texts(cells[name]) for name in STUDY_COLUMNS],
         )
@@ -168,6 +172,14 @@ def _answer(
 
 def _plain(style: TransportStyle) -> FlowStyle:
     return FlowStyle(style.colour, style.marker, ())
+
+
+def missing(flows: Sequence[Mapping[str, Any]]) -> str:
+    """Why none of these rows of the flows table has a score; empty if one has."""
+    notes = [flow.get("quality_note") for flow in flows if flow["r_factor"] is None]
+    if not notes or len(notes) < len(flows):
+        return ""
+    return str(notes[0]).split("; ")[0] if notes[0] else ""
 
 
 def limits(flows: Sequence[Mapping[str, Any]], what: str) -> list[str]:

@@ -9,10 +9,11 @@ from talkspurt.cautions import cautions
 from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
 from talkspurt.groups import condensed
-from talkspurt.metrics.catalogue import COLUMNS, column
-from talkspurt.report import answer, calls, page, series, topology
+from talkspurt.metrics.catalogue import COLUMNS, SOUND, column
+from talkspurt.report import answer, calls, page, series, sound, topology
 from talkspurt.report.animation import animation
 from talkspurt.result import BYTES
+from talkspurt.scores import MODELS
 from talkspurt.terminal.tables import BUSY, FRAME_DELAYS, VIDEO_COLUMNS
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def html(result: Result, drawn: Iterable[Drawn] | None = None) -> str:
     picture = topology.picture(result.topology, styles)
     moving = animation(result, picture)
     player = calls.of_result(result, 0 if isinstance(moving, str) else moving.size)
-    charts = series.charts(result)
+    charts = [*series.charts(result), *sound.charts(result, result.heard, styles)]
     return page.render(
         "single.html.j2",
         result=result,
@@ -55,6 +56,7 @@ def html(result: Result, drawn: Iterable[Drawn] | None = None) -> str:
         description=page.markdown(result.description),
         answer=answer.of_result(result),
         player=player,
+        sound=sound.of_result(result),
         topology=Markup(picture.svg) if picture else None,
         key=picture.key if picture else (),
         animation=moving,
@@ -79,6 +81,8 @@ def _explained(result: Result, charts: Sequence[Mapping[str, Any]]) -> list[Colu
     names = [*FLOW_COLUMNS, *BYTES, "rate_bps", *LINK_COLUMNS, *_more_of_links(result)]
     if result.calls:
         names += ("mos", *answer.RUN_COLUMNS)
+    if result.is_scored:
+        names += MODELS
     if result.flows["video_frames"].is_not_null().any():
         names += (*VIDEO_COLUMNS, *FRAME_DELAYS)
     names += [CHARTED[chart["name"]] for chart in charts if chart["name"] in CHARTED]
@@ -89,7 +93,7 @@ def _explained(result: Result, charts: Sequence[Mapping[str, Any]]) -> list[Colu
 def in_order(names: Iterable[str]) -> list[Column]:
     """Columns, each once, in catalogue order."""
     shown = {column(name) for name in names}
-    return [one for one in COLUMNS if one in shown]
+    return [one for one in (*COLUMNS, *SOUND) if one in shown]
 
 
 def _more_of_links(result: Result) -> Iterator[str]:

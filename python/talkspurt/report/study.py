@@ -12,9 +12,10 @@ from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
 from talkspurt.format import verdict
 from talkspurt.metrics.catalogue import column
-from talkspurt.report import answer, calls, page, topology
+from talkspurt.report import answer, calls, page, sound, topology
 from talkspurt.report.animation import animation
 from talkspurt.report.single import in_order, notes
+from talkspurt.scores import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -47,7 +48,9 @@ def html(study: Study, drawn: Iterable[Drawn] | None = None) -> str:
         for i, run in enumerate(study.runs)
         if run.replicate == 0
     ]
-    columns = (*COLUMNS, *VIDEO) if study.flows["video_frames"].is_not_null().any() else COLUMNS
+    columns = _columns(study)
+    if study.flows["video_frames"].is_not_null().any():
+        columns = (*columns, *VIDEO)
     first = study.runs[0]
     picture = topology.picture(first.topology, styles_of(first))
     moving = animation(first, picture)
@@ -72,6 +75,7 @@ def html(study: Study, drawn: Iterable[Drawn] | None = None) -> str:
         description=page.markdown(study.description),
         answer=answer.of_study(study),
         player=player,
+        sound=sound.of_study(study),
         topology=Markup(picture.svg) if picture else None,
         key=picture.key if picture else (),
         animation=moving,
@@ -90,6 +94,11 @@ def html(study: Study, drawn: Iterable[Drawn] | None = None) -> str:
         cautions=cautions(study.flows),
         notes=notes(_one_of_each(study)),
     )
+
+
+def _columns(study: Study) -> tuple[str, ...]:
+    """The measures of the tables, with the scores of the sound if there are any."""
+    return (*COLUMNS[:1], *MODELS, *COLUMNS[1:]) if study.is_scored else COLUMNS
 
 
 def _of_run(study: Study) -> Callable[[Result, str], str]:
@@ -130,7 +139,7 @@ def _differences(study: Study) -> list[dict[str, Any]]:
     """A table for each axis with paired replications."""
     names = [axis.column for axis in study.axes]
     made = []
-    for axis, frame in study.comparisons(COLUMNS).items():
+    for axis, frame in study.comparisons(_columns(study)).items():
         rows = _rows(study.rows(frame), names)
         if rows:
             baseline = study.axis(axis).labels[0]

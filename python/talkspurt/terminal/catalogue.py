@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from talkspurt.errors import BadInputError
-from talkspurt.metrics.catalogue import ALL, COLUMNS, COMPUTED
+from talkspurt.metrics.catalogue import ALL, COLUMNS, COMPUTED, SOUND
 from talkspurt.result import finite
 from talkspurt.terminal.console import known_width
 from talkspurt.terminal.layout import wrapped
@@ -43,6 +43,9 @@ def print_list(*, as_json: bool) -> None:
         for one in (one for one in COLUMNS if one.table == table):
             unit = "" if one.unit == "1" else f" ({one.unit})"
             _print(f"  {one.name:<24} ", width, f"{one.label}{unit}")
+    print("\nscores (of `talkspurt run --scores`; of other results computed when asked for)")
+    for one in SOUND:
+        _print(f"  {one.name:<24} ", width, f"{one.label}: {one.meaning}")
     print("\nComputed when asked for")
     _print(
         "(P: of a run with --set record.packets=true; letters are those of the study of voice)",

@@ -43,6 +43,8 @@ def print_result(result: Result, out: Console | None = None) -> None:
     if calls:
         _calls(calls).print(out)
         _answer([*comparing.of_result(result).sentences(), *comparing.unscored([result])], out)
+    if result.is_scored:
+        _sound(result, out)
     if videos:
         _videos(videos).print(out)
     _flows(rows).print(out)
@@ -73,6 +75,7 @@ def _cut(rows: Sequence[Sequence[Cell]], file: str, more: int = 0) -> dict[str, 
 
 
 FLOWS, LINKS, SUMMARY = "flows.parquet", "links.parquet", "summary.parquet"
+SCORES = "scores.parquet"
 """Where results are written: tables name them for what they omit."""
 
 CALLS = (
@@ -91,6 +94,36 @@ CALLS = (
 
 def _calls(rows: list[dict[str, Any]]) -> Table:
     return Table("Calls", CALLS, **_cut([_call(row) for row in rows], FLOWS))
+
+
+def _sound(of: Result | Study, out: Console) -> None:
+    """Scores of the sound, what they mean, and whether they contradict each other."""
+    from talkspurt import scores
+    from talkspurt.result import Result
+    from talkspurt.scores import saying
+
+    one = isinstance(of, Result)
+    runs = [of] if isinstance(of, Result) else list(of.runs)
+    rows = saying.of_result(of) if isinstance(of, Result) else saying.of_study(of)
+    axes = [] if isinstance(of, Result) else [axis.name for axis in of.axes]
+    heads = [*map(name, axes), name("call"), *(Column(m.label) for m in scores.MODELS.values())]
+    cells: list[list[Cell]] = [
+        [*row.settings, row.name, *(_spaced(*texts) for texts in row.texts)] for row in rows
+    ]
+    table = Table("Scores of the sound", heads, **_cut(cells, SCORES if one else SUMMARY))
+    if not isinstance(of, Result):
+        found = of.summary(tuple(scores.MODELS)).to_dicts()
+        table.legend = intervals.legend(found)
+    table.print(out)
+    said = [*saying.apart(rows), *scores.said(runs)]
+    _answer([*said, *(saying.meanings(runs) if rows else ())], out)
+
+
+def _spaced(mean: str, spread: str) -> str:
+    """A mean with half its interval; clipped intervals show their ends below, to save width."""
+    spread = spread.replace(" {", "\n{").replace("] (", "]\n(")
+    between = "\n" if spread.startswith(("[", "{")) else " "
+    return f"{mean}{between}{spread}".rstrip()
 
 
 def _satisfaction(r_factor: float | None) -> Text:
@@ -217,7 +250,7 @@ RANKS = ("mos", "concealed_ratio", "mouth_to_ear_p50_s", "users", "longest_gap_s
          "video_frames_complete", "video_frames_late", "video_frames",
          "frame_delay_p50_s", "frame_delay_p95_s", "frame_delay_max_s")  # fmt: skip
 """Measures of a study, the most important first."""
-ALWAYS = ("mos", "goodput_bps", "video_frames_complete")
+ALWAYS = ("mos", "goodput_bps", "video_frames_complete", "pesq", "visqol", "plcmos")
 """Measures that are never dropped."""
 
 Row = dict[str, Any]
@@ -242,6 +275,8 @@ def print_study(
         of_calls = [row for row in summary if row["flow"] in calls]
         _wide(study, "Calls", of_calls, CALL_COLUMNS, verdicts=True).print(out)
         _answer([*answers.pop(None, ()), *comparing.unscored(study.runs)], out)
+    if study.is_scored:
+        _sound(study, out)
     videos = _named(study, "video_frames")
     if videos:
         of_frames = (*VIDEO_COLUMNS, *FRAME_DELAYS)
@@ -255,11 +290,25 @@ def print_study(
         _wide(study, title, rows, columns, file=f"differences-{file_name(axis)}.parquet").print(out)
         if axis in answers:
             _answer(answers.pop(axis), out)
+    if study.is_scored:
+        _sound_differences(study, out)
     for along, answer in answers.items():  # without replications there are no paired differences
         if along and answer:
             say(f"Along {along}:", out)
             _answer(answer, out)
     _warn(study.flows, out)
+
+
+def _sound_differences(study: Study, out: Console) -> None:
+    """Paired differences of the scores of the sound along each axis."""
+    from talkspurt.scores import MODELS
+
+    for axis, frame in study.comparisons(tuple(MODELS)).items():
+        rows = [row for row in study.rows(frame) if row["mean"] is not None]
+        there = f"along {axis}: value − {study.axis(axis).labels[0]}"
+        title = f"Paired differences of the scores of the sound {there}"
+        file = f"differences-{file_name(axis)}.parquet"
+        _wide(study, title, rows, tuple(MODELS), file=file).print(out)
 
 
 def _named(study: Study, column: str) -> set[str]:
@@ -317,11 +366,8 @@ def _cells(
 
 
 def _cell(row: Row | None) -> str:
-    """A mean with half its interval; clipped intervals show their ends below, to save width."""
-    mean, spread = intervals.texts(row)
-    spread = spread.replace(" {", "\n{").replace("] (", "]\n(")
-    between = "\n" if spread.startswith(("[", "{")) else " "
-    return f"{mean}{between}{spread}".rstrip()
+    """A mean with its interval."""
+    return _spaced(*intervals.texts(row))
 
 
 BOTH = {

@@ -14,10 +14,11 @@ import math
 from talkspurt import _core
 from talkspurt.metrics.catalogue.computed import COMPUTED
 from talkspurt.metrics.catalogue.kinds import Column, Computed, Metric
+from talkspurt.metrics.catalogue.sound import SOUND
 
 __all__ = [
-    "ALL", "COLUMNS", "COMPUTED", "FLOWS", "GAUGES", "LINKS", "Column", "Computed", "Metric",
-    "column", "metric", "of_a_flow",
+    "ALL", "COLUMNS", "COMPUTED", "FLOWS", "GAUGES", "LINKS", "SOUND", "Column", "Computed",
+    "Metric", "column", "metric", "of_a_flow",
 ]  # fmt: skip
 
 COLUMNS: tuple[Column, ...] = tuple(
@@ -27,10 +28,10 @@ COLUMNS: tuple[Column, ...] = tuple(
 FLOWS = tuple(one for one in COLUMNS if one.table == "flows")
 LINKS = tuple(one for one in COLUMNS if one.table == "links")
 GAUGES = tuple(one for one in COLUMNS if one.table == "gauges")
-ALL: tuple[Metric, ...] = (*COLUMNS, *COMPUTED)
+ALL: tuple[Metric, ...] = (*COLUMNS, *SOUND, *COMPUTED)
 
 # If flows and links share a column name, that of flows.
-_COLUMNS = {column.name: column for column in reversed(COLUMNS)}
+_COLUMNS = {column.name: column for column in reversed((*COLUMNS, *SOUND))}
 
 
 def metric(name: str, *, of_links: bool = False) -> Metric:
@@ -48,7 +49,7 @@ def metric(name: str, *, of_links: bool = False) -> Metric:
     """
     import difflib
 
-    every: tuple[Metric, ...] = (*COMPUTED, *COLUMNS)
+    every: tuple[Metric, ...] = (*COMPUTED, *COLUMNS, *SOUND)
     found = [one for one in every if name in one.names]
     if found:
         return next((one for one in found if one.of_links == of_links), found[0])
@@ -59,7 +60,7 @@ def metric(name: str, *, of_links: bool = False) -> Metric:
 
 
 def column(name: str) -> Column:
-    """The column of this name that every run has.
+    """The column of this name: one that every run has, or a score of the sound.
 
     Raises:
         KeyError: if there is none; states what the name is, or suggests the nearest.
@@ -76,7 +77,7 @@ def of_a_flow(name: str) -> Metric:
     Raises:
         KeyError: if there is none; states what else the name is, or suggests the nearest.
     """
-    numbers: list[Metric] = [*FLOWS, *(one for one in COMPUTED if one.shape == "flows")]
+    numbers: list[Metric] = [*FLOWS, *SOUND, *(one for one in COMPUTED if one.shape == "flows")]
     for number in numbers:
         if name in number.names:
             return number

@@ -14,11 +14,11 @@ Shape = Literal[
 
 @dataclass(frozen=True)
 class Column:
-    """A metric that the engine computes in every run.
+    """A metric of a run's tables.
 
     Attributes:
         name: column in the table; for ``gauges``, the value in its column ``gauge``.
-        table: the table it is in.
+        table: the table it is in; ``scores`` only exists on request.
         label: display name.
         unit: unit of the stored number ("1" for a plain ratio or score).
         shown_unit: unit it is shown in.
@@ -33,7 +33,7 @@ class Column:
     """
 
     name: str
-    table: Literal["flows", "links", "gauges"]
+    table: Literal["flows", "links", "gauges", "scores"]
     label: str
     unit: str
     shown_unit: str

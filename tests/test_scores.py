@@ -1,0 +1,414 @@
+"""Scores of the sound: PESQ, ViSQOL and PLCMOS through Result.scores and the command line."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import talkspurt
+from command import talkspurt as command
+from conftest import write_wav
+from talkspurt import scores
+from talkspurt.audio import Audio, read_wav
+from talkspurt.errors import BadInputError, MissingExtraError
+from talkspurt.scores import aligning, models, saying
+
+SPEECH = Path(__file__).parents[1] / "speech"
+BEST = {"pesq_wb": 4.644, "pesq_nb": 4.549}
+"""The end of the mappings of P.862.2 and P.862.1 for the raw score 4.5 of equal signals."""
+
+CALL = """
+title = "Scored"
+duration = "{duration}"
+seed = 4
+[links.l]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "{delay}"
+loss = {loss}
+queue = {{ kind = "droptail", packets = 100 }}
+[flows.call]
+from = "a"
+to = "b"
+transport = {{ kind = "udp" }}
+source = {{ kind = "speech", file = "{file}", codec = "{codec}" }}
+playout = {{ kind = "{playout}" }}
+"""
+
+
+def call(loss=0.0, delay="20ms", codec="g722", playout="fixed", duration="10s", more=""):
+    file = SPEECH / "english-man.wav"
+    return talkspurt.run(
+        CALL.format(
+            loss=loss, delay=delay, codec=codec, playout=playout, duration=duration, file=file
+        )
+        + more
+    )
+
+
+def whole(result):
+    (row,) = result.scores.filter(pl.col("segment").is_null()).to_dicts()
+    return row
+
+
+def speech(name="english-man"):
+    pcm, rate, _ = read_wav(SPEECH / f"{name}.wav")
+    return np.frombuffer(pcm, dtype="<i2"), rate
+
+
+def clip(sent, received, rate=16_000):
+    return Audio("clip", sent.tobytes(), received.tobytes(), rate)
+
+
+def test_equal_signals_score_at_the_top():
+    """PESQ of equal signals is the end of its mapping; the others know no better clip than it."""
+    samples, _ = speech()
+    found = scores.rate(clip(samples, samples))
+    assert found["pesq_wb"] == pytest.approx(BEST["pesq_wb"], abs=1e-3)
+    assert found["pesq_nb"] is None and found["reason"] is None
+    narrow = samples[::2].copy()
+    assert scores.rate(clip(narrow, narrow, 8_000))["pesq_nb"] == pytest.approx(
+        BEST["pesq_nb"], abs=1e-3
+    )
+    rng = np.random.default_rng(1)
+    lossy = samples.copy()
+    for place in rng.choice(len(samples) // 320, 40, replace=False):
+        lossy[place * 320 : (place + 1) * 320] = 0
+    worse = scores.rate(clip(samples, lossy))
+    for column in ("pesq_wb", "visqol", "plcmos"):
+        assert worse[column] < found[column] - 0.3, column
+
+
+def test_the_models_are_those_of_their_packages():
+    """Against a call of each package by itself, for a damaged clip."""
+    from pesq import pesq
+    from visqol import VisqolApi
+
+    samples, rate = speech("french-woman")
+    noisy = samples + np.random.default_rng(2).normal(0, 300, len(samples)).astype(np.int16)
+    found = scores.rate(clip(samples, noisy))
+    assert found["pesq_wb"] == pytest.approx(pesq(rate, samples, noisy, "wb"), abs=0.01)
+    api = VisqolApi()
+    api.create(mode="speech", use_lattice_model=True)
+    asked = api.measure_from_arrays(samples / 32768, noisy / 32768, rate)
+    assert found["visqol"] == pytest.approx(asked.moslqo, abs=1e-6)
+    # PLCMOS draws its listeners at random: fifteen of them agree within a few hundredths.
+    features, session, _ = models._plcmos_session()
+    spectra = features(noisy / 32768).astype(np.float32)[None, None]
+    others = np.random.default_rng(9).normal(size=(15, 1, 64)).astype(np.float32)
+    heard = [session.run(None, {"degraded_audio": spectra, "rater_embed": it}) for it in others]
+    assert found["plcmos"] == pytest.approx(float(np.mean(heard)), abs=0.15)
+
+
+@pytest.fixture(scope="module")
+def lossless():
+    return call()
+
+
+def test_more_loss_scores_lower(lossless):
+    rows = [whole(lossless), whole(call(0.05)), whole(call(0.25))]
+    for column in ("pesq_wb", "visqol", "plcmos"):
+        falling = [row[column] for row in rows]
+        assert falling == sorted(falling, reverse=True), (column, falling)
+        assert falling[0] - falling[-1] > 0.5, (column, falling)
+
+
+def test_delay_alone_changes_no_score(lossless):
+    """Half a second more, before an echo would be counted: only the E-model knows."""
+    far = call(delay="500ms", duration="11s")
+    for column in ("pesq_wb", "visqol", "plcmos"):
+        assert whole(far)[column] == pytest.approx(whole(lossless)[column], abs=0.02), column
+    assert far.flows["mouth_to_ear_p50_s"][0] > lossless.flows["mouth_to_ear_p50_s"][0] + 0.4
+
+
+def test_the_table_has_the_call_and_its_segments(lossless):
+    table = lossless.scores
+    assert table.columns == [
+        "flow", "segment", "start_s", "duration_s", "pesq_nb", "pesq_wb", "visqol", "plcmos",
+        "reason",
+    ]  # fmt: skip
+    assert table["segment"].to_list() == [None, 0]
+    assert lossless.scores is table, "computed once"
+    captured = lossless.frames("call")["captured_s"][0]
+    assert table["start_s"].to_list() == [captured, captured]
+    assert table["pesq_nb"].null_count() == 2 and table["reason"].null_count() == 2
+
+
+def test_segments_are_of_eight_seconds_and_a_short_rest_joins_the_last():
+    rate = 100
+    for seconds, ends in ((3, [3]), (9, [9]), (11.9, [11.9]), (12, [8, 12]), (26, [8, 16, 26])):
+        found = scores.segments(round(seconds * rate), rate)
+        assert [end / rate for _, end in found] == ends
+        assert all(end == start for (_, end), (start, _) in itertools.pairwise(found))
+    assert scores.segments(0, rate) == []
+
+
+def test_a_call_is_the_mean_of_its_segments(tmp_path):
+    samples, rate = speech("spanish-woman")
+    write_wav(tmp_path / "long.wav", np.tile(samples, 2).tobytes(), rate)
+    text = CALL.format(
+        loss=0.1, delay="20ms", codec="g722", playout="fixed", duration="30s", file="long.wav"
+    )
+    (tmp_path / "long.toml").write_text(text)
+    table = talkspurt.run(tmp_path / "long.toml").scores
+    first, *segments = table.to_dicts()
+    assert [row["segment"] for row in segments] == [0, 1, 2, 3]
+    for column in ("pesq_wb", "visqol", "plcmos"):
+        assert first[column] == pytest.approx(np.mean([row[column] for row in segments]))
+
+
+def test_silence_and_short_clips_have_no_score_and_a_reason():
+    samples, _ = speech()
+    nothing = np.zeros_like(samples)
+    cases = (
+        (nothing, samples, "nothing is said in the reference"),
+        (samples[:8000], samples[:8000], "shorter than 1 s"),
+        (np.concatenate([samples[:12000], nothing]), nothing, "less than 1 s of speech"),
+    )
+    for sent, received, reason in cases:
+        found = scores.rate(clip(sent, received))
+        assert found["reason"] == reason
+        assert all(found[column] is None for column in scores.COLUMNS)
+
+
+def test_a_call_of_which_nothing_is_heard_is_not_left_out():
+    """Without a score, a mean over runs would be better the more calls fail completely."""
+    samples, _ = speech()
+    found = scores.rate(clip(samples, np.zeros_like(samples)))
+    assert (found["pesq_wb"], found["visqol"], found["plcmos"]) == (1.0, 1.0, 1.0)
+    assert "nothing was heard" in found["reason"]
+
+
+def test_a_pause_of_the_speaker_takes_up_a_change_of_delay():
+    """By construction: the second half is 180 ms later, as after a growing buffer."""
+    rate = 8000
+    rng = np.random.default_rng(3)
+    word = lambda: rng.normal(0, 4000, rate).astype(np.int16)  # noqa: E731
+    pause = np.zeros(rate, dtype=np.int16)
+    sent = np.concatenate([word(), pause, word(), pause, word()])
+    late, early = round(0.18 * rate), round(0.05 * rate)
+    received = np.concatenate(
+        [sent[: 2 * rate], np.zeros(late, dtype=np.int16), sent[2 * rate : 3 * rate + 100],
+         sent[3 * rate + 100 + early :]]
+    )  # fmt: skip
+    begins = np.arange(0, 5, 0.02)
+    moved = np.where(begins < 1.5, 0.0, np.where(begins < 3.5, 0.18, 0.13))
+    found = aligning.undone(sent, received, rate, begins, moved)
+    assert np.array_equal(found, sent)
+
+
+def test_a_change_within_speech_is_heard():
+    """Nothing is removed where something is said: the words until the next pause stay late."""
+    rate = 8000
+    rng = np.random.default_rng(3)
+    word = rng.normal(0, 4000, 2 * rate).astype(np.int16)
+    pause = np.zeros(rate, dtype=np.int16)
+    sent = np.concatenate([word, pause, word])
+    gap = np.zeros(800, dtype=np.int16)
+    received = np.concatenate([sent[:rate], gap, sent[rate:]])
+    begins = np.arange(0, 5, 0.02)
+    found = aligning.undone(sent, received, rate, begins, np.where(begins < 1.0, 0.0, 0.1))
+    assert np.array_equal(found[: 2 * rate], received[: 2 * rate])
+    assert np.array_equal(found[3 * rate :], sent[3 * rate :])
+
+
+def test_an_adaptive_buffer_that_grows_in_a_pause_costs_little(tmp_path):
+    """The delay grows by 180 ms in a pause of 1.2 s: against the same call without the step."""
+    samples, rate = speech("french-woman")
+    silence = np.zeros(round(1.2 * rate), dtype=np.int16)
+    both = np.concatenate([samples[: 5 * rate], silence, samples[5 * rate : 10 * rate]])
+    write_wav(tmp_path / "two.wav", both.tobytes(), rate)
+    steps = (
+        '\n[[axes]]\npath = "links.l.steps"\nvalues = [[], [{ at = "5.3s", delay = "200ms" }]]\n'
+    )
+    text = CALL.format(
+        loss=0, delay="20ms", codec="g722", playout="adaptive", duration="13s", file="two.wav"
+    )
+    (tmp_path / "two.toml").write_text(text + steps)
+    plain, moved = talkspurt.run(tmp_path / "two.toml", study=True).runs
+    frames = moved.frames("call")
+    delay = (frames["playout_s"] - frames["captured_s"]).drop_nulls()
+    assert delay.max() - delay.min() > 0.15, "the buffer did follow the delay"
+    # Until the buffer changes its delay within speech, at 7.4 s, nothing can be heard of the step.
+    step = 7 * rate
+    quality = []
+    for run in (plain, moved):
+        found = aligning.aligned(run, "call")
+        assert len(found.sent) == len(found.received)
+        quality.append(models.score("pesq", found.sent[:step], found.received[:step], rate))
+    assert quality[1] == pytest.approx(quality[0], abs=0.05)
+    # Without alignment, the step would be taken for a distortion.
+    unaligned = moved.audio("call").received[:step]
+    assert models.score("visqol", found.sent[:step], unaligned, rate) < models.score(
+        "visqol", found.sent[:step], found.received[:step], rate
+    )
+
+
+def test_frames_captured_outside_the_window_are_not_judged():
+    run = call(more='[measure]\nfrom = "2s"\nto = "7s"\n')
+    row = whole(run)
+    assert row["start_s"] == pytest.approx(2.0, abs=0.02)
+    assert row["duration_s"] == pytest.approx(5.0, abs=0.02)
+
+
+def test_contradicting_scores_are_reported():
+    assert scores.disagreement({"pesq": 3.0, "visqol": 3.6, "plcmos": 3.7}) is None
+    assert scores.disagreement({"pesq": 3.0, "visqol": None, "plcmos": None}) is None
+    said = scores.disagreement({"pesq": 2.0, "visqol": 3.0, "plcmos": 4.5})
+    assert said == "PLCMOS says 4.50 and PESQ 2.00"
+    row = saying.Row((), "call", "call", {"pesq": 2.0, "visqol": 3.0, "plcmos": 4.5}, [])
+    fine = saying.Row((), "other", "other", {"pesq": 3.0, "visqol": 3.0, "plcmos": 3.5}, [])
+    assert saying.apart([fine]) == []
+    assert saying.apart([row, fine]) == [
+        "call: PLCMOS says 4.50 and PESQ 2.00. They differ by more than 0.7: quote neither alone."
+    ]
+    assert saying.apart([row, row])[0].startswith("In 2 of 2 rows, scores differ by more than 0.7")
+
+
+def test_each_model_says_what_it_measures_and_what_it_misses():
+    for one in scores.MODELS.values():
+        for sentence in (one.meaning, one.misses):
+            assert sentence.endswith(".") and ". " not in sentence, one.name
+
+
+@pytest.fixture
+def blocked(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pesq", None)
+
+
+def test_a_missing_extra_is_one_error_with_the_remedy(blocked, lossless):
+    with pytest.raises(MissingExtraError, match=r"pip install 'talkspurt\[scores\]'") as error:
+        models.check()
+    assert isinstance(error.value, BadInputError) and isinstance(error.value, ImportError)
+    assert "pesq" in str(error.value) and "visqol" not in str(error.value)
+    with pytest.raises(MissingExtraError):
+        _ = talkspurt.run(CALL.format(
+            loss=0, delay="1ms", codec="g722", playout="fixed", duration="1s",
+            file=SPEECH / "english-man.wav",
+        )).scores  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    place = tmp_path_factory.mktemp("scored")
+    samples, rate = speech()
+    write_wav(place / "speech.wav", samples[: 4 * rate].tobytes(), rate)
+    text = CALL.format(
+        loss=0.1, delay="20ms", codec="g722", playout="fixed", duration="5s", file="speech.wav"
+    )
+    (place / "run.toml").write_text(text)
+    (place / "study.toml").write_text(
+        text
+        + '\n[[axes]]\nname = "loss"\npath = "links.l.loss"\nvalues = [0.02, 0.3]\n'
+        + "[replications]\ncount = 2\n"
+    )
+    return place
+
+
+def test_without_the_extra_no_run_starts(saved):
+    """In a process in which onnxruntime cannot be imported."""
+    (saved / "without").mkdir()
+    (saved / "without" / "sitecustomize.py").write_text(
+        "import sys\nsys.modules['onnxruntime'] = None\n"
+    )
+    env = {"PYTHONPATH": str(saved / "without")}
+    done = command("run", "run.toml", "--scores", "-o", "none", cwd=saved, env=env)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "talkspurt: scores need onnxruntime, not installed: pip install 'talkspurt[scores]'\n"
+    )
+    assert not (saved / "none").exists() and done.stdout == ""
+    # Without --scores the extra is not needed.
+    assert command("run", "run.toml", "--json", cwd=saved, env=env).returncode == 0
+
+
+def test_a_run_without_a_recording_cannot_be_scored(saved):
+    (saved / "mute.toml").write_text(
+        (saved / "run.toml").read_text().replace('file = "speech.wav", ', "")
+    )
+    done = command("run", "mute.toml", "--scores", cwd=saved)
+    assert done.returncode == 2
+    assert done.stderr.startswith("talkspurt: --scores: no flow has a recording")
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_command_prints_saves_and_draws_scores(saved):
+    done = command("run", "run.toml", "--scores", "-o", "out", cwd=saved, env={"COLUMNS": "80"})
+    assert done.returncode == 0, done.stderr
+    assert "XNNPACK" not in done.stderr
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    head = lines.index("Scores of the sound") + 1
+    assert lines[head].split() == ["call", "PESQ", "ViSQOL", "PLCMOS"]
+    for label in ("PESQ (wideband)", "ViSQOL", "PLCMOS"):
+        assert any(line.startswith(f"{label} ") for line in lines[head + 1 :]), label
+    kept = pl.read_parquet(saved / "out" / "scores.parquet")
+    shown = lines[head + 2].split()
+    assert shown[1:] == [f"{kept[column][0]:.2f}" for column in ("pesq_wb", "visqol", "plcmos")]
+    page = (saved / "out" / "report.html").read_text()
+    assert '<section id="sound">' in page and "without a trace" in page
+    loaded = talkspurt.load(saved / "out")
+    assert loaded.is_scored and loaded.scores.equals(kept)
+    asked = command("metrics", "out", "pesq", cwd=saved).stdout.splitlines()
+    assert asked[0] == "flow,value"
+    assert float(asked[1].split(",")[1]) == pytest.approx(kept["pesq_wb"][0])
+
+
+def test_json_has_scores_only_if_asked(saved):
+    plain = json.loads(command("run", "run.toml", "--json", cwd=saved).stdout)
+    assert "scores" not in plain
+    assert plain["flows"]["call"]["r_factor"] is None
+    assert plain["flows"]["call"]["quality_note"].startswith("no score: ")
+    scored = json.loads(command("run", "run.toml", "--json", "--scores", cwd=saved).stdout)
+    found = scored["scores"]["call"]
+    assert found["pesq_nb"] is None and 1 < found["pesq_wb"] < 4.65
+    (segment,) = found["segments"]
+    assert segment["segment"] == 0 and segment["visqol"] == found["visqol"]
+    assert scored["digest"] == plain["digest"]
+
+
+def test_studies_have_means_with_intervals(saved):
+    done = command("run", "study.toml", "--scores", "-o", "study", cwd=saved, env={"COLUMNS": "80"})
+    assert done.returncode == 0, done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert "Scores of the sound" in done.stdout
+    study = talkspurt.load(saved / "study", study=True)
+    assert study.is_scored
+    rows = {
+        (row["axis.loss"], row["measure"]): row
+        for row in study.summary(["pesq", "visqol", "plcmos"]).to_dicts()
+    }
+    for model, column in (("pesq", "pesq_wb"), ("visqol", "visqol"), ("plcmos", "plcmos")):
+        low, high = rows[0.02, model], rows[0.3, model]
+        assert low["mean"] > high["mean"] + 0.3, model
+        values = [whole(run)[column] for run in study.select(loss="0.02")]
+        assert low["mean"] == pytest.approx(np.mean(values))
+        # Student's interval from two values: mean ± 12.706 · |a − b| / 2.
+        half = 12.7062 * abs(values[0] - values[1]) / 2
+        assert low["high"] - low["mean"] == pytest.approx(half, rel=1e-4)
+    saved_rows = pl.read_parquet(saved / "study" / "summary.parquet")
+    assert {"pesq", "visqol", "plcmos"} <= set(saved_rows["measure"])
+    differences = pl.read_parquet(saved / "study" / "differences-loss.parquet")
+    assert "pesq" in differences["measure"]
+    assert pl.read_parquet(saved / "study" / "scores.parquet").height == 8
+    page = (saved / "study" / "report.html").read_text()
+    assert '<section id="sound">' in page
+
+
+def test_nothing_of_the_extra_is_imported_without_need(saved):
+    program = (
+        "import sys, talkspurt; talkspurt.run(sys.argv[1]).to_json(); "
+        "print([m for m in ('pesq', 'visqol', 'speechmos', 'onnxruntime') if m in sys.modules])"
+    )
+    words = [sys.executable, "-c", program, str(saved / "run.toml")]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=os.environ)
+    assert done.stdout == "[]\n"
