@@ -329,6 +329,70 @@ def metrics(
 
 
 @app.command
+def plot(
+    run: Path,
+    measure: str,
+    /,
+    *,
+    over: str | None = None,
+    by: str | None = None,
+    kind: Literal["lines", "bars", "points", "box", "cdf", "map"] | None = None,
+    time: Annotated[bool, Parameter(name="--time", negative=())] = False,
+    flow: str | None = None,
+    link: str | None = None,
+    bin: float | None = None,
+    out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+) -> None:
+    """Draw a metric of a result or study over an axis, over time, as a distribution or a map.
+
+    Parameters
+    ----------
+    run
+        Folder of a result or a study.
+    measure
+        A metric that `talkspurt metrics` lists: mos, links.drops, goodput_over_time; of a result
+        also a figure of its report, such as delay or queue.
+    over
+        The x axis: an axis of the study, flow, link, transport, source, or time; default: an axis
+        with numbers, or what the metric is computed against. A metric over time that is drawn over
+        something else is averaged over each run.
+    by
+        What colours tell apart, from the same list; default: what changes the transport. All else
+        that varies has panels of its own.
+    kind
+        Default: bars over names, lines over numbers and time, points for one quantity against
+        another. cdf: the distribution of the values of all runs, or of those over time. map: cells
+        over two axes, --over and --by.
+    time
+        Draw the metric over time that belongs to a number of the whole run, as goodput_over_time to
+        goodput_bps.
+    flow
+        One flow, or the flows of a `count`; default: all with a value.
+    link
+        One link, for metrics of links; default: all.
+    bin
+        Bin width in seconds, for metrics over time; default: the metric's own.
+    out
+        File to write or replace, .png, .svg or .pdf; default: NAME-MEASURE.png in the current
+        folder.
+    """
+    from talkspurt import plotting
+
+    plotting.plot(
+        run,
+        measure,
+        over=over,
+        by=by,
+        kind=kind,
+        time=time,
+        flow=flow,
+        link=link,
+        bin_s=bin,
+        out=out,
+    )
+
+
+@app.command
 def schema(*, out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None) -> None:
     """Print the JSON Schema of a scenario, for editors.
 

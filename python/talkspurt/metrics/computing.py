@@ -102,6 +102,21 @@ def _ends(result: Result, direction: str, gauge: str) -> list[tuple[str, str]]:
     return [(flow, receiver if gauge in OF_RECEIVERS else sender)]
 
 
+def sender_of(result: Result, table: pl.DataFrame, direction: str, gauge: str) -> pl.DataFrame:
+    """The rows of a gauge at one end: the sender of a direction, or its receiver for ``jitter``.
+
+    If that end has no rows, the other one's.
+    """
+    ends = _ends(result, direction, gauge)
+    if len(ends) == 2 and gauge in OF_RECEIVERS:
+        ends = ends[::-1]
+    for _, side in ends:
+        rows = table.filter(pl.col("side") == side)
+        if not rows.is_empty():
+            return rows
+    return table
+
+
 def _has_packets(result: Result) -> bool:
     try:
         result.table("packets")
@@ -171,6 +186,11 @@ def _network_loss(result: Result, flow: str) -> float | None:
     return row["lost_packets"] / row["sent_packets"] if row["sent_packets"] else None
 
 
+def _delivery(result: Result, flow: str) -> float | None:
+    row = result.flows.row(by_predicate=pl.col("name") == flow, named=True)
+    return row["received_packets"] / row["sent_packets"] if row["sent_packets"] else None
+
+
 def _oscillations(result: Result, flow: str) -> float:
     width = series.usable_bin(result, None, 0.2)
     bins = round(width / sharing.bin_width(result))
@@ -220,6 +240,7 @@ _NUMBERS: dict[str, Callable[[Result, str], float | None]] = {
     "active_rate": _active,
     "rate_over_run": _over_run,
     "loss_event_rate": lambda result, flow: losses.loss_event_rate(result, *_sided(flow)),
+    "delivery_ratio": _delivery,
     "network_loss": _network_loss,
     "post_repair_loss": _share("missing_packets"),
     "playout_discards": _share("late_packets"),

@@ -120,6 +120,11 @@ COMPUTED: tuple[Computed, ...] = (
            "discards them", "5"),
     Computed("discarded_over_time", "series", "time_s", "discarded_packets", "packets",
            "units that the send queue dropped in a bin", "talkspurt's own count"),
+    Computed("network_delay_over_time", "series", "time_s", "delay_mean_s", "s",
+           "mean network delay of the packets with payload received in a bin", "RFC 7679"),
+    Computed("delivery_ratio", "flows", "", "value", "1",
+           "received_packets / sent_packets of the window: 1 − network_loss, less what was in "
+           "flight when the run ended", "packet delivery ratio; talkspurt's own count"),
     Computed("network_loss", "flows", "", "value", "1",
            "lost_packets / sent_packets of the window", "RFC 5166 §2.1; RFC 8868 §3, item 5"),
     Computed("post_repair_loss", "flows", "", "value", "1",
