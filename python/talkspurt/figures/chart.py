@@ -132,6 +132,13 @@ def draw_bars(ax: Axes, bars: Sequence[Bars], ylabel: str, *, log: bool = False)
             if math.isnan(value):
                 place = ("data", "axes fraction")
                 ax.annotate("–", (x, 0.01), xycoords=place, ha="center", fontsize=8, color=FAINT)
+        # The upper edge also shows bars without height.
+        edges = [one.colour] * len(at) if isinstance(one.colour, str) else one.colour
+        for x, value, colour in zip(at, one.values, edges, strict=True):
+            ax.plot(
+                [x - 0.46 * width, x + 0.46 * width], [value, value], color=colour, lw=1.5,
+                solid_capstyle="butt", clip_on=False,
+            )  # fmt: skip
         for x, end in zip(at, one.ends, strict=False):
             if end is not None:
                 whisker(ax, x, end, 1.0, {"color": INK})

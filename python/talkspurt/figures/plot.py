@@ -86,6 +86,7 @@ LETTERS = 11
 """Letters of a panel's title per inch."""
 WHISKERS = (5, 95)
 """Percentiles at the ends of a box's whiskers."""
+NO_WHISKER = "No whisker: every replication gave this value, so that there is no interval."
 MOST_STEPS = 400
 """Steps of a CDF."""
 
@@ -498,10 +499,10 @@ def _said(drawn: Plot, rows: Sequence[Mapping[str, Any]]) -> None:
         )
     from talkspurt.figures.comparison import CUT_OFF, MEMBERS, NO_BAR
 
-    if drawn.kind != "bars" and any(end.cut_low or end.cut_high for end in found):
+    if any(end.cut_low or end.cut_high for end in found):
         drawn.notes.append(CUT_OFF)
     if several and any(map(intervals.still, rows)):
-        drawn.notes.append(NO_BAR)
+        drawn.notes.append(NO_WHISKER if drawn.kind == "bars" else NO_BAR)
     if drawn.kind != "bars" and any(map(intervals.spread, rows)):
         drawn.notes.append(MEMBERS)
 
