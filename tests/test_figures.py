@@ -10,7 +10,7 @@ import pytest
 import talkspurt
 from conftest import made, made_study
 from talkspurt import figures
-from talkspurt.figures import chart, comparison, inside, maps, panel, scale, sharing, style, time
+from talkspurt.figures import chart, comparison, inside, maps, scale, sharing, style, time
 from talkspurt.reproduce.figures import companion
 from talkspurt.reproduce.lab import Run
 from talkspurt.study import Axis, Study

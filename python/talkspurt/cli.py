@@ -285,17 +285,20 @@ def metrics(
     flow: str | None = None,
     link: str | None = None,
     bin: float | None = None,
+    table: Annotated[bool, Parameter(name="--table", negative=())] = False,
     json: Annotated[bool, Parameter(name="--json", negative=())] = False,
     describe: Annotated[bool, Parameter(name="--describe", negative=())] = False,
 ) -> None:
-    """List all metrics, or print one metric of a result or study as CSV.
+    """List all metrics, or print one metric, or the sheet, of a result or study as CSV.
 
     Parameters
     ----------
     run
         Folder of a result or a study; without it, all available metrics are listed.
     name
-        A listed metric: mos, links.drops, m (its letter in the study of voice).
+        A listed metric: mos, links.drops, m (its letter in the study of voice). Without it, the
+        sheet: packets, bytes, rates, delays, jitter, loss and packet sizes of every flow, and how
+        many nodes send and receive; means over the replications of a study.
     flow
         One flow; default: all.
     link
@@ -303,6 +306,9 @@ def metrics(
     bin
         Bin width in seconds, for metrics over time; default: 1, but 0.2 for rates as in RFC 8868
         and 5 for MOS.
+    table
+        Print a table with the means of a study and their intervals; for metrics over time or
+        against another quantity, number, minimum, mean and maximum of the values.
     json
         Print JSON instead of text.
     describe
@@ -317,13 +323,21 @@ def metrics(
         return
     if bin is not None and not (math.isfinite(bin) and bin > 0):
         raise BadInputError(f"--bin {bin:g}: expected seconds, more than 0")
+    if table and json:
+        raise BadInputError("--table and --json: give one of them")
     if run is None:
+        if table:
+            raise BadInputError("--table: expected a folder of a result or a study")
         catalogue.print_list(as_json=json)
         return
-    if name is None:
-        raise BadInputError("which metric? `talkspurt metrics` lists them")
+    if name is None and (flow or link or bin):
+        raise BadInputError("--flow, --link and --bin: for one metric, and none is named")
+    form: catalogue.Form = "table" if table else "json" if json else "csv"
     try:
-        catalogue.print_metric(run, name, flow, link, bin, as_json=json)
+        if name is None:
+            catalogue.print_sheet(run, form)
+        else:
+            catalogue.print_metric(run, name, flow, link, bin, form)
     except (KeyError, ValueError) as error:
         raise BadInputError(str(error.args[0])) from None
 

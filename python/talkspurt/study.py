@@ -24,12 +24,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from talkspurt.figures.plot import Kind
+    from talkspurt.figures.values import Part
 
 Interval = Literal["student", "bootstrap"]
 """Method for intervals: Student's t, or bootstrap over the replications."""
 
 SUMMARY = (
     "goodput_bps",
+    "delivery_ratio",
+    "network_loss",
+    "delay_mean_s",
     "delay_p50_s",
     "delay_p95_s",
     "jitter_s",
@@ -520,6 +524,23 @@ class Study(Saved):
     def _row(self, cell: Cell, name: str, found: dict[str, Any]) -> dict[str, Any]:
         flow = {"flow": cell.flow, "members": len(cell.members), "measure": name}
         return {**self._columns(cell.settings), **flow, **found}
+
+    def _row_of(self, one: Metric, found: Iterable[Part]) -> dict[str, Any]:
+        """Mean and interval over the replications of what some flows have, as in a summary."""
+        runs: dict[int, list[float]] = {}
+        members: dict[str, list[float]] = {}
+        for part in found:
+            runs.setdefault(part.replicate, []).append(part.number)
+            members.setdefault(part.member, []).append(part.number)
+        numbers = [math.fsum(values) / len(values) for values in runs.values()]
+        each = [math.fsum(values) / len(values) for values in members.values()]
+        spread = (min(each), max(each)) if len(each) > 1 else (None, None)
+        return {
+            "measure": one.full_name,
+            **self._interval(numbers, "student"),
+            "member_low": spread[0],
+            "member_high": spread[1],
+        }
 
     def _interval(self, numbers: list[float], kind: Interval) -> dict[str, Any]:
         mean, half, deviation = student(numbers, self.confidence)

@@ -186,20 +186,7 @@ class Plot:
 
     def row(self, found: Iterable[Part]) -> dict[str, Any]:
         """Mean and interval over the replications, as in a summary."""
-        runs: dict[int, list[float]] = {}
-        members: dict[str, list[float]] = {}
-        for part in found:
-            runs.setdefault(part.replicate, []).append(part.number)
-            members.setdefault(part.member, []).append(part.number)
-        numbers = [math.fsum(values) / len(values) for values in runs.values()]
-        each = [math.fsum(values) / len(values) for values in members.values()]
-        spread = (min(each), max(each)) if len(each) > 1 else (None, None)
-        return {
-            "measure": self.one.full_name,
-            **self.study._interval(numbers, "student"),
-            "member_low": spread[0],
-            "member_high": spread[1],
-        }
+        return self.study._row_of(self.one, found)
 
 
 def figure(

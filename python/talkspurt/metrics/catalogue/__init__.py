@@ -19,7 +19,8 @@ from talkspurt.metrics.catalogue.quantities import BY_COLUMN, OVER_TIME, Quantit
 
 __all__ = [
     "ALL", "COLUMNS", "COMPUTED", "FLOWS", "GAUGES", "LINKS", "Column", "Computed", "Metric",
-    "Quantity", "column", "metric", "of_a_flow", "over_time", "quantity",
+    "Quantity", "column", "metric", "number", "of_a_flow", "over_time",
+    "quantity",
 ]  # fmt: skip
 
 COLUMNS: tuple[Column, ...] = tuple(
@@ -92,15 +93,19 @@ def of_a_flow(name: str) -> Metric:
 
 
 @functools.cache
-def quantity(name: str) -> Quantity:
-    """How values of this metric are shown; a number of a flow comes first, as in a summary.
+def number(name: str) -> Metric:
+    """The metric with this name; a number of a flow comes first, as in a summary.
 
     Raises:
         KeyError: if there is no such metric.
     """
     numbers: list[Metric] = [*FLOWS, *(one for one in COMPUTED if one.shape == "flows")]
-    found = next((one for one in numbers if name in one.names), None)
-    return (found or metric(name)).quantity
+    return next((one for one in numbers if name in one.names), None) or metric(name)
+
+
+def quantity(name: str) -> Quantity:
+    """How values of :func:`number` are shown."""
+    return number(name).quantity
 
 
 def over_time(one: Metric) -> Metric:

@@ -125,6 +125,12 @@ COMPUTED: tuple[Computed, ...] = (
     Computed("delivery_ratio", "flows", "", "value", "1",
            "received_packets / sent_packets of the window: 1 − network_loss, less what was in "
            "flight when the run ended", "packet delivery ratio; talkspurt's own count"),
+    Computed("packet_size_min", "flows", "", "value", "bytes",
+           "least length of the IP packets sent, whatever they carry", _STUDY),
+    Computed("packet_size_mean", "flows", "", "value", "bytes",
+           "mean length of the IP packets sent, whatever they carry", _STUDY),
+    Computed("packet_size_max", "flows", "", "value", "bytes",
+           "greatest length of the IP packets sent, whatever they carry", _STUDY),
     Computed("network_loss", "flows", "", "value", "1",
            "lost_packets / sent_packets of the window", "RFC 5166 §2.1; RFC 8868 §3, item 5"),
     Computed("post_repair_loss", "flows", "", "value", "1",

@@ -128,6 +128,21 @@ class Computed:
         return self.quantity.label
 
     @property
+    def shown_unit(self) -> str:
+        """Unit it is shown in."""
+        return self.quantity.unit
+
+    @property
+    def meaning(self) -> str:
+        """Its meaning; the formula says it."""
+        return ""
+
+    @property
+    def anchor(self) -> str:
+        """The anchor of its explanation on a page."""
+        return f"m-computed-{self.name}"
+
+    @property
     def names(self) -> frozenset[str]:
         """The names it can be requested by."""
         return frozenset({self.name, self.study} - {""})
@@ -140,6 +155,9 @@ class Computed:
             "rate_over_run",
             "loss_event_rate",
             "link_wait",
+            "packet_size_min",
+            "packet_size_mean",
+            "packet_size_max",
         )
 
     @property
