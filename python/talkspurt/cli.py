@@ -503,6 +503,7 @@ def reproduce(
     /,
     *,
     out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+    set: Annotated[list[str] | None, Parameter(name="--set", alias="-s", negative=())] = None,
     json: Annotated[bool, Parameter(name="--json", negative=())] = False,
     ns2: Annotated[bool, Parameter(name="--ns2", negative=())] = False,
     jobs: Annotated[int | None, Parameter(name="--jobs", alias="-j")] = None,
@@ -515,6 +516,9 @@ def reproduce(
         One of the five original studies of talkspurt, or all of them.
     out
         Folder for the dossiers, scenarios and figures; default: runs/reproduce-STUDY.
+    set
+        PATH=VALUE overrides a field of every scenario of the study that has it, as in
+        --set links.bottleneck.queue.packets=100; may be repeated. Rows of varied scenarios say so.
     json
         Print only a JSON document on standard output; dossiers are written only with --out.
     ns2
@@ -526,7 +530,7 @@ def reproduce(
 
     if jobs is not None and jobs < 1:
         raise BadInputError(f"--jobs {jobs}: expected 1 or more")
-    running.run(study, out=out, as_json=json, fresh_ns2=ns2, jobs=jobs)
+    running.run(study, out=out, as_json=json, fresh_ns2=ns2, jobs=jobs, sets=set or [])
 
 
 def main() -> None:
