@@ -10,7 +10,7 @@ import pytest
 import talkspurt
 from conftest import made, made_study
 from talkspurt import figures
-from talkspurt.figures import comparison, inside, maps, panel, scale, sharing, style, time
+from talkspurt.figures import chart, comparison, inside, maps, scale, sharing, style, time
 from talkspurt.reproduce.figures import companion
 from talkspurt.reproduce.lab import Run
 from talkspurt.study import Axis, Study
@@ -378,9 +378,9 @@ def test_an_interval_that_was_cut_ends_in_an_arrowhead():
     heads = {
         line.get_marker(): line.get_ydata()[0]
         for line in ax.get_lines()
-        if line.get_marker() in (panel.UP, panel.DOWN)
+        if line.get_marker() in (chart.UP, chart.DOWN)
     }
-    assert heads == {panel.DOWN: 1.0, panel.UP: 4.5}
+    assert heads == {chart.DOWN: 1.0, chart.UP: 4.5}
     band = ax.collections[0].get_paths()[0].vertices[:, 1]
     assert (band.min(), band.max()) == (1.0, 4.5)
     assert comparison.CUT_OFF in style.notes_of(figure)

@@ -315,7 +315,7 @@ def test_the_command_lists_and_computes(tmp_path, paper):
     for words, complaint in [
         (("metrics", tmp_path / "run", "delay_over_tme"), "did you mean 'delay_over_time'"),
         (("metrics", tmp_path / "run", "m", "--flow", "bet"), "no flow 'bet'"),
-        (("metrics", tmp_path / "run"), "which metric?"),
+        (("metrics", tmp_path / "run", "--flow", "beat"), "for one metric, and none is named"),
         (("metrics", tmp_path / "run", "m", "--bin", "0"), "--bin 0"),
         (("metrics", tmp_path / "run", "mos", "--bin", "3"), "flows.mos has no bins of time"),
         (("metrics", tmp_path / "run", "fairness", "--bin", "7"), "fairness has no bins of time"),

@@ -87,6 +87,9 @@ def test_a_call_without_a_score_is_listed_with_the_reason(folder):
     assert re.search(r"^call +\S.* –$", text, re.MULTILINE) and sentence in text, text
 
 
+COUNTS = ("sent_packets", "received_packets", "lost_packets")
+
+
 @pytest.fixture(scope="module")
 def many_axes():
     """A study of five axes with long labels, whose calls have long names."""
@@ -100,7 +103,7 @@ def many_axes():
             flows=((LONG, "udp"), (LONG + "-back", "udp")),
             group=[None] * 2,
             r_factor=[70.0] * 2,
-            **{c: [1.5] * 2 for c in (*tables.CALL_COLUMNS[:3], *tables.FLOW_COLUMNS)},
+            **{c: [1.5] * 2 for c in (*tables.CALL_COLUMNS[:3], *tables.FLOW_COLUMNS, *COUNTS)},
             **dict.fromkeys(("video_frames", "handshake_wait_s"), [None] * 2),
             **dict.fromkeys(("rejected_packets", "quality_note"), [None] * 2),
         )

@@ -290,17 +290,20 @@ def metrics(
     flow: str | None = None,
     link: str | None = None,
     bin: float | None = None,
+    table: Annotated[bool, Parameter(name="--table", negative=())] = False,
     json: Annotated[bool, Parameter(name="--json", negative=())] = False,
     describe: Annotated[bool, Parameter(name="--describe", negative=())] = False,
 ) -> None:
-    """List all metrics, or print one metric of a result or study as CSV.
+    """List all metrics, or print one metric, or the sheet, of a result or study as CSV.
 
     Parameters
     ----------
     run
         Folder of a result or a study; without it, all available metrics are listed.
     name
-        A listed metric: mos, links.drops, m (its letter in the study of voice).
+        A listed metric: mos, links.drops, m (its letter in the study of voice). Without it, the
+        sheet: packets, bytes, rates, delays, jitter, loss and packet sizes of every flow, and how
+        many nodes send and receive; means over the replications of a study.
     flow
         One flow; default: all.
     link
@@ -308,6 +311,9 @@ def metrics(
     bin
         Bin width in seconds, for metrics over time; default: 1, but 0.2 for rates as in RFC 8868
         and 5 for MOS.
+    table
+        Print a table with the means of a study and their intervals; for metrics over time or
+        against another quantity, number, minimum, mean and maximum of the values.
     json
         Print JSON instead of text.
     describe
@@ -322,15 +328,87 @@ def metrics(
         return
     if bin is not None and not (math.isfinite(bin) and bin > 0):
         raise BadInputError(f"--bin {bin:g}: expected seconds, more than 0")
+    if table and json:
+        raise BadInputError("--table and --json: give one of them")
     if run is None:
+        if table:
+            raise BadInputError("--table: expected a folder of a result or a study")
         catalogue.print_list(as_json=json)
         return
-    if name is None:
-        raise BadInputError("which metric? `talkspurt metrics` lists them")
+    if name is None and (flow or link or bin):
+        raise BadInputError("--flow, --link and --bin: for one metric, and none is named")
+    form: catalogue.Form = "table" if table else "json" if json else "csv"
     try:
-        catalogue.print_metric(run, name, flow, link, bin, as_json=json)
+        if name is None:
+            catalogue.print_sheet(run, form)
+        else:
+            catalogue.print_metric(run, name, flow, link, bin, form)
     except (KeyError, ValueError) as error:
         raise BadInputError(str(error.args[0])) from None
+
+
+@app.command
+def plot(
+    run: Path,
+    measure: str,
+    /,
+    *,
+    over: str | None = None,
+    by: str | None = None,
+    kind: Literal["lines", "bars", "points", "box", "cdf", "map"] | None = None,
+    time: Annotated[bool, Parameter(name="--time", negative=())] = False,
+    flow: str | None = None,
+    link: str | None = None,
+    bin: float | None = None,
+    out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+) -> None:
+    """Draw a metric of a result or study over an axis, over time, as a distribution or a map.
+
+    Parameters
+    ----------
+    run
+        Folder of a result or a study.
+    measure
+        A metric that `talkspurt metrics` lists: mos, links.drops, goodput_over_time; of a result
+        also a figure of its report, such as delay or queue.
+    over
+        The x axis: an axis of the study, flow, link, transport, source, or time; default: an axis
+        with numbers, or what the metric is computed against. A metric over time that is drawn over
+        something else is averaged over each run.
+    by
+        What colours tell apart, from the same list; default: what changes the transport. All else
+        that varies has panels of its own.
+    kind
+        Default: bars over names, lines over numbers and time, points for one quantity against
+        another. cdf: the distribution of the values of all runs, or of those over time. map: cells
+        over two axes, --over and --by.
+    time
+        Draw the metric over time that belongs to a number of the whole run, as goodput_over_time to
+        goodput_bps.
+    flow
+        One flow, or the flows of a `count`; default: all with a value.
+    link
+        One link, for metrics of links; default: all.
+    bin
+        Bin width in seconds, for metrics over time; default: the metric's own.
+    out
+        File to write or replace, .png, .svg or .pdf; default: NAME-MEASURE.png in the current
+        folder.
+    """
+    from talkspurt import plotting
+
+    plotting.plot(
+        run,
+        measure,
+        over=over,
+        by=by,
+        kind=kind,
+        time=time,
+        flow=flow,
+        link=link,
+        bin_s=bin,
+        out=out,
+    )
 
 
 @app.command
@@ -430,6 +508,7 @@ def reproduce(
     /,
     *,
     out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+    set: Annotated[list[str] | None, Parameter(name="--set", alias="-s", negative=())] = None,
     json: Annotated[bool, Parameter(name="--json", negative=())] = False,
     ns2: Annotated[bool, Parameter(name="--ns2", negative=())] = False,
     jobs: Annotated[int | None, Parameter(name="--jobs", alias="-j")] = None,
@@ -442,6 +521,9 @@ def reproduce(
         One of the five original studies of talkspurt, or all of them.
     out
         Folder for the dossiers, scenarios and figures; default: runs/reproduce-STUDY.
+    set
+        PATH=VALUE overrides a field of every scenario of the study that has it, as in
+        --set links.bottleneck.queue.packets=100; may be repeated. Rows of varied scenarios say so.
     json
         Print only a JSON document on standard output; dossiers are written only with --out.
     ns2
@@ -453,7 +535,7 @@ def reproduce(
 
     if jobs is not None and jobs < 1:
         raise BadInputError(f"--jobs {jobs}: expected 1 or more")
-    running.run(study, out=out, as_json=json, fresh_ns2=ns2, jobs=jobs)
+    running.run(study, out=out, as_json=json, fresh_ns2=ns2, jobs=jobs, sets=set or [])
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from talkspurt.metrics.catalogue import column
+from talkspurt.metrics.catalogue import quantity
 
 CUT, STILL, SPREAD = "*", "=", "{"
 """Marks of a clipped end, of values that were all equal, and of the flows of a count."""
@@ -55,7 +55,7 @@ def ends(row: Mapping[str, Any]) -> Ends | None:
     """
     if row["low"] is None or still(row):
         return None
-    shown = column(row["measure"])
+    shown = quantity(row["measure"])
     least, most = shown.least, shown.most
     if "baseline" in row:
         least, most = least - most, most - least
@@ -85,7 +85,7 @@ def texts(row: Mapping[str, Any] | None) -> tuple[str, str]:
     """A mean and its uncertainty; with the number of replications, if not all had a value."""
     if row is None or row["mean"] is None:
         return "–", ""
-    shown = column(row["measure"])
+    shown = quantity(row["measure"])
     words = [_interval(row)]
     if of_all := some_of_all(row):
         words.append(f"({of_all})")
@@ -101,7 +101,7 @@ def _interval(row: Mapping[str, Any]) -> str:
     found = ends(row)
     if found is None:
         return ""
-    shown = column(row["measure"])
+    shown = quantity(row["measure"])
     if found.cut_low or found.cut_high:
         low, high = shown.show(found.low), shown.show(found.high)
         return f"[{low}{CUT * found.cut_low} … {high}{CUT * found.cut_high}]"

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
+    from talkspurt.figures.plot import Kind
+
 TABLES = (
     "flows",
     "links",
@@ -357,11 +359,38 @@ class Result(Saved):
 
     # Visual output.
 
-    def figure(self, kind: str, *, flow: str | None = None, link: str | None = None) -> Figure:
-        """A figure; ``talkspurt.figures.KINDS`` lists all kinds with descriptions."""
+    def figure(
+        self,
+        measure: str,
+        *,
+        over: str | None = None,
+        by: str | None = None,
+        kind: Kind | None = None,
+        flow: str | None = None,
+        link: str | None = None,
+        bin_s: float | None = None,
+        time: bool = False,
+    ) -> Figure:
+        """A figure: one of ``talkspurt.figures.KINDS``, or a measure of the catalogue.
+
+        A name of ``KINDS`` without any other option but ``flow`` and ``link`` is that figure, as in
+        the report. Every other name is a metric, drawn as :meth:`Study.figure` does.
+
+        Raises:
+            KeyError: if the figure, metric, flow or link does not exist, or the packet table is
+                missing.
+            ValueError: if there is no value, or it cannot be drawn in this way.
+        """
         from talkspurt import figures
 
-        return figures.figure(self, kind, flow=flow, link=link)
+        plain = over is None and by is None and kind is None and bin_s is None and not time
+        if measure in figures.KINDS and plain:
+            return figures.figure(self, measure, flow=flow, link=link)
+        from talkspurt.study import Study
+
+        return Study.of_run(self).figure(
+            measure, over=over, by=by, kind=kind, flow=flow, link=link, bin_s=bin_s, time=time
+        )
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the report, one self-contained HTML file; returns its path."""

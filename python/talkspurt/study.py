@@ -21,12 +21,19 @@ from talkspurt.scenario import Question
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.figure import Figure
+
+    from talkspurt.figures.plot import Kind
+    from talkspurt.figures.values import Part
 
 Interval = Literal["student", "bootstrap"]
 """Method for intervals: Student's t, or bootstrap over the replications."""
 
 SUMMARY = (
     "goodput_bps",
+    "delivery_ratio",
+    "network_loss",
+    "delay_mean_s",
     "delay_p50_s",
     "delay_p95_s",
     "jitter_s",
@@ -213,6 +220,20 @@ class Study(Saved):
             confidence=first.confidence if isinstance(first, Study) else 0.95,
             scenario="# A comparison: the scenario of each run is in its folder.\n",
             runs=runs,
+        )
+
+    @classmethod
+    def of_run(cls, run: Result) -> Study:
+        """A single run, as a study without axes."""
+        return cls(
+            name=run.name,
+            title=run.title,
+            description=run.description,
+            axes=(),
+            replications=1,
+            confidence=0.95,
+            scenario=run.scenario,
+            runs=(replace(run, settings={}, replicate=0),),
         )
 
     @classmethod
@@ -454,6 +475,50 @@ class Study(Saved):
                     values[name][run.replicate] = finite(value)
         return cells.values()
 
+    def figure(
+        self,
+        measure: str,
+        *,
+        over: str | None = None,
+        by: str | None = None,
+        kind: Kind | None = None,
+        flow: str | None = None,
+        link: str | None = None,
+        bin_s: float | None = None,
+        time: bool = False,
+    ) -> Figure:
+        """A measure of all runs as a matplotlib figure; intervals where there are replications.
+
+        Args:
+            measure: a metric of flows or links that ``talkspurt metrics`` lists.
+            over: what the x axis is: an axis of the study, ``flow``, ``link``, ``transport`` or
+                ``source``, or ``time``. Default: an axis that does not change the transport,
+                preferably one of numbers; for a metric that is drawn against time or another
+                quantity, that quantity. If ``over`` is given for such a metric, its mean over each
+                run is drawn.
+            by: what colours tell apart, from the same list. Default: what changes the transport.
+                Everything else that varies has panels of its own.
+            kind: ``lines`` or ``points`` (means with intervals, joined or with the values of the
+                replications), ``bars``, ``box``, ``cdf`` (of the values of all runs, or of those
+                over time) or ``map`` (cells over ``over`` and ``by``). Default: bars over names,
+                lines over numbers and time, points for one quantity against another.
+            flow: one flow, or the flows of a ``count``; default: all that have a value.
+            link: one link, for metrics of links; of two metrics with one name, those of links.
+            bin_s: bin width in seconds, for metrics counted in time bins.
+            time: draw the metric over time that belongs to a number of the whole run, as
+                ``goodput_over_time`` to ``goodput_bps``.
+
+        Raises:
+            KeyError: if the metric, axis, flow or link does not exist, or the packet table is
+                missing.
+            ValueError: if there is no value, or it cannot be drawn in this way.
+        """
+        from talkspurt.figures import plot
+
+        return plot.figure(
+            self, measure, over=over, by=by, kind=kind, flow=flow, link=link, bin_s=bin_s, time=time
+        )
+
     def labelled(self, frame: pl.DataFrame) -> pl.DataFrame:
         """A table of this study with the labels of all axes instead of numbers."""
         import polars as pl
@@ -476,6 +541,23 @@ class Study(Saved):
     def _row(self, cell: Cell, name: str, found: dict[str, Any]) -> dict[str, Any]:
         flow = {"flow": cell.flow, "members": len(cell.members), "measure": name}
         return {**self._columns(cell.settings), **flow, **found}
+
+    def _row_of(self, one: Metric, found: Iterable[Part]) -> dict[str, Any]:
+        """Mean and interval over the replications of what some flows have, as in a summary."""
+        runs: dict[int, list[float]] = {}
+        members: dict[str, list[float]] = {}
+        for part in found:
+            runs.setdefault(part.replicate, []).append(part.number)
+            members.setdefault(part.member, []).append(part.number)
+        numbers = [math.fsum(values) / len(values) for values in runs.values()]
+        each = [math.fsum(values) / len(values) for values in members.values()]
+        spread = (min(each), max(each)) if len(each) > 1 else (None, None)
+        return {
+            "measure": one.full_name,
+            **self._interval(numbers, "student"),
+            "member_low": spread[0],
+            "member_high": spread[1],
+        }
 
     def _interval(self, numbers: list[float], kind: Interval) -> dict[str, Any]:
         mean, half, deviation = student(numbers, self.confidence)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from talkspurt.figures.scale import headed, ticks
-from talkspurt.figures.style import left_out, note, panels, styled
+from talkspurt.figures.style import INK, WIDTH, left_out, note, panels, styled
 from talkspurt.metrics.catalogue import column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from talkspurt.metrics import Column
+    from talkspurt.metrics.catalogue import Quantity
     from talkspurt.study import Axis, Study
 
 FAR = 50
@@ -29,6 +29,8 @@ FIXED = {
 """Colour scales that are the same in every study: the range of the scale or of the E-model."""
 MOST_MAPS = 6
 """Maximum flows with their own map."""
+WIDEST = 16.0
+"""Maximum width of a map in inches."""
 
 
 def over_two_axes(study: Study, name: str) -> Figure | None:
@@ -50,20 +52,37 @@ def over_two_axes(study: Study, name: str) -> Figure | None:
         if row["mean"] is not None:
             place = (row[down.column], row[along.column])
             cells.setdefault(row["flow"], {})[place] = row["mean"] * shown.scale
-    flows = list(cells)[:MOST_MAPS]
-    if not flows:
+    if not cells:
         return None
-    unit = f" / {shown.shown_unit}" if shown.shown_unit else ""
     with styled():
-        height = 0.5 + (0.6 + 0.3 * len(down.labels)) * len(flows)
-        figure, grid = panels(f"{shown.label}{unit}", len(flows), 1, height=height)
-        colours = _colours(shown, [value for flow in flows for value in cells[flow].values()])
-        for ax, flow in zip(grid, flows, strict=True):
-            _map(ax, (down, along), cells[flow], colours, f"{shown.label}{unit}")
-            ax.set_title(flow, fontsize=9, fontweight="normal")
-            ax.set_ylabel(headed(down.name, ticks(down.labels)[1]))
-        grid[-1].set_xlabel(headed(along.name, ticks(along.labels)[1]))
-        note(figure, left_out("flow", list(cells)[MOST_MAPS:]))
+        return draw(shown.quantity, name, down, along, cells, shown.quantity.head)
+
+
+MOST_CELLS = 24
+"""Cells along an axis; of more, the numbers are not written in."""
+
+
+def draw(
+    shown: Quantity,
+    name: str,
+    down: Axis,
+    along: Axis,
+    cells: Mapping[str, Mapping[tuple[str, str], float]],
+    title: str,
+    notes: Sequence[str] = (),
+) -> Figure:
+    """Maps of some cells, by label of ``down`` and ``along``, below each other."""
+    flows = list(cells)[:MOST_MAPS]
+    height = 0.7 + (0.6 + max(0.3 * len(down.labels), 0.5)) * len(flows)
+    width = min(max(WIDTH, 1.8 + 0.42 * len(along.labels)), WIDEST)
+    figure, grid = panels(title, len(flows), 1, width=width, height=min(height, 2 * WIDEST))
+    colours = _colours(shown, name, [value for flow in flows for value in cells[flow].values()])
+    for ax, flow in zip(grid, flows, strict=True):
+        _map(ax, (down, along), cells[flow], colours, shown.head)
+        ax.set_title(flow, fontsize=9, fontweight="normal")
+        ax.set_ylabel(headed(down.name, ticks(down.labels)[1]))
+    grid[-1].set_xlabel(headed(along.name, ticks(along.labels)[1]))
+    note(figure, *notes, left_out("flow", list(cells)[MOST_MAPS:]))
     return figure
 
 
@@ -82,9 +101,9 @@ class _Colours:
         return (self.low + self.high) / 2
 
 
-def _colours(shown: Column, values: Sequence[float]) -> _Colours:
-    if shown.name in FIXED:
-        low, high = FIXED[shown.name]
+def _colours(shown: Quantity, name: str, values: Sequence[float]) -> _Colours:
+    if name in FIXED:
+        low, high = FIXED[name]
         return _Colours(low * shown.scale, high * shown.scale)
     low, high = min(values), max(values)
     return (
@@ -114,13 +133,35 @@ def _map(
     bar.ax.yaxis.set_major_formatter(lambda value, _: brief(value))
     bar.ax.yaxis.set_minor_formatter(lambda value, _: "")
     ax.grid(visible=False)
-    ax.set_xticks(range(len(along.labels)), ticks(along.labels)[0])
-    ax.set_yticks(range(len(down.labels)), ticks(down.labels)[0])
+    texts = [_short(text) for text in ticks(along.labels)[0]]
+    ax.set_xticks(range(len(texts)), texts)
+    if sum(map(len, texts)) * LETTER > ax.get_window_extent().width:
+        ax.tick_params(axis="x", rotation=35)
+        for tick in ax.get_xticklabels():
+            tick.set(ha="right", rotation_mode="anchor")
+    ax.set_yticks(range(len(down.labels)), [_short(text) for text in ticks(down.labels)[0]])
+    if len(along.labels) > MOST_CELLS:
+        return
     for y, row in enumerate(grid):
         for x, value in enumerate(row):
-            if not math.isnan(value):
-                colour = "white" if value < colours.middle else "black"
-                ax.text(x, y, brief(value), ha="center", va="center", color=colour, fontsize=7.5)
+            words = "–" if math.isnan(value) else brief(value)
+            colour = "white" if value < colours.middle else "black"
+            if math.isnan(value):
+                colour = INK
+            ax.text(x, y, words, ha="center", va="center", color=colour, fontsize=7.5)
+
+
+LETTER = 5.0
+"""Width of a letter of a label in points."""
+MOST_LETTERS = 24
+
+
+def _short(text: str) -> str:
+    """A label of limited length."""
+    if len(text) <= MOST_LETTERS:
+        return text
+    half = MOST_LETTERS // 2
+    return f"{text[:half]}…{text[1 - half :]}"
 
 
 def brief(value: float) -> str:

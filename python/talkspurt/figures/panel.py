@@ -6,11 +6,13 @@ not joined.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import intervals
 from talkspurt.figures import scale
+from talkspurt.figures.chart import whisker
 from talkspurt.figures.style import DASHES, FILLS, TransportStyle, transport_style
 
 if TYPE_CHECKING:
@@ -27,8 +29,6 @@ PANEL_WIDTH = 420.0
 """Approximate width of a full-width panel, in points."""
 LETTER, SLOPING = 5.5, 16.0
 """Width of a letter of a label, and of a whole slanted label, in points."""
-UP, DOWN = 10, 11
-"""matplotlib's carets with their base at the point."""
 
 
 def draw(
@@ -58,24 +58,32 @@ def draw(
                 assert figure is not None
                 inches = figure.dpi_scale_trans
                 beside = beside + ScaledTranslation(aside * BESIDE / 72, 0, inches)
-            _joined(ax, x, line, look, size, beside)
+            join(ax, x, line.rows, line.style.colour, look, size, beside)
         for place, row, transport in zip(x, line.rows, line.transports, strict=True):
-            _point(ax, place, row, transport_style(transport), look, size, beside)
+            point(ax, place, row, transport_style(transport), look, size, beside)
 
 
-def _joined(ax: Axes, x: Sequence[float], line: Line, look: int, size: float, beside: Any) -> None:
-    """A line through the means, and the band of the intervals."""
-    found = [intervals.ends(row) for row in line.rows]
-    means = [row["mean"] for row in line.rows]
+def join(
+    ax: Axes,
+    x: Sequence[float],
+    rows: Sequence[Row],
+    colour: str,
+    look: int,
+    size: float,
+    beside: Any,
+) -> None:
+    """A line through the means, with a gap where there is none, and the band of the intervals."""
+    found = [intervals.ends(row) for row in rows]
+    means = [math.nan if row["mean"] is None else row["mean"] for row in rows]
     low = [size * (end.low if end else mean) for end, mean in zip(found, means, strict=True)]
     high = [size * (end.high if end else mean) for end, mean in zip(found, means, strict=True)]
-    colour, dashes = line.style.colour, DASHES[look]
+    dashes = DASHES[look]
     ax.fill_between(x, low, high, color=colour, alpha=0.13, linewidth=0)
     y = [mean * size for mean in means]
     ax.plot(x, y, color=colour, lw=1.2, ls=(0, dashes) if dashes else "-", transform=beside)
 
 
-def _point(
+def point(
     ax: Axes, x: float, row: Row, style: TransportStyle, look: int, size: float, beside: Any
 ) -> None:
     """A mean with its interval; a clipped end is an arrowhead, others are caps."""
@@ -86,10 +94,7 @@ def _point(
         pale: dict[str, Any] = {"alpha": 0.25, "solid_capstyle": "butt"}
         ax.plot([x, x], [low * size, high * size], lw=5, **pale, **both)
     if end := intervals.ends(row):
-        ax.plot([x, x], [end.low * size, end.high * size], lw=1.2, **both)
-        sides = ((end.low, DOWN if end.cut_low else "_"), (end.high, UP if end.cut_high else "_"))
-        for value, marker in sides:
-            ax.plot(x, value * size, marker=marker, ms=6, clip_on=False, **both)
+        whisker(ax, x, end, size, both)
     both |= {"marker": style.marker, "fillstyle": FILLS[look], "markerfacecoloralt": "none"}
     ax.plot(x, y, ms=5.5, ls="none", zorder=3, **both)
     if words := intervals.some_of_all(row):

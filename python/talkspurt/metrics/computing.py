@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -58,6 +58,8 @@ def compute(
             f"{one.name} is computed from the packet table: run again with "
             "--set record.packets=true"
         )
+    if one.name in _RATIOS:
+        return _ratio(result, *_RATIOS[one.name]).filter(pl.col("flow").is_in(wanted))
     across = [one.x] if one.x else []
     parts = []
     for of in wanted:
@@ -100,6 +102,21 @@ def _scores(result: Result, model: str, wanted: list[str]) -> pl.DataFrame:
     return pl.DataFrame(found, schema={"flow": pl.String, "value": pl.Float64}, orient="row")
 
 
+_RATIOS = {
+    "delivery_ratio": ("received_packets", "sent_packets"),
+    "network_loss": ("lost_packets", "sent_packets"),
+}
+"""Metrics that are one count of each flow over another; null where that is 0."""
+
+
+def _ratio(result: Result, part: str, whole: str) -> pl.DataFrame:
+    there = pl.col(whole) > 0
+    return result.flows.select(
+        pl.col("name").alias("flow"),
+        pl.when(there).then(pl.col(part) / pl.col(whole)).cast(pl.Float64).alias("value"),
+    )
+
+
 OF_RECEIVERS = ("jitter",)
 """Gauges of a direction that its receiver has; its sender has the others."""
 
@@ -111,6 +128,21 @@ def _ends(result: Result, direction: str, gauge: str) -> list[tuple[str, str]]:
         return [(flow, "from"), (flow, "to")]
     receiver = "from" if sender == "to" else "to"
     return [(flow, receiver if gauge in OF_RECEIVERS else sender)]
+
+
+def sender_of(result: Result, table: pl.DataFrame, direction: str, gauge: str) -> pl.DataFrame:
+    """The rows of a gauge at one end: the sender of a direction, or its receiver for ``jitter``.
+
+    If that end has no rows, the other one's.
+    """
+    ends = _ends(result, direction, gauge)
+    if len(ends) == 2 and gauge in OF_RECEIVERS:
+        ends = ends[::-1]
+    for _, side in ends:
+        rows = table.filter(pl.col("side") == side)
+        if not rows.is_empty():
+            return rows
+    return table
 
 
 def _has_packets(result: Result) -> bool:
@@ -164,6 +196,16 @@ def _over_run(result: Result, flow: str) -> float:
     return 8 * float(arrived["ip_bytes"].sum()) / result.duration_s
 
 
+def _size(statistic: Callable[[pl.Series], Any]) -> Callable[[Result, str], float | None]:
+    """A statistic of the lengths of the packets that a direction sent."""
+
+    def size(result: Result, flow: str) -> float | None:
+        lengths = packets.life(result, *_sided(flow))["ip_bytes"]
+        return float(statistic(lengths)) if len(lengths) else None
+
+    return size
+
+
 def _share(of: str) -> Callable[[Result, str], float | None]:
     """The share of a flow's judged speech frames that this column counts."""
 
@@ -175,11 +217,6 @@ def _share(of: str) -> Callable[[Result, str], float | None]:
         return float(row["loss_ratio"]) * row[of] / unheard if unheard else 0.0
 
     return share
-
-
-def _network_loss(result: Result, flow: str) -> float | None:
-    row = result.flows.row(by_predicate=pl.col("name") == flow, named=True)
-    return row["lost_packets"] / row["sent_packets"] if row["sent_packets"] else None
 
 
 def _oscillations(result: Result, flow: str) -> float:
@@ -231,7 +268,9 @@ _NUMBERS: dict[str, Callable[[Result, str], float | None]] = {
     "active_rate": _active,
     "rate_over_run": _over_run,
     "loss_event_rate": lambda result, flow: losses.loss_event_rate(result, *_sided(flow)),
-    "network_loss": _network_loss,
+    "packet_size_min": _size(pl.Series.min),
+    "packet_size_mean": _size(pl.Series.mean),
+    "packet_size_max": _size(pl.Series.max),
     "post_repair_loss": _share("missing_packets"),
     "playout_discards": _share("late_packets"),
     "oscillations": _oscillations,

@@ -55,7 +55,8 @@ def _start(bin_s: float) -> pl.Expr:
 def of_flow(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
     """Counts of ``SUMS``, and ``generated_bps``, ``sent_bps``, ``received_bps``, ``goodput_bps``.
 
-    ``throughput_ratio`` is the receive rate of this flow over the mean of all flows.
+    ``delay_mean_s`` is the mean network delay of the packets received; ``throughput_ratio`` is the
+    receive rate of this flow over the mean of all flows.
 
     Raises:
         ValueError: if the result is of a version whose series lack columns.
@@ -74,6 +75,7 @@ def of_flow(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
         .agg(
             *(pl.col(name).sum() for name in SUMS),
             bits.sum().alias("goodput"),
+            (pl.col("delay_mean_s") * pl.col("received_packets")).sum().alias("delays"),
         )
     )
     mean = (
@@ -94,6 +96,9 @@ def of_flow(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
             (8 * pl.col("sent_bytes") / length).alias("sent_bps"),
             (8 * pl.col("received_bytes") / length).alias("received_bps"),
             (pl.col("goodput") / length).alias("goodput_bps"),
+            pl.when(pl.col("received_packets") > 0)
+            .then(pl.col("delays") / pl.col("received_packets"))
+            .alias("delay_mean_s"),
             pl.when(pl.col("mean") > 0)
             .then(pl.col("received_bytes") / pl.col("mean"))
             .alias("throughput_ratio"),

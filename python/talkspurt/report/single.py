@@ -9,7 +9,7 @@ from talkspurt.cautions import cautions
 from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
 from talkspurt.groups import condensed
-from talkspurt.metrics.catalogue import COLUMNS, SOUND, column
+from talkspurt.metrics.catalogue import ALL, column, number
 from talkspurt.report import answer, calls, page, series, sound, topology
 from talkspurt.report.animation import animation
 from talkspurt.result import BYTES
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from talkspurt.metrics.catalogue import Column
+    from talkspurt.metrics.catalogue import Metric
     from talkspurt.result import Result
 
 FLOW_COLUMNS = (
@@ -76,7 +76,7 @@ def html(result: Result, drawn: Iterable[Drawn] | None = None) -> str:
     )
 
 
-def _explained(result: Result, charts: Sequence[Mapping[str, Any]]) -> list[Column]:
+def _explained(result: Result, charts: Sequence[Mapping[str, Any]]) -> list[Metric]:
     """The metrics shown on the page, in tables, cards of calls and charts."""
     names = [*FLOW_COLUMNS, *BYTES, "rate_bps", *LINK_COLUMNS, *_more_of_links(result)]
     if result.calls:
@@ -90,10 +90,10 @@ def _explained(result: Result, charts: Sequence[Mapping[str, Any]]) -> list[Colu
     return in_order(names)
 
 
-def in_order(names: Iterable[str]) -> list[Column]:
-    """Columns, each once, in catalogue order."""
-    shown = {column(name) for name in names}
-    return [one for one in (*COLUMNS, *SOUND) if one in shown]
+def in_order(names: Iterable[str]) -> list[Metric]:
+    """Metrics, each once, in catalogue order."""
+    shown = {number(name) for name in names}
+    return [one for one in ALL if one in shown]
 
 
 def _more_of_links(result: Result) -> Iterator[str]:

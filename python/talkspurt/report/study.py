@@ -11,7 +11,7 @@ from talkspurt.figures.sharing import across
 from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
 from talkspurt.format import verdict
-from talkspurt.metrics.catalogue import column
+from talkspurt.metrics.catalogue import number
 from talkspurt.report import answer, calls, page, sound, topology
 from talkspurt.report.animation import animation
 from talkspurt.report.single import in_order, notes
@@ -20,7 +20,7 @@ from talkspurt.scores import MODELS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from talkspurt.metrics import Column
+    from talkspurt.metrics import Metric
     from talkspurt.result import Result
     from talkspurt.study import Study
 
@@ -30,9 +30,12 @@ COLUMNS = (
     "mouth_to_ear_p50_s",
     "concealed_ratio",
     "longest_gap_s",
+    "delay_mean_s",
     "delay_p50_s",
     "delay_p95_s",
     "jitter_s",
+    "delivery_ratio",
+    "network_loss",
     "goodput_bps",
 )
 VIDEO = ("video_frames", "video_frames_complete", "video_frames_late", "frame_delay_p50_s")
@@ -128,7 +131,7 @@ def _of(run: Result) -> str:
 def _said_of(figure: str) -> str:
     """The text alternative of a figure."""
     name = figure.removesuffix("-map")
-    return f"{column(name).label} {'with intervals' if name == figure else 'as a map'}"
+    return f"{number(name).label} {'with intervals' if name == figure else 'as a map'}"
 
 
 def _one_of_each(study: Study) -> list[Result]:
@@ -149,12 +152,12 @@ def _differences(study: Study) -> list[dict[str, Any]]:
     return made
 
 
-def _filled(rows: list[dict[str, Any]]) -> list[Column]:
+def _filled(rows: list[dict[str, Any]]) -> list[Metric]:
     """The measures with a value in at least one row."""
     cells = [row["cells"] for row in rows]
     names = dict.fromkeys(name for row in cells for name in row)
     return [
-        column(n) for n in names if any(c[n]["row"]["mean"] is not None for c in cells if n in c)
+        number(n) for n in names if any(c[n]["row"]["mean"] is not None for c in cells if n in c)
     ]
 
 

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import engine
+from talkspurt.errors import BadInputError
 from talkspurt.reproduce import checks, ns2, study_file
 from talkspurt.reproduce.lab import Case, Lab, Run
 from talkspurt.reproduce.rows import Row, Values, judge_all
@@ -37,12 +38,14 @@ class Reproduction:
         rows: each value with its verdict.
         cases: the scenarios with their runs, by name.
         values: the input of the verdicts.
+        sets: overrides of scenario fields; with them, the study is a variation of its own.
     """
 
     file: StudyFile
     rows: tuple[Row, ...]
     cases: Mapping[str, Case]
     values: Values
+    sets: tuple[str, ...] = ()
 
     def run(self, name: str) -> Run:
         """The run of a scenario under its first seed, used by figures over time."""
@@ -51,12 +54,16 @@ class Reproduction:
     def to_json(self) -> dict[str, Any]:
         """The document ``talkspurt reproduce NAME --json`` prints."""
         name = self.file.name
-        return {"study": name, "rows": [row.to_json(name) for row in self.rows]}
+        varied = {"set": list(self.sets)} if self.sets else {}
+        return {"study": name, **varied, "rows": [row.to_json(name) for row in self.rows]}
 
 
 def document(found: Sequence[Reproduction], name: str) -> dict[str, Any]:
     """One document for several studies, with their rows in sequence."""
-    return {"study": name, "rows": [row for one in found for row in one.to_json()["rows"]]}
+    sets = dict.fromkeys(each for one in found for each in one.sets)
+    varied = {"set": list(sets)} if sets else {}
+    rows = [row for one in found for row in one.to_json()["rows"]]
+    return {"study": name, **varied, "rows": rows}
 
 
 def reproduce(
@@ -64,10 +71,11 @@ def reproduce(
     *,
     jobs: int | None = None,
     fresh_ns2: bool = False,
+    sets: Sequence[str] = (),
     step: Callable[[str], None] = lambda _: None,
 ) -> list[Reproduction]:
     """Re-run studies; see :func:`reproductions`."""
-    return list(reproductions(names, jobs=jobs, fresh_ns2=fresh_ns2, step=step))
+    return list(reproductions(names, jobs=jobs, fresh_ns2=fresh_ns2, sets=sets, step=step))
 
 
 def reproductions(
@@ -75,6 +83,7 @@ def reproductions(
     *,
     jobs: int | None = None,
     fresh_ns2: bool = False,
+    sets: Sequence[str] = (),
     step: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Reproduction]:
     """Re-run studies; yields each as soon as its runs are done, while the others continue.
@@ -83,26 +92,63 @@ def reproductions(
         names: selection of :data:`NAMES`.
         jobs: concurrent runs; default: all cores.
         fresh_ns2: run ns-2, which must be installed, instead of using its recorded values.
+        sets: ``PATH=VALUE`` overrides a field of every scenario that has it. Rows computed from
+            these scenarios then have no value of ns-2, which was not varied.
         step: called with the study to be processed next.
 
     Raises:
+        talkspurt.errors.BadInputError: if no scenario has such a field, or its value is wrong.
         talkspurt.reproduce.ns2.Ns2Error: if ns-2 was requested and is missing.
     """
     pool = ThreadPoolExecutor(jobs or engine.cores())
     try:
         files = {name: study_file.load(name) for name in names}
-        labs = {name: Lab(pool, file.repeated) for name, file in files.items()}
+        labs = {name: Lab(pool, file.repeated, sets) for name, file in files.items()}
         for name, lab in labs.items():
             module(name).cases(lab)
+            lab.check()
         for name, file in files.items():
             step(name)
             peer = ns2.measured(name) if fresh_ns2 and ns2.scripted(name) else ns2.recorded(name)
             lab = labs.pop(name)
-            values = dataclasses.replace(module(name).values(lab), ns2=peer)
-            yield judged(file, values, lab.cases)
+            values = dataclasses.replace(_values(name, lab, sets), ns2=peer)
+            yield (
+                _varied(judged(file, values, lab.cases), lab, sets)
+                if sets
+                else judged(file, values, lab.cases)
+            )
     finally:
         # After an interrupt, do not wait for jobs that have not started.
         pool.shutdown(cancel_futures=True)
+
+
+def _values(name: str, lab: Lab, sets: Sequence[str]) -> Values:
+    """The values of all rows; of a variation, they may not exist."""
+    try:
+        found: Values = module(name).values(lab)
+    except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+        if not sets:
+            raise
+        words = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise BadInputError(
+            f"--set {' --set '.join(sets)}: the numbers of the study cannot be computed from these "
+            f"runs ({words})"
+        ) from error
+    return found
+
+
+def _varied(found: Reproduction, lab: Lab, sets: Sequence[str]) -> Reproduction:
+    """A variation: rows of varied scenarios say so and have no value of ns-2."""
+    rows = []
+    for row in found.rows:
+        if not lab.varied(row.spec.id):
+            rows.append(row)
+            continue
+        names = found.values.cases.get(row.spec.id, ())
+        used = dict.fromkeys(one for name in names for one in lab.cases[name].sets)
+        reason = f"Varied: {', '.join(used)}. {row.reason}".rstrip()
+        rows.append(dataclasses.replace(row, ns2=None, reason=reason))
+    return dataclasses.replace(found, rows=tuple(rows), sets=tuple(sets))
 
 
 def module(name: str) -> ModuleType:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,7 +85,7 @@ def study_page(one: Reproduction, drawn: Sequence[Picture]) -> str:
 
     return page.render(
         "dossier.html.j2",
-        title=f"{one.file.name}: {one.file.title}",
+        title=f"{one.file.name}{_varied(one)}: {one.file.title}",
         study=one.file,
         rows=[_row(one, row) for row in one.rows],
         tally=_tally(one.rows),
@@ -94,6 +95,10 @@ def study_page(one: Reproduction, drawn: Sequence[Picture]) -> str:
         scripted=ns2.scripted(one.file.name),
         linux=_linux(one.file.name),
     )
+
+
+def _varied(one: Reproduction) -> str:
+    return f", varied ({', '.join(one.sets)})" if one.sets else ""
 
 
 def _linux(study: str) -> dict[str, Any] | None:
@@ -167,5 +172,8 @@ def _run(case: Case) -> dict[str, Any]:
         "several": case.replications > 1,
         "digest": case.first.digest,
         "file": f"scenarios/{case.name}.toml",
-        "command": f"talkspurt run scenarios/{case.name}.toml",
+        "command": shlex.join(
+            ["talkspurt", "run", f"scenarios/{case.name}.toml"]
+            + [word for one in case.sets for word in ("--set", one)]
+        ),
     }

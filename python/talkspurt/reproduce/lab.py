@@ -7,6 +7,7 @@ seeds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import deepcopy
@@ -14,13 +15,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import api, engine
+from talkspurt import _core, api, engine, problems
+from talkspurt.errors import BadInputError
 from talkspurt.reproduce.sample import Sample, Value, samples
 from talkspurt.result import Result
+from talkspurt.scenario import read
+from talkspurt.visible import visible
 
 if TYPE_CHECKING:
     import polars as pl
 
+ABSENT = re.compile(r'\bhas no "')
+"""The message on a field that a scenario does not have."""
 WHOLE = ("flows", "links")
 """Tables that are always kept: one row per flow and link."""
 
@@ -106,12 +112,14 @@ class Case:
         name: file name of its scenario.
         scenario: the scenario as a Python table.
         profile: ``stated``, ``inferred`` or ``companion``: the origin of its parameters.
+        sets: overrides of its fields, if the study is varied.
     """
 
     name: str
     scenario: Mapping[str, Any]
     profile: str
     _answers: Sequence[Future[Run]]
+    sets: tuple[str, ...] = ()
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
@@ -144,13 +152,19 @@ class Lab:
     """Accepts scenarios and runs them when cores are free."""
 
     def __init__(
-        self, pool: ThreadPoolExecutor | None = None, repeated: Callable[[str], int] = lambda _: 1
+        self,
+        pool: ThreadPoolExecutor | None = None,
+        repeated: Callable[[str], int] = lambda _: 1,
+        sets: Sequence[str] = (),
     ) -> None:
         self.cases: dict[str, Case] = {}
         self.used: dict[str, list[str]] = {}
         """The scenarios from which a row was computed."""
         self._pool = pool or ThreadPoolExecutor(engine.cores())
         self._repeated = repeated
+        self._sets = tuple(sets)
+        self.unfit: dict[str, str] = {}
+        """Why an override fits no scenario so far."""
 
     def ask(self, name: str, scenario: Mapping[str, Any], profile: str, /, **keep: Keep) -> Case:
         """Request the runs of a scenario; they start as soon as a core is free.
@@ -165,10 +179,50 @@ class Lab:
         count = self._repeated(name)
         # A copy: the caller may reuse the same tables for the next request.
         asked = {"title": name, **deepcopy(dict(scenario))}
-        answers = [self._pool.submit(_run, name, asked, seed, keep) for seed in range(1, count + 1)]
+        sets = self._fitting(asked)
+        answers = [
+            self._pool.submit(_run, name, asked, seed, keep, sets) for seed in range(1, count + 1)
+        ]
         whole = {**asked, "replications": {"count": count}} if count > 1 else asked
-        self.cases[name] = Case(name, whole, profile, answers)
+        self.cases[name] = Case(name, whole, profile, answers, sets)
         return self.cases[name]
+
+    def _fitting(self, scenario: Mapping[str, Any]) -> tuple[str, ...]:
+        """The overrides of fields that a scenario has.
+
+        Raises:
+            talkspurt.errors.BadInputError: if a scenario has the field and the value is wrong.
+        """
+        fitting = []
+        for one in self._sets:
+            try:
+                read(scenario, set=[one])
+            except _core.ScenarioError as error:
+                told = "; ".join(problems.text(problem) for problem in error.problems)
+                if not all(ABSENT.search(problem["message"]) for problem in error.problems):
+                    raise BadInputError(visible(told)) from None
+                self.unfit.setdefault(one, told)
+            except ValueError as error:
+                raise BadInputError(visible(f"--set {one}: {error}")) from None
+            else:
+                fitting.append(one)
+        return tuple(fitting)
+
+    def check(self) -> None:
+        """Whether each override fits some scenario.
+
+        Raises:
+            talkspurt.errors.BadInputError: if not.
+        """
+        used = {one for case in self.cases.values() for one in case.sets}
+        unused = [one for one in self._sets if one not in used]
+        if unused:
+            words = "; ".join(self.unfit[one] for one in unused)
+            raise BadInputError(visible(f"no scenario of the study has this field: {words}"))
+
+    def varied(self, row: str) -> bool:
+        """Whether a row was computed from a scenario with an override."""
+        return any(self.cases[name].sets for name in self.used.get(row, ()))
 
     def samples(self, names: Iterable[str], rows: Rows) -> dict[str, Sample]:
         """Rows computed from these scenarios, once per replication.
@@ -197,8 +251,14 @@ class Lab:
         return self.cases[name].first
 
 
-def _run(name: str, scenario: Mapping[str, Any], seed: int, keep: Mapping[str, Keep]) -> Run:
-    answer = api.run(scenario, seed=seed, jobs=1)
+def _run(
+    name: str,
+    scenario: Mapping[str, Any],
+    seed: int,
+    keep: Mapping[str, Keep],
+    sets: Sequence[str] = (),
+) -> Run:
+    answer = api.run(scenario, seed=seed, jobs=1, set=list(sets) or None)
     assert isinstance(answer, Result)
     tables = {table: answer.table(table) for table in WHOLE}
     tables |= {table: kept(answer.table(table)) for table, kept in keep.items()}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from talkspurt import store
+from talkspurt.disk import plain_name
 from talkspurt.errors import BadInputError
 from talkspurt.reproduce import NAMES, Reproduction, document, ns2, reproduce, reproductions
 from talkspurt.reproduce.rows import CANNOT_FOLLOW, CLASSES, Row
@@ -22,27 +23,45 @@ SHORT = {verdict: verdict for verdict in CLASSES} | {CANNOT_FOLLOW: "cannot foll
 """Short forms of verdicts for a narrow table."""
 
 
-def run(study: str, *, out: Path | None, as_json: bool, fresh_ns2: bool, jobs: int | None) -> None:
+def run(
+    study: str,
+    *,
+    out: Path | None,
+    as_json: bool,
+    fresh_ns2: bool,
+    jobs: int | None,
+    sets: Sequence[str] = (),
+) -> None:
     """Re-run with the command line's options."""
     names = NAMES if study == "all" else (study,)
+    if sets and study == "all":
+        raise BadInputError("--set: varies one study, not all of them")
+    if sets and fresh_ns2:
+        raise BadInputError("--set and --ns2: ns-2's scripts have their own parameters")
     if fresh_ns2 and not ns2.installed():
         raise BadInputError("--ns2: ns is not installed (Debian and Ubuntu: the package ns2)")
-    folder = out if out is not None else None if as_json else Path("runs") / f"reproduce-{study}"
+    folder = out if out is not None else None if as_json else Path("runs") / _name(study, sets)
     if folder is None:
-        found = reproduce(names, jobs=jobs, fresh_ns2=fresh_ns2, step=_say)
+        found = reproduce(names, jobs=jobs, fresh_ns2=fresh_ns2, sets=sets, step=_say)
         _print(found, study, as_json=as_json)
         return
     from talkspurt.reproduce import dossier
 
     # Check that the folder is writable before the work, not after.
     with store.Staging(folder) as staging:
-        coming = reproductions(names, jobs=jobs, fresh_ns2=fresh_ns2, step=_say)
+        coming = reproductions(names, jobs=jobs, fresh_ns2=fresh_ns2, sets=sets, step=_say)
         found = dossier.write(coming, study, staging.folder, step=_say)
         where = staging.commit()
     _print(found, study, as_json=as_json)
     if not as_json:
         shown = folder if not folder.is_absolute() else where
         print(visible(f"Dossiers: {shown}/index.html"))
+
+
+def _name(study: str, sets: Sequence[str]) -> str:
+    """The folder of a study; a variation has one of its own."""
+    varied = "-".join(one.replace("=", "-") for one in sets)
+    return plain_name(f"reproduce-{study}-{varied}" if sets else f"reproduce-{study}")
 
 
 def _say(what: str) -> None:

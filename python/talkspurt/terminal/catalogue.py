@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from talkspurt.errors import BadInputError
 from talkspurt.metrics.catalogue import ALL, COLUMNS, COMPUTED, SOUND
@@ -17,8 +17,12 @@ from talkspurt.terminal.layout import wrapped
 from talkspurt.visible import print_json
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from talkspurt.metrics import dictionary
 
+Form = Literal["csv", "json", "table"]
+"""How a metric is printed."""
 MOST_BINS = 1_000_000
 """Maximum number of time bins (rows); more are assumed to be a typing error."""
 
@@ -104,8 +108,7 @@ def print_metric(
     flow: str | None,
     link: str | None,
     bin_s: float | None,
-    *,
-    as_json: bool,
+    form: Form,
 ) -> None:
     """One metric of a result."""
     from talkspurt import metrics, store
@@ -120,6 +123,12 @@ def print_metric(
     if bin_s is not None and longest > MOST_BINS * bin_s:
         many = f"{longest / bin_s:.3g} bins in {longest:g} s"
         raise BadInputError(f"--bin {bin_s:g}: {many}, expected at most {MOST_BINS:g}")
+    if form == "table":
+        from talkspurt.terminal import tables
+
+        study = result if isinstance(result, Study) else Study.of_run(result)
+        tables.print_metric(study, name, flow, link, bin_s)
+        return
     if isinstance(result, Study):
         table = result.compute(name, flow, bin_s, link=link)
     else:
@@ -128,7 +137,27 @@ def print_metric(
     if table.is_empty() and isinstance(one, metrics.Column):
         whose = "no flow of this run has" if flow is None else f"flow {flow!r} has no"
         raise BadInputError(f"{whose} {one.full_name}")
-    if as_json:
+    _print_frame(table, form)
+
+
+def _print_frame(table: pl.DataFrame, form: Form) -> None:
+    if form == "json":
         print_json(table.to_dicts())
     else:
         sys.stdout.write(table.write_csv())
+
+
+def print_sheet(run: Path, form: Form) -> None:
+    """The sheet of a result or study."""
+    from talkspurt import store
+    from talkspurt.metrics import sheet
+    from talkspurt.study import Study
+
+    result = store.load(run)
+    study = result if isinstance(result, Study) else Study.of_run(result)
+    if form == "table":
+        from talkspurt.terminal import tables
+
+        tables.print_sheet(study)
+    else:
+        _print_frame(sheet.sheet(study), form)

@@ -5,6 +5,7 @@ Labels and units of the measures come from the catalogue. ``layout`` fits a tabl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +17,14 @@ from talkspurt.cautions import cautions
 from talkspurt.disk import file_name
 from talkspurt.format import rate_text, time_text, verdict
 from talkspurt.groups import condensed
-from talkspurt.metrics.catalogue import column
+from talkspurt.metrics.catalogue import column, quantity
 from talkspurt.terminal.console import console, say
 from talkspurt.terminal.layout import Cell, Column, Table, name
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from talkspurt.figures.values import Part
     from talkspurt.ns2.crosscheck import Crosscheck
     from talkspurt.result import Result
     from talkspurt.study import Study
@@ -234,10 +236,15 @@ def _one_link(row: dict[str, Any]) -> list[Cell]:
 
 
 CALL_COLUMNS = ("mouth_to_ear_p50_s", "concealed_ratio", "longest_gap_s", "mos")
-FLOW_COLUMNS = ("goodput_bps", "delay_p50_s", "delay_p95_s", "jitter_s")
+FLOW_COLUMNS = (
+    "goodput_bps", "delivery_ratio", "network_loss", "delay_mean_s", "delay_p50_s", "delay_p95_s",
+    "jitter_s",
+)  # fmt: skip
 HEADS = {
     "mouth_to_ear_p50_s": "mouth-to-ear delay",
     "concealed_ratio": "unheard",
+    "network_loss": "lost",
+    "delay_mean_s": "delay mean",
     "delay_p50_s": "delay p50",
     "delay_p95_s": "delay p95",
     "frame_delay_p50_s": "frame delay p50",
@@ -246,7 +253,8 @@ HEADS = {
 }
 """Headers that differ from the catalogue's labels."""
 RANKS = ("mos", "concealed_ratio", "mouth_to_ear_p50_s", "users", "longest_gap_s",
-         "goodput_bps", "delay_p50_s", "delay_p95_s", "jitter_s",
+         "goodput_bps", "network_loss", "delay_mean_s", "jitter_s", "delivery_ratio",
+         "delay_p50_s", "delay_p95_s",
          "video_frames_complete", "video_frames_late", "video_frames",
          "frame_delay_p50_s", "frame_delay_p95_s", "frame_delay_max_s")  # fmt: skip
 """Measures of a study, the most important first."""
@@ -349,11 +357,94 @@ def _wide(
     return table
 
 
+WITHOUT = "CSV without --table"
+"""Where what a table of ``talkspurt metrics`` omits can be read."""
+
+
+def print_sheet(study: Study, out: Console | None = None) -> None:
+    """Counts, sizes, rates, delays and loss of every flow, and the nodes that send and receive."""
+    from talkspurt.metrics import sheet
+
+    out = out or console()
+    found = [sheet.nodes(run) for run in study.runs]
+    counts = []
+    for kind in sheet.NODES:
+        least, most = min(one[kind] for one in found), max(one[kind] for one in found)
+        counts.append(f"{kind} {least if least == most else f'{least} to {most}'}")
+    lengths = sorted({run.duration_s for run in study.runs})
+    counts.append(f"simulated {' or '.join(time_text(one) for one in lengths)}")
+    say("; ".join(counts), out)
+    out.print()
+    names = sheet.measures(study)
+    rows = study.rows(study.summary(names))
+    _wide(study, "Flows", rows, names, file=WITHOUT).print(out)
+    if len(names) == len(sheet.MEASURES):
+        say("Packet sizes need the packet table: run again with --set record.packets=true.", out)
+
+
+def print_metric(
+    study: Study,
+    name: str,
+    flow: str | None,
+    link: str | None,
+    bin_s: float | None,
+    out: Console | None = None,
+) -> None:
+    """A metric per setting and flow or link: mean and interval, or the range of its values.
+
+    Raises:
+        KeyError: if the metric, flow or link does not exist, or the packet table is missing.
+        ValueError: if there is no value.
+    """
+    from talkspurt.figures.values import against, parts, place_of
+    from talkspurt.metrics import metric
+
+    one = metric(name, of_links=link is not None)
+    wanted, other = (link, flow) if one.of_links else (flow, link)
+    if other is not None:
+        raise ValueError(f"{one.full_name} is of {'links' if one.of_links else 'flows'}")
+    found = parts(study, one, wanted, bin_s)
+    if not found:
+        raise ValueError(f"nothing in these runs has a value of {one.full_name}")
+    place = place_of(study, one)
+    heads = [*(Column(axis.name, 0, "name") for axis in study.axes), Column(place, 0, "name")]
+    keys = [*(axis.name for axis in study.axes), place]
+    cells: dict[tuple[str, ...], list[Part]] = {}
+    for part in found:
+        cells.setdefault(tuple(part.told[key] for key in keys), []).append(part)
+    shown = one.quantity
+    unit = f"\n{shown.unit}" if shown.unit else ""
+    quantity = against(one)
+    rows: list[list[Cell]] = []
+    if quantity is None:
+        heads.append(Column(f"{shown.label}{unit}"))
+        made = {key: study._row_of(one, its) for key, its in cells.items()}
+        rows = [[*key, _cell(row)] for key, row in made.items()]
+        legend = intervals.legend(made.values())
+    else:
+        heads += [
+            Column("values"),
+            *(Column(f"{word}{unit}") for word in ("minimum", "mean", "maximum")),
+        ]
+        legend = []
+        for key, its in cells.items():
+            values = [float(value) for part in its for value in part.y if math.isfinite(value)]
+            mean = study._row_of(one, its)
+            ends = shown.show(min(values)), shown.show(max(values))
+            rows.append([*key, str(len(values)), ends[0], _cell(mean), ends[1]])
+            legend = intervals.legend([mean]) or legend
+    title = shown.label[:1].upper() + shown.label[1:]
+    table = Table(title, heads, **_cut(rows, WITHOUT))
+    table.legend = legend
+    table.print(out or console())
+
+
 def _headed(measure: str) -> Column:
-    shown = column(measure)
+    shown = quantity(measure)
     head = HEADS.get(measure, shown.label)
-    rank = 0 if measure in ALWAYS else RANKS.index(measure)
-    return Column(head + (f"\n{shown.shown_unit}" if shown.shown_unit else ""), rank, full=head)
+    known = RANKS.index(measure) if measure in RANKS else len(RANKS)
+    rank = 0 if measure in ALWAYS else known
+    return Column(head + (f"\n{shown.unit}" if shown.unit else ""), rank, full=head)
 
 
 def _cells(

@@ -8,17 +8,20 @@ these tables on request.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 
 from talkspurt import _core
 from talkspurt.metrics.catalogue.computed import COMPUTED
 from talkspurt.metrics.catalogue.kinds import Column, Computed, Metric
+from talkspurt.metrics.catalogue.quantities import BY_COLUMN, OVER_TIME, Quantity
 from talkspurt.metrics.catalogue.sound import SOUND
 
 __all__ = [
     "ALL", "COLUMNS", "COMPUTED", "FLOWS", "GAUGES", "LINKS", "SOUND", "Column", "Computed",
-    "Metric", "column", "metric", "of_a_flow",
+    "Metric", "Quantity", "column", "metric", "number", "of_a_flow", "over_time",
+    "quantity",
 ]  # fmt: skip
 
 COLUMNS: tuple[Column, ...] = tuple(
@@ -45,7 +48,7 @@ def metric(name: str, *, of_links: bool = False) -> Metric:
         of_links: whether to prefer the metric of links.
 
     Raises:
-        KeyError: if there is none; suggests the nearest name.
+        KeyError: if there is none; suggests near names.
     """
     import difflib
 
@@ -54,8 +57,9 @@ def metric(name: str, *, of_links: bool = False) -> Metric:
     if found:
         return next((one for one in found if one.of_links == of_links), found[0])
     names = dict.fromkeys(known for one in ALL for known in sorted(one.names, key=len))
-    near = difflib.get_close_matches(name, names, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else "; `talkspurt metrics` lists them"
+    near = [repr(one) for one in difflib.get_close_matches(name, names, 3)]
+    close = " or ".join(filter(None, [", ".join(near[:-1]), *near[-1:]]))
+    hint = f"; did you mean {close}?" if near else "; `talkspurt metrics` lists them"
     raise KeyError(f"no metric {name!r}{hint}")
 
 
@@ -87,3 +91,45 @@ def of_a_flow(name: str) -> Metric:
     else:
         what = "of links" if one.of_links else "over time"
     raise KeyError(f"{one.full_name} is no number of a flow: it is {what}")
+
+
+@functools.cache
+def number(name: str) -> Metric:
+    """The metric with this name; a number of a flow comes first, as in a summary.
+
+    Raises:
+        KeyError: if there is no such metric.
+    """
+    numbers: list[Metric] = [*FLOWS, *SOUND, *(one for one in COMPUTED if one.shape == "flows")]
+    return next((one for one in numbers if name in one.names), None) or metric(name)
+
+
+def quantity(name: str) -> Quantity:
+    """How values of :func:`number` are shown."""
+    return number(name).quantity
+
+
+def over_time(one: Metric) -> Metric:
+    """The metric over time that belongs to a number of a whole run; itself if it is over time.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    if isinstance(one, Column):
+        if one.table == "gauges":
+            return one
+        known = one.name if one.table == "flows" else one.full_name
+    else:
+        if one.x and BY_COLUMN[one.x].label.startswith("time") and one.x != "scale_s":
+            return one
+        known = "" if one.x else one.name
+    if known not in OVER_TIME:
+        what = (
+            f"against {BY_COLUMN[one.x].label}"
+            if isinstance(one, Computed) and one.x
+            else ("one number for the whole run")
+        )
+        raise ValueError(
+            f"{one.full_name} is {what}; `talkspurt metrics` lists those against time_s"
+        )
+    return metric(OVER_TIME[known])

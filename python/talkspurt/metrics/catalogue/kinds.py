@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from talkspurt.metrics.catalogue.quantities import BY_COLUMN, BY_NAME, Quantity
+
 Better = Literal["higher", "lower", "neither"]
 Shape = Literal[
     "packets", "over_time", "by_size", "losses", "series", "links", "calls", "scales", "flows"
@@ -48,12 +50,12 @@ class Column:
 
     def show(self, value: float | None, *, unit: bool = False) -> str:
         """The value as text in the shown unit; a dash if there is none."""
-        if value is None or not math.isfinite(value):
-            return "–"
-        # Adding zero after rounding turns −0.00 into 0.00.
-        rounded = round(value * self.scale, self.digits) + 0.0
-        text = f"{rounded:,.{self.digits}f}".replace(",", "\u202f").replace("-", "−")
-        return f"{text} {self.shown_unit}".rstrip() if unit else text
+        return self.quantity.show(value, unit=unit)
+
+    @property
+    def quantity(self) -> Quantity:
+        """How its values are shown."""
+        return Quantity(self.label, self.shown_unit, self.scale, self.digits, self.least, self.most)
 
     @property
     def anchor(self) -> str:
@@ -116,6 +118,31 @@ class Computed:
         return self.name
 
     @property
+    def quantity(self) -> Quantity:
+        """How its values are shown."""
+        return BY_NAME[self.name] if self.shape == "flows" else BY_COLUMN[self.y]
+
+    @property
+    def label(self) -> str:
+        """Display name."""
+        return self.quantity.label
+
+    @property
+    def shown_unit(self) -> str:
+        """Unit it is shown in."""
+        return self.quantity.unit
+
+    @property
+    def meaning(self) -> str:
+        """Its meaning; the formula says it."""
+        return ""
+
+    @property
+    def anchor(self) -> str:
+        """The anchor of its explanation on a page."""
+        return f"m-computed-{self.name}"
+
+    @property
     def names(self) -> frozenset[str]:
         """The names it can be requested by."""
         return frozenset({self.name, self.study} - {""})
@@ -128,6 +155,9 @@ class Computed:
             "rate_over_run",
             "loss_event_rate",
             "link_wait",
+            "packet_size_min",
+            "packet_size_mean",
+            "packet_size_max",
         )
 
     @property

@@ -12,15 +12,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from talkspurt.figures.style import (
-    FAINT,
-    INK,
-    LINE_LENGTH,
-    note,
-    sheet,
-    styled,
-    transport_style,
-)
+from talkspurt.figures.chart import Bars, Line, bars
+from talkspurt.figures.style import FAINT, INK, note, styled, transport_style
+from talkspurt.intervals import Ends
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +27,24 @@ if TYPE_CHECKING:
 SOURCES = {"printed": INK, "talkspurt": "#0072B2", "ns-2": "#E69F00"}
 """Bar colours by origin of the value."""
 HATCHES = {"printed": "", "talkspurt": "", "ns-2": "///"}
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The values of some rows, NaN where there is none, and their intervals.
+
+    Attributes:
+        values: one per row.
+        ends: the interval of each, None where there is none; empty without any.
+    """
+
+    values: Sequence[float]
+    ends: Sequence[Ends | None] = ()
+
+    @classmethod
+    def of(cls, values: Sequence[Value]) -> Cells:
+        """Cells without intervals."""
+        return cls([float(v) if isinstance(v, int | float) else math.nan for v in values])
 
 
 @dataclass(frozen=True)
@@ -62,102 +74,31 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
             yield picture
 
 
-@dataclass(frozen=True)
-class Line:
-    """One line of a figure, with intervals as a band if its values are means."""
-
-    label: str
-    x: Sequence[float]
-    y: Sequence[float]
-    colour: str
-    dashes: tuple[float, ...] = ()
-    steps: bool = False
-    band: Sequence[tuple[float, float]] = ()
-
-    @classmethod
-    def of(
-        cls,
-        label: str,
-        x: Sequence[float],
-        samples: Sequence[Sample],
-        colour: str,
-        dashes: tuple[float, ...] = (),
-    ) -> Line:
-        """A line of means."""
-        means = [float("nan") if s.value is None else float(s.value) for s in samples]
-        return cls(label, x, means, colour, dashes, band=[sample.span for sample in samples])
+def line_of(
+    label: str,
+    x: Sequence[float],
+    samples: Sequence[Sample],
+    colour: str,
+    dashes: tuple[float, ...] = (),
+    marker: str = "",
+) -> Line:
+    """A line of means with their intervals."""
+    means = [float("nan") if s.value is None else float(s.value) for s in samples]
+    band = [sample.span for sample in samples]
+    return Line(label, x, means, colour, dashes, band=band, marker=marker)
 
 
-def draw(ax: Axes, lines: Sequence[Line], xlabel: str, ylabel: str, *, legend: bool = True) -> None:
-    """Lines over one pair of axes."""
-    for line in lines:
-        style = {"dashes": line.dashes} if line.dashes else {"linestyle": "-"}
-        drawstyle = "steps-post" if line.steps else "default"
-        ax.plot(line.x, line.y, color=line.colour, label=line.label, drawstyle=drawstyle, **style)
-        if line.band:
-            low, high = zip(*line.band, strict=True)
-            ax.fill_between(line.x, low, high, color=line.colour, alpha=0.18, linewidth=0)
-    ax.set_xlabel(xlabel)
-    ax.set_ylabel(ylabel)
-    if legend and len(lines) > 1:
-        ax.legend(handlelength=LINE_LENGTH, fontsize=8, ncols=2 if len(lines) > 4 else 1)
-
-
-def plot(
-    title: str, lines: Sequence[Line], xlabel: str, ylabel: str, *, height: float = 3.1
-) -> Figure:
-    """A figure of lines."""
-    figure, (ax,) = sheet(title, height=height)
-    draw(ax, lines, xlabel, ylabel)
-    ax.margins(x=0.01)
-    ax.set_ylim(bottom=0)
-    return figure
-
-
-def bars(
-    title: str,
-    ylabel: str,
-    groups: Sequence[str],
-    values: Mapping[str, Sequence[Value]],
-    *,
-    log: bool = False,
-) -> Figure:
-    """Grouped bars: printed, ours and ns-2's."""
-    figure, (ax,) = sheet(title, height=3.0)
-    draw_bars(ax, ylabel, groups, values, log=log)
-    return figure
-
-
-def draw_bars(
-    ax: Axes,
-    ylabel: str,
-    groups: Sequence[str],
-    values: Mapping[str, Sequence[Value]],
-    *,
-    log: bool = False,
-) -> None:
-    """Bars over one pair of axes."""
-    width = 0.8 / len(values)
-    for n, (name, each) in enumerate(values.items()):
-        at = [place - 0.4 + width * (n + 0.5) for place in range(len(groups))]
-        numbers = [float(v) if isinstance(v, int | float) else float("nan") for v in each]
-        colour = SOURCES.get(name, INK)
-        ax.bar(
-            at,
-            numbers,
-            width * 0.92,
-            label=name,
-            color=colour,
-            hatch=HATCHES.get(name),
-            edgecolor="w",
-        )
-    ax.set_xticks(range(len(groups)), groups)
-    ax.set_ylabel(ylabel)
-    if log:
-        ax.set_yscale("log")
-    ax.grid(visible=False, axis="x")
-    ax.legend(fontsize=8, ncols=len(values), loc="upper left", bbox_to_anchor=(0, 1.0))
-    ax.margins(y=0.25)
+def compared(title: str, ylabel: str, groups: Sequence[str], found: Mapping[str, Cells]) -> Figure:
+    """Grouped bars: printed, ours and ns-2's; ours with intervals."""
+    return bars(
+        title,
+        groups,
+        [
+            Bars(name, cells.values, SOURCES[name], HATCHES[name], cells.ends)
+            for name, cells in found.items()
+        ],
+        ylabel,
+    )
 
 
 def companion(title: str, calls: Mapping[str, tuple[Run, str]]) -> Figure:
@@ -211,15 +152,17 @@ def transport_of(run: Run, flow: str) -> str:
     return str(flows.filter(flows["name"] == flow)["transport"][0])
 
 
-def tabled(found: Reproduction, ids: Sequence[str]) -> dict[str, list[Value]]:
-    """Printed, ours and ns-2's values of some rows, as input of bars."""
+def tabled(found: Reproduction, ids: Sequence[str]) -> dict[str, Cells]:
+    """Printed, ours and ns-2's values of some rows, as input of :func:`compared`."""
     rows = {row.spec.id: row for row in found.rows}
-    values: dict[str, list[Value]] = {
-        "printed": [rows[id].spec.paper for id in ids],
-        "talkspurt": [rows[id].ours.value for id in ids],
+    ours = [rows[id].ours for id in ids]
+    ends = [None if one.still or not one.ends else Ends(*one.ends, False, False) for one in ours]
+    values = {
+        "printed": Cells.of([rows[id].spec.paper for id in ids]),
+        "talkspurt": Cells(Cells.of([one.value for one in ours]).values, ends),
     }
     if any(rows[id].ns2 is not None for id in ids):
-        values["ns-2"] = [rows[id].ns2 for id in ids]
+        values["ns-2"] = Cells.of([rows[id].ns2 for id in ids])
     return values
 
 

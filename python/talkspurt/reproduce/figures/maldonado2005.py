@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from talkspurt.figures.chart import Line, draw
 from talkspurt.figures.style import DASHES, sheet, transport_style
-from talkspurt.reproduce.figures import Line, Picture, companion, draw, quiet
+from talkspurt.reproduce.figures import Picture, companion, line_of, quiet
 from talkspurt.reproduce.maldonado2005 import (
     MIX_S,
     MIXES,
@@ -79,12 +80,10 @@ def _fairness(found: Reproduction) -> Figure:
             runs = [found.cases[f"mix-{kind}-{n}"].runs for n in MIXES]
             shares = [Sample(tuple(mean_share(run, who) for run in each)) for each in runs]
             label = f"TCP with {NAMES[kind]}" if who == "tcp" else NAMES[kind]
-            lines.append(Line.of(label, list(MIXES), shares, colour, dashes))
+            lines.append(line_of(label, MIXES, shares, colour, dashes, "o"))
     draw(ax, lines, "flows of each kind", "throughput / fair share")
     ax.set_xscale("log", base=2)
     ax.set_xticks(MIXES, [str(n) for n in MIXES])
-    for line in ax.get_lines():
-        line.set_marker("o")
     quiet(ax, 1.0, "fair share")
     return figure
 
@@ -115,7 +114,7 @@ def _variation(found: Reproduction) -> Figure:
     for kind in ("tfrc", "tb"):
         each = [variation_by_scale(run) for run in found.cases[f"web-{kind}-inferred"].runs]
         means = [Sample(tuple(of[scale] for of in each)) for scale in SCALES_S]
-        lines.append(Line.of(NAMES[kind], list(SCALES_S), means, COLOURS[kind]))
+        lines.append(line_of(NAMES[kind], SCALES_S, means, COLOURS[kind]))
     draw(ax, lines, "time scale / s", "coefficient of variation")
     ax.set_xscale("log")
     ax.set_xticks(SCALES_S, [f"{scale:g}" for scale in SCALES_S])

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from talkspurt.figures.chart import Line, draw, plot
 from talkspurt.figures.style import DASHES, shade, sheet, transport_style
 from talkspurt.figures.style import SHADES as FLOW_SHADES
-from talkspurt.reproduce.figures import Line, Picture, companion, draw, plot, quiet
+from talkspurt.reproduce.figures import Picture, companion, quiet
 from talkspurt.reproduce.nor2010 import BESIDE_FTP, BIN_S, PACKET_BITS, THRESHOLDS
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from talkspurt.figures.chart import Line, draw, plot
 from talkspurt.figures.style import INK, LINE_LENGTH, sheet
-from talkspurt.reproduce.figures import Line, Picture, companion, draw, plot, quiet
+from talkspurt.reproduce.figures import Picture, companion, quiet
 from talkspurt.reproduce.renker2008 import RATES, STARTED_S, gauge, linux_series
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from talkspurt.figures.chart import Line, draw, plot
 from talkspurt.figures.style import sheet, transport_style
 from talkspurt.reproduce import hops
-from talkspurt.reproduce.figures import Line, Picture, bars, companion, plot, tabled
+from talkspurt.reproduce.figures import Picture, companion, compared, tabled
 from talkspurt.reproduce.sarao2019 import PROTOCOLS, WIRED, delays, running_mean_s, wired
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
     yield Picture(
         "fig1-average-delays",
         "Average delays of the five protocols: printed, talkspurt's and ns-2's",
-        bars("Fig 1: average delay", "delay / ms", PROTOCOLS, tabled(found, ids)),
+        compared("Fig 1: average delay", "delay / ms", PROTOCOLS, tabled(found, ids)),
     )
     calls = {p: (found.run(f"{p.lower()}-companion"), "voice") for p in PROTOCOLS}
     yield Picture(
@@ -129,9 +130,13 @@ def _throughput_delay(frame: pl.DataFrame) -> Figure:
         .agg(pl.col("bytes").sum() * 8 / 0.5 / 1e3, pl.col("delay_s").mean() * 1e3)
     )
     figure, (ax,) = sheet("Fig 17: throughput and average delay, SCTP", height=2.6)
-    ax.plot(bins["bytes"].to_list(), bins["delay_s"].to_list(), "o", color=colour("SCTP"))
-    ax.set_xlabel("throughput of receiving bits / (kb/s)")
-    ax.set_ylabel("average delay / ms")
+    rates, delay = bins["bytes"].to_list(), bins["delay_s"].to_list()
+    draw(
+        ax,
+        [Line("SCTP", rates, delay, colour("SCTP"), joined=False)],
+        "throughput of receiving bits / (kb/s)",
+        "average delay / ms",
+    )
     return figure
 
 
@@ -161,8 +166,8 @@ def _instant(frames: dict[str, pl.DataFrame]) -> Figure:
     for ax, protocol in zip(axes, PROTOCOLS, strict=True):
         found = delays(frames[protocol])
         x, y = found["received_s"].to_list(), (1e3 * found["delay_s"]).to_list()
-        ax.plot(x, y, ".", color=colour(protocol), markersize=3 if len(x) > 20 else 7)
-        ax.set_ylabel(f"{protocol} / ms")
+        points = Line(protocol, x, y, colour(protocol), marker=".", joined=False)
+        draw(ax, [points], "", f"{protocol} / ms")
         low, high = min(y), max(y)
         if high - low < 1:
             ax.set_ylim(low - 5, high + 5)

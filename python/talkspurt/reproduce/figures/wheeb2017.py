@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from talkspurt.reproduce.figures import Picture, bars, companion, tabled
+from talkspurt.reproduce.figures import Picture, companion, compared, tabled
 from talkspurt.reproduce.wheeb2017 import PROTOCOLS, STATED, name
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
             yield Picture(
                 f"{table}-{traffic.lower()}",
                 f"{words.capitalize()} of {traffic} over the four protocols: printed, ours, ns-2's",
-                bars(title, label, PROTOCOLS, tabled(found, ids)),
+                compared(title, label, PROTOCOLS, tabled(found, ids)),
             )
     calls = {p: (found.run(name("VoIP", p, "companion")), "traffic") for p in PROTOCOLS}
     yield Picture(

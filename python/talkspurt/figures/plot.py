@@ -1,0 +1,838 @@
+"""Figures of any measure of a run or a study, as lines, bars, points, boxes, a CDF or a map.
+
+A measure is drawn over an axis of the study (or over flows, links, transports or sources), or, if
+it has values over time or against another quantity, over these. Colours tell ``by`` apart; what
+else varies has panels of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from talkspurt import intervals
+from talkspurt.figures import chart, maps, panel, scale
+from talkspurt.figures.sharing import MOST_PANELS, across
+from talkspurt.figures.style import (
+    BLUE,
+    BROWN,
+    DASHES,
+    GREEN,
+    LINE_LENGTH,
+    ORANGE,
+    OTHER,
+    PURPLE,
+    SKY,
+    SLATE,
+    TEAL,
+    VERMILLION,
+    WIDTH,
+    TransportStyle,
+    bounds,
+    left_out,
+    note,
+    panels,
+    styled,
+    transport_style,
+)  # fmt: skip
+from talkspurt.figures.values import (
+    OF_FLOWS,
+    TRANSPORT,
+    Numbers,
+    Part,
+    against,
+    half_width,
+    mean_line,
+    mean_of,
+    parts,
+    place_of,
+    same_places,
+)
+from talkspurt.metrics.catalogue import metric, over_time
+from talkspurt.study import Axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from talkspurt.metrics import Metric
+    from talkspurt.metrics.catalogue import Quantity
+    from talkspurt.study import Study
+
+Kind = Literal["lines", "bars", "points", "box", "cdf", "map"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""Kinds of figures of a measure."""
+TIME = "time"
+
+PALETTE = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BROWN, TEAL, SLATE, "#6b7280")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", "h")
+MOST_COLOURS = 12
+"""More values than these are not the default for colours."""
+MOST_NAME = 30
+"""Letters of a name in a figure; longer ones are shortened in the middle."""
+TALL, ROW = 3.1, 2.1
+"""Height of a figure of one panel, and of each row of several, in inches."""
+WIDEST = 16.0
+"""Width of a figure of many bars, in inches, at most."""
+BAR = 0.11
+"""Width of a bar in inches, at least, as long as the figure may become wider."""
+LETTERS = 11
+"""Letters of a panel's title per inch."""
+WHISKERS = (5, 95)
+"""Percentiles at the ends of a box's whiskers."""
+NO_WHISKER = "No whisker: every replication gave this value, so that there is no interval."
+MOST_STEPS = 400
+"""Steps of a CDF."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How the values of one label are told apart: colour, marker and dashes."""
+
+    style: TransportStyle
+    dashes: int = 0
+
+
+@dataclass
+class Plot:
+    """A figure to be drawn.
+
+    Attributes:
+        study: the runs.
+        one: the measure.
+        parts: its values.
+        over: what the x axis is; None if it is the measure itself or a quantity of its own.
+        by: what colours tell apart.
+        kind: its kind.
+    """
+
+    study: Study
+    one: Metric
+    parts: Sequence[Part]
+    over: str | None
+    by: str | None
+    kind: Kind
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def quantity(self) -> Quantity:
+        """How the measure is shown."""
+        return self.one.quantity
+
+    @cached_property
+    def rest(self) -> list[str]:
+        """What has panels of its own."""
+        axes = {axis.name for axis in self.study.axes}
+        pooled = {self.over, self.by} & set(OF_FLOWS) - axes
+        place = place_of(self.study, self.one)
+        found = [
+            d for d in varied(self.study, self.one, self.parts) if d not in (self.over, self.by)
+        ]
+        if pooled or (self.kind == "cdf" and against(self.one) is None):
+            found = [d for d in found if d != place]
+        return found
+
+    def labels(self, name: str | None) -> list[str]:
+        """The labels along a dimension, in order."""
+        there = dict.fromkeys(part.told[name] for part in self.parts) if name else {"": None}
+        for axis in self.study.axes:
+            if axis.name == name:
+                return [label for label in axis.labels if label in there]
+        return list(there)
+
+    def axis(self, name: str) -> Axis:
+        """An axis of the study, or one of names."""
+        labels = self.labels(name)
+        return Axis(name, "", tuple(map(short, labels)))
+
+    def groups(self, name: str) -> Axis:
+        """The same, with numbers in one unit, for places side by side."""
+        texts, unit = scale.ticks(self.labels(name))
+        return Axis(scale.headed(name, unit), "", tuple(map(short, texts)))
+
+    def panels(self) -> dict[tuple[str, ...], list[Part]]:
+        """The parts of each panel, in the order of the labels."""
+        order = {
+            name: {label: i for i, label in enumerate(self.labels(name))} for name in self.rest
+        }
+        found: dict[tuple[str, ...], list[Part]] = {}
+        for part in self.parts:
+            found.setdefault(tuple(part.told[name] for name in self.rest), []).append(part)
+
+        def rank(key: tuple[str, ...]) -> list[int]:
+            return [order[name][label] for name, label in zip(self.rest, key, strict=True)]
+
+        return {key: found[key] for key in sorted(found, key=rank)}
+
+    @cached_property
+    def looks(self) -> dict[str, Look]:
+        """The look of each label of ``by``."""
+        return looks(self.labels(self.by), self.transports(self.by))
+
+    def transports(self, name: str | None) -> dict[str, str]:
+        """The transport of each label, where it has only one."""
+        found: dict[str, set[str]] = {}
+        changing = changed_by(name, self.parts) if name else set()
+        for part in self.parts:
+            if not changing or part.member in changing:
+                found.setdefault(part.told[name] if name else "", set()).add(part.transport)
+        return {label: kinds.pop() for label, kinds in found.items() if len(kinds) == 1}
+
+    def row(self, found: Iterable[Part]) -> dict[str, Any]:
+        """Mean and interval over the replications, as in a summary."""
+        return self.study._row_of(self.one, found)
+
+
+def figure(
+    study: Study,
+    measure: str,
+    *,
+    over: str | None = None,
+    by: str | None = None,
+    kind: str | None = None,
+    flow: str | None = None,
+    link: str | None = None,
+    bin_s: float | None = None,
+    time: bool = False,
+) -> Figure:
+    """Draw a measure of the catalogue; see :meth:`talkspurt.Study.figure`."""
+    if time and over not in (None, TIME):
+        raise ValueError(f"time, and over {over!r}: give one of them")
+    if kind is not None and kind not in KINDS:
+        raise ValueError(f"no kind of figure {kind!r}: expected {', '.join(KINDS)}")
+    one = metric(measure, of_links=link is not None)
+    is_axis = any(axis.name == TIME for axis in study.axes)
+    if time or (over == TIME and not is_axis):
+        one, over = over_time(one), None
+    name, other = (link, flow) if one.of_links else (flow, link)
+    if other is not None:
+        kinds = ("links", "flows") if one.of_links else ("flows", "links")
+        raise ValueError(f"{one.full_name} is of {kinds[0]}, not of {kinds[1]}")
+    found = parts(study, one, name, bin_s)
+    if not found:
+        whose = f"{name!r} has" if name else "nothing in these runs has"
+        raise ValueError(f"{whose} a value of {one.full_name}")
+    for dimension in (over, by):
+        _check(study, one, found, dimension)
+    if over is not None and over == by:
+        raise ValueError(f"over and by are both {over!r}")
+    drawn = _chosen(study, one, found, over, by, kind)
+    with styled():
+        if drawn.kind == "map":
+            return _map(drawn)
+        if drawn.kind == "cdf":
+            return _drawn(drawn, _cdf)
+        if drawn.over is None:
+            return _drawn(drawn, _curves)
+        return _drawn(drawn, {"bars": _bars, "box": _boxes}.get(drawn.kind, _points))
+
+
+def varied(study: Study, one: Metric, found: Sequence[Part]) -> list[str]:
+    """What tells parts apart: axes with several values, and flow or link if there are several."""
+    names = [axis.name for axis in study.axes]
+    place = place_of(study, one)
+    return [name for name in (*names, place) if len({part.told[name] for part in found}) > 1]
+
+
+def _check(study: Study, one: Metric, found: Sequence[Part], name: str | None) -> None:
+    known = [axis.name for axis in study.axes]
+    more = (place_of(study, one), *(() if one.of_links else OF_FLOWS))
+    known += [other for other in more if other not in known]
+    if name is not None and name not in known:
+        import difflib
+
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise KeyError(f"no axis {name!r}; there are: {', '.join(known)}{hint}")
+
+
+def _chosen(
+    study: Study,
+    one: Metric,
+    found: Sequence[Part],
+    over: str | None,
+    by: str | None,
+    kind: str | None,
+) -> Plot:
+    """Complete what was not asked for."""
+    place = place_of(study, one)
+    dims = varied(study, one, found)
+    quantity = against(one)
+    if kind == "cdf" and over is not None:
+        raise ValueError("a CDF is drawn over the measure itself: over is for other kinds")
+    of_curves = quantity is not None and over is None and kind in (None, "lines", "points")
+    if kind == "map":
+        over, by = _of_map(study, dims, over, by)
+    elif kind != "cdf" and not of_curves and over is None:
+        over = _default_over(study, one, dims, by) or place
+    if by is None and kind != "map":
+        numbers_only = kind == "cdf" and quantity is None
+        left = [name for name in dims if name not in (over, place if numbers_only else None)]
+        by = _default_by(left, found)
+        several = len({part.told[TRANSPORT] for part in found}) > 1
+        if by is None and numbers_only and several and not one.of_links:
+            by = TRANSPORT
+        if over in OF_FLOWS and by == place:
+            by = None
+    if kind is None:
+        if of_curves:
+            assert quantity is not None
+            cross = not same_places(one) or quantity.label not in ("time", "time scale")
+            kind = "points" if cross else "lines"
+        else:
+            labels = [axis.labels for axis in study.axes if axis.name == over]
+            kind = "lines" if labels and scale.numbers(labels[0]) else "bars"
+    return Plot(study, one, found, over, by, kind)  # type: ignore[arg-type]
+
+
+def _default_over(study: Study, one: Metric, dims: Sequence[str], by: str | None) -> str | None:
+    best = across(study) if any(axis.name in dims for axis in study.axes) else None
+    if best is not None and best.name in dims and best.name != by:
+        return best.name
+    return next((name for name in dims if name != by), None)
+
+
+def _default_by(left: Sequence[str], found: Sequence[Part]) -> str | None:
+    """What changes the transport of a flow, or else the first axis with few values."""
+    few = [name for name in left if len({part.told[name] for part in found}) <= MOST_COLOURS]
+    return next((name for name in few if changed_by(name, found)), next(iter([*few, *left]), None))
+
+
+def changed_by(name: str, found: Sequence[Part]) -> set[str]:
+    """The flows whose transport differs between labels of an axis, and is one under each.
+
+    If flows are the axis, those with different transports.
+    """
+    kinds: dict[str, dict[str, set[str]]] = {}
+    for part in found:
+        member = part.member if part.told[name] not in (part.member, "") else ""
+        kinds.setdefault(member, {}).setdefault(part.told[name], set()).add(part.transport)
+    changed: set[str] = set()
+    for member, by_label in kinds.items():
+        single = all(len(its) == 1 for its in by_label.values())
+        if single and len({next(iter(its)) for its in by_label.values()}) > 1:
+            changed |= {member} if member else {part.member for part in found}
+    return changed
+
+
+def _of_map(study: Study, dims: Sequence[str], over: str | None, by: str | None) -> tuple[str, str]:
+    length = {axis.name: len(axis.labels) for axis in study.axes}
+    order = sorted(dims, key=lambda name: -length.get(name, 1))
+    free = [name for name in order if name not in (over, by)]
+    if over is None and free:
+        over = free.pop(0)
+    if by is None and free:
+        by = free.pop(0)
+    if over is None or by is None:
+        there = ", ".join(dims) or "nothing"
+        raise ValueError(f"a map needs two axes with several values; what varies here: {there}")
+    return over, by
+
+
+def short(name: str, most: int = MOST_NAME) -> str:
+    """A name of limited length, shortened in the middle."""
+    if len(name) <= most:
+        return name
+    half = (most - 1) // 2
+    return f"{name[: most - 1 - half]}…{name[-half:]}"
+
+
+def looks(labels: Sequence[str], transports: Mapping[str, str]) -> dict[str, Look]:
+    """Transports keep their colours; numbers go from dark to light; others have a palette."""
+    there = {label: transports.get(label) or label for label in labels}
+    styles = {label: transport_style(name) for label, name in there.items()}
+    distinct = len({style.colour for style in styles.values()}) == len(labels)
+    known = OTHER not in styles.values() or (len(labels) == 1 and "" in labels)
+    if distinct and known:
+        return {label: Look(style) for label, style in styles.items()}
+    if (len(labels) > 2 and scale.numbers(labels)) or len(labels) > len(PALETTE):
+        import matplotlib as mpl
+        from matplotlib.colors import to_hex
+
+        colours = mpl.colormaps["viridis"]
+        at = [0.92 * i / (len(labels) - 1) for i in range(len(labels))]
+        return {
+            label: Look(TransportStyle(to_hex(colours(at[i])), MARKERS[i % len(MARKERS)]),
+                        i % len(DASHES) if not scale.numbers(labels) else 0)
+            for i, label in enumerate(labels)
+        }  # fmt: skip
+    return {
+        label: Look(TransportStyle(PALETTE[i], MARKERS[i]), i % len(DASHES))
+        for i, label in enumerate(labels)
+    }
+
+
+def _drawn(drawn: Plot, draw: Any) -> Figure:
+    """The panels, each drawn by ``draw``, with a legend beside them and notes below."""
+    every = drawn.panels()
+    shown = list(every.items())[:MOST_PANELS]
+    labels = drawn.labels(drawn.by)
+    columns = 1 if len(shown) == 1 else 2 if len(shown) in (2, 4) else 3
+    width = WIDTH
+    if drawn.kind in ("bars", "box") and drawn.over:
+        groups = len(drawn.labels(drawn.over))
+        need = max(groups * len(labels) * BAR, groups * panel.SLOPING / 72) + 1.8
+        if columns * need > WIDTH:
+            columns = max(1, min(columns, int(WIDEST / need)))
+        width = min(max(WIDTH, columns * need), WIDEST)
+    height = TALL if len(shown) == 1 else 0.9 + ROW * -(-len(shown) // columns)
+    entries = len(labels) if drawn.by else 0
+    height = max(height, 0.9 + 0.17 * entries)
+    place = place_of(drawn.study, drawn.one)
+    figure, grid = panels(
+        textwrap.shorten(_title(drawn), int(13 * width), placeholder=" …"),
+        len(shown),
+        columns,
+        width=width,
+        height=height,
+        sharex=drawn.kind != "cdf" and len(shown) > 1,
+        sharey=len(shown) > 1 and place not in drawn.rest,
+    )
+    for i, (ax, (key, found)) in enumerate(zip(grid, shown, strict=True)):
+        bottom = i >= len(shown) - columns
+        draw(drawn, ax, found, columns * WIDTH / width, bottom=bottom)
+        if key:
+            words = _words(drawn, key)
+            ax.set_title(
+                short(words, int(LETTERS * width / columns)), fontsize=9, fontweight="normal"
+            )
+        if i % columns == 0:
+            ax.set_ylabel(textwrap.fill(ax.get_ylabel(), 34 if len(shown) == 1 else 26))
+        else:
+            ax.set_ylabel("")
+        if drawn.kind != "cdf" and not bottom:
+            ax.set_xlabel("")
+    if drawn.by and len(labels) > 1:
+        _legend(drawn, figure)
+    rest = [_words(drawn, key) for key in list(every)[MOST_PANELS:]]
+    note(figure, *dict.fromkeys(drawn.notes), left_out("panel", rest))
+    return figure
+
+
+def _words(drawn: Plot, key: Sequence[str]) -> str:
+    """The settings of a panel."""
+    place = place_of(drawn.study, drawn.one)
+    named = zip(drawn.rest, key, strict=True)
+    return " · ".join(label if name == place else f"{name} {label}" for name, label in named)
+
+
+def _wrapped(words: str, width: float) -> str:
+    """The title of a panel of this width, in at most two lines."""
+    most = int(LETTERS * width)
+    if len(words) <= most:
+        return words
+    lines = [short(part, most) for part in words.rsplit(" · ", 1)]
+    return "\n".join(lines)
+
+
+def _title(drawn: Plot) -> str:
+    """The measure, and the only flow or link that has it."""
+    names = {part.told[place_of(drawn.study, drawn.one)] for part in drawn.parts}
+    label = drawn.quantity.label
+    label = label[:1].upper() + label[1:]
+    if drawn.over is None and drawn.kind not in ("cdf", "map"):
+        quantity = against(drawn.one)
+        assert quantity is not None
+        label += f" against {quantity.label}" if drawn.kind == "points" else ""
+    return f"{label} · {names.pop()}" if len(names) == 1 else label
+
+
+def _legend(drawn: Plot, figure: Figure) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Any] = []
+    for label in drawn.labels(drawn.by):
+        look = drawn.looks[label]
+        words = short(label) or "–"
+        if drawn.kind in ("bars", "box"):
+            handles.append(Patch(color=look.style.colour, label=words))
+            continue
+        joined = drawn.kind in ("lines", "cdf")
+        dashes = DASHES[look.dashes]
+        style: dict[str, Any] = {"color": look.style.colour, "lw": 1.4}
+        style["ls"] = ((0, dashes) if dashes else "-") if joined else "none"
+        if drawn.kind != "cdf" and (drawn.over is not None or not joined):
+            style |= {"marker": look.style.marker, "ms": 5}
+        handles.append(Line2D([], [], label=words, **style))
+    lines = drawn.kind in ("lines", "cdf")
+    figure.legend(
+        handles=handles,
+        loc="outside right upper",
+        title=short(drawn.by or ""),
+        title_fontsize=8,
+        alignment="left",
+        fontsize=8 if len(handles) <= 24 else 7,
+        handlelength=LINE_LENGTH - 2 if lines else 1.2,
+    )
+
+
+def _said(drawn: Plot, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Notes on intervals, means over time, and marks."""
+    if against(drawn.one) is not None:
+        drawn.notes.append("Means over each run.")
+    several = drawn.study.replications > 1
+    found = [end for row in rows if (end := intervals.ends(row))]
+    if several and found:
+        drawn.notes.append(
+            f"Means of {drawn.study.replications} runs with Student's "
+            f"{drawn.study.confidence * 100:g} % intervals."
+        )
+    from talkspurt.figures.comparison import CUT_OFF, MEMBERS, NO_BAR
+
+    if any(end.cut_low or end.cut_high for end in found):
+        drawn.notes.append(CUT_OFF)
+    if several and any(map(intervals.still, rows)):
+        drawn.notes.append(NO_WHISKER if drawn.kind == "bars" else NO_BAR)
+    if drawn.kind != "bars" and any(map(intervals.spread, rows)):
+        drawn.notes.append(MEMBERS)
+
+
+def _cells(drawn: Plot, found: Sequence[Part]) -> dict[tuple[str, str], list[Part]]:
+    """The parts under each label of ``over`` and ``by``."""
+    cells: dict[tuple[str, str], list[Part]] = {}
+    assert drawn.over is not None
+    for part in found:
+        key = (part.told[drawn.over], part.told[drawn.by] if drawn.by else "")
+        cells.setdefault(key, []).append(part)
+    return cells
+
+
+def _rows(drawn: Plot, found: Sequence[Part]) -> dict[tuple[str, str], dict[str, Any]]:
+    rows = {key: drawn.row(its) for key, its in _cells(drawn, found).items()}
+    _said(drawn, list(rows.values()))
+    return rows
+
+
+def _limits(drawn: Plot, ax: Axes, rows: Iterable[Mapping[str, Any]], *, zero: bool) -> None:
+    """MOS has a fixed scale; others are fitted to the intervals, or begin at zero."""
+    if drawn.one.name in ("mos", "mos_over_time"):
+        ax.set_ylim(1, 4.6)
+        return
+    seen: list[float] = []
+    for row in rows:
+        end = intervals.ends(row)
+        seen += (end.low, end.high) if end else (row["mean"],)
+        seen += intervals.spread(row) or ()
+    size = drawn.quantity.scale
+    _widen(ax, [size * value for value in seen], zero=zero)
+
+
+def _widen(ax: Axes, seen: Sequence[float], *, zero: bool) -> None:
+    """Limits that hold the values of this panel and of those that share its axis."""
+    if not seen:
+        return
+    known = getattr(ax.figure, "_talkspurt_seen", {})
+    group = frozenset(id(other) for other in ax.get_shared_y_axes().get_siblings(ax))
+    every = known.setdefault(group, [])
+    every += [value for value in seen if math.isfinite(value)]
+    ax.figure._talkspurt_seen = known  # type: ignore[union-attr]
+    low, high = min(every), max(every)
+    ax.set_ylim(*bounds(min(low, 0.0) if zero else low, high))
+
+
+def _points(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bottom: bool) -> None:
+    """Means with intervals over an axis, joined as lines or with the single values beside them."""
+    from matplotlib.transforms import ScaledTranslation
+
+    assert drawn.over is not None
+    rows, cells = _rows(drawn, found), _cells(drawn, found)
+    labels, axis = drawn.labels(drawn.over), drawn.axis(drawn.over)
+    numbers = scale.numbers(labels)
+    size, joined = drawn.quantity.scale, drawn.kind == "lines"
+    colours = _one_colour_each(drawn)
+    order = sorted(range(len(labels)), key=lambda i: numbers[i]) if numbers else range(len(labels))
+    shown = drawn.labels(drawn.by)
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    for n, label in enumerate(shown):
+        look = drawn.looks[label]
+        aside = (n - (len(shown) - 1) / 2) * min(panel.BESIDE, 24 / len(shown))
+        beside: Any = ax.transData + ScaledTranslation(aside / 72, 0, figure.dpi_scale_trans)
+        none = {"measure": drawn.one.full_name, "mean": None, "low": None, "count": 0}
+        its = [rows.get((labels[i], label), none) for i in order]
+        x = [numbers[i] if numbers else float(i) for i in order]
+        if joined:
+            panel.join(ax, x, its, look.style.colour, look.dashes, size, beside)
+        for i, at, row in zip(order, x, its, strict=True):
+            if row["mean"] is None:
+                continue
+            style = look.style if drawn.by else colours.get(labels[i], look.style)
+            if not joined:
+                values = [part.number * size for part in cells[labels[i], label]]
+                if len(values) > 1:
+                    faint: dict[str, Any] = {"alpha": 0.35, "ls": "none", "transform": beside}
+                    ax.plot([at] * len(values), values, ".", color=style.colour, **faint)
+            panel.point(ax, at, row, style, 0, size, beside)
+    panel.frame(ax, axis, numbers, columns, bottom=bottom)
+    if numbers:
+        ax.update_datalim([(x, 0.0) for x in numbers], updatey=False)
+        ax.autoscale_view(scaley=False)
+    ax.set_ylabel(drawn.quantity.head)
+    seen = list(rows.values())
+    if not joined:
+        _widen(ax, [size * part.number for part in found], zero=False)
+    _limits(drawn, ax, seen, zero=False)
+
+
+def _one_colour_each(drawn: Plot) -> dict[str, TransportStyle]:
+    """The style of each label of ``over``, if it has one transport and nothing else has colours."""
+    if drawn.by or drawn.over is None:
+        return {}
+    transports = drawn.transports(drawn.over)
+    if len(transports) < len(drawn.labels(drawn.over)):
+        return {}
+    return {label: transport_style(name) for label, name in transports.items()}
+
+
+def _bars(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bottom: bool) -> None:
+    """Grouped bars over an axis."""
+    assert drawn.over is not None
+    rows = _rows(drawn, found)
+    labels, size = drawn.labels(drawn.over), drawn.quantity.scale
+    colours = _one_colour_each(drawn)
+    made = []
+    for label in drawn.labels(drawn.by):
+        its = [rows.get((group, label)) for group in labels]
+        own = drawn.looks[label].style.colour
+        made.append(
+            chart.Bars(
+                label,
+                [math.nan if row is None else size * row["mean"] for row in its],
+                [colours[group].colour for group in labels] if colours else own,
+                ends=[_scaled(intervals.ends(row), size) if row else None for row in its],
+            )
+        )
+    chart.draw_bars(ax, made, drawn.quantity.head)
+    panel.frame(ax, drawn.groups(drawn.over), None, columns, bottom=bottom)
+    _limits(drawn, ax, rows.values(), zero=True)
+
+
+def _scaled(end: intervals.Ends | None, size: float) -> intervals.Ends | None:
+    return end and replace(end, low=size * end.low, high=size * end.high)
+
+
+def _boxes(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bottom: bool) -> None:
+    """Boxes over an axis: of the values of each run, or of what each run has over time."""
+    assert drawn.over is not None
+    labels, shown = drawn.labels(drawn.over), drawn.labels(drawn.by)
+    cells, size = _cells(drawn, found), drawn.quantity.scale
+    colours = _one_colour_each(drawn)
+    width = 0.8 / len(shown)
+    seen: list[float] = []
+    for n, label in enumerate(shown):
+        for i, group in enumerate(labels):
+            its = cells.get((group, label))
+            if not its:
+                continue
+            values = size * _pooled(its)
+            seen += (float(values.min()), float(values.max()))
+            colour = colours[group].colour if colours else drawn.looks[label].style.colour
+            at = i - 0.4 + width * (n + 0.5)
+            _box(ax, at, 0.8 * width, values, colour)
+    about = "the values over time of all runs" if against(drawn.one) else "the values of all runs"
+    drawn.notes.append(
+        f"Boxes: median and quartiles of {about}; whiskers: {WHISKERS[0]} and {WHISKERS[1]} %; "
+        "dots: minimum and maximum."
+    )
+    panel.frame(ax, drawn.groups(drawn.over), None, columns, bottom=bottom)
+    ax.grid(visible=False, axis="x")
+    ax.set_ylabel(drawn.quantity.head)
+    if drawn.one.name in ("mos", "mos_over_time"):
+        ax.set_ylim(1, 4.6)
+    else:
+        _widen(ax, seen, zero=False)
+
+
+def _box(ax: Axes, x: float, width: float, values: Numbers, colour: str) -> None:
+    low, first, median, third, high = np.percentile(values, [WHISKERS[0], 25, 50, 75, WHISKERS[1]])
+    left, right = x - width / 2, x + width / 2
+    ax.fill_between([left, right], first, third, color=colour, alpha=0.3, linewidth=0)
+    ax.plot(
+        [left, right, right, left, left], [first, first, third, third, first], color=colour, lw=1
+    )
+    ax.plot([left, right], [median, median], color=colour, lw=2.2, solid_capstyle="butt")
+    for start, end in ((first, low), (third, high)):
+        ax.plot([x, x], [start, end], color=colour, lw=1)
+        ax.plot([x - width / 4, x + width / 4], [end, end], color=colour, lw=1)
+    ax.plot([x, x], [values.min(), values.max()], ".", color=colour, ms=3.5)
+
+
+def _pooled(found: Sequence[Part]) -> Numbers:
+    """All values of some parts."""
+    values: Numbers = np.concatenate([part.y for part in found])
+    finite: Numbers = values[np.isfinite(values)]
+    return finite
+
+
+def _cdf(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bottom: bool) -> None:
+    """The share of values up to each value, with a band if each of several runs has many values."""
+    del columns, bottom
+    size = drawn.quantity.scale
+    of_curves = against(drawn.one) is not None
+    for label in drawn.labels(drawn.by):
+        its = [part for part in found if not drawn.by or part.told[drawn.by] == label]
+        if not its:
+            continue
+        look = drawn.looks[label]
+        values = np.sort(_pooled(its))
+        x, share = _steps(values)
+        replicates = sorted({part.replicate for part in its})
+        band: list[tuple[float, float]] = []
+        if of_curves and len(replicates) > 1:
+            of_each = [_pooled([p for p in its if p.replicate == r]) for r in replicates]
+            rows = np.array(
+                [np.searchsorted(np.sort(one), x, side="right") / len(one) for one in of_each]
+            )
+            share = mean_of(rows)
+            half = np.nan_to_num(half_width(rows, drawn.study.confidence))
+            low, high = np.clip(share - half, 0, 1), np.clip(share + half, 0, 1)
+            band = list(zip(low.tolist(), high.tolist(), strict=True))
+            drawn.notes.append(
+                f"Means of the shares in {len(replicates)} runs with Student's "
+                f"{drawn.study.confidence * 100:g} % intervals."
+            )
+        line = chart.Line(
+            label, (size * x).tolist(), share.tolist(), look.style.colour, DASHES[look.dashes],
+            steps=True, band=band, marker="o" if len(x) == 2 and x[0] == x[1] else "",
+        )  # fmt: skip
+        chart.draw(ax, [line], drawn.quantity.head, "share of values", legend=False)
+    ax.set_ylim(0, 1.02)
+    if drawn.one.name in ("mos", "mos_over_time"):
+        ax.set_xlim(1, 4.6)
+
+
+def _steps(values: Numbers) -> tuple[Numbers, Numbers]:
+    """The steps of an empirical distribution; of many values, at equal shares."""
+    if len(values) <= MOST_STEPS:
+        x = np.append(values[:1], values)
+        return x, np.arange(len(values) + 1) / len(values)
+    share = np.linspace(0, 1, MOST_STEPS)
+    return np.quantile(values, share, method="inverted_cdf"), share
+
+
+def _curves(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bottom: bool) -> None:
+    """Values over time or against another quantity: means of several runs, or those of one."""
+    del columns, bottom
+    quantity = against(drawn.one)
+    assert quantity is not None
+    for label in drawn.labels(drawn.by):
+        its = [part for part in found if not drawn.by or part.told[drawn.by] == label]
+        if not its:
+            continue
+        look = drawn.looks[label]
+        if same_places(drawn.one) and (drawn.kind == "lines" or len(its) > 1):
+            lines = [_mean(drawn, label, look, its)]
+        else:
+            first = min(part.replicate for part in its)
+            if drawn.study.replications > 1:
+                seed = next(part.seed for part in its if part.replicate == first)
+                drawn.notes.append(f"Of seed {seed} alone, no mean.")
+            lines = [_single(drawn, label, look, p) for p in its if p.replicate == first]
+        chart.draw(ax, lines, quantity.head, drawn.quantity.head, legend=False)
+    if quantity.label.startswith("time") and quantity.label != "time scale":
+        ends = {run.duration_s for run in drawn.study.runs}
+        ax.set_xlim(0, max(ends))
+    elif quantity.label == "time scale":
+        ax.set_xscale("log")
+    seen = [float(v) for line in ax.get_lines() for v in np.asarray(line.get_ydata(), dtype=float)]
+    if drawn.one.name == "mos_over_time":
+        ax.set_ylim(1, 4.6)
+    else:
+        _widen(ax, seen, zero=False)
+
+
+def _mean(drawn: Plot, label: str, look: Look, its: Sequence[Part]) -> chart.Line:
+    """The mean of several runs, with its interval."""
+    size, x_size = drawn.quantity.scale, _x_scale(drawn)
+    held = bool(its[0].until_s)
+    if held and len(its) == 1:
+        return _single(drawn, label, look, its[0])
+    x, rows, replicates = mean_line(its)
+    mean = mean_of(rows)
+    band: list[tuple[float, float]] = []
+    if len(replicates) > 1:
+        half = np.nan_to_num(half_width(rows, drawn.study.confidence))
+        least, most = drawn.quantity.least, drawn.quantity.most
+        low, high = np.clip(mean - half, least, most), np.clip(mean + half, least, most)
+        band = list(zip((size * low).tolist(), (size * high).tolist(), strict=True))
+        drawn.notes.append(
+            f"Means of {len(replicates)} runs with Student's "
+            f"{drawn.study.confidence * 100:g} % intervals."
+        )
+    if len({part.member for part in its}) > 1:
+        drawn.notes.append("Means over the flows of a line.")
+    joined = drawn.kind == "lines"
+    return chart.Line(
+        label, (x_size * x).tolist(), (size * mean).tolist(), look.style.colour,
+        DASHES[look.dashes], band=band, joined=joined,
+        marker="" if joined and len(x) > 1 else look.style.marker,
+    )  # fmt: skip
+
+
+def _single(drawn: Plot, label: str, look: Look, part: Part) -> chart.Line:
+    """The values of one run."""
+    size, x_size = drawn.quantity.scale, _x_scale(drawn)
+    assert part.x is not None
+    x, y = part.x, part.y
+    if part.until_s and len(x):
+        x, y = np.append(x, part.until_s), np.append(y, y[-1])
+    if drawn.kind == "lines":
+        order = np.argsort(x, kind="stable")
+        x, y = thinned(x[order], y[order])
+    joined = drawn.kind == "lines"
+    return chart.Line(
+        label, (x_size * x).tolist(), (size * y).tolist(), look.style.colour,
+        DASHES[look.dashes], steps=bool(part.until_s), joined=joined,
+        marker="" if joined and len(x) > 1 else look.style.marker,
+    )  # fmt: skip
+
+
+def _x_scale(drawn: Plot) -> float:
+    quantity = against(drawn.one)
+    assert quantity is not None
+    return quantity.scale
+
+
+PIXELS = 1000
+"""Columns of a figure that a line can tell apart."""
+
+
+def thinned(x: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
+    """The first, last, minimum and maximum value of each column of pixels; ``x`` is sorted."""
+    if len(x) <= 4 * PIXELS or x[-1] <= x[0]:
+        return x, y
+    column = np.minimum(((x - x[0]) / (x[-1] - x[0]) * PIXELS).astype(int), PIXELS - 1)
+    begin = np.flatnonzero(np.diff(column, prepend=-1))
+    kept = {0, len(x) - 1}
+    for start, end in zip(begin, [*begin[1:], len(x)], strict=True):
+        part = y[start:end]
+        kept |= {int(start), int(end) - 1}
+        if np.isfinite(part).any():
+            kept |= {int(start + np.nanargmin(part)), int(start + np.nanargmax(part))}
+    places = sorted(kept)
+    return x[places], y[places]
+
+
+def _map(drawn: Plot) -> Figure:
+    """Cells over two axes, one map for each panel."""
+    assert drawn.over is not None and drawn.by is not None
+    cells: dict[str, dict[tuple[str, str], float]] = {}
+    rows = []
+    for key, found in drawn.panels().items():
+        shown = cells.setdefault(" · ".join(key), {})
+        for (over, by), its in _cells(drawn, found).items():
+            row = drawn.row(its)
+            rows.append(row)
+            shown[by, over] = row["mean"] * drawn.quantity.scale
+    down, along = (Axis(name, "", tuple(drawn.labels(name))) for name in (drawn.by, drawn.over))
+    words = ["Means over each run."] if against(drawn.one) is not None else []
+    if drawn.study.replications > 1:
+        words.append(f"Means of {drawn.study.replications} runs.")
+    return maps.draw(drawn.quantity, drawn.one.name, down, along, cells, _title(drawn), words)

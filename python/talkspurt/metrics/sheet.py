@@ -1,0 +1,90 @@
+"""The sheet of a run or a study: counts, sizes, rates, delays and loss of every flow.
+
+The same quantities as TraceGraph's sheet of an ns-2 trace, for each setting of a study; means over
+the replications.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from talkspurt.result import Result
+    from talkspurt.study import Study
+
+NODES = ("nodes", "senders", "receivers")
+"""Nodes of the network, and those that sent and received packets with payload."""
+MEASURES = (
+    "generated_packets",
+    "sent_packets",
+    "received_packets",
+    "lost_packets",
+    "delivery_ratio",
+    "network_loss",
+    "sent_bytes",
+    "received_bytes",
+    "throughput_bps",
+    "goodput_bps",
+    "delay_min_s",
+    "delay_mean_s",
+    "delay_max_s",
+    "jitter_s",
+)
+SIZES = ("packet_size_min", "packet_size_mean", "packet_size_max")
+"""Computed if every run has a packet table."""
+
+
+def measures(study: Study) -> tuple[str, ...]:
+    """The measures of a study's sheet: packet sizes only with packet tables."""
+    return (*MEASURES, *SIZES) if all(map(has_packets, study.runs)) else MEASURES
+
+
+def has_packets(run: Result) -> bool:
+    """Whether a run has a packet table."""
+    from talkspurt.result import recorded
+
+    return bool(recorded(run.scenario).get("packets"))
+
+
+def nodes(run: Result) -> dict[str, int]:
+    """The number of nodes, and of those that sent and received packets with payload."""
+    rows = run.flows.select("from", "to", "sent_packets", "received_packets").rows()
+    return {
+        "nodes": len(run.topology["nodes"]),
+        "senders": len({source for source, _, sent, _ in rows if sent}),
+        "receivers": len({target for _, target, _, received in rows if received}),
+    }
+
+
+def sheet(study: Study) -> pl.DataFrame:
+    """One row per setting and flow: the axes, ``flow``, ``members``, ``NODES`` and the measures.
+
+    The flows of a ``count`` share a row with their mean.
+    """
+    axes = [axis.column for axis in study.axes]
+    summary = study.summary(measures(study))
+    table = summary.pivot(
+        "measure", index=[*axes, "flow", "members"], values="mean", maintain_order=True
+    )
+    found: dict[tuple[float | str, ...], list[dict[str, int]]] = {}
+    for run in study.runs:
+        key = tuple(study._columns(run.settings).values())
+        found.setdefault(key, []).append(nodes(run))
+    schema = {name: summary.schema[name] for name in axes}
+    counts = pl.DataFrame(
+        [
+            {
+                **dict(zip(axes, key, strict=True)),
+                **{name: math.fsum(one[name] for one in each) / len(each) for name in NODES},
+            }
+            for key, each in found.items()
+        ],
+        schema={**schema, **dict.fromkeys(NODES, pl.Float64)},
+    )
+    how = {"on": axes, "how": "left"} if axes else {"how": "cross"}
+    return table.join(counts, maintain_order="left", **how).select(
+        *axes, "flow", "members", *NODES, *measures(study)
+    )

@@ -1,0 +1,89 @@
+"""Implements ``talkspurt plot``: one figure of a saved result or study, as a file."""
+
+from __future__ import annotations
+
+import errno
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from talkspurt import disk, store
+from talkspurt.errors import BadInputError, StoreError
+from talkspurt.result import Result
+from talkspurt.study import Study
+from talkspurt.visible import visible
+
+if TYPE_CHECKING:
+    from talkspurt.figures.plot import Kind
+
+ENDINGS = (".png", ".svg", ".pdf")
+"""File names that a figure can have."""
+MOST_BINS = 100_000
+"""Maximum number of time bins; more are assumed to be a typing error."""
+
+
+def plot(
+    folder: Path,
+    measure: str,
+    *,
+    over: str | None = None,
+    by: str | None = None,
+    kind: Kind | None = None,
+    time: bool = False,
+    flow: str | None = None,
+    link: str | None = None,
+    bin_s: float | None = None,
+    out: Path | None = None,
+) -> Path:
+    """Draw a measure of a folder's result, and return the path of the figure.
+
+    Raises:
+        talkspurt.errors.BadInputError: if the folder, the measure or an option does not fit.
+    """
+    if out is not None and out.suffix.lower() not in ENDINGS:
+        raise BadInputError(visible(f"-o {out}: expected a name that ends in .png, .svg or .pdf"))
+    if bin_s is not None and not (math.isfinite(bin_s) and bin_s > 0):
+        raise BadInputError(f"--bin {bin_s:g}: expected seconds, more than 0")
+    try:
+        answer = store.load(folder)
+    except StoreError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise BadInputError(visible(f"{folder}: {error.strerror}")) from None
+    runs = answer.runs if isinstance(answer, Study) else (answer,)
+    longest = max(run.duration_s for run in runs)
+    if bin_s is not None and longest > MOST_BINS * bin_s:
+        many = f"{longest / bin_s:.3g} bins in {longest:g} s"
+        raise BadInputError(f"--bin {bin_s:g}: {many}, expected at most {MOST_BINS:g}")
+    file = out or Path(f"{disk.plain_name(f'{answer.name}-{measure}')}.png")
+    from talkspurt import figures
+
+    try:
+        if isinstance(answer, Result) and measure not in figures.KINDS:
+            _known(measure)
+        drawn = answer.figure(
+            measure, over=over, by=by, kind=kind, flow=flow, link=link, bin_s=bin_s, time=time
+        )
+    except (KeyError, ValueError) as error:
+        raise BadInputError(visible(str(error.args[0]))) from None
+    draw = {".png": figures.png, ".svg": figures.svg, ".pdf": figures.pdf}[file.suffix.lower()]
+    disk.write_bytes(file, draw(drawn))
+    print(visible(f"Figure: {file}"))
+    return file
+
+
+def _known(measure: str) -> None:
+    """Also suggest figures of the report for an unknown name."""
+    import difflib
+
+    from talkspurt import figures
+    from talkspurt.metrics import metric
+
+    try:
+        metric(measure)
+    except KeyError as error:
+        near = difflib.get_close_matches(measure, figures.KINDS, 2)
+        words = str(error.args[0])
+        if near:
+            words += f"; figures of the report: {', '.join(near)}"
+        raise KeyError(words) from None

@@ -1,0 +1,448 @@
+"""Figures of any measure: the numbers drawn are those of the tables, and bad input is one error."""
+
+import math
+import statistics
+from dataclasses import replace
+from itertools import pairwise
+
+import matplotlib.image
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import talkspurt
+from command import talkspurt as run
+from conftest import made, made_study
+from talkspurt import figures
+from talkspurt.figures import chart, plot, style, values
+from talkspurt.metrics.catalogue import ALL, COMPUTED, over_time
+from talkspurt.metrics.catalogue.quantities import BY_COLUMN, OVER_TIME
+from talkspurt.study import Axis, Study
+
+GRID = """\
+title = "Grid"
+duration = "4s"
+record = { packets = true, sojourn = true }
+
+[links.sky]
+from = "west"
+to = "east"
+rate = "300kbit/s"
+delay = "20ms"
+loss = 0.02
+queue = { kind = "droptail", packets = 12 }
+
+[flows.call]
+from = "west"
+to = "east"
+transport = { kind = "udp" }
+source = { kind = "speech", codec = "pcmu" }
+
+[flows.upload]
+from = "west"
+to = "east"
+transport = { kind = "tcp", controller = "newreno" }
+source = { kind = "bulk" }
+
+[[axes]]
+name = "transport"
+path = "flows.call.transport"
+values = [{ kind = "udp" }, { kind = "dccp", ccid = 3 }]
+
+[[axes]]
+name = "delay"
+path = "links.sky.delay"
+values = ["20ms", "200ms"]
+
+[replications]
+count = 3
+"""
+
+
+@pytest.fixture(scope="module")
+def grid():
+    return talkspurt.run(GRID, study=True)
+
+
+@pytest.fixture(scope="module")
+def saved(grid, result, tmp_path_factory):
+    place = tmp_path_factory.mktemp("plot")
+    grid.save(place / "study", report=False)
+    result.save(place / "run", report=False)
+    return place
+
+
+UNITS = {
+    "s": ({"ms": 1e3, "s": 1.0}),
+    "bit/s": {"kbit/s": 1e-3},
+    "packets/s": {"1/s": 1.0},
+    "packets": {"packets": 1.0},
+    "bytes": {"kB": 1e-3, "bytes": 1.0},
+    "MOS": {"": 1.0},
+    "1": {"": 1.0, "%": 100.0},
+    "": {"": 1.0},
+}
+"""The units in which a number may be shown, and the factors that follow from the SI prefixes."""
+
+
+@pytest.mark.parametrize("one", COMPUTED, ids=lambda one: one.name)
+def test_computed_metrics_are_shown_in_a_unit_of_their_kind(one):
+    shown = one.quantity
+    assert UNITS[one.unit][shown.unit] == shown.scale
+    assert shown.label
+    if one.x:
+        assert BY_COLUMN[one.x].label
+
+
+def test_numbers_over_time_are_metrics_against_time():
+    names = {one.full_name for one in ALL} | {one.name for one in ALL}
+    assert set(OVER_TIME) <= names
+    for name in OVER_TIME:
+        found = over_time(talkspurt.metrics.metric(name))
+        assert getattr(found, "x", "time_s") in ("time_s", "received_s"), name
+
+
+@pytest.fixture(scope="module")
+def few(grid):
+    """Two replications of two settings, which is enough to draw everything."""
+    runs = [run for run in grid.select(delay="20ms") if run.replicate < 2]
+    return replace(grid, runs=runs, replications=2)
+
+
+@pytest.mark.parametrize("one", ALL, ids=lambda one: one.full_name)
+def test_every_metric_is_drawn_with_its_name_and_unit(few, one):
+    try:
+        figure = few.figure(one.full_name)
+    except ValueError as error:
+        assert "has a value" in str(error)
+        return
+    labels = [ax.get_ylabel().replace("\n", " ") for ax in figure.axes]
+    assert one.quantity.head in labels
+    assert any(ax.get_xlabel() for ax in figure.axes)
+    assert all(ax.has_data() for ax in figure.axes if ax.get_visible())
+
+
+def test_most_metrics_have_values_in_the_grid(few):
+    """So the test above does not pass because nothing is drawn."""
+    there = 0
+    for one in ALL:
+        try:
+            there += bool(values.parts(few, one, None, None))
+        except ValueError:
+            continue
+    assert there > 0.6 * len(ALL)
+
+
+def bars_of(figure):
+    return [
+        [patch.get_height() for patch in group] for ax in figure.axes for group in ax.containers
+    ]
+
+
+def test_bars_are_means_and_whiskers_are_students_interval(grid):
+    figure = grid.figure("goodput_bps", flow="call", kind="bars", over="delay", by="transport")
+    (ax,) = figure.axes
+    flows = grid.flows.filter(name="call")
+    drawn = bars_of(figure)
+    lines = [line for line in ax.get_lines() if len(line.get_xdata()) == 2]
+    spans = {tuple(line.get_ydata()) for line in lines}
+    for i, transport in enumerate(("udp", "dccp")):
+        for j, delay in enumerate((0.02, 0.2)):
+            its = flows.filter(**{"axis.transport": transport, "axis.delay": delay})
+            kbps = (its["goodput_bps"] / 1e3).to_list()
+            assert drawn[i][j] == pytest.approx(statistics.fmean(kbps))
+            low, high = stats.t.interval(
+                0.95, len(kbps) - 1, statistics.fmean(kbps), stats.sem(kbps)
+            )
+            if low > 0:
+                assert any(span == pytest.approx((low, high)) for span in spans)
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["udp", "dccp"]
+    colours = [group[0].get_facecolor() for group in ax.containers]
+    assert len({tuple(colour) for colour in colours}) == 2
+
+
+def test_lines_over_time_are_means_of_the_bins(grid):
+    figure = grid.figure("goodput_bps", time=True, flow="call", by="transport", bin_s=1.0)
+    bins = grid.compute("goodput_over_time", "call", 1.0)
+    means = bins.group_by("axis.delay", "axis.transport", "time_s").agg(
+        (pl.col("goodput_bps").mean() / 1e3).alias("mean")
+    )
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["delay 20ms", "delay 200ms"]
+    for ax, delay in zip(figure.axes, (0.02, 0.2), strict=True):
+        for line, transport in zip(ax.get_lines(), ("udp", "dccp"), strict=True):
+            by_hand = means.filter(**{"axis.delay": delay, "axis.transport": transport}).sort(
+                "time_s"
+            )
+            assert line.get_xdata().tolist() == by_hand["time_s"].to_list()
+            assert line.get_ydata().tolist() == pytest.approx(by_hand["mean"].to_list())
+        assert len(ax.collections) == 2, "a band for each line"
+
+
+def test_transports_keep_their_colours(grid):
+    figure = grid.figure("delay_p50_s", flow="call")
+    lines = figure.legends[0].get_lines()
+    assert [line.get_color() for line in lines] == [
+        style.TRANSPORTS["udp"].colour,
+        style.TRANSPORTS["dccp-ccid3"].colour,
+    ]
+
+
+def test_a_cdf_counts_packets(grid):
+    figure = grid.figure("delay_over_time", kind="cdf", flow="call", by="transport")
+    delays = grid.compute("delay_over_time", "call")
+    its = delays.filter(**{"axis.transport": "udp", "axis.delay": 0.02})
+    (line,) = [one for one in figure.axes[0].get_lines() if one.get_label() == "udp"]
+    shares = dict(zip(line.get_xdata(), line.get_ydata(), strict=True))
+    for at in list(shares)[50:350:60]:
+        by_hand = [
+            (part["delay_s"].drop_nulls() * 1e3 <= at + 1e-9).mean()
+            for _, part in its.group_by("replicate")
+        ]
+        assert shares[at] == pytest.approx(statistics.fmean(by_hand), abs=0.004)
+    assert list(shares.values()) == sorted(shares.values())
+
+
+def test_a_cdf_of_numbers_counts_flows():
+    flows = tuple((f"call-{i}", "udp") for i in range(4))
+    one = made({}, 0, 1.0, flows)
+    table = one.flows.with_columns(pl.Series("mos", [4.0, 2.0, 3.0, None]))
+    object.__setattr__(one, "_tables", {"flows": table})
+    figure = one.figure("flows.mos", kind="cdf")
+    (line,) = figure.axes[0].get_lines()
+    assert line.get_xdata().tolist() == [2.0, 2.0, 3.0, 4.0]
+    assert line.get_ydata().tolist() == pytest.approx([0, 1 / 3, 2 / 3, 1])
+
+
+def test_a_box_has_quartiles():
+    numbers = [1.0, 1.5, 2.5, 4.0, 4.2]
+    figure = made_study({"a": numbers, "b": [2.0] * 5}, 5).figure("mos", kind="box")
+    first, median, third = statistics.quantiles(numbers, method="inclusive")
+    heights = [line.get_ydata() for line in figure.axes[0].get_lines()]
+    assert heights[0].tolist() == [first, first, third, third, first]
+    assert heights[1].tolist() == [median, median]
+    assert [1.0, 4.2] in [one.tolist() for one in heights if len(one) == 2]
+
+
+def test_a_map_has_a_cell_for_each_setting(grid):
+    figure = grid.figure("goodput_bps", kind="map", flow="call", over="delay", by="transport")
+    image = figure.axes[0].images[0].get_array()
+    means = (
+        grid.flows.filter(name="call")
+        .group_by("axis.transport", "axis.delay")
+        .agg(pl.col("goodput_bps").mean() / 1e3)
+    )
+    for row, transport in enumerate(("udp", "dccp")):
+        for column, delay in enumerate((0.02, 0.2)):
+            cell = means.filter(**{"axis.transport": transport, "axis.delay": delay})
+            assert image[row, column] == pytest.approx(cell["goodput_bps"][0])
+
+
+def test_a_gauge_is_averaged_by_how_long_it_held(grid):
+    (one,) = (one for one in ALL if one.full_name == "gauges.srtt")
+    part = next(p for p in values.parts(grid, one, "upload", None) if p.told["delay"] == "20ms")
+    run = grid.select(transport=part.told["transport"], delay="20ms")[part.replicate]
+    gauge = run.gauges("upload", "srtt").filter(side="from").sort("time_s")
+    times = [*gauge["time_s"], run.duration_s]
+    area = math.fsum(v * (b - a) for v, a, b in zip(gauge["value"], times, times[1:], strict=False))
+    assert part.number == pytest.approx(area / (times[-1] - times[0]))
+
+
+def test_a_mean_of_gauges_holds_their_values():
+    told = {"flow": "a"}
+    early, late = (
+        values.Part(told, "a", "udp", n, n, np.array([2.0, 6.0]), np.array([0.0, change]), 8.0)
+        for n, change in ((0, 2.0), (1, 6.0))
+    )
+    x, rows, replicates = values.mean_line([early, late])
+    assert replicates == [0, 1]
+    between = rows[:, (x > 2.0) & (x < 6.0)]
+    assert (between == [[6.0], [2.0]]).all()
+    assert values.mean_of(rows)[-1] == 6.0
+
+
+def test_half_a_students_interval():
+    rows = np.array([[1.0, 5.0], [2.0, np.nan], [4.0, np.nan]])
+    half = values.half_width(rows, 0.9)
+    low, high = stats.t.interval(0.9, 2, 7 / 3, stats.sem([1, 2, 4]))
+    assert half[0] == pytest.approx((high - low) / 2)
+    assert math.isnan(half[1])
+
+
+def test_a_line_keeps_its_extremes():
+    x = np.linspace(0, 10, 50_000)
+    y = np.sin(x)
+    y[31_234], y[44_321] = 7.0, -9.0
+    few_x, few_y = plot.thinned(x, y)
+    assert len(few_x) <= 4 * plot.PIXELS + 2
+    assert (few_y.min(), few_y.max(), few_x[-1]) == (-9.0, 7.0, 10.0)
+
+
+def test_flows_of_a_count_are_one_value_with_their_spread():
+    flows = (("call-0", "udp"), ("call-1", "udp"))
+    runs = []
+    for replicate in range(2):
+        one = made({"over": "1"}, replicate, 3.0, flows, group=["call", "call"])
+        table = one.flows.with_columns(pl.Series("mos", [2.0 + replicate, 4.0 + replicate]))
+        object.__setattr__(one, "_tables", {"flows": table})
+        runs.append(one)
+    study = Study("made", "", "", (Axis("over", "", ("1",)),), 2, 0.95, "", runs)
+    row = plot.Plot(study, talkspurt.metrics.metric("flows.mos"),
+                    values.parts(study, talkspurt.metrics.metric("flows.mos"), None, None),
+                    "over", None, "lines")  # fmt: skip
+    found = row.row(row.parts)
+    assert (found["mean"], found["member_low"], found["member_high"]) == (3.5, 2.5, 4.5)
+    assert [part.told["flow"] for part in row.parts] == ["call"] * 4
+
+
+# Narrow and wide: one value, forty, long names, and cells without a value.
+
+
+def many(count, name="", replications=2, none=()):
+    labels = [f"{name or 'v'}{i}" for i in range(count)]
+    return made_study(
+        {
+            label: [None if label in none else 1 + (i + k) % 3 for k in range(replications)]
+            for i, label in enumerate(labels)
+        },
+        replications,
+    )
+
+
+@pytest.mark.parametrize("kind", ["lines", "bars", "points", "box", "cdf"])
+@pytest.mark.parametrize("count", [1, 40])
+def test_labels_of_one_and_of_forty_values_do_not_overlap(kind, count):
+    figure = many(count, "a value with a long name, number ").figure("mos", kind=kind)
+    figures.png(figure)
+    canvas = figure.canvas
+    for ax in figure.axes:
+        labels = [one for one in ax.get_xticklabels() if one.get_text()]
+        places = sorted(one.get_window_extent(canvas.get_renderer()).x1 for one in labels)
+        if len(labels) > 1 and labels[0].get_rotation():
+            height = labels[0].get_fontsize() * figure.dpi / 72
+            gaps = [b - a for a, b in pairwise(places)]
+            assert min(gaps) > 0.9 * height
+    width, height = figure.get_size_inches()
+    assert width <= plot.WIDEST
+    box = figure.get_tightbbox(canvas.get_renderer())
+    assert box.x0 > -0.1
+    assert box.x1 < width + 0.1
+    assert box.y0 > -0.1
+    assert box.y1 < height + 0.1
+
+
+def test_a_missing_value_is_a_dash_or_a_gap():
+    study = many(4, none=("v2",))
+    figure = study.figure("mos", kind="bars")
+    assert [text.get_text() for text in figure.axes[0].texts] == []  # no part, no place
+    axes = (Axis("a", "", ("1", "2")), Axis("b", "", ("x", "y")))
+    runs = [
+        made({"a": a, "b": b}, 0, None if (a, b) == ("2", "y") else 3.0) for a in "12" for b in "xy"
+    ]
+    study = Study("made", "", "", axes, 1, 0.95, "", runs)
+    figure = study.figure("mos", kind="bars", over="a", by="b")
+    assert [text.get_text() for text in figure.axes[0].texts] == ["–"]
+    line = study.figure("mos", kind="lines", over="a", by="b").axes[0].get_lines()
+    assert any(np.isnan(one.get_ydata()).any() for one in line)
+    cells = study.figure("mos", kind="map", over="a", by="b").axes[0]
+    assert sorted(text.get_text() for text in cells.texts) == ["3.00", "3.00", "3.00", "–"]
+
+
+def test_without_any_value_there_is_no_figure():
+    with pytest.raises(ValueError, match=r"nothing in these runs has a value of flows\.mos"):
+        many(3, none=("v0", "v1", "v2")).figure("flows.mos")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"over": "nix"}, "no axis 'nix'; there are: transport, delay, flow, source"),
+        ({"by": "dela"}, "did you mean 'delay'"),
+        ({"over": "delay", "by": "delay"}, "over and by are both 'delay'"),
+        ({"over": "delay", "time": True}, "give one of them"),
+        ({"kind": "pie"}, "expected lines, bars, points, box, cdf, map"),
+        ({"kind": "cdf", "over": "delay"}, "over is for other kinds"),
+        ({"flow": "nix"}, "no flow 'nix'; there are: call, upload"),
+        ({"link": "sky"}, "of flows, not of links"),
+    ],
+)
+def test_what_does_not_fit_is_one_error(grid, options, words):
+    with pytest.raises((KeyError, ValueError)) as error:
+        grid.figure("mos", **options)
+    assert words in error.value.args[0]
+
+
+def test_a_number_without_a_course_is_refused(grid):
+    with pytest.raises(ValueError, match="one number for the whole run"):
+        grid.figure("longest_gap_s", time=True)
+    with pytest.raises(ValueError, match="against packet length"):
+        grid.figure("size_vs_delay", over="time")
+    with pytest.raises(ValueError, match="a map needs two axes"):
+        many(3).figure("mos", kind="map")
+
+
+def test_an_axis_can_be_named_like_a_flow():
+    runs = [made({"flow": label}, 0, 3.0, (("a", "udp"), ("b", "tcp"))) for label in ("x", "y")]
+    study = Study("made", "", "", (Axis("flow", "", ("x", "y")),), 1, 0.95, "", runs)
+    figure = study.figure("mos", over="flow", by="flow name")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+
+
+def test_the_same_plot_is_the_same_svg(grid):
+    first, second = (figures.svg(grid.figure("mos", kind="box")) for _ in range(2))
+    assert first == second
+
+
+# The command.
+
+
+@pytest.mark.parametrize(("ending", "begin"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF-")])  # fmt: skip
+def test_the_command_writes_what_the_ending_says(saved, tmp_path, ending, begin):
+    file = tmp_path / f"a.{ending}"
+    done = run("plot", saved / "study", "goodput_bps", "--over", "delay", "-o", file)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"Figure: {file}\n"
+    assert file.read_bytes().startswith(begin)
+
+
+def test_the_command_names_the_file_by_result_and_measure(saved, tmp_path):
+    done = run("plot", saved / "run", "delay", cwd=tmp_path)
+    assert done.stdout == "Figure: small-delay.png\n"
+    assert matplotlib.image.imread(tmp_path / "small-delay.png").shape[1] > 500
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("study", "mosx"), "no metric 'mosx'; did you mean 'mos'"),
+        (("run", "delai"), "figures of the report: delay"),
+        (("study", "mos", "--over", "nix"), "no axis 'nix'"),
+        (("study", "mos", "-o", "a.gif"), "expected a name that ends in .png, .svg or .pdf"),
+        (("study", "mos_over_time", "--bin", "0"), "expected seconds"),
+        (("study", "mos_over_time", "--bin", "1e-9"), "expected at most"),
+        (("run", "delay_over_time"), "record.packets=true"),
+        (("nowhere", "mos"), "there is no result of talkspurt here"),
+        (("other", "mos"), "holds the dossiers of published studies"),
+    ],
+)
+def test_bad_input_of_the_command_is_one_line(saved, tmp_path, words, said):
+    other = saved / "other"
+    other.mkdir(exist_ok=True)
+    manifest = '{"talkspurt": "0", "format": 1, "kind": "reproduction"}'
+    (other / "manifest.json").write_text(manifest, encoding="utf-8")
+    folder, *rest = words
+    done = run("plot", saved / folder, *rest, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_plain_lines_and_bars():
+    line = chart.Line("a", [0, 1, 2], [1, math.nan, 3], "#000000", band=[(0, 2), (1, 3), (2, 4)])
+    figure = chart.plot("Title", [line, line], "x / s", "y / ms")
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["a", "a"]
+    bars = chart.bars("Title", ["g", "h"], [chart.Bars("a", [1.0, math.nan], "#000000")], "y")
+    assert bars_of(bars)[0][0] == 1.0
+    assert [text.get_text() for text in bars.axes[0].texts] == ["–"]
