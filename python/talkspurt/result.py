@@ -99,6 +99,7 @@ JSON_FLOW = (
     "mos_lost_to_delay",
     "mos_lost_to_loss",
     "mos_lost_to_codec",
+    "stand_in",
 )
 JSON_LINK = (
     "rate_bps",

@@ -195,7 +195,7 @@ fn call(how: Concealment) -> (Vec<i16>, Vec<i16>, Vec<(usize, usize)>) {
         .map(|chunk| (!rng.chance(0.05)).then(|| received(encoded.slice_ref(chunk))))
         .collect();
     let encoding = Encoding::new(Pcmu, Duration::from_millis(20));
-    let heard = render(&[encoding], how, &packets, None, encoded.len());
+    let heard = render(&[encoding], how, &packets, None, encoded.len(), None);
     (encoding.decoder().expect("it is heard").decode(&encoded), heard.pcm, heard.gaps)
 }
 

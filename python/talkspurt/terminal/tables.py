@@ -42,7 +42,8 @@ def print_result(result: Result, out: Console | None = None) -> None:
     videos = [row for row in rows if row["video_frames"] is not None]
     if calls:
         _calls(calls).print(out)
-        _answer([*comparing.of_result(result).sentences(), *comparing.unscored([result])], out)
+        notes = [*comparing.unscored([result]), *comparing.stood_in([result])]
+        _answer([*comparing.of_result(result).sentences(), *notes], out)
     if videos:
         _videos(videos).print(out)
     _flows(rows).print(out)
@@ -241,7 +242,8 @@ def print_study(
     if calls:
         of_calls = [row for row in summary if row["flow"] in calls]
         _wide(study, "Calls", of_calls, CALL_COLUMNS, verdicts=True).print(out)
-        _answer([*answers.pop(None, ()), *comparing.unscored(study.runs)], out)
+        notes = [*comparing.unscored(study.runs), *comparing.stood_in(study.runs)]
+        _answer([*answers.pop(None, ()), *notes], out)
     videos = _named(study, "video_frames")
     if videos:
         of_frames = (*VIDEO_COLUMNS, *FRAME_DELAYS)

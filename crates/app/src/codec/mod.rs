@@ -1,7 +1,8 @@
 //! Speech codecs that a flow can name: packetisation, RTP parameters, and impairment by ITU-T G.113 Appendix I.
 //!
 //! Each file describes a codec, or a family, by a [`Spec`]; the table `codecs!` registers them. A codec with
-//! sound has an [`Encoder`] and a [`Decoder`]. The others send packets of their size and rate without audio.
+//! sound has an [`Encoder`] and a [`Decoder`]. The others send packets of their size and rate, and a recording
+//! is heard through a [stand-in](stand_in).
 //! Where G.113 publishes no value, the `Spec` has `None`, and no score is derived from it.
 
 pub mod g711;
@@ -12,6 +13,7 @@ mod g728;
 mod g729;
 pub mod opus;
 mod red;
+pub mod stand_in;
 
 use std::fmt;
 
@@ -104,7 +106,8 @@ pub struct Spec {
     pub bpl: Bpl,
     /// Packet duration for which G.113 Appendix I gives Bpl.
     pub bpl_packet: Duration,
-    /// `None`: packets of its size and rate, without audio.
+    /// `None`: no encoder is available under a permissive licence. Packets have its size and rate, and a
+    /// recording is heard through a stand-in.
     pub sound: Option<Sound>,
 }
 
@@ -125,8 +128,8 @@ pub enum Bpl {
 /// Defines [`Codec`] from the codecs that a scenario can name.
 macro_rules! codecs {
     ($($(#[$about:meta])* $codec:ident $name:literal = $spec:expr;)*) => {
-        /// A speech codec. G.711, G.722, G.726 and Opus have audio; the others send packets of their size and
-        /// rate.
+        /// A speech codec. G.728, G.729 and G.723.1 at 5.3 kbit/s have no encoder here: their packets have their
+        /// size and rate, and a recording is heard through a stand-in, narrowband Opus of a similar rate.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         pub enum Codec {
             $($(#[$about])* #[serde(rename = $name)] $codec,)*
@@ -205,16 +208,10 @@ impl Codec {
     pub const fn step(self) -> Duration {
         self.spec().step
     }
-    /// True if its audio is implemented, so that a recording can be sent with it.
+    /// True if its audio is implemented.
     #[must_use]
-    pub const fn is_heard(self) -> bool {
+    pub const fn has_sound(self) -> bool {
         self.spec().sound.is_some()
-    }
-    /// Names of the codecs with audio, for messages.
-    #[must_use]
-    pub fn heard() -> String {
-        let heard = Self::ALL.iter().filter(|codec| codec.is_heard());
-        heard.map(|codec| codec.name()).collect::<Vec<_>>().join(", ")
     }
     /// Ticks of the RTP timestamp in a duration.
     #[must_use]
@@ -264,6 +261,8 @@ pub struct Encoding {
     pub opus: opus::Config,
     /// Packets before that each packet repeats (RED, RFC 2198).
     pub red: u8,
+    /// Its sound is that of narrowband Opus, since the codec has no encoder.
+    pub stand_in: bool,
 }
 
 impl Encoding {
@@ -273,7 +272,18 @@ impl Encoding {
     /// A codec with its default parameters.
     #[must_use]
     pub fn new(codec: Codec, packet: Duration) -> Self {
-        Self { codec, packet, opus: opus::Config::default(), red: 0 }
+        let (opus, stand_in) = (opus::Config::default(), !codec.has_sound());
+        Self { codec, packet, opus, red: 0, stand_in }
+    }
+    /// True if a recording can be sent with it, possibly heard through a stand-in.
+    #[must_use]
+    pub const fn is_heard(&self) -> bool {
+        self.codec.has_sound() || self.stand_in
+    }
+    /// What is heard in its place.
+    #[must_use]
+    pub fn stand_in(&self) -> Option<stand_in::StandIn> {
+        self.stand_in.then(|| stand_in::StandIn::of(self.codec))
     }
     /// Channels of its sound, interleaved.
     #[must_use]
@@ -294,16 +304,24 @@ impl Encoding {
             codec => codec.spec().look_ahead,
         }
     }
-    /// An encoder; `None` without audio.
+    /// An encoder; `None` without audio. With a stand-in, its packets only have the codec's length.
     #[must_use]
     pub fn encoder(&self) -> Option<Box<dyn Encoder>> {
-        let encoder = self.codec.spec().sound.map(|sound| (sound.encoder)(self))?;
+        let encoder: Box<dyn Encoder> = if self.stand_in {
+            Box::new(stand_in::Blank { bytes: Self { red: 0, ..*self }.payload_bytes() })
+        } else {
+            self.codec.spec().sound.map(|sound| (sound.encoder)(self))?
+        };
         Some(if self.red > 0 { Box::new(red::Sender::new(encoder, *self)) } else { encoder })
     }
-    /// A decoder; `None` without audio.
+    /// A decoder; `None` without audio. With a stand-in, it finds redundancy, but no sound.
     #[must_use]
     pub fn decoder(&self) -> Option<Box<dyn Decoder>> {
-        let decoder = self.codec.spec().sound.map(|sound| (sound.decoder)(self))?;
+        let decoder: Box<dyn Decoder> = if self.stand_in {
+            Box::new(stand_in::Blank { bytes: 0 })
+        } else {
+            self.codec.spec().sound.map(|sound| (sound.decoder)(self))?
+        };
         Some(if self.red > 0 { Box::new(red::Receiver::new(decoder, self)) } else { decoder })
     }
     /// RTP payload type.
@@ -314,7 +332,8 @@ impl Encoding {
     /// True if a packet depends only on its own samples.
     #[must_use]
     pub fn is_stateless(&self) -> bool {
-        self.red == 0 && self.codec.spec().sound.is_some_and(|sound| sound.stateless)
+        let stateless = self.codec.spec().sound.is_some_and(|sound| sound.stateless);
+        self.red == 0 && !self.stand_in && stateless
     }
     /// Why its packets cannot be repeated `red` times, if they cannot.
     #[must_use]
@@ -414,8 +433,11 @@ mod tests {
             assert_eq!((codec.payload_type(), codec.rtp_clock()), (payload_type, 8000));
             let rung = encoding.rung();
             assert_eq!((rung.packet_bytes as usize, rung.interval), (12 + bytes, packet));
-            let heard = ["G.722", "G.726"].iter().any(|family| codec.name().starts_with(family));
-            assert_eq!(codec.is_heard(), heard);
+            let has_sound = ["G.722", "G.726"].iter().any(|it| codec.name().starts_with(it));
+            assert_eq!(codec.has_sound(), has_sound);
+            assert_eq!(encoding.stand_in().is_some(), !has_sound);
+            // The packets of a stand-in have the codec's length.
+            assert_eq!(encoding.encoder().unwrap().encode(&vec![0; 8 * ms as usize], None).len(), bytes);
         }
         // RFC 3551 §4.5.5: a frame is four vectors of ten bits, 2.5 ms; §4.5.3: frames of 30 ms.
         assert_eq!(Codec::G728.step(), Duration::from_micros(2500));

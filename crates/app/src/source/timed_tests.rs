@@ -180,9 +180,13 @@ fn an_encoder_with_state_works_as_the_packets_leave() {
         let pcm: Vec<i16> = (0..500).map(|x| x / 2).collect();
         let encoding = |ms| Encoding::new(Codec::Pcmu, Duration::from_millis(ms));
         let encoder = || -> Box<dyn Encoder> { Box::new(Numbering(0)) };
-        let voice = |ms| Voice { encoding: encoding(ms), encoder: encoder(), ahead: 0 };
+        let pcm: Arc<[i16]> = pcm.into();
+        let voice = |ms| {
+            let pcm = Arc::clone(&pcm);
+            Voice { encoding: encoding(ms), encoder: encoder(), pcm, step: 80, ahead: 0 }
+        };
         let voices = [20, 30].map(voice).into();
-        let live = Live { pcm: pcm.into(), step: 80, channels: 1, voices, target: None };
+        let live = Live { channels: 1, voices, target: None };
         Content { repeat, form: Form::Live(live) }
     };
     let shape = |steps| Shape { steps, bytes: 1, look_ahead: Duration::ZERO };
@@ -311,8 +315,9 @@ fn what_the_encoder_leaves_out_is_not_sent_and_its_input_is_ahead_by_its_delay()
     for channels in [1, 2] {
         let pcm: Vec<i16> = [1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 0, 0, 0, 7, 8, 9, 10].into();
         let encoding = Encoding::new(Codec::Pcmu, Duration::from_millis(10));
-        let voices = vec![Voice { encoding, encoder: Box::new(Copying), ahead: 2 }];
-        let live = Live { pcm: pcm.into(), step: 4, channels, voices, target: None };
+        let (encoder, pcm) = (Box::new(Copying), pcm.into());
+        let voices = vec![Voice { encoding, encoder, pcm, step: 4, ahead: 2 }];
+        let live = Live { channels, voices, target: None };
         let content = Content { repeat: false, form: Form::Live(live) };
         let shapes = vec![Shape { steps: 1, bytes: 4, look_ahead: Duration::ZERO }];
         let (step, rng) = (Duration::from_millis(10), Rng::new(1, "source"));
