@@ -25,6 +25,7 @@ pub use excerpt::excerpt;
 pub use export::{Format, export};
 pub use layout::layout;
 pub use rerun::BARRIER;
+pub use talkspurt_app::codec::external;
 use talkspurt_flow::{Disk, Materials};
 use talkspurt_record::pcapng::CaptureProbe;
 use talkspurt_record::{Digest, Options, PacketTable, Recorder, Recording};

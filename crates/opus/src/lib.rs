@@ -367,9 +367,8 @@ impl Decoder {
     pub fn at(rate: usize, channels: u8, complexity: u8) -> Result<Self, Error> {
         let mut error = sys::OPUS_OK;
         // SAFETY: `error` outlives the call.
-        let state = unsafe {
-            sys::opus_decoder_create(rate as i32, c_int::from(channels), &raw mut error)
-        };
+        let state =
+            unsafe { sys::opus_decoder_create(rate as i32, c_int::from(channels), &raw mut error) };
         let state = NonNull::new(state).ok_or(Error(error))?;
         let decoder = Self { state, channels: usize::from(channels), dred: Dred::new()? };
         // SAFETY: the pointer is valid, and the request takes one `opus_int32`.

@@ -89,7 +89,11 @@ def sentences(of: Result | Study) -> list[str]:
         notes = [*comparing.unscored([of]), *comparing.stood_in([of])]
         return [*comparing.of_result(of).sentences(), *notes]
     said = comparing.sentences(of).values()
-    return [*(words for some in said for words in some), *comparing.unscored(of.runs), *comparing.stood_in(of.runs)]
+    return [
+        *(words for some in said for words in some),
+        *comparing.unscored(of.runs),
+        *comparing.stood_in(of.runs),
+    ]
 
 
 def of_result(result: Result) -> Answer | None:

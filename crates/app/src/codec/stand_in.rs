@@ -34,7 +34,8 @@ pub struct StandIn {
 impl StandIn {
     pub(super) fn of(codec: Codec) -> Self {
         let spec = codec.spec();
-        let nanobits = u64::from(spec.frame_bytes) * 8 * 1_000_000_000;
+        // Of a frame of AMR, one byte is its entry of the table of contents.
+        let nanobits = u64::from(spec.frame_bytes - spec.header_bytes) * 8 * 1_000_000_000;
         let rate = Rate::from_bps(nanobits / spec.frame.as_nanos());
         Self { codec, rate: rate.max(LEAST) }
     }
@@ -165,6 +166,9 @@ mod tests {
             (Codec::G729At10, 10_000),
             // 20 bytes in 30 ms are 5333 bit/s.
             (Codec::G7231At53, 6_000),
+            (Codec::G7231At63, 6_400),
+            (Codec::Amr1220, 12_400),
+            (Codec::Amr475, 6_000),
         ] {
             assert_eq!(StandIn::of(codec).rate().as_bps(), bps, "{codec:?}");
         }

@@ -136,7 +136,8 @@ impl Mix {
     /// Appends a run whose last `fade` samples become the tail.
     fn convert(&mut self, run: &Run, fade: usize) {
         let (rate, factor) = (self.codecs[run.voice].0, self.factor(run.voice));
-        let mut sound = if factor == 1 { run.pcm.clone() } else { raised(&run.pcm, rate, self.rate) };
+        let mut sound =
+            if factor == 1 { run.pcm.clone() } else { raised(&run.pcm, rate, self.rate) };
         let tail = sound.split_off(run.samples.min(sound.len()));
         let fading = self.tail.len();
         for (k, (new, old)) in sound.iter_mut().zip(&self.tail).enumerate() {

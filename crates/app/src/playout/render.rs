@@ -359,8 +359,9 @@ mod tests {
         for lost in [0, 3, 4, 6] {
             packets[lost] = None;
         }
-        let gaps =
-            |packets: &[_]| render(&of(MU, 20), Concealment::Silence, packets, None, 1000, None).gaps;
+        let gaps = |packets: &[_]| {
+            render(&of(MU, 20), Concealment::Silence, packets, None, 1000, None).gaps
+        };
         // 1000 samples: six packets of 160 and one of 40.
         assert_eq!(gaps(&packets), [(0, 160), (480, 320), (960, 40)]);
         // Packets beyond the slice are missing as well.

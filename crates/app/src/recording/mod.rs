@@ -113,8 +113,8 @@ pub enum Why {
     )]
     RateOutOfRange(u32),
     /// The codec is not implemented.
-    #[error("cannot be heard in {0}, which has no encoder here; leave out `file`")]
-    NoEncoder(&'static str),
+    #[error("cannot be heard in {0}: {1}")]
+    NoEncoder(&'static str, String),
     /// No samples.
     #[error("holds no samples")]
     NoSamples,
@@ -152,8 +152,10 @@ impl Recording {
         rates.sort_unstable_by_key(|rate| std::cmp::Reverse(*rate));
         rates.dedup();
         let read = || -> Result<Vec<Vec<i16>>, Why> {
-            if let Some(mute) = encodings.iter().find(|encoding| !encoding.is_heard()) {
-                return Err(Why::NoEncoder(mute.codec.name()));
+            if let Some((codec, why)) =
+                encodings.iter().find_map(|it| it.mute_error().map(|why| (it.codec, why)))
+            {
+                return Err(Why::NoEncoder(codec.name(), why));
             }
             let bytes = files.read(path, MAX_BYTES).map_err(|fault| match fault {
                 Fault::Unreadable(error) => Why::Unreadable(error),

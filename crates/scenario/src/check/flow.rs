@@ -302,6 +302,15 @@ impl Side<'_> {
 
     /// A recording needs an encoder or a stand-in, and a stand-in a recording.
     fn heard(&self, speech: &source::Speech, found: &mut Findings) {
+        let encodings = speech.encodings();
+        let mute = |it: &Encoding| it.mute_error().map(|why| (it.codec.name(), why));
+        // One error for all codecs of the extra.
+        if speech.file.is_some()
+            && let Some((name, why)) = encodings.iter().find_map(mute)
+        {
+            let key = if speech.ladder.is_empty() { "codec" } else { "ladder" };
+            found.add(self.path.key(key), format!("{name} cannot be heard: {why}"));
+        }
         if speech.stand_in.is_some() && speech.stand_ins().is_none() {
             let message = if speech.file.is_none() {
                 "nothing is heard: there is no `file`"

@@ -90,6 +90,8 @@ pub struct Speech {
 pub enum StandIn {
     /// Narrowband Opus, for codecs without an encoder.
     Opus,
+    /// Narrowband Opus, for these and for those of the extra `av`: G.723.1 at 6.3 kbit/s and AMR.
+    OpusForAv,
 }
 
 /// Talkspurts and silences of random length.
@@ -202,6 +204,15 @@ impl Speech {
     /// The encodings of this speech, best first: one, or the rungs of the ladder.
     #[must_use]
     pub fn encodings(&self) -> Vec<Encoding> {
+        let for_av = self.stand_in == Some(StandIn::OpusForAv);
+        let replaced = |it: Encoding| Encoding {
+            stand_in: it.stand_in || (for_av && it.codec.spec().is_external),
+            ..it
+        };
+        self.own_encodings().into_iter().map(replaced).collect()
+    }
+
+    fn own_encodings(&self) -> Vec<Encoding> {
         if self.ladder.is_empty() {
             let plain = Encoding::new(self.codec, self.packet);
             return vec![Encoding { opus: self.opus, red: self.red, ..plain }];
