@@ -114,13 +114,15 @@ class Decoder:
 def _context(codec: str, mode: str) -> Any:
     import av
 
-    context: Any = av.CodecContext.create(codec, mode)
+    create: Any = av.CodecContext.create
+    context = create(codec, mode)
     context.sample_rate, context.layout = RATE, "mono"
     return context
 
 
 def _pcm(samples: NDArray[Any]) -> NDArray[np.int16]:
     """One channel as 16-bit integers."""
-    if samples.dtype == np.int16:
-        return samples.ravel()
-    return np.clip(np.rint(samples.ravel() * 32768), -32768, 32767).astype(np.int16)
+    if samples.dtype != np.int16:
+        samples = np.clip(np.rint(samples * 32768), -32768, 32767)
+    pcm: NDArray[np.int16] = samples.ravel().astype(np.int16)
+    return pcm

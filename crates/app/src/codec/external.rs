@@ -184,8 +184,8 @@ impl Receiver {
         if spec.header_bytes > 0 {
             return vec![AMR_NO_DATA];
         }
-        // G.723.1 has no such frame. A forbidden value of the pitch lag has the same effect, as after bit errors;
-        // the first two bits of the first byte are the rate.
+        // G.723.1 has no such frame. A forbidden value of the pitch lag has the same effect, as after bit
+        // errors; the first two bits of the first byte are the rate.
         let mut frame = vec![0xFF; spec.frame_bytes as usize];
         frame[0] = 0xFC;
         frame

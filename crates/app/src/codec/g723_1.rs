@@ -1,6 +1,6 @@
 //! ITU-T G.723.1: 6.3 and 5.3 kbit/s in frames of 30 ms, with a look-ahead of 7.5 ms (RFC 3551 §4.5.3). Both
-//! rates share a payload type. A frame's first bits indicate the rate; here its length does. FFmpeg's encoder has
-//! only the higher rate.
+//! rates share a payload type. A frame's first bits indicate the rate; here its length does. FFmpeg's encoder
+//! has only the higher rate.
 
 use talkspurt_proto::time::Duration;
 

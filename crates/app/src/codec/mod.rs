@@ -134,8 +134,9 @@ pub enum Bpl {
 /// Defines [`Codec`] from the codecs that a scenario can name.
 macro_rules! codecs {
     ($($(#[$about:meta])* $codec:ident $name:literal = $spec:expr;)*) => {
-        /// A speech codec. G.728, G.729 and G.723.1 at 5.3 kbit/s have no encoder here: their packets have their
-        /// size and rate, and a recording is heard through a stand-in, narrowband Opus of a similar rate.
+        /// A speech codec. G.728, G.729 and G.723.1 at 5.3 kbit/s have no encoder here: their packets have
+        /// their size and rate, and a recording is heard through a stand-in, narrowband Opus of a similar
+        /// rate.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         pub enum Codec {
             $($(#[$about])* #[serde(rename = $name)] $codec,)*
@@ -185,8 +186,8 @@ codecs! {
     G7231At63 "g723.1-6.3" = g723_1::AT_6_3;
     /// ITU-T G.723.1 at 5.3 kbit/s, 20 bytes in frames of 30 ms, RTP payload type 4.
     G7231At53 "g723.1-5.3" = g723_1::AT_5_3;
-    /// AMR at 12.2 kbit/s (RFC 4867, octet-aligned), 33 bytes in frames of 20 ms, a dynamic RTP payload type. As
-    /// for all modes, the sound needs the extra `av`, which has FFmpeg's encoder.
+    /// AMR at 12.2 kbit/s (RFC 4867, octet-aligned), 33 bytes in frames of 20 ms, a dynamic RTP payload type.
+    /// As for all modes, the sound needs the extra `av`, which has FFmpeg's encoder.
     Amr1220 "amr-12.2" = amr::AT_12_2;
     /// AMR at 10.2 kbit/s, 28 bytes.
     Amr1020 "amr-10.2" = amr::AT_10_2;

@@ -1,8 +1,8 @@
 //! Renders the packets that were played into the sound of the whole call. A packet at index `i` holds the
 //! samples from `i` steps of the media clock on; the end of the recording may cut the last one short. The
 //! decoder recovers a missing packet from a later one or conceals the gap; otherwise the flow's concealment
-//! does. `mix` joins the codecs of a ladder. With adaptive playout, the sound is then stretched and paused as the buffer decided; otherwise it is
-//! exactly as long as the original.
+//! does. `mix` joins the codecs of a ladder. With adaptive playout, the sound is then stretched and paused as
+//! the buffer decided; otherwise it is exactly as long as the original.
 
 use bytes::Bytes;
 use talkspurt_proto::time::Duration;
@@ -45,10 +45,10 @@ pub struct Heard {
 
 /// Decodes `packets` (`None` if lost or late; those beyond the slice are missing) of a recording of
 /// `total_samples` at the highest rate of the `encodings`' codecs. A codec without an encoder sounds like its
-/// stand-in if what was `spoken` is given, and like a gap otherwise. Without a `timeline` the result has the same length,
-/// and with nothing missing it is the codec's own round trip, sample for sample. A payload too short for its
-/// place counts as missing; one that is too long is cut off. Around a gap, [`conceal::appendix_i`] may also
-/// change up to 30 samples before and 80 after it; `Silence` changes none.
+/// stand-in if what was `spoken` is given, and like a gap otherwise. Without a `timeline` the result has the
+/// same length, and with nothing missing it is the codec's own round trip, sample for sample. A payload too
+/// short for its place counts as missing; one that is too long is cut off. Around a gap,
+/// [`conceal::appendix_i`] may also change up to 30 samples before and 80 after it; `Silence` changes none.
 ///
 /// # Panics
 /// If there are no `encodings`, or if a packet refers to another.

@@ -310,8 +310,7 @@ impl Side<'_> {
         {
             let key = if speech.ladder.is_empty() { "codec" } else { "ladder" };
             found.add(self.path.key(key), format!("{name} cannot be heard: {why}"));
-        }
-        if speech.stand_in.is_some() && speech.stand_ins().is_none() {
+        } else if speech.stand_in.is_some() && speech.stand_ins().is_none() {
             let message = if speech.file.is_none() {
                 "nothing is heard: there is no `file`"
             } else {

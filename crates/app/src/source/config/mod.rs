@@ -31,8 +31,8 @@ pub struct Speech {
     /// audio, until the flow stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// Codec, or the best of the `ladder`. G.728, G.729 and G.723.1 at 5.3 kbit/s have no encoder: their packets
-    /// have their size and rate, and a `file` is heard through a stand-in.
+    /// Codec, or the best of the `ladder`. G.728, G.729 and G.723.1 at 5.3 kbit/s have no encoder: their
+    /// packets have their size and rate, and a `file` is heard through a stand-in.
     pub codec: Codec,
     /// What is heard in place of a codec without an encoder, with a `file`: narrowband Opus at the nearest rate
     /// it has, 6 kbit/s or more. Absent: "opus" if such a codec is used. The stand-in has no effect on packets
@@ -41,14 +41,16 @@ pub struct Speech {
     pub stand_in: Option<StandIn>,
     /// Codecs among which the transport's controller may choose, best first, starting with `codec`, each of a
     /// lower rate than the one before (with headers); 2 to 8 of them. With a `file`, the sound has the highest
-    /// of their sample rates, and is cross-faded for 5 ms where the codec changes. Over a transport without rate requests the first is kept. The opinion score uses the
-    /// means of Ie and Bpl over the frames heard, with keep-alive packets counted for the codec in use; it is
-    /// absent if one of their codecs has no Ie.
+    /// of their sample rates, and is cross-faded for 5 ms where the codec changes. Opus has one channel and
+    /// the constant rate `opus.bitrate`. Over a transport without rate requests the first is kept. The opinion
+    /// score uses the means of Ie and Bpl over the frames heard, with keep-alive packets counted for the codec
+    /// in use; it is absent if one of their codecs has no Ie.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ladder: Vec<Codec>,
     /// Speech per packet: 10 to 60 ms in whole frames, which are steps of 10 ms for G.711, G.722, G.726 and
-    /// G.729, of 2.5 ms for G.728 and of 30 ms for G.723.1 (RFC 3551 §4.2 recommends 20 ms). In a `ladder`,
-    /// each codec has the fewest frames that hold this much: G.723.1 30 ms for 20.
+    /// G.729, of 2.5 ms for G.728, of 20 ms for AMR and of 30 ms for G.723.1 (RFC 3551 §4.2 recommends 20 ms).
+    /// Opus has 2.5, 5, 10, 20, 40, 60, 80, 100 or 120 ms. In a `ladder`, each codec has the fewest frames that
+    /// hold this much: G.723.1 30 ms for 20.
     #[serde(default = "Speech::default_packet")]
     pub packet: Duration,
     /// Parameters of the codec "opus", which it also follows at the rate that the transport requests.
