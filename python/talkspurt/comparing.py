@@ -417,6 +417,22 @@ def unscored(results: Iterable[Result]) -> list[str]:
     return [f"No score for {_several(list(names))}: {reason}." for reason, names in reasons.items()]
 
 
+def stood_in(results: Iterable[Result]) -> list[str]:
+    """Which calls are heard through another codec: a sentence per stand-in."""
+    heard: dict[str, dict[str, None]] = {}
+    for result in results:
+        # Results of earlier versions have no such column.
+        if "stand_in" in result.flows.columns:
+            for row in result.flows.drop_nulls("stand_in").iter_rows(named=True):
+                for part in row["stand_in"].split("; "):
+                    heard.setdefault(part, {})[row["group"] or row["name"]] = None
+    return [
+        f"{_several(list(names))}: the sound of {codec} is that of {other}, since it has no "
+        "encoder here; its packets and the score are its own."
+        for (codec, other), names in ((part.split(": ", 1), names) for part, names in heard.items())
+    ]
+
+
 def _several(names: list[str]) -> str:
     listed = names[:MOST] + ([f"{len(names) - MOST} more"] if len(names) > MOST else [])
     return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"

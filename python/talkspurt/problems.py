@@ -56,7 +56,7 @@ NOT_YET: tuple[tuple[str, tuple[str, ...], str], ...] = (
     # words, nearest alternatives as TOML, remark
     ("silk speex", ('codec = "opus"',), ""),
     ("amrwb g7222 evs", ('codec = "opus"', 'codec = "g722"'), "wideband"),
-    ("amr amrnb gsm efr gsmefr ilbc", ('codec = "g728"', 'codec = "g729"'), ""),
+    ("gsm efr gsmefr ilbc", ('codec = "amr-12.2"', 'codec = "g729"'), ""),
     ("lyra codec2 satin encodec melp", ('codec = "g723.1-5.3"',), "5.3 kbit/s"),
     ("aac aacld aaceld lc3 lc3plus", ('codec = "opus"',), "also for music"),
     (
@@ -116,6 +116,7 @@ OTHER_NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("g711 g711u g711ulaw ulaw mulaw pcm", ('codec = "pcmu"',)),
     ("g711a g711alaw alaw", ('codec = "pcma"',)),
     ("g726", ('codec = "g726-32"',)),
+    ("amr amrnb", ('codec = "amr-12.2"',)),
     ("g723 g7231", ('codec = "g723.1-6.3"',)),
     ("rtp srtp rtpudp", ('transport.kind = "udp"',)),
     ("http http1 http2 websocket websockets rtmp dash hls", ('transport.kind = "tcp"',)),

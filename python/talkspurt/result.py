@@ -103,6 +103,7 @@ JSON_FLOW = (
     "mos_lost_to_codec",
     "quality_limits",
     "quality_note",
+    "stand_in",
 )
 JSON_LINK = (
     "rate_bps",

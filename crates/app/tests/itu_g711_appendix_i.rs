@@ -186,8 +186,7 @@ fn without_history_there_is_silence() {
 fn call(how: Concealment) -> (Vec<i16>, Vec<i16>, Vec<(usize, usize)>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../speech/sense-and-sensibility.wav");
     let recording =
-        Recording::open(&Disk, &path, &Encoding::new(Pcmu, Duration::from_millis(20)), None)
-            .unwrap();
+        Recording::open(&Disk, &path, &Encoding::new(Pcmu, Duration::from_millis(20))).unwrap();
     let mut rng = Rng::new(1, "appendix-i");
     let encoded = recording.encoded.expect("a codec without state");
     let received =
@@ -200,7 +199,7 @@ fn call(how: Concealment) -> (Vec<i16>, Vec<i16>, Vec<(usize, usize)>) {
         })
         .collect();
     let encoding = Encoding::new(Pcmu, Duration::from_millis(20));
-    let heard = render(&[encoding], how, &packets, None, encoded.len());
+    let heard = render(&[encoding], how, &packets, None, encoded.len(), None);
     (encoding.decoder().expect("it is heard").decode(&encoded), heard.pcm, heard.gaps)
 }
 

@@ -50,13 +50,12 @@ pub(crate) fn render<P: Probe>(
         else {
             continue;
         };
-        let encodings = speech.encodings();
-        let (best, channels) = (encodings[0], recording.channels);
-        let spoken = best.samples_for(peers[ear ^ 1].spoken());
+        let (encodings, channels) = (speech.encodings(), recording.channels);
+        let spoken = recording.samples_for(peers[ear ^ 1].spoken());
         let mut sent = recording.sent.to_vec();
         if speech.repeat {
             // Reference: the recording padded to whole steps of the media clock and repeated.
-            let step = best.samples_for(step(&encodings));
+            let step = recording.samples_for(step(&encodings));
             let (len, whole) = (sent.len(), sent.len().next_multiple_of(step));
             let held = len - channels;
             let at = |at: usize| sent[if at < len { at } else { held + at % channels }];
@@ -67,7 +66,8 @@ pub(crate) fn render<P: Probe>(
         let how = flow.playout.concealment;
         let ear = &peers[ear];
         let played = (ear.played(), ear.timeline());
-        let received = playout::render(&encodings, how, played.0, played.1, sent.len()).pcm;
+        let said = Some(playout::Spoken { recording: &recording, repeat: speech.repeat });
+        let received = playout::render(&encodings, how, played.0, played.1, sent.len(), said).pcm;
         let sample_rate = recording.sample_rate;
         audio.push(Audio { flow: name, sent, received, sample_rate, channels });
     }
@@ -88,6 +88,14 @@ pub fn score(scenario: &Scenario, summary: &FlowSummary) -> Quality {
     let burst_ratio = summary.burst_ratio;
     let heard = Heard { played: &summary.played_by_rung, mouth_to_ear_s, loss, burst_ratio };
     opinion(flow, source, &heard)
+}
+
+/// What is heard in place of codecs without an encoder; `None` without such codecs or without a recording.
+#[must_use]
+pub(crate) fn stand_in(scenario: &Scenario, name: &str) -> Option<String> {
+    let (_, _, source, _) = directions(scenario).find(|(direction, ..)| direction == name)?;
+    let source::Config::Speech(speech) = source else { return None };
+    speech.stand_ins()
 }
 
 /// Playout statistics of some frames of a call.

@@ -25,6 +25,7 @@ pub use excerpt::excerpt;
 pub use export::{Format, export};
 pub use layout::layout;
 pub use rerun::BARRIER;
+pub use talkspurt_app::codec::external;
 use talkspurt_flow::{Disk, Materials};
 use talkspurt_record::pcapng::CaptureProbe;
 use talkspurt_record::{Digest, Options, PacketTable, Recorder, Recording};
@@ -105,6 +106,7 @@ pub fn run(point: &Point, folder: Option<&Path>, shared: &Shared) -> Result<Fini
     recording.conservation()?;
     for summary in &mut recording.flows {
         summary.quality = score(scenario, summary);
+        summary.stand_in = audio::stand_in(scenario, &summary.name);
     }
     Ok(Finished {
         digest: digest.hex(),

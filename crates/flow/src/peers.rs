@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use talkspurt_app::clock::Clock;
+use talkspurt_app::codec;
 use talkspurt_app::peer::{MediaSink, Parts, Peer, Sink};
 use talkspurt_app::source;
 use talkspurt_app::transport::{self, Side};
@@ -146,13 +147,15 @@ fn sink(
         return source.packet_format(&materials.of(source)).map(Sink::Counted);
     };
     let origin = start + speech.lead;
-    let frames = stop.saturating_since(origin).as_nanos() / speech.packet.as_nanos() + 1;
+    let encodings = speech.encodings();
+    let step = codec::step(&encodings).as_nanos();
+    let steps = stop.saturating_since(origin).as_nanos() / step + 1;
     Some(Sink::Played(MediaSink {
-        encodings: speech.encodings(),
+        encodings,
         flexfec: speech.flexfec,
         playout: flow.playout,
         origin,
-        keep: if speech.file.is_some() { frames as usize } else { 0 },
+        keep: if speech.file.is_some() { steps as usize } else { 0 },
     }))
 }
 

@@ -1,5 +1,6 @@
 //! A safe interface to libopus (RFC 6716, RFC 8251), as far as talkspurt needs it: one encoder and one decoder
-//! at 48 kHz with 16-bit samples, in-band FEC, and deep redundancy (DRED).
+//! with 16-bit samples, in-band FEC, and deep redundancy (DRED). They run at 48 kHz, or at a lower rate that
+//! libopus resamples to; redundancy is decoded at 48 kHz only.
 //!
 //! Samples of two channels are interleaved. A number of samples counts both channels.
 
@@ -137,6 +138,14 @@ impl Encoder {
     /// # Errors
     /// Without memory, or with other `channels`.
     pub fn new(channels: u8, application: Application) -> Result<Self, Error> {
+        Self::at(SAMPLE_RATE, channels, application)
+    }
+
+    /// The same at another sample rate: 8, 12, 16, 24 or 48 kHz.
+    ///
+    /// # Errors
+    /// Like [`Encoder::new`], and at another rate.
+    pub fn at(rate: usize, channels: u8, application: Application) -> Result<Self, Error> {
         let application = match application {
             Application::Voip => sys::OPUS_APPLICATION_VOIP,
             Application::Audio => sys::OPUS_APPLICATION_AUDIO,
@@ -146,7 +155,7 @@ impl Encoder {
         // SAFETY: `error` outlives the call.
         let state = unsafe {
             sys::opus_encoder_create(
-                SAMPLE_RATE as i32,
+                rate as i32,
                 c_int::from(channels),
                 application,
                 &raw mut error,
@@ -347,11 +356,19 @@ impl Decoder {
     /// # Errors
     /// Without memory, or with other `channels` or a `complexity` above 10.
     pub fn new(channels: u8, complexity: u8) -> Result<Self, Error> {
+        Self::at(SAMPLE_RATE, channels, complexity)
+    }
+
+    /// The same at another sample rate: 8, 12, 16, 24 or 48 kHz. The shortest and longest durations are the
+    /// same, and so have fewer samples than [`SHORTEST`] and [`LONGEST`].
+    ///
+    /// # Errors
+    /// Like [`Decoder::new`], and at another rate.
+    pub fn at(rate: usize, channels: u8, complexity: u8) -> Result<Self, Error> {
         let mut error = sys::OPUS_OK;
         // SAFETY: `error` outlives the call.
-        let state = unsafe {
-            sys::opus_decoder_create(SAMPLE_RATE as i32, c_int::from(channels), &raw mut error)
-        };
+        let state =
+            unsafe { sys::opus_decoder_create(rate as i32, c_int::from(channels), &raw mut error) };
         let state = NonNull::new(state).ok_or(Error(error))?;
         let decoder = Self { state, channels: usize::from(channels), dred: Dred::new()? };
         // SAFETY: the pointer is valid, and the request takes one `opus_int32`.

@@ -4,8 +4,9 @@
 //! `plan::Plan` is a parsed and checked scenario file; `run::Run` is one of its runs in progress,
 //! `run::Export` an export to another tool, `run::Excerpt` a part of a run for the report, `run::Count`
 //! a run that only counts what it sends; `outcome::Outcome` is a run's result, and `opinion` scores a
-//! part of a call. The `experiment` crate does the work.
+//! part of a call. `av` gives the engine the codecs of PyAV. The `experiment` crate does the work.
 
+mod av;
 mod opinion;
 mod outcome;
 mod plan;
@@ -24,6 +25,7 @@ pyo3::create_exception!(
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
+    av::register();
     module.add("ScenarioError", plan::scenario_error(py)?)?;
     module.add("RunError", py.get_type::<RunError>())?;
     module.add_class::<plan::Plan>()?;

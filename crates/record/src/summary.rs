@@ -50,6 +50,8 @@ flow_summary! {
         played_by_rung: Vec<u64>,
         /// Speech quality; filled in by code that knows the codec.
         quality: Quality,
+        /// What is heard in place of codecs without an encoder; filled in likewise.
+        stand_in: Option<String>,
         /// Notes that match no account (a packet settled twice or never sent): always 0, unless this
         /// program has a bug.
         unaccounted_notes: u64,
@@ -403,6 +405,7 @@ pub(crate) fn table(rows: &[FlowSummary]) -> arrow_array::RecordBatch {
     numbers(columns, rows)
         .maybe_text("quality_limits", rows.iter().map(|row| row.quality.limits.as_deref()))
         .maybe_text("quality_note", rows.iter().map(|row| row.quality.note.as_deref()))
+        .maybe_text("stand_in", rows.iter().map(|row| row.stand_in.as_deref()))
         .finish()
 }
 

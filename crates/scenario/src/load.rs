@@ -307,6 +307,11 @@ impl Reader<'_> {
         }
         for flow in scenario.flows.values_mut() {
             flow.playout = flow.playout.with_defaults();
+            for source in std::iter::once(&mut flow.source).chain(&mut flow.reverse) {
+                if let talkspurt_app::source::Config::Speech(speech) = source {
+                    speech.name_stand_in();
+                }
+            }
         }
         Some((scenario, Arc::new(network)))
     }

@@ -52,6 +52,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         *(Field(one.name, one.unit, one.meaning) for one in FLOW_METRICS),
         Field("quality_limits", "", "ranges of G.107 that the call leaves; null if it leaves none"),
         Field("quality_note", "", "what the score assumes, or why it is missing"),
+        Field("stand_in", "", "codec that is heard in place of one without an encoder; else null"),
     ),
     "links": (
         Field("name", "", "link"),

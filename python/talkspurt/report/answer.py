@@ -88,9 +88,14 @@ def sentences(of: Result | Study) -> list[str]:
     from talkspurt.result import Result
 
     if isinstance(of, Result):
-        return [*comparing.of_result(of).sentences(), *comparing.unscored([of])]
+        notes = [*comparing.unscored([of]), *comparing.stood_in([of])]
+        return [*comparing.of_result(of).sentences(), *notes]
     said = comparing.sentences(of).values()
-    return [*(words for some in said for words in some), *comparing.unscored(of.runs)]
+    return [
+        *(words for some in said for words in some),
+        *comparing.unscored(of.runs),
+        *comparing.stood_in(of.runs),
+    ]
 
 
 def of_result(result: Result) -> Answer | None:

@@ -19,6 +19,7 @@ pub const MU_LAW: Spec = Spec {
     payload_type: 0,
     frame: Duration::from_micros(125),
     frame_bytes: 1,
+    header_bytes: 0,
     variable_rate: false,
     step: Duration::from_millis(10),
     look_ahead: Duration::ZERO,
@@ -30,6 +31,7 @@ pub const MU_LAW: Spec = Spec {
         decoder: |_| Box::new(Law { encode: encode_mu, decode: decode_mu }),
         stateless: true,
     }),
+    is_external: false,
 };
 
 /// G.711 A-law.

@@ -1,10 +1,13 @@
 //! Speech codecs that a flow can name: packetisation, RTP parameters, and impairment by ITU-T G.113 Appendix I.
 //!
 //! Each file describes a codec, or a family, by a [`Spec`]; the table `codecs!` registers them. A codec with
-//! sound has an [`Encoder`] and a [`Decoder`]. The others send packets of their size and rate without audio.
+//! sound has an [`Encoder`] and a [`Decoder`]. The others send packets of their size and rate, and a recording
+//! is heard through a [stand-in](stand_in).
 //! Where G.113 publishes no value, the `Spec` has `None`, and no score is derived from it.
 
+mod amr;
 pub mod comfort_noise;
+pub mod external;
 pub mod g711;
 mod g722;
 mod g723_1;
@@ -13,6 +16,7 @@ mod g728;
 mod g729;
 pub mod opus;
 mod red;
+pub mod stand_in;
 
 use std::fmt;
 
@@ -93,6 +97,8 @@ pub struct Spec {
     pub frame: Duration,
     /// Bytes of a frame; for a codec of variable rate, at its initial rate.
     pub frame_bytes: u32,
+    /// Bytes of a packet before its frames.
+    pub header_bytes: u32,
     /// True if packets of the same sound may differ in length.
     pub variable_rate: bool,
     /// Granularity of packet durations.
@@ -105,8 +111,11 @@ pub struct Spec {
     pub bpl: Bpl,
     /// Packet duration for which G.113 Appendix I gives Bpl.
     pub bpl_packet: Duration,
-    /// `None`: packets of its size and rate, without audio.
+    /// `None`: no encoder is available under a permissive licence. Packets have its size and rate, and a
+    /// recording is heard through a stand-in.
     pub sound: Option<Sound>,
+    /// True if its encoder and decoder must be [registered](external).
+    pub is_external: bool,
 }
 
 /// What conceals gaps, and its robustness.
@@ -126,7 +135,8 @@ pub enum Bpl {
 /// Defines [`Codec`] from the codecs that a scenario can name.
 macro_rules! codecs {
     ($($(#[$about:meta])* $codec:ident $name:literal = $spec:expr;)*) => {
-        /// A speech codec. G.711, G.722, G.726 and Opus have audio; the others send packets of their size and
+        /// A speech codec. G.728, G.729 and G.723.1 at 5.3 kbit/s have no encoder here: their packets have
+        /// their size and rate, and a recording is heard through a stand-in, narrowband Opus of a similar
         /// rate.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         pub enum Codec {
@@ -172,10 +182,28 @@ codecs! {
     /// "G.729" of Maldonado et al. (2005): 10 kbit/s, which no codec of that name has; two frames are 25 bytes,
     /// a dynamic RTP payload type.
     G729At10 "g729-10" = g729::AT_10;
-    /// ITU-T G.723.1 at 6.3 kbit/s, 24 bytes in frames of 30 ms, RTP payload type 4.
+    /// ITU-T G.723.1 at 6.3 kbit/s, 24 bytes in frames of 30 ms, RTP payload type 4. The sound needs the extra
+    /// `av`, which has FFmpeg's encoder.
     G7231At63 "g723.1-6.3" = g723_1::AT_6_3;
     /// ITU-T G.723.1 at 5.3 kbit/s, 20 bytes in frames of 30 ms, RTP payload type 4.
     G7231At53 "g723.1-5.3" = g723_1::AT_5_3;
+    /// AMR at 12.2 kbit/s (RFC 4867, octet-aligned), 33 bytes in frames of 20 ms, a dynamic RTP payload type.
+    /// As for all modes, the sound needs the extra `av`, which has FFmpeg's encoder.
+    Amr1220 "amr-12.2" = amr::AT_12_2;
+    /// AMR at 10.2 kbit/s, 28 bytes.
+    Amr1020 "amr-10.2" = amr::AT_10_2;
+    /// AMR at 7.95 kbit/s, 22 bytes.
+    Amr795 "amr-7.95" = amr::AT_7_95;
+    /// AMR at 7.4 kbit/s, 21 bytes.
+    Amr740 "amr-7.4" = amr::AT_7_4;
+    /// AMR at 6.7 kbit/s, 19 bytes.
+    Amr670 "amr-6.7" = amr::AT_6_7;
+    /// AMR at 5.9 kbit/s, 17 bytes.
+    Amr590 "amr-5.9" = amr::AT_5_9;
+    /// AMR at 5.15 kbit/s, 15 bytes.
+    Amr515 "amr-5.15" = amr::AT_5_15;
+    /// AMR at 4.75 kbit/s, 14 bytes.
+    Amr475 "amr-4.75" = amr::AT_4_75;
     /// Opus (RFC 6716) at 48 kHz with the parameters of `opus`, a dynamic RTP payload type (RFC 7587).
     Opus "opus" = opus::SPEC;
 }
@@ -206,16 +234,10 @@ impl Codec {
     pub const fn step(self) -> Duration {
         self.spec().step
     }
-    /// True if its audio is implemented, so that a recording can be sent with it.
+    /// True if its audio is implemented.
     #[must_use]
-    pub const fn is_heard(self) -> bool {
+    pub const fn has_sound(self) -> bool {
         self.spec().sound.is_some()
-    }
-    /// Names of the codecs with audio, for messages.
-    #[must_use]
-    pub fn heard() -> String {
-        let heard = Self::ALL.iter().filter(|codec| codec.is_heard());
-        heard.map(|codec| codec.name()).collect::<Vec<_>>().join(", ")
     }
     /// Ticks of the RTP timestamp in a duration.
     #[must_use]
@@ -265,6 +287,8 @@ pub struct Encoding {
     pub opus: opus::Config,
     /// Packets before that each packet repeats (RED, RFC 2198).
     pub red: u8,
+    /// Its sound is that of narrowband Opus, since the codec has no encoder.
+    pub stand_in: bool,
 }
 
 impl Encoding {
@@ -274,7 +298,19 @@ impl Encoding {
     /// A codec with its default parameters.
     #[must_use]
     pub fn new(codec: Codec, packet: Duration) -> Self {
-        Self { codec, packet, opus: opus::Config::default(), red: 0 }
+        let (opus, stand_in) = (opus::Config::default(), !codec.has_sound());
+        Self { codec, packet, opus, red: 0, stand_in }
+    }
+    /// Why no recording can be sent with it, with the remedy, if none can.
+    #[must_use]
+    pub fn mute_error(&self) -> Option<String> {
+        let needs_library = self.codec.spec().is_external && !self.stand_in;
+        needs_library.then(external::error).flatten()
+    }
+    /// What is heard in its place.
+    #[must_use]
+    pub fn stand_in(&self) -> Option<stand_in::StandIn> {
+        self.stand_in.then(|| stand_in::StandIn::of(self.codec))
     }
     /// Channels of its sound, interleaved.
     #[must_use]
@@ -295,16 +331,24 @@ impl Encoding {
             codec => codec.spec().look_ahead,
         }
     }
-    /// An encoder; `None` without audio.
+    /// An encoder; `None` without audio. With a stand-in, its packets only have the codec's length.
     #[must_use]
     pub fn encoder(&self) -> Option<Box<dyn Encoder>> {
-        let encoder = self.codec.spec().sound.map(|sound| (sound.encoder)(self))?;
+        let encoder: Box<dyn Encoder> = if self.stand_in {
+            Box::new(stand_in::Blank { bytes: Self { red: 0, ..*self }.payload_bytes() })
+        } else {
+            self.codec.spec().sound.map(|sound| (sound.encoder)(self))?
+        };
         Some(if self.red > 0 { Box::new(red::Sender::new(encoder, *self)) } else { encoder })
     }
-    /// A decoder; `None` without audio.
+    /// A decoder; `None` without audio. With a stand-in, it finds redundancy, but no sound.
     #[must_use]
     pub fn decoder(&self) -> Option<Box<dyn Decoder>> {
-        let decoder = self.codec.spec().sound.map(|sound| (sound.decoder)(self))?;
+        let decoder: Box<dyn Decoder> = if self.stand_in {
+            Box::new(stand_in::Blank { bytes: 0 })
+        } else {
+            self.codec.spec().sound.map(|sound| (sound.decoder)(self))?
+        };
         Some(if self.red > 0 { Box::new(red::Receiver::new(decoder, self)) } else { decoder })
     }
     /// RTP payload type.
@@ -315,7 +359,8 @@ impl Encoding {
     /// True if a packet depends only on its own samples.
     #[must_use]
     pub fn is_stateless(&self) -> bool {
-        self.red == 0 && self.codec.spec().sound.is_some_and(|sound| sound.stateless)
+        let stateless = self.codec.spec().sound.is_some_and(|sound| sound.stateless);
+        self.red == 0 && !self.stand_in && stateless
     }
     /// Why its packets cannot be repeated `red` times, if they cannot.
     #[must_use]
@@ -330,7 +375,7 @@ impl Encoding {
             Codec::Opus => self.opus.bytes(self.packet),
             _ => {
                 let frames = self.packet.as_nanos() / spec.frame.as_nanos();
-                frames as usize * spec.frame_bytes as usize
+                spec.header_bytes as usize + frames as usize * spec.frame_bytes as usize
             }
         };
         if self.red > 0 { red::bytes(own, self.red) } else { own }
@@ -407,6 +452,16 @@ mod tests {
             (Codec::G729At10, 20, 25, 100),
             (Codec::G7231At63, 30, 24, 4),
             (Codec::G7231At53, 60, 40, 4),
+            // RFC 4867 §3.6, table 1: bits of a frame, in whole octets (§4.4.3); with the table of contents and
+            // the header of the payload.
+            (Codec::Amr1220, 20, 244_usize.div_ceil(8) + 2, 102),
+            (Codec::Amr1020, 20, 204_usize.div_ceil(8) + 2, 102),
+            (Codec::Amr795, 20, 159_usize.div_ceil(8) + 2, 102),
+            (Codec::Amr740, 20, 148_usize.div_ceil(8) + 2, 102),
+            (Codec::Amr670, 20, 134_usize.div_ceil(8) + 2, 102),
+            (Codec::Amr590, 20, 118_usize.div_ceil(8) + 2, 102),
+            (Codec::Amr515, 20, 103_usize.div_ceil(8) + 2, 102),
+            (Codec::Amr475, 40, 2 * (95_usize.div_ceil(8) + 1) + 1, 102),
         ];
         for (codec, ms, bytes, payload_type) in cases {
             let packet = Duration::from_millis(ms);
@@ -415,8 +470,17 @@ mod tests {
             assert_eq!((codec.payload_type(), codec.rtp_clock()), (payload_type, 8000));
             let rung = encoding.rung();
             assert_eq!((rung.packet_bytes as usize, rung.interval), (12 + bytes, packet));
-            let heard = ["G.722", "G.726"].iter().any(|family| codec.name().starts_with(family));
-            assert_eq!(codec.is_heard(), heard);
+            let sounds = ["G.722", "G.726", "G.723.1 6.3", "AMR"];
+            let has_sound = sounds.iter().any(|it| codec.name().starts_with(it));
+            assert_eq!(codec.has_sound(), has_sound);
+            assert_eq!(encoding.stand_in().is_some(), !has_sound);
+            assert_eq!(codec.spec().is_external, encoding.mute_error().is_some());
+            if encoding.mute_error().is_some() {
+                continue;
+            }
+            // The packets of a stand-in have the codec's length.
+            let silence = vec![0; encoding.samples_for(packet)];
+            assert_eq!(encoding.encoder().unwrap().encode(&silence, None).len(), bytes);
         }
         // RFC 3551 §4.5.5: a frame is four vectors of ten bits, 2.5 ms; §4.5.3: frames of 30 ms.
         assert_eq!(Codec::G728.step(), Duration::from_micros(2500));

@@ -264,6 +264,12 @@ impl Validate for Config {
     }
 }
 
+/// The shortest packet that holds this much speech; the longest if none does.
+#[must_use]
+pub fn packet(least: Duration) -> Duration {
+    PACKETS.into_iter().find(|packet| *packet >= least).unwrap_or(PACKETS[PACKETS.len() - 1])
+}
+
 /// Percent of an expected loss.
 fn percent(loss: f64) -> u8 {
     (loss.clamp(0.0, 1.0) * 100.0).round() as u8

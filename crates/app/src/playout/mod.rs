@@ -6,6 +6,7 @@ mod buffer;
 mod delays;
 mod fixed;
 mod losses;
+mod mix;
 mod render;
 mod talkspurt;
 mod timescale;
@@ -17,7 +18,7 @@ use talkspurt_proto::validate::{ConfigError, ConfigErrors, Validate};
 
 pub use adaptive::Stretch;
 pub use buffer::{Buffer, Decision, Frame};
-pub use render::{Heard, Received, render};
+pub use render::{Heard, Received, Spoken, render};
 
 /// How received speech is played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

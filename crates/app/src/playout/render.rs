@@ -2,17 +2,19 @@
 //! samples from `i` steps of the media clock on; the end of the recording may cut the last one short. The
 //! decoder recovers a missing packet from a later one or conceals the gap; otherwise the flow's concealment
 //! does. In the speaker's pauses, which packet numbers tell from losses, there is comfort noise or silence.
-//!  With adaptive playout, the sound is then stretched and paused as the buffer decided; otherwise it is
-//! exactly as long as the original.
+//! `mix` joins the codecs of a ladder. With adaptive playout, the sound is then stretched and paused as
+//! the buffer decided; otherwise it is exactly as long as the original.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 use talkspurt_proto::time::Duration;
 
+use super::mix::Mix;
 use super::{Concealment, Stretch, timescale};
-use crate::codec::{self, Decoder, Encoding, comfort_noise};
+use crate::codec::{self, Decoder, Encoding, comfort_noise, stand_in};
 use crate::conceal;
+use crate::recording::{Recording, excerpt};
 
 /// A packet that was played.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,10 +31,19 @@ pub struct Received {
     pub ahead: u32,
 }
 
+/// What was said, for codecs that are heard through a stand-in.
+#[derive(Clone, Copy, Debug)]
+pub struct Spoken<'a> {
+    /// The recording.
+    pub recording: &'a Recording,
+    /// It starts over when it ends.
+    pub repeat: bool,
+}
+
 /// The received sound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// Linear PCM at the codec's rate; two channels are interleaved.
+    /// Linear PCM at the codec's rate, the highest in a ladder; two channels are interleaved.
     pub pcm: Vec<i16>,
     /// Gaps left to the flow's concealment, before stretching: first sample and length of all channels,
     /// adjacent ones joined.
@@ -40,10 +51,11 @@ pub struct Heard {
 }
 
 /// Decodes `packets` (`None` if lost or late; those beyond the slice are missing) of a recording of
-/// `total_samples` at the rate of the `encodings`' codecs. Without a `timeline` the result has the same length,
-/// and with nothing missing it is the codec's own round trip, sample for sample. A payload too short for its
-/// place counts as missing; one that is too long is cut off. Around a gap, [`conceal::appendix_i`] may also
-/// change up to 30 samples before and 80 after it; `Silence` changes none.
+/// `total_samples` at the highest rate of the `encodings`' codecs. A codec without an encoder sounds like its
+/// stand-in if what was `spoken` is given, and like a gap otherwise. Without a `timeline` the result has the
+/// same length, and with nothing missing it is the codec's own round trip, sample for sample. A payload too
+/// short for its place counts as missing; one that is too long is cut off. Around a gap,
+/// [`conceal::appendix_i`] may also change up to 30 samples before and 80 after it; `Silence` changes none.
 ///
 /// # Panics
 /// If there are no `encodings`, or if a packet refers to another.
@@ -54,19 +66,23 @@ pub fn render(
     packets: &[Option<Received>],
     timeline: Option<&[Stretch]>,
     total_samples: usize,
+    spoken: Option<Spoken<'_>>,
 ) -> Heard {
     let step = codec::step(encodings);
-    let samples = encodings[0].samples_for(step).max(1);
+    let best = encodings.iter().max_by_key(|it| it.codec.sample_rate()).expect("an encoding");
+    let samples = best.samples_for(step).max(1);
     let voice = |it: &Encoding| Voice {
         packet: it.packet,
         steps: (it.packet.as_nanos() / step.as_nanos()).max(1) as usize,
         channels: it.channels(),
         decoder: it.decoder(),
+        stand_in: spoken.and_then(|spoken| StandIn::new(it, step, spoken)),
     };
-    let (rate, channels) = (encodings[0].codec.sample_rate(), encodings[0].channels());
+    let (rate, channels) = (best.codec.sample_rate(), best.channels());
     let plan = plan(timeline, total_samples, samples, step);
     let voices = encodings.iter().map(voice).collect();
-    let (mut heard, pieces) = decode(voices, packets, &plan, total_samples, samples);
+    let mix = Mix::new(encodings, total_samples);
+    let (mut heard, pieces) = decode(voices, packets, &plan, mix, (total_samples, samples));
     if concealment == Concealment::G711AppendixI {
         let next = heard.gaps.iter().skip(1).map(|&(start, _)| start).chain([heard.pcm.len()]);
         for (&(start, len), until) in heard.gaps.iter().zip(next) {
@@ -169,22 +185,82 @@ fn pauses(packets: &[Option<Received>], lengths: &[usize]) -> Vec<Range<usize>> 
     pauses
 }
 
+/// A codec that is heard through another.
+struct StandIn<'a> {
+    voice: stand_in::Voice,
+    pcm: &'a [i16],
+    repeat: bool,
+    /// Samples per step of the media clock, and those by which the stand-in's input is ahead.
+    step: usize,
+    ahead: usize,
+}
+
+impl<'a> StandIn<'a> {
+    fn new(encoding: &Encoding, step: Duration, spoken: Spoken<'a>) -> Option<Self> {
+        let stand_in = encoding.stand_in()?;
+        Some(Self {
+            voice: stand_in::Voice::new(&stand_in),
+            pcm: spoken.recording.pcm(encoding.codec.sample_rate()),
+            repeat: spoken.repeat,
+            step: encoding.samples_for(step),
+            ahead: stand_in.look_ahead(),
+        })
+    }
+
+    /// What is said in these steps.
+    fn said(&self, slot: usize, steps: usize) -> Vec<i16> {
+        let range = (slot * self.step + self.ahead, steps * self.step);
+        excerpt(self.pcm, 1, range, self.step, self.repeat)
+    }
+}
+
 /// The decoder state of one encoding.
-struct Voice {
+struct Voice<'a> {
     /// Duration of a packet, as time and in steps of the media clock.
     packet: Duration,
     steps: usize,
     channels: usize,
     decoder: Option<Box<dyn Decoder>>,
+    stand_in: Option<StandIn<'a>>,
 }
 
-impl Voice {
+impl Voice<'_> {
     /// The sound of a pause: the encoder's own comfort noise, or that of the flow.
     fn pause(&mut self, samples: usize, noise: &mut comfort_noise::Generator) -> Vec<i16> {
-        let own = self.decoder.as_deref_mut().and_then(|decoder| decoder.pause(samples));
+        let own = self.decoder().and_then(|decoder| decoder.pause(samples));
         let mut own = own.unwrap_or_else(|| noise.noise(samples));
         own.resize(samples, 0);
         own
+    }
+
+    /// What conceals gaps and generates pauses.
+    fn decoder(&mut self) -> Option<&mut dyn Decoder> {
+        match &mut self.stand_in {
+            Some(it) => Some(&mut it.voice),
+            None => self.decoder.as_deref_mut().map(|it| it as &mut dyn Decoder),
+        }
+    }
+
+    /// The sound of a packet, which begins at `slot` and has `whole` samples.
+    fn sound(&mut self, received: &Received, slot: usize, whole: usize) -> Option<Vec<i16>> {
+        if let Some(stand_in) = &mut self.stand_in {
+            let said = stand_in.said(slot, self.steps);
+            return Some(stand_in.voice.received(&said));
+        }
+        let decoder = self.decoder.as_deref_mut()?;
+        match received.ahead / self.steps as u32 {
+            0 => Some(decoder.decode(&received.payload)),
+            ahead => decoder.recover(&received.payload, ahead, whole),
+        }
+    }
+
+    /// The sound of a step that is missing.
+    fn missing(&mut self, slot: usize, samples: usize) -> Option<Vec<i16>> {
+        if let Some(stand_in) = &mut self.stand_in {
+            let said = stand_in.said(slot, 1);
+            stand_in.voice.lost(&said);
+        }
+        self.decoder()?.conceal(samples)
     }
 
     /// Samples in a duration, where a step of the media clock has `samples`.
@@ -195,15 +271,15 @@ impl Voice {
     }
 }
 
-/// Decodes the packets by the plan; gaps are silent. A step of the media clock has `samples` samples.
+/// Decodes the packets by the plan; gaps are silent. A step of the media clock has `samples` samples of the
+/// result.
 fn decode(
-    mut voices: Vec<Voice>,
+    mut voices: Vec<Voice<'_>>,
     packets: &[Option<Received>],
     plan: &[Stretch],
-    total_samples: usize,
-    samples: usize,
+    mut mix: Mix,
+    (total_samples, samples): (usize, usize),
 ) -> (Heard, Vec<Piece>) {
-    let mut heard = Heard { pcm: Vec::with_capacity(total_samples), gaps: Vec::new() };
     let mut pieces: Vec<Piece> = Vec::with_capacity(plan.len());
     let lengths: Vec<_> = voices.iter().map(|voice| voice.steps).collect();
     let pauses = pauses(packets, &lengths);
@@ -219,7 +295,7 @@ fn decode(
                     (packets, &pauses),
                     from..to,
                     (&mut present, &mut noise),
-                    &mut heard,
+                    &mut mix,
                     (total_samples, samples),
                 );
             }
@@ -227,32 +303,35 @@ fn decode(
                 let mut left = voices[present].samples_in(nanos, samples);
                 while left > 0 {
                     let place = left.min(samples);
-                    let decoder = voices[present].decoder.as_deref_mut();
-                    let filled = decoder.and_then(|decoder| decoder.conceal(place));
-                    heard.fill(filled, place);
+                    let own = mix.own(present, place);
+                    let decoder = voices[present].decoder();
+                    let filled = decoder.and_then(|decoder| decoder.conceal(own));
+                    fill(&mut mix, present, filled, place);
                     left -= place;
                 }
             }
             Stretch::Silence(nanos) => {
                 let place = voices[present].samples_in(nanos, samples);
-                heard.pcm.extend(voices[present].pause(place, &mut noise));
+                let own = mix.own(present, place);
+                let sound = voices[present].pause(own, &mut noise);
+                mix.play(present, &sound, place);
             }
         }
         let (Stretch::Media { out, .. } | Stretch::Expansion(out) | Stretch::Silence(out)) =
             *stretch;
         let is_elastic = !matches!(stretch, Stretch::Media { .. });
-        pieces.push(Piece { end: heard.pcm.len(), out, is_elastic });
+        pieces.push(Piece { end: mix.len(), out, is_elastic });
     }
-    (heard, pieces)
+    (mix.finish(), pieces)
 }
 
 /// Decodes the packets of these steps.
 fn decode_media(
-    voices: &mut [Voice],
+    voices: &mut [Voice<'_>],
     (packets, pauses): (&[Option<Received>], &[Range<usize>]),
     steps: Range<usize>,
     (present, noise): (&mut usize, &mut comfort_noise::Generator),
-    heard: &mut Heard,
+    mix: &mut Mix,
     (total_samples, samples): (usize, usize),
 ) {
     let mut slot = steps.start;
@@ -268,40 +347,39 @@ fn decode_media(
             described.into_iter().for_each(|received| noise.follow(&received.payload));
             let until = pause.map_or(slot + 1, |pause| pause.end).min(steps.end);
             let place = ((until - slot) * samples).min(left);
-            heard.pcm.extend(voice.pause(place, noise));
+            let sound = voice.pause(mix.own(*present, place), noise);
+            mix.play(*present, &sound, place);
             slot = until;
             continue;
         }
-        if let (Some(received), Some(decoder)) = (received, &mut voice.decoder) {
+        if let Some(received) = received {
             let whole = voice.steps * samples;
             let place = whole.min(left);
-            let sound = match received.ahead / voice.steps as u32 {
-                0 => decoder.decode(&received.payload),
-                ahead => decoder.recover(&received.payload, ahead, whole).unwrap_or_default(),
-            };
-            if sound.len() >= place {
-                heard.pcm.extend_from_slice(&sound[..place]);
+            let own = mix.own(*present, place);
+            let sound = voice.sound(received, slot, mix.own(*present, whole)).unwrap_or_default();
+            if sound.len() >= own {
                 slot += voice.steps;
+                if let Some((old, fade)) = mix.change(*present) {
+                    let decoder = voices[old].decoder();
+                    mix.end(decoder.and_then(|decoder| decoder.conceal(fade)));
+                }
+                mix.play(*present, &sound[..own], place);
                 continue;
             }
         }
         let place = samples.min(left);
-        let filled = voice.decoder.as_deref_mut().and_then(|decoder| decoder.conceal(place));
-        heard.fill(filled, place);
+        let filled = voice.missing(slot, mix.own(*present, place));
+        fill(mix, *present, filled, place);
         slot += 1;
     }
 }
 
-impl Heard {
-    /// Appends `place` samples: what the decoder concealed, or a gap.
-    fn fill(&mut self, filled: Option<Vec<i16>>, place: usize) {
-        let start = self.pcm.len();
-        match (filled.filter(|sound| sound.len() >= place), self.gaps.last_mut()) {
-            (Some(sound), _) => return self.pcm.extend_from_slice(&sound[..place]),
-            (None, Some((first, len))) if *first + *len == start => *len += place,
-            (None, _) => self.gaps.push((start, place)),
-        }
-        self.pcm.resize(start + place, 0);
+/// Appends `place` samples of the result: what the decoder concealed, or a gap.
+fn fill(mix: &mut Mix, voice: usize, filled: Option<Vec<i16>>, place: usize) {
+    let own = mix.own(voice, place);
+    match filled.filter(|sound| sound.len() >= own) {
+        Some(sound) => mix.play(voice, &sound[..own], place),
+        None => mix.gap(place),
     }
 }
 
@@ -338,8 +416,9 @@ mod tests {
         for lost in [0, 3, 4, 6] {
             packets[lost] = None;
         }
-        let gaps =
-            |packets: &[_]| render(&of(MU, 20), Concealment::Silence, packets, None, 1000).gaps;
+        let gaps = |packets: &[_]| {
+            render(&of(MU, 20), Concealment::Silence, packets, None, 1000, None).gaps
+        };
         // 1000 samples: six packets of 160 and one of 40.
         assert_eq!(gaps(&packets), [(0, 160), (480, 320), (960, 40)]);
         // Packets beyond the slice are missing as well.
@@ -354,7 +433,7 @@ mod tests {
         let encoded = Bytes::from(vec![0x1F; 480]);
         let mut packets = cut(&encoded, 160);
         packets[1] = None;
-        let heard = render(&of(MU, 20), Concealment::Silence, &packets, None, 480).pcm;
+        let heard = render(&of(MU, 20), Concealment::Silence, &packets, None, 480, None).pcm;
         let plain = plain(MU, &encoded);
         assert_eq!(heard[..160], plain[..160]);
         assert!(heard[160..320].iter().all(|&x| x == 0));
@@ -374,7 +453,7 @@ mod tests {
             let encoding = Some(encoding);
             packets[slot] = received(sound(len), index).map(|it| Received { encoding, ..it });
         }
-        let heard = render(&two, Concealment::Silence, &packets, None, 13 * 80);
+        let heard = render(&two, Concealment::Silence, &packets, None, 13 * 80, None);
         assert_eq!(heard.gaps, [(560, 240)]);
         assert_eq!(heard.pcm[160..400], plain(Codec::Pcma, &sound(240)));
         assert_eq!(heard.pcm[400..560], plain(Codec::Pcmu, &sound(160)));
@@ -405,7 +484,8 @@ mod tests {
         let heard = |packets: &[Option<(&'static [u8], u32)>]| {
             let packet = Duration::from_millis(10);
             let decoder: Box<dyn Decoder> = Box::new(Counting(0));
-            let voice = Voice { packet, steps: 1, channels: 1, decoder: Some(decoder) };
+            let decoder = Some(decoder);
+            let voice = Voice { packet, steps: 1, channels: 1, decoder, stand_in: None };
             let received = |(index, it): (usize, &Option<(&'static [u8], u32)>)| {
                 let (payload, ahead) = (*it)?;
                 let it = received(Bytes::from_static(payload), index);
@@ -413,7 +493,8 @@ mod tests {
             };
             let packets: Vec<_> = packets.iter().enumerate().map(received).collect();
             let plan = plan(None, packets.len() * 80, 80, Duration::from_millis(10));
-            let (heard, _) = decode(vec![voice], &packets, &plan, packets.len() * 80, 80);
+            let mix = Mix::new(&of(MU, 10), 0);
+            let (heard, _) = decode(vec![voice], &packets, &plan, mix, (packets.len() * 80, 80));
             (heard.pcm.chunks(80).map(|part| part[0]).collect::<Vec<_>>(), heard.gaps)
         };
         let whole = |pcm: &[i16]| (pcm.to_vec(), Vec::new());
@@ -483,7 +564,7 @@ mod tests {
             for it in packets.iter_mut().flatten().filter(|it| it.encoding.is_some()) {
                 it.payload = Bytes::from(vec![7; 160]);
             }
-            render(&two, Concealment::G711AppendixI, &packets, None, 24 * 80)
+            render(&two, Concealment::G711AppendixI, &packets, None, 24 * 80, None)
         };
         let heard = sound("0:0! 2:1 20:2! 22:3");
         assert_eq!(heard.gaps, []);
@@ -514,7 +595,7 @@ mod tests {
             let packets = payloads.into_iter().enumerate();
             let packets: Vec<_> =
                 packets.map(|(index, payload)| received(payload?.into(), index)).collect();
-            let heard = render(&of(MU, ms), concealment, &packets, None, total);
+            let heard = render(&of(MU, ms), concealment, &packets, None, total, None);
             prop_assert_eq!(heard.pcm.len(), total);
             let lost: usize = heard.gaps.iter().map(|gap| gap.1).sum();
             prop_assert!(lost <= total);
@@ -529,7 +610,7 @@ mod tests {
             let encoded = Bytes::from(encoded);
             let packets = cut(&encoded, ms * 80);
             for codec in [Codec::Pcmu, Codec::Pcma] {
-                let heard = render(&of(codec, ms * 10), concealment, &packets, None, encoded.len());
+                let heard = render(&of(codec, ms * 10), concealment, &packets, None, encoded.len(), None);
                 prop_assert_eq!(heard.pcm, plain(codec, &encoded));
             }
         }
@@ -547,7 +628,7 @@ mod tests {
                 *packet = None;
             }
             let Heard { pcm, gaps } =
-                render(&of(MU, ms * 10), Concealment::G711AppendixI, &packets, None, total);
+                render(&of(MU, ms * 10), Concealment::G711AppendixI, &packets, None, total, None);
             let plain = plain(MU, &encoded);
             let touched = |at: usize| {
                 gaps.iter().any(|&(start, len)| at + 30 >= start && at < start + len + 80)

@@ -1,4 +1,4 @@
-//! Recorded speech: converts a WAV file to PCM at the codec's sample rate, in as many channels as it encodes.
+//! Recorded speech: converts a WAV file to PCM at the codecs' sample rates, in as many channels as they encode.
 //! Resampling uses floating point. Audio is outside the run's digest, which covers packets but not their
 //! contents.
 
@@ -15,7 +15,7 @@ use rubato::{
 };
 use talkspurt_proto::time::Duration;
 
-use crate::codec::{Codec, Encoding};
+use crate::codec::Encoding;
 use crate::file::{Fault, Files};
 use crate::source::Vad;
 
@@ -32,10 +32,12 @@ pub const MAX_SECONDS: u64 = 4 * 3600;
 pub struct Recording {
     /// Linear PCM at `sample_rate` before the codec; two channels are interleaved.
     pub sent: Arc<[i16]>,
+    /// The same at the lower sample rates of the other codecs of a ladder.
+    pub lower: Vec<(u32, Arc<[i16]>)>,
     /// The same, encoded by a stateless codec: the payloads of all packets end to end. `None` if packets are
     /// encoded as they are sent.
     pub encoded: Option<Bytes>,
-    /// Samples per second, the codec's rate.
+    /// Samples per second: the codec's rate, the highest in a ladder.
     pub sample_rate: u32,
     /// Channels of `sent`, 1 or 2.
     pub channels: usize,
@@ -116,8 +118,8 @@ pub enum Why {
     )]
     RateOutOfRange(u32),
     /// The codec is not implemented.
-    #[error("cannot be heard in {0}: only {heard} are encoded here; leave out `file`", heard = Codec::heard())]
-    NoEncoder(&'static str),
+    #[error("cannot be heard in {0}: {1}")]
+    NoEncoder(&'static str, String),
     /// No samples.
     #[error("holds no samples")]
     NoSamples,
@@ -126,7 +128,7 @@ pub enum Why {
 impl Recording {
     /// Reads a WAV file of PCM or 32-bit float, mixes its channels evenly to mono unless the `encoding` has
     /// two, and resamples it to the codec's rate. A 16-bit mono file at that rate is unchanged. A mono file
-    /// sounds in both of two channels. Voice activity is detected in the file's own samples.
+    /// sounds in both of two channels.
     ///
     /// # Errors
     /// [`RecordingError`] names the file, the fault and what was expected.
@@ -134,28 +136,54 @@ impl Recording {
         files: &dyn Files,
         path: &Path,
         encoding: &Encoding,
+    ) -> Result<Self, RecordingError> {
+        Self::open_for(files, path, std::slice::from_ref(encoding), None)
+    }
+
+    /// The same for the codecs of a ladder. With `vad`, voice activity is detected in the file's own samples.
+    ///
+    /// # Errors
+    /// See [`Recording::open`].
+    ///
+    /// # Panics
+    /// Without `encodings`.
+    pub fn open_for(
+        files: &dyn Files,
+        path: &Path,
+        encodings: &[Encoding],
         vad: Option<&Vad>,
     ) -> Result<Self, RecordingError> {
-        let codec = encoding.codec;
-        let read = || -> Result<_, Why> {
-            if !codec.is_heard() {
-                return Err(Why::NoEncoder(codec.name()));
+        let of_rate = |encoding: &Encoding| encoding.codec.sample_rate();
+        let mut rates: Vec<_> = encodings.iter().map(of_rate).collect();
+        rates.sort_unstable_by_key(|rate| std::cmp::Reverse(*rate));
+        rates.dedup();
+        let read = || -> Result<(Vec<Vec<i16>>, _), Why> {
+            if let Some((codec, why)) =
+                encodings.iter().find_map(|it| it.mute_error().map(|why| (it.codec, why)))
+            {
+                return Err(Why::NoEncoder(codec.name(), why));
             }
             let bytes = files.read(path, MAX_BYTES).map_err(|fault| match fault {
                 Fault::Unreadable(error) => Why::Unreadable(error),
                 Fault::NotAFile => Why::NotAFile,
                 Fault::TooLong(max) => Why::TooManyBytes(max),
             })?;
-            let (rate, channels) = wav::read(&bytes, encoding.channels())?;
+            let (rate, channels) = wav::read(&bytes, encodings[0].channels())?;
             let activity = vad.map(|vad| activity::find(&channels, rate, vad).into());
-            let channels: Vec<_> =
-                channels.into_iter().map(|it| resample(it, rate, codec.sample_rate())).collect();
-            Ok((interleave(&channels), activity))
+            let at = |wanted: &u32| {
+                let resampled = channels.iter().map(|it| resample(it.clone(), rate, *wanted));
+                interleave(&resampled.collect::<Vec<_>>())
+            };
+            Ok((rates.iter().map(at).collect(), activity))
         };
-        match read() {
-            Ok((pcm, activity)) => Ok(Self { activity, ..Self::from_pcm(pcm, encoding) }),
-            Err(why) => Err(RecordingError { path: path.to_owned(), why }),
-        }
+        let (mut pcm, activity) = match read() {
+            Ok((pcm, activity)) => (pcm.into_iter(), activity),
+            Err(why) => return Err(RecordingError { path: path.to_owned(), why }),
+        };
+        let best = encodings.iter().max_by_key(|it| of_rate(it)).expect("at least one encoding");
+        let recording = Self::from_pcm(pcm.next().unwrap_or_default(), best);
+        let lower = rates.into_iter().skip(1).zip(pcm.map(Arc::from)).collect();
+        Ok(Self { lower, activity, ..recording })
     }
     /// Speech that is already PCM at the codec's rate and in the encoding's channels.
     #[must_use]
@@ -163,7 +191,25 @@ impl Recording {
         let encoder = encoding.is_stateless().then(|| encoding.encoder()).flatten();
         let encoded = encoder.map(|mut encoder| encoder.encode(&pcm, None));
         let (sample_rate, channels) = (encoding.codec.sample_rate(), encoding.channels());
-        Self { sent: pcm.into(), encoded, sample_rate, channels, activity: None }
+        Self { sent: pcm.into(), lower: Vec::new(), encoded, sample_rate, channels, activity: None }
+    }
+
+    /// Linear PCM at the sample rate of one of the codecs.
+    ///
+    /// # Panics
+    /// If it was not opened for this rate.
+    #[must_use]
+    pub fn pcm(&self, rate: u32) -> &Arc<[i16]> {
+        let lower = || self.lower.iter().find(|(other, _)| *other == rate).map(|(_, pcm)| pcm);
+        let own = (rate == self.sample_rate).then_some(&self.sent);
+        own.or_else(lower).expect("a recording has the sample rates of its codecs")
+    }
+
+    /// Number of whole samples in a duration at a rate of its own, all channels.
+    #[must_use]
+    pub fn samples_for(&self, span: Duration) -> usize {
+        let samples = u128::from(span.as_nanos()) * u128::from(self.sample_rate) / 1_000_000_000;
+        samples as usize * self.channels
     }
 
     /// Its duration.
@@ -174,8 +220,25 @@ impl Recording {
     }
 }
 
+/// `len` samples of a recording in `channels` from `begin` on, which are sent in steps of `step`. If the
+/// recording ends within a step, the last sample of each channel is held; then it starts over if `repeat`.
+pub(crate) fn excerpt(
+    pcm: &[i16],
+    channels: usize,
+    (begin, len): (usize, usize),
+    step: usize,
+    repeat: bool,
+) -> Vec<i16> {
+    let (held, whole) = (pcm.len() - channels, pcm.len().next_multiple_of(step));
+    let at = |at: usize| {
+        let at = if repeat { at % whole } else { at };
+        pcm[if at < pcm.len() { at } else { held + at % channels }]
+    };
+    (begin..begin + len).map(at).collect()
+}
+
 /// Resamples one channel from `rate` to `wanted`, without delay; the length is scaled and rounded up.
-fn resample(mono: Vec<f64>, rate: u32, wanted: u32) -> Vec<f64> {
+pub(crate) fn resample(mono: Vec<f64>, rate: u32, wanted: u32) -> Vec<f64> {
     if rate == wanted {
         return mono;
     }

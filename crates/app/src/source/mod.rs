@@ -20,7 +20,7 @@ use bytes::Bytes;
 pub use capture::Capture;
 pub use config::{
     Bulk as BulkConfig, Cbr, Conversation, Distribution, KeepAlive, OnOff, Pauses, Poisson, Replay,
-    Speech, Talkspurts, Vad, Video, Web,
+    Speech, StandIn, Talkspurts, Vad, Video, Web,
 };
 pub use frames::{FrameTrace, even};
 pub use paced::{Paced, VIDEO_CLOCK};

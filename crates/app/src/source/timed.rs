@@ -17,7 +17,7 @@ use super::Unit;
 use super::config::{Cbr, OnOff, Speech};
 use super::spurts::{Conversation, Recorded, Spurts};
 use crate::codec::{Encoder, Encoding, comfort_noise, step};
-use crate::recording::Recording;
+use crate::recording::{Recording, excerpt};
 
 /// A source that sends by the clock. The fields needed for every unit are on three cache lines, so that those
 /// of five hundred calls stay in the cache.
@@ -92,9 +92,6 @@ enum Form {
 
 #[derive(Debug)]
 struct Live {
-    pcm: Arc<[i16]>,
-    /// Samples per step of the media clock, of all channels; and channels.
-    step: usize,
     channels: usize,
     voices: Vec<Voice>,
     /// Rate requested by congestion control, RTP headers included.
@@ -106,6 +103,9 @@ struct Live {
 struct Voice {
     encoding: Encoding,
     encoder: Box<dyn Encoder>,
+    /// The recording at the codec's sample rate, and the samples of all channels per step of the media clock.
+    pcm: Arc<[i16]>,
+    step: usize,
     /// Samples by which the encoder's input is ahead of the packet that it makes, all channels: the decoded
     /// sound is later than the input by as much (RFC 7845 §4.2 "pre-skip").
     ahead: usize,
@@ -120,22 +120,22 @@ impl Content {
                 Form::Encoded { bytes: bytes.clone(), unit: only.payload_bytes() }
             }
             _ => Form::Live(Live {
-                pcm: Arc::clone(&recording.sent),
-                step: encodings[0].samples_for(step),
                 channels: recording.channels,
                 voices: encodings
                     .iter()
                     .map(|it| {
                         let encoder = it.encoder().expect("the scenario's checks require one");
                         let ahead = it.samples_for(it.look_ahead());
-                        Voice { encoding: *it, encoder, ahead }
+                        let pcm = Arc::clone(recording.pcm(it.codec.sample_rate()));
+                        let step = it.samples_for(step);
+                        Voice { encoding: *it, encoder, pcm, step, ahead }
                     })
                     .collect(),
                 target: None,
             }),
         };
         let background = Background {
-            pcm: Arc::clone(&recording.sent),
+            pcm: Arc::clone(recording.pcm(encodings[0].codec.sample_rate())),
             step: encodings[0].samples_for(step),
             window: encodings[0].samples_for(BACKGROUND.min(hangover + step)),
         };
@@ -146,7 +146,7 @@ impl Content {
     fn is_over(&self, slot: u64) -> bool {
         let (len, unit) = match &self.form {
             Form::Encoded { bytes, unit } => (bytes.len(), *unit),
-            Form::Live(live) => (live.pcm.len(), live.step),
+            Form::Live(live) => (live.voices[0].pcm.len(), live.voices[0].step),
         };
         len == 0 || (!self.repeat && slot as usize * unit >= len)
     }
@@ -173,16 +173,12 @@ impl Content {
                 if piece.len() < *unit { padded(&piece, *unit) } else { piece }
             }
             (Form::Live(live), repeat) => {
-                let Voice { encoding, encoder, ahead } = &mut live.voices[usize::from(number)];
-                // The last sample of each channel is held if the recording ends within a step.
-                let (len, begin) = (live.pcm.len(), slot as usize * live.step + *ahead);
-                let (held, whole) = (len - live.channels, len.next_multiple_of(live.step));
-                let at = |at: usize| {
-                    let at = if repeat { at % whole } else { at };
-                    live.pcm[if at < len { at } else { held + at % live.channels }]
-                };
-                let pcm: Vec<_> = (begin..begin + steps as usize * live.step).map(at).collect();
-                encoder.encode(&pcm, live.target.map(|rate| encoding.payload_rate(rate)))
+                let voice = &mut live.voices[usize::from(number)];
+                let (begin, len) = (slot as usize * voice.step, steps as usize * voice.step);
+                let range = (begin + voice.ahead, len);
+                let pcm = excerpt(&voice.pcm, live.channels, range, voice.step, repeat);
+                let target = live.target.map(|rate| voice.encoding.payload_rate(rate));
+                voice.encoder.encode(&pcm, target)
             }
         }
     }
@@ -348,7 +344,10 @@ impl Timed {
 
     /// Selects the encoding of the highest rate up to `target`, or that of the lowest rate.
     pub fn set_target_rate(&mut self, target: Rate) {
-        if let Some(Content { form: Form::Live(live), .. }) = self.content.as_deref_mut() {
+        // The encoders of a ladder keep their rates.
+        if let Some(Content { form: Form::Live(live), .. }) = self.content.as_deref_mut()
+            && live.voices.len() == 1
+        {
             live.target = Some(target);
         }
         if let Some(encoding) = &self.variable {

@@ -180,38 +180,47 @@ fn no_background() -> Background {
 #[test]
 fn an_encoder_with_state_works_as_the_packets_leave() {
     // 500 samples repeated, in steps of 10 ms: 560 with the last one held.
-    let content = |repeat| {
+    let content = |repeat, ladder: &[u64]| {
         let pcm: Vec<i16> = (0..500).map(|x| x / 2).collect();
         let encoding = |ms| Encoding::new(Codec::Pcmu, Duration::from_millis(ms));
         let encoder = || -> Box<dyn Encoder> { Box::new(Numbering(0)) };
-        let voice = |ms| Voice { encoding: encoding(ms), encoder: encoder(), ahead: 0 };
-        let voices = [20, 30].map(voice).into();
-        let live = Live { pcm: pcm.into(), step: 80, channels: 1, voices, target: None };
+        let pcm: Arc<[i16]> = pcm.into();
+        let voice = |ms| {
+            let pcm = Arc::clone(&pcm);
+            Voice { encoding: encoding(ms), encoder: encoder(), pcm, step: 80, ahead: 0 }
+        };
+        let voices = ladder.iter().map(|ms| voice(*ms)).collect();
+        let live = Live { channels: 1, voices, target: None };
         Content { repeat, form: Form::Live(live), background: no_background() }
     };
     let shape = |steps| Shape { steps, bytes: 1, look_ahead: Duration::ZERO };
-    let source = |repeat| {
+    let source = |repeat, ladder: &[u64]| {
         let (step, rng) = (Duration::from_millis(10), Rng::new(1, "source"));
-        let shapes = vec![shape(2), shape(3)];
+        let shapes = ladder.iter().map(|ms| shape(ms / 10)).collect();
         let mut source = Timed::new(shapes, step, Duration::ZERO, rng, Instant::ZERO, STOP);
         source.rates = vec![Rate::from_bps(20_000), Rate::from_bps(10_000)];
-        source.begun(Some(content(repeat)), None, None)
+        source.begun(Some(content(repeat, ladder)), None, None)
     };
     let take = |source: &mut Timed| {
         let unit = source.due().and_then(|due| source.take(due)).expect("more speech");
         let Payload::Real(bytes) = unit.payload else { panic!("recorded") };
         (unit.slot, unit.encoding, bytes.to_vec())
     };
-    let mut once = source(false);
+    let mut once = source(false, &[20, 30]);
     assert_eq!(take(&mut once), (0, 0, vec![1, 2, 0, 79, 0]));
     assert_eq!(take(&mut once), (2, 0, vec![2, 2, 80, 159, 0]));
-    // The current unit is finished in its encoding, at the new rate less 4.8 kbit/s of headers; then packets
-    // are longer and another encoder makes them, with headers of 3.2 kbit/s.
+    // The current unit is finished in its encoding; then packets are longer and another encoder makes them.
+    // Each encoder of a ladder has one rate.
     once.set_target_rate(Rate::from_bps(15_000));
-    assert_eq!(take(&mut once), (4, 0, vec![3, 2, 160, 239, 10]));
-    assert_eq!(take(&mut once), (6, 1, vec![1, 3, 240, 249, 11]));
+    assert_eq!(take(&mut once), (4, 0, vec![3, 2, 160, 239, 0]));
+    assert_eq!(take(&mut once), (6, 1, vec![1, 3, 240, 249, 0]));
     assert_eq!((once.due(), once.spoken()), (None, Duration::from_millis(90)));
-    let mut again = source(true);
+    // A single encoder gets the new rate less 4.8 kbit/s of headers.
+    let mut alone = source(false, &[20]);
+    alone.rates.truncate(1);
+    alone.set_target_rate(Rate::from_bps(15_000));
+    assert_eq!(take(&mut alone), (0, 0, vec![1, 2, 0, 79, 10]));
+    let mut again = source(true, &[20, 30]);
     for _ in 0..3 {
         take(&mut again);
     }
@@ -315,8 +324,9 @@ fn what_the_encoder_leaves_out_is_not_sent_and_its_input_is_ahead_by_its_delay()
     for channels in [1, 2] {
         let pcm: Vec<i16> = [1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 0, 0, 0, 7, 8, 9, 10].into();
         let encoding = Encoding::new(Codec::Pcmu, Duration::from_millis(10));
-        let voices = vec![Voice { encoding, encoder: Box::new(Copying), ahead: 2 }];
-        let live = Live { pcm: pcm.into(), step: 4, channels, voices, target: None };
+        let (encoder, pcm) = (Box::new(Copying), pcm.into());
+        let voices = vec![Voice { encoding, encoder, pcm, step: 4, ahead: 2 }];
+        let live = Live { channels, voices, target: None };
         let content =
             Content { repeat: false, form: Form::Live(live), background: no_background() };
         let shapes = vec![Shape { steps: 1, bytes: 4, look_ahead: Duration::ZERO }];

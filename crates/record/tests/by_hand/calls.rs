@@ -311,6 +311,7 @@ fn the_flows_table_has_the_columns_of_the_contract() {
     let mut recording = record(call_and_bulk(), &call_script());
     recording.flows[0].quality.mos = Some(4.41);
     recording.flows[0].quality.note = Some("T = Ta".into());
+    recording.flows[1].stand_in = Some("G.729: Opus".into());
     let flows = recording.table("flows").unwrap();
     assert_eq!(
         columns(&flows).join(" "),
@@ -325,10 +326,11 @@ fn the_flows_table_has_the_columns_of_the_contract() {
          late_packets recovered_packets missing_packets loss_ratio paused_s concealed_ratio burst_ratio longest_gap_s video_frames \
          video_frames_complete video_frames_late frame_delay_p50_s frame_delay_p95_s \
          frame_delay_max_s r_factor mos \
-         mos_lost_to_delay mos_lost_to_loss mos_lost_to_codec quality_limits quality_note"
+         mos_lost_to_delay mos_lost_to_loss mos_lost_to_codec quality_limits quality_note stand_in"
     );
     assert_eq!(floats(&flows, "mos"), [Some(4.41), None, None]);
     assert_eq!(texts(&flows, "quality_note")[..2], [Some("T = Ta".to_owned()), None]);
+    assert_eq!(texts(&flows, "stand_in")[..2], [None, Some("G.729: Opus".to_owned())]);
     assert_eq!(counts(&flows, "sent_packets")[0], Some(7));
     assert_eq!(floats(&flows, "delay_max_s")[0], Some(0.07));
     assert!(recording.table("weather").is_none());

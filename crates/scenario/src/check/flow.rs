@@ -195,6 +195,13 @@ impl Side<'_> {
             found.add_errors(&self.path, errors);
             return is_possible;
         }
+        if let Some(opus) = speech.encodings().iter().find(|it| it.codec == Codec::Opus) {
+            let errors = opus.opus.errors_with(opus.packet);
+            if !errors.is_empty() {
+                found.add_errors(&self.path, errors);
+                return false;
+            }
+        }
         let step = if speech.ladder.is_empty() { speech.codec.step() } else { TEN_MS };
         let packet = speech.packet;
         let whole = packet.as_nanos().is_multiple_of(step.as_nanos());
@@ -220,13 +227,22 @@ impl Side<'_> {
     fn opus(&self, speech: &source::Speech, found: &mut Findings) {
         let path = self.path.key("opus");
         let opus = &speech.opus;
-        if speech.codec != Codec::Opus {
+        if speech.encodings().iter().all(|it| it.codec != Codec::Opus) {
             if *opus != codec::opus::Config::default() {
                 let name = speech.codec.name();
                 let hint = "codec = \"opus\"".to_owned();
                 found.add(path, format!("{name} has no such parameters")).hint(Some(hint));
             }
             return;
+        }
+        if !speech.ladder.is_empty() {
+            if opus.rate_control != codec::opus::RateControl::Constant {
+                let message = "the rungs of a ladder have one packet size each: only \"cbr\"";
+                found.add(path.key("rate_control"), message);
+            }
+            if opus.channels != 1 {
+                found.add(path.key("channels"), "a ladder has one channel");
+            }
         }
         if opus.dtx && speech.file.is_none() {
             let message = "needs a `file`: without one there is no sound; `talkspurts` has silences without packets";
@@ -292,12 +308,6 @@ impl Side<'_> {
             let message = format!("{} rungs; a ladder has {least} to {most}", speech.ladder.len());
             found.add(path.clone(), message);
         }
-        if speech.ladder.contains(&Codec::Opus) {
-            let message =
-                "Opus is no rung: it follows the requested rate by itself, without a ladder";
-            found.add(path.clone(), message);
-            return;
-        }
         let headers = u64::from(match self.flow.ip {
             IpVersion::V4 => 20_u32 + 8,
             IpVersion::V6 => 40 + 8,
@@ -322,33 +332,23 @@ impl Side<'_> {
         }
     }
 
-    /// A recording needs an encoder.
+    /// A recording needs an encoder or a stand-in, and a stand-in a recording.
     fn heard(&self, speech: &source::Speech, found: &mut Findings) {
-        if speech.file.is_none() {
-            return;
-        }
-        // A single encoding is named as `codec`, otherwise by its index.
-        for (number, codec) in speech.encodings().iter().map(|it| it.codec).enumerate() {
-            if !codec.is_heard() {
-                let message = format!(
-                    "{} cannot be heard: only {} are encoded here; leave out `file`",
-                    codec.name(),
-                    Codec::heard(),
-                );
-                let key = if number == 0 { "codec" } else { "ladder" };
-                found.add(self.path.key(key), message);
-            }
-        }
-        let rate = speech.codec.sample_rate();
-        let codecs = speech.encodings().into_iter().map(|it| it.codec);
-        if let Some(other) = codecs.into_iter().find(|codec| codec.sample_rate() != rate) {
-            let message = format!(
-                "a recording is sent at one sample rate, and {} has {rate} Hz, {} {} Hz; leave out `file`",
-                speech.codec.name(),
-                other.name(),
-                other.sample_rate(),
-            );
-            found.add(self.path.key("ladder"), message);
+        let encodings = speech.encodings();
+        let mute = |it: &Encoding| it.mute_error().map(|why| (it.codec.name(), why));
+        // One error for all codecs of the extra.
+        if speech.file.is_some()
+            && let Some((name, why)) = encodings.iter().find_map(mute)
+        {
+            let key = if speech.ladder.is_empty() { "codec" } else { "ladder" };
+            found.add(self.path.key(key), format!("{name} cannot be heard: {why}"));
+        } else if speech.stand_in.is_some() && speech.stand_ins().is_none() {
+            let message = if speech.file.is_none() {
+                "nothing is heard: there is no `file`"
+            } else {
+                "has no use: every codec of this source has an encoder"
+            };
+            found.add(self.path.key("stand_in"), message);
         }
     }
 

@@ -26,14 +26,14 @@ pub(super) fn check_recordings(scenario: &Scenario, run: Duration, found: &mut F
         for (side, source) in sides {
             let Some(source::Config::Speech(speech)) = source else { continue };
             let Some(file) = &speech.file else { continue };
-            // Codecs without audio were reported before.
-            if speech.encodings().iter().any(|it| !it.codec.is_heard()) {
+            // Codecs without an encoder were reported before.
+            if speech.encodings().iter().any(|it| it.mute_error().is_some()) {
                 continue;
             }
             let known = (file.clone(), speech.codec.name());
             let length = match sound.iter().find(|(other, _)| *other == known) {
                 Some((_, length)) => *length,
-                None => match Recording::open(&Disk, file, &speech.encodings()[0], None) {
+                None => match Recording::open_for(&Disk, file, &speech.encodings(), None) {
                     Ok(recording) => recording.duration(),
                     Err(fault) => {
                         let path = Path::of(&["flows", name, side, "file"]);

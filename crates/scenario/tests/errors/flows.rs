@@ -157,12 +157,25 @@ fn codecs_and_ladders() {
                 ladder = [\"pcmu\", \"g726-32\", \"g728\", \"g729-10\", \"g723.1-6.3\"]\n\
                 talkspurts = {}\nkeep_alive = {}";
     assert_eq!(told(&GOOD.replace(file, good), &[]), "no problem");
+    for good in [
+        "codec = \"g729\"",
+        "codec = \"g728\"\nstand_in = \"opus\"",
+        "codec = \"amr-12.2\"\nstand_in = \"opus-for-av\"",
+        "codec = \"pcmu\"\nladder = [\"pcmu\", \"g729\"]",
+        "codec = \"g722\"\nladder = [\"g722\", \"g726-32\", \"opus\"]\nopus = { bitrate = \"24kbit/s\" }",
+    ] {
+        let all = GOOD.replace("codec = \"pcmu\"", good);
+        assert_eq!(told(&all, &[]), "no problem", "{good}");
+    }
     insta::assert_snapshot!(each(&[
-        // A recording needs an encoder.
-        ("codec = \"pcmu\"", "codec = \"g729\""),
-        ("codec = \"pcmu\"", "codec = \"pcmu\"\nladder = [\"pcmu\", \"g729\"]"),
+        // A recording needs an encoder or a stand-in, which needs a recording and a use.
+        ("codec = \"pcmu\"", "codec = \"amr-12.2\""),
+        ("codec = \"pcmu\"", "codec = \"pcmu\"\nladder = [\"pcmu\", \"amr-7.4\", \"amr-4.75\"]"),
+        ("codec = \"pcmu\"", "codec = \"amr-12.2\"\nstand_in = \"opus\""),
+        ("codec = \"pcmu\"", "codec = \"pcmu\"\nstand_in = \"opus\""),
+        (file, "codec = \"g729\"\nstand_in = \"opus\""),
+        (file, "codec = \"g729\"\nstand_in = \"speex\""),
         ("codec = \"pcmu\"", "codec = \"g730\""),
-        ("codec = \"pcmu\"", "codec = \"g722\"\nladder = [\"g722\", \"g726-32\"]"),
         // Whole frames.
         (file, "codec = \"g723.1-6.3\"\npacket = \"20ms\""),
         (file, "codec = \"g728\"\npacket = \"11ms\""),
@@ -221,7 +234,9 @@ fn parameters_of_opus() {
         opus("10ms", "bitrate = \"0bit/s\""),
         opus("20ms", "dtx = true"),
         "codec = \"pcmu\"\nopus = { fec = true }".to_owned(),
-        "codec = \"opus\"\nladder = [\"opus\", \"g729\"]".to_owned(),
+        "codec = \"opus\"\nladder = [\"opus\", \"g729\"]\nopus = { rate_control = \"vbr\", channels = 2 }"
+            .to_owned(),
+        "codec = \"pcmu\"\nladder = [\"pcmu\", \"opus\"]\nopus = { bitrate = \"1kbit/s\" }".to_owned(),
         format!("{}\n[flows.call.rtcp]\nenabled = false", opus("20ms", "fec = true")),
     ];
     let bad: Vec<_> = bad.iter().map(|bad| (file, bad.as_str())).collect();

@@ -63,7 +63,7 @@ impl Heard {
     fn render(&self, concealment: Concealment, total: usize) -> playout::Heard {
         let packet = Duration::from_millis(self.unit as u64 / 8);
         let encoding = Encoding::new(self.codec, packet);
-        playout::render(&[encoding], concealment, &self.run.played[1], None, total)
+        playout::render(&[encoding], concealment, &self.run.played[1], None, total, None)
     }
     /// The reference audio, through the codec.
     fn round_trip(&self) -> Vec<i16> {

@@ -32,19 +32,26 @@ pub struct Speech {
     /// audio, until the flow stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// Codec, or the best of the `ladder`. G.711, G.722 and G.726 have audio; other codecs send packets of
-    /// their size and rate, without a `file`.
+    /// Codec, or the best of the `ladder`. G.728, G.729 and G.723.1 at 5.3 kbit/s have no encoder: their
+    /// packets have their size and rate, and a `file` is heard through a stand-in.
     pub codec: Codec,
+    /// What is heard in place of a codec without an encoder, with a `file`: narrowband Opus at the nearest rate
+    /// it has, 6 kbit/s or more. Absent: "opus" if such a codec is used. The stand-in has no effect on packets
+    /// and score.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<StandIn>,
     /// Codecs among which the transport's controller may choose, best first, starting with `codec`, each of a
-    /// lower rate than the one before (with headers); 2 to 8 of them, with a `file` only those with audio, of
-    /// one sample rate. Over a transport without rate requests the first is kept. The opinion score uses the
-    /// means of Ie and Bpl over the frames heard, with keep-alive packets counted for the codec in use; it is
-    /// absent if one of their codecs has no Ie.
+    /// lower rate than the one before (with headers); 2 to 8 of them. With a `file`, the sound has the highest
+    /// of their sample rates, and is cross-faded for 5 ms where the codec changes. Opus has one channel and
+    /// the constant rate `opus.bitrate`. Over a transport without rate requests the first is kept. The opinion
+    /// score uses the means of Ie and Bpl over the frames heard, with keep-alive packets counted for the codec
+    /// in use; it is absent if one of their codecs has no Ie.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ladder: Vec<Codec>,
     /// Speech per packet: 10 to 60 ms in whole frames, which are steps of 10 ms for G.711, G.722, G.726 and
-    /// G.729, of 2.5 ms for G.728 and of 30 ms for G.723.1 (RFC 3551 §4.2 recommends 20 ms). In a `ladder`,
-    /// each codec has the fewest frames that hold this much: G.723.1 30 ms for 20.
+    /// G.729, of 2.5 ms for G.728, of 20 ms for AMR and of 30 ms for G.723.1 (RFC 3551 §4.2 recommends 20 ms).
+    /// Opus has 2.5, 5, 10, 20, 40, 60, 80, 100 or 120 ms. In a `ladder`, each codec has the fewest frames that
+    /// hold this much: G.723.1 30 ms for 20.
     #[serde(default = "Speech::default_packet")]
     pub packet: Duration,
     /// Parameters of the codec "opus", which it also follows at the rate that the transport requests.
@@ -88,6 +95,16 @@ pub struct Speech {
     /// equal streams synchronise over a full queue, which distorts results.
     #[serde(default = "default_noise")]
     pub noise: Duration,
+}
+
+/// What is heard in place of a codec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StandIn {
+    /// Narrowband Opus, for codecs without an encoder.
+    Opus,
+    /// Narrowband Opus, for these and for those of the extra `av`: G.723.1 at 6.3 kbit/s and AMR.
+    OpusForAv,
 }
 
 /// Talkspurts and silences of random length.
@@ -220,6 +237,15 @@ impl Speech {
     /// The encodings of this speech, best first: one, or the rungs of the ladder.
     #[must_use]
     pub fn encodings(&self) -> Vec<Encoding> {
+        let for_av = self.stand_in == Some(StandIn::OpusForAv);
+        let replaced = |it: Encoding| Encoding {
+            stand_in: it.stand_in || (for_av && it.codec.spec().is_external),
+            ..it
+        };
+        self.own_encodings().into_iter().map(replaced).collect()
+    }
+
+    fn own_encodings(&self) -> Vec<Encoding> {
         if self.ladder.is_empty() {
             let plain = Encoding::new(self.codec, self.packet);
             return vec![Encoding { opus: self.opus, red: self.red, ..plain }];
@@ -227,9 +253,31 @@ impl Speech {
         let whole = |codec: &Codec| {
             let step = codec.step();
             let frames = self.packet.as_nanos().div_ceil(step.as_nanos()).max(1);
-            Encoding::new(*codec, step * frames)
+            match codec {
+                Codec::Opus => {
+                    let packet = opus::packet(self.packet);
+                    Encoding { opus: self.opus, ..Encoding::new(*codec, packet) }
+                }
+                _ => Encoding::new(*codec, step * frames),
+            }
         };
         self.ladder.iter().map(whole).collect()
+    }
+
+    /// Sets `stand_in` if a stand-in is heard.
+    pub fn name_stand_in(&mut self) {
+        if self.stand_in.is_none() && self.stand_ins().is_some() {
+            self.stand_in = Some(StandIn::Opus);
+        }
+    }
+
+    /// What is heard in place of its codecs without an encoder; `None` without such codecs or without a `file`.
+    #[must_use]
+    pub fn stand_ins(&self) -> Option<String> {
+        let encodings = self.encodings();
+        let named = encodings.iter().filter_map(|it| it.stand_in()).map(|it| it.to_string());
+        let named = named.collect::<Vec<_>>().join("; ");
+        (self.file.is_some() && !named.is_empty()).then_some(named)
     }
 
     /// Packets of this codec without audio, every 20 ms, with the default noise.
@@ -241,6 +289,7 @@ impl Speech {
             ladder: Vec::new(),
             packet: Self::default_packet(),
             opus: opus::Config::default(),
+            stand_in: None,
             red: 0,
             flexfec: None,
             repeat: false,
@@ -301,7 +350,8 @@ impl SourceConfig for Speech {
         true
     }
     fn is_machine_dependent(&self) -> bool {
-        self.codec == Codec::Opus && self.file.is_some() && self.opus.varies()
+        let has_opus = self.encodings().iter().any(|it| it.codec == Codec::Opus);
+        has_opus && self.file.is_some() && self.opus.varies()
     }
     fn file(&self) -> Option<&Path> {
         self.file.as_deref()
@@ -310,17 +360,19 @@ impl SourceConfig for Speech {
         self.file.as_mut()
     }
     fn part_of_file(&self) -> String {
-        let best = self.encodings()[0];
-        let form = if best.is_stateless() { " encoded" } else { "" };
+        let encodings = self.encodings();
+        let form = if encodings[0].is_stateless() { " encoded" } else { "" };
+        let mut rates: Vec<_> = encodings.iter().map(|it| it.codec.sample_rate()).collect();
+        rates.dedup();
         let vad = match self.vad {
             Some(Vad { hangover, margin }) => format!(" active {hangover} {margin}"),
             None => String::new(),
         };
-        format!("{} in {}{form}{vad}", self.codec.name(), best.channels())
+        format!("{} in {}{form} at {rates:?}{vad}", self.codec.name(), encodings[0].channels())
     }
     fn load(&self, files: &dyn Files) -> Result<Material, String> {
         let Some(file) = &self.file else { return Ok(Material::None) };
-        let recording = Recording::open(files, file, &self.encodings()[0], self.vad.as_ref());
+        let recording = Recording::open_for(files, file, &self.encodings(), self.vad.as_ref());
         Ok(Material::Speech(Arc::new(recording.map_err(|error| error.to_string())?)))
     }
 }

@@ -1,0 +1,128 @@
+"""Speech codecs of FFmpeg, through PyAV: G.723.1 at 6.3 kbit/s and AMR.
+
+The engine calls this module when a recording is sent in one of them. PyAV is the extra ``av``,
+because the FFmpeg that its wheels contain has parts under the GPL.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+REMEDY = "pip install 'talkspurt[av]'"
+RATE = 8000
+"""Samples per second of all these codecs."""
+
+
+class Form(NamedTuple):
+    """A codec of FFmpeg.
+
+    Attributes:
+        encoder: its encoder.
+        decoder: its decoder.
+        bit_rate: bits per second, which select the mode.
+    """
+
+    encoder: str
+    decoder: str
+    bit_rate: int
+
+
+def _amr(bit_rate: int) -> Form:
+    # This decoder, unlike FFmpeg's own, conceals frames without data.
+    return Form("libopencore_amrnb", "libopencore_amrnb", bit_rate)
+
+
+FORMS = {
+    "G.723.1 6.3": Form("g723_1", "g723_1", 6300),
+    "AMR 12.2": _amr(12200),
+    "AMR 10.2": _amr(10200),
+    "AMR 7.95": _amr(7950),
+    "AMR 7.4": _amr(7400),
+    "AMR 6.7": _amr(6700),
+    "AMR 5.9": _amr(5900),
+    "AMR 5.15": _amr(5150),
+    "AMR 4.75": _amr(4750),
+}
+"""By the name of the codec in the engine."""
+
+
+def error() -> str | None:
+    """Why these codecs cannot be used, with the remedy; None if they can."""
+    if find_spec("av") is None:
+        choice = 'set stand_in = "opus-for-av" in the source'
+        return f"its encoder needs PyAV; {REMEDY}, or {choice} to hear Opus in its place"
+    return None
+
+
+class Encoder:
+    """Encodes single frames.
+
+    Args:
+        name: the codec, one of :data:`FORMS`.
+    """
+
+    def __init__(self, name: str) -> None:
+        form = FORMS[name]
+        self._context = _context(form.encoder, "w")
+        self._context.format = "s16"
+        self._context.bit_rate = form.bit_rate
+        self._context.time_base = Fraction(1, RATE)
+        self._sent = 0
+
+    def code(self, samples: bytes) -> bytes:
+        """The frame of these samples, 16-bit little endian."""
+        import av
+
+        pcm = np.frombuffer(samples, "<i2").astype(np.int16)
+        frame = av.AudioFrame.from_ndarray(pcm[None, :], "s16", "mono")
+        frame.sample_rate, frame.time_base = RATE, Fraction(1, RATE)
+        frame.pts, self._sent = self._sent, self._sent + len(pcm)
+        return b"".join(bytes(packet) for packet in self._context.encode(frame))
+
+
+class Decoder:
+    """Decodes single frames.
+
+    Args:
+        name: the codec, one of :data:`FORMS`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._context = _context(FORMS[name].decoder, "r")
+
+    def code(self, frame: bytes) -> bytes:
+        """The samples of this frame, 16-bit little endian; none of a frame that is corrupt."""
+        import av
+
+        if not frame:
+            # To FFmpeg, that is the end of the stream.
+            return b""
+        try:
+            decoded = self._context.decode(av.Packet(frame))
+        except av.FFmpegError:
+            return b""
+        return b"".join(_pcm(part.to_ndarray()).astype("<i2").tobytes() for part in decoded)
+
+
+def _context(codec: str, mode: str) -> Any:
+    import av
+
+    create: Any = av.CodecContext.create
+    context = create(codec, mode)
+    context.sample_rate, context.layout = RATE, "mono"
+    return context
+
+
+def _pcm(samples: NDArray[Any]) -> NDArray[np.int16]:
+    """One channel as 16-bit integers."""
+    if samples.dtype != np.int16:
+        samples = np.clip(np.rint(samples * 32768), -32768, 32767)
+    pcm: NDArray[np.int16] = samples.ravel().astype(np.int16)
+    return pcm
