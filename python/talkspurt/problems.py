@@ -133,7 +133,7 @@ OTHER_NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("silencesuppression voiceactivitydetection", ("source.vad = {}", "source.talkspurts = {}")),
     ("lbrr inbandfec", ("source.opus = { fec = true }",)),
     ("redfec redundancy", ("source.red = 1",)),
-    ("flexfec ulpfec parity", ("source.flexfec = { columns = 5 }",)),
+    ("ulpfec", ("source.flexfec = { columns = 5 }",)),
     ("plc", ('playout.concealment = "g711-appendix-i"',)),
     ("jitterbuffer adaptivejitterbuffer adaptiveplayout neteq", ('playout.kind = "adaptive"',)),
 )

@@ -270,8 +270,8 @@ flow_summary! {
             "delivered after their playout instant",
             "talkspurt's own count",
         ).lower_is_better();
-        /// Voice frames that did not arrive in time, but whose sound was in a later packet that did (RED, in-band
-        /// FEC, DRED), or that parity packets restored (FlexFEC). The listener hears them.
+        /// Voice frames that did not arrive in time, but whose sound was in a later packet that did (RED,
+        /// in-band FEC, DRED), or that parity packets restored (FlexFEC). The listener hears them.
         recovered_packets: Option<u64> = PACKETS.described(
             "recovered",
             "frames played from the redundancy of later packets",

@@ -149,7 +149,7 @@ impl Buffer {
 
     /// Takes a lost frame that was restored at `now` from other packets of a stream with redundancy. It is
     /// [`Playout::Recovered`] if it is played, and otherwise stays lost: `tell` is called as by
-    /// [`Buffer::on_frame`], but not for a frame that comes too late. Its delay does not count as the network's.
+    /// [`Buffer::on_frame`], but not for a frame that comes too late. Its delay is not that of the network.
     #[cold]
     pub fn on_restored(
         &mut self,

@@ -466,7 +466,7 @@ mod tests {
     /// Rows of ten packets, of which the third is lost in every `every`-th; its repair packet follows the last.
     fn rows(every: u32) -> Vec<(u32, Option<u64>, Option<u64>)> {
         let frame = |n: u32| {
-            let is_lost = n % 10 == 2 && n / 10 % every == 0;
+            let is_lost = n % 10 == 2 && (n / 10).is_multiple_of(every);
             let at = |n: u32| u64::from(n) * 20 + 50;
             (n, (!is_lost).then_some(at(n)), is_lost.then_some(at(n + 7)))
         };
@@ -498,7 +498,8 @@ mod tests {
     fn a_long_buffer_keeps_what_it_has_found() {
         // Of 200 frames in a buffer of 5 s, every second one is lost and restored.
         let at = |n: u32| u64::from(n) * 20 + 50;
-        let frame = |n: u32| (n, (n % 2 == 0).then(|| at(n)), (n % 2 == 1).then(|| at(n + 1)));
+        let frame =
+            |n: u32| (n, n.is_multiple_of(2).then(|| at(n)), (n % 2 == 1).then(|| at(n + 1)));
         let frames: Vec<_> = (0..200).map(frame).collect();
         let fates = play_restored(&frames, &Config::fixed(Duration::from_secs(5)));
         assert_eq!(fates.values().filter(|it| it.0 == "recovered").count(), 100);

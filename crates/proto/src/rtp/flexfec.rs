@@ -28,7 +28,7 @@ const MAX_WINDOW: u32 = 1 << 15;
 pub enum Parity {
     /// Those of each row (§1.1.1).
     Rows,
-    /// Those of each column (§1.1.2).
+    /// Those of each column (§1.1).
     Columns,
     /// Both (§1.1.4).
     Both,

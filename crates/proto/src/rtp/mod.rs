@@ -31,8 +31,8 @@ pub struct Packet {
     pub timestamp: u32,
     /// Synchronisation source.
     pub ssrc: u32,
-    /// The first contributing source: of a repair packet, the source that it protects (RFC 8627 §4.2.1). Without
-    /// the value 0, a packet is not longer in memory.
+    /// The first contributing source: of a repair packet, the source that it protects (RFC 8627
+    /// §4.2.1). Without the value 0, a packet is not longer in memory.
     pub csrc: Option<NonZeroU32>,
     /// Encoded media.
     pub payload: Payload,

@@ -1,5 +1,5 @@
-//! The RTP header (RFC 3550 §5.1) and its extension (§5.3.1). Of a CSRC list, only the first entry is read and
-//! written; padding is skipped, not written.
+//! The RTP header (RFC 3550 §5.1) and its extension (§5.3.1). Of a CSRC list, only the first entry
+//! is read and written; padding is skipped, not written.
 
 use std::num::NonZeroU32;
 use std::ops::Range;

@@ -294,7 +294,15 @@ proptest! {
     fn any_bytes_may_come(
         window in 0..200_u32,
         script in prop::collection::vec(
-            (any::<bool>(), prop::collection::vec(any::<u8>(), 0..60), 0..3_u8, any::<u8>(), any::<u8>()), 0..60),
+            (
+                any::<bool>(),
+                prop::collection::vec(any::<u8>(), 0..60),
+                0..3_u8,
+                any::<u8>(),
+                any::<u8>(),
+            ),
+            0..60,
+        ),
     ) {
         let mut decoder = Decoder::new(SSRC, window);
         for (is_source, mut bytes, forged, sequence, size) in script {
