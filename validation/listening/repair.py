@@ -39,8 +39,14 @@ CLIPS = (
 )
 MASKS = {"pesq": 10, "visqol": 1, "plcmos": 1}
 """Masks by model: the slower ones judge the first masks only."""
-PATTERNS = {"random 8.5 %": (0.085, 1), "random 17 %": (0.17, 1), "bursts 12.5 %": (0.125, 5)}
-"""Share of lost packets, and how many consecutive ones are lost at once."""
+PATTERNS = {
+    "random 8.5 %": (0.085, 1, False),
+    "random 17 %": (0.17, 1, False),
+    "bursts 12.5 %": (0.125, 5, True),
+    "single 8.5 %": (0.085, 1, True),
+    "single 17 %": (0.17, 1, True),
+}
+"""Share of lost packets, how many consecutive ones are lost at once, and whether never more."""
 METHODS = {"PLC": "", "FEC": ", fec = true", "DRED": ', dred = "500ms"'}
 SPARED = 25
 """Packets at the beginning that are not lost."""
@@ -82,14 +88,13 @@ def scenario(clip: str, share: float, lost: dict[str, list[tuple[float, float]]]
     return "".join(parts)
 
 
-def mask(packets: int, share: float, burst: int, seed: list[int]) -> list[tuple[int, int]]:
-    """First and last of the packets of each loss: as many as the share says, at random places.
-
-    Losses of one packet may be adjacent; bursts are not.
-    """
+def mask(
+    packets: int, share: float, burst: int, apart: bool, seed: list[int]
+) -> list[tuple[int, int]]:
+    """First and last of the packets of each loss: as many as the share says, at random places."""
     rng = np.random.default_rng(seed)
     count = round(share * packets / burst)
-    if burst == 1:
+    if not apart:
         places = SPARED + rng.choice(packets - SPARED, count, replace=False)
         return [(int(place), int(place)) for place in sorted(places)]
     # Bursts and the packets between them in random order, at least one between two bursts.
@@ -104,7 +109,7 @@ def measured(done: set[tuple[str, ...]]) -> Iterator[list[object]]:
     sent: dict[str, dict[str, list[float]]] = {}
     for number in range(max(MASKS.values())):
         for clip in CLIPS:
-            for pattern, (share, burst) in PATTERNS.items():
+            for pattern, (share, burst, apart) in PATTERNS.items():
                 if all((clip, pattern, str(number), method) in done for method in METHODS):
                     continue
                 if clip not in sent:
@@ -112,7 +117,7 @@ def measured(done: set[tuple[str, ...]]) -> Iterator[list[object]]:
                     sent[clip] = {m: plain.frames(m)["handed_over_s"].to_list() for m in METHODS}
                 packets = len(sent[clip]["PLC"])
                 seed = [number, CLIPS.index(clip), list(PATTERNS).index(pattern)]
-                lost = mask(packets, share, burst, seed)
+                lost = mask(packets, share, burst, apart, seed)
                 times = {
                     method: [(at[first] - 0.008, at[last] + 0.008) for first, last in lost]
                     for method, at in sent[clip].items()
@@ -148,6 +153,7 @@ def tables() -> str:
     """
     with RESULTS.open(encoding="utf-8") as file:
         every = list(csv.DictReader(file))
+    print(f"{len(every)} calls of {len(CLIPS)} clips")
     out = []
     for model in scores.MODELS:
         rows = [row for row in every if row[model] and int(row["mask"]) < MASKS[model]]
@@ -177,7 +183,7 @@ def tables() -> str:
             shown = [f"{mean:.2f} ± {half:.2f}" for mean, half in cells[:3]]
             shown += [f"{mean:+.2f} ± {half:.2f}" for mean, half in cells[3:]]
             out.append(f"| {pattern} | {' | '.join(shown)} |".replace("-", "−"))
-    return f"{len(every)} calls of {len(CLIPS)} clips\n" + "\n".join(out)
+    return "\n".join(out)
 
 
 def main() -> None:
