@@ -51,6 +51,8 @@ def run(
     jobs: Annotated[int | None, Parameter(name="--jobs", alias="-j")] = None,
     overwrite: Annotated[bool, Parameter(name="--overwrite", negative=())] = False,
     watch: Annotated[bool, Parameter(name="--watch", negative=())] = False,
+    until: Annotated[list[str] | None, Parameter(name="--until", negative=())] = None,
+    most: int | None = None,
 ) -> None:
     """Run a scenario, print a summary of each flow and write all results to a folder.
 
@@ -78,6 +80,12 @@ def run(
         Replace anything talkspurt wrote to the folder before, of this scenario or another.
     watch
         Run again whenever the scenario, or a file that it names, changes; Ctrl-C ends it.
+    until
+        MEASURE=WIDTH runs more replications until half the interval of a measure is at most WIDTH
+        for every flow and setting: mos=0.1, delay_p95_s=5ms or, of the mean, goodput_bps=5%; may
+        be repeated.
+    most
+        Maximum number of replications with --until; default: 100.
     """
     from talkspurt import running
 
@@ -96,6 +104,8 @@ def run(
         pdf=pdf,
         jobs=jobs,
         overwrite=overwrite,
+        until=until or [],
+        at_most=most,
     )
     if watch:
         running.watch(scenario, set or [], once, lambda error: explain(error) is not None)
