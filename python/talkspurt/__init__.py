@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from talkspurt.audio import Audio
     from talkspurt.result import Result
     from talkspurt.scenario import read
+    from talkspurt.sequential import run_until
     from talkspurt.study import Study
 
 __version__ = version()
@@ -33,6 +34,7 @@ __all__ = [
     "load",
     "read",
     "run",
+    "run_until",
 ]
 
 _MODULES = {
@@ -43,6 +45,7 @@ _MODULES = {
     "load": "api",
     "read": "scenario",
     "run": "api",
+    "run_until": "sequential",
 }
 
 

@@ -52,6 +52,8 @@ def run(
     overwrite: Annotated[bool, Parameter(name="--overwrite", negative=())] = False,
     watch: Annotated[bool, Parameter(name="--watch", negative=())] = False,
     scores: Annotated[bool, Parameter(name="--scores", negative=())] = False,
+    until: Annotated[list[str] | None, Parameter(name="--until", negative=())] = None,
+    most: int | None = None,
 ) -> None:
     """Run a scenario, print a summary of each flow and write all results to a folder.
 
@@ -82,6 +84,12 @@ def run(
     scores
         Score the sound of calls by PESQ, ViSQOL and PLCMOS, some seconds for each minute of a
         call. Needs pip install 'talkspurt[scores]'.
+    until
+        MEASURE=WIDTH runs more replications until half the interval of a measure is at most WIDTH
+        for every flow and setting: mos=0.1, delay_p95_s=5ms or, of the mean, goodput_bps=5%; may
+        be repeated.
+    most
+        Maximum number of replications with --until; default: 100.
     """
     from talkspurt import running
 
@@ -101,6 +109,8 @@ def run(
         jobs=jobs,
         overwrite=overwrite,
         scores=scores,
+        until=until or [],
+        at_most=most,
     )
     if watch:
         running.watch(scenario, set or [], once, lambda error: explain(error) is not None)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Never
 
-from talkspurt import api, provenance, room, store, study_store
+from talkspurt import api, provenance, room, sequential, store, study_store
 from talkspurt.errors import BadInputError
 from talkspurt.resolved import values
 from talkspurt.result import Result, recorded
@@ -34,51 +34,132 @@ def run(
     jobs: int | None,
     overwrite: bool,
     scores: bool = False,
+    until: Sequence[str] = (),
+    at_most: int | None = None,
 ) -> None:
     """Run a scenario with the command line's options."""
+    wanted = _targets(until, at_most)
+    most = at_most or sequential.MOST
     question = read(scenario, set=sets_of(sets), seed=seed)
     if scores:
         _check_scores(question)
+    if wanted:
+        count = sequential.first(question.plan.replications, most)
+        question = sequential.repeated(question, count, seed)
     folder = out if out is not None else None if as_json else Path("runs") / question.name
     answer: Result | Study
     if folder is None:
         # Nothing is stored, so nothing is captured and no disk space is needed.
-        with Bar(question.plan.title) as bar:
-            answer = api.answer(
-                question,
-                jobs=jobs,
-                on_progress=bar.on_progress,
-                keep=lambda _, result: _scored(result) if scores else result,
-                written_in=lambda _: None,
-            )
+        there: Mapping[int, Result] = {}
+        while True:
+            with Bar(question.plan.title) as bar:
+                answer = api.answer(
+                    question,
+                    jobs=jobs,
+                    on_progress=bar.on_progress,
+                    keep=lambda _, result: _scored(result) if scores else result,
+                    written_in=lambda _: None,
+                    there=there,
+                )
+            following = _following(question, answer, wanted, most, seed)
+            if following is None:
+                break
+            question, there = following
         _print(answer, as_json)
+        _say_outcome(answer, wanted, as_json=as_json)
         return
     # Check that the folder is writable before the work, not after.
     file = whole(str(question.file.absolute())) if question.file else None
     claim = store.Claim("run", question.name, file, overwrite)
     said = None
     if api.is_study(question.plan):
-        key = study_store.key(question)
-        with store.Resumable(folder, key, len(question.plan), claim) as unfinished:
-            answer = _study_into(question, unfinished, jobs, report=report, pdf=pdf, scores=scores)
-            if not as_json:
-                from talkspurt import comparing
+        before: Study | None = None
+        while True:
+            key = study_store.key(question)
+            with store.Resumable(folder, key, len(question.plan), claim) as unfinished:
+                more = sequential.known(question, before) if before else {}
+                answer = _study_into(question, unfinished, jobs, more, scores=scores)
+                following = _following(question, answer, wanted, most, seed)
+                if following is None and report:
+                    _draw(answer, unfinished.folder, pdf=pdf)
+                if following is None and not as_json:
+                    from talkspurt import comparing
 
-                # They read tables of the runs, whose folders are about to be renamed.
-                said = comparing.sentences(answer)
-            kept = not report and unfinished.keep(store.DRAWN)
-            where = unfinished.commit()
+                    # They read tables of the runs, whose folders are about to be renamed.
+                    said = comparing.sentences(answer)
+                kept = (following is not None or not report) and unfinished.keep(store.DRAWN)
+                where = unfinished.commit()
+            if following is None:
+                break
+            # Every step leaves a complete study in the folder.
+            question = following[0]
+            saved = store.load(where)
+            assert isinstance(saved, Study)
+            before = saved
     else:
         with store.Staging(folder, claim) as staging:
             answer = _run_into(question, staging, report=report, pdf=pdf, scores=scores)
             kept = not report and staging.keep(store.DRAWN)
             where = staging.commit()
     _print(answer, as_json, said)
+    _say_outcome(answer, wanted, as_json=as_json)
     if not as_json:
         _say_where(where, folder, report)
     if kept:
         words = f"the report is of an earlier run; `talkspurt report {folder}` draws it again"
         print(f"talkspurt: {visible(words)}", file=sys.stderr)
+
+
+def _targets(until: Sequence[str], most: int | None) -> tuple[sequential.Target, ...]:
+    if most is not None and not until:
+        raise BadInputError("--most: the limit of --until, which is not given")
+    if most is not None and most < 2:
+        raise BadInputError(f"--most {most}: expected at least 2, for an interval")
+    try:
+        return sequential.targets(until)
+    except (KeyError, ValueError) as error:
+        raise BadInputError(visible(f"--until: {error.args[0]}")) from None
+
+
+def _following(
+    question: Question,
+    answer: Result | Study,
+    wanted: Sequence[sequential.Target],
+    most: int,
+    seed: int | None,
+) -> tuple[Question, Mapping[int, Result]] | None:
+    """The next step of ``--until`` and what is there of it; None if there is none."""
+    if not wanted:
+        return None
+    assert isinstance(answer, Study)
+    try:
+        count = sequential.more(answer, wanted, most)
+    except (KeyError, ValueError) as error:
+        raise BadInputError(visible(f"--until: {error.args[0]}")) from None
+    if not count:
+        return None
+    following = sequential.repeated(question, count, seed)
+    return following, sequential.known(following, answer)
+
+
+def _say_outcome(
+    answer: Result | Study, wanted: Sequence[sequential.Target], *, as_json: bool
+) -> None:
+    if not wanted:
+        return
+    assert isinstance(answer, Study)
+    reached, words = sequential.outcome(answer, wanted)
+    if not reached:
+        print(f"talkspurt: not narrow enough: {words}", file=sys.stderr)
+    elif not as_json:
+        print(words)
+
+
+def _draw(answer: Study, folder: Path, *, pdf: bool) -> None:
+    from talkspurt import pictures
+
+    with Bar(answer.title) as bar:
+        pictures.of_study(answer, folder, bar.on_step, pdf=pdf)
 
 
 def watch(
@@ -180,12 +261,14 @@ def _study_into(
     question: Question,
     unfinished: store.Resumable,
     jobs: int | None,
+    more: Mapping[int, Result],
     *,
-    report: bool,
-    pdf: bool,
     scores: bool,
 ) -> Study:
-    """Write runs as they end, to bound memory and to skip finished runs on restart."""
+    """Write runs as they end, to bound memory and to skip finished runs on restart.
+
+    ``more`` are runs that are known from elsewhere; they are copied.
+    """
     plan = question.plan
 
     def place(i: int) -> Path:
@@ -207,6 +290,7 @@ def _study_into(
     say_news(unfinished)
     if there:
         print(f"talkspurt: {len(there)} of {len(plan)} runs were there already", file=sys.stderr)
+    there = {**more, **there}
     _check_room(question, [i for i in range(len(plan)) if i not in there], unfinished, jobs)
     with Bar(plan.title) as bar:
         answer = api.answer(
@@ -224,10 +308,6 @@ def _study_into(
                 bar.on_step(f"scores of run {i + 1}")
                 store.write_scores(_scored(answer.runs[i]), place(i))
         study_store.write_study(answer, unfinished.folder, step=bar.on_step)
-        if report:
-            from talkspurt import pictures
-
-            pictures.of_study(answer, unfinished.folder, bar.on_step, pdf=pdf)
     for result in answer.runs:
         _ = result.flows, result.links, result.is_scored
     return answer

@@ -71,6 +71,8 @@ def join(
     look: int,
     size: float,
     beside: Any,
+    *,
+    bands: bool = True,
 ) -> None:
     """A line through the means, with a gap where there is none, and the band of the intervals."""
     found = [intervals.ends(row) for row in rows]
@@ -78,7 +80,8 @@ def join(
     low = [size * (end.low if end else mean) for end, mean in zip(found, means, strict=True)]
     high = [size * (end.high if end else mean) for end, mean in zip(found, means, strict=True)]
     dashes = DASHES[look]
-    ax.fill_between(x, low, high, color=colour, alpha=0.13, linewidth=0)
+    if bands:
+        ax.fill_between(x, low, high, color=colour, alpha=0.13, linewidth=0)
     y = [mean * size for mean in means]
     ax.plot(x, y, color=colour, lw=1.2, ls=(0, dashes) if dashes else "-", transform=beside)
 

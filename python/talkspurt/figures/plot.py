@@ -82,6 +82,10 @@ WIDEST = 16.0
 """Width of a figure of many bars, in inches, at most."""
 BAR = 0.11
 """Width of a bar in inches, at least, as long as the figure may become wider."""
+SLOPE = 0.6
+"""Height of a slanted label over its length."""
+MOST_BANDS = 8
+"""Of more lines, the bands of the intervals would hide everything: whiskers remain."""
 LETTERS = 11
 """Letters of a panel's title per inch."""
 WHISKERS = (5, 95)
@@ -375,15 +379,21 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
     labels = drawn.labels(drawn.by)
     columns = 1 if len(shown) == 1 else 2 if len(shown) in (2, 4) else 3
     width = WIDTH
-    if drawn.kind in ("bars", "box") and drawn.over:
-        groups = len(drawn.labels(drawn.over))
-        need = max(groups * len(labels) * BAR, groups * panel.SLOPING / 72) + 1.8
+    below = 0.0
+    aside = drawn.over and (drawn.kind in ("bars", "box") or not _is_numeric(drawn, drawn.over))
+    if aside and drawn.over:
+        groups = drawn.groups(drawn.over).labels
+        bars = len(labels) * BAR if drawn.kind in ("bars", "box") else 0.0
+        need = len(groups) * max(bars, panel.SLOPING / 72) + 1.8
         if columns * need > WIDTH:
             columns = max(1, min(columns, int(WIDEST / need)))
         width = min(max(WIDTH, columns * need), WIDEST)
+        longest = max(map(len, groups))
+        if len(groups) * longest > panel.MOST_LETTERS * width / WIDTH / columns:
+            below = longest * panel.LETTER / 72 * SLOPE
     height = TALL if len(shown) == 1 else 0.9 + ROW * -(-len(shown) // columns)
     entries = len(labels) if drawn.by else 0
-    height = max(height, 0.9 + 0.17 * entries)
+    height = max(height + below, 0.9 + 0.17 * entries)
     place = place_of(drawn.study, drawn.one)
     figure, grid = panels(
         textwrap.shorten(_title(drawn), int(13 * width), placeholder=" …"),
@@ -413,6 +423,11 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
     rest = [_words(drawn, key) for key in list(every)[MOST_PANELS:]]
     note(figure, *dict.fromkeys(drawn.notes), left_out("panel", rest))
     return figure
+
+
+def _is_numeric(drawn: Plot, name: str) -> bool:
+    """Whether lines and points have places to scale along an axis."""
+    return drawn.kind in ("lines", "points") and bool(scale.numbers(drawn.labels(name)))
 
 
 def _words(drawn: Plot, key: Sequence[str]) -> str:
@@ -559,7 +574,8 @@ def _points(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bot
         its = [rows.get((labels[i], label), none) for i in order]
         x = [numbers[i] if numbers else float(i) for i in order]
         if joined:
-            panel.join(ax, x, its, look.style.colour, look.dashes, size, beside)
+            bands = len(shown) <= MOST_BANDS
+            panel.join(ax, x, its, look.style.colour, look.dashes, size, beside, bands=bands)
         for i, at, row in zip(order, x, its, strict=True):
             if row["mean"] is None:
                 continue

@@ -9,7 +9,7 @@ from talkspurt.cautions import cautions
 from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
 from talkspurt.groups import condensed
-from talkspurt.metrics.catalogue import ALL, column, number
+from talkspurt.metrics.catalogue import ALL, COLUMNS, column, number
 from talkspurt.report import answer, calls, page, series, sound, topology
 from talkspurt.report.animation import animation
 from talkspurt.result import BYTES
@@ -92,7 +92,8 @@ def _explained(result: Result, charts: Sequence[Mapping[str, Any]]) -> list[Metr
 
 def in_order(names: Iterable[str]) -> list[Metric]:
     """Metrics, each once, in catalogue order."""
-    shown = {number(name) for name in names}
+    columns = {one.name for one in COLUMNS}
+    shown = {column(name) if name in columns else number(name) for name in names}
     return [one for one in ALL if one in shown]
 
 
