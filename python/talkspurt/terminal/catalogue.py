@@ -47,7 +47,8 @@ def print_list(*, as_json: bool) -> None:
         for one in (one for one in COLUMNS if one.table == table):
             unit = "" if one.unit == "1" else f" ({one.unit})"
             _print(f"  {one.name:<24} ", width, f"{one.label}{unit}")
-    print("\nscores (of `talkspurt run --scores`; of other results computed when asked for)")
+    print("\nscores")
+    _print("(of `talkspurt run --scores`; of other results computed when asked for)", width)
     for one in SOUND:
         _print(f"  {one.name:<24} ", width, f"{one.label}: {one.meaning}")
     print("\nComputed when asked for")
