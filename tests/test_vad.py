@@ -181,6 +181,26 @@ def test_recordings_keep_their_speech(call, name):
     assert 0.5 < sent.mean() < 0.99
 
 
+@pytest.mark.parametrize("codec", ["pcmu", "opus"])
+def test_pictures_and_scores_know_where_the_recording_begins(call, codec, tmp_path):
+    """The first packet is half a second into the recording."""
+    from talkspurt.report import calls
+
+    whole, active = call(f'codec = "{codec}"'), call(f'codec = "{codec}"\nvad = {{}}')
+    begins = whole.frames("call")["captured_s"].min()
+    audio = active.audio("call")
+    assert audio.start_s == pytest.approx(begins, abs=1e-9)
+    active.save(tmp_path / "saved")
+    assert talkspurt.load(tmp_path / "saved").audio("call").start_s == audio.start_s
+    fates = calls._fates(active, "call", audio.start_s)
+    at, spoken = 0, []
+    for fate, count in fates:
+        if fate == "played":
+            spoken.append((at * 0.02, (at + count) * 0.02))
+        at += count
+    assert np.allclose(spoken, spurts(active, begins), atol=0.021)
+
+
 def test_dtx_of_opus_follows_the_detection(call):
     both = call('codec = "opus"\nvad = {}\nopus = { dtx = true }')
     assert both.flows["concealed_ratio"][0] == 0

@@ -163,5 +163,5 @@ class Outcome:
     @property
     def duration_s(self) -> float: ...
     def table(self, name: str) -> ArrowStream: ...
-    def audio(self, flow: str) -> tuple[bytes, bytes, int, int] | None:
+    def audio(self, flow: str) -> tuple[bytes, bytes, int, int, float] | None:
         """Sent and received PCM (int16, little endian), the sample rate, and the channels."""

@@ -32,6 +32,8 @@ class Audio:
         received_pcm: degraded signal; with fixed playout as long as the reference.
         rate: samples per second and channel.
         channels: 1, or 2 with their samples interleaved.
+        start_s: when the first sample of the reference was captured, in the time of the run; None
+            in results of earlier versions.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Audio:
     received_pcm: bytes = field(repr=False)
     rate: int
     channels: int = field(default=1, repr=False)
+    start_s: float | None = field(default=None, repr=False)
 
     @cached_property
     def sent(self) -> Samples:
@@ -63,7 +66,7 @@ class Audio:
         sent, received = (
             side.mean(axis=1).round().astype("<i2").tobytes() for side in (self.sent, self.received)
         )
-        return Audio(self.name, sent, received, self.rate)
+        return Audio(self.name, sent, received, self.rate, start_s=self.start_s)
 
     @property
     def duration_s(self) -> float:

@@ -87,13 +87,16 @@ def write_result(
         write_scores(result, folder)
     _copy_written(result, folder)
     step("recordings")
+    starts = {}
     for name in result.heard:
         audio = result.audio(name)
+        starts[name] = audio.start_s
         write_bytes(folder / AUDIO / file_name(name, "sent.wav"), audio.sent_wav())
         write_bytes(folder / AUDIO / file_name(name, "received.wav"), audio.received_wav())
     said = {"name": result.name, "title": result.title, "description": result.description}
     made_of = {"made_of": provenance.of(result.scenario)}
-    manifest = {**header("result"), **made_of, **result.manifest, **said, "empty_tables": empty}
+    there = {"empty_tables": empty, "speech_start_s": starts}
+    manifest = {**header("result"), **made_of, **result.manifest, **said, **there}
     write_text(folder / MANIFEST, to_json(manifest))
 
 
@@ -201,7 +204,7 @@ def load_result(folder: Path, manifest: dict[str, Any] | None = None) -> Result:
         topology=_read_topology(folder / "topology.json"),
         manifest=manifest,
         _read_table=functools.partial(_read_table, folder, manifest.get("empty_tables", {})),
-        _read_audio=functools.partial(_read_audio, folder),
+        _read_audio=functools.partial(_read_audio, folder, manifest.get("speech_start_s", {})),
         _written=folder,
     )
 
@@ -238,7 +241,7 @@ def _read_table(folder: Path, empty: Any, name: str) -> pl.DataFrame | None:
         return pl.read_parquet(file, glob=False)
 
 
-def _read_audio(folder: Path, name: str) -> Audio | None:
+def _read_audio(folder: Path, starts: Mapping[str, float | None], name: str) -> Audio | None:
     sent = folder / AUDIO / file_name(name, "sent.wav")
     if not sent.exists():
         return None
@@ -247,4 +250,4 @@ def _read_audio(folder: Path, name: str) -> Audio | None:
     received = folder / AUDIO / file_name(name, "received.wav")
     with reading(received):
         heard, *_ = read_wav(received)
-    return Audio(name, said, heard, rate, channels)
+    return Audio(name, said, heard, rate, channels, starts.get(name))

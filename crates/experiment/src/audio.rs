@@ -21,6 +21,8 @@ pub struct Audio {
     pub sample_rate: u32,
     /// Channels of both, 1 or 2.
     pub channels: usize,
+    /// When the first sample of the reference was captured, in seconds of the run.
+    pub start_s: f64,
 }
 
 /// The speaking sides of a flow: direction name, its speech source, the receiving peer.
@@ -69,7 +71,8 @@ pub(crate) fn render<P: Probe>(
         let said = Some(playout::Spoken { recording: &recording, repeat: speech.repeat });
         let received = playout::render(&encodings, how, played.0, played.1, sent.len(), said).pcm;
         let sample_rate = recording.sample_rate;
-        audio.push(Audio { flow: name, sent, received, sample_rate, channels });
+        let start_s = talkspurt_flow::capture_start(scenario, &name, flow, speech).as_secs_f64();
+        audio.push(Audio { flow: name, sent, received, sample_rate, channels, start_s });
     }
     audio
 }

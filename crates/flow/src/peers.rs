@@ -56,6 +56,22 @@ pub fn start(scenario: &Scenario, name: &str, flow: &Flow) -> Instant {
     owner.map_or(own, |owner| own.max(owner))
 }
 
+/// When the first sample of the speech of a direction (`NAME` or `NAME.reverse`) of a flow is captured.
+#[must_use]
+pub fn capture_start(
+    scenario: &Scenario,
+    direction: &str,
+    flow: &Flow,
+    speech: &source::Speech,
+) -> Instant {
+    let (name, speaker) = match direction.strip_suffix(".reverse") {
+        Some(name) if !scenario.flows.contains_key(direction) => (name, &flow.to),
+        _ => (direction, &flow.from),
+    };
+    let clock = clock(scenario, speaker);
+    clock.truth(clock.local(start(scenario, name, flow)) + speech.lead)
+}
+
 /// Attaches flows that share another flow's association: their streams are numbered in file order, the owner's
 /// being 0.
 fn carry(scenario: &Scenario, carried: Vec<(&str, [Parts; 2])>, peers: &mut [Peer]) {

@@ -63,14 +63,16 @@ impl Outcome {
         Ok(Table { batches })
     }
 
-    /// Sent and received speech of a flow, 16-bit little endian, the sample rate, and the channels.
+    /// Sent and received speech of a flow, 16-bit little endian, the sample rate, the channels, and when the
+    /// first sample was captured.
     fn audio<'py>(
         &self,
         py: Python<'py>,
         flow: &str,
-    ) -> Option<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, u32, usize)> {
+    ) -> Option<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, u32, usize, f64)> {
         let audio = self.finished.audio.iter().find(|audio| audio.flow == flow)?;
-        Some((pcm(py, &audio.sent), pcm(py, &audio.received), audio.sample_rate, audio.channels))
+        let (sent, received) = (pcm(py, &audio.sent), pcm(py, &audio.received));
+        Some((sent, received, audio.sample_rate, audio.channels, audio.start_s))
     }
 }
 

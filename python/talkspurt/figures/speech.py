@@ -149,7 +149,7 @@ def waveform(result: Result, flow: str | None, link: str | None) -> Figure | Non
         ax.set_yticks([])
         ax.grid(visible=False)
         ax.spines["left"].set_visible(False)
-    _shade_missing(axes[1], result.frames(name))
+    _shade_missing(axes[1], result.frames(name), audio.start_s)
     axes[1].set_xlabel("time / s")
     axes[1].set_xlim(0, audio.duration_s)
     return figure
@@ -165,10 +165,10 @@ def _envelope(ax: Axes, samples: npt.NDArray[np.int16], audio: Audio, colour: st
     ax.fill_between(x, block.min(axis=1), block.max(axis=1), color=colour, linewidth=0.3)
 
 
-def _shade_missing(ax: Axes, rows: pl.DataFrame) -> None:
+def _shade_missing(ax: Axes, rows: pl.DataFrame, start_s: float | None) -> None:
     if rows.is_empty():
         return
-    first = float(rows["captured_s"][0])
+    first = float(rows["captured_s"][0]) if start_s is None else start_s
     times = rows["captured_s"].to_list()
     step = (times[-1] - first) / (len(times) - 1) if len(times) > 1 else 0.02
     for fate, colour in FATE_COLOURS.items():

@@ -42,8 +42,9 @@ FATE_COLOURS = {
     "discarded": PURPLE,
     "queued": "#b8a45a",
     "in_flight": "#8fb7d6",
+    "pause": "#eef1f4",
 }
-"""Outcomes of a voice frame."""
+"""Outcomes of a voice frame, and pauses in which nothing was sent."""
 
 CAUSE_COLOURS = {"delay": ORANGE, "loss": "#3f464e", "codec": PURPLE}
 """Impairments that reduce MOS."""

@@ -19,6 +19,7 @@ from talkspurt.figures.time import styles_of
 from talkspurt.format import Verdict, verdict
 from talkspurt.groups import condensed
 from talkspurt.report.recordings import Recordings
+from talkspurt.resolved import values
 
 if TYPE_CHECKING:
     from talkspurt.result import Result
@@ -55,7 +56,7 @@ class Call:
         verdict: user satisfaction.
         limits: why its score is outside the range of the E-model; empty if it is not.
         sent, received: numbers of its recordings; None without sound.
-        fates: runs of equal outcome: [outcome, frames].
+        fates: runs of equal outcome, or of pauses: [outcome, frames].
         frame_s: length of a frame with sound.
         among: the group it represents, if any.
         of_run: in a study, which run it is, and the mean of all.
@@ -224,8 +225,8 @@ def _add(
     if player.full:
         return
     sent, received = numbers or (None, None)
-    frames = result.frames(flow)
-    fates = [(fate, len(list(run))) for fate, run in groupby(frames["fate"].to_list())]
+    fates = _fates(result, flow, audio.start_s if audio else None)
+    units = sum(count for _, count in fates)
     player.calls.append(
         Call(
             title=title,
@@ -237,11 +238,30 @@ def _add(
             sent=sent,
             received=received,
             fates=fates,
-            frame_s=audio.duration_s / frames.height if audio and frames.height else None,
+            frame_s=audio.duration_s / units if audio and units else None,
             among=shown.among,
             of_run=of_run,
         )
     )
+
+
+def _fates(result: Result, flow: str, start_s: float | None) -> list[tuple[str, int]]:
+    """Runs of frames with equal fates, and of pauses as long as so many frames."""
+    frames = result.frames(flow).sort("captured_s")
+    times = frames["captured_s"].to_list()
+    name, _, back = flow.rpartition(".") if flow.endswith(".reverse") else (flow, "", "")
+    source = values(result.scenario)["flows"][name]["reverse" if back else "source"]
+    packet_s = float(source["packet"])
+    found: list[tuple[str, int]] = []
+    follows: float = start_s if start_s is not None else times[0] if times else 0.0
+    for fate, at in zip(frames["fate"].to_list(), times, strict=True):
+        if (silent := int((at - follows) / packet_s + 0.01)) > 0:
+            found.append(("pause", silent))
+        found.append((fate, 1))
+        follows = at + packet_s
+    return [
+        (fate, sum(count for _, count in run)) for fate, run in groupby(found, lambda one: one[0])
+    ]
 
 
 SIDES = ("sent", "received")

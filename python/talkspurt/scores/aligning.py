@@ -88,9 +88,10 @@ def aligned(result: Result, flow: str) -> Aligned | None:
     if not len(judged):
         return None
     frame_s = float(told["reverse" if back else "source"]["packet"])
-    # The sound begins with the first frame; `captured_s` is the instant of a frame's first sample.
+    # `captured_s` is the instant of a frame's first sample.
     captured = frames["captured_s"].to_numpy()
-    begins = captured - float(captured[0])
+    start_s = float(captured[0]) if audio.start_s is None else audio.start_s
+    begins = captured - start_s
     moved = offsets(frames) if told["playout"]["kind"] == "adaptive" else np.zeros(len(begins))
     received = audio.received
     if moved.any():
@@ -105,7 +106,7 @@ def aligned(result: Result, flow: str) -> Aligned | None:
         sent=audio.sent[first:last],
         received=_read(received, first, last),
         rate=audio.rate,
-        start_s=float(captured[0]) + first / audio.rate,
+        start_s=start_s + first / audio.rate,
         played=audio.received,
         places=np.rint(grid + moved[nearest] * audio.rate).astype(np.int64),
     )
