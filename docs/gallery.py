@@ -36,7 +36,7 @@ SECONDS = 8
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add pictures, sounds and the gallery."""
-    for path, content in (*front(), *playout(), *gallery()):
+    for path, content in (*front(), *playout(), *listening(), *gallery()):
         if known := files.get_file_from_path(path):
             files.remove(known)
         files.append(File.generated(config, path, content=content))
@@ -302,6 +302,99 @@ def players() -> str:
     return "\n".join(player(kind, f"audio/playout-{kind}.wav") for kind in BUFFERS)
 
 
+ONE_CALL = """
+title = "One call"
+duration = "{seconds}s"
+[links.path]
+from = "a"
+to = "b"
+rate = "10Mbit/s"
+delay = "20ms"
+queue = {{ kind = "droptail", packets = 100 }}
+{path}
+[flows.call]
+from = "a"
+to = "b"
+transport.kind = "udp"
+playout = {{ {playout} }}
+[flows.call.source]
+kind = "speech"
+file = "{speech}/{clip}.wav"
+{source}
+"""
+LOSSES = "loss = 0.1"
+BURSTS = "gilbert_elliott = { p = 0.04, r = 0.36, h = 0.0, k = 1.0 }"
+OPUS = 'codec = "opus"\nopus = { bitrate = "24kbit/s", max_bandwidth = "wb", %s }'
+SILENT = 'codec = "pcmu"\nvad = { hangover = "100ms" }'
+HEARD: dict[str, tuple[str, list[tuple[str, str, str, str]]]] = {
+    "codecs": (
+        "spanish-woman",
+        [
+            ("G.711, 64 kbit/s, narrowband", 'codec = "pcmu"', "", ""),
+            ("G.722, 64 kbit/s, wideband", 'codec = "g722"', "", ""),
+            ("Opus, 24 kbit/s, wideband", OPUS % "dtx = false", "", ""),
+            ("Opus, 8 kbit/s", 'codec = "opus"\nopus = { bitrate = "8kbit/s" }', "", ""),
+            ("G.726, 32 kbit/s, narrowband", 'codec = "g726-32"', "", ""),
+            ("G.726, 16 kbit/s", 'codec = "g726-16"', "", ""),
+            ("G.729, 8 kbit/s, heard through its stand-in", 'codec = "g729"', "", ""),
+        ],
+    ),
+    "concealment": (
+        "english-man",
+        [
+            ("G.711, silence", 'codec = "pcmu"', LOSSES, 'concealment = "silence"'),
+            ("G.711, Appendix I", 'codec = "pcmu"', LOSSES, ""),
+            ("Opus, its own concealment", OPUS % "dtx = false", LOSSES, ""),
+            ("Opus, in-band FEC", OPUS % "fec = true, expected_loss = 0.1", LOSSES, ""),
+            ("bursts, Opus, its own concealment", OPUS % "dtx = false", BURSTS, ""),
+            (
+                "bursts, Opus, deep redundancy (DRED) of 200 ms",
+                OPUS % 'dred = "200ms", expected_loss = 0.1',
+                BURSTS,
+                "",
+            ),
+        ],
+    ),
+    "pauses": (
+        "sense-and-sensibility",
+        [
+            ("sent throughout", 'codec = "pcmu"', "", ""),
+            ("voice activity detection, pauses silent", SILENT, "", ""),
+            (
+                "voice activity detection, comfort noise",
+                f'{SILENT}\nkeep_alive = {{ every = "200ms", size = "11B", at_once = true }}',
+                "",
+                "",
+            ),
+        ],
+    ),
+}
+"""The sounds of ``listening.md``: the recording, and label, source, path and playout of each."""
+
+
+def listening() -> Iterator[tuple[str, bytes]]:
+    """The sounds of ``listening.md``."""
+    for part, (clip, calls) in HEARD.items():
+        for at, (_, source, path, how) in enumerate(calls):
+            text = ONE_CALL.format(
+                seconds=SECONDS,
+                speech=(SCENARIOS.parent / "speech").as_posix(),
+                clip=clip,
+                source=source,
+                path=path,
+                playout=how,
+            )
+            yield f"audio/listening-{part}-{at}.wav", excerpt(talkspurt.run(text), "call", 0)
+
+
+def heard(part: str) -> str:
+    """The players of a part of ``listening.md``."""
+    labels = (label for label, *_ in HEARD[part][1])
+    return "\n".join(
+        player(escape(label), f"audio/listening-{part}-{at}.wav") for at, label in enumerate(labels)
+    )
+
+
 CONSTANT = """
 title = "Scores"
 duration = "300s"
@@ -398,6 +491,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "first": lambda: player("over UDP, then over TCP", "audio/first-call.wav"),
     "buffers": buffers,
     "players": players,
+    "codecs": lambda: heard("codecs"),
+    "concealment": lambda: heard("concealment"),
+    "pauses": lambda: heard("pauses"),
     "scores": scores,
     "differences": differences,
     "unsupported": unsupported,
