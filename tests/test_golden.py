@@ -17,7 +17,7 @@ GOLDEN = {
     "ccid3": "f63768c78a026c7e17eca2f5eef22700",
     "controllers": "65df6df1a32ea74cfdc072b4c58b34d6",  # of a study its first combination and seed
     "every-transport": "e67b36ce90cc7f0df1d2d9e29ad24a0e",
-    "first-call": "78a324d51386ea07eecb73dc20d3e847",
+    "first-call": "d14702d70431378a35fcca78e4c200b1",
     "jitter-buffers": "da5af8aa2a74b8b9798fde04b42eef8c",
     "ladder-heard": "bdff6253550a2d1b2e31972ef7c569ab",
     "large-delay": "206e9ee02534ef8fb440fb859e508674",
