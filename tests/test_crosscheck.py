@@ -548,3 +548,40 @@ def test_a_trace_that_would_fill_the_disk_is_refused_before_the_run(tmp_path, mo
     with pytest.raises(package.RunError, match=r"may become .* kB long, and 1 kB are free"):
         both.crosscheck(read(SMALL), trace=tmp_path / "kept.tr")
     assert not (tmp_path / "kept.tr").exists()
+
+
+OPUS = """
+title = "Opus"
+duration = "3s"
+[links.l]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "10ms"
+queue = { kind = "droptail", packets = 100 }
+[flows.call]
+from = "a"
+to = "b"
+transport = { kind = "udp" }
+rtcp = { enabled = false }
+source = { kind = "speech", codec = "opus", file = "FILE", opus = { OPUS } }
+"""
+
+
+@pytest.mark.parametrize(
+    ("opus", "refused"),
+    [
+        ('bitrate = "24kbit/s"', []),
+        ('rate_control = "vbr"', ["flows.call.source.opus.rate_control"]),
+        ("dtx = true", ["flows.call.source.opus.dtx"]),
+    ],
+)
+def test_opus_of_constant_packets_can_be_sent_by_ns2(opus, refused):
+    file = ROOT / "speech" / "english-man.wav"
+    text = OPUS.replace("FILE", str(file)).replace("OPUS", opus)
+    if not refused:
+        assert script.write(read(text)).ways
+        return
+    with pytest.raises(package.ScenarioError) as caught:
+        script.write(read(text))
+    assert [problem["path"] for problem in caught.value.problems] == refused

@@ -78,7 +78,20 @@ def read(part: Part, speech: dict[str, Any] | None) -> Source:
     return _speech(part, speech, noise)
 
 
+def _opus(part: Part) -> None:
+    varies = part.peek("codec") == "opus" and part.peek("file") is not None
+    opus = part.take("opus") or {}
+    if varies and opus.get("dtx"):
+        part.refuse(
+            "opus.dtx", "its sources do not hear a recording", f"--set {part.at('opus.dtx')}=false"
+        )
+    elif varies and opus.get("rate_control", "cbr") != "cbr":
+        hint = f"--set {part.at('opus.rate_control')}=cbr"
+        part.refuse("opus.rate_control", "its packets have one size", hint)
+
+
 def _speech(part: Part, speech: dict[str, Any], noise: float) -> Source:
+    _opus(part)
     part.ignore("codec", "packet")
     if part.take("ladder"):
         part.refuse("ladder", "its sources keep one encoding", f"--set {part.at('ladder')}=[]")
@@ -86,6 +99,8 @@ def _speech(part: Part, speech: dict[str, Any], noise: float) -> Source:
         part.refuse("keep_alive", "its sources are silent in silences")
     if part.take("flexfec"):
         part.refuse("flexfec", "its sources send no repair packets")
+    if part.take("vad"):
+        part.refuse("vad", "its sources do not hear a recording")
     talk = part.take("talkspurts")
     if talk and talk.get("spread", EXPONENTIAL) != EXPONENTIAL:
         part.findings.refuse(part.at("talkspurts.spread"), SPREAD)
