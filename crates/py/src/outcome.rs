@@ -28,6 +28,9 @@ impl Outcome {
     }
 }
 
+/// See [`Outcome::audio`].
+type Sound<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, u32, usize, f64);
+
 #[pymethods]
 impl Outcome {
     /// Digest over the canonical event records, hexadecimal.
@@ -65,11 +68,7 @@ impl Outcome {
 
     /// Sent and received speech of a flow, 16-bit little endian, the sample rate, the channels, and when the
     /// first sample was captured.
-    fn audio<'py>(
-        &self,
-        py: Python<'py>,
-        flow: &str,
-    ) -> Option<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, u32, usize, f64)> {
+    fn audio<'py>(&self, py: Python<'py>, flow: &str) -> Option<Sound<'py>> {
         let audio = self.finished.audio.iter().find(|audio| audio.flow == flow)?;
         let (sent, received) = (pcm(py, &audio.sent), pcm(py, &audio.received));
         Some((sent, received, audio.sample_rate, audio.channels, audio.start_s))
