@@ -1,4 +1,4 @@
-//! Axes: fields that take several values, and the combinations of those values.
+//! Axes: fields that take several values, alone or together, and the combinations of those values.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ const MAX_AXES: usize = 32;
 pub struct ResolvedAxis {
     /// Column name.
     pub name: String,
-    /// The field that varies, as written.
+    /// The field that varies, as written; fields that vary together are separated by commas.
     pub path: String,
     /// One label per value, in order.
     pub labels: Vec<String>,
@@ -65,10 +65,28 @@ fn quantity<T: FromStr>(value: &Tree, number: impl Fn(T) -> f64) -> Option<f64> 
 /// An axis with a resolved path.
 pub(crate) struct Axis {
     pub(crate) shown: ResolvedAxis,
-    pub(crate) fields: Vec<Path>,
+    /// The fields that a value sets: one group, or with `paths` one for each element of the value.
+    parts: Vec<Vec<Path>>,
+    /// True if values are lists with an element for each part.
+    is_joint: bool,
     /// Its index among the written axes.
     index: usize,
     values: Vec<Tree>,
+}
+
+impl Axis {
+    /// All fields that vary.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &Path> {
+        self.parts.iter().flatten()
+    }
+
+    /// The fields with what a value puts there.
+    fn puts(&self, choice: usize) -> impl Iterator<Item = (&Path, &Tree)> {
+        let value = &self.values[choice];
+        let of = move |part: usize| if self.is_joint { &value.list()[part] } else { value };
+        let parts = self.parts.iter().enumerate();
+        parts.flat_map(move |(part, fields)| fields.iter().map(move |field| (field, of(part))))
+    }
 }
 
 /// Reads the axes of a tree whose `axes` have a valid shape.
@@ -99,25 +117,40 @@ fn read_one(
     path: &Path,
     found: &mut Findings,
 ) -> Option<Axis> {
-    let text = axis.key("path").and_then(Tree::as_text)?;
     let whole = found.0.len();
-    let fields = fields(schema, tree, text).unwrap_or_else(|unknown| {
-        found.add(path.key("path"), unknown.message).hint(unknown.hint);
-        Vec::new()
-    });
-    for field in &fields {
-        for fixed in ["axes", "replications", "title", "description"] {
-            if Path::of(&[fixed]).holds(field) {
-                found.add(path.key("path"), format!("{fixed} is the same for a whole study"));
+    let written = paths(axis, path, found);
+    let mut parts: Vec<Vec<Path>> = Vec::new();
+    for (text, at) in &written {
+        let fields = fields(schema, tree, text).unwrap_or_else(|unknown| {
+            found.add(at.clone(), unknown.message).hint(unknown.hint);
+            Vec::new()
+        });
+        for field in &fields {
+            for fixed in ["axes", "replications", "title", "description"] {
+                if Path::of(&[fixed]).holds(field) {
+                    found.add(at.clone(), format!("{fixed} is the same for a whole study"));
+                }
+            }
+            if Path::of(&["topology"]).holds(field) {
+                found
+                    .add(at.clone(), "the shape is the same for a whole study")
+                    .hint("vary its links, as in links.bottleneck.rate".to_owned());
+            }
+            let other = parts.iter().flatten().find(|it| it.holds(field) || field.holds(it));
+            if let Some(other) = other {
+                found.add(at.clone(), format!("another path of this axis varies {other}"));
             }
         }
-        if Path::of(&["topology"]).holds(field) {
-            found
-                .add(path.key("path"), "the shape is the same for a whole study")
-                .hint("vary its links, as in links.bottleneck.rate".to_owned());
-        }
+        parts.push(fields);
     }
     let values = axis.key("values").map(Tree::list).unwrap_or_default();
+    let is_joint = axis.key("paths").is_some();
+    for (index, value) in values.iter().enumerate().filter(|_| is_joint) {
+        if !matches!(&value.value, Value::List(list) if list.len() == parts.len()) {
+            let message = format!("must be a list of {} values, one for each path", parts.len());
+            found.add(path.key("values").index(index), message);
+        }
+    }
     let labels = labels(axis, values, path, found);
     if found.0.len() > whole {
         return None;
@@ -130,8 +163,28 @@ fn read_one(
     let values: Vec<Tree> = values.iter().enumerate().map(stamped).collect();
     let has_labels = axis.key("labels").is_some();
     let numbers = if has_labels { None } else { Numbers::of(&values) };
-    let shown = ResolvedAxis { name: String::new(), path: text.to_owned(), labels, numbers };
-    Some(Axis { shown, fields, index, values })
+    let text = written.iter().map(|(text, _)| *text).collect::<Vec<_>>().join(", ");
+    let shown = ResolvedAxis { name: String::new(), path: text, labels, numbers };
+    Some(Axis { shown, parts, is_joint, index, values })
+}
+
+/// The written paths of an axis, and where they are.
+fn paths<'a>(axis: &'a Tree, path: &Path, found: &mut Findings) -> Vec<(&'a str, Path)> {
+    let one = axis.key("path").and_then(Tree::as_text).map(|text| (text, path.key("path")));
+    let Some(all) = axis.key("paths") else {
+        if one.is_none() {
+            found.add(path.clone(), "needs `path`, or `paths` of fields that vary together");
+        }
+        return one.into_iter().collect();
+    };
+    if one.is_some() {
+        found.add(path.key("paths"), "give either `path` or `paths`");
+    }
+    if all.list().is_empty() {
+        found.add(path.key("paths"), "needs at least one path");
+    }
+    let texts = all.list().iter().enumerate();
+    texts.filter_map(|(at, text)| Some((text.as_text()?, path.key("paths").index(at)))).collect()
 }
 
 /// The labels as written, or short texts derived from the values.
@@ -223,20 +276,20 @@ fn long_label(value: &Tree) -> String {
 /// Two axes must not write the same field, nor a later one overwrite an earlier one.
 fn check_against(axes: &[Axis], axis: &Axis, path: &Path, found: &mut Findings) {
     for other in axes {
-        let clash = axis
-            .fields
-            .iter()
-            .find(|field| other.fields.iter().any(|earlier| field.holds(earlier)));
+        let clash = axis.fields().find(|field| other.fields().any(|earlier| field.holds(earlier)));
         if let Some(field) = clash {
             let message = format!("the axis {} varies {field} already", other.shown.path);
-            found.add(path.key("path"), message);
+            found.add(path.key(if axis.is_joint { "paths" } else { "path" }), message);
         }
     }
 }
 
 /// Names the axes: as written, else by the last word of the path, else by the whole path.
 fn name(written: &[Tree], axes: &mut [Axis], found: &mut Findings) {
-    let last = |axis: &Axis| axis.shown.path.rsplit('.').next().unwrap_or("").to_owned();
+    let last = |axis: &Axis| {
+        let paths = axis.shown.path.split(", ");
+        paths.map(|path| path.rsplit('.').next().unwrap_or("")).collect::<Vec<_>>().join("+")
+    };
     let lasts: Vec<String> = axes.iter().map(last).collect();
     let mut taken: Vec<String> = Vec::new();
     for (index, axis) in axes.iter_mut().enumerate() {
@@ -275,10 +328,10 @@ pub(crate) fn combination(
         below /= axis.values.len();
         let choice = number / below % axis.values.len();
         settings.push((axis.shown.name.clone(), axis.shown.labels[choice].clone()));
-        for field in &axis.fields {
-            if !tree.put(field, axis.values[choice].clone()) {
+        for (field, value) in axis.puts(choice) {
+            if !tree.put(field, value.clone()) {
                 let message = "a plain value is in the way of this axis";
-                found.add(field.clone(), message).at(&axis.values[choice].origin);
+                found.add(field.clone(), message).at(&value.origin);
             }
         }
     }

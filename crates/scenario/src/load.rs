@@ -155,7 +155,7 @@ impl Reader<'_> {
         let axes = axes::read(self.schema, tree, found);
         for (number, fields) in reached.iter().enumerate() {
             let varied =
-                |field: &&Path| axes.iter().any(|axis| axis.fields.iter().any(|f| f.holds(field)));
+                |field: &&Path| axes.iter().any(|axis| axis.fields().any(|f| f.holds(field)));
             if let Some(field) = fields.iter().find(varied) {
                 let origin = Origin { set: Some(number), ..Origin::default() };
                 found

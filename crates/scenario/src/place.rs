@@ -1,4 +1,4 @@
-//! Resolves written paths to fields: expands `*` and checks every word.
+//! Resolves written paths to fields: expands `*`, also within a name, and checks every word.
 //!
 //! Used by `--set` and by axes, so that both accept the same paths and report the same errors.
 
@@ -43,8 +43,8 @@ fn follow(
         return follow(items, Some(element), rest, &so_far.index(index), fields);
     }
     let Step::Key(key) = step else { return Err(leads_nowhere(so_far, &step_text(step))) };
-    if key == "*" {
-        return follow_all(schema, tree, rest, so_far, fields);
+    if key.contains('*') {
+        return follow_all(schema, tree, (key, rest), so_far, fields);
     }
     if let Some(inner) = named(schema) {
         let names = tree.map(Tree::keys).unwrap_or_default();
@@ -62,12 +62,12 @@ fn follow(
 fn follow_all(
     schema: &Json,
     tree: Option<&Tree>,
-    rest: &[Step],
+    (pattern, rest): (&str, &[Step]),
     so_far: &Path,
     fields: &mut Vec<Path>,
 ) -> Result<(), Unknown> {
     let Some(inner) = named(schema) else {
-        let message = format!("`*` matches names, and {} has none", shown(so_far));
+        let message = format!("`{pattern}` matches names, and {} has none", shown(so_far));
         return Err(Unknown {
             message,
             hint: Some("names are in links, flows and nodes".to_owned()),
@@ -75,12 +75,35 @@ fn follow_all(
     };
     let names = tree.map(Tree::keys).unwrap_or_default();
     if names.is_empty() {
-        return Err(Unknown { message: format!("{so_far} has no names for `*`"), hint: None });
+        return Err(Unknown {
+            message: format!("{so_far} has no names for `{pattern}`"),
+            hint: None,
+        });
     }
-    for name in names {
+    let all: Vec<&str> = names.iter().copied().filter(|name| matches(pattern, name)).collect();
+    if all.is_empty() {
+        let message = format!("`{pattern}` matches no name in {so_far}");
+        let hint = Some(format!("names here are {}", list(&names)));
+        return Err(Unknown { message, hint });
+    }
+    for name in all {
         follow(inner, tree.and_then(|t| t.key(name)), rest, &so_far.key(name), fields)?;
     }
     Ok(())
+}
+
+/// True if the name is the pattern, in which each `*` stands for any text.
+fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
 }
 
 /// The schema of a key; in a table with kinds, that of its kind, or of any kind with the key.
@@ -148,4 +171,19 @@ fn leads_nowhere(so_far: &Path, word: &str) -> Unknown {
 
 fn shown(path: &Path) -> String {
     if path.0.is_empty() { "the scenario".to_owned() } else { list(&[&path.to_string()]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for pattern in ["*", "voip-*", "*-1", "v*1", "v*-*1", "voip-1", "voip-1*", "**", "*o*p*"] {
+            assert!(matches(pattern, "voip-1"), "{pattern}");
+        }
+        for pattern in ["", "voip", "voip-*-1", "*2", "ip-*", "voip-1*1", "x*", "*p*o*"] {
+            assert!(!matches(pattern, "voip-1"), "{pattern}");
+        }
+    }
 }

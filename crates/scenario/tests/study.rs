@@ -204,3 +204,56 @@ fn flows_and_links_keep_the_order_of_the_file() {
     assert_eq!(scenario.flows.keys().collect::<Vec<_>>(), ["zz", "y"]);
     assert_eq!(scenario.links.keys().collect::<Vec<_>>(), ["zz", "two"]);
 }
+
+#[test]
+fn fields_can_vary_together_and_by_part_of_their_names() {
+    let study = study(
+        "[[axes]]\npaths = [\"links.t*.delay\", \"links.*e.rate\", \"flows.y.dscp\"]\n\
+         values = [[\"30ms\", \"2Mbit/s\", 46], [\"270ms\", \"4Mbit/s\", 0]]\n\
+         labels = [\"terrestrial\", \"satellite\"]\n\
+         [[axes]]\npath = \"seed\"\nvalues = [1, 2]\n",
+        &[],
+        None,
+    );
+    let told: Vec<_> = study
+        .points
+        .iter()
+        .map(|point| {
+            let links = &point.scenario.links;
+            let of = |name: &str| (links[name].delay.to_string(), links[name].rate.to_string());
+            let dscp = point.scenario.flows["y"].dscp;
+            (point.settings[0].1.as_str(), point.scenario.seed, of("one"), of("two"), dscp)
+        })
+        .collect();
+    let pair = |delay: &str, rate: &str| (delay.to_owned(), rate.to_owned());
+    let near = (pair("1ms", "2Mbit/s"), pair("30ms", "1Mbit/s"));
+    let far = (pair("1ms", "4Mbit/s"), pair("270ms", "1Mbit/s"));
+    assert_eq!(
+        told,
+        [
+            ("terrestrial", 1, near.0.clone(), near.1.clone(), 46),
+            ("terrestrial", 2, near.0, near.1, 46),
+            ("satellite", 1, far.0.clone(), far.1.clone(), 0),
+            ("satellite", 2, far.0, far.1, 0),
+        ]
+    );
+    assert_eq!(study.axes[0].name, "delay+rate+dscp");
+    assert_eq!(study.axes[0].path, "links.t*.delay, links.*e.rate, flows.y.dscp");
+    assert_eq!(study.axes[0].numbers, None);
+}
+
+#[test]
+fn values_that_vary_together_are_labelled_by_their_parts() {
+    let study = study(
+        "[[axes]]\nname = \"path\"\npaths = [\"links.two.delay\", \"flows.*.dscp\"]\n\
+         values = [[\"30ms\", 46], [\"30ms\", 0]]\n",
+        &[("links.t*.rate", "8Mbit/s")],
+        None,
+    );
+    assert_eq!((study.axes[0].name.as_str(), study.axes[0].labels.len()), ("path", 2));
+    assert_eq!(study.axes[0].labels, ["30ms, 46", "30ms, 0"]);
+    let scenario = &study.points[1].scenario;
+    assert!(scenario.flows.values().all(|flow| flow.dscp == 0));
+    assert_eq!(scenario.links["two"].rate.to_string(), "8Mbit/s");
+    assert_eq!(scenario.links["one"].rate.to_string(), "1Mbit/s");
+}

@@ -7,12 +7,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Axis {
-    /// Column name in tables; absent means the last word of the path, or the whole path if two axes end
-    /// in the same word.
+    /// Column name in tables; absent means the last word of the path (of all `paths`, joined by `+`), or the
+    /// whole path if two axes end in the same word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Dotted path of the field to vary; `*` matches every name, as in `flows.*.transport`.
-    pub path: String,
+    /// Dotted path of the field to vary; `*` matches every name, as in `flows.*.transport`, and part of a
+    /// name, as in `flows.voip-*.source.codec`. Either this or `paths`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Dotted paths of fields that vary together: each value is a list with one element for each of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
     /// Values of the field, one or more, as written in place; each replaces the value in the scenario.
     #[schemars(length(min = 1))]
     pub values: Vec<serde_json::Value>,

@@ -38,6 +38,13 @@ fn changes() {
 fn axes_that_cannot_be() {
     let all = [
         "[[axes]]\npath = \"flows.call.trnsport\"\nvalues = [1]",
+        "[[axes]]\nvalues = [1]",
+        "[[axes]]\npath = \"seed\"\npaths = [\"seed\"]\nvalues = [[1]]",
+        "[[axes]]\npaths = []\nvalues = [1]",
+        "[[axes]]\npaths = [\"seed\", \"duration\"]\nvalues = [[1, \"2s\"], [1], 3]",
+        "[[axes]]\npaths = [\"seed\", \"seeed\", \"flows.x*.dscp\"]\nvalues = [[1, 2, 3]]",
+        "[[axes]]\npaths = [\"flows.call.transport\", \"flows.*.transport.kind\"]\nvalues = [[{ kind = \"udp\" }, \"udp\"]]",
+        "[[axes]]\npaths = [\"seed\", \"flows.call.dscp\"]\nvalues = [[1, 64], [2, 0]]",
         "[[axes]]\npath = \"flows.cal.transport\"\nvalues = [1]",
         "[[axes]]\npath = \"links.bottleneck.delay\"\nvalues = []",
         "[[axes]]\npath = \"links.bottleneck.delay\"\nvalues = [\"20ms\", \"20 sec\", 30]",
