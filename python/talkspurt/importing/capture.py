@@ -215,7 +215,7 @@ class _Flows:
             other = talk.ends[1] if end == talk.ends[0] else talk.ends[0]
             way = Way(flow, side, talk.protocol, "unknown", end[0], other[0])
             way.facts = {"source": _end(end), "destination": _end(other)}
-            way.route = [self.link(end[0], other[0])]
+            way.routes = [[self.link(end[0], other[0])]]
             _fill(way, rows, kind)
             if kind == "rtp":
                 self._media(way, rows)
@@ -409,7 +409,7 @@ def _single(point: Point, made: _Flows) -> None:
             _number(way, kept, kind)
             for packet in way.packets:
                 way.hops.append(
-                    Hop(packet.number, way.route[0], packet.ip_bytes, None, None,
+                    Hop(packet.number, way.routes[0][0], packet.ip_bytes, None, None,
                         packet.received_s, packet.fate)
                 )  # fmt: skip
     made.note(
@@ -616,7 +616,7 @@ def _matched(
     for number, packet in enumerate(packets):
         packet.number = number
         way.hops.append(
-            Hop(number, way.route[0], packet.ip_bytes, None, packet.sent_s, packet.received_s,
+            Hop(number, way.routes[0][0], packet.ip_bytes, None, packet.sent_s, packet.received_s,
                 packet.fate)
         )  # fmt: skip
     if way.speech is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import platform
-import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt import _core, disk, store
 from talkspurt.errors import BadInputError
+from talkspurt.resolved import IMPORTED, duration_s
 from talkspurt.result import Result
 from talkspurt.visible import visible, whole
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from talkspurt.importing.tables import Tables
 
 MOST_BYTES = 4 << 30
-UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 CAPTURES = (
     b"\x0a\x0d\x0d\x0a", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1",
     b"\xa1\xb2\x3c\x4d",
@@ -33,7 +32,7 @@ CAPTURES = (
 """First bytes of pcapng, and of pcap in both byte orders with microseconds and nanoseconds."""
 PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 START_OF_SCENARIO = (
-    "# This describes an imported trace, in the words of a scenario as far as they are known.\n"
+    f"{IMPORTED}, in the words of a scenario as far as they are known.\n"
     "# It cannot be run: the network and the sources are not in the trace.\n"
 )
 
@@ -73,11 +72,11 @@ def run(
 
 
 def _seconds(option: str, text: str, faults: list[str]) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|min)", text)
+    found = duration_s(text)
     if found is None:
         faults.append(f"{option} {text}: expected a duration, as in 20ms or 1.5s")
         return 0.0
-    return float(found[1]) * UNITS_S[found[2]]
+    return found
 
 
 def _payloads(texts: Sequence[str], faults: list[str]) -> dict[int, str]:
@@ -292,12 +291,12 @@ def _topology(trace: Trace, tables: Tables) -> dict[str, Any]:
     for flow in tables.flows_told:
         ways = {way.side: way for way in trace.ways if way.flow == flow}
         first = next(iter(ways.values()))
-        routes = {side: ways[side].route if side in ways else [] for side in ("from", "to")}
+        routes = {side: ways[side].routes if side in ways else [] for side in ("from", "to")}
         flows.append(
             {"name": flow, "transport": first.transport, "from": first.sender,
-             "to": first.receiver, "routes": [_nodes(trace, routes["from"])],
-             "back": [_nodes(trace, routes["to"])],
-             "links": {side: [route] for side, route in routes.items()},
+             "to": first.receiver, "routes": [_nodes(trace, route) for route in routes["from"]],
+             "back": [_nodes(trace, route) for route in routes["to"]],
+             "links": routes,
              "speech": [None, None]}
         )  # fmt: skip
     return {

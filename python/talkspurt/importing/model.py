@@ -79,7 +79,7 @@ class Way:
         receiver: node that receives.
         packets: its packets in order of time.
         hops: rows of the packets table.
-        route: the links on the way.
+        routes: the links on each way that packets took.
         sees_sent: whether the trace has the packets as they left the sender.
         counts: whether numbers tell how many packets were sent, if ``sees_sent`` is false.
         speech: what is known about its speech.
@@ -95,7 +95,7 @@ class Way:
     receiver: str
     packets: list[Packet] = field(default_factory=list)
     hops: list[Hop] = field(default_factory=list)
-    route: list[str] = field(default_factory=list)
+    routes: list[list[str]] = field(default_factory=list)
     sees_sent: bool = True
     counts: bool = False
     speech: Speech | None = None

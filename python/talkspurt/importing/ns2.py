@@ -131,7 +131,7 @@ def _new_wireless(words: list[str]) -> Line:
     seq = told.get("-Pi") or told.get("-Ps") or "-1"
     return Line(
         event, _time(told["-t"]), told["-Ni"], None, told["-Nl"], told["-Nw"], told["-It"],
-        int(told["-Il"]), "", told.get("-If"), told["-Is"], told["-Id"],
+        int(told["-Il"]), "", told.get("-If", ""), told["-Is"], told["-Id"],
         int(seq) if seq.lstrip("-").isdigit() else -1, told["-Ii"],
     )  # fmt: skip
 
@@ -335,9 +335,8 @@ class _Reader:
         by_number: dict[int, list[str]] = {}
         for hop in way.hops:
             by_number.setdefault(hop.number, []).append(hop.link)
-        arrived = [j for j in journeys if j.received_s is not None]
-        if arrived:
-            way.route = by_number.get(arrived[0].number, [])
+        arrived = [by_number[j.number] for j in journeys if j.received_s is not None]
+        way.routes = [list(route) for route in dict.fromkeys(map(tuple, arrived))]
         way.facts = {
             "source": key[1], "destination": key[2], "ns2_flow": key[0],
             "types": sorted({journey.line.kind for journey in journeys}),

@@ -30,7 +30,7 @@ def life(result: Result, flow: str, side: str = "from") -> pl.DataFrame:
     """
     rows = result.packets(flow).filter(pl.col("side") == side)
     (known,) = (one for one in result.topology["flows"] if one["name"] == flow)
-    final = [links[-1] for links in known["links"][side]]
+    final = [links[-1] for links in known["links"][side] if links]
     wait = (pl.col("dequeued_s") - pl.col("enqueued_s")).alias("wait")
     # Captures do not show when packets joined a queue.
     queued = pl.col("enqueued_s").is_not_null().any()
