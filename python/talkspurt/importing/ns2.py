@@ -24,7 +24,7 @@ CONTROL = ("ack", "tcpFriendCtl", "rtcp")
 DCCP_DATA = ("DCCP_Data", "DCCP_DataAck")
 FATES = {"IFQ": "full", "RET": "retries", "COL": "medium", "ERR": "medium", "CBK": "retries"}
 """What became of a dropped packet, by the reason in a wireless trace."""
-QUIET = ("M", "v", "h", "c", "n", "l", "e", "E", "a", "f.", "#", "V", "T", "X", "Y")
+QUIET = frozenset("M v h c n l e E a V T X Y".split())
 """First words of lines without packets: movement, variables, annotations."""
 
 
@@ -73,7 +73,7 @@ def read(lines: Iterable[str]) -> Trace:
     reader = _Reader()
     for number, text in enumerate(lines, 1):
         words = text.split()
-        if not words or (words[0][0] in "".join(QUIET) and words[0] not in ("f", "r", "s", "d")):
+        if not words or words[0] in QUIET or words[0].startswith("#"):
             continue
         try:
             line = _parsed(words)
@@ -359,11 +359,13 @@ def _is_data(line: Line) -> bool:
         return line.kind in DCCP_DATA
     if line.kind == "sctp" and line.flags:
         return line.flags.endswith("D")
-    # tcp.cc: the first packet of a one-way connection is a SYN without data.
-    if line.kind == "tcp" and line.size <= TCP_HEADERS:
+    # tcp.cc: the first packet of a connection is a SYN without data.
+    if line.kind == "tcp" and line.size <= (MOST_HEADERS if line.seq == 0 else TCP_HEADERS):
         return False
     return line.kind not in CONTROL
 
 
 TCP_HEADERS = 40
-"""Bytes of a segment without data: `tcpip_base_hdr_size_` and IP's 20 bytes of old agents."""
+"""Bytes of a segment without data and options (tcp.cc: `tcpip_base_hdr_size_`)."""
+MOST_HEADERS = 80
+"""Bytes of a SYN with all options that TCP has room for: 20 of IP, 20 of TCP, 40 of options."""
