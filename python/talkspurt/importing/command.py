@@ -281,7 +281,7 @@ def _topology(trace: Trace, tables: Tables) -> dict[str, Any]:
             + [n for way in trace.ways for n in (way.sender, way.receiver)]
         )
     )
-    links = [
+    links: list[dict[str, Any]] = [
         {"name": name, "from": here, "to": there, "mtu": None, "fails": False, "back": {},
          "rate_bps": None, "delay_s": None, "jitter_s": None, "queue": None, "loss": None,
          "bursts": False, "bit_error_rate": None, "changes": False}

@@ -24,7 +24,7 @@ CONTROL = ("ack", "tcpFriendCtl", "rtcp")
 DCCP_DATA = ("DCCP_Data", "DCCP_DataAck")
 FATES = {"IFQ": "full", "RET": "retries", "COL": "medium", "ERR": "medium", "CBK": "retries"}
 """What became of a dropped packet, by the reason in a wireless trace."""
-QUIET = frozenset("M v h c n l e E a V T X Y".split())
+QUIET = frozenset("MvhcnleEaVTXY")
 """First words of lines without packets: movement, variables, annotations."""
 
 
@@ -162,7 +162,7 @@ class _Reader:
         self.links: dict[str, tuple[str, str]] = {}
         self.skipped: dict[str, int] = {}
         self.seen = {"wired": 0, "old wireless": 0, "new wireless": 0}
-        self.sizes: dict[tuple[str, str], int] = {}
+        self.acks: set[int] = set()
         self.routers = False
         self.end = 0.0
         self.twice: dict[tuple[str | None, str, str], int] = {}
@@ -178,6 +178,8 @@ class _Reader:
                     self.skipped.get(f"{line.kind} packets", 0) + 1
                 )
             return
+        if line.kind == "ack":
+            self.acks.add(line.size)
         if line.layer is None:
             self._wired(line)
         else:
@@ -319,7 +321,11 @@ class _Reader:
         return found
 
     def _sends_data(self, key: tuple[str | None, str, str]) -> bool:
-        return any(_is_data(journey.line) for journey in self.ways[key])
+        return any(self._carries_data(journey.line) for journey in self.ways[key])
+
+    def _carries_data(self, line: Line) -> bool:
+        # FullTcp calls a FIN tcp; it is as long as an acknowledgement.
+        return _is_data(line) and not (line.kind == "tcp" and line.size in self.acks)
 
     def _way(self, flow: str, side: str, transport: str, key: tuple[str | None, str, str]) -> Way:
         journeys = self.ways[key]
@@ -328,7 +334,7 @@ class _Reader:
             line = journey.line
             fate = "received" if journey.received_s is not None else journey.dropped or "in_flight"
             way.packets.append(
-                Packet(journey.number, _is_data(line), journey.size, line.time,
+                Packet(journey.number, self._carries_data(line), journey.size, line.time,
                        journey.received_s, fate)
             )  # fmt: skip
         way.hops = self.hops.get(key, [])
@@ -357,8 +363,9 @@ def _transport(kind: str) -> str:
 def _is_data(line: Line) -> bool:
     if line.kind.startswith("DCCP_"):
         return line.kind in DCCP_DATA
-    if line.kind == "sctp" and line.flags:
-        return line.flags.endswith("D")
+    if line.kind == "sctp":
+        # trace.cc: an eighth flag is the type of the chunk; other traces do not tell it.
+        return line.flags[7] == "D" if len(line.flags) > 7 else line.size > MOST_HEADERS
     # tcp.cc: the first packet of a connection is a SYN without data.
     if line.kind == "tcp" and line.size <= (MOST_HEADERS if line.seq == 0 else TCP_HEADERS):
         return False
