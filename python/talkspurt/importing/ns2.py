@@ -321,11 +321,15 @@ class _Reader:
         return found
 
     def _sends_data(self, key: tuple[str | None, str, str]) -> bool:
-        return any(self._carries_data(journey.line) for journey in self.ways[key])
+        return any(self._carries_data(journey) for journey in self.ways[key])
 
-    def _carries_data(self, line: Line) -> bool:
-        # FullTcp calls a FIN tcp; it is as long as an acknowledgement.
-        return _is_data(line) and not (line.kind == "tcp" and line.size in self.acks)
+    def _carries_data(self, journey: Journey) -> bool:
+        line = journey.line
+        if line.kind == "tcp" and line.size in self.acks:
+            return False  # FullTcp calls a FIN tcp; it is as long as an acknowledgement
+        if line.kind == "sctp" and journey.number == 0:
+            return False  # INIT or INIT ACK (RFC 9260 §5.1)
+        return _is_data(line)
 
     def _way(self, flow: str, side: str, transport: str, key: tuple[str | None, str, str]) -> Way:
         journeys = self.ways[key]
@@ -334,7 +338,7 @@ class _Reader:
             line = journey.line
             fate = "received" if journey.received_s is not None else journey.dropped or "in_flight"
             way.packets.append(
-                Packet(journey.number, self._carries_data(line), journey.size, line.time,
+                Packet(journey.number, self._carries_data(journey), journey.size, line.time,
                        journey.received_s, fate)
             )  # fmt: skip
         way.hops = self.hops.get(key, [])
@@ -347,7 +351,7 @@ class _Reader:
             "source": key[1], "destination": key[2], "ns2_flow": key[0],
             "types": sorted({journey.line.kind for journey in journeys}),
         }  # fmt: skip
-        if transport in ("tcp", "sctp") and self._sends_data(key):
+        if transport in ("tcp", "sctp") and self.numbers.get(key):
             way.facts["retransmitted_packets"] = self.twice.get(key, 0)
         return way
 
