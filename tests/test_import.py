@@ -337,6 +337,127 @@ def test_times_and_lengths_of_every_packet_as_tshark_reads_them(run):
     assert nanos == ours["time_ns"].to_list()
 
 
+def ipv4(protocol, payload, fragment=0, number=7):
+    head = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), number, fragment, 9, protocol, 0,
+                       bytes((192, 0, 2, 1)), bytes((192, 0, 2, 2)))  # fmt: skip
+    return head + payload
+
+
+def ipv6(following, payload):
+    """With a Hop-by-Hop Options header of eight bytes."""
+    options = bytes((following, 0, 1, 4, 0, 0, 0, 0))
+    return (
+        struct.pack(">IHBB", 6 << 28, len(options + payload), 0, 33)
+        + bytes(15) + b"\1" + bytes(15) + b"\2" + options + payload
+    )  # fmt: skip
+
+
+def udp(source, target, payload):
+    return struct.pack(">HHHH", source, target, 8 + len(payload), 0) + payload
+
+
+RTP = struct.pack(">BBHII", 0x80, 0, 1, 160, 0xCAFE) + bytes(160)
+DCCP = struct.pack(">HHBBHBBHI", 5001, 5002, 4, 0, 0, 2 << 1 | 1, 0, 1, 2) + bytes(50)
+SHORT = struct.pack(">HHBBHI", 5001, 5002, 3, 0, 0, (2 << 1) << 24 | 77) + bytes(30)
+SCTP = (
+    struct.pack(">HHII", 6001, 6002, 1, 0)
+    + struct.pack(">BBHIHHI", 0, 3, 26, 55, 2, 0, 0)
+    + bytes(12)
+)
+TCP = struct.pack(">HHIIBBHHH", 80, 8080, 1000, 0, 5 << 4, 2, 9, 0, 0)
+ETHER = bytes(12)
+
+FRAMES = [
+    (1, ETHER + b"\x08\x00" + ipv4(17, udp(4000, 4002, RTP)) + bytes(6)),
+    (1, ETHER + b"\x81\x00\x00\x07\x08\x00" + ipv4(6, TCP)),
+    (1, ETHER + b"\x86\xdd" + ipv6(33, DCCP)),
+    (1, ETHER + b"\x08\x06" + bytes(28)),
+    (101, ipv4(33, SHORT)),
+    (101, ipv6(132, SCTP)),
+    (101, ipv4(1, bytes(8))),
+    (113, bytes(14) + b"\x08\x00" + ipv4(132, SCTP)),
+    (276, b"\x08\x00" + bytes(18) + ipv4(17, udp(6511, 6511, DCCP))),
+    (101, ipv4(17, udp(9899, 9899, SCTP))),
+    (101, ipv4(17, udp(4000, 4002, RTP), 0x2000)),
+    (101, ipv4(17, bytes(64), 0x0008)),
+]
+
+
+def pcapng(frames, resolution, offset_s=0, big=False):
+    """An interface per link type; times are 1700000000.5 s and a millisecond for each frame."""
+    order = ">" if big else "<"
+    kinds = sorted({kind for kind, _ in frames})
+    out = struct.pack(order + "IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28)
+    for kind in kinds:
+        options = struct.pack(order + "HHB3xHHqHH", 9, 1, resolution, 14, 8, offset_s, 0, 0)
+        size = 20 + len(options)
+        out += struct.pack(order + "IIHHI", 1, size, kind, 0, 65535) + options
+        out += struct.pack(order + "I", size)
+    for i, (kind, data) in enumerate(frames):
+        ticks = (1_700_000_000 - offset_s) * 10**resolution + (500 + i) * 10 ** (resolution - 3)
+        padded = data + bytes(-len(data) % 4)
+        size = 32 + len(padded)
+        out += struct.pack(order + "IIIIIII", 6, size, kinds.index(kind), ticks >> 32,
+                           ticks & 0xFFFFFFFF, len(data), len(data))  # fmt: skip
+        out += padded + struct.pack(order + "I", size)
+    return out
+
+
+@needs_tshark
+@pytest.mark.parametrize(
+    ("resolution", "offset_s", "big"), [(6, 0, False), (9, 1_000_000_000, True)]
+)
+def test_links_and_encapsulations_as_tshark_reads_them(resolution, offset_s, big, tmp_path):
+    file = tmp_path / "all.pcapng"
+    file.write_bytes(pcapng(FRAMES, resolution, offset_s, big))
+    packets, chunks, counts = _core.capture(file.read_bytes())
+    # ARP; ICMP; the later fragment.
+    assert list(counts) == [12, 1, 1, 1, 0]
+    ours = pl.DataFrame(packets)
+    rows = fields(
+        file, "frame.number", "frame.time_epoch", "ip.src", "ipv6.src", "tcp.srcport",
+        "dccp.srcport", "sctp.srcport", "tcp.seq_raw", "dccp.seq_raw", "dccp.type",
+        "sctp.data_tsn_raw", more=("-o", "ip.defragment:FALSE"),
+    )  # fmt: skip
+    assert len(rows) == 12
+    seen = {int(row[0]): row for row in rows}
+    for row in ours.iter_rows(named=True):
+        _, time, v4, v6, tcp, dccp, sctp, tcp_seq, dccp_seq, dccp_type, tsn = seen[row["frame"]]
+        whole, part = time.split(".")
+        assert row["time_ns"] == int(whole) * 10**9 + int(part.ljust(9, "0")[:9])
+        assert row["src"] == (v6 or v4)
+        port = {"tcp": tcp, "dccp": dccp, "sctp": sctp}.get(row["protocol"])
+        assert port is None or row["src_port"] == int(port)
+        if row["protocol"] in ("tcp", "dccp"):
+            assert row["seq"] == int(tcp_seq or dccp_seq)
+        if row["protocol"] == "dccp":
+            assert row["kind"] == int(dccp_type) and row["short_seq"] == (row["frame"] == 5)
+        if row["protocol"] == "sctp":
+            assert [int(tsn)] == [
+                c["tsn"] for c in pl.DataFrame(chunks).to_dicts() if c["frame"] == row["frame"]
+            ]
+    protocols = ours.select("frame", "protocol", "payload_bytes").rows()
+    assert protocols == [
+        (1, "udp", 172), (2, "tcp", 0), (3, "dccp", 50), (5, "dccp", 30), (6, "sctp", 10),
+        (8, "sctp", 10), (9, "dccp", 50), (10, "sctp", 10), (11, "udp", 172),
+    ]  # fmt: skip
+    assert ours["rtp_ssrc"].to_list() == [0xCAFE, *[None] * 7, 0xCAFE]
+
+
+def test_a_capture_of_headers_gives_the_lengths_of_packets(tmp_path):
+    """`record.snaplen` keeps the first bytes, and the tables are the same but for what it cut."""
+    whole, short = (
+        talkspurt.run(SCENARIO, set={"record.snaplen": size} if size else {})
+        for size in (None, "96B")
+    )
+    found = []
+    for name, result in (("whole", whole), ("short", short)):
+        folder = result.save(tmp_path / name, report=False)
+        found.append(read([folder / "far.pcapng"]))
+    kept = [name for name in found[0].flows.columns if name != "quality_note"]
+    assert found[0].flows.select(kept).equals(found[1].flows.select(kept))
+
+
 # ns-2.
 
 
@@ -443,10 +564,13 @@ def test_our_own_trace_gives_the_packets_of_the_run(run, tmp_path):
     result, folder = run
     where = exporting.export(folder, "ns2", tmp_path / "ns2")
     ours = read([where / "trace.tr"])
-    theirs = {(row["transport"].partition("-")[0], row["name"].endswith(".reverse")): row
+    # Nodes are numbered as links name them.
+    nodes = {"home": "0", "hub": "1", "office": "2"}
+    theirs = {(row["transport"].partition("-")[0], nodes[row["from"]]): row
               for row in result.flows.iter_rows(named=True)}  # fmt: skip
+    assert ours.flows.height == len(theirs)
     for row in ours.flows.iter_rows(named=True):
-        match = theirs[row["transport"], row["name"].endswith(".reverse")]
+        match = theirs[row["transport"], row["from"]]
         # Without types of chunks, the COOKIE ECHO counts as data: it is longer than 80 bytes.
         more = 1 if row["transport"] == "sctp" else 0
         for column in ("sent_packets", "received_packets"):
