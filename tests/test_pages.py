@@ -14,6 +14,7 @@ NOT_RUN = {
     r"talkspurt open\b": "opens a browser",
     r"pip install 'talkspurt\[": "make setup has installed it",
     r"talkspurt run .*--scores\b": "takes a minute; tests/test_scores.py scores a shorter call",
+    r"talkspurt import (call\.pcapng|sender\.pcap|out\.tr)\b": "a file of the reader",
     r"talkspurt reproduce\b": "takes two minutes; tests/test_reproduce_studies.py runs the studies",
 }
 """Commands that are not run, by their beginning, with the reason."""

@@ -69,6 +69,18 @@ def opinion(
 ) -> tuple[float | None, float | None]:
     """R and MOS of what was heard of a part of a call; of a flow as JSON of a resolved scenario."""
 
+def quality(
+    flow: str,
+    reverse: bool,
+    mouth_to_ear_s: float | None,
+    loss: float,
+    burst_ratio: float | None,
+) -> str:
+    """The columns of the flows table about the quality of a call, as a JSON object."""
+
+def capture(file: bytes) -> tuple[ArrowStream, ArrowStream, tuple[int, int, int, int, int]]:
+    """Packets and SCTP's chunks of a capture; frames: all, not IP, other, fragments, cut off."""
+
 class Plan:
     """A scenario with its axes multiplied out: axes vary slowest first, replications fastest."""
 

@@ -261,6 +261,59 @@ def export(
             print(visible(f"{shown}/" if file.is_dir() else str(shown)))
 
 
+@app.command(name="import")
+def import_(
+    *traces: Path,
+    out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+    payload: Annotated[list[str] | None, Parameter(name="--payload", negative=())] = None,
+    playout: str = "60ms",
+    network_delay: str | None = None,
+    clock_offset: str | None = None,
+    report: Annotated[bool, Parameter(negative="--no-report", show_default=False)] = True,
+    overwrite: Annotated[bool, Parameter(name="--overwrite", negative=())] = False,
+) -> None:
+    """Read a trace of ns-2 or a capture into a folder like that of a run.
+
+    All commands for results accept the folder. What a trace does not tell is null in its tables;
+    manifest.json has the file's SHA-256, what was assumed and what is not known.
+
+    Parameters
+    ----------
+    traces
+        A trace of ns-2 (wired, or either wireless format), or a capture (pcap or pcapng) of RTP,
+        UDP, TCP, SCTP or DCCP; or two captures, one at each end of a path: packets in both give
+        loss and delay.
+    out
+        Folder for the tables; default: runs/NAME.
+    payload
+        TYPE=ENCODING names a dynamic payload type of RTP, as in --payload 111=opus; may be
+        repeated.
+    playout
+        Fixed playout buffer of calls, anchored at the first packet that arrives.
+    network_delay
+        Network delay before a single capture; without it, mouth-to-ear delay is not known, and MOS
+        an upper limit.
+    clock_offset
+        Clock of the second capture minus that of the first, as in 12.5ms or -3ms; default: 0.
+    report
+        Whether to draw figures and write report.html.
+    overwrite
+        Replace anything talkspurt wrote to the folder before.
+    """
+    from talkspurt.importing import command
+
+    command.run(
+        traces,
+        out=out,
+        payload=payload or [],
+        playout=playout,
+        network_delay=network_delay,
+        clock_offset=clock_offset,
+        report=report,
+        overwrite=overwrite,
+    )
+
+
 @app.command
 def crosscheck(
     scenario: Path,

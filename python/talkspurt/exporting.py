@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from talkspurt import __version__, _core, disk, engine, provenance, room, store
+from talkspurt.errors import BadInputError
 from talkspurt.result import TABLES, Result, recorded
 from talkspurt.running import say_news
 from talkspurt.scenario import Question, read
 from talkspurt.staging import around
 from talkspurt.study import Study
 from talkspurt.terminal.progress import Bar
+from talkspurt.visible import visible
 
 if TYPE_CHECKING:
     import polars as pl
@@ -104,6 +106,13 @@ def _beside(source: Path, to: str) -> Path:
 
 def _question(result: Result | None, source: Path) -> Question:
     """The scenario to run, if it is a single run and unchanged."""
+    if result and "imported" in result.manifest:
+        raise BadInputError(
+            visible(
+                f"{source}: was imported from a trace, and cannot be repeated; --to csv copies "
+                "its tables"
+            )
+        )
     question = read(source / "scenario.toml" if result else source)
     if len(question.plan) != 1:
         raise _core.RunError(

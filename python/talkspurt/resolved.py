@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from typing import Any
 
 from talkspurt import _core
@@ -42,7 +43,29 @@ class Quantity(float):
 def values(text: str) -> dict[str, Any]:
     """A resolved scenario's values; the dict is owned by the caller."""
     found: dict[str, Any] = json.loads(_values(text), object_hook=_quantity)
-    return found
+    return _with_durations(found) if text.startswith(IMPORTED) else found
+
+
+IMPORTED = "# This describes an imported trace"
+"""How the scenario of an imported trace begins; it is none that Rust knows."""
+DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|min)")
+UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+
+
+def duration_s(text: str) -> float | None:
+    """A duration in seconds; None if the text is none."""
+    found = DURATION.fullmatch(text)
+    return float(found[1]) * UNITS_S[found[2]] if found else None
+
+
+def _with_durations(value: Any, key: str = "") -> Any:
+    """The durations in the scenario of an imported trace as quantities."""
+    if isinstance(value, dict):
+        return {inner: _with_durations(value[inner], inner) for inner in value}
+    if key in ("duration", "interval", "start", "packet", "buffer"):
+        seconds = duration_s(value)
+        return value if seconds is None else Quantity(seconds, value, "s")
+    return value
 
 
 def plain(value: Any) -> Any:

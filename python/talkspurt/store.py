@@ -83,6 +83,9 @@ def write_result(
             continue
         fields = dictionary.columns(dictionary.TABLES[name])
         write_table(folder / f"{name}.parquet", table, fields)
+    if "imported" in result.manifest:
+        fields = dictionary.columns(dictionary.TABLES["packets"])
+        write_table(folder / "packets.parquet", result.packets(), fields)
     if result.is_scored:
         write_scores(result, folder)
     _copy_written(result, folder)

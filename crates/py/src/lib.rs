@@ -4,9 +4,10 @@
 //! `plan::Plan` is a parsed and checked scenario file; `run::Run` is one of its runs in progress,
 //! `run::Export` an export to another tool, `run::Excerpt` a part of a run for the report, `run::Count`
 //! a run that only counts what it sends; `outcome::Outcome` is a run's result, and `opinion` scores a
-//! part of a call. `av` gives the engine the codecs of PyAV. The `experiment` crate does the work.
+//! part of a call; `capture` reads a capture file. `av` gives the engine the codecs of PyAV. The `experiment` crate does the work.
 
 mod av;
+mod capture;
 mod opinion;
 mod outcome;
 mod plan;
@@ -40,6 +41,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plan::values, module)?)?;
     module.add_function(wrap_pyfunction!(plan::lines, module)?)?;
     module.add_function(wrap_pyfunction!(opinion::opinion, module)?)?;
+    module.add_function(wrap_pyfunction!(opinion::quality, module)?)?;
+    module.add_function(wrap_pyfunction!(capture::capture, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     Ok(())
 }

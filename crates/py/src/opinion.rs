@@ -2,7 +2,9 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use serde_json::json;
 use talkspurt_experiment::Heard;
+use talkspurt_record::Quality;
 use talkspurt_scenario::model::Flow;
 
 /// R and MOS of a flow (JSON as in a resolved scenario), or of its answering side, from frames played
@@ -19,11 +21,39 @@ pub(crate) fn opinion(
     loss: f64,
     burst_ratio: Option<f64>,
 ) -> PyResult<(Option<f64>, Option<f64>)> {
+    let heard = Heard { played: &played, mouth_to_ear_s, loss, burst_ratio };
+    let quality = rated(flow, reverse, &heard)?;
+    Ok((quality.r_factor, quality.mos))
+}
+
+/// The columns of the flows table about the quality of a call, as JSON, from the arguments of
+/// [`opinion`].
+#[pyfunction]
+#[pyo3(signature = (flow, reverse, mouth_to_ear_s, loss, burst_ratio))]
+pub(crate) fn quality(
+    flow: &str,
+    reverse: bool,
+    mouth_to_ear_s: Option<f64>,
+    loss: f64,
+    burst_ratio: Option<f64>,
+) -> PyResult<String> {
+    let heard = Heard { played: &[], mouth_to_ear_s, loss, burst_ratio };
+    let quality = rated(flow, reverse, &heard)?;
+    let columns = json!({
+        "r_factor": quality.r_factor, "mos": quality.mos,
+        "mos_lost_to_delay": quality.mos_lost_to_delay,
+        "mos_lost_to_loss": quality.mos_lost_to_loss,
+        "mos_lost_to_codec": quality.mos_lost_to_codec,
+        "quality_limits": quality.limits, "quality_note": quality.note,
+    });
+    Ok(columns.to_string())
+}
+
+fn rated(flow: &str, reverse: bool, heard: &Heard<'_>) -> PyResult<Quality> {
     let flow: Flow =
         serde_json::from_str(flow).map_err(|error| PyValueError::new_err(error.to_string()))?;
     let source = if reverse { flow.reverse.as_ref() } else { Some(&flow.source) };
-    let Some(source) = source else { return Ok((None, None)) };
-    let heard = Heard { played: &played, mouth_to_ear_s, loss, burst_ratio };
-    let quality = talkspurt_experiment::opinion(&flow, source, &heard);
-    Ok((quality.r_factor, quality.mos))
+    Ok(source.map_or_else(Quality::default, |source| {
+        talkspurt_experiment::opinion(&flow, source, heard)
+    }))
 }

@@ -121,5 +121,8 @@ def _report(row: dict[str, float]) -> Report | None:
 
 def stopped_s(result: Result, flow: str) -> float | None:
     """When a flow would have had to stop, in seconds of the run; None if never."""
+    series = result.series(flow)
+    if "imported" in result.manifest and series["delay_mean_s"].null_count() == series.height:
+        raise ValueError(f"flow {flow!r}: circuit breakers need delays, and the trace has none")
     report = stopped(*reports(result, flow))
     return None if report is None else report.until_s

@@ -124,5 +124,7 @@ def round_trip(result: Result, flow: str, side: str) -> float:
     there = life(result, flow, side)["delay_s"].mean()
     back = life(result, flow, "to" if side == "from" else "from")["delay_s"].mean()
     if not isinstance(there, float):
+        if "imported" in result.manifest:
+            raise ValueError(f"flow {flow!r}: loss events need delays, and the trace has none")
         return 0.0
     return there + (back if isinstance(back, float) else there)

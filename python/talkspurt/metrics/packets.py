@@ -30,18 +30,22 @@ def life(result: Result, flow: str, side: str = "from") -> pl.DataFrame:
     """
     rows = result.packets(flow).filter(pl.col("side") == side)
     (known,) = (one for one in result.topology["flows"] if one["name"] == flow)
-    final = [links[-1] for links in known["links"][side]]
+    final = [links[-1] for links in known["links"][side] if links]
     wait = (pl.col("dequeued_s") - pl.col("enqueued_s")).alias("wait")
+    # Captures do not show when packets joined a queue.
+    queued = pl.col("enqueued_s").is_not_null().any()
     packets = (
         rows.with_columns(wait)
         .group_by("number")
         .agg(
             pl.col("ip_bytes").first(),
-            pl.col("enqueued_s").min().alias("sent_s"),
+            pl.coalesce("enqueued_s", "dequeued_s").min().alias("sent_s"),
             pl.col("received_s").filter(pl.col("link").is_in(final)).max(),
             # A node's work begins when a packet has arrived there; the first node is the sender.
-            pl.col("wait").sort_by("enqueued_s").slice(1).sum().alias("processing_s"),
-            pl.col("wait").sum().alias("queueing_s"),
+            pl.when(queued)
+            .then(pl.col("wait").sort_by("enqueued_s").slice(1).sum())
+            .alias("processing_s"),
+            pl.when(queued).then(pl.col("wait").sum()).alias("queueing_s"),
         )
         .with_columns((pl.col("received_s") - pl.col("sent_s")).alias("delay_s"))
     )
@@ -106,6 +110,9 @@ def over_time(result: Result, flow: str, side: str = "from", bin_s: float = 1.0)
         table = table.join(part, on="time_s", how="left")
     counts = [name for name in table.columns if name.endswith(("_packets", "_pps", "_bps"))]
     table = table.with_columns(pl.col(counts).fill_null(0))
+    unsent = [name for name in table.columns if name.startswith(("sent_", "forwarded_"))]
+    if packets.height and packets["sent_s"].null_count() == packets.height:
+        table = table.with_columns(pl.lit(None, table.schema[c]).alias(c) for c in unsent)
     return table.join(_generated(result, flow, side, bin_s), on="time_s", how="left")
 
 

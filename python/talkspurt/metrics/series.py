@@ -87,6 +87,8 @@ def of_flow(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
     )
     # The last bin may be shorter.
     length = (result.duration_s - pl.col("time_s")).clip(upper_bound=bin_s)
+    if "imported" in result.manifest:
+        table = table.with_columns(_unknown(result.series(flow)))
     return (
         table.join(mean, on="time_s")
         .select(
@@ -107,6 +109,16 @@ def of_flow(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
     )
 
 
+def _unknown(series: pl.DataFrame) -> list[pl.Expr]:
+    """What a trace does not tell: the sum of null values is null, not 0."""
+    sums = {**{name: name for name in SUMS}, "goodput": "goodput_bps", "delays": "delay_mean_s"}
+    return [
+        pl.lit(None, pl.Float64).alias(name)
+        for name, of in sums.items()
+        if series[of].null_count() == series.height
+    ]
+
+
 def bandwidth_utilisation(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
     """The flow's sending rate over the minimum link rate on its route.
 
@@ -123,7 +135,10 @@ def narrowest(result: Result, flow: str) -> float:
     """The minimum link rate on a direction's primary route, in bit/s."""
     name, _, back = flow.rpartition(".") if flow.endswith(".reverse") else (flow, "", "")
     (known,) = (one for one in result.topology["flows"] if one["name"] == name)
-    way = known["back" if back else "routes"][0]
+    ways = known["back" if back else "routes"]
+    if not ways:
+        raise ValueError(f"flow {flow!r}: its route is not known")
+    way = ways[0]
     rates = []
     for pair in pairwise(way):
         rates.append(_rate(result, flow, pair))
@@ -137,6 +152,8 @@ def _rate(result: Result, flow: str, pair: Sequence[str]) -> float:
         back = ends == tuple(pair[::-1])
         if ends == tuple(pair) or back:
             told = {**link, **(link.get("back") or {})} if back else link
+            if told["rate_bps"] is None:
+                raise ValueError(f"flow {flow!r}: the rates of its links are not known")
             if told.get("changes"):
                 raise ValueError(
                     f"flow {flow!r}: the rate of link {link['name']!r} changes, and a share of it "

@@ -30,6 +30,8 @@ def rates(result: Result, flow: str, column: str = "received_bytes") -> list[flo
     inside = series.filter(
         (pl.col("time_s") - width >= low - 1e-9) & (pl.col("time_s") <= high + 1e-9)
     )
+    if inside[column].null_count():
+        raise ValueError(f"flow {flow!r}: the trace does not tell {column}")
     return [8 * value / width for value in inside[column]]
 
 
@@ -150,12 +152,15 @@ def fair_shares(result: Result) -> dict[str, float]:
         rates[f"{link['name']}.back"] = link.get("back", {}).get("rate_bps", link["rate_bps"])
     air = {hop["name"] for hop in result.topology["access_points"]}
     air |= {link["name"] for link in result.topology["links"] if "contends" in link}
+    # Of imported traces: not known.
+    air |= {link["name"] for link in result.topology["links"] if link["rate_bps"] is None}
     there = set(result.flows["name"])
     ways = {}
     for flow in result.topology["flows"]:
         for side, name in (("from", flow["name"]), ("to", f"{flow['name']}.reverse")):
-            if name in there and not air.intersection(flow["links"][side][0]):
-                ways[name] = flow["links"][side][0]
+            paths = flow["links"][side]
+            if name in there and paths and not air.intersection(paths[0]):
+                ways[name] = paths[0]
     shares = {}
     while ways:
         crowd = Counter(link for way in ways.values() for link in way)

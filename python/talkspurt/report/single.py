@@ -107,7 +107,7 @@ def _more_of_links(result: Result) -> Iterator[str]:
 def _links(result: Result) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Relevant links, and the idle ones."""
     rows = result.links.head(MOST_LINKS).to_dicts()
-    busy = [row for row in rows if row["drops"] or row["utilisation"] >= BUSY]
+    busy = [row for row in rows if row["drops"] or (row["utilisation"] or 0.0) >= BUSY]
     return (busy, [row for row in rows if row not in busy]) if busy else (rows, [])
 
 

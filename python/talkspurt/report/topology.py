@@ -230,6 +230,8 @@ def _wire(link: Mapping[str, Any], frame: Frame) -> str:
 
 def words_of(link: Mapping[str, Any]) -> list[str]:
     """The label of a link, in lines: rate and delay, queue, impairments."""
+    if link["rate_bps"] is None:
+        return ["rate and delay not known"]
     numbers = f"{_span(link['rate_bps'], rate_text)}"
     back = link.get("back") or {}
     if "rate_bps" in back:

@@ -221,7 +221,7 @@ LINK_HEADS = (
 
 
 def _links(rows: list[dict[str, Any]]) -> Table:
-    busy = [row for row in rows if row["drops"] or row["utilisation"] >= BUSY]
+    busy = [row for row in rows if row["drops"] or (row["utilisation"] or 0.0) >= BUSY]
     shown = busy or rows[:8]
     cells = [_one_link(row) for row in shown]
     return Table("Links", LINK_HEADS, **_cut(cells, LINKS, more=len(rows) - len(shown)))

@@ -1,10 +1,9 @@
 //! The RTP packets of one source in a capture: capture time, length and header. Media is not examined.
 
-mod container;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use talkspurt_capture::container;
 use talkspurt_proto::time::Duration;
 
 use crate::file::Files;

@@ -5,14 +5,18 @@ use std::ops::Range;
 
 /// A frame as captured.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Packet<'a> {
-    pub(super) nanos: u64,
+pub struct Packet<'a> {
+    /// Capture time since 1970, or since any other instant that the recorder chose.
+    pub nanos: u64,
     link: u32,
     bytes: &'a [u8],
 }
 
 /// All frames of a file.
-pub(super) fn packets(file: &[u8]) -> Result<Vec<Packet<'_>>, String> {
+///
+/// # Errors
+/// The fault, as the end of a sentence that begins with the file's name.
+pub fn packets(file: &[u8]) -> Result<Vec<Packet<'_>>, String> {
     let cut = || "ends in the middle of a packet".to_owned();
     match file.first_chunk::<4>() {
         Some([0x0a, 0x0d, 0x0d, 0x0a]) => pcapng(file).ok_or_else(cut)?,
@@ -25,13 +29,14 @@ pub(super) fn packets(file: &[u8]) -> Result<Vec<Packet<'_>>, String> {
 }
 
 /// The IP packet in a frame, by link type.
-pub(super) fn ip<'a>(packet: &Packet<'a>) -> Option<&'a [u8]> {
+#[must_use]
+pub fn ip<'a>(packet: &Packet<'a>) -> Option<&'a [u8]> {
     let bytes = packet.bytes;
     let behind = |at: usize, mut skip: usize| {
-        let mut kind = super::be16(bytes, at)?;
+        let mut kind = be16(bytes, at)?;
         // IEEE 802.1Q: a tag, followed by the type.
         while matches!(kind, 0x8100 | 0x88a8) {
-            kind = super::be16(bytes, skip + 2)?;
+            kind = be16(bytes, skip + 2)?;
             skip += 4;
         }
         matches!(kind, 0x0800 | 0x86dd).then(|| bytes.get(skip..))?
@@ -94,6 +99,8 @@ fn pcap(file: &[u8], order: Order, unit: u64) -> Option<Vec<Packet<'_>>> {
 struct Interface {
     link: u32,
     ticks: u128,
+    /// Seconds to be added to every time.
+    offset_s: i64,
 }
 
 /// `None` if the file is truncated; an error if its contents are invalid.
@@ -129,9 +136,14 @@ fn pcapng(file: &[u8]) -> Option<Result<Vec<Packet<'_>>, String>> {
                 let ticks = u128::from(high << 32 | u64::from(order.u32(block, 16)?));
                 let captured = order.u32(block, 20)? as usize;
                 let bytes = block.get(span(28, captured)?)?;
-                let nanos = u64::try_from(ticks * 1_000_000_000 / interface.ticks).ok()?;
+                let nanos = i128::try_from(ticks * 1_000_000_000 / interface.ticks).ok()?
+                    + i128::from(interface.offset_s) * 1_000_000_000;
+                let Ok(nanos) = u64::try_from(nanos) else {
+                    return Some(Err("has a packet with a time outside 1970 to 2554".to_owned()));
+                };
                 packets.push(Packet { nanos, link: interface.link, bytes });
             }
+            2 => return Some(Err("has packets in obsolete packet blocks".to_owned())),
             3 => return Some(Err("has packets without a time (simple packet blocks)".to_owned())),
             _ => {}
         }
@@ -140,10 +152,11 @@ fn pcapng(file: &[u8]) -> Option<Result<Vec<Packet<'_>>, String>> {
     Some(Ok(packets))
 }
 
-/// §4.2: the link type, and the clock resolution from the options (9, by default microseconds).
+/// §4.2: the link type, and from the options the clock resolution (9, by default microseconds) and the offset
+/// of its times in seconds (14).
 fn interface(order: Order, block: &[u8]) -> Option<Interface> {
     let link = u32::from(order.u16(block, 8)?);
-    let (mut at, mut ticks) = (16, 1_000_000_u128);
+    let (mut at, mut ticks, mut offset_s) = (16, 1_000_000_u128, 0);
     while at + 4 <= block.len() - 4 {
         let (code, length) = (order.u16(block, at)?, usize::from(order.u16(block, at + 2)?));
         if code == 0 {
@@ -154,9 +167,21 @@ fn interface(order: Order, block: &[u8]) -> Option<Interface> {
             let exponent = u32::from(resolution & 0x7f).min(38);
             ticks = if resolution >> 7 == 1 { 1 << exponent } else { 10_u128.pow(exponent) };
         }
+        if code == 14 {
+            let (one, other) = (order.u32(block, at + 4)?, order.u32(block, at + 8)?);
+            let (high, low) = match order {
+                Order::Little => (other, one),
+                Order::Big => (one, other),
+            };
+            offset_s = (u64::from(high) << 32 | u64::from(low)).cast_signed();
+        }
         at += 4 + length.next_multiple_of(4);
     }
-    Some(Interface { link, ticks })
+    Some(Interface { link, ticks, offset_s })
+}
+
+fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+    Order::Big.u16(bytes, at)
 }
 
 fn span(from: usize, length: usize) -> Option<Range<usize>> {

@@ -1,0 +1,319 @@
+//! The transport header of an IP packet, and the RTP header behind it. Checksums are not examined, because
+//! network interfaces often fill them in after the capture; lengths come from the headers, because a
+//! capture may hold only the beginning of each packet. SCTP: RFC 9260 §3, in UDP RFC 6951; DCCP: RFC 4340 §5.1, in
+//! UDP RFC 6773; RTP: RFC 3550 §5.1.
+
+use std::net::IpAddr;
+
+use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice, UdpHeaderSlice};
+
+/// RFC 6951 §4.1: the UDP port of encapsulated SCTP.
+const SCTP_IN_UDP: u16 = 9899;
+/// RFC 6773 §5: the UDP port of encapsulated DCCP.
+const DCCP_IN_UDP: u16 = 6511;
+
+/// Contents of the headers of one packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Headers {
+    /// Sender.
+    pub src: IpAddr,
+    /// Receiver.
+    pub dst: IpAddr,
+    /// IPv4's Identification; IPv6 has none.
+    pub ip_id: Option<u16>,
+    /// IPv4's Time to Live, IPv6's Hop Limit.
+    pub hop_limit: u8,
+    /// Length of the IP packet.
+    pub ip_bytes: u32,
+    /// Length of the IP header with its options or extension headers.
+    pub network_header_bytes: u32,
+    /// Length of the transport header, with that of UDP if the transport is encapsulated. SCTP: the common
+    /// header and the chunk headers of user data.
+    pub transport_header_bytes: u32,
+    /// Length of the transport's payload.
+    pub payload_bytes: u32,
+    /// Ports of the transport: source and destination.
+    pub ports: (u16, u16),
+    /// Header of the transport.
+    pub transport: Transport,
+    /// Header of RTP or RTCP in the payload of UDP or DCCP, if the payload can be one.
+    pub media: Option<Media>,
+}
+
+/// The fields of a transport header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// UDP.
+    Udp,
+    /// TCP.
+    Tcp {
+        /// Sequence number.
+        seq: u32,
+        /// Acknowledgement number, if the packet has one.
+        ack: Option<u32>,
+        /// SYN.
+        syn: bool,
+        /// FIN.
+        fin: bool,
+        /// RST.
+        rst: bool,
+    },
+    /// SCTP.
+    Sctp {
+        /// Type of the first chunk.
+        kind: u8,
+        /// DATA and I-DATA chunks that were captured.
+        chunks: Vec<Chunk>,
+    },
+    /// DCCP.
+    Dccp {
+        /// Packet type.
+        kind: u8,
+        /// Sequence number: 48 bits, or their lower 24.
+        seq: u64,
+        /// Whether all 48 bits are there.
+        extended: bool,
+    },
+}
+
+/// A DATA chunk of SCTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Transmission Sequence Number.
+    pub tsn: u32,
+    /// Stream Identifier.
+    pub stream: u16,
+    /// Bytes of user data.
+    pub bytes: u32,
+}
+
+/// The header of RTP or RTCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Media {
+    /// RTP.
+    Rtp {
+        /// Synchronisation source.
+        ssrc: u32,
+        /// Sequence number.
+        seq: u16,
+        /// Timestamp.
+        timestamp: u32,
+        /// Payload type.
+        payload_type: u8,
+        /// Marker.
+        marker: bool,
+        /// Length of the header with contributing sources and extension.
+        header_bytes: u32,
+    },
+    /// RTCP.
+    Rtcp,
+}
+
+/// Why a packet has no headers here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Other {
+    /// Neither TCP nor UDP, SCTP or DCCP.
+    Protocol,
+    /// A fragment behind the first, which holds the headers.
+    Fragment,
+    /// The capture ends inside the headers, or they contradict each other.
+    Cut,
+}
+
+/// Reads the headers of an IP packet.
+///
+/// # Errors
+/// Why there are none.
+pub fn parse(bytes: &[u8]) -> Result<Headers, Other> {
+    let (ip, _) = LaxIpSlice::from_slice(bytes).map_err(|_| Other::Cut)?;
+    let (hop_limit, ip_id, told) = match &ip {
+        LaxIpSlice::Ipv4(v4) => {
+            let header = v4.header();
+            (header.ttl(), Some(header.identification()), usize::from(header.total_len()))
+        }
+        LaxIpSlice::Ipv6(v6) => {
+            let length = usize::from(v6.header().payload_length());
+            (v6.header().hop_limit(), None, if length == 0 { 0 } else { 40 + length })
+        }
+    };
+    let payload = ip.payload();
+    if behind_the_first(&ip) {
+        return Err(Other::Fragment);
+    }
+    let header = payload.payload.as_ptr() as usize - bytes.as_ptr() as usize;
+    // Segmentation by the network interface leaves no length in packets over 64 KiB.
+    let ip_bytes = if told == 0 { bytes.len() } else { told };
+    let length = ip_bytes.checked_sub(header).ok_or(Other::Cut)?;
+    let inner = transport(payload.ip_number, payload.payload, length)?;
+    Ok(Headers {
+        src: ip.source_addr(),
+        dst: ip.destination_addr(),
+        ip_id,
+        hop_limit,
+        ip_bytes: narrow(ip_bytes),
+        network_header_bytes: narrow(header),
+        transport_header_bytes: narrow(inner.header),
+        payload_bytes: narrow(length.checked_sub(inner.header).ok_or(Other::Cut)?),
+        ports: inner.ports,
+        transport: inner.transport,
+        media: inner.media,
+    })
+}
+
+fn narrow(length: usize) -> u32 {
+    u32::try_from(length).expect("a packet is shorter than 4 GiB")
+}
+
+fn behind_the_first(ip: &LaxIpSlice<'_>) -> bool {
+    match ip {
+        LaxIpSlice::Ipv4(v4) => v4.header().fragments_offset().value() > 0,
+        LaxIpSlice::Ipv6(v6) => v6.extensions().clone().into_iter().any(|extension| {
+            matches!(extension, etherparse::Ipv6ExtensionSlice::Fragment(part)
+                if part.fragment_offset().value() > 0)
+        }),
+    }
+}
+
+/// What lies behind an IP header.
+struct Inner {
+    header: usize,
+    ports: (u16, u16),
+    transport: Transport,
+    media: Option<Media>,
+}
+
+fn transport(kind: IpNumber, bytes: &[u8], length: usize) -> Result<Inner, Other> {
+    match kind {
+        IpNumber::UDP => udp(bytes, length),
+        IpNumber::TCP => tcp(bytes),
+        IpNumber::SCTP => sctp(bytes, length),
+        IpNumber::DCCP => dccp(bytes),
+        _ => Err(Other::Protocol),
+    }
+}
+
+fn udp(bytes: &[u8], length: usize) -> Result<Inner, Other> {
+    let header = UdpHeaderSlice::from_slice(bytes).map_err(|_| Other::Cut)?;
+    let (source, destination) = (header.source_port(), header.destination_port());
+    let rest = &bytes[8..];
+    let inside = |port| source == port || destination == port;
+    let encapsulated = if inside(DCCP_IN_UDP) {
+        dccp(rest).ok()
+    } else if inside(SCTP_IN_UDP) {
+        sctp(rest, length.checked_sub(8).ok_or(Other::Cut)?).ok()
+    } else {
+        None
+    };
+    if let Some(inner) = encapsulated {
+        return Ok(Inner { header: inner.header + 8, ..inner });
+    }
+    let ports = (source, destination);
+    Ok(Inner { header: 8, ports, transport: Transport::Udp, media: media(rest) })
+}
+
+fn tcp(bytes: &[u8]) -> Result<Inner, Other> {
+    // The options may be cut off.
+    let fixed = bytes.get(..20).ok_or(Other::Cut)?;
+    let header = usize::from(fixed[12] >> 4) * 4;
+    let mut whole = [0; 60];
+    let there = bytes.len().min(header).min(60);
+    whole[..there].copy_from_slice(&bytes[..there]);
+    let tcp = TcpHeaderSlice::from_slice(&whole).map_err(|_| Other::Cut)?;
+    Ok(Inner {
+        header,
+        ports: (tcp.source_port(), tcp.destination_port()),
+        transport: Transport::Tcp {
+            seq: tcp.sequence_number(),
+            ack: tcp.ack().then(|| tcp.acknowledgment_number()),
+            syn: tcp.syn(),
+            fin: tcp.fin(),
+            rst: tcp.rst(),
+        },
+        media: None,
+    })
+}
+
+fn sctp(bytes: &[u8], length: usize) -> Result<Inner, Other> {
+    let read = || {
+        let ports = (be16(bytes, 0)?, be16(bytes, 2)?);
+        let kind = *bytes.get(12)?;
+        let (mut at, mut chunks, mut data) = (12, Vec::new(), 0);
+        while at + 4 <= bytes.len() {
+            let size = usize::from(be16(bytes, at + 2)?);
+            // RFC 9260 §3.3.1, and I-DATA of RFC 8260 §2.1.
+            let head = match bytes[at] {
+                0 => 16,
+                64 => 20,
+                _ => 0,
+            };
+            if size < 4.max(head) {
+                break;
+            }
+            if head > 0 {
+                let Some(tsn) = be32(bytes, at + 4) else { break };
+                let stream = be16(bytes, at + 8).unwrap_or(0);
+                data += size - head;
+                chunks.push(Chunk { tsn, stream, bytes: narrow(size - head) });
+            }
+            at += size.next_multiple_of(4);
+        }
+        let header = length.checked_sub(data)?;
+        Some(Inner { header, ports, transport: Transport::Sctp { kind, chunks }, media: None })
+    };
+    read().ok_or(Other::Cut)
+}
+
+fn dccp(bytes: &[u8]) -> Result<Inner, Other> {
+    let read = || {
+        let header = usize::from(*bytes.get(4)?) * 4;
+        let (kind, extended) = (bytes.get(8)? >> 1 & 0xf, bytes[8] & 1 == 1);
+        let seq = if extended {
+            u64::from(be16(bytes, 10)?) << 32 | u64::from(be32(bytes, 12)?)
+        } else {
+            u64::from(be32(bytes, 8)? & 0xff_ffff)
+        };
+        if kind > 9 || header < if extended { 16 } else { 12 } {
+            return None;
+        }
+        // DCCP-Data and DCCP-DataAck; RTP over DCCP is RFC 5762.
+        let media = matches!(kind, 2 | 4).then(|| media(bytes.get(header..)?)).flatten();
+        Some(Inner {
+            header,
+            ports: (be16(bytes, 0)?, be16(bytes, 2)?),
+            transport: Transport::Dccp { kind, seq, extended },
+            media,
+        })
+    };
+    read().ok_or(Other::Cut)
+}
+
+fn media(bytes: &[u8]) -> Option<Media> {
+    let [first, second, ..] = *bytes else { return None };
+    if first >> 6 != 2 {
+        return None;
+    }
+    // RFC 5761 §4: values in place of payload types 64 to 95 are RTCP.
+    if (64..96).contains(&(second & 0x7f)) {
+        return Some(Media::Rtcp);
+    }
+    let mut header_bytes = 12 + 4 * u32::from(first & 0xf);
+    if first >> 4 & 1 == 1 {
+        let words = be16(bytes, header_bytes as usize + 2).unwrap_or(0);
+        header_bytes += 4 + 4 * u32::from(words);
+    }
+    Some(Media::Rtp {
+        seq: be16(bytes, 2)?,
+        timestamp: be32(bytes, 4)?,
+        ssrc: be32(bytes, 8)?,
+        payload_type: second & 0x7f,
+        marker: second >> 7 == 1,
+        header_bytes,
+    })
+}
+
+fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+fn be32(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}

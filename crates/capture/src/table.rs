@@ -1,0 +1,164 @@
+//! The packets of a capture as Arrow tables: one row per packet of TCP, UDP, SCTP or DCCP, and one per DATA chunk
+//! of SCTP. Frames are numbered from 1, as in Wireshark.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
+
+use crate::container;
+use crate::headers::{self, Headers, Media, Other, Transport};
+
+/// The tables of a capture, and what is in none of them.
+#[derive(Clone, Debug)]
+pub struct Tables {
+    /// One row per packet.
+    pub packets: RecordBatch,
+    /// One row per DATA chunk: `frame`, `tsn`, `stream`, `bytes`.
+    pub chunks: RecordBatch,
+    /// All frames of the file.
+    pub frames: u64,
+    /// Frames without an IP packet.
+    pub not_ip: u64,
+    /// IP packets of other protocols.
+    pub other_protocols: u64,
+    /// Fragments of IP packets without their headers.
+    pub fragments: u64,
+    /// Packets whose headers were not captured completely, or contradict each other.
+    pub cut: u64,
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// The fault, as the end of a sentence that begins with the file's name.
+pub fn read(file: &[u8]) -> Result<Tables, String> {
+    let (mut rows, mut frames) = (Vec::new(), 0);
+    let [mut not_ip, mut other_protocols, mut fragments, mut cut] = [0; 4];
+    for (number, packet) in (1_u64..).zip(container::packets(file)?) {
+        frames = number;
+        match container::ip(&packet).map(headers::parse) {
+            Some(Ok(headers)) => rows.push((number, packet.nanos, headers)),
+            Some(Err(Other::Protocol)) => other_protocols += 1,
+            Some(Err(Other::Fragment)) => fragments += 1,
+            Some(Err(Other::Cut)) => cut += 1,
+            None => not_ip += 1,
+        }
+    }
+    let (packets, chunks) = (packets(&rows), chunks(&rows));
+    Ok(Tables { packets, chunks, frames, not_ip, other_protocols, fragments, cut })
+}
+
+type Row = (u64, u64, Headers);
+
+fn packets(rows: &[Row]) -> RecordBatch {
+    batch(vec![
+        count("frame", rows, |row| Some(row.0)),
+        count("time_ns", rows, |row| Some(row.1)),
+        text("src", rows, |row| row.2.src.to_string()),
+        text("dst", rows, |row| row.2.dst.to_string()),
+        count("src_port", rows, |row| Some(row.2.ports.0.into())),
+        count("dst_port", rows, |row| Some(row.2.ports.1.into())),
+        text("protocol", rows, |row| protocol(&row.2).to_owned()),
+        count("ip_id", rows, |row| row.2.ip_id.map(Into::into)),
+        count("hop_limit", rows, |row| Some(row.2.hop_limit.into())),
+        count("ip_bytes", rows, |row| Some(row.2.ip_bytes.into())),
+        count("network_header_bytes", rows, |row| Some(row.2.network_header_bytes.into())),
+        count("transport_header_bytes", rows, |row| Some(row.2.transport_header_bytes.into())),
+        count("payload_bytes", rows, |row| Some(row.2.payload_bytes.into())),
+        count("kind", rows, |row| kind(&row.2)),
+        count("seq", rows, |row| seq(&row.2)),
+        count("ack", rows, |row| match row.2.transport {
+            Transport::Tcp { ack, .. } => ack.map(Into::into),
+            _ => None,
+        }),
+        flag("syn", rows, |row| matches!(row.2.transport, Transport::Tcp { syn: true, .. })),
+        flag("fin", rows, |row| matches!(row.2.transport, Transport::Tcp { fin: true, .. })),
+        flag("rst", rows, |row| matches!(row.2.transport, Transport::Tcp { rst: true, .. })),
+        flag("short_seq", rows, |row| {
+            matches!(row.2.transport, Transport::Dccp { extended: false, .. })
+        }),
+        flag("rtcp", rows, |row| row.2.media == Some(Media::Rtcp)),
+        media("rtp_ssrc", rows, |ssrc, _, _, _| ssrc.into()),
+        media("rtp_seq", rows, |_, seq, _, _| seq.into()),
+        media("rtp_timestamp", rows, |_, _, timestamp, _| timestamp.into()),
+        media("rtp_type", rows, |_, _, _, (kind, _, _)| kind.into()),
+        media("rtp_marker", rows, |_, _, _, (_, marker, _)| marker.into()),
+        media("rtp_header_bytes", rows, |_, _, _, (_, _, bytes)| bytes.into()),
+    ])
+}
+
+fn chunks(rows: &[Row]) -> RecordBatch {
+    let all: Vec<_> = rows
+        .iter()
+        .filter_map(|row| match &row.2.transport {
+            Transport::Sctp { chunks, .. } => Some(chunks.iter().map(|chunk| (row.0, *chunk))),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    batch(vec![
+        count("frame", &all, |one| Some(one.0)),
+        count("tsn", &all, |one| Some(one.1.tsn.into())),
+        count("stream", &all, |one| Some(one.1.stream.into())),
+        count("bytes", &all, |one| Some(one.1.bytes.into())),
+    ])
+}
+
+fn protocol(headers: &Headers) -> &'static str {
+    match headers.transport {
+        Transport::Udp => "udp",
+        Transport::Tcp { .. } => "tcp",
+        Transport::Sctp { .. } => "sctp",
+        Transport::Dccp { .. } => "dccp",
+    }
+}
+
+fn kind(headers: &Headers) -> Option<u64> {
+    match headers.transport {
+        Transport::Sctp { kind, .. } | Transport::Dccp { kind, .. } => Some(kind.into()),
+        _ => None,
+    }
+}
+
+fn seq(headers: &Headers) -> Option<u64> {
+    match headers.transport {
+        Transport::Tcp { seq, .. } => Some(seq.into()),
+        Transport::Dccp { seq, .. } => Some(seq),
+        _ => None,
+    }
+}
+
+type Column = (Field, ArrayRef);
+
+fn count<T>(name: &str, rows: &[T], get: impl Fn(&T) -> Option<u64>) -> Column {
+    let values = rows.iter().map(|row| get(row).map(u64::cast_signed));
+    let array: Int64Array = values.collect();
+    (Field::new(name, DataType::Int64, true), Arc::new(array))
+}
+
+fn text<T>(name: &str, rows: &[T], get: impl Fn(&T) -> String) -> Column {
+    let array: StringArray = rows.iter().map(|row| Some(get(row))).collect();
+    (Field::new(name, DataType::Utf8, true), Arc::new(array))
+}
+
+fn flag<T>(name: &str, rows: &[T], get: impl Fn(&T) -> bool) -> Column {
+    let array: BooleanArray = rows.iter().map(|row| Some(get(row))).collect();
+    (Field::new(name, DataType::Boolean, true), Arc::new(array))
+}
+
+/// A column of RTP: of source, sequence number, timestamp; and payload type, marker, length of the header.
+fn media(name: &str, rows: &[Row], get: fn(u32, u16, u32, (u8, bool, u32)) -> u64) -> Column {
+    count(name, rows, |row| match row.2.media {
+        Some(Media::Rtp { ssrc, seq, timestamp, payload_type, marker, header_bytes }) => {
+            Some(get(ssrc, seq, timestamp, (payload_type, marker, header_bytes)))
+        }
+        _ => None,
+    })
+}
+
+fn batch(columns: Vec<Column>) -> RecordBatch {
+    let (fields, arrays): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+        .expect("columns of one table are of one length")
+}

@@ -1,0 +1,313 @@
+"""``talkspurt import``: reads traces and writes a folder like that of a run."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import platform
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from talkspurt import _core, disk, store
+from talkspurt.errors import BadInputError
+from talkspurt.resolved import IMPORTED, duration_s
+from talkspurt.result import Result
+from talkspurt.visible import visible, whole
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from talkspurt.importing.model import Trace
+    from talkspurt.importing.tables import Tables
+
+MOST_BYTES = 4 << 30
+CAPTURES = (
+    b"\x0a\x0d\x0d\x0a", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1",
+    b"\xa1\xb2\x3c\x4d",
+)  # fmt: skip
+"""First bytes of pcapng, and of pcap in both byte orders with microseconds and nanoseconds."""
+PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
+START_OF_SCENARIO = (
+    f"{IMPORTED}, in the words of a scenario as far as they are known.\n"
+    "# It cannot be run: the network and the sources are not in the trace.\n"
+)
+
+
+def run(
+    files: Sequence[Path],
+    *,
+    out: Path | None,
+    payload: Sequence[str],
+    playout: str,
+    network_delay: str | None,
+    clock_offset: str | None,
+    report: bool,
+    overwrite: bool,
+) -> None:
+    """Import, print what was found, and write the folder."""
+    if not 1 <= len(files) <= 2:
+        raise BadInputError(f"import: expected one trace, or two captures, found {len(files)}")
+    faults: list[str] = []
+    buffer = _seconds("--playout", playout, faults)
+    delay = None if network_delay is None else _seconds("--network-delay", network_delay, faults)
+    sign = -1 if clock_offset is not None and clock_offset.startswith("-") else 1
+    offset = 0.0
+    if clock_offset is not None:
+        offset = sign * _seconds("--clock-offset", clock_offset.lstrip("-"), faults)
+    if clock_offset is not None and len(files) == 1:
+        faults.append("--clock-offset: only for two captures")
+    if delay is not None and len(files) == 2:
+        faults.append("--network-delay: two captures measure it")
+    payloads = _payloads(payload, faults)
+    if faults:
+        raise BadInputError(visible("; ".join(faults)))
+    result = read(files, payloads=payloads, playout_s=buffer, delay_s=delay, clock_offset_s=offset)
+    folder = out or Path("runs") / result.name
+    result.save(folder, report=report, overwrite=overwrite)
+    _say(result, folder, report=report)
+
+
+def _seconds(option: str, text: str, faults: list[str]) -> float:
+    found = duration_s(text)
+    if found is None:
+        faults.append(f"{option} {text}: expected a duration, as in 20ms or 1.5s")
+        return 0.0
+    return found
+
+
+def _payloads(texts: Sequence[str], faults: list[str]) -> dict[int, str]:
+    from talkspurt.importing.capture import CLOCKS
+
+    found = {}
+    for text in texts:
+        kind, _, name = text.partition("=")
+        if not kind.isdigit() or int(kind) > 127 or not name:
+            faults.append(f"--payload {text}: expected TYPE=ENCODING, as in 111=opus")
+        elif name.upper() not in CLOCKS:
+            known = ", ".join(sorted(CLOCKS))
+            faults.append(f"--payload {text}: unknown encoding; there are {known}")
+        else:
+            found[int(kind)] = name
+    return found
+
+
+def _say(result: Result, folder: Path, *, report: bool) -> None:
+    """Print the flows, what was assumed and where the folder is."""
+    imported = result.manifest["imported"]
+    for row in result.flows.iter_rows(named=True):
+        counts = {
+            "sent": row["sent_packets"], "received": row["received_packets"],
+            "lost": row["lost_packets"],
+        }  # fmt: skip
+        said = ", ".join(
+            f"{'unknown' if count is None else count} {what}" for what, count in counts.items()
+        )
+        score = "" if row["mos"] is None else f"; MOS {row['mos']:.2f}"
+        print(visible(f"{row['name']}: {row['from']} to {row['to']}, packets {said}{score}"))
+    for note in imported["notes"]:
+        print(visible(f"Note: {note}."))
+    if "clock_offset_estimate_s" in imported:
+        estimate, bound = (imported[f"clock_offset_{what}_s"] for what in ("estimate", "bound"))
+        print(
+            f"Clock offset: {imported['clock_offset_s'] * 1e3:g} ms was assumed; by the fastest "
+            f"packets of both directions another {estimate * 1e3:.3f} ms ± {bound * 1e3:.3f} ms."
+        )
+    for what, count in imported["not_imported"].items():
+        print(visible(f"Not imported: {count} {what}."))
+    page = f"   Report: {folder}/{store.REPORT}" if report else ""
+    print(visible(f"Results: {folder}/{page}"))
+
+
+def read(
+    files: Sequence[Path],
+    *,
+    payloads: Mapping[int, str] | None = None,
+    playout_s: float = 0.06,
+    delay_s: float | None = None,
+    clock_offset_s: float = 0.0,
+) -> Result:
+    """The result of a trace of ns-2 or a capture, or of captures at both ends of a path.
+
+    Args:
+        files: one file, or two captures.
+        payloads: encoding names of dynamic payload types of RTP, such as ``{111: "opus"}``.
+        playout_s: the fixed playout buffer of calls.
+        delay_s: the network delay before a single capture, for mouth-to-ear delay and MOS.
+        clock_offset_s: the clock of the second capture minus that of the first.
+
+    Raises:
+        BadInputError: if a file is none of these formats, truncated, empty or compressed.
+        OSError: if a file cannot be read.
+    """
+    began = time.monotonic()
+    contents = [disk.read_bytes(file, MOST_BYTES) for file in files]
+    kinds = [_kind(file, data) for file, data in zip(files, contents, strict=True)]
+    if len(files) == 2 and kinds != ["capture", "capture"]:
+        raise BadInputError(visible(f"{files[0]} and {files[1]}: two files must be captures"))
+    if kinds[0] == "ns-2":
+        if payloads or delay_s is not None:
+            raise BadInputError("--payload and --network-delay: only for captures")
+        trace = _ns2(files[0], contents[0])
+    else:
+        trace = _captures(files, contents, dict(payloads or {}), delay_s, clock_offset_s)
+    from talkspurt.importing.tables import Tables
+
+    return _result(files, contents, trace, Tables(trace, playout_s), began)
+
+
+def _kind(file: Path, data: bytes) -> str:
+    for magic, name in PACKED.items():
+        if data.startswith(magic):
+            raise BadInputError(visible(f"{file}: is compressed with {name}: unpack it first"))
+    if not data:
+        raise BadInputError(visible(f"{file}: is empty"))
+    if data[:4] in CAPTURES:
+        return "capture"
+    if b"\0" in data[:4096]:
+        raise BadInputError(visible(f"{file}: is neither pcap nor pcapng, nor a trace of ns-2"))
+    return "ns-2"
+
+
+def _ns2(file: Path, data: bytes) -> Trace:
+    from talkspurt.importing import ns2
+
+    try:
+        trace = ns2.read(io.TextIOWrapper(io.BytesIO(data), encoding="ascii"))
+    except ns2.NotATraceError as error:
+        first = str(error).startswith("line 1 ")
+        what = "is neither pcap nor pcapng, nor a trace of ns-2" if first else str(error)
+        raise BadInputError(visible(f"{file}: {what}")) from None
+    except UnicodeDecodeError:
+        raise BadInputError(
+            visible(f"{file}: is neither pcap nor pcapng, nor a trace of ns-2")
+        ) from None
+    if not trace.ways:
+        raise BadInputError(
+            visible(f"{file}: holds no packets of TCP, UDP, RTP, SCTP, DCCP or TFRC")
+        )
+    return trace
+
+
+def _captures(
+    files: Sequence[Path],
+    contents: Sequence[bytes],
+    payloads: dict[int, str],
+    delay_s: float | None,
+    offset_s: float,
+) -> Trace:
+    from talkspurt.importing import capture
+
+    points = []
+    for file, data in zip(files, contents, strict=True):
+        try:
+            points.append(capture.Point.read(file, data))
+        except capture.CaptureError as error:
+            raise BadInputError(visible(f"{file}: {error}")) from None
+    try:
+        return capture.read(points, payloads=payloads, delay_s=delay_s, offset_s=offset_s)
+    except capture.CaptureError as error:
+        raise BadInputError(visible(f"{files[0]}: {error}, {files[1]}")) from None
+
+
+def _result(
+    files: Sequence[Path], contents: Sequence[bytes], trace: Trace, tables: Tables, began: float
+) -> Result:
+    import tomli_w
+
+    name = "-".join(disk.plain_name(file.stem) for file in files)
+    hashes = [hashlib.sha256(data).hexdigest() for data in contents]
+    title = " and ".join(whole(file.name) for file in files)
+    told = {
+        "title": title, "duration": f"{trace.duration_s:.9f}s",
+        "record": {"interval": f"{tables.width:g}s", "packets": True},
+        "flows": tables.flows_told,
+    }  # fmt: skip
+    made = tables.made
+    imported = {
+        "format": trace.format,
+        "files": [
+            {"file": whole(str(file.absolute())), "sha256": hashed, "bytes": len(data)}
+            for file, hashed, data in zip(files, hashes, contents, strict=True)
+        ],
+        "notes": trace.notes,
+        "not_imported": trace.skipped,
+        "unknown": unknown(made["flows"]),
+        **trace.facts,
+        "flows": {way.name: way.facts for way in tables.shown},
+    }
+    manifest = {
+        "talkspurt": _core.version(), "kind": "result", "scenario": name,
+        "file": whole(str(files[0].absolute())), "set": {}, "settings": {}, "replicate": 0,
+        "seed": 0, "digest": hashlib.sha256("".join(hashes).encode()).hexdigest()[:16],
+        "machine_dependent": False, "duration_s": trace.duration_s,
+        "hops": made["packets"].height, "events": made["packets"].height,
+        "cpu_s": time.monotonic() - began, "wall_s": time.monotonic() - began,
+        "python": platform.python_version(), "platform": f"{sys.platform} {platform.machine()}",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "imported": imported,
+    }  # fmt: skip
+    description = "\n".join(
+        [f"Imported from {trace.format}.", "", *(f"* {note}" for note in trace.notes)]
+    )
+    return Result(
+        name=name,
+        title=title,
+        description=description,
+        settings={},
+        replicate=0,
+        seed=0,
+        scenario=START_OF_SCENARIO + tomli_w.dumps(told),
+        topology=_topology(trace, tables),
+        manifest=manifest,
+        _read_table=lambda table: made.get(table),
+        _read_audio=lambda _: None,
+    )
+
+
+def unknown(flows: pl.DataFrame) -> list[str]:
+    """The columns of the flows table that have no value in any row."""
+    return [name for name in flows.columns if flows[name].null_count() == flows.height]
+
+
+def _topology(trace: Trace, tables: Tables) -> dict[str, Any]:
+    """Nodes, links and routes, as of a run; rates and delays are not known."""
+    nodes = list(
+        dict.fromkeys(
+            [n for ends in trace.links.values() for n in ends]
+            + [n for way in trace.ways for n in (way.sender, way.receiver)]
+        )
+    )
+    links: list[dict[str, Any]] = [
+        {"name": name, "from": here, "to": there, "mtu": None, "fails": False, "back": {},
+         "rate_bps": None, "delay_s": None, "jitter_s": None, "queue": None, "loss": None,
+         "bursts": False, "bit_error_rate": None, "changes": False}
+        for name, (here, there) in trace.links.items()
+    ]  # fmt: skip
+    flows = []
+    for flow in tables.flows_told:
+        ways = {way.side: way for way in trace.ways if way.flow == flow}
+        first = next(iter(ways.values()))
+        routes = {side: ways[side].routes if side in ways else [] for side in ("from", "to")}
+        flows.append(
+            {"name": flow, "transport": first.transport, "from": first.sender,
+             "to": first.receiver, "routes": [_nodes(trace, route) for route in routes["from"]],
+             "back": [_nodes(trace, route) for route in routes["to"]],
+             "links": routes,
+             "speech": [None, None]}
+        )  # fmt: skip
+    return {
+        "nodes": [{"name": name, "colour": None} for name in nodes],
+        "links": links,
+        "access_points": [],
+        "flows": flows,
+    }
+
+
+def _nodes(trace: Trace, route: Sequence[str]) -> list[str]:
+    if not route:
+        return []
+    return [trace.links[route[0]][0], *(trace.links[link][1] for link in route)]
