@@ -29,6 +29,7 @@ from pathlib import Path
 
 import numpy as np
 from repair import CLIPS, SPEECH, mask
+from repair import interval as student
 from scipy.optimize import brentq, minimize_scalar
 from scipy.signal import resample_poly
 from scipy.special import stdtrit
@@ -38,7 +39,7 @@ import talkspurt
 HERE = Path(__file__).parent
 RESULTS = HERE / "opus_fit.csv"
 COLUMNS = ("clip", "condition", "loss_percent", "mask", "packets", "lost", "pesq_nb")
-MASKS = {0: 1, 1: 6, 2: 5, 5: 4, 10: 4}
+MASKS = {0: 1, 1: 8, 2: 6, 5: 5, 10: 5}
 """Masks of lost packets by per cent of loss."""
 RATES = (6, 8, 12, 16, 24, 32, 64)
 BANDS = ("nb", "wb")
@@ -284,6 +285,18 @@ def interval(value: Callable[[Fit], float], fits: list[Fit]) -> float:
     return float(stdtrit(n - 1, 0.975)) * error
 
 
+def plus_minus(of_clips: np.ndarray) -> str:
+    """Mean over the clips and half of Student's 95 % interval."""
+    mean, half = student(of_clips)
+    return f"{mean:.2f} ± {half:.2f}"
+
+
+def without_effect(fec: str, scores: Scores) -> bool:
+    """Whether FEC changed no score: libopus has none at low rates."""
+    plain = fec.removesuffix(" FEC")
+    return all(np.array_equal(scores[fec, loss], scores[plain, loss]) for loss in LOSSES)
+
+
 def read() -> Scores:
     """The scores of the calls."""
     with RESULTS.open(encoding="utf-8") as file:
@@ -334,24 +347,29 @@ def tables(scores: Scores) -> str:
     verdict = "met" if error <= LIMIT else "not met"
     out.append(f"\nMean absolute residual, left out: {error:.2f}, criterion {LIMIT:g}: {verdict};")
     out.append(f"largest {max(by_set[True]):.1f}; not in the fit: {np.mean(by_set[False]):.1f}")
-    heads = " | ".join(f"{band}{of}" for band in BANDS for of in (" Ie", " Bpl", " Bpl with FEC"))
-    out += [f"\n| Opus, kbit/s | {heads} |", "|---:|" + "---:|" * 6]
-    for rate in RATES:
-        cells = []
-        for band in BANDS:
-            name = f"Opus {rate} {band}"
-            cells.append(told(lambda one, name=name: one.ie[name]))
-            cells += [told(lambda one, name=name: one.bpl[name]) for name in (name, f"{name} FEC")]
-        out.append(f"| {rate} | {' | '.join(cells)} |")
-    shown = " | ".join(f"{loss} %" for loss in (0, *LOSSES))
-    out += [f"\n| fitted Ie,eff (curve) | {shown} | error |", "|---|" + "---:|" * (len(MASKS) + 1)]
+    losses = (0, *LOSSES)
+    shown = " | ".join(f"{loss} %" for loss in losses)
+    out += [f"\n| MOS-LQO | {shown} |", "|---|" + "---:|" * len(losses)]
+    same = [name for name in OPUS if name.endswith(" FEC") and without_effect(name, scores)]
     for name in OPUS:
-        cells = [
-            f"{whole.predicted[name, loss] if (name, loss) in scores else whole.ie[name]:.1f}"
-            f" ({effective(whole.ie[name], whole.bpl[name], loss):.1f})"
-            for loss in (0, *LOSSES)
-        ]
-        out.append(f"| {name} | {' | '.join(cells)} | {whole.error[name]:.1f} |")
+        keys = [(name if (name, loss) in scores else name.removesuffix(" FEC"), loss)
+                for loss in losses]  # fmt: skip
+        if name not in same:
+            cells = [plus_minus(scores[key]) for key in keys]
+            out.append(f"| {name} | {' | '.join(cells)} |")
+    out.append(f"\nEqual to the same without FEC at every loss: {', '.join(same)}.")
+    out.append(f"\n| fitted, not ITU | Ie | Bpl | error of the curve | {shown} |")
+    out.append("|---|" + "---:|" * (3 + len(losses)))
+    for name in OPUS:
+        if name in same:
+            continue
+        ie = told(lambda one, name=name: one.ie[name])
+        half = interval(lambda one, name=name: one.bpl[name], fits)
+        known = half < whole.bpl[name]
+        bpl = told(lambda one, name=name: one.bpl[name]) if known else "undetermined"
+        points = [whole.predicted.get((name, loss), whole.ie[name]) for loss in losses]
+        cells = [ie, bpl, f"{whole.error[name]:.1f}", *(f"{point:.1f}" for point in points)]
+        out.append(f"| {name} | {' | '.join(cells)} |".replace(" -", " −"))
     return "\n".join(out)
 
 
