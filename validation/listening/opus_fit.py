@@ -235,30 +235,53 @@ class Fit:
     error: dict[str, float]
 
 
-Scores = dict[tuple[str, int], np.ndarray]
-"""For each condition and loss, the mean over the masks of each clip."""
+Key = tuple[str, int]
+"""A condition and per cent of loss."""
+Scores = dict[Key, np.ndarray]
+"""The mean over the masks of each clip."""
+PARTS: dict[str, Callable[[Key], bool]] = {
+    "G.711 and G.726 without loss": lambda key: not key[1] and key[0] != "G.723.1-6.3",
+    "all codecs without loss": lambda key: not key[1],
+    "G.711 with Appendix I": lambda key: key[0] in ("G.711", "G.711 App. I"),
+    "the fit without G.726-16": lambda key: key[0] not in ("G.726-16", "G.711 silence"),
+    "the fit and gaps of silence": lambda key: True,
+}
+"""Other reference conditions, chosen after the results were known: to explain, not to use."""
+
+
+def published(chosen: Callable[[Key], bool]) -> dict[Key, float]:
+    """The impairments of these reference conditions by G.113 Appendix I."""
+    keys = [(name, loss) for name, told in REFERENCES.items() for loss in told.losses]
+    return {(name, loss): REFERENCES[name].published(loss) for name, loss in filter(chosen, keys)}
+
+
+def raw_impairments(scores: Scores) -> dict[Key, float]:
+    """93.2 − R by the mean MOS-LQO."""
+    return {key: BEST - rating(float(np.mean(of_clips))) for key, of_clips in scores.items()}
+
+
+def line(known: Mapping[Key, float], raw: Mapping[Key, float]) -> tuple[float, float]:
+    """Slope and intercept of the line from raw to published impairments, by least squares."""
+    slope, intercept = np.polyfit([raw[key] for key in known], list(known.values()), 1)
+    return float(slope), float(intercept)
+
+
+def without_each(known: Mapping[Key, float], raw: Mapping[Key, float]) -> dict[Key, float]:
+    """Each impairment by the line through all others."""
+    found = {}
+    for key in known:
+        slope, intercept = line({k: value for k, value in known.items() if k != key}, raw)
+        found[key] = slope * raw[key] + intercept
+    return found
 
 
 def fit(scores: Scores) -> Fit:
     """The fit to some clips."""
-    raw = {key: BEST - rating(float(np.mean(of_clips))) for key, of_clips in scores.items()}
-    known = {
-        (name, loss): told.published(loss)
-        for name, told in REFERENCES.items()
-        for loss in told.losses
-        if told.in_fit
-    }
-
-    def line(keys: list[tuple[str, int]]) -> tuple[float, float]:
-        slope, intercept = np.polyfit([raw[key] for key in keys], [known[key] for key in keys], 1)
-        return float(slope), float(intercept)
-
-    slope, intercept = line(list(known))
+    raw = raw_impairments(scores)
+    known = published(lambda key: REFERENCES[key[0]].in_fit)
+    slope, intercept = line(known, raw)
     predicted = {key: slope * value + intercept for key, value in raw.items()}
-    left_out = {}
-    for key in known:
-        a, b = line([other for other in known if other != key])
-        left_out[key] = a * raw[key] + b
+    left_out = without_each(known, raw)
     ie, bpl, error = {}, {}, {}
     for name in OPUS:
         ie[name] = max(0.0, predicted[name.removesuffix(" FEC"), 0])
@@ -347,6 +370,17 @@ def tables(scores: Scores) -> str:
     verdict = "met" if error <= LIMIT else "not met"
     out.append(f"\nMean absolute residual, left out: {error:.2f}, criterion {LIMIT:g}: {verdict};")
     out.append(f"largest {max(by_set[True]):.1f}; not in the fit: {np.mean(by_set[False]):.1f}")
+    out.append(
+        "\n| line through | conditions | slope | mean absolute residual, left out | largest |"
+    )
+    out.append("|---|---:|---:|---:|---:|")
+    raw = raw_impairments(scores)
+    for words, chosen in PARTS.items():
+        part = published(chosen)
+        errors = [abs(value - part[key]) for key, value in without_each(part, raw).items()]
+        mean, most = float(np.mean(errors)), max(errors)
+        slope = line(part, raw)[0]
+        out.append(f"| {words} | {len(part)} | {slope:.2f} | {mean:.1f} | {most:.1f} |")
     losses = (0, *LOSSES)
     shown = " | ".join(f"{loss} %" for loss in losses)
     out += [f"\n| MOS-LQO | {shown} |", "|---|" + "---:|" * len(losses)]
