@@ -368,8 +368,12 @@ def tables(scores: Scores) -> str:
             out.append(f"| {' | '.join(cells)} |".replace(" -", " −").replace("+-", "−"))
     error = float(np.mean(by_set[True]))
     verdict = "met" if error <= LIMIT else "not met"
-    out.append(f"\nMean absolute residual, left out: {error:.2f}, criterion {LIMIT:g}: {verdict};")
-    out.append(f"largest {max(by_set[True]):.1f}; not in the fit: {np.mean(by_set[False]):.1f}")
+    out += [
+        f"\nMean absolute residual, each left out: {error:.1f}; "
+        f"the criterion of {LIMIT:g} is {verdict}.",
+        f"The largest is {max(by_set[True]):.1f}, the mean of those not in the fit "
+        f"{np.mean(by_set[False]):.1f}.",
+    ]
     out.append(
         "\n| line through | conditions | slope | mean absolute residual, left out | largest |"
     )
