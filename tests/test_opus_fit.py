@@ -1,5 +1,6 @@
 """The fit of Opus under validation/listening: its equations, and the tables that its README prints."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -55,3 +56,19 @@ def test_the_readme_has_the_tables_of_the_data(opus_fit, capsys):
     missing = [line for line in printed.splitlines() if line not in text]
     assert not missing, "\n".join(missing)
     assert "the criterion of 5 is not met" in printed
+
+
+def test_the_page_has_the_scores_of_the_data(opus_fit):
+    scores = opus_fit.read()
+    page = (LISTENING.parents[1] / "docs" / "listening.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) kbit/s, (narrow|wide)band \| (.*) \|$", page, re.MULTILINE)
+    assert len(rows) == 10
+    conditions = (("", 0), ("", 5), (" FEC", 5), ("", 10), (" FEC", 10))
+    for rate, band, cells in rows:
+        for (fec, loss), cell in zip(conditions, cells.split(" | "), strict=True):
+            plain = f"Opus {rate} {band[0]}b"
+            mean = scores[plain + fec, loss].mean()
+            if cell == "–":
+                assert mean == scores[plain, loss].mean()
+            else:
+                assert cell == f"{mean:.2f}", (plain, fec, loss)
