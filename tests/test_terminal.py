@@ -17,6 +17,7 @@ from command import talkspurt as command
 from conftest import made
 from talkspurt import reproduce
 from talkspurt.ns2.crosscheck import Crosscheck
+from talkspurt.report import answer
 from talkspurt.reproduce import running, study_file
 from talkspurt.reproduce.rows import Values
 from talkspurt.reproduce.sample import Sample
@@ -85,6 +86,28 @@ def test_a_call_without_a_score_is_listed_with_the_reason(folder):
     study = talkspurt.run(folder / "small.toml", set=changes, study=True)
     text = printed(tables.print_study, study, 80)
     assert re.search(r"^call +\S.* –$", text, re.MULTILINE) and sentence in text, text
+
+
+def test_a_score_with_declared_values_names_their_source(folder):
+    source = "fitted, not ITU: a test"
+    values = [{"codec": "g722", "ie": 12.5, "bpl": 9.0, "source": source}]
+    changes = {"flows.call.source.codec": "g722", "flows.call.quality.codecs": values}
+    sentence = f"The score of call uses declared values: Ie 12.5 and Bpl 9 for G.722 ({source})."
+    result = talkspurt.run(folder / "small.toml", set=changes)
+    text = printed(tables.print_result, result, 80)
+    assert sentence in " ".join(text.split()), text
+    assert sentence in answer.sentences(result)
+    assert source in result.flows.filter(name="call")["quality_note"].item()
+    study = talkspurt.run(
+        folder / "small.toml", set={**changes, "replications.count": 2}, study=True
+    )
+    text = printed(tables.print_study, study, 80)
+    assert " ".join(text.split()).count(sentence) == 1, text
+    assert answer.sentences(study).count(sentence) == 1
+    # Values that are not used, since the codec is another, are not mentioned.
+    del changes["flows.call.source.codec"]
+    text = printed(tables.print_result, talkspurt.run(folder / "small.toml", set=changes), 80)
+    assert "declared" not in text, text
 
 
 COUNTS = ("sent_packets", "received_packets", "lost_packets")

@@ -417,6 +417,28 @@ def unscored(results: Iterable[Result]) -> list[str]:
     return [f"No score for {_several(list(names))}: {reason}." for reason, names in reasons.items()]
 
 
+DECLARED = " as declared, not from ITU-T: "
+"""In a note: the values of a codec, and their source."""
+
+
+def declared(results: Iterable[Result]) -> list[str]:
+    """Which scores rest on declared values of a codec: a sentence per source of values."""
+    used: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    for result in results:
+        for row in result.flows.drop_nulls("quality_note").iter_rows(named=True):
+            for clause in row["quality_note"].split("; ") if row["r_factor"] is not None else ():
+                values, found, source = clause.partition(DECLARED)
+                if found:
+                    names, told = used.setdefault(source, ({}, {}))
+                    names[row["group"] or row["name"]] = None
+                    told[values] = None
+    return [
+        f"The score of {_several(list(names))} uses declared values: "
+        f"{_several(list(told))} ({source})."
+        for source, (names, told) in used.items()
+    ]
+
+
 def stood_in(results: Iterable[Result]) -> list[str]:
     """Which calls are heard through another codec: a sentence per stand-in."""
     heard: dict[str, dict[str, None]] = {}
@@ -431,6 +453,11 @@ def stood_in(results: Iterable[Result]) -> list[str]:
         "encoder here; its packets and the score are its own."
         for (codec, other), names in ((part.split(": ", 1), names) for part, names in heard.items())
     ]
+
+
+def notes(results: Sequence[Result]) -> list[str]:
+    """What must be known about the scores and the sound of calls."""
+    return [*unscored(results), *declared(results), *stood_in(results)]
 
 
 def _several(names: list[str]) -> str:

@@ -88,14 +88,9 @@ def sentences(of: Result | Study) -> list[str]:
     from talkspurt.result import Result
 
     if isinstance(of, Result):
-        notes = [*comparing.unscored([of]), *comparing.stood_in([of])]
-        return [*comparing.of_result(of).sentences(), *notes]
+        return [*comparing.of_result(of).sentences(), *comparing.notes([of])]
     said = comparing.sentences(of).values()
-    return [
-        *(words for some in said for words in some),
-        *comparing.unscored(of.runs),
-        *comparing.stood_in(of.runs),
-    ]
+    return [*(words for some in said for words in some), *comparing.notes(of.runs)]
 
 
 def of_result(result: Result) -> Answer | None:

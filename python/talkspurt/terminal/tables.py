@@ -44,7 +44,7 @@ def print_result(result: Result, out: Console | None = None) -> None:
     videos = [row for row in rows if row["video_frames"] is not None]
     if calls:
         _calls(calls).print(out)
-        notes = [*comparing.unscored([result]), *comparing.stood_in([result])]
+        notes = comparing.notes([result])
         _answer([*comparing.of_result(result).sentences(), *notes], out)
     if result.is_scored:
         _sound(result, out)
@@ -283,8 +283,7 @@ def print_study(
     if calls:
         of_calls = [row for row in summary if row["flow"] in calls]
         _wide(study, "Calls", of_calls, CALL_COLUMNS, verdicts=True).print(out)
-        notes = [*comparing.unscored(study.runs), *comparing.stood_in(study.runs)]
-        _answer([*answers.pop(None, ()), *notes], out)
+        _answer([*answers.pop(None, ()), *comparing.notes(study.runs)], out)
     if study.is_scored:
         _sound(study, out)
     videos = _named(study, "video_frames")
