@@ -417,7 +417,7 @@ def test_links_and_encapsulations_as_tshark_reads_them(resolution, offset_s, big
     rows = fields(
         file, "frame.number", "frame.time_epoch", "ip.src", "ipv6.src", "tcp.srcport",
         "dccp.srcport", "sctp.srcport", "tcp.seq_raw", "dccp.seq_raw", "dccp.type",
-        "sctp.data_tsn_raw", more=("-o", "ip.defragment:FALSE"),
+        "sctp.data_tsn_raw", more=("-o", "ip.defragment:FALSE", "-d", "udp.port==6511,dccp"),
     )  # fmt: skip
     assert len(rows) == 12
     seen = {int(row[0]): row for row in rows}
@@ -429,7 +429,8 @@ def test_links_and_encapsulations_as_tshark_reads_them(resolution, offset_s, big
         port = {"tcp": tcp, "dccp": dccp, "sctp": sctp}.get(row["protocol"])
         assert port is None or row["src_port"] == int(port)
         if row["protocol"] in ("tcp", "dccp"):
-            assert row["seq"] == int(tcp_seq or dccp_seq)
+            # tshark has no raw number of 24 bits.
+            assert row["seq"] == (77 if row["short_seq"] else int(tcp_seq or dccp_seq))
         if row["protocol"] == "dccp":
             assert row["kind"] == int(dccp_type) and row["short_seq"] == (row["frame"] == 5)
         if row["protocol"] == "sctp":
@@ -454,8 +455,12 @@ def test_a_capture_of_headers_gives_the_lengths_of_packets(tmp_path):
     for name, result in (("whole", whole), ("short", short)):
         folder = result.save(tmp_path / name, report=False)
         found.append(read([folder / "far.pcapng"]))
-    kept = [name for name in found[0].flows.columns if name != "quality_note"]
-    assert found[0].flows.select(kept).equals(found[1].flows.select(kept))
+    # A second chunk in a packet may be behind the first 96 bytes.
+    cut = pl.col("name").str.starts_with("sctp")
+    assert found[0].flows.filter(~cut).equals(found[1].flows.filter(~cut))
+    rows = [one.flows.filter(cut).to_dicts()[0] for one in found]
+    assert rows[0].pop("goodput_bps") > 0 and rows[1].pop("goodput_bps") is None
+    assert rows[0] == rows[1]
 
 
 # ns-2.

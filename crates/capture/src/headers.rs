@@ -64,6 +64,8 @@ pub enum Transport {
         kind: u8,
         /// DATA and I-DATA chunks that were captured.
         chunks: Vec<Chunk>,
+        /// Whether the capture ends before the last chunk begins.
+        cut: bool,
     },
     /// DCCP.
     Dccp {
@@ -257,8 +259,9 @@ fn sctp(bytes: &[u8], length: usize) -> Result<Inner, Other> {
             }
             at += size.next_multiple_of(4);
         }
-        let header = length.checked_sub(data)?;
-        Some(Inner { header, ports, transport: Transport::Sctp { kind, chunks }, media: None })
+        let (header, cut) = (length.checked_sub(data)?, at < length);
+        let transport = Transport::Sctp { kind, chunks, cut };
+        Some(Inner { header, ports, transport, media: None })
     };
     read().ok_or(Other::Cut)
 }

@@ -78,6 +78,9 @@ fn packets(rows: &[Row]) -> RecordBatch {
         flag("short_seq", rows, |row| {
             matches!(row.2.transport, Transport::Dccp { extended: false, .. })
         }),
+        flag("chunks_cut", rows, |row| {
+            matches!(row.2.transport, Transport::Sctp { cut: true, .. })
+        }),
         flag("rtcp", rows, |row| row.2.media == Some(Media::Rtcp)),
         media("rtp_ssrc", rows, |ssrc, _, _, _| ssrc.into()),
         media("rtp_seq", rows, |_, seq, _, _| seq.into()),

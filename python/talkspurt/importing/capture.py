@@ -314,14 +314,17 @@ def _fill(way: Way, rows: list[Row], kind: str) -> None:
         if kind == "rtp" and row["rtp_header_bytes"]:
             media = min(row["rtp_header_bytes"], payload)
         heads = (row["network_header_bytes"], row["transport_header_bytes"], media)
+        whole = not row["chunks_cut"]
         row["packet"] = Packet(
-            place, _data(row, kind), row["ip_bytes"], None, row["t"], "received", heads,
-            payload - media, fresh[place], None,
+            place, _data(row, kind), row["ip_bytes"], None, row["t"], "received",
+            heads if whole else None, payload - media if whole else None, fresh[place], None,
         )  # fmt: skip
         way.packets.append(row["packet"])
     if copies:
         way.facts["duplicate_packets"] = copies
     if kind in ("tcp", "sctp"):
+        if any(row["chunks_cut"] for row in rows):
+            way.facts["chunks_cut_off"] = True
         way.facts["retransmitted_packets"] = len(again)
         way.facts["retransmitted_bytes"] = sum(size for _, size in again)
         way.events += [(rows[place]["t"], "retransmission") for place, _ in again]
@@ -353,9 +356,12 @@ def _numbers(rows: list[Row], kind: str) -> list[int | None]:
     return [None] * len(rows)
 
 
-def _fresh(rows: list[Row], kind: str) -> tuple[list[int], list[tuple[int, int]]]:
-    """Bytes of each packet that none before it had, and packets without such, with their bytes."""
-    fresh: list[int] = []
+def _fresh(rows: list[Row], kind: str) -> tuple[list[int | None], list[tuple[int, int]]]:
+    """Bytes of each packet that none before it had, and packets without such, with their bytes.
+
+    The bytes are not known if the capture does not have all of SCTP's chunks.
+    """
+    fresh: list[int | None] = []
     again: list[tuple[int, int]] = []
     if kind == "tcp":
         seqs = unwrapped([row["seq"] + row["syn"] for row in rows], 32)
@@ -375,6 +381,8 @@ def _fresh(rows: list[Row], kind: str) -> tuple[list[int], list[tuple[int, int]]
             fresh.append(new)
             if old:
                 again.append((place, old))
+        if any(row["chunks_cut"] for row in rows):
+            fresh = [None] * len(rows)
     else:
         heads = [row["rtp_header_bytes"] or 0 if kind == "rtp" else 0 for row in rows]
         fresh = [max(0, row["payload_bytes"] - h) for row, h in zip(rows, heads, strict=True)]
@@ -587,7 +595,7 @@ def _matched(
     fresh, _ = _fresh(late, kind)
     delays, strays = [], 0
     found: dict[int, float] = {}
-    bytes_: dict[int, int] = {}
+    bytes_: dict[int, int | None] = {}
     for row, new in zip(late, fresh, strict=True):
         same = waiting.get(_identity(row))
         if not same:
