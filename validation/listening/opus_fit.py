@@ -296,7 +296,8 @@ def robustness(ie: float, impairments: Mapping[int, float]) -> tuple[float, floa
         bpl = math.exp(log_bpl)
         return sum((effective(ie, bpl, loss) - it) ** 2 for loss, it in impairments.items())
 
-    best = minimize_scalar(remains, bounds=(math.log(0.1), math.log(1000)), method="bounded")
+    bounds = math.log(0.1), math.log(1000)
+    best = minimize_scalar(remains, bounds=bounds, method="bounded", options={"xatol": 1e-10})
     return math.exp(best.x), math.sqrt(best.fun / len(impairments))
 
 
