@@ -1,7 +1,7 @@
 //! The transport header of an IP packet, and the RTP header behind it. Checksums are not examined, because
 //! network interfaces often fill them in after the capture; lengths come from the headers, because a
-//! capture may hold only the beginning of each packet. SCTP: RFC 9260 §3, in UDP RFC 6951; DCCP: RFC 4340 §5.1, in
-//! UDP RFC 6773; RTP: RFC 3550 §5.1.
+//! capture may hold only the beginning of each packet. SCTP: RFC 9260 §3, in UDP RFC 6951; DCCP:
+//! RFC 4340 §5.1, in UDP RFC 6773; RTP: RFC 3550 §5.1.
 
 use std::net::IpAddr;
 

@@ -1,6 +1,6 @@
 //! Reads captures: the frames of pcap and pcapng files (`container`), the headers of RTP, TCP, SCTP and DCCP
-//! in them (`headers`), and both as Arrow tables (`table`). Depends on no other crate of talkspurt. `etherparse`
-//! reads IP, UDP and TCP; it has neither SCTP nor DCCP nor RTP.
+//! in them (`headers`), and both as Arrow tables (`table`). Depends on no other crate of talkspurt.
+//! `etherparse` reads IP, UDP and TCP; it has neither SCTP nor DCCP nor RTP.
 
 pub mod container;
 pub mod headers;

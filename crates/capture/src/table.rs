@@ -1,5 +1,5 @@
-//! The packets of a capture as Arrow tables: one row per packet of TCP, UDP, SCTP or DCCP, and one per DATA chunk
-//! of SCTP. Frames are numbered from 1, as in Wireshark.
+//! The packets of a capture as Arrow tables: one row per packet of TCP, UDP, SCTP or DCCP, and one per
+//! DATA chunk of SCTP. Frames are numbered from 1, as in Wireshark.
 
 use std::sync::Arc;
 

@@ -4,7 +4,8 @@
 //! `plan::Plan` is a parsed and checked scenario file; `run::Run` is one of its runs in progress,
 //! `run::Export` an export to another tool, `run::Excerpt` a part of a run for the report, `run::Count`
 //! a run that only counts what it sends; `outcome::Outcome` is a run's result, and `opinion` scores a
-//! part of a call; `capture` reads a capture file. `av` gives the engine the codecs of PyAV. The `experiment` crate does the work.
+//! part of a call; `capture` reads a capture file. `av` gives the engine the codecs of PyAV. The
+//! `experiment` crate does the work.
 
 mod av;
 mod capture;
