@@ -164,7 +164,7 @@ def test_two_frames_of_amr_share_a_header(tmp_path):
 def test_packets_of_g723_1_are_those_of_rfc_3551(tmp_path):
     _, row, audio = run(tmp_path, 'codec = "g723.1-6.3"\npacket = "60ms"')
     packets = payloads(tmp_path)
-    # §4.5.3: payload type 4, 24 octets; the first two bits are 0 at the high rate.
+    # RFC 3551 §4.5.3: payload type 4, 24 octets; the first two bits are 0 at the high rate.
     assert {kind for kind, _ in packets} == {4}
     assert {len(payload) for _, payload in packets} == {48}
     frames = [payload[start : start + 24] for _, payload in packets for start in (0, 24)]

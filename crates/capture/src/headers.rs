@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice, UdpHeaderSlice};
 
-/// RFC 6951 §4.1: the UDP port of encapsulated SCTP.
+/// RFC 6951 §5.1: the UDP port of encapsulated SCTP.
 const SCTP_IN_UDP: u16 = 9899;
 /// RFC 6773 §5: the UDP port of encapsulated DCCP.
 const DCCP_IN_UDP: u16 = 6511;
