@@ -135,6 +135,9 @@ def test_pauses_are_silent_or_have_the_level_and_spectrum_of_the_background(call
         # The background is autoregressive with 0.8.
         alike = np.dot(pause[1:], pause[:-1]) / np.dot(pause, pause)
         assert 0.7 < alike < 0.88
+    # The pause at the end continues as it began.
+    last = sound[int(5.55 * 8000) : int(5.85 * 8000)]
+    assert 20 * abs(np.log10(rms(last) / BACKGROUND)) < 2.5 if noise else not last.any()
     speech = sound[int(0.8 * 8000) : int(1.2 * 8000)]
     assert (
         20 * abs(np.log10(rms(speech) / rms(pcm(result.audio("call").sent_pcm)[6400:9600]))) < 0.5

@@ -66,9 +66,14 @@ pub(crate) fn render<P: Probe>(
             sent.truncate(spoken);
         }
         let how = flow.playout.concealment;
+        let other = ear ^ 1;
         let ear = &peers[ear];
         let played = (ear.played(), ear.timeline());
-        let said = Some(playout::Spoken { recording: &recording, repeat: speech.repeat });
+        let said = Some(playout::Spoken {
+            recording: &recording,
+            repeat: speech.repeat,
+            sent: peers[other].generated(),
+        });
         let received = playout::render(&encodings, how, played.0, played.1, sent.len(), said).pcm;
         let sample_rate = recording.sample_rate;
         let start_s = talkspurt_flow::capture_start(scenario, &name, flow, speech).as_secs_f64();

@@ -102,6 +102,8 @@ def aligned(result: Result, flow: str) -> Aligned | None:
         last = min(last, round((float(begins[judged[-1]]) + frame_s) * audio.rate))
     grid = np.arange(first, max(last, first + 1), round(speech.FRAME_S * audio.rate))
     nearest = np.searchsorted(begins, grid / audio.rate + 1e-6, side="right") - 1
+    # Rounding to samples may put the first place before the first frame.
+    nearest = np.maximum(nearest, 0)
     return Aligned(
         sent=audio.sent[first:last],
         received=_read(received, first, last),

@@ -2,7 +2,8 @@
 //!
 //! The analysis is linear prediction of the samples before the packet, and the synthesis filters white noise by
 //! the all-pole lattice of the reflection coefficients (as ITU-T G.711 Appendix II, which RFC 3389 §5 names as
-//! an example). Both are for one channel.
+//! an example). The RFC leaves the sign of the coefficients open; as in FFmpeg, k1 is negative if neighbouring
+//! samples are alike. Both are for one channel.
 
 use bytes::Bytes;
 use talkspurt_proto::math;
@@ -24,12 +25,12 @@ pub fn describe(background: &[i16], bytes: usize) -> Bytes {
     let level = level.round().clamp(0.0, 127.0) as u8;
     let lags: Vec<f64> = (0..=order).map(lag).collect();
     // §3.2: N = 127 is 0; the step is 258 / 32768.
-    let index = |k: f64| (127.0 + (k * 32_768.0 / 258.0).round()).clamp(0.0, 254.0) as u8;
+    let index = |k: f64| (127.0 - (k * 32_768.0 / 258.0).round()).clamp(0.0, 254.0) as u8;
     std::iter::once(level).chain(reflection(&lags).into_iter().map(index)).collect()
 }
 
-/// Reflection coefficients of the autocorrelation, by the recursion of Levinson and Durbin; k1 is positive if
-/// neighbouring samples are alike.
+/// Negative reflection coefficients of the autocorrelation, by the recursion of Levinson and Durbin: the first
+/// is positive if neighbouring samples are alike.
 fn reflection(lags: &[f64]) -> Vec<f64> {
     let order = lags.len() - 1;
     let mut coefficients = vec![0.0; order];
@@ -75,7 +76,7 @@ impl Generator {
         let Some((level, indices)) = payload.split_first() else { return };
         // The most significant bit is unused (§3.1), and index 255 is reserved (§3.2).
         let power = OVERLOAD * math::exp(-f64::from(level & 0x7F) / 10.0 * std::f64::consts::LN_10);
-        let k = |index: &u8| 258.0 * (f64::from((*index).min(254)) - 127.0) / 32_768.0;
+        let k = |index: &u8| 258.0 * (127.0 - f64::from((*index).min(254))) / 32_768.0;
         self.reflection = indices.iter().map(k).collect();
         self.backward.resize(indices.len(), 0.0);
         // The filter multiplies the power by 1 / Π (1 − k²).
@@ -153,13 +154,13 @@ mod tests {
                 .collect()
         };
         let payload = describe(&noise, 3);
-        assert!(payload[1].abs_diff(127 + 63) <= 2 && payload[2].abs_diff(127) <= 2, "{payload:?}");
+        assert!(payload[1].abs_diff(127 - 63) <= 2 && payload[2].abs_diff(127) <= 2, "{payload:?}");
     }
 
     #[test]
     fn the_noise_has_the_level_and_the_spectrum_that_it_was_described_with() {
         for (level, indices) in
-            [(30, vec![]), (40, vec![190]), (50, vec![200, 60]), (35, vec![70; 11])]
+            [(30, vec![]), (40, vec![190]), (50, vec![200, 60]), (35, vec![184; 11])]
         {
             let payload: Vec<u8> = std::iter::once(level).chain(indices).collect();
             let mut generator = Generator::default();
@@ -174,11 +175,22 @@ mod tests {
             }
         }
         let mut generator = Generator::default();
-        generator.follow(&[30, 190]);
+        generator.follow(&[30, 64]);
         // The autocorrelation of a first-order model is kⁿ; k is 258 · 63 / 32768.
         let (noise, k) = (generator.noise(200_000), 258.0 * 63.0 / 32_768.0);
         assert!((correlation(&noise, 1) - k).abs() < 0.02);
         assert!((correlation(&noise, 2) - k * k).abs() < 0.02);
+    }
+
+    /// FFmpeg 7's encoder `comfortnoise` gives 13 for noise in which neighbours correlate by 0.9, and its decoder
+    /// makes noise of 0.90 from that.
+    #[test]
+    fn the_sign_of_coefficients_is_that_of_ffmpeg() {
+        let mut generator = Generator::default();
+        generator.follow(&[29, 13]);
+        let noise = generator.noise(80_000);
+        assert!((correlation(&noise, 1) - 0.9).abs() < 0.02);
+        assert!(describe(&noise, 10)[1].abs_diff(13) <= 2);
     }
 
     #[test]

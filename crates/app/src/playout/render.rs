@@ -31,13 +31,15 @@ pub struct Received {
     pub ahead: u32,
 }
 
-/// What was said, for codecs that are heard through a stand-in.
+/// What was said: for codecs that are heard through a stand-in, and for the pause at the end.
 #[derive(Clone, Copy, Debug)]
 pub struct Spoken<'a> {
     /// The recording.
     pub recording: &'a Recording,
     /// It starts over when it ends.
     pub repeat: bool,
+    /// Packets that were generated.
+    pub sent: u32,
 }
 
 /// The received sound.
@@ -82,7 +84,9 @@ pub fn render(
     let plan = plan(timeline, total_samples, samples, step);
     let voices = encodings.iter().map(voice).collect();
     let mix = Mix::new(encodings, total_samples);
-    let (mut heard, pieces) = decode(voices, packets, &plan, mix, (total_samples, samples));
+    let sent = spoken.map(|spoken| spoken.sent);
+    let sizes = (total_samples, samples);
+    let (mut heard, pieces) = decode(voices, (packets, sent), &plan, mix, sizes);
     if concealment == Concealment::G711AppendixI {
         let next = heard.gaps.iter().skip(1).map(|&(start, _)| start).chain([heard.pcm.len()]);
         for (&(start, len), until) in heard.gaps.iter().zip(next) {
@@ -161,15 +165,24 @@ fn stretch(pcm: &[i16], pieces: &[Piece], rate: usize, channels: usize) -> Vec<i
 /// The speaker's pauses, in steps of the media clock: where nothing was sent. Packets have consecutive numbers,
 /// so a lost one leaves a number out. A talkspurt begins with the marker: what is lost before that was sent
 /// before the pause, or is comfort noise in it; without the marker, the beginning of a talkspurt is lost.
-fn pauses(packets: &[Option<Received>], lengths: &[usize]) -> Vec<Range<usize>> {
+/// After the last packet, those that were `sent` are known.
+fn pauses(
+    packets: &[Option<Received>],
+    lengths: &[usize],
+    sent: Option<u32>,
+    steps: usize,
+) -> Vec<Range<usize>> {
     let mut pauses = Vec::new();
     let (mut end, mut follows, mut noise, mut length) = (0, 0, false, lengths[0]);
     for (slot, received) in packets.iter().enumerate() {
         let Some(Received { encoding, index, marker, .. }) = received else { continue };
+        let before = length;
         length = encoding.map_or(length, |encoding| lengths[encoding]);
-        let lost = index.saturating_sub(follows) as usize * length;
+        let numbers = index.saturating_sub(follows) as usize;
         let gap = slot.saturating_sub(end);
         let (talks, begins) = (encoding.is_some(), *marker || follows == 0);
+        // What is missing may have had either length.
+        let lost = numbers * if *marker { before } else { before.max(length) };
         let pause = match lost {
             0 => end..slot,
             _ if noise && (*marker || !talks) => end..slot,
@@ -181,6 +194,11 @@ fn pauses(packets: &[Option<Received>], lengths: &[usize]) -> Vec<Range<usize>> 
         }
         end = slot + if talks { length } else { 1 };
         (follows, noise) = (index.saturating_add(1), !talks);
+    }
+    if let Some(sent) = sent {
+        let lost = if noise { 0 } else { sent.saturating_sub(follows) as usize * length };
+        let pause = end + lost..steps;
+        pauses.extend((!pause.is_empty()).then_some(pause));
     }
     pauses
 }
@@ -275,14 +293,14 @@ impl Voice<'_> {
 /// result.
 fn decode(
     mut voices: Vec<Voice<'_>>,
-    packets: &[Option<Received>],
+    (packets, sent): (&[Option<Received>], Option<u32>),
     plan: &[Stretch],
     mut mix: Mix,
     (total_samples, samples): (usize, usize),
 ) -> (Heard, Vec<Piece>) {
     let mut pieces: Vec<Piece> = Vec::with_capacity(plan.len());
     let lengths: Vec<_> = voices.iter().map(|voice| voice.steps).collect();
-    let pauses = pauses(packets, &lengths);
+    let pauses = pauses(packets, &lengths, sent, total_samples.div_ceil(samples));
     let mut noise = comfort_noise::Generator::default();
     let mut present = 0;
     for stretch in plan {
@@ -494,7 +512,8 @@ mod tests {
             let packets: Vec<_> = packets.iter().enumerate().map(received).collect();
             let plan = plan(None, packets.len() * 80, 80, Duration::from_millis(10));
             let mix = Mix::new(&of(MU, 10), 0);
-            let (heard, _) = decode(vec![voice], &packets, &plan, mix, (packets.len() * 80, 80));
+            let sizes = (packets.len() * 80, 80);
+            let (heard, _) = decode(vec![voice], (&packets, None), &plan, mix, sizes);
             (heard.pcm.chunks(80).map(|part| part[0]).collect::<Vec<_>>(), heard.gaps)
         };
         let whole = |pcm: &[i16]| (pcm.to_vec(), Vec::new());
@@ -550,10 +569,36 @@ mod tests {
             ("0:5! 1:3 7:3 9:2", vec![(3, 7)]),
         ];
         for (text, expected) in cases {
-            let found = pauses(&sequence(text), &[2]);
+            let found = pauses(&sequence(text), &[2], None, 64);
             let found: Vec<_> = found.iter().map(|pause| (pause.start, pause.end)).collect();
             assert_eq!(found, expected, "{text}");
         }
+        // Lost packets of 60 ms in a ladder whose next one has 20 ms; without a pause there is none.
+        let ladder = |text: &str| {
+            let mut packets = sequence(text);
+            packets
+                .iter_mut()
+                .flatten()
+                .filter(|it| it.index >= 2)
+                .for_each(|it| it.encoding = Some(1));
+            pauses(&packets, &[3, 1], None, 64)
+        };
+        assert_eq!(ladder("0:0! 6:2"), []);
+        assert_eq!(
+            ladder("0:0! 20:2!").first().map(|pause| (pause.start, pause.end)),
+            Some((6, 20))
+        );
+        let end = |packets: &[_], sent| {
+            let found = pauses(packets, &[2], Some(sent), 9);
+            found.last().map(|pause| (pause.start, pause.end))
+        };
+        // The end: all sent packets have arrived, or the last one is lost.
+        assert_eq!(end(&sequence("0:0! 2:1"), 2), Some((4, 9)));
+        assert_eq!(end(&sequence("0:0! 2:1"), 3), Some((6, 9)));
+        assert_eq!(end(&sequence("0:0! 2:1"), 8), None);
+        assert_eq!(end(&sequence("0:0! 2:1~"), 4), Some((3, 9)));
+        assert_eq!(end(&[], 0), Some((0, 9)));
+        assert_eq!(end(&[], 1), Some((2, 9)));
     }
 
     #[test]

@@ -156,6 +156,7 @@ impl Content {
         let Background { pcm, step, window } = &self.background;
         let whole = pcm.len().next_multiple_of((*step).max(1));
         let end = slot as usize * step;
+        let end = if self.repeat { end } else { end.min(pcm.len()) };
         // Of a recording that starts over, the samples held at its end are left out.
         let samples = (end.saturating_sub(*window)..end).map(|at| at % whole.max(1));
         let samples: Vec<_> = samples.filter_map(|at| pcm.get(at).copied()).collect();
@@ -496,7 +497,8 @@ impl Timed {
             let silent = resume.saturating_since(self.origin).as_nanos();
             slot = slot.max(silent.div_ceil(self.step.as_nanos().max(1)));
             resumes = Some(slot);
-            self.marker = true;
+            // A recording may start over, or a packet reach across a pause, without silence between.
+            self.marker |= slot > self.slot || !matches!(spurts, Spurts::Recorded(_));
         }
         resumes
     }

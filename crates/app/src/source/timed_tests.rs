@@ -400,6 +400,21 @@ fn with_voice_activity_detection_the_talkspurts_are_those_of_the_recording() {
     assert_eq!(slots(true)[..18], twice);
 }
 
+/// RFC 3551 §4.1: the marker is set in the first packet after silence.
+#[test]
+fn a_recording_that_speaks_to_its_end_starts_over_without_the_marker() {
+    let pcm = vec![1000; 800];
+    let mut recording =
+        Recording::from_pcm(pcm, &Encoding::new(Codec::Pcma, Duration::from_millis(20)));
+    recording.activity = Some(Arc::new([Duration::ZERO..Duration::from_millis(100)]));
+    let speech = Speech { repeat: true, noise: Duration::ZERO, ..Speech::unheard(Codec::Pcma) };
+    let rng = Rng::new(1, "source");
+    let recording = Some(Arc::new(recording));
+    let mut source = Timed::speech(&speech, recording, None, rng, Instant::ZERO, STOP);
+    let marked: Vec<_> = units(&mut source).take(20).map(|(_, unit)| unit.marker).collect();
+    assert!(marked[0] && marked[1..].iter().all(|marker| !marker), "{marked:?}");
+}
+
 #[test]
 fn comfort_noise_describes_the_recording_and_ends_with_it() {
     let every = Duration::from_millis(100);
