@@ -182,8 +182,8 @@ mod tests {
         assert!((correlation(&noise, 2) - k * k).abs() < 0.02);
     }
 
-    /// FFmpeg 7's encoder `comfortnoise` gives 13 for noise in which neighbours correlate by 0.9, and its decoder
-    /// makes noise of 0.90 from that.
+    /// FFmpeg 7's encoder `comfortnoise` gives 13 for noise in which neighbours correlate by 0.9, and its
+    /// decoder makes noise of 0.90 from that.
     #[test]
     fn the_sign_of_coefficients_is_that_of_ffmpeg() {
         let mut generator = Generator::default();
