@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 
 import av
 import numpy as np
@@ -11,38 +10,10 @@ import pytest
 
 import talkspurt
 from command import talkspurt as command
+from one_call import SINGLE, SPEECH, one_call
 from talkspurt import coding
 
-SPEECH = Path(__file__).parent.parent / "speech" / "french-woman.wav"
-SCENARIO = """
-title = "Codecs of the extra"
-duration = "8s"
-seed = 1
-record.pcapng = ["link"]
-
-[links.link]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "20ms"
-queue = {{ kind = "droptail", packets = 100 }}
-{loss}
-
-[flows.call]
-from = "a"
-to = "b"
-transport = {{ kind = "udp" }}
-playout = {{ kind = "fixed", buffer = "100ms" }}
-rtcp = {{ enabled = false }}
-{more}
-
-[flows.call.source]
-kind = "speech"
-file = "{file}"
-{source}
-"""
-SINGLE = "gilbert_elliott = { p = 0.1, r = 1.0, h = 0.0, k = 1.0 }"
-"""A tenth of the packets is lost, never two in a row."""
+WOMAN = SPEECH / "french-woman.wav"
 # RFC 4867 §3.6, table 1: mode, index, bits of a frame.
 MODES = {
     "4.75": (0, 95),
@@ -57,7 +28,15 @@ MODES = {
 
 
 def scenario(tmp_path, source, *, loss="", more=""):
-    text = SCENARIO.format(source=source, loss=loss, more=more, file=SPEECH)
+    text = one_call(
+        source,
+        duration=8,
+        file=WOMAN,
+        rate="1Mbit/s",
+        link=loss,
+        flow=f"rtcp = {{ enabled = false }}\n{more}",
+        run='record.pcapng = ["link"]',
+    )
     (tmp_path / "call.toml").write_text(text, encoding="utf-8")
     return tmp_path / "call.toml"
 
@@ -218,7 +197,7 @@ def test_without_the_extra_there_is_one_error_with_the_remedy(tmp_path, monkeypa
         assert 'stand_in = "opus-for-av"' in words
     # Packets without sound need no encoder, nor does a stand-in.
     bare = scenario(tmp_path, 'codec = "amr-12.2"')
-    bare.write_text(bare.read_text().replace(f'file = "{SPEECH}"\n', ""), encoding="utf-8")
+    bare.write_text(bare.read_text().replace(f'file = "{WOMAN}"\n', ""), encoding="utf-8")
     assert talkspurt.run(bare).flows["payload_bytes"][0] > 0
     _, row, audio = run(tmp_path, 'codec = "amr-12.2"\nstand_in = "opus-for-av"')
     assert row["stand_in"] == "AMR 12.2: narrowband Opus at 12.4 kbit/s"
@@ -227,7 +206,7 @@ def test_without_the_extra_there_is_one_error_with_the_remedy(tmp_path, monkeypa
 
 
 def test_the_command_line_reports_the_missing_extra(tmp_path):
-    # A module `av` that cannot be found: the import system is told so.
+    # Marks the module `av` as not installed.
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['av'] = None\n")
     done = command(
         "run", scenario(tmp_path, 'codec = "g723.1-6.3"\npacket = "30ms"'), "--no-report",

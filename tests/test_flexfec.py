@@ -1,12 +1,10 @@
 """FlexFEC (RFC 8627) in whole calls: what is sent, what it restores, and what cannot be configured.
 
-What the blocks restore is recomputed here from the packet table: source and repair packets are told apart by their
+What the blocks restore is recomputed here from the packet table: source and repair packets are distinguished by their
 lengths, and the packets of a row or column follow from RFC 8627 alone.
 """
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -14,34 +12,9 @@ import pytest
 
 import talkspurt
 from command import talkspurt as command
+from one_call import SPEECH, one_call
 
-SPEECH = Path(__file__).parent.parent / "speech" / "spanish-woman.wav"
-SCENARIO = """
-title = "FlexFEC"
-duration = "{duration}s"
-seed = {seed}
-record = {{ packets = true }}
-
-[links.link]
-from = "a"
-to = "b"
-rate = "10Mbit/s"
-delay = "20ms"
-queue = {{ kind = "droptail", packets = 100 }}
-{loss}
-
-[flows.call]
-from = "a"
-to = "b"
-transport = {{ kind = "udp" }}
-rtcp = {{ enabled = false }}
-playout = {{ {playout} }}
-{flow}
-
-[flows.call.source]
-kind = "speech"
-{source}
-"""
+WOMAN = SPEECH / "spanish-woman.wav"
 SOURCE_BYTES, REPAIR_BYTES = 200, 216
 """20 ms of G.711 in RTP, UDP and IP; and 4 bytes of CSRC list and 12 of FEC header more."""
 LONG = 'kind = "fixed", buffer = "10s"'
@@ -50,8 +23,14 @@ BURSTS = "gilbert_elliott = { p = 0.04, r = 0.3, h = 0.0, k = 1.0 }"
 
 
 def text(source: str, *, loss="", playout=LONG, duration=30, seed=1, flow=""):
-    return SCENARIO.format(
-        source=source, loss=loss, playout=playout, duration=duration, seed=seed, flow=flow
+    return one_call(
+        source,
+        duration=duration,
+        link=loss,
+        playout=playout,
+        flow=f"rtcp = {{ enabled = false }}\n{flow}",
+        run="record = { packets = true }",
+        seed=seed,
     )
 
 
@@ -166,7 +145,7 @@ def test_a_periodic_loss(call, columns, period, share):
 
 @pytest.mark.parametrize("codec", ["pcmu", "g722", "opus"])
 def test_what_is_restored_sounds_as_if_nothing_was_lost(call, codec):
-    source = f'file = "{SPEECH}"\ncodec = "{codec}"\nflexfec = {{ columns = 1 }}'
+    source = f'file = "{WOMAN}"\ncodec = "{codec}"\nflexfec = {{ columns = 1 }}'
     whole = call(source, duration=16)[0].audio("call")
     result, row = call(source, duration=16, loss="loss = 0.1")
     fates = result.frames("call")["fate"]
@@ -235,7 +214,7 @@ def test_the_end_of_a_call_flushes_the_block(call):
 
 def test_silence_of_opus_ends_a_block_and_lengths_differ(call, tmp_path):
     opus = 'opus = { bitrate = "24kbit/s", rate_control = "vbr" }'
-    source = f'file = "{SPEECH}"\ncodec = "opus"\n{opus}'
+    source = f'file = "{WOMAN}"\ncodec = "opus"\n{opus}'
     plain, _ = call(source, duration=16)
     result, _ = call(f"{source}\nflexfec = {{ columns = 3 }}", duration=16)
     alone = plain.packets("call").sort("number")["ip_bytes"].to_list()

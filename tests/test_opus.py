@@ -3,46 +3,20 @@
 from __future__ import annotations
 
 import wave
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import talkspurt
+from one_call import FIXED, SINGLE, SPEECH, one_call
 
-SPEECH = Path(__file__).parent.parent / "speech" / "spanish-woman.wav"
-SCENARIO = """
-title = "Opus"
-duration = "{duration}s"
-seed = 1
-
-[links.link]
-from = "a"
-to = "b"
-rate = "10Mbit/s"
-delay = "20ms"
-queue = {{ kind = "droptail", packets = 100 }}
-{loss}
-
-[flows.call]
-from = "a"
-to = "b"
-transport = {{ kind = "udp" }}
-playout = {{ {playout} }}
-
-[flows.call.source]
-kind = "speech"
-file = "{file}"
-{source}
-"""
-SINGLE = "gilbert_elliott = { p = 0.1, r = 1.0, h = 0.0, k = 1.0 }"
-"""A tenth of the packets is lost, never two in a row."""
+WOMAN = SPEECH / "spanish-woman.wav"
 
 
 @pytest.fixture
 def call(tmp_path):
-    def run(source: str, *, loss="", playout='kind = "fixed", buffer = "100ms"', file=SPEECH):
-        text = SCENARIO.format(duration=16, loss=loss, playout=playout, source=source, file=file)
+    def run(source: str, *, loss="", playout=FIXED, file=WOMAN):
+        text = one_call(source, duration=16, link=loss, playout=playout, file=file)
         (tmp_path / "call.toml").write_text(text, encoding="utf-8")
         result = talkspurt.run(tmp_path / "call.toml")
         return result, result.flows.row(0, named=True), result.audio("call")
@@ -100,7 +74,7 @@ def test_both_channels_are_heard_apart_and_saved(call, tmp_path):
 
 @pytest.mark.parametrize("playout", ['kind = "fixed"', 'kind = "adaptive"'])
 def test_silence_is_not_sent_and_sounds_like_the_room(call, tmp_path, playout):
-    with wave.open(str(SPEECH)) as source:
+    with wave.open(str(WOMAN)) as source:
         rate, frames = source.getframerate(), source.readframes(4 * source.getframerate())
     words = np.frombuffer(frames, "<i2").astype(float)
     room = np.random.default_rng(1).normal(0, 20, 2 * words.size + 5 * rate)

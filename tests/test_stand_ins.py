@@ -5,47 +5,26 @@ And ladders whose codecs have different sample rates.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import talkspurt
 from command import talkspurt as command
+from one_call import SINGLE, SPEECH, one_call
 
-SPEECH = Path(__file__).parent.parent / "speech" / "spanish-woman.wav"
-SCENARIO = """
-title = "Stand-ins"
-duration = "{duration}s"
-seed = 1
-
-[links.link]
-from = "a"
-to = "b"
-rate = "{rate}"
-delay = "20ms"
-queue = {{ kind = "codel" }}
-{loss}
-
-[flows.call]
-from = "a"
-to = "b"
-transport = {{ {transport} }}
-playout = {{ kind = "fixed", buffer = "100ms" }}
-
-[flows.call.source]
-kind = "speech"
-{source}
-"""
-SINGLE = "gilbert_elliott = { p = 0.1, r = 1.0, h = 0.0, k = 1.0 }"
-"""A tenth of the packets is lost, never two in a row."""
+WOMAN = SPEECH / "spanish-woman.wav"
 
 
 @pytest.fixture
 def call(tmp_path):
     def run(source, *, duration=10, rate="1Mbit/s", loss="", transport='kind = "udp"', more=""):
-        text = SCENARIO.format(
-            duration=duration, rate=rate, loss=loss, transport=transport, source=source
+        text = one_call(
+            source,
+            duration=duration,
+            rate=rate,
+            queue='kind = "codel"',
+            link=loss,
+            transport=transport,
         )
         (tmp_path / "call.toml").write_text(text + more, encoding="utf-8")
         return talkspurt.run(tmp_path / "call.toml")
@@ -85,7 +64,7 @@ def test_the_sound_is_that_of_opus_and_all_else_the_codecs_own(
     call, codec, packet, name, kbps, payload
 ):
     source = f'codec = "{codec}"\npacket = "{packet}ms"\n'
-    result = call(f'{source}file = "{SPEECH}"\nrepeat = true')
+    result = call(f'{source}file = "{WOMAN}"\nrepeat = true')
     silent = call(source)
     # The packets are those of a call without sound.
     assert result.flows.drop("stand_in").equals(silent.flows.drop("stand_in"))
@@ -119,7 +98,7 @@ def test_the_sound_is_that_of_opus_and_all_else_the_codecs_own(
 
 
 def test_lost_packets_are_concealed_by_the_stand_in(call):
-    result = call(f'codec = "g729"\nfile = "{SPEECH}"', loss=SINGLE)
+    result = call(f'codec = "g729"\nfile = "{WOMAN}"', loss=SINGLE)
     row, audio = result.flows.row(0, named=True), result.audio("call")
     assert row["missing_packets"] > 30
     fates = result.frames("call")["fate"].to_list()
@@ -131,8 +110,8 @@ def test_lost_packets_are_concealed_by_the_stand_in(call):
     assert len(gaps) > 5
     assert np.mean(np.abs(gaps) < 10) > 0.7
     # Copies repair the losses.
-    again = call(f'codec = "g729"\nfile = "{SPEECH}"\nred = 1', loss=SINGLE)
-    whole = call(f'codec = "g729"\nfile = "{SPEECH}"\nred = 1')
+    again = call(f'codec = "g729"\nfile = "{WOMAN}"\nred = 1', loss=SINGLE)
+    whole = call(f'codec = "g729"\nfile = "{WOMAN}"\nred = 1')
     last = -audio.rate // 5
     assert again.flows["recovered_packets"][0] > 30
     assert (again.audio("call").received[:last] == whole.audio("call").received[:last]).all()
@@ -156,7 +135,7 @@ source = { kind = "bulk" }
 codec = "opus"
 ladder = [{ladder}]
 opus = {{ bitrate = "96kbit/s" }}
-file = "{SPEECH}"
+file = "{WOMAN}"
 repeat = true
 """
     transport = 'kind = "tfrc", rate = { token_bucket = { depth = "8kB", step_up = "1s" } }'
@@ -197,10 +176,8 @@ repeat = true
 
 
 def test_the_terminal_and_the_report_name_the_stand_in(tmp_path):
-    source = f'codec = "g729"\nfile = "{SPEECH}"'
-    text = SCENARIO.format(
-        duration=3, rate="1Mbit/s", loss="", transport='kind = "udp"', source=source
-    )
+    source = f'codec = "g729"\nfile = "{WOMAN}"'
+    text = one_call(source, duration=3)
     (tmp_path / "call.toml").write_text(text, encoding="utf-8")
     done = command("run", str(tmp_path / "call.toml"), "--out", str(tmp_path / "out"))
     words = "the sound of G.729 is that of narrowband Opus at 8 kbit/s"

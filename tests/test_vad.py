@@ -9,32 +9,8 @@ import numpy as np
 import pytest
 
 import talkspurt
+from one_call import FIXED, SPEECH, one_call
 
-SPEECH = Path(__file__).parent.parent / "speech"
-SCENARIO = """
-title = "Voice activity"
-duration = "{duration}s"
-seed = 1
-
-[links.link]
-from = "a"
-to = "b"
-rate = "10Mbit/s"
-delay = "20ms"
-queue = {{ kind = "droptail", packets = 100 }}
-{link}
-
-[flows.call]
-from = "a"
-to = "b"
-transport = {{ kind = "udp" }}
-playout = {{ {playout} }}
-
-[flows.call.source]
-kind = "speech"
-file = "{file}"
-{source}
-"""
 NOISE = 'keep_alive = { every = "200ms", size = "11B", at_once = true }'
 TALK = [(0.5, 1.5), (2.5, 3.1), (4.0, 5.25)]
 """Talkspurts of the made-up recording, in seconds."""
@@ -62,13 +38,9 @@ def recording(path: Path) -> Path:
 
 @pytest.fixture
 def call(tmp_path):
-    def run(
-        source: str, *, file=None, link="", playout='kind = "fixed", buffer = "100ms"', duration=6.5
-    ):
+    def run(source: str, *, file=None, link="", playout=FIXED, duration=6.5):
         file = file or recording(tmp_path / "voice.wav")
-        text = SCENARIO.format(
-            duration=duration, link=link, playout=playout, source=source, file=file
-        )
+        text = one_call(source, duration=duration, link=link, playout=playout, file=file)
         (tmp_path / "call.toml").write_text(text, encoding="utf-8")
         return talkspurt.run(tmp_path / "call.toml")
 

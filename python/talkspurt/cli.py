@@ -274,7 +274,7 @@ def import_(
 ) -> None:
     """Read a trace of ns-2 or a capture into a folder like that of a run.
 
-    All commands for results accept the folder. What a trace does not tell is null in its tables;
+    All commands for results accept the folder. What a trace does not contain is null in its tables;
     manifest.json has the file's SHA-256, what was assumed and what is not known.
 
     Parameters
@@ -439,7 +439,7 @@ def plot(
         with numbers, or what the metric is computed against. A metric over time that is drawn over
         something else is averaged over each run.
     by
-        What colours tell apart, from the same list; default: what changes the transport. All else
+        What colours distinguish, from the same list; default: what changes the transport. All else
         that varies has panels of its own.
     kind
         Default: bars over names, lines over numbers and time, points for one quantity against

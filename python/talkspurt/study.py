@@ -496,7 +496,7 @@ class Study(Saved):
                 preferably one of numbers; for a metric that is drawn against time or another
                 quantity, that quantity. If ``over`` is given for such a metric, its mean over each
                 run is drawn.
-            by: what colours tell apart, from the same list. Default: what changes the transport.
+            by: what colours distinguish, from the same list. Default: what changes the transport.
                 Everything else that varies has panels of its own.
             kind: ``lines`` or ``points`` (means with intervals, joined or with the values of the
                 replications), ``bars``, ``box``, ``cdf`` (of the values of all runs, or of those

@@ -1,4 +1,4 @@
-//! The transport header of an IP packet, and the RTP header behind it. Checksums are not examined, because
+//! The transport header of an IP packet, and the RTP header after it. Checksums are not examined, because
 //! network interfaces often fill them in after the capture; lengths come from the headers, because a
 //! capture may hold only the beginning of each packet. SCTP: RFC 9260 §3, in UDP RFC 6951; DCCP:
 //! RFC 4340 §5.1, in UDP RFC 6773; RTP: RFC 3550 §5.1.
@@ -116,7 +116,7 @@ pub enum Media {
 pub enum Other {
     /// Neither TCP nor UDP, SCTP or DCCP.
     Protocol,
-    /// A fragment behind the first, which holds the headers.
+    /// A fragment after the first, which holds the headers.
     Fragment,
     /// The capture ends inside the headers, or they contradict each other.
     Cut,
@@ -176,7 +176,7 @@ fn behind_the_first(ip: &LaxIpSlice<'_>) -> bool {
     }
 }
 
-/// What lies behind an IP header.
+/// What follows an IP header.
 struct Inner {
     header: usize,
     ports: (u16, u16),

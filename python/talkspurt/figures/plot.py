@@ -1,7 +1,7 @@
 """Figures of any measure of a run or a study, as lines, bars, points, boxes, a CDF or a map.
 
 A measure is drawn over an axis of the study (or over flows, links, transports or sources), or, if
-it has values over time or against another quantity, over these. Colours tell ``by`` apart; what
+it has values over time or against another quantity, over these. Colours distinguish ``by``; what
 else varies has panels of its own.
 """
 
@@ -97,7 +97,7 @@ MOST_STEPS = 400
 
 @dataclass(frozen=True)
 class Look:
-    """How the values of one label are told apart: colour, marker and dashes."""
+    """How the values of one label are distinguished: colour, marker and dashes."""
 
     style: TransportStyle
     dashes: int = 0
@@ -112,7 +112,7 @@ class Plot:
         one: the measure.
         parts: its values.
         over: what the x axis is; None if it is the measure itself or a quantity of its own.
-        by: what colours tell apart.
+        by: what colours distinguish.
         kind: its kind.
     """
 
@@ -238,7 +238,7 @@ def figure(
 
 
 def varied(study: Study, one: Metric, found: Sequence[Part]) -> list[str]:
-    """What tells parts apart: axes with several values, and flow or link if there are several."""
+    """What distinguishes parts: axes with several values, and flow or link if there are several."""
     names = [axis.name for axis in study.axes]
     place = place_of(study, one)
     return [name for name in (*names, place) if len({part.told[name] for part in found}) > 1]

@@ -1,4 +1,4 @@
-"""The values of one measure in all runs of a study, with what tells them apart.
+"""The values of one measure in all runs of a study, with what distinguishes them.
 
 A part is what one flow or link of one run has of a measure: a number, or values against a second
 quantity such as time. ``plot`` distributes parts over axes, colours and panels.
@@ -29,7 +29,7 @@ OF_RUNS = ("fairness", "least_over_greatest")
 ALL_FLOWS = "all flows"
 FLOW, LINK, TRANSPORT, SOURCE = "flow", "link", "transport", "source"
 OF_FLOWS = (TRANSPORT, SOURCE)
-"""What tells flows apart, beside their names."""
+"""What distinguishes flows, beside their names."""
 HOLDS = "gauges"
 """The table whose values hold until the next."""
 
@@ -78,7 +78,7 @@ def against(one: Metric) -> Quantity | None:
 
 
 def place_of(study: Study, one: Metric) -> str:
-    """The name under which parts are told apart by flow or link: no axis has it."""
+    """Name of the dimension that distinguishes parts by flow or link; no axis has this name."""
     kind = LINK if one.of_links else FLOW
     while any(axis.name == kind for axis in study.axes):
         kind += " name"

@@ -107,7 +107,7 @@ def _old_wireless(words: list[str]) -> Line:
         raise ValueError(event)
     behind = " ".join(words[8:]).split("[")
     ends = next((part.split() for part in behind if ":" in part), ["?", "?"])
-    # cmu-trace.cc: behind the addresses, the sequence number stands in brackets of its own.
+    # cmu-trace.cc: the sequence number follows the addresses, in separate brackets.
     after = [part for i, part in enumerate(behind) if i and ":" in behind[i - 1]]
     seq = after[0].split("]")[0].split()[0] if after else "-1"
     source, target = (end.strip("[]").replace(":", ".") for end in ends[:2])
@@ -282,7 +282,7 @@ class _Reader:
         ways = self._named()
         notes = [
             "lengths are those of ns-2: for datagrams on wired links without UDP and IP headers",
-            "goodput is not known: a trace of ns-2 does not tell headers from payload",
+            "goodput is not known: a trace of ns-2 does not distinguish headers from payload",
             "link rates are not in the trace, and utilisation is not known",
         ]
         if self.seen["old wireless"] or self.seen["new wireless"]:

@@ -110,7 +110,7 @@ def of_flow(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
 
 
 def _unknown(series: pl.DataFrame) -> list[pl.Expr]:
-    """What a trace does not tell: the sum of null values is null, not 0."""
+    """What a trace does not contain: the sum of null values is null, not 0."""
     sums = {**{name: name for name in SUMS}, "goodput": "goodput_bps", "delays": "delay_mean_s"}
     return [
         pl.lit(None, pl.Float64).alias(name)

@@ -1,6 +1,6 @@
 //! AMR narrowband (3GPP TS 26.071) at its eight rates, in frames of 20 ms with a look-ahead of 5 ms. Its RTP
 //! payload is the octet-aligned one (RFC 4867 §4.4): a byte of header, then a byte and the speech bits of each
-//! frame, rounded up to bytes. All modes have one payload type; here the length of a packet tells them apart.
+//! frame, rounded up to bytes. All modes have one payload type; here the length of a packet distinguishes them.
 //! G.113 Appendix I has no impairment factor for them.
 
 use talkspurt_proto::time::Duration;
