@@ -22,13 +22,12 @@ from __future__ import annotations
 
 import csv
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from repair import CLIPS, SPEECH, mask
+from repair import CLIPS, SPEECH, mask, resumed
 from repair import interval as student
 from scipy.optimize import brentq, minimize_scalar
 from scipy.signal import resample_poly
@@ -418,17 +417,7 @@ def tables(scores: Scores) -> str:
 
 def main() -> None:
     """Measure what is missing, then print the tables."""
-    done: set[tuple[str, ...]] = set()
-    if RESULTS.exists():
-        with RESULTS.open(encoding="utf-8") as file:
-            keys = ("clip", "condition", "loss_percent", "mask")
-            done = {tuple(row[key] for key in keys) for row in csv.DictReader(file)}
-    else:
-        RESULTS.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
-    if "--table" not in sys.argv:
-        for row in measured(done):
-            with RESULTS.open("a", encoding="utf-8") as file:
-                file.write(",".join(map(str, row)) + "\n")
+    resumed(RESULTS, COLUMNS, ("clip", "condition", "loss_percent", "mask"), measured)
     print(tables(read()))
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import csv
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -190,19 +190,28 @@ def tables() -> str:
     return "\n".join(out)
 
 
-def main() -> None:
-    """Measure what is missing, then print the tables."""
+def resumed(
+    results: Path,
+    columns: Sequence[str],
+    keys: Sequence[str],
+    measured: Callable[[set[tuple[str, ...]]], Iterator[Iterable[object]]],
+) -> None:
+    """Append what is missing to the results; with ``--table``, nothing is measured."""
     done: set[tuple[str, ...]] = set()
-    if RESULTS.exists():
-        with RESULTS.open(encoding="utf-8") as file:
-            keys = ("clip", "pattern", "mask", "method")
+    if results.exists():
+        with results.open(encoding="utf-8") as file:
             done = {tuple(row[key] for key in keys) for row in csv.DictReader(file)}
     else:
-        RESULTS.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
+        results.write_text(",".join(columns) + "\n", encoding="utf-8")
     if "--table" not in sys.argv:
         for row in measured(done):
-            with RESULTS.open("a", encoding="utf-8") as file:
+            with results.open("a", encoding="utf-8") as file:
                 file.write(",".join(map(str, row)) + "\n")
+
+
+def main() -> None:
+    """Measure what is missing, then print the tables."""
+    resumed(RESULTS, COLUMNS, ("clip", "pattern", "mask", "method"), measured)
     print(tables())
 
 
