@@ -186,7 +186,8 @@ fn without_history_there_is_silence() {
 fn call(how: Concealment) -> (Vec<i16>, Vec<i16>, Vec<(usize, usize)>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../speech/sense-and-sensibility.wav");
     let recording =
-        Recording::open(&Disk, &path, &Encoding::new(Pcmu, Duration::from_millis(20))).unwrap();
+        Recording::open(&Disk, &path, &[Encoding::new(Pcmu, Duration::from_millis(20))], None)
+            .unwrap();
     let mut rng = Rng::new(1, "appendix-i");
     let encoded = recording.encoded.expect("a codec without state");
     let received =

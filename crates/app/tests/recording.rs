@@ -69,12 +69,12 @@ fn header(tag: u16, channels: u16, rate: u32, bits: u16, data_bytes: u32) -> Vec
 }
 
 fn sent(path: &Path) -> Vec<i16> {
-    Recording::open(&Disk, path, &of(Pcmu)).unwrap().sent.to_vec()
+    Recording::open(&Disk, path, &[of(Pcmu)], None).unwrap().sent.to_vec()
 }
 /// The message, without the file name it must begin with.
 #[track_caller]
 fn refusal(path: &Path) -> String {
-    let message = Recording::open(&Disk, path, &of(Pcmu)).unwrap_err().to_string();
+    let message = Recording::open(&Disk, path, &[of(Pcmu)], None).unwrap_err().to_string();
     message.strip_prefix(&format!("{}: ", path.display())).expect("names the file").to_owned()
 }
 
@@ -154,7 +154,7 @@ fn encoded_is_a_byte_a_sample_and_round_trips() {
     let folder = Folder::new("encoded");
     let path = folder.wav(8000, 1, 16, &[0, 1000, -1000, 32_767]);
     for codec in [Pcmu, Pcma] {
-        let recording = Recording::open(&Disk, &path, &of(codec)).unwrap();
+        let recording = Recording::open(&Disk, &path, &[of(codec)], None).unwrap();
         let encoded = recording.encoded.expect("a codec without state");
         assert_eq!((encoded.len(), recording.sample_rate), (4, 8000));
         let (mut encoder, mut decoder) = of(codec).encoder().zip(of(codec).decoder()).unwrap();
@@ -197,7 +197,7 @@ fn what_cannot_be_read_is_refused_with_reason() {
 #[test]
 fn the_shipped_recording_opens() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../speech/sense-and-sensibility.wav");
-    let recording = Recording::open(&Disk, &path, &of(Pcmu)).unwrap();
+    let recording = Recording::open(&Disk, &path, &[of(Pcmu)], None).unwrap();
     assert_eq!(recording.sent.len(), 80_720); // 10.09 s
 }
 
@@ -213,7 +213,7 @@ proptest! {
         bytes.resize(bytes.len() + 320, 3);
         bytes[at] = value;
         bytes.truncate(keep);
-        if let Err(error) = Recording::open(&Disk, &folder.file(&bytes), &of(Pcmu)) {
+        if let Err(error) = Recording::open(&Disk, &folder.file(&bytes), &[of(Pcmu)], None) {
             prop_assert!(error.to_string().contains("in.wav"));
         }
     }
@@ -231,12 +231,12 @@ fn recordings_longer_than_are_kept_are_refused_before_they_are_read() {
     bytes[data + 4..].copy_from_slice(&(samples as u32).to_le_bytes());
     bytes.resize(data + 8 + samples, 128);
     std::fs::write(&path, &bytes).unwrap();
-    let told = Recording::open(&Disk, &path, &of(Pcmu)).unwrap_err().to_string();
+    let told = Recording::open(&Disk, &path, &[of(Pcmu)], None).unwrap_err().to_string();
     assert!(told.ends_with("claims 14401 s of sound; expected at most 14400 s"), "{told}");
     // Gigabytes only claimed by the file's length: nothing is read.
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(6 << 30).unwrap();
-    let told = Recording::open(&Disk, &path, &of(Pcmu)).unwrap_err().to_string();
+    let told = Recording::open(&Disk, &path, &[of(Pcmu)], None).unwrap_err().to_string();
     assert!(told.ends_with("is longer than 256 MiB; cut it"), "{told}");
 }
 
@@ -248,7 +248,7 @@ fn a_pipe_is_no_recording_and_is_not_waited_for() {
     if !made.is_ok_and(|status| status.success()) {
         return; // a system without named pipes
     }
-    let told = Recording::open(&Disk, &path, &of(Pcmu)).unwrap_err().to_string();
+    let told = Recording::open(&Disk, &path, &[of(Pcmu)], None).unwrap_err().to_string();
     assert!(told.ends_with("is not a regular file; expected a WAV file"), "{told}");
 }
 
@@ -257,17 +257,19 @@ fn two_channels_are_kept_if_they_are_encoded() {
     let folder = Folder::new("stereo");
     let opus = opus::Config { channels: 2, ..opus::Config::default() };
     let encoding = Encoding { opus, ..of(Opus) };
-    let open = |path: &Path| Recording::open(&Disk, path, &encoding).unwrap();
+    let open = |path: &Path| Recording::open(&Disk, path, &[encoding], None).unwrap();
     let stereo = open(&folder.wav(48_000, 2, 16, &[1, -1, 2, -2, 3, -3]));
     assert_eq!((&stereo.sent[..], stereo.channels), (&[1, -1, 2, -2, 3, -3][..], 2));
     assert_eq!(stereo.duration(), Duration::from_nanos(3 * 1_000_000_000 / 48_000));
     // A mono file sounds on both sides.
     assert_eq!(open(&folder.wav(48_000, 1, 16, &[1, 2, 3])).sent[..], [1, 1, 2, 2, 3, 3]);
     // One channel of two is their mean.
-    let mono = Recording::open(&Disk, &folder.wav(48_000, 2, 16, &[4, 8, -2, 2]), &of(Opus));
+    let mono =
+        Recording::open(&Disk, &folder.wav(48_000, 2, 16, &[4, 8, -2, 2]), &[of(Opus)], None);
     assert_eq!(mono.unwrap().sent[..], [6, 0]);
     // An incomplete last sample is no sample.
     let one = header(1, 2, 48_000, 16, 2).into_iter().chain([1, 0]).collect::<Vec<_>>();
-    let told = Recording::open(&Disk, &folder.file(&one), &encoding).unwrap_err().to_string();
+    let told =
+        Recording::open(&Disk, &folder.file(&one), &[encoding], None).unwrap_err().to_string();
     assert!(told.contains("WAV"), "{told}");
 }

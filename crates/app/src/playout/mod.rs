@@ -7,6 +7,7 @@ mod delays;
 mod fixed;
 mod losses;
 mod mix;
+mod pauses;
 mod render;
 mod talkspurt;
 mod timescale;

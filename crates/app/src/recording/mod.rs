@@ -126,28 +126,16 @@ pub enum Why {
 }
 
 impl Recording {
-    /// Reads a WAV file of PCM or 32-bit float, mixes its channels evenly to mono unless the `encoding` has
-    /// two, and resamples it to the codec's rate. A 16-bit mono file at that rate is unchanged. A mono file
-    /// sounds in both of two channels.
+    /// Reads a WAV file of PCM or 32-bit float, mixes its channels evenly to mono unless the `encodings` have
+    /// two, and resamples it to the rate of each codec. A 16-bit mono file at that rate is unchanged. A mono
+    /// file sounds in both of two channels. With `vad`, voice activity is detected in the file's own samples.
     ///
     /// # Errors
     /// [`RecordingError`] names the file, the fault and what was expected.
-    pub fn open(
-        files: &dyn Files,
-        path: &Path,
-        encoding: &Encoding,
-    ) -> Result<Self, RecordingError> {
-        Self::open_for(files, path, std::slice::from_ref(encoding), None)
-    }
-
-    /// The same for the codecs of a ladder. With `vad`, voice activity is detected in the file's own samples.
-    ///
-    /// # Errors
-    /// See [`Recording::open`].
     ///
     /// # Panics
     /// Without `encodings`.
-    pub fn open_for(
+    pub fn open(
         files: &dyn Files,
         path: &Path,
         encodings: &[Encoding],

@@ -33,7 +33,7 @@ pub(super) fn check_recordings(scenario: &Scenario, run: Duration, found: &mut F
             let known = (file.clone(), speech.codec.name());
             let length = match sound.iter().find(|(other, _)| *other == known) {
                 Some((_, length)) => *length,
-                None => match Recording::open_for(&Disk, file, &speech.encodings(), None) {
+                None => match Recording::open(&Disk, file, &speech.encodings(), None) {
                     Ok(recording) => recording.duration(),
                     Err(fault) => {
                         let path = Path::of(&["flows", name, side, "file"]);

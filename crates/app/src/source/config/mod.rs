@@ -372,7 +372,7 @@ impl SourceConfig for Speech {
     }
     fn load(&self, files: &dyn Files) -> Result<Material, String> {
         let Some(file) = &self.file else { return Ok(Material::None) };
-        let recording = Recording::open_for(files, file, &self.encodings(), self.vad.as_ref());
+        let recording = Recording::open(files, file, &self.encodings(), self.vad.as_ref());
         Ok(Material::Speech(Arc::new(recording.map_err(|error| error.to_string())?)))
     }
 }
