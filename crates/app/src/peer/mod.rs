@@ -11,6 +11,7 @@ mod guests;
 mod incoming;
 #[cfg(test)]
 mod ladder_tests;
+mod outcome;
 mod outgoing;
 mod packets;
 #[cfg(test)]
