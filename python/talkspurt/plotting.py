@@ -14,7 +14,7 @@ from talkspurt.study import Study
 from talkspurt.visible import visible
 
 if TYPE_CHECKING:
-    from talkspurt.figures.plot import Kind
+    from talkspurt.figures.plotted import Kind
 
 ENDINGS = (".png", ".svg", ".pdf")
 """File names that a figure can have."""

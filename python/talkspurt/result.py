@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-    from talkspurt.figures.plot import Kind
+    from talkspurt.figures.plotted import Kind
 
 TABLES = (
     "flows",

@@ -1,7 +1,8 @@
 //! Renders the packets that were played into the sound of the whole call. A packet at index `i` holds the
 //! samples from `i` steps of the media clock on; the end of the recording may cut the last one short. The
 //! decoder recovers a missing packet from a later one or conceals the gap; otherwise the flow's concealment
-//! does. In the speaker's pauses, which packet numbers distinguish from losses, there is comfort noise or silence.
+//! does. In the speaker's pauses, which packet numbers distinguish from losses, there is comfort noise or
+//! silence.
 //! `mix` joins the codecs of a ladder. With adaptive playout, the sound is then stretched and paused as
 //! the buffer decided; otherwise it is exactly as long as the original.
 
