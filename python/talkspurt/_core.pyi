@@ -105,8 +105,18 @@ class Plan:
         """TOML of run ``i`` alone, every default written out."""
     def topology(self, i: int) -> str:
         """JSON of nodes, links, and flows with their routes both ways and packets of speech."""
-    def start(self, i: int, folder: str | None) -> Run:
-        """Start run ``i`` in a thread of its own; captures and packets go to ``folder``."""
+    def start(
+        self,
+        i: int,
+        folder: str | None,
+        tables: str = "memory",
+        meanings: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> Run:
+        """Start run ``i`` in a thread of its own; captures and packets go to ``folder``.
+
+        Tables besides those of flows and links are in "memory", in files in "folder", or there are
+        "none". ``meanings`` are those of their columns, as JSON.
+        """
     def export(self, i: int, format: str, folder: str) -> Export:
         """Start run ``i`` and write it into ``folder``.
 
@@ -128,7 +138,7 @@ class Run:
         """Wait at most so long; true when the run has ended."""
     def cancel(self) -> None: ...
     def result(self) -> Outcome:
-        """What came out; raises RunError."""
+        """What came out; raises RunError, and OSError if a table could not be written."""
 
 class Export:
     """An export under way."""
@@ -174,6 +184,9 @@ class Outcome:
     def cpu_s(self) -> float: ...
     @property
     def duration_s(self) -> float: ...
+    @property
+    def stored(self) -> list[str]:
+        """Names of the tables in files of the run's folder."""
     def table(self, name: str) -> ArrowStream: ...
     def audio(self, flow: str) -> tuple[bytes, bytes, int, int, float] | None:
         """Sent and received PCM (int16, little endian), the sample rate, and the channels."""

@@ -158,13 +158,15 @@ def answer(
     keep: Callable[[int, Result], Result] = lambda _, result: result,
     written_in: Callable[[int], Path | None] | None = None,
     there: Mapping[int, Result] | None = None,
+    tables: engine.Tables = "memory",
 ) -> Result | Study:
     """Run the whole plan, except the runs in ``there``.
 
     ``keep`` is called with each finished result and returns the object to hold instead: a study too
     big for memory is written to disk run by run. ``written_in`` returns the folder for captures and
     packets of a run, or None to skip them; by default they go to a temporary folder that lives as
-    long as the result.
+    long as the result. ``tables`` besides those of flows and links are in memory, in files in that
+    folder, or not recorded.
     """
     plan = question.plan
     results = dict(there or {})
@@ -173,9 +175,10 @@ def answer(
 
     def folder(i: int) -> str | None:
         began[i] = time.monotonic()
-        record = recorded(plan.resolved(i))
-        if not record.get("pcapng") and not record.get("packets"):
-            return None
+        if tables != "folder":
+            record = recorded(plan.resolved(i))
+            if not record.get("pcapng") and not record.get("packets"):
+                return None
         place = written_in(i) if written_in else Scratch()
         if place is None:
             return None
@@ -193,6 +196,7 @@ def answer(
         [i for i in range(len(plan)) if i not in results],
         jobs=jobs,
         folder=folder,
+        tables=tables,
         on_end=on_end,
         on_progress=on_progress,
     )

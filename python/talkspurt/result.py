@@ -159,6 +159,8 @@ class Result(Saved):
     _read_table: Callable[[str], pl.DataFrame | None] = field(repr=False)
     _read_audio: Callable[[str], Audio | None] = field(repr=False)
     _written: Path | Scratch | None = field(default=None, repr=False)
+    _stored: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    """Tables that the run wrote to ``_written``."""
     _tables: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -179,17 +181,19 @@ class Result(Saved):
         """The result of run ``i`` of a plan that has just ended."""
         plan = question.plan
         manifest = _manifest(question, i, outcome, wall_s)
+        stored = frozenset(outcome.stored)
 
         def read_table(name: str) -> pl.DataFrame | None:
             import polars as pl
 
             if name == "scores":
                 return None
-            if name != "packets":
+            if name != "packets" and name not in stored:
                 return pl.DataFrame(outcome.table(name))
-            if written is None or not recorded(plan.resolved(i)).get("packets"):
+            asked = name in stored or recorded(plan.resolved(i)).get("packets")
+            if written is None or not asked:
                 return None
-            file = Path(written) / "packets.parquet"
+            file = Path(written) / f"{name}.parquet"
             with reading(file):
                 return pl.read_parquet(file, glob=False)
 
@@ -210,6 +214,7 @@ class Result(Saved):
             _read_table=read_table,
             _read_audio=read_audio,
             _written=written,
+            _stored=stored,
         )
 
     # Numbers of the whole run.

@@ -49,7 +49,8 @@ def run(
     folder = out if out is not None else None if as_json else Path("runs") / question.name
     answer: Result | Study
     if folder is None:
-        # Nothing is stored, so nothing is captured and no disk space is needed.
+        # Nothing is stored, so nothing is captured and no disk space is needed. The document has the
+        # tables of flows and links; targets may be of others.
         there: Mapping[int, Result] = {}
         while True:
             with Bar(question.plan.title) as bar:
@@ -60,6 +61,7 @@ def run(
                     keep=lambda _, result: _scored(result) if scores else result,
                     written_in=lambda _: None,
                     there=there,
+                    tables="memory" if scores or wanted else "none",
                 )
             following = _following(question, answer, wanted, most, seed)
             if following is None:
@@ -241,7 +243,10 @@ def _run_into(
     _check_room(question, [0], staging)
     with Bar(question.plan.title) as bar:
         answer = api.answer(
-            question, on_progress=bar.on_progress, written_in=lambda _: staging.folder
+            question,
+            on_progress=bar.on_progress,
+            written_in=lambda _: staging.folder,
+            tables="folder",
         )
         assert isinstance(answer, Result)
         if scores:
@@ -300,6 +305,7 @@ def _study_into(
             keep=keep,
             written_in=written,
             there=there,
+            tables="folder",
         )
         assert isinstance(answer, Study)
         for i in there if scores else ():

@@ -77,6 +77,8 @@ def write_result(
     write_text(folder / "topology.json", to_json(result.topology))
     empty = {}
     for name in TABLES:
+        if name in result._stored and result._written == folder:
+            continue
         table = result.table(name)
         if table.is_empty():
             empty[name] = {column: str(kind) for column, kind in table.schema.items()}

@@ -59,7 +59,13 @@ impl Outcome {
         self.finished.duration_s
     }
 
-    /// A table by name, as an object with the Arrow PyCapsule interface.
+    /// Names of the tables that are in files of the run's folder.
+    #[getter]
+    fn stored(&self) -> Vec<&'static str> {
+        self.finished.recording.stored().to_vec()
+    }
+
+    /// A table by name that is in memory, as an object with the Arrow PyCapsule interface.
     fn table(&self, name: &str) -> PyResult<Table> {
         let table = self.finished.recording.table(name);
         let batches = table.ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
