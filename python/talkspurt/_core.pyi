@@ -187,6 +187,10 @@ class Outcome:
     @property
     def stored(self) -> list[str]:
         """Names of the tables in files of the run's folder."""
+    def columns(self, name: str) -> dict[str, str]:
+        """Columns of a table without rows, and their types as polars names them."""
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a table that is in memory."""
     def table(self, name: str) -> ArrowStream: ...
     def audio(self, flow: str) -> tuple[bytes, bytes, int, int, float] | None:
         """Sent and received PCM (int16, little endian), the sample rate, and the channels."""

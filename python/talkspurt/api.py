@@ -6,7 +6,7 @@ import errno
 import os
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Literal, overload
 
@@ -160,7 +160,34 @@ def answer(
     there: Mapping[int, Result] | None = None,
     tables: engine.Tables = "memory",
 ) -> Result | Study:
-    """Run the whole plan, except the runs in ``there``.
+    """Run the whole plan, except the runs in ``there``; otherwise like :func:`collect`."""
+    plan = question.plan
+    results = dict(there or {})
+    results |= collect(
+        question,
+        [i for i in range(len(plan)) if i not in results],
+        jobs=jobs,
+        on_progress=on_progress,
+        keep=keep,
+        written_in=written_in,
+        tables=tables,
+    )
+    if is_study(plan):
+        return Study.of_results(question, [results[i] for i in range(len(plan))])
+    return results[0]
+
+
+def collect(
+    question: Question,
+    runs: Iterable[int],
+    *,
+    jobs: int | None = None,
+    on_progress: OnProgress = lambda _: None,
+    keep: Callable[[int, Result], Result] = lambda _, result: result,
+    written_in: Callable[[int], Path | None] | None = None,
+    tables: engine.Tables = "memory",
+) -> dict[int, Result]:
+    """Run these runs of the plan; results by number of the run.
 
     ``keep`` is called with each finished result and returns the object to hold instead: a study too
     big for memory is written to disk run by run. ``written_in`` returns the folder for captures and
@@ -169,7 +196,7 @@ def answer(
     folder, or not recorded.
     """
     plan = question.plan
-    results = dict(there or {})
+    results: dict[int, Result] = {}
     began: dict[int, float] = {}
     folders: dict[int, Path | Scratch] = {}
 
@@ -193,13 +220,11 @@ def answer(
 
     engine.drive(
         plan,
-        [i for i in range(len(plan)) if i not in results],
+        runs,
         jobs=jobs,
         folder=folder,
         tables=tables,
         on_end=on_end,
         on_progress=on_progress,
     )
-    if is_study(plan):
-        return Study.of_results(question, [results[i] for i in range(len(plan))])
-    return results[0]
+    return results
