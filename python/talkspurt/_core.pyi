@@ -4,7 +4,8 @@ Everything here is written in Rust and releases the GIL while it simulates. Use
 :func:`talkspurt.run` unless you build tools of your own.
 """
 
-from typing import Protocol, TypedDict
+from collections.abc import Mapping
+from typing import Any, Protocol, TypedDict
 
 class Problem(TypedDict):
     """One thing wrong with a scenario.

@@ -16,7 +16,6 @@ from typing import Literal, Protocol, TypeVar
 
 from talkspurt import _core
 from talkspurt.disk import failure
-from talkspurt.metrics import dictionary
 
 Tables = Literal["memory", "folder", "none"]
 """Where the tables of a run are besides those of flows and links."""
@@ -85,7 +84,11 @@ def drive(
 
     ``tables`` is where tables besides those of flows and links are kept, if anywhere.
     """
-    meanings = dictionary.json_columns() if tables == "folder" else None
+    meanings = None
+    if tables == "folder":
+        from talkspurt.metrics import dictionary
+
+        meanings = dictionary.json_columns()
     each(
         lambda i: plan.start(i, folder(i), tables, meanings),
         runs,

@@ -443,7 +443,7 @@ class Result(Saved):
         }
 
     def _rows(self, table: str, columns: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-        """Rows by name. Polars takes longer to start than a short run to end, so it is not needed."""
+        """Rows by name, without polars, which takes longer to start than a short run to end."""
         outcome = self._outcome
         rows = self.table(table).to_dicts() if outcome is None else outcome.rows(table)
         return {

@@ -49,8 +49,8 @@ def run(
     folder = out if out is not None else None if as_json else Path("runs") / question.name
     answer: Result | Study
     if folder is None:
-        # Nothing is stored, so nothing is captured and no disk space is needed. The document has the
-        # tables of flows and links; targets may be of others.
+        # Nothing is stored, so nothing is captured and no disk space is needed. The document has
+        # the tables of flows and links; targets may be of others.
         there: Mapping[int, Result] = {}
         while True:
             with Bar(question.plan.title) as bar:

@@ -22,7 +22,7 @@ enum Sink {
         partial: PathBuf,
         path: PathBuf,
     },
-    Writer(Box<dyn Write + Send>),
+    Writer(Box<dyn Write + Send + Sync>),
 }
 
 /// Write size: in pieces of 8 KiB, a file costs half as much kernel time again.
@@ -76,7 +76,7 @@ impl Output {
     }
 
     /// Writes to another writer.
-    pub fn to(out: impl Write + Send + 'static) -> Self {
+    pub fn to(out: impl Write + Send + Sync + 'static) -> Self {
         Self { sink: Sink::Writer(Box::new(out)), failure: None }
     }
 

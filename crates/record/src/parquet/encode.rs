@@ -108,7 +108,7 @@ fn distinct(all: &[u64]) -> Option<(Vec<u64>, Vec<u32>)> {
             return None;
         }
     }
-    (2 * values.len() <= all.len()).then_some((values, indices))
+    (!all.is_empty() && 2 * values.len() <= all.len()).then_some((values, indices))
 }
 
 /// Bit width of an index into this many values, at least one.
