@@ -167,6 +167,7 @@ def answer(
     written_in: Callable[[int], Path | None] | None = None,
     there: Mapping[int, Result] | None = None,
     executor: Any = None,
+    tables: engine.Tables = "memory",
 ) -> Result | Study:
     """Run the whole plan, except the runs in ``there``; otherwise like :func:`collect`."""
     plan = question.plan
@@ -179,6 +180,7 @@ def answer(
         keep=keep,
         written_in=written_in,
         executor=executor,
+        tables=tables,
     )
     if is_study(plan):
         return Study.of_results(question, [results[i] for i in range(len(plan))])
@@ -195,13 +197,15 @@ def collect(
     written_in: Callable[[int], Path | None] | None = None,
     executor: Any = None,
     place: Callable[[int], Path] | None = None,
+    tables: engine.Tables = "memory",
 ) -> dict[int, Result]:
     """Run these runs of the plan; results by number of the run.
 
     ``keep`` is called with each finished result and returns the object to hold instead: a study too
     big for memory is written to disk run by run. ``written_in`` returns the folder for captures and
     packets of a run, or None to skip them; by default they go to a temporary folder that lives as
-    long as the result. The workers of an ``executor`` return whole folders, which become
+    long as the result. ``tables`` besides those of flows and links are in memory, in files in that
+    folder, or not recorded. The workers of an ``executor`` return whole folders, which become
     ``place(i)`` instead, or temporary ones.
     """
     if executor is not None:
@@ -215,9 +219,10 @@ def collect(
 
     def folder(i: int) -> str | None:
         began[i] = time.monotonic()
-        record = recorded(plan.resolved(i))
-        if not record.get("pcapng") and not record.get("packets"):
-            return None
+        if tables != "folder":
+            record = recorded(plan.resolved(i))
+            if not record.get("pcapng") and not record.get("packets"):
+                return None
         place = written_in(i) if written_in else Scratch()
         if place is None:
             return None
@@ -235,6 +240,7 @@ def collect(
         runs,
         jobs=jobs,
         folder=folder,
+        tables=tables,
         on_end=on_end,
         on_progress=on_progress,
     )

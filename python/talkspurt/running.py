@@ -85,7 +85,8 @@ def _run(
     folder = out if out is not None else None if as_json else Path("runs") / question.name
     answer: Result | Study
     if folder is None:
-        # Nothing is stored, so nothing is captured and no disk space is needed.
+        # Nothing is stored, so nothing is captured and no disk space is needed. The document has
+        # the tables of flows and links; targets may be of others.
         there: Mapping[int, Result] = {}
         while True:
             with Bar(question.plan.title) as bar:
@@ -97,6 +98,7 @@ def _run(
                     written_in=lambda _: None,
                     there=there,
                     executor=executor,
+                    tables="memory" if scores or wanted else "none",
                 )
             following = _following(question, answer, wanted, most, seed)
             if following is None:
@@ -139,6 +141,7 @@ def _run(
             answer = _run_into(question, staging, report=report, pdf=pdf, scores=scores)
             kept = not report and staging.keep(store.DRAWN)
             where = staging.commit()
+            answer = answer.moved(where)
     say(answer, as_json, said)
     _say_outcome(answer, wanted, as_json=as_json)
     if not as_json:
@@ -279,13 +282,16 @@ def _scored(result: Result) -> Result:
 
 def _run_into(
     question: Question, staging: store.Staging, *, report: bool, pdf: bool, scores: bool
-) -> Result | Study:
+) -> Result:
     """Run once and write the results."""
     say_news(staging)
     _check_room(question, [0], staging)
     with Bar(question.plan.title) as bar:
         answer = api.answer(
-            question, on_progress=bar.on_progress, written_in=lambda _: staging.folder
+            question,
+            on_progress=bar.on_progress,
+            written_in=lambda _: staging.folder,
+            tables="folder",
         )
         assert isinstance(answer, Result)
         if scores:
@@ -296,8 +302,6 @@ def _run_into(
             from talkspurt import pictures
 
             pictures.of_result(answer, staging.folder, bar.on_step, pdf=pdf)
-    # Read tables for the terminal before the folder is renamed.
-    _ = answer.flows, answer.links, answer.is_scored
     return answer
 
 
@@ -366,6 +370,7 @@ def runs_into(
             written_in=written,
             executor=executor,
             place=place,
+            tables="folder",
         )
         for i in found if scores else ():
             # It may have been finished without scores, or by a worker, which computes none.

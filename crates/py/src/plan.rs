@@ -13,6 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
 use serde_json::{Map, Value, json};
 use talkspurt_experiment::Format;
+use talkspurt_record::{Folder, Meanings, Tables};
 use talkspurt_scenario::model::{Scenario, Source};
 use talkspurt_scenario::network::DirectedLink;
 use talkspurt_scenario::{Network, Point, Problems, Study};
@@ -209,9 +210,27 @@ impl Plan {
         Ok(topology(&point.scenario, &point.network))
     }
     /// Starts one run; captures and packets that the scenario requests are written to `folder`.
-    #[pyo3(signature = (index, folder=None))]
-    fn start(&self, index: usize, folder: Option<PathBuf>) -> PyResult<Run> {
-        Ok(Run::start(self.point(index)?.clone(), folder))
+    ///
+    /// `tables` besides those of flows and links are in "memory", in files in "folder", or there are "none".
+    /// `meanings` are of their columns: JSON by table and column, for files.
+    #[pyo3(signature = (index, folder=None, tables="memory", meanings=None))]
+    fn start(
+        &self,
+        index: usize,
+        folder: Option<PathBuf>,
+        tables: &str,
+        meanings: Option<Meanings>,
+    ) -> PyResult<Run> {
+        let tables = match (tables, &folder) {
+            ("memory", _) => Tables::Memory,
+            ("none", _) => Tables::Without,
+            ("folder", Some(path)) => Tables::Folder(Folder {
+                path: path.clone(),
+                meanings: Arc::new(meanings.unwrap_or_default()),
+            }),
+            _ => return Err(PyValueError::new_err(format!("no folder, or no tables {tables:?}"))),
+        };
+        Ok(Run::start(self.point(index)?.clone(), folder, tables))
     }
     /// Starts one run and exports it to `folder` as "pcapng", "ns2", "nam", "qlog" or "parquet".
     fn export(&self, index: usize, format: &str, folder: PathBuf) -> PyResult<Export> {
