@@ -6,7 +6,7 @@ import errno
 import os
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Literal, overload
 
@@ -159,7 +159,32 @@ def answer(
     written_in: Callable[[int], Path | None] | None = None,
     there: Mapping[int, Result] | None = None,
 ) -> Result | Study:
-    """Run the whole plan, except the runs in ``there``.
+    """Run the whole plan, except the runs in ``there``; otherwise like :func:`collect`."""
+    plan = question.plan
+    results = dict(there or {})
+    results |= collect(
+        question,
+        [i for i in range(len(plan)) if i not in results],
+        jobs=jobs,
+        on_progress=on_progress,
+        keep=keep,
+        written_in=written_in,
+    )
+    if is_study(plan):
+        return Study.of_results(question, [results[i] for i in range(len(plan))])
+    return results[0]
+
+
+def collect(
+    question: Question,
+    runs: Iterable[int],
+    *,
+    jobs: int | None = None,
+    on_progress: OnProgress = lambda _: None,
+    keep: Callable[[int, Result], Result] = lambda _, result: result,
+    written_in: Callable[[int], Path | None] | None = None,
+) -> dict[int, Result]:
+    """Run these runs of the plan; results by number of the run.
 
     ``keep`` is called with each finished result and returns the object to hold instead: a study too
     big for memory is written to disk run by run. ``written_in`` returns the folder for captures and
@@ -167,7 +192,7 @@ def answer(
     long as the result.
     """
     plan = question.plan
-    results = dict(there or {})
+    results: dict[int, Result] = {}
     began: dict[int, float] = {}
     folders: dict[int, Path | Scratch] = {}
 
@@ -190,12 +215,10 @@ def answer(
 
     engine.drive(
         plan,
-        [i for i in range(len(plan)) if i not in results],
+        runs,
         jobs=jobs,
         folder=folder,
         on_end=on_end,
         on_progress=on_progress,
     )
-    if is_study(plan):
-        return Study.of_results(question, [results[i] for i in range(len(plan))])
-    return results[0]
+    return results

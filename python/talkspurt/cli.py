@@ -54,6 +54,7 @@ def run(
     scores: Annotated[bool, Parameter(name="--scores", negative=())] = False,
     until: Annotated[list[str] | None, Parameter(name="--until", negative=())] = None,
     most: int | None = None,
+    shard: str | None = None,
 ) -> None:
     """Run a scenario, print a summary of each flow and write all results to a folder.
 
@@ -90,6 +91,9 @@ def run(
         be repeated.
     most
         Maximum number of replications with --until; default: 100.
+    shard
+        I/N runs every N-th run of a study from the I-th into a folder (default:
+        runs/NAME-I-of-N), without a report. `talkspurt merge` makes a study of all N.
     """
     from talkspurt import running
 
@@ -97,6 +101,16 @@ def run(
         raise BadInputError(f"--jobs {jobs}: expected 1 or more")
     if pdf and not report:
         raise BadInputError("--pdf and --no-report: without a report no figure is drawn")
+    if shard is not None:
+        if watch or until or pdf:
+            raise BadInputError("--shard: not together with --watch, --until or --pdf")
+        from talkspurt import shards
+
+        shards.run_and_say(
+            scenario, shard, out=out, sets=set or [], seed=seed, as_json=json, jobs=jobs,
+            overwrite=overwrite, scores=scores,
+        )  # fmt: skip
+        return
     once = functools.partial(
         running.run,
         scenario,
@@ -116,6 +130,39 @@ def run(
         running.watch(scenario, set or [], once, lambda error: explain(error) is not None)
     else:
         once()
+
+
+@app.command
+def merge(
+    *shards: Path,
+    out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+    json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    report: Annotated[bool, Parameter(negative="--no-report", show_default=False)] = True,
+    pdf: Annotated[bool, Parameter(name="--pdf", negative=())] = False,
+    overwrite: Annotated[bool, Parameter(name="--overwrite", negative=())] = False,
+) -> None:
+    """Merge the shards of a study into a folder with the same tables as one run of all.
+
+    Parameters
+    ----------
+    shards
+        Folders of all shards, each written by `talkspurt run STUDY --shard I/N`.
+    out
+        Folder for the study; default: runs/NAME.
+    json
+        Print only a JSON document on standard output.
+    report
+        Whether to draw figures and write report.html; without, earlier ones stay.
+    pdf
+        Also write each figure as PDF, in addition to SVG and PNG.
+    overwrite
+        Replace anything talkspurt wrote to the folder before, of this scenario or another.
+    """
+    from talkspurt import shards as parts
+
+    if pdf and not report:
+        raise BadInputError("--pdf and --no-report: without a report no figure is drawn")
+    parts.merge_and_say(shards, out, as_json=json, report=report, pdf=pdf, overwrite=overwrite)
 
 
 @app.command(name="report")

@@ -42,7 +42,7 @@ def run(
     most = at_most or sequential.MOST
     question = read(scenario, set=sets_of(sets), seed=seed)
     if scores:
-        _check_scores(question)
+        check_scores(question)
     if wanted:
         count = sequential.first(question.plan.replications, most)
         question = sequential.repeated(question, count, seed)
@@ -65,12 +65,11 @@ def run(
             if following is None:
                 break
             question, there = following
-        _print(answer, as_json)
+        say(answer, as_json)
         _say_outcome(answer, wanted, as_json=as_json)
         return
     # Check that the folder is writable before the work, not after.
-    file = whole(str(question.file.absolute())) if question.file else None
-    claim = store.Claim("run", question.name, file, overwrite)
+    claim = store.Claim("run", question.name, file_of(question), overwrite)
     said = None
     if api.is_study(question.plan):
         before: Study | None = None
@@ -81,7 +80,7 @@ def run(
                 answer = _study_into(question, unfinished, jobs, more, scores=scores)
                 following = _following(question, answer, wanted, most, seed)
                 if following is None and report:
-                    _draw(answer, unfinished.folder, pdf=pdf)
+                    draw(answer, unfinished.folder, pdf=pdf)
                 if following is None and not as_json:
                     from talkspurt import comparing
 
@@ -101,13 +100,18 @@ def run(
             answer = _run_into(question, staging, report=report, pdf=pdf, scores=scores)
             kept = not report and staging.keep(store.DRAWN)
             where = staging.commit()
-    _print(answer, as_json, said)
+    say(answer, as_json, said)
     _say_outcome(answer, wanted, as_json=as_json)
     if not as_json:
-        _say_where(where, folder, report)
+        say_where(where, folder, report)
     if kept:
         words = f"the report is of an earlier run; `talkspurt report {folder}` draws it again"
         print(f"talkspurt: {visible(words)}", file=sys.stderr)
+
+
+def file_of(question: Question) -> str | None:
+    """The file that a scenario was read from, if any, as manifests have it."""
+    return whole(str(question.file.absolute())) if question.file else None
 
 
 def _targets(until: Sequence[str], most: int | None) -> tuple[sequential.Target, ...]:
@@ -155,7 +159,8 @@ def _say_outcome(
         print(words)
 
 
-def _draw(answer: Study, folder: Path, *, pdf: bool) -> None:
+def draw(answer: Study, folder: Path, *, pdf: bool) -> None:
+    """Draw the figures and the report of a study into its folder."""
     from talkspurt import pictures
 
     with Bar(answer.title) as bar:
@@ -208,7 +213,7 @@ def sets_of(sets: list[str]) -> list[tuple[str, str]]:
         raise BadInputError(f"--set: {error}") from None
 
 
-def _check_scores(question: Question) -> None:
+def check_scores(question: Question) -> None:
     """Refuse a run whose calls cannot be scored, before it starts."""
     from talkspurt.scores import models
 
@@ -265,10 +270,26 @@ def _study_into(
     *,
     scores: bool,
 ) -> Study:
-    """Write runs as they end, to bound memory and to skip finished runs on restart.
+    """Run a study and write it; ``more`` are runs that are known from elsewhere and are copied."""
+    wanted = [i for i in range(len(question.plan)) if i not in more]
+    runs = {**more, **runs_into(question, wanted, unfinished, jobs, scores=scores)}
+    answer = Study.of_results(question, [runs[i] for i in range(len(runs))])
+    with Bar(answer.title) as bar:
+        study_store.write_study(answer, unfinished.folder, step=bar.on_step)
+    for result in answer.runs:
+        _ = result.flows, result.links, result.is_scored
+    return answer
 
-    ``more`` are runs that are known from elsewhere; they are copied.
-    """
+
+def runs_into(
+    question: Question,
+    wanted: Sequence[int],
+    unfinished: store.Resumable,
+    jobs: int | None,
+    *,
+    scores: bool,
+) -> dict[int, Result]:
+    """Write runs as they end, to bound memory and to skip finished runs on restart."""
     plan = question.plan
 
     def place(i: int) -> Path:
@@ -286,31 +307,22 @@ def _study_into(
         unfinished.check()
         return study_store.keep_run(_scored(result) if scores else result, place(i))
 
-    there = {i: found for i in range(len(plan)) if (found := _finished(place(i)))}
+    there = {i: run for i in wanted if (run := _finished(place(i)))}
     say_news(unfinished)
     if there:
-        print(f"talkspurt: {len(there)} of {len(plan)} runs were there already", file=sys.stderr)
-    there = {**more, **there}
-    _check_room(question, [i for i in range(len(plan)) if i not in there], unfinished, jobs)
+        print(f"talkspurt: {len(there)} of {len(wanted)} runs were there already", file=sys.stderr)
+    missing = [i for i in wanted if i not in there]
+    _check_room(question, missing, unfinished, jobs)
     with Bar(plan.title) as bar:
-        answer = api.answer(
-            question,
-            jobs=jobs,
-            on_progress=bar.on_progress,
-            keep=keep,
-            written_in=written,
-            there=there,
+        found = there | api.collect(
+            question, missing, jobs=jobs, on_progress=bar.on_progress, keep=keep, written_in=written
         )
-        assert isinstance(answer, Study)
         for i in there if scores else ():
             # It may have been finished without scores.
-            if not answer.runs[i].is_scored:
+            if not found[i].is_scored:
                 bar.on_step(f"scores of run {i + 1}")
-                store.write_scores(_scored(answer.runs[i]), place(i))
-        study_store.write_study(answer, unfinished.folder, step=bar.on_step)
-    for result in answer.runs:
-        _ = result.flows, result.links, result.is_scored
-    return answer
+                store.write_scores(_scored(found[i]), place(i))
+    return found
 
 
 def _finished(folder: Path) -> Result | None:
@@ -335,11 +347,12 @@ def _check_room(
         room.check(sum(needs), "what the scenario records of packets", staging.target)
 
 
-def _print(
+def say(
     answer: Result | Study,
     as_json: bool,
     said: Mapping[str | None, Sequence[str]] | None = None,
 ) -> None:
+    """Print a result as tables or JSON."""
     if as_json:
         print_json(answer.to_json())
         return
@@ -351,7 +364,8 @@ def _print(
         tables.print_result(answer)
 
 
-def _say_where(where: Path, asked: Path, report: bool) -> None:
+def say_where(where: Path, asked: Path, report: bool) -> None:
+    """Print the folder of a result, as it was asked for."""
     folder = asked if not asked.is_absolute() else where
     print(visible(f"Results: {folder}/"))
     if report:

@@ -39,7 +39,7 @@ class Claim:
     """The identity of an output folder, which decides what it may replace: same kind, same name.
 
     Attributes:
-        kind: ``run``, ``export`` or ``reproduction``, a study being a run.
+        kind: ``run``, ``shard``, ``export`` or ``reproduction``, a study being a run.
         name: name of the scenario, or of the study that is re-run; None permits any.
         file: the file the scenario was read from, if any.
         overwrite: whether any talkspurt output may be replaced.
@@ -55,6 +55,8 @@ class Claim:
         """The identity of an existing folder."""
         kind = str(manifest.get("kind"))
         name = manifest.get("name" if kind in ("result", "study") else "study")
+        if kind == "shard":
+            name = f"{manifest.get('name')} {manifest.get('shard')}/{manifest.get('shards')}"
         kind = "run" if kind in ("result", "study") else kind
         return cls(kind, name, manifest.get("file"))
 
@@ -425,7 +427,7 @@ def refuse_other(target: Path, claim: Claim) -> None:
         raise StoreError(errno.EEXIST, message, str(target))
     if not claim.may_replace(Claim.of(manifest)):
         message = f"holds {what(manifest)}, and would be replaced; {OTHER}"
-        if claim.kind == "run":
+        if claim.kind in ("run", "shard"):
             message += ", or say --overwrite"
         raise StoreError(errno.EEXIST, message, str(target))
 
@@ -438,6 +440,9 @@ def what(manifest: Mapping[str, Any]) -> str:
         return f"a study of {len(runs)} runs, made from {name}"
     if kind == "result":
         return f"a run of {name}"
+    if kind == "shard":
+        shard = f"{manifest.get('shard')} of {manifest.get('shards')}"
+        return f"shard {shard} of the study {name}"
     if kind == "export":
         return f"an export to {manifest.get('to')}"
     if kind == "reproduction":

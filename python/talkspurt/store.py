@@ -11,7 +11,7 @@ import functools
 import json
 import shutil
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,8 +117,8 @@ def _copy_written(result: Result, folder: Path) -> None:
                 shutil.copyfile(file, folder / file.name)
 
 
-def check(folder: Path) -> dict[str, Any]:
-    """The manifest of a result or study.
+def check(folder: Path, kinds: Collection[str] = ("result", "study")) -> dict[str, Any]:
+    """The manifest of a result or study, or of another of these kinds.
 
     Raises:
         StoreError: if the folder holds none, or one of another format.
@@ -131,8 +131,11 @@ def check(folder: Path) -> dict[str, Any]:
             "holds the dossiers of published studies: open index.html, or read rows.json",
             str(folder),
         )
-    if kind not in ("result", "study"):
-        raise StoreError(errno.EINVAL, f"holds {what(manifest)}, not a result", str(folder))
+    if kind not in kinds:
+        said = "not a shard of a study" if "shard" in kinds else "not a result"
+        if kind == "shard":
+            said = "not a whole study: `talkspurt merge` makes one of all its shards"
+        raise StoreError(errno.EINVAL, f"holds {what(manifest)}, {said}", str(folder))
     _check_format(manifest, folder)
     return manifest
 

@@ -1,0 +1,164 @@
+"""Shards of a study, merged: the same bytes as one run, and every wrong shard is named."""
+
+import hashlib
+import json
+import shutil
+
+import pytest
+
+import talkspurt as package
+from command import talkspurt
+from conftest import tone, write_wav
+from talkspurt import shards
+from talkspurt.errors import BadInputError
+from talkspurt.shards import Shard
+
+STUDY = """\
+title = "Shards"
+duration = "1s"
+seed = 3
+record = { interval = "100ms", packets = true, pcapng = ["wire"] }
+[links.wire]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "10ms"
+loss = 0.05
+queue = { kind = "droptail", packets = 100 }
+[flows.call]
+from = "a"
+to = "b"
+transport = { kind = "udp" }
+source = { kind = "speech", codec = "pcmu", file = "speech.wav" }
+[[axes]]
+name = "transport"
+path = "flows.call.transport.kind"
+values = ["udp", "sctp"]
+[replications]
+count = 3
+"""
+SINGLE = STUDY.partition("[[axes]]")[0]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with the study, run at once into `whole` and in three shards into `1`, `2`, `3`."""
+    folder = tmp_path_factory.mktemp("shards")
+    (folder / "study.toml").write_text(STUDY, encoding="utf-8")
+    (folder / "single.toml").write_text(SINGLE, encoding="utf-8")
+    write_wav(folder / "speech.wav", tone(0.5))
+    question = package.read(folder / "study.toml")
+    package.run(folder / "study.toml", study=True).save(folder / "whole", report=False)
+    for n in (1, 2, 3):
+        shards.run(question, Shard(n, 3), folder / str(n))
+    return folder
+
+
+def sums(folder):
+    """Every file of a study but the manifests, which have the time of the run."""
+    files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
+    return {
+        str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in files
+        if file.name != "manifest.json"
+    }
+
+
+def test_merged_shards_have_the_bytes_of_one_run(place):
+    # In any order.
+    where = shards.merge([place / "3", place / "1", place / "2"], place / "merged")
+    whole, merged = sums(place / "whole"), sums(where)
+    assert whole == merged
+    assert sum(name.endswith(".parquet") for name in whole) > 6 * 5
+    one, other = (
+        json.loads((place / w / "manifest.json").read_text()) for w in ("whole", "merged")
+    )
+    for manifest in (one, other):
+        for key in ("cpu_s", "created"):
+            del manifest[key]
+    assert one == other
+
+
+def test_shards_are_disjoint_and_complete():
+    for total in (1, 7, 100):
+        for of in (1, 2, 7):
+            runs = [i for n in range(1, of + 1) for i in Shard(n, of).runs(total)]
+            assert sorted(runs) == list(range(total))
+
+
+def test_every_wrong_shard_is_named(place, tmp_path):
+    other = tmp_path / "other.toml"
+    other.write_text(STUDY.replace("seed = 3", "seed = 4"), encoding="utf-8")
+    write_wav(tmp_path / "speech.wav", tone(0.5))
+    shards.run(package.read(other), Shard(3, 3), tmp_path / "foreign")
+    shutil.copytree(place / "2", tmp_path / "older")
+    manifest = json.loads((tmp_path / "older" / "manifest.json").read_text())
+    manifest["talkspurt"] = "0.0.1"
+    (tmp_path / "older" / "manifest.json").write_text(json.dumps(manifest))
+    shutil.copytree(place / "1", tmp_path / "again")
+    with pytest.raises(BadInputError) as error:
+        shards.merge(
+            [place / "1", tmp_path / "again", tmp_path / "foreign", tmp_path / "older",
+             place / "whole", tmp_path / "nowhere"],
+            tmp_path / "out",
+        )  # fmt: skip
+    lines = str(error.value).splitlines()
+    expected = [
+        ("whole", "holds a study of 6 runs"), ("nowhere", "there is no result"),
+        ("again", "is shard 1/3, as is"), ("foreign", "is of another study"),
+        ("older", "was made by talkspurt 0.0.1"), ("study is missing", "shards 2, 3 of 3"),
+    ]  # fmt: skip
+    assert len(lines) == len(expected), lines
+    for where, why in expected:
+        assert any(where in line and why in line for line in lines), (where, why, lines)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_run_is_named(place, tmp_path):
+    for n in ("1", "2", "3"):
+        shutil.copytree(place / n, tmp_path / n)
+    (flows, *_) = sorted((tmp_path / "2").glob("runs/*/flows.parquet"))
+    flows.write_bytes(flows.read_bytes()[:50])
+    with pytest.raises(BadInputError, match=f"{flows.parent.name}: cannot be read; run shard 2/3"):
+        shards.merge([tmp_path / n for n in ("1", "2", "3")], tmp_path / "out")
+
+
+@pytest.mark.parametrize("folder", ["../../etc", "runs/..", "/etc/passwd", "runs/a/b", "x/y"])
+def test_a_manifest_that_points_outside_is_refused(place, tmp_path, folder):
+    shutil.copytree(place / "2", tmp_path / "2")
+    file = tmp_path / "2" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    manifest["runs"][0]["folder"] = folder
+    file.write_text(json.dumps(manifest))
+    with pytest.raises(BadInputError, match="is damaged"):
+        shards.merge([place / "1", tmp_path / "2", place / "3"], tmp_path / "out")
+
+
+@pytest.mark.parametrize("text", ["5/4", "0/4", "-1/4", "1", "a/b", "1/0", "1/4/4", ""])
+def test_what_is_no_shard(text):
+    with pytest.raises(BadInputError, match="expected I/N"):
+        Shard.parse(text)
+
+
+def test_on_the_command_line(place):
+    def said(*words, code):
+        done = talkspurt(*words, cwd=place)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stdout + done.stderr
+
+    assert "--shard 5/4: expected I/N" in said("run", "study.toml", "--shard", "5/4", code=2)
+    assert "is a single run" in said("run", "single.toml", "--shard", "1/2", code=2)
+    assert "at most 6 shards" in said("run", "study.toml", "--shard", "1/7", code=2)
+    assert "not together" in said("run", "study.toml", "--shard=1/2", "--until=mos=1", code=2)
+    assert "give the folders" in said("merge", code=2)
+    assert "shards 2, 3 of 3" in said("merge", "1", code=2)
+    told = said("run", "study.toml", "--shard", "2/3", "--out", "cli", code=0)
+    assert "Shard 2/3 of study: 2 of 6 runs" in told
+    assert sums(place / "cli") == sums(place / "2")
+    assert "`talkspurt merge`" in said("metrics", "cli", "mos", code=1)
+    # Another shard does not replace it.
+    assert "--overwrite" in said("run", "study.toml", "--shard", "1/3", "--out", "cli", code=2)
+    done = said("merge", "1", "cli", "3", "--no-report", "--out", "by-command", code=0)
+    assert "6 runs, 3 of every setting" in done
+    assert sums(place / "by-command") == sums(place / "whole")
