@@ -227,15 +227,7 @@ impl Number {
     /// A number as it is written in a scenario.
     fn write(self, number: f64, origin: &Origin) -> Tree {
         let value = match self {
-            Self::Quantity(Quantity::Duration) => {
-                Value::Text(Duration::from_nanos(number as u64).to_string())
-            }
-            Self::Quantity(Quantity::Rate) => {
-                Value::Text(Rate::from_bps(number as u64).to_string())
-            }
-            Self::Quantity(Quantity::Size) => {
-                Value::Text(Size::from_bytes(number as u64).to_string())
-            }
+            Self::Quantity(quantity) => Value::Text(written(number as u64, quantity)),
             Self::Whole => Value::Integer(number as i128),
             Self::Real => Value::Float(number),
         };
@@ -296,6 +288,25 @@ impl Range {
         let values = distinct.iter().map(|it| self.number.write(*it, &self.origin)).collect();
         (values, choices)
     }
+}
+
+/// A quantity in the largest unit that is not above it, such as `45.5893ms`, which is shorter than the exact
+/// number of nanoseconds.
+fn written(number: u64, quantity: Quantity) -> String {
+    let units: &[(&str, u32)] = match quantity {
+        Quantity::Duration => &[("s", 9), ("ms", 6), ("us", 3), ("ns", 0)],
+        Quantity::Rate => &[("Gbit/s", 9), ("Mbit/s", 6), ("kbit/s", 3), ("bit/s", 0)],
+        Quantity::Size => &[("GB", 9), ("MB", 6), ("kB", 3), ("B", 0)],
+    };
+    let fits = |(_, zeros): &&(&str, u32)| number >= 10_u64.pow(*zeros);
+    let (unit, zeros) = *units.iter().find(fits).unwrap_or(&units[units.len() - 1]);
+    let scale = 10_u64.pow(zeros);
+    let (whole, rest) = (number / scale, number % scale);
+    if rest == 0 {
+        return format!("{whole}{unit}");
+    }
+    let fraction = format!("{rest:0width$}", width = zeros as usize);
+    format!("{whole}.{}{unit}", fraction.trim_end_matches('0'))
 }
 
 /// A number with a few digits, so that it is readable and exact in tables.
@@ -373,4 +384,49 @@ fn column(
         vec![index]
     };
     blocks.into_iter().flat_map(move |block| cube.iter().map(move |point| point[block]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(number: Number, min: f64, max: f64, scale: Scale) -> Range {
+        Range { number, min, max, scale, origin: Origin::default() }
+    }
+
+    #[test]
+    fn a_range_is_divided_evenly_on_its_scale() {
+        let linear = range(Number::Real, -1.0, 3.0, Scale::Linear);
+        assert_eq!([0.0, 0.25, 0.999_999_9].map(|unit| linear.at(unit)), [-1.0, 0.0, 3.0]);
+        let log = range(Number::Real, 0.01, 1.0, Scale::Log);
+        assert_eq!([0.0, 0.5].map(|unit| log.at(unit)), [0.01, 0.1]);
+        // Each of the numbers 3, 4 and 5 has a third.
+        let whole = range(Number::Whole, 3.0, 5.0, Scale::Linear);
+        let units = [0.0, 0.333, 0.334, 0.666, 0.667, 0.999_999];
+        assert_eq!(units.map(|unit| whole.at(unit)), [3.0, 3.0, 4.0, 4.0, 5.0, 5.0]);
+        // A narrow range keeps six digits of its width.
+        let narrow = range(Number::Real, 1000.0, 1000.001, Scale::Linear);
+        assert_eq!(narrow.at(0.123_456_789), 1_000.000_123_457);
+    }
+
+    #[test]
+    fn sampled_quantities_are_read_back() {
+        for number in [0, 1, 999, 1000, 45_589_300, 60_000_000_000, 12_345_678_901] {
+            let text = written(number, Quantity::Duration);
+            assert_eq!(text.parse::<Duration>().map(Duration::as_nanos), Ok(number), "{text}");
+            let text = written(number, Quantity::Rate);
+            assert_eq!(text.parse::<Rate>().map(Rate::as_bps), Ok(number), "{text}");
+        }
+        assert_eq!(written(45_589_300, Quantity::Duration), "45.5893ms");
+    }
+
+    #[test]
+    fn points_for_indices_have_one_column_of_the_second_sample() {
+        let cube = [vec![1.0, 2.0, 3.0, 4.0], vec![5.0, 6.0, 7.0, 8.0]];
+        let of = |index| column(&cube, index, 2, true).collect::<Vec<_>>();
+        // A, B, A with the first column of B, A with the second.
+        assert_eq!(of(0), [1.0, 5.0, 3.0, 7.0, 3.0, 7.0, 1.0, 5.0]);
+        assert_eq!(of(1), [2.0, 6.0, 4.0, 8.0, 2.0, 6.0, 4.0, 8.0]);
+        assert_eq!(column(&cube, 1, 4, false).collect::<Vec<_>>(), [2.0, 6.0]);
+    }
 }
