@@ -4,7 +4,7 @@ Everything here is written in Rust and releases the GIL while it simulates. Use
 :func:`talkspurt.run` unless you build tools of your own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypedDict
 
 class Problem(TypedDict):
@@ -27,6 +27,15 @@ class AxisInfo(TypedDict):
     labels: list[str]
     unit: str | None
     numbers: list[float] | None
+    factor: str | None
+
+class DesignInfo(TypedDict):
+    """The design of a study: see :attr:`talkspurt.Study.design`."""
+
+    kind: str
+    samples: int
+    indices: bool
+    points: int
 
 class ArrowStream(Protocol):
     """Anything that exports an Arrow stream through the PyCapsule interface."""
@@ -42,8 +51,18 @@ class ScenarioError(ValueError):
 class RunError(RuntimeError):
     """A run could not be finished: cancelled, a full disk, or a fault of talkspurt's own."""
 
-def load(text: str, name: str, base: str, sets: list[tuple[str, str]], seed: int | None) -> Plan:
-    """Read a scenario; ``base`` is the folder its files are relative to."""
+def load(
+    text: str,
+    name: str,
+    base: str,
+    sets: list[tuple[str, str]],
+    seed: int | None,
+    sample: Callable[[str, int, int, int], list[list[float]]] | None = None,
+) -> Plan:
+    """Read a scenario; ``base`` is the folder its files are relative to.
+
+    ``sample`` returns the points of a design: see :func:`talkspurt.designs.unit_cube`.
+    """
 
 def metrics() -> str:
     """The metrics that every run has, as JSON."""
@@ -95,6 +114,8 @@ class Plan:
     def replications(self) -> int: ...
     @property
     def axes(self) -> list[AxisInfo]: ...
+    @property
+    def design(self) -> DesignInfo | None: ...
     def __len__(self) -> int: ...
     def settings(self, i: int) -> dict[str, str]:
         """Label of each axis in run ``i``."""

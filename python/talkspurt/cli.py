@@ -548,6 +548,33 @@ def plot(
 
 
 @app.command
+def sensitivity(
+    study: Path,
+    measure: str,
+    /,
+    *,
+    json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+) -> None:
+    """Print how much a metric of a study depends on each factor of its design.
+
+    Parameters
+    ----------
+    study
+        Folder of a study whose scenario has a [design].
+    measure
+        A metric of flows that `talkspurt metrics` lists, such as mos or delay_mean_s.
+    json
+        Print only a JSON document on standard output.
+    out
+        Also draw the indices as bars with intervals into a file, .png, .svg or .pdf.
+    """
+    from talkspurt import plotting
+
+    plotting.sensitivity(study, measure, as_json=json, out=out)
+
+
+@app.command
 def schema(*, out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None) -> None:
     """Print the JSON Schema of a scenario, for editors.
 

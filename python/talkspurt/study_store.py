@@ -129,6 +129,7 @@ def _manifest(study: Study, runs: list[dict[str, Any]]) -> dict[str, Any]:
         "title": study.title,
         "description": study.description,
         "axes": [axis.entry() for axis in study.axes],
+        "design": study.design,
         "replications": study.replications,
         "confidence": study.confidence,
         "set": dict(study.sets),
