@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import talkspurt
+from talkspurt.scenario import read
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 GOLDEN = {
@@ -32,6 +33,9 @@ GOLDEN = {
     "which-transport": "277e44c269d74492a1da1f0486e3aa5d",
     "wireless-cell": "5ee7e5246ed0e1fa02d876972868df2e",
 }
+
+DESIGNED = {"sensitivity": "e9363216ebf6e5e27d3b643eda81340d"}
+"""Of a study with a design its first point: the sample is the same on every machine."""
 
 MACHINE_DEPENDENT = ("opus-repair",)
 """Packets depend on floating-point arithmetic: no digest holds on every machine."""
@@ -95,6 +99,14 @@ def test_a_shipped_scenario_has_its_digest(name: str) -> None:
     assert result.manifest["machine_dependent"] == []
 
 
+@pytest.mark.parametrize("name", sorted(DESIGNED))
+def test_the_first_point_of_a_shipped_design_has_its_digest(name: str) -> None:
+    run = read(SCENARIOS / f"{name}.toml").plan.start(0, None)
+    while not run.wait(1):
+        pass
+    assert run.result().digest == DESIGNED[name]
+
+
 @pytest.mark.parametrize("name", MACHINE_DEPENDENT)
 def test_what_depends_on_the_machine_says_so_and_is_equal_on_one(name: str) -> None:
     one = {"axes": [], "replications.count": 1, "duration": "20s", "measure": {}}
@@ -106,7 +118,11 @@ def test_what_depends_on_the_machine_says_so_and_is_equal_on_one(name: str) -> N
 
 
 def test_every_shipped_scenario_is_here() -> None:
-    assert {path.stem for path in SCENARIOS.glob("*.toml")} == {*GOLDEN, *MACHINE_DEPENDENT}
+    assert {path.stem for path in SCENARIOS.glob("*.toml")} == {
+        *GOLDEN,
+        *DESIGNED,
+        *MACHINE_DEPENDENT,
+    }
 
 
 def test_every_controller_has_its_digest() -> None:
