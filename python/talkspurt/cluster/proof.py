@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from talkspurt import _core
+from talkspurt import _core, engine
 
 TRANSPORTS = (
     'kind = "udp"', 'kind = "tcp", controller = "newreno"', 'kind = "tcp", controller = "cubic"',
@@ -64,15 +64,15 @@ def of_this(codecs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
     proof = {"version of talkspurt": _core.version()}
     text = NETWORK % 0.02 + "".join(FLOW % it for it in enumerate(TRANSPORTS))
-    outcome = _run(text)
-    proof["digest of a probe scenario"] = outcome.digest
     with tempfile.TemporaryDirectory(prefix="talkspurt-proof-") as folder:
         from talkspurt.disk import write_table
 
-        for name in ("flows", "links", "series", "gauges"):
-            file = Path(folder) / "table.parquet"
-            write_table(file, pl.DataFrame(outcome.table(name)))
-            said = f"bytes of Parquet, table {name}"
+        outcome = _run(text, folder)
+        proof["digest of a probe scenario"] = outcome.digest
+        for name in ("flows", "links"):
+            write_table(Path(folder) / f"{name}.parquet", pl.DataFrame(outcome.table(name)))
+        for file in sorted(Path(folder).glob("*.parquet")):
+            said = f"bytes of Parquet, table {file.stem}"
             proof[said] = hashlib.sha256(file.read_bytes()).hexdigest()
         speech = Path(folder) / "speech.wav"
         _write_signal(speech)
@@ -111,11 +111,18 @@ def _coded(encoding: Mapping[str, Any], speech: Path) -> str:
     return hashlib.sha256(audio[1] if audio else b"").hexdigest()
 
 
-def _run(text: str) -> _core.Outcome:
-    run = _core.load(text, "probe", ".", [], None).start(0, None)
-    while not run.wait(1.0):
-        pass
-    return run.result()
+def _run(text: str, folder: str | None = None) -> _core.Outcome:
+    """Run a scenario, with its tables in a folder if given."""
+    found: list[_core.Outcome] = []
+    engine.drive(
+        _core.load(text, "probe", ".", [], None),
+        [0],
+        jobs=1,
+        folder=lambda _: folder,
+        tables="folder" if folder else "none",
+        on_end=lambda _, outcome: found.append(outcome),
+    )
+    return found[0]
 
 
 def _write_signal(file: Path) -> None:

@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from talkspurt import _core, provenance, store
+from talkspurt import _core, engine, provenance, store
 from talkspurt.disk import files_in
-from talkspurt.result import Result, recorded
+from talkspurt.result import Result
 from talkspurt.scenario import Question
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO)
@@ -77,14 +77,15 @@ def _one(
     resolved = task["scenario"]
     plan = _core.load(_with_files(resolved, local), study["name"], ".", [], None)
     question = Question(study["name"], None, resolved, (), plan)
-    record = recorded(resolved)
-    written = folder if record.get("pcapng") or record.get("packets") else None
     began = time.monotonic()
-    run = plan.start(0, os.fspath(written) if written else None)
-    while not run.wait(1.0):
-        pass
-    wall_s = time.monotonic() - began
-    result = Result.of_outcome(question, 0, run.result(), wall_s=wall_s, written=written)
+    results: list[Result] = []
+
+    def on_end(_: int, outcome: _core.Outcome) -> None:
+        wall_s = time.monotonic() - began
+        results.append(Result.of_outcome(question, 0, outcome, wall_s=wall_s, written=folder))
+
+    place = os.fspath(folder)
+    engine.drive(plan, [0], jobs=1, folder=lambda _: place, tables="folder", on_end=on_end)
     said = {key: study[key] for key in ("file", "set")}
     said |= {key: task[key] for key in ("settings", "replicate")}
     made_of = {
@@ -93,13 +94,13 @@ def _one(
         "files": {name: study["files"][name][:12] for name in provenance.named(resolved)},
     }
     result = dataclasses.replace(
-        result,
+        results[0],
         title=study["title"],
         description=study["description"],
         settings=task["settings"],
         replicate=task["replicate"],
         scenario=resolved,
-        manifest={**result.manifest, **said, "made_of": made_of},
+        manifest={**results[0].manifest, **said, "made_of": made_of},
     )
     store.write_result(result, folder)
 
