@@ -11,7 +11,7 @@ export UV_SYSTEM_CERTS ?= true
 SOURCES := pyproject.toml Cargo.toml Cargo.lock constraints.txt \
   $(wildcard crates/*/Cargo.toml) $(shell find crates -name '*.rs')
 
-.PHONY: setup demo test test-rust test-python lint audit msrv format types schema rustdoc pages docs dist bench bench-gate bench-peers fuzz fuzz-smoke pins clean help
+.PHONY: setup demo test test-rust test-python lint audit msrv format types schema rustdoc pages docs dist bench bench-commands bench-gate bench-peers fuzz fuzz-smoke pins clean help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -80,9 +80,16 @@ dist: setup ## build the distributed wheel into dist/: one codegen unit, profile
 	@test -x "$$(rustc --print sysroot)/lib/rustlib/$$(rustc -vV | sed -n 's/^host: //p')/bin/llvm-profdata" || { echo "Not installed: llvm-tools. Nothing was built. With rustup: rustup component add llvm-tools"; exit 2; }
 	$(BIN)/maturin build --profile dist --pgo --locked --interpreter $(BIN)/python --out dist
 
-bench: setup ## measure packet-hops per CPU-second and instructions per hop
+bench: setup ## measure the engine (packet-hops per CPU-second, instructions per hop), then the commands
 	cargo build --quiet --release --locked -p talkspurt-bench
 	@$(PYTHON) -m benches.table "$${CARGO_TARGET_DIR:-target}/release/talkspurt-bench"
+	@echo
+	@$(BIN)/python -m benches.commands "$${CARGO_TARGET_DIR:-target}/release/talkspurt-bench" $(ARGS)
+
+# ARGS="--only run out", ARGS=--quick, ARGS=--write: a part, and the table of docs/command-cost.md.
+bench-commands: setup ## compare the cost of commands with the engine alone; part of bench
+	cargo build --quiet --release --locked -p talkspurt-bench
+	@$(BIN)/python -m benches.commands "$${CARGO_TARGET_DIR:-target}/release/talkspurt-bench" $(ARGS)
 
 bench-gate: setup ## fail if a hop costs more instructions than benches/limits.toml permits
 	cargo build --quiet --release --locked -p talkspurt-bench

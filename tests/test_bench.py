@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from benches import gate, guided
+import talkspurt
+from benches import commands, gate, guided
 from benches.cost import FailedError, cost
 from benches.peers import __main__ as command
 from benches.peers import page, plan, programs, tables
@@ -22,6 +23,7 @@ from benches.peers.matches import MATCHES, Match, network
 from benches.peers.results import Results, Step
 from talkspurt import units
 from talkspurt.resolved import values
+from talkspurt.scenario import read
 
 ROOT = Path(__file__).parent.parent
 MATCH = Match("w1", "ns-2 lean", 100, 1, must=3.8)
@@ -237,3 +239,37 @@ def test_every_step_has_a_name_of_its_own():
     # ns-2 counts once for its lean and its plain runs.
     assert len(set(keys)) == len(keys) - (len(counts) - len(set(counts)))
     json.dumps(keys)
+
+
+def test_costs_of_commands_are_multiples_of_the_engine_between_them(monkeypatch, tmp_path):
+    engine = iter([0.5, 1.0, 0.25])
+    monkeypatch.setattr(commands, "cost", lambda command: {"cpu_s": next(engine)})
+    bench = commands.Bench("talkspurt-bench", tmp_path)
+    # A machine that is slow for a while does not change the multiple.
+    product = iter([1.0, 2.0, 0.6])
+    assert bench.over_engine(lambda: next(product)) == 2
+    assert bench.engine == [0.5, 1.0, 0.25]
+
+
+def test_a_cost_of_a_command_is_compared_with_its_limits():
+    row = commands.ROWS[0]
+    assert [row.verdict(value) for value in (row.aim, row.must, row.must + 0.01)] == [
+        "aim met", "met", "NOT MET"
+    ]  # fmt: skip
+    assert commands.numbers(row, 1.234) == ["4.70 ×", "1.23 ×", "1.70 ×", "1.35 ×"]
+    # Limits in seconds hold for the machine on which the engine's run takes REFERENCE_S.
+    assert commands.seconds(commands.REFERENCE_S) == 1
+
+
+def test_scenarios_of_costs_are_valid():
+    question = read(commands.calls(30, "20ms"))
+    assert len(talkspurt.run(question.text).flows) == 30
+
+
+def test_the_page_of_costs_has_a_place_for_the_table():
+    page = commands.PAGE.read_text(encoding="utf-8")
+    before, rest = page.split(commands.START)
+    table, after = rest.split(commands.END)
+    assert before and after
+    rows = [line for line in table.splitlines() if line.startswith("| ")][1:]
+    assert {row.split(" | ")[0][2:] for row in rows} <= {row.words for row in commands.ROWS}

@@ -48,7 +48,8 @@ def place(tmp_path_factory):
     (folder / "single.toml").write_text(SINGLE, encoding="utf-8")
     write_wav(folder / "speech.wav", tone(0.5))
     question = package.read(folder / "study.toml")
-    package.run(folder / "study.toml", study=True).save(folder / "whole", report=False)
+    done = talkspurt("run", "study.toml", "--out", "whole", "--no-report", cwd=folder)
+    assert done.returncode == 0, done.stderr
     for n in (1, 2, 3):
         shards.run(question, Shard(n, 3), folder / str(n))
     return folder

@@ -4,7 +4,8 @@ Everything here is written in Rust and releases the GIL while it simulates. Use
 :func:`talkspurt.run` unless you build tools of your own.
 """
 
-from typing import Protocol, TypedDict
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypedDict
 
 class Problem(TypedDict):
     """One thing wrong with a scenario.
@@ -26,6 +27,15 @@ class AxisInfo(TypedDict):
     labels: list[str]
     unit: str | None
     numbers: list[float] | None
+    factor: str | None
+
+class DesignInfo(TypedDict):
+    """The design of a study: see :attr:`talkspurt.Study.design`."""
+
+    kind: str
+    samples: int
+    indices: bool
+    points: int
 
 class ArrowStream(Protocol):
     """Anything that exports an Arrow stream through the PyCapsule interface."""
@@ -41,8 +51,18 @@ class ScenarioError(ValueError):
 class RunError(RuntimeError):
     """A run could not be finished: cancelled, a full disk, or a fault of talkspurt's own."""
 
-def load(text: str, name: str, base: str, sets: list[tuple[str, str]], seed: int | None) -> Plan:
-    """Read a scenario; ``base`` is the folder its files are relative to."""
+def load(
+    text: str,
+    name: str,
+    base: str,
+    sets: list[tuple[str, str]],
+    seed: int | None,
+    sample: Callable[[str, int, int, int], list[list[float]]] | None = None,
+) -> Plan:
+    """Read a scenario; ``base`` is the folder its files are relative to.
+
+    ``sample`` returns the points of a design: see :func:`talkspurt.designs.unit_cube`.
+    """
 
 def metrics() -> str:
     """The metrics that every run has, as JSON."""
@@ -94,6 +114,8 @@ class Plan:
     def replications(self) -> int: ...
     @property
     def axes(self) -> list[AxisInfo]: ...
+    @property
+    def design(self) -> DesignInfo | None: ...
     def __len__(self) -> int: ...
     def settings(self, i: int) -> dict[str, str]:
         """Label of each axis in run ``i``."""
@@ -105,8 +127,18 @@ class Plan:
         """TOML of run ``i`` alone, every default written out."""
     def topology(self, i: int) -> str:
         """JSON of nodes, links, and flows with their routes both ways and packets of speech."""
-    def start(self, i: int, folder: str | None) -> Run:
-        """Start run ``i`` in a thread of its own; captures and packets go to ``folder``."""
+    def start(
+        self,
+        i: int,
+        folder: str | None,
+        tables: str = "memory",
+        meanings: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> Run:
+        """Start run ``i`` in a thread of its own; captures and packets go to ``folder``.
+
+        Tables besides those of flows and links are in "memory", in files in "folder", or there are
+        "none". ``meanings`` are those of their columns, as JSON.
+        """
     def export(self, i: int, format: str, folder: str) -> Export:
         """Start run ``i`` and write it into ``folder``.
 
@@ -128,7 +160,7 @@ class Run:
         """Wait at most so long; true when the run has ended."""
     def cancel(self) -> None: ...
     def result(self) -> Outcome:
-        """What came out; raises RunError."""
+        """What came out; raises RunError, and OSError if a table could not be written."""
 
 class Export:
     """An export under way."""
@@ -174,6 +206,13 @@ class Outcome:
     def cpu_s(self) -> float: ...
     @property
     def duration_s(self) -> float: ...
+    @property
+    def stored(self) -> list[str]:
+        """Names of the tables in files of the run's folder."""
+    def columns(self, name: str) -> dict[str, str]:
+        """Columns of a table without rows, and their types as polars names them."""
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a table that is in memory."""
     def table(self, name: str) -> ArrowStream: ...
     def audio(self, flow: str) -> tuple[bytes, bytes, int, int, float] | None:
         """Sent and received PCM (int16, little endian), the sample rate, and the channels."""

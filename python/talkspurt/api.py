@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 from talkspurt import _core, engine, store
 from talkspurt.result import Result, Scratch, recorded
@@ -26,6 +26,7 @@ def run(
     seed: int | None = None,
     jobs: int | None = None,
     progress: bool | OnProgress = False,
+    executor: Any = None,
     study: Literal[False] = False,
 ) -> Result: ...
 @overload
@@ -36,6 +37,7 @@ def run(
     seed: int | None = None,
     jobs: int | None = None,
     progress: bool | OnProgress = False,
+    executor: Any = None,
     study: Literal[True],
 ) -> Study: ...
 @overload
@@ -46,6 +48,7 @@ def run(
     seed: int | None = None,
     jobs: int | None = None,
     progress: bool | OnProgress = False,
+    executor: Any = None,
     study: None,
 ) -> Result | Study: ...
 def run(
@@ -55,6 +58,7 @@ def run(
     seed: int | None = None,
     jobs: int | None = None,
     progress: bool | OnProgress = False,
+    executor: Any = None,
     study: bool | None = False,
 ) -> Result | Study:
     """Run a scenario and return its results. Ctrl-C stops it.
@@ -66,6 +70,8 @@ def run(
         jobs: concurrent runs; default: all cores. Results do not depend on it.
         progress: true for a bar on standard error, or a function called with
             :class:`talkspurt.engine.Progress` about twenty times a second.
+        executor: a ``distributed.Client``, or an executor of ``concurrent.futures``, whose workers
+            execute the runs; they must have the same version of talkspurt. Default: this process.
         study: true for a scenario with axes or replications, or to get a study of a single run;
             None for whatever the scenario is.
 
@@ -80,21 +86,23 @@ def run(
     question = read(scenario, set=set, seed=seed)
     if study is False and is_study(question.plan):
         _is_a_study("run", "this scenario has axes or replications")
-    found = _run(question, jobs, progress)
+    found = _run(question, jobs, progress, executor)
     if study and isinstance(found, Result):
         return Study.of_results(question, [found])
     return found
 
 
-def _run(question: Question, jobs: int | None, progress: bool | OnProgress) -> Result | Study:
+def _run(
+    question: Question, jobs: int | None, progress: bool | OnProgress, executor: Any
+) -> Result | Study:
     if callable(progress):
-        return answer(question, jobs=jobs, on_progress=progress)
+        return answer(question, jobs=jobs, on_progress=progress, executor=executor)
     if not progress:
-        return answer(question, jobs=jobs)
+        return answer(question, jobs=jobs, executor=executor)
     from talkspurt.terminal.progress import Bar
 
     with Bar(question.plan.title) as bar:
-        return answer(question, jobs=jobs, on_progress=bar.on_progress)
+        return answer(question, jobs=jobs, on_progress=bar.on_progress, executor=executor)
 
 
 @overload
@@ -158,6 +166,8 @@ def answer(
     keep: Callable[[int, Result], Result] = lambda _, result: result,
     written_in: Callable[[int], Path | None] | None = None,
     there: Mapping[int, Result] | None = None,
+    executor: Any = None,
+    tables: engine.Tables = "memory",
 ) -> Result | Study:
     """Run the whole plan, except the runs in ``there``; otherwise like :func:`collect`."""
     plan = question.plan
@@ -169,6 +179,8 @@ def answer(
         on_progress=on_progress,
         keep=keep,
         written_in=written_in,
+        executor=executor,
+        tables=tables,
     )
     if is_study(plan):
         return Study.of_results(question, [results[i] for i in range(len(plan))])
@@ -183,14 +195,23 @@ def collect(
     on_progress: OnProgress = lambda _: None,
     keep: Callable[[int, Result], Result] = lambda _, result: result,
     written_in: Callable[[int], Path | None] | None = None,
+    executor: Any = None,
+    place: Callable[[int], Path] | None = None,
+    tables: engine.Tables = "memory",
 ) -> dict[int, Result]:
     """Run these runs of the plan; results by number of the run.
 
     ``keep`` is called with each finished result and returns the object to hold instead: a study too
     big for memory is written to disk run by run. ``written_in`` returns the folder for captures and
     packets of a run, or None to skip them; by default they go to a temporary folder that lives as
-    long as the result.
+    long as the result. ``tables`` besides those of flows and links are in memory, in files in that
+    folder, or not recorded. The workers of an ``executor`` return whole folders, which become
+    ``place(i)`` instead, or temporary ones.
     """
+    if executor is not None:
+        from talkspurt import cluster
+
+        return cluster.collect(question, runs, executor, place=place, on_progress=on_progress)
     plan = question.plan
     results: dict[int, Result] = {}
     began: dict[int, float] = {}
@@ -198,9 +219,10 @@ def collect(
 
     def folder(i: int) -> str | None:
         began[i] = time.monotonic()
-        record = recorded(plan.resolved(i))
-        if not record.get("pcapng") and not record.get("packets"):
-            return None
+        if tables != "folder":
+            record = recorded(plan.resolved(i))
+            if not record.get("pcapng") and not record.get("packets"):
+                return None
         place = written_in(i) if written_in else Scratch()
         if place is None:
             return None
@@ -218,6 +240,7 @@ def collect(
         runs,
         jobs=jobs,
         folder=folder,
+        tables=tables,
         on_end=on_end,
         on_progress=on_progress,
     )

@@ -55,6 +55,11 @@ def run(
     until: Annotated[list[str] | None, Parameter(name="--until", negative=())] = None,
     most: int | None = None,
     shard: str | None = None,
+    cluster: str | None = None,
+    tls_ca: Path | None = None,
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+    plain_tcp: Annotated[bool, Parameter(name="--plain-tcp", negative=())] = False,
 ) -> None:
     """Run a scenario, print a summary of each flow and write all results to a folder.
 
@@ -94,6 +99,17 @@ def run(
     shard
         I/N runs every N-th run of a study from the I-th into a folder (default:
         runs/NAME-I-of-N), without a report. `talkspurt merge` makes a study of all N.
+    cluster
+        Workers for the runs of a study: tls://HOST:PORT or tcp://HOST:PORT of a scheduler of
+        dask.distributed, or local:N for N processes here. Needs pip install 'talkspurt[cluster]'.
+    tls_ca
+        Certificate of the authority that signed those of the cluster; default: dask's settings.
+    tls_cert
+        Our certificate.
+    tls_key
+        Our private key.
+    plain_tcp
+        Permit tcp:// to other machines, where whoever reaches a port can execute code.
     """
     from talkspurt import running
 
@@ -102,8 +118,8 @@ def run(
     if pdf and not report:
         raise BadInputError("--pdf and --no-report: without a report no figure is drawn")
     if shard is not None:
-        if watch or until or pdf:
-            raise BadInputError("--shard: not together with --watch, --until or --pdf")
+        if watch or until or pdf or cluster:
+            raise BadInputError("--shard: not together with --watch, --until, --pdf or --cluster")
         from talkspurt import shards
 
         shards.run_and_say(
@@ -111,6 +127,15 @@ def run(
             overwrite=overwrite, scores=scores,
         )  # fmt: skip
         return
+    workers = None
+    if cluster is not None:
+        from talkspurt.cluster import Address
+
+        files = {"ca": tls_ca, "cert": tls_cert, "key": tls_key}
+        workers = Address(cluster, files, plain=plain_tcp)
+        workers.check()
+    elif plain_tcp or tls_ca or tls_cert or tls_key:
+        raise BadInputError("--plain-tcp and --tls-…: for --cluster, which is not given")
     once = functools.partial(
         running.run,
         scenario,
@@ -125,6 +150,7 @@ def run(
         scores=scores,
         until=until or [],
         at_most=most,
+        cluster=workers,
     )
     if watch:
         running.watch(scenario, set or [], once, lambda error: explain(error) is not None)
@@ -519,6 +545,33 @@ def plot(
         bin_s=bin,
         out=out,
     )
+
+
+@app.command
+def sensitivity(
+    study: Path,
+    measure: str,
+    /,
+    *,
+    json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+) -> None:
+    """Print how much a metric of a study depends on each factor of its design.
+
+    Parameters
+    ----------
+    study
+        Folder of a study whose scenario has a [design].
+    measure
+        A metric of flows that `talkspurt metrics` lists, such as mos or delay_mean_s.
+    json
+        Print only a JSON document on standard output.
+    out
+        Also draw the indices as bars with intervals into a file, .png, .svg or .pdf.
+    """
+    from talkspurt import plotting
+
+    plotting.sensitivity(study, measure, as_json=json, out=out)
 
 
 @app.command

@@ -369,6 +369,7 @@ def of_study(study: Study) -> dict[str | None, Answers]:
         key = tuple(run.settings[axis.name] for axis in study.axes)
         settings.setdefault(key, {})[run.replicate] = run
     several = [axis for axis in study.axes if len(axis.labels) > 1]
+    apart = [axis for axis in several if not axis.factor]
 
     def where(key: Sequence[str], without: str | None = None) -> str:
         named = zip((axis.name for axis in study.axes), key, strict=True)
@@ -383,7 +384,7 @@ def of_study(study: Study) -> dict[str | None, Answers]:
     calls = {key: _calls(runs) for key, runs in settings.items()}
     many = len({unit for of_setting in calls.values() for unit in of_setting}) > 1
     for position, axis in enumerate(study.axes):
-        if axis not in several:
+        if axis not in apart:
             continue
         along = []
         first = axis.labels[0]

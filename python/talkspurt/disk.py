@@ -27,11 +27,11 @@ def writing(path: Path) -> Iterator[None]:
     except StoreError:
         raise
     except OSError as error:
-        raise _failure(error.errno, error, path) from error
+        raise failure(error, path) from error
     except Exception as error:
         if not _of_polars(error):
             raise
-        raise _failure(_number_of_writing(path), error, path) from error
+        raise failure(error, path, _number_of_writing(path)) from error
 
 
 def _of_polars(error: BaseException) -> bool:
@@ -48,7 +48,9 @@ def _number_of_writing(path: Path) -> int | None:
     return None
 
 
-def _failure(number: int | None, error: Exception, path: Path) -> StoreError:
+def failure(error: Exception, path: Path, number: int | None = None) -> StoreError:
+    """The StoreError of a failure to write; ``number`` is the system's, if the error has none."""
+    number = error.errno if isinstance(error, OSError) else number
     words = {
         errno.ENOSPC: "the disk is full",
         errno.EDQUOT: "the disk quota is used up",

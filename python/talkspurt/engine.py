@@ -11,9 +11,14 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from pathlib import Path
+from typing import Literal, Protocol, TypeVar
 
 from talkspurt import _core
+from talkspurt.disk import failure
+
+Tables = Literal["memory", "folder", "none"]
+"""Where the tables of a run are besides those of flows and links."""
 
 STEP_S = 0.05
 """Duration of one wait; the maximum delay of Ctrl-C."""
@@ -68,6 +73,7 @@ def drive(
     *,
     jobs: int | None = None,
     folder: Callable[[int], str | None] = lambda _: None,
+    tables: Tables = "memory",
     on_end: Callable[[int, _core.Outcome], None],
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> None:
@@ -75,9 +81,16 @@ def drive(
 
     ``on_end`` is called with each outcome when its run ends, in any order. If a run or Ctrl-C
     raises an exception here, the other runs are cancelled first.
+
+    ``tables`` is where tables besides those of flows and links are kept, if anywhere.
     """
+    meanings = None
+    if tables == "folder":
+        from talkspurt.metrics import dictionary
+
+        meanings = dictionary.json_columns()
     each(
-        lambda i: plan.start(i, folder(i)),
+        lambda i: plan.start(i, folder(i), tables, meanings),
         runs,
         jobs=jobs,
         on_end=on_end,
@@ -106,7 +119,11 @@ def each(
                 i = waiting.pop()
                 under_way[i] = start(i)
             for i in _ended(under_way):
-                on_end(i, under_way.pop(i).result())
+                try:
+                    ended = under_way.pop(i).result()
+                except OSError as error:
+                    raise failure(error, Path(error.filename)) from error
+                on_end(i, ended)
                 finished += 1
             part = sum(run.progress() for run in under_way.values())
             on_progress(Progress((finished + part) / total, finished, total))

@@ -11,7 +11,7 @@ from talkspurt import disk, store
 from talkspurt.errors import BadInputError, StoreError
 from talkspurt.result import Result
 from talkspurt.study import Study
-from talkspurt.visible import visible
+from talkspurt.visible import print_json, visible
 
 if TYPE_CHECKING:
     from talkspurt.figures.plotted import Kind
@@ -70,6 +70,45 @@ def plot(
     disk.write_bytes(file, draw(drawn))
     print(visible(f"Figure: {file}"))
     return file
+
+
+def sensitivity(folder: Path, measure: str, *, as_json: bool, out: Path | None) -> None:
+    """Print the sensitivity of a measure to the factors of a study's design, and draw it.
+
+    Raises:
+        talkspurt.errors.BadInputError: if the folder has no design, or the measure does not fit.
+    """
+    from talkspurt import figures
+    from talkspurt.figures.sensitivity import bars
+
+    if out is not None and out.suffix.lower() not in ENDINGS:
+        raise BadInputError(visible(f"-o {out}: expected a name that ends in .png, .svg or .pdf"))
+    answer = store.load(folder)
+    if not isinstance(answer, Study) or answer.design is None:
+        raise BadInputError(
+            visible(f"{folder}: sensitivity needs a study whose scenario has a [design]")
+        )
+    try:
+        rows = answer.sensitivity(measure).to_dicts()
+    except (KeyError, ValueError) as error:
+        raise BadInputError(visible(str(error.args[0]))) from None
+    if as_json:
+        print_json(
+            {"study": answer.name, "measure": measure, "design": answer.design, "rows": rows}
+        )
+    else:
+        from talkspurt.terminal import tables
+
+        tables.print_sensitivity(answer, measure, rows)
+    if out is None:
+        return
+    drawn = bars(answer, measure)
+    if drawn is None:
+        raise BadInputError(f"-o: no index of {measure} is defined, so there is nothing to draw")
+    draw = {".png": figures.png, ".svg": figures.svg, ".pdf": figures.pdf}[out.suffix.lower()]
+    disk.write_bytes(out, draw(drawn))
+    if not as_json:
+        print(visible(f"Figure: {out}"))
 
 
 def _known(measure: str) -> None:

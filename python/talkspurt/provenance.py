@@ -30,7 +30,12 @@ def text(resolved: str) -> str:
 
 def files(resolved: str) -> dict[str, str]:
     """Files named by a resolved scenario, each with its hash."""
-    return {name: _hash(Path(name)) for name in _named(values(resolved))}
+    return {name: _hash(Path(name)) for name in named(resolved)}
+
+
+def named(resolved: str) -> list[str]:
+    """Files named by a resolved scenario."""
+    return _named(values(resolved))
 
 
 def of(resolved: str) -> dict[str, Any]:

@@ -15,9 +15,9 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,9 @@ TABLES = (
     "events",
 )
 """Tables of every run; ``packets`` exists if the scenario requests it, ``scores`` on request."""
+
+SUMMARIES = ("flows", "links")
+"""Tables that are always in memory after a run."""
 
 BYTES = (
     "payload_bytes",
@@ -159,6 +162,8 @@ class Result(Saved):
     _read_table: Callable[[str], pl.DataFrame | None] = field(repr=False)
     _read_audio: Callable[[str], Audio | None] = field(repr=False)
     _written: Path | Scratch | None = field(default=None, repr=False)
+    _outcome: _core.Outcome | None = field(default=None, repr=False, compare=False)
+    """The run, if it has just ended."""
     _tables: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -180,19 +185,6 @@ class Result(Saved):
         plan = question.plan
         manifest = _manifest(question, i, outcome, wall_s)
 
-        def read_table(name: str) -> pl.DataFrame | None:
-            import polars as pl
-
-            if name == "scores":
-                return None
-            if name != "packets":
-                return pl.DataFrame(outcome.table(name))
-            if written is None or not recorded(plan.resolved(i)).get("packets"):
-                return None
-            file = Path(written) / "packets.parquet"
-            with reading(file):
-                return pl.read_parquet(file, glob=False)
-
         def read_audio(name: str) -> Audio | None:
             found = outcome.audio(name)
             return None if found is None else Audio(name, *found)
@@ -207,10 +199,17 @@ class Result(Saved):
             scenario=plan.resolved(i),
             topology=json.loads(plan.topology(i)),
             manifest=manifest,
-            _read_table=read_table,
+            _read_table=partial(_table, outcome, plan.resolved(i), written),
             _read_audio=read_audio,
             _written=written,
+            _outcome=outcome,
         )
+
+    def moved(self, folder: Path) -> Result:
+        """A result that has just ended, after its folder was renamed."""
+        assert self._outcome is not None
+        read_table = partial(_table, self._outcome, self.scenario, folder)
+        return replace(self, _read_table=read_table, _written=folder)
 
     # Numbers of the whole run.
 
@@ -438,9 +437,18 @@ class Result(Saved):
             "duration_s": self.duration_s,
             "digest": self.digest,
             "hops": self.hops,
-            "flows": _rows(self.flows, JSON_FLOW),
-            "links": _rows(self.links, JSON_LINK),
+            "flows": self._rows("flows", JSON_FLOW),
+            "links": self._rows("links", JSON_LINK),
             **scored,
+        }
+
+    def _rows(self, table: str, columns: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+        """Rows by name, without polars, which takes longer to start than a short run to end."""
+        outcome = self._outcome
+        rows = self.table(table).to_dicts() if outcome is None else outcome.rows(table)
+        return {
+            row["name"]: {column: finite(row[column]) for column in columns if column in row}
+            for row in rows
         }
 
     def _repr_html_(self) -> str:
@@ -449,12 +457,22 @@ class Result(Saved):
         return notebook.result(self)
 
 
-def _rows(frame: pl.DataFrame, columns: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    present = [column for column in columns if column in frame.columns]
-    return {
-        row["name"]: {column: finite(row[column]) for column in present}
-        for row in frame.iter_rows(named=True)
-    }
+def _table(
+    outcome: _core.Outcome, scenario: str, written: Path | Scratch | None, name: str
+) -> pl.DataFrame | None:
+    """A table of a run that has just ended: from memory, or from a file that the run wrote."""
+    if name == "scores":
+        return None
+    import polars as pl
+
+    in_file = name == "packets" or (name in outcome.stored and name not in SUMMARIES)
+    if not in_file:
+        return pl.DataFrame(outcome.table(name))
+    if written is None or (name == "packets" and not recorded(scenario).get("packets")):
+        return None
+    file = Path(written) / f"{name}.parquet"
+    with reading(file):
+        return pl.read_parquet(file, glob=False)
 
 
 def finite(value: Any) -> Any:

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Never
+from typing import TYPE_CHECKING, Any, Never
 
 from talkspurt import api, provenance, room, sequential, store, study_store
 from talkspurt.errors import BadInputError
@@ -17,6 +17,9 @@ from talkspurt.scenario import Question, pairs, read
 from talkspurt.study import Study
 from talkspurt.terminal.progress import Bar
 from talkspurt.visible import print_json, visible, whole
+
+if TYPE_CHECKING:
+    from talkspurt.cluster import Address
 
 WATCH_S = 0.3
 """Time between two looks at the files of ``--watch``."""
@@ -36,6 +39,7 @@ def run(
     scores: bool = False,
     until: Sequence[str] = (),
     at_most: int | None = None,
+    cluster: Address | None = None,
 ) -> None:
     """Run a scenario with the command line's options."""
     wanted = _targets(until, at_most)
@@ -46,10 +50,43 @@ def run(
     if wanted:
         count = sequential.first(question.plan.replications, most)
         question = sequential.repeated(question, count, seed)
+    with contextlib.ExitStack() as stack:
+        executor = None
+        if cluster is not None:
+            if not api.is_study(question.plan):
+                raise BadInputError(
+                    "--cluster: the scenario is a single run, without axes or replications"
+                )
+            from talkspurt.cluster import connected
+
+            executor = stack.enter_context(connected(cluster))
+        _run(
+            question, wanted, most, out=out, seed=seed, as_json=as_json, report=report, pdf=pdf,
+            jobs=jobs, overwrite=overwrite, scores=scores, executor=executor,
+        )  # fmt: skip
+
+
+def _run(
+    question: Question,
+    wanted: Sequence[sequential.Target],
+    most: int,
+    *,
+    out: Path | None,
+    seed: int | None,
+    as_json: bool,
+    report: bool,
+    pdf: bool,
+    jobs: int | None,
+    overwrite: bool,
+    scores: bool,
+    executor: Any,
+) -> None:
+    """Run a scenario that was read, here or with the workers of an executor."""
     folder = out if out is not None else None if as_json else Path("runs") / question.name
     answer: Result | Study
     if folder is None:
-        # Nothing is stored, so nothing is captured and no disk space is needed.
+        # Nothing is stored, so nothing is captured and no disk space is needed. The document has
+        # the tables of flows and links; targets may be of others.
         there: Mapping[int, Result] = {}
         while True:
             with Bar(question.plan.title) as bar:
@@ -60,6 +97,8 @@ def run(
                     keep=lambda _, result: _scored(result) if scores else result,
                     written_in=lambda _: None,
                     there=there,
+                    executor=executor,
+                    tables="memory" if scores or wanted else "none",
                 )
             following = _following(question, answer, wanted, most, seed)
             if following is None:
@@ -77,7 +116,9 @@ def run(
             key = study_store.key(question)
             with store.Resumable(folder, key, len(question.plan), claim) as unfinished:
                 more = sequential.known(question, before) if before else {}
-                answer = _study_into(question, unfinished, jobs, more, scores=scores)
+                answer = _study_into(
+                    question, unfinished, jobs, more, scores=scores, executor=executor
+                )
                 following = _following(question, answer, wanted, most, seed)
                 if following is None and report:
                     draw(answer, unfinished.folder, pdf=pdf)
@@ -100,6 +141,7 @@ def run(
             answer = _run_into(question, staging, report=report, pdf=pdf, scores=scores)
             kept = not report and staging.keep(store.DRAWN)
             where = staging.commit()
+            answer = answer.moved(where)
     say(answer, as_json, said)
     _say_outcome(answer, wanted, as_json=as_json)
     if not as_json:
@@ -240,13 +282,16 @@ def _scored(result: Result) -> Result:
 
 def _run_into(
     question: Question, staging: store.Staging, *, report: bool, pdf: bool, scores: bool
-) -> Result | Study:
+) -> Result:
     """Run once and write the results."""
     say_news(staging)
     _check_room(question, [0], staging)
     with Bar(question.plan.title) as bar:
         answer = api.answer(
-            question, on_progress=bar.on_progress, written_in=lambda _: staging.folder
+            question,
+            on_progress=bar.on_progress,
+            written_in=lambda _: staging.folder,
+            tables="folder",
         )
         assert isinstance(answer, Result)
         if scores:
@@ -257,8 +302,6 @@ def _run_into(
             from talkspurt import pictures
 
             pictures.of_result(answer, staging.folder, bar.on_step, pdf=pdf)
-    # Read tables for the terminal before the folder is renamed.
-    _ = answer.flows, answer.links, answer.is_scored
     return answer
 
 
@@ -269,10 +312,12 @@ def _study_into(
     more: Mapping[int, Result],
     *,
     scores: bool,
+    executor: Any,
 ) -> Study:
     """Run a study and write it; ``more`` are runs that are known from elsewhere and are copied."""
     wanted = [i for i in range(len(question.plan)) if i not in more]
-    runs = {**more, **runs_into(question, wanted, unfinished, jobs, scores=scores)}
+    found = runs_into(question, wanted, unfinished, jobs, scores=scores, executor=executor)
+    runs = {**more, **found}
     answer = Study.of_results(question, [runs[i] for i in range(len(runs))])
     with Bar(answer.title) as bar:
         study_store.write_study(answer, unfinished.folder, step=bar.on_step)
@@ -288,11 +333,13 @@ def runs_into(
     jobs: int | None,
     *,
     scores: bool,
+    executor: Any = None,
 ) -> dict[int, Result]:
     """Write runs as they end, to bound memory and to skip finished runs on restart."""
     plan = question.plan
 
     def place(i: int) -> Path:
+        unfinished.check()
         name = study_store.run_folder(i, plan.settings(i), plan.replicate(i))
         return unfinished.folder / name
 
@@ -315,10 +362,18 @@ def runs_into(
     _check_room(question, missing, unfinished, jobs)
     with Bar(plan.title) as bar:
         found = there | api.collect(
-            question, missing, jobs=jobs, on_progress=bar.on_progress, keep=keep, written_in=written
+            question,
+            missing,
+            jobs=jobs,
+            on_progress=bar.on_progress,
+            keep=keep,
+            written_in=written,
+            executor=executor,
+            place=place,
+            tables="folder",
         )
-        for i in there if scores else ():
-            # It may have been finished without scores.
+        for i in found if scores else ():
+            # It may have been finished without scores, or by a worker, which computes none.
             if not found[i].is_scored:
                 bar.on_step(f"scores of run {i + 1}")
                 store.write_scores(_scored(found[i]), place(i))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from talkspurt import _core, disk, problems
+from talkspurt import _core, designs, disk, problems
 from talkspurt.resolved import Quantity
 from talkspurt.visible import whole
 
@@ -67,7 +67,7 @@ def read(scenario: Source, *, set: Sets | None = None, seed: int | None = None) 
     # Rust reports the file's name as it was given, so that editors find the line.
     called = whole(str(file)) if file else name
     try:
-        plan = _core.load(text, called, str(base), list(sets), seed)
+        plan = _core.load(text, called, str(base), list(sets), seed, designs.unit_cube)
     except _core.ScenarioError as error:
         raise problems.answered(error) from None
     return Question(name, file, text, sets, plan)

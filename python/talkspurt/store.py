@@ -76,7 +76,13 @@ def write_result(
     write_text(folder / "scenario.toml", result.scenario)
     write_text(folder / "topology.json", to_json(result.topology))
     empty = {}
+    # The run has written what it could to this folder.
+    stored = result._outcome.stored if result._outcome and result._written == folder else ()
     for name in TABLES:
+        if result._outcome and stored:
+            if name not in stored:
+                empty[name] = result._outcome.columns(name)
+            continue
         table = result.table(name)
         if table.is_empty():
             empty[name] = {column: str(kind) for column, kind in table.schema.items()}

@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -56,6 +57,8 @@ class Axis:
         labels: one text per value, in order.
         unit: unit of ``numbers``: ``s``, ``bit/s``, ``B``, or ``1`` for plain numbers.
         numbers: one number per value, if all values are quantities of one kind; else None.
+        factor: how a factor of a design is sampled: from a range on a ``linear`` or ``log`` scale,
+            or from a list of ``values``; None for an axis.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Axis:
     labels: tuple[str, ...]
     unit: str | None = None
     numbers: tuple[float, ...] | None = None
+    factor: str | None = None
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Axis:
@@ -74,18 +78,25 @@ class Axis:
             labels=tuple(entry["labels"]),
             unit=entry.get("unit"),
             numbers=None if numbers is None else tuple(numbers),
+            factor=entry.get("factor"),
         )
 
     def entry(self) -> dict[str, Any]:
         """The entry of a manifest or JSON document."""
         found = {"name": self.name, "path": self.path, "labels": list(self.labels)}
+        if self.factor is not None:
+            found["factor"] = self.factor
         if self.numbers is None:
             return found
         return {**found, "unit": self.unit, "numbers": list(self.numbers)}
 
     def value(self, label: str) -> float | str:
         """The value with this label in tables: a number, or the label if it has none."""
-        return label if self.numbers is None else self.numbers[self.labels.index(label)]
+        return label if self.numbers is None else self._by_label[label]
+
+    @cached_property
+    def _by_label(self) -> dict[str, float]:
+        return dict(zip(self.labels, self.numbers or (), strict=True))
 
     @property
     def column(self) -> str:
@@ -142,6 +153,9 @@ class Study(Saved):
         scenario: the scenario as given, TOML.
         runs: the results, axes slowest first, replications fastest.
         sets: overrides of scenario fields.
+        design: ``kind``, ``samples`` (points of the sample), ``indices`` (whether it has the points
+            of sensitivity indices) and ``points`` (in all), if factors were sampled. Runs at all
+            points follow one another for each combination of the axes.
     """
 
     name: str
@@ -153,9 +167,12 @@ class Study(Saved):
     scenario: str
     runs: Sequence[Result]
     sets: Mapping[str, str] = field(default_factory=dict)
+    design: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
-        axes = " × ".join(f"{len(axis.labels)} {axis.name}" for axis in self.axes) or "1"
+        lists = [f"{len(axis.labels)} {axis.name}" for axis in self.axes if not axis.factor]
+        points = [f"{self.design['points']} points"] if self.design else []
+        axes = " × ".join((*lists, *points)) or "1"
         return f"<Study {self.name!r}: {axes} × {self.replications} replications>"
 
     @classmethod
@@ -172,6 +189,7 @@ class Study(Saved):
             scenario=question.text,
             runs=tuple(runs),
             sets=dict(question.sets),
+            design=plan.design,
         )
 
     @classmethod
@@ -220,6 +238,7 @@ class Study(Saved):
             confidence=first.confidence if isinstance(first, Study) else 0.95,
             scenario="# A comparison: the scenario of each run is in its folder.\n",
             runs=runs,
+            design=first.design if isinstance(first, Study) else None,
         )
 
     @classmethod
@@ -256,6 +275,7 @@ class Study(Saved):
             scenario=scenario,
             runs=runs,
             sets=manifest["set"],
+            design=manifest.get("design"),
         )
 
     @property
@@ -447,15 +467,51 @@ class Study(Saved):
 
         return pl.concat(parts, how="vertical_relaxed")
 
+    def sensitivity(self, measure: str) -> pl.DataFrame:
+        """The sensitivity of a metric of flows to each factor of the design.
+
+        One row per setting of the axes, flow, factor and index: the axes, ``flow``, ``measure``,
+        ``factor``, ``index``, ``value``, ``low`` and ``high`` (ends of the bootstrap interval),
+        ``points`` (of the design), ``missing`` (points without a value) and ``note`` (why an index
+        is not defined). A point counts with the mean over its replications and, for a ``count``,
+        over its flows. The indices are:
+
+        * of a Sobol design with indices, ``first`` (share of the variance that the factor explains
+          alone) and ``total`` (with its interactions); not defined if points have no value;
+        * of other designs, ``src`` (standardised regression coefficient), ``prcc`` (partial rank
+          correlation), and without a factor ``r2`` and ``rank_r2`` of the two regressions, from the
+          points with a value. A list of names has a row ``NAME = LABEL`` for each but the first.
+
+        Raises:
+            KeyError: if there is no such metric, or it is not a number per flow.
+            ValueError: if the study has no design.
+        """
+        from talkspurt import sensitivity
+
+        return sensitivity.of_study(self, measure)
+
+    def _values(self, run: Result, name: str) -> Iterable[tuple[str, float | None]]:
+        """A metric of each flow of a run, or its mean over the flows of a ``count``."""
+        one = of_a_flow(name)
+        made = _by_flow(run, one)
+        found: dict[str, list[float]] = {}
+        for row in run.flows.iter_rows(named=True):
+            flow = row["name"]
+            value = finite(made[flow] if flow in made else row.get(one.name))
+            its = found.setdefault(row.get("group") or flow, [])
+            its.extend([] if value is None else [value])
+        return [(flow, math.fsum(its) / len(its) if its else None) for flow, its in found.items()]
+
     def comparisons(self, names: Iterable[str] = SUMMARY) -> dict[str, pl.DataFrame]:
         """:meth:`differences` from the first value of every axis with more than one value, by axis.
 
-        Empty without replications: a single pair has no interval.
+        Empty without replications: a single pair has no interval. Points of a design are not
+        paired along its factors.
         """
         wanted = list(names)
         if self.replications < 2:
             return {}
-        axes = [axis.name for axis in self.axes if len(axis.labels) > 1]
+        axes = [axis.name for axis in self.axes if len(axis.labels) > 1 and not axis.factor]
         return {axis: self.differences(axis, names=wanted) for axis in axes}
 
     def _cells(self, names: Sequence[str], *, members: bool) -> Iterable[Cell]:

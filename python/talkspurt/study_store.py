@@ -109,6 +109,11 @@ def part(folder: Path) -> Path:
 def keep_run(run: Result, folder: Path) -> Result:
     """Write one run atomically, and return a result backed by its folder."""
     write_run(run, part(folder))
+    return put(folder)
+
+
+def put(folder: Path) -> Result:
+    """Give a complete run its name."""
     with store.writing(folder):
         if folder.exists():  # it could not be read
             shutil.rmtree(folder)
@@ -124,6 +129,7 @@ def _manifest(study: Study, runs: list[dict[str, Any]]) -> dict[str, Any]:
         "title": study.title,
         "description": study.description,
         "axes": [axis.entry() for axis in study.axes],
+        "design": study.design,
         "replications": study.replications,
         "confidence": study.confidence,
         "set": dict(study.sets),

@@ -28,7 +28,7 @@ pub use rerun::BARRIER;
 pub use talkspurt_app::codec::external;
 use talkspurt_flow::{Disk, Materials};
 use talkspurt_record::pcapng::CaptureProbe;
-use talkspurt_record::{Digest, Options, PacketTable, Recorder, Recording};
+use talkspurt_record::{Digest, Options, PacketTable, Recorder, Recording, StoreError, Tables};
 use talkspurt_scenario::Point;
 use talkspurt_scenario::model::Scenario;
 use talkspurt_sim::build;
@@ -67,9 +67,41 @@ pub struct Finished {
     pub audio: Vec<Audio>,
 }
 
+/// Why a run has no results.
+#[derive(Debug)]
+pub enum Failure {
+    /// In words.
+    Said(String),
+    /// A table could not be written.
+    Store(StoreError),
+}
+
+impl From<String> for Failure {
+    fn from(words: String) -> Self {
+        Self::Said(words)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Said(words) => f.write_str(words),
+            Self::Store(StoreError { path, error }) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
 /// Runs one point of a study; captures and packets that the scenario requests are written to `folder`,
 /// if given.
-pub fn run(point: &Point, folder: Option<&Path>, shared: &Shared) -> Result<Finished, String> {
+///
+/// # Errors
+/// A file cannot be read or written, `shared` asks the run to stop, or an account does not add up.
+pub fn run(
+    point: &Point,
+    folder: Option<&Path>,
+    tables: Tables,
+    shared: &Shared,
+) -> Result<Finished, Failure> {
     let cpu = cpu_time::ThreadTime::now();
     let Point { scenario, network, .. } = point;
     let materials = Materials::load(scenario, &Disk)?;
@@ -79,35 +111,38 @@ pub fn run(point: &Point, folder: Option<&Path>, shared: &Shared) -> Result<Fini
     let packets = folder.filter(|_| scenario.record.packets);
     let packets = packets.map(|folder| packets::create(folder, &layout)).transpose()?;
     let timetable = timetable(scenario, capture.is_some());
-    let watch: Watch = (Recorder::new(layout, options), (Digest::new(), (capture, packets)));
+    let recorder = Recorder::keeping(layout, options, tables);
+    let watch: Watch = (recorder, (Digest::new(), (capture, packets)));
     let mut world = build::build(scenario, network, &materials, watch);
     let mut disk_failed = false;
     let finished = drive(&mut world, &timetable, &shared.cancel, |now, counters, watch| {
         watch.0.sample(now, counters);
         shared.passed.store(now.as_nanos(), Ordering::Relaxed);
-        let (capture, packets) = &watch.1.1;
-        let capture_failed = capture.as_ref().is_some_and(CaptureProbe::failed);
-        let failed = capture_failed || packets.as_ref().is_some_and(PacketTable::failed);
-        if failed && !disk_failed {
+        if !disk_failed && failed(watch) {
             // A writer inside a probe cannot return errors: it stops the run, and the error is reported below.
             disk_failed = true;
             shared.cancel.store(true, Ordering::Relaxed);
         }
     });
     if !finished && !disk_failed {
-        return Err("cancelled".to_owned());
+        return Err(Failure::Said("cancelled".to_owned()));
     }
     let audio = audio::render(scenario, &materials, &world);
     let (hops, events) = (world.hops(), world.events());
     let (recorder, (digest, (capture, packets))) = world.probe;
     capture.map_or(Ok(()), capture::finish)?;
     packets.map_or(Ok(()), packets::finish)?;
-    let mut recording = recorder.finish();
-    recording.conservation()?;
+    let recording = recorder.finish();
+    let mut recording =
+        recording.map_err(|error| format!("a temporary file could not be read: {error}"))?;
+    if finished {
+        recording.conservation()?;
+    }
     for summary in &mut recording.flows {
         summary.quality = score(scenario, summary);
         summary.stand_in = audio::stand_in(scenario, &summary.name);
     }
+    recording.store().map_err(Failure::Store)?;
     Ok(Finished {
         digest: digest.hex(),
         hops,
@@ -117,6 +152,13 @@ pub fn run(point: &Point, folder: Option<&Path>, shared: &Shared) -> Result<Fini
         recording,
         audio,
     })
+}
+
+/// Whether a file that is written during the run could not be.
+fn failed((recorder, (_, (capture, packets))): &Watch) -> bool {
+    recorder.failed()
+        || capture.as_ref().is_some_and(CaptureProbe::failed)
+        || packets.as_ref().is_some_and(PacketTable::failed)
 }
 
 fn timetable(scenario: &Scenario, captured: bool) -> Timetable {

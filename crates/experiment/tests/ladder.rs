@@ -6,6 +6,7 @@ use std::path::Path;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use talkspurt_experiment::{Finished, Shared, run};
+use talkspurt_record::Tables;
 
 const LADDER: &str = "codec = 'pcmu'\n\
     ladder = ['pcmu', 'g726-32', 'g728', 'g729', 'g723.1-6.3']\n";
@@ -28,7 +29,7 @@ fn call(transport: &str, source: &str) -> Finished {
     }
     let study = talkspurt_scenario::load(&text, "test", Path::new("."), &[], None);
     let point = study.unwrap_or_else(|problems| panic!("{problems}\n{text}")).points.remove(0);
-    run(&point, None, &Shared::default()).expect("accounts balance")
+    run(&point, None, Tables::Memory, &Shared::default()).expect("accounts balance")
 }
 
 fn floats(finished: &Finished, table: &str, column: &str) -> Vec<f64> {

@@ -2,11 +2,14 @@
 
 use std::ffi::CStr;
 
-use arrow_array::RecordBatchIterator;
+use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, RecordBatchIterator};
+use arrow_schema::DataType;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyString};
 use serde_json::{Value, json};
 use talkspurt_experiment::Finished;
 use talkspurt_proto::gauge::Gauge;
@@ -25,6 +28,11 @@ pub(crate) struct Outcome {
 impl Outcome {
     pub(crate) fn new(finished: Finished) -> Self {
         Self { finished }
+    }
+
+    fn batches(&self, name: &str) -> PyResult<Batches> {
+        let table = self.finished.recording.table(name);
+        table.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
     }
 }
 
@@ -59,11 +67,46 @@ impl Outcome {
         self.finished.duration_s
     }
 
-    /// A table by name, as an object with the Arrow PyCapsule interface.
+    /// Names of the tables that are in files of the run's folder.
+    #[getter]
+    fn stored(&self) -> Vec<&'static str> {
+        self.finished.recording.stored().to_vec()
+    }
+
+    /// A table by name that is in memory, as an object with the Arrow PyCapsule interface.
     fn table(&self, name: &str) -> PyResult<Table> {
-        let table = self.finished.recording.table(name);
-        let batches = table.ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
-        Ok(Table { batches })
+        Ok(Table { batches: self.batches(name)? })
+    }
+
+    /// Columns of a table without rows, and their types as polars names them.
+    fn columns<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
+        let found = PyDict::new(py);
+        for field in self.batches(name)?.schema.fields() {
+            let kind = match field.data_type() {
+                DataType::Utf8 => "String",
+                DataType::Int64 => "Int64",
+                _ => "Float64",
+            };
+            found.set_item(field.name(), kind)?;
+        }
+        Ok(found)
+    }
+
+    /// The rows of a table that is in memory.
+    fn rows<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let mut rows = Vec::new();
+        for batch in &self.batches(name)?.batches {
+            let first = rows.len();
+            rows.extend((0..batch.num_rows()).map(|_| PyDict::new(py)));
+            for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+                // One string object per column.
+                let name = PyString::new(py, field.name());
+                for (index, row) in rows[first..].iter().enumerate() {
+                    row.set_item(&name, cell(py, column, index)?)?;
+                }
+            }
+        }
+        Ok(rows)
     }
 
     /// Sent and received speech of a flow, 16-bit little endian, the sample rate, the channels, and when the
@@ -123,6 +166,20 @@ impl Table {
         let reader = RecordBatchIterator::new(batches, self.batches.schema.clone());
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
     }
+}
+
+/// A value of a table; None if it is null.
+fn cell<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> PyResult<Bound<'py, PyAny>> {
+    if column.is_null(row) {
+        return Ok(py.None().into_bound(py));
+    }
+    Ok(match column.data_type() {
+        DataType::Utf8 => PyString::new(py, column.as_string::<i32>().value(row)).into_any(),
+        DataType::Int64 => {
+            column.as_primitive::<Int64Type>().value(row).into_pyobject(py)?.into_any()
+        }
+        _ => column.as_primitive::<Float64Type>().value(row).into_pyobject(py)?.into_any(),
+    })
 }
 
 fn pcm<'py>(py: Python<'py>, samples: &[i16]) -> Bound<'py, PyBytes> {

@@ -13,9 +13,10 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
 use serde_json::{Map, Value, json};
 use talkspurt_experiment::Format;
-use talkspurt_scenario::model::{Scenario, Source};
+use talkspurt_record::{Folder, Meanings, Tables};
+use talkspurt_scenario::model::{Scale, Scenario, Source};
 use talkspurt_scenario::network::DirectedLink;
-use talkspurt_scenario::{Network, Point, Problems, Study};
+use talkspurt_scenario::{Network, Point, Problems, Sampled, Sampling, Study};
 
 use crate::run::{Count, Excerpt, Export, Run};
 
@@ -62,7 +63,7 @@ fn raise(py: Python<'_>, problems: &Problems) -> PyErr {
 
 /// Reads a scenario. In Python's main thread, Ctrl-C ends the wait for it.
 #[pyfunction]
-#[pyo3(signature = (text, name, base, sets, seed=None))]
+#[pyo3(signature = (text, name, base, sets, seed=None, sample=None))]
 pub(crate) fn load(
     py: Python<'_>,
     text: &str,
@@ -70,6 +71,7 @@ pub(crate) fn load(
     base: PathBuf,
     sets: Vec<(String, String)>,
     seed: Option<u64>,
+    sample: Option<Py<PyAny>>,
 ) -> PyResult<Plan> {
     let (text, name) = (text.to_owned(), name.to_owned());
     let stop = Arc::new(AtomicBool::new(false));
@@ -78,7 +80,9 @@ pub(crate) fn load(
     let receive = Mutex::new(receive);
     let thread = std::thread::spawn(move || {
         let stopped = || stopped.load(Ordering::Relaxed);
-        let read = talkspurt_scenario::load_until(&text, &name, &base, &sets, seed, &stopped);
+        let sample = |asked: &Sampling| sampled(sample.as_ref(), asked);
+        let read =
+            talkspurt_scenario::load_until(&text, &name, &base, &sets, seed, &sample, &stopped);
         drop(send.send(read));
     });
     loop {
@@ -97,6 +101,16 @@ pub(crate) fn load(
             }
         }
     }
+}
+
+/// Points of the unit cube from Python's function, or why there are none.
+fn sampled(sample: Option<&Py<PyAny>>, asked: &Sampling) -> Result<Vec<Vec<f64>>, String> {
+    let sample = sample.ok_or("a design needs a function that samples it")?;
+    Python::attach(|py| {
+        let arguments = (&asked.kind, asked.samples, asked.dimensions, asked.seed);
+        sample.call1(py, arguments)?.extract(py)
+    })
+    .map_err(|error: PyErr| error.to_string())
 }
 
 /// The values of a resolved scenario as JSON, each quantity an object of text, value and unit.
@@ -155,7 +169,7 @@ impl Plan {
         self.study.replications
     }
     /// The axes: name, path, labels of the values, and the values as numbers with their unit, if they are
-    /// quantities of the same kind.
+    /// quantities of the same kind; `factor` tells how a factor of a design is sampled.
     #[getter]
     fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
@@ -166,9 +180,27 @@ impl Plan {
             entry.set_item("labels", &axis.labels)?;
             entry.set_item("unit", axis.numbers.as_ref().map(|numbers| numbers.unit))?;
             entry.set_item("numbers", axis.numbers.as_ref().map(|numbers| &numbers.values[..]))?;
+            let factor = axis.factor.map(|sampled| match sampled {
+                Sampled::Range(Scale::Linear) => "linear",
+                Sampled::Range(Scale::Log) => "log",
+                Sampled::Values => "values",
+            });
+            entry.set_item("factor", factor)?;
             list.append(entry)?;
         }
         Ok(list)
+    }
+    /// The design: kind, points of its sample, whether it has those for sensitivity indices, and points in
+    /// all. None without one.
+    #[getter]
+    fn design<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(design) = &self.study.design else { return Ok(None) };
+        let entry = PyDict::new(py);
+        entry.set_item("kind", &design.kind)?;
+        entry.set_item("samples", design.samples)?;
+        entry.set_item("indices", design.indices)?;
+        entry.set_item("points", design.points)?;
+        Ok(Some(entry))
     }
     fn __len__(&self) -> usize {
         self.study.points.len()
@@ -209,9 +241,27 @@ impl Plan {
         Ok(topology(&point.scenario, &point.network))
     }
     /// Starts one run; captures and packets that the scenario requests are written to `folder`.
-    #[pyo3(signature = (index, folder=None))]
-    fn start(&self, index: usize, folder: Option<PathBuf>) -> PyResult<Run> {
-        Ok(Run::start(self.point(index)?.clone(), folder))
+    ///
+    /// `tables` besides those of flows and links are in "memory", in files in "folder", or there are "none".
+    /// `meanings` are of their columns: JSON by table and column, for files.
+    #[pyo3(signature = (index, folder=None, tables="memory", meanings=None))]
+    fn start(
+        &self,
+        index: usize,
+        folder: Option<PathBuf>,
+        tables: &str,
+        meanings: Option<Meanings>,
+    ) -> PyResult<Run> {
+        let tables = match (tables, &folder) {
+            ("memory", _) => Tables::Memory,
+            ("none", _) => Tables::Without,
+            ("folder", Some(path)) => Tables::Folder(Folder {
+                path: path.clone(),
+                meanings: Arc::new(meanings.unwrap_or_default()),
+            }),
+            _ => return Err(PyValueError::new_err(format!("no folder, or no tables {tables:?}"))),
+        };
+        Ok(Run::start(self.point(index)?.clone(), folder, tables))
     }
     /// Starts one run and exports it to `folder` as "pcapng", "ns2", "nam", "qlog" or "parquet".
     fn export(&self, index: usize, format: &str, folder: PathBuf) -> PyResult<Export> {

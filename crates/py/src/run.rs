@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use talkspurt_experiment::{Counts, Finished, Format, Shared};
-use talkspurt_record::Shown;
+use talkspurt_experiment::{Counts, Failure, Finished, Format, Shared};
+use talkspurt_record::{Shown, StoreError, Tables};
 use talkspurt_scenario::Point;
 
 use crate::RunError;
@@ -26,20 +27,21 @@ struct Waiting {
 pub(crate) struct Worker<T> {
     shared: Arc<Waiting>,
     duration: u64,
-    thread: Mutex<Option<JoinHandle<Result<T, String>>>>,
+    thread: Mutex<Option<JoinHandle<Result<T, Failure>>>>,
 }
 
 impl<T: Send + 'static> Worker<T> {
-    pub(crate) fn start(
+    pub(crate) fn start<E: Into<Failure>>(
         point: Point,
-        work: impl FnOnce(&Point, &Shared) -> Result<T, String> + Send + 'static,
+        work: impl FnOnce(&Point, &Shared) -> Result<T, E> + Send + 'static,
     ) -> Self {
         let shared = Arc::new(Waiting::default());
         let duration = point.scenario.duration.as_nanos();
         let inner = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
-            let attempt = AssertUnwindSafe(|| work(&point, &inner.run));
-            let result = catch_unwind(attempt).unwrap_or_else(|panic| Err(words(panic.as_ref())));
+            let attempt = AssertUnwindSafe(|| work(&point, &inner.run).map_err(Into::into));
+            let result = catch_unwind(attempt)
+                .unwrap_or_else(|panic| Err(Failure::Said(words(panic.as_ref()))));
             *inner.done.lock().expect("nothing panics under this lock") = true;
             inner.ended.notify_all();
             result
@@ -73,7 +75,10 @@ impl<T: Send + 'static> Worker<T> {
         let thread = thread.ok_or_else(|| RunError::new_err("the result was already taken"))?;
         match py.detach(|| thread.join()) {
             Ok(Ok(result)) => Ok(result),
-            Ok(Err(message)) => Err(RunError::new_err(message)),
+            Ok(Err(Failure::Said(message))) => Err(RunError::new_err(message)),
+            Ok(Err(Failure::Store(StoreError { path, error }))) => {
+                Err(PyOSError::new_err((error.raw_os_error(), error.to_string(), path)))
+            }
             Err(_) => Err(RunError::new_err("the run's thread ended without a result")),
         }
     }
@@ -84,9 +89,9 @@ impl<T: Send + 'static> Worker<T> {
 pub(crate) struct Run(Worker<Finished>);
 
 impl Run {
-    pub(crate) fn start(point: Point, folder: Option<PathBuf>) -> Self {
+    pub(crate) fn start(point: Point, folder: Option<PathBuf>, tables: Tables) -> Self {
         let run = move |point: &Point, shared: &Shared| {
-            talkspurt_experiment::run(point, folder.as_deref(), shared)
+            talkspurt_experiment::run(point, folder.as_deref(), tables, shared)
         };
         Self(Worker::start(point, run))
     }
@@ -106,7 +111,8 @@ impl Run {
     fn cancel(&self) {
         self.0.cancel();
     }
-    /// The results of the run; waits for its end. Can be called once.
+    /// The results of the run; waits for its end. Can be called once. Raises OSError with the file's name if
+    /// a table could not be written.
     fn result(&self, py: Python<'_>) -> PyResult<Outcome> {
         self.0.result(py).map(Outcome::new)
     }

@@ -22,7 +22,7 @@ enum Sink {
         partial: PathBuf,
         path: PathBuf,
     },
-    Writer(Box<dyn Write + Send>),
+    Writer(Box<dyn Write + Send + Sync>),
 }
 
 /// Write size: in pieces of 8 KiB, a file costs half as much kernel time again.
@@ -38,12 +38,25 @@ impl Output {
     /// It cannot be created.
     pub fn create(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
+        Self::create_unnamed(path.clone()).map_err(|error| named(&path, &error))
+    }
+
+    fn create_unnamed(path: PathBuf) -> io::Result<Self> {
         let mut partial = path.clone().into_os_string();
         partial.push(".part");
         let partial = PathBuf::from(partial);
-        let out = File::create(&partial).map_err(|error| named(&path, &error))?;
+        let out = File::create(&partial)?;
         let sink = Sink::File { out, held: Vec::new(), used: 0, piece: PIECE, partial, path };
         Ok(Self { sink, failure: None })
+    }
+
+    /// Creates the file `path`; a failure is kept as if the first write had failed.
+    pub(crate) fn create_or_fail(path: PathBuf) -> Self {
+        Self::create_unnamed(path).unwrap_or_else(|error| {
+            let mut none = Self::to(io::sink());
+            none.failure = Some(error);
+            none
+        })
     }
 
     /// Declares the number of files written at once, which limits the buffer of each.
@@ -63,7 +76,7 @@ impl Output {
     }
 
     /// Writes to another writer.
-    pub fn to(out: impl Write + Send + 'static) -> Self {
+    pub fn to(out: impl Write + Send + Sync + 'static) -> Self {
         Self { sink: Sink::Writer(Box::new(out)), failure: None }
     }
 
@@ -143,20 +156,32 @@ impl Output {
     ///
     /// # Errors
     /// The first write error; there is then no file.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub fn finish(self) -> io::Result<()> {
+        let path = self.path().map(Path::to_path_buf);
+        self.complete(true).map_err(|error| match path {
+            Some(path) => named(&path, &error),
+            None => error,
+        })
+    }
+
+    /// Like [`Output::finish`], but does not wait for the disk.
+    ///
+    /// # Errors
+    /// The first write error, without the file's name; there is then no file.
+    pub(crate) fn finish_quickly(self) -> io::Result<()> {
+        self.complete(false)
+    }
+
+    fn complete(mut self, flush: bool) -> io::Result<()> {
         if let Some(error) = self.failure.take() {
-            return Err(match self.path() {
-                Some(path) => named(path, &error),
-                None => error,
-            });
+            return Err(error);
         }
         match &mut self.sink {
             Sink::Writer(out) => out.flush(),
             Sink::File { out, held, used, partial, path, .. } => out
                 .write_all(&held[..*used])
-                .and_then(|()| out.sync_all())
-                .and_then(|()| fs::rename(partial, &path))
-                .map_err(|error| named(path, &error)),
+                .and_then(|()| if flush { out.sync_all() } else { Ok(()) })
+                .and_then(|()| fs::rename(partial, &path)),
         }
     }
 }

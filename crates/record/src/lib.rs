@@ -4,6 +4,7 @@
 //! or `Dropped`). [`Digest`] hashes each note into the digest of the run. [`Stats`] turns notes into
 //! accounts per direction of a flow and keeps no packet; it is the probe of large runs. [`Recorder`]
 //! extends `Stats` by everything that needs memory: exact delays, time series, frames, gauges and events.
+//! With a [`Folder`], it writes its tables there, and those that can grow large during the run.
 //! [`pcapng`], [`Trace`] and [`Qlog`] write files for other tools during the run, and [`PacketTable`]
 //! writes a row per packet and hop; [`Excerpt`] keeps the packets of a part of the run. At the end, the
 //! accounts become [`FlowSummary`]s and the tables become Arrow batches.
@@ -13,10 +14,12 @@
 
 mod account;
 mod columns;
+mod delays;
 mod digest;
 mod excerpt;
 mod file;
 mod frame_state;
+mod gauges;
 mod in_flight;
 mod in_order;
 mod jitter;
@@ -32,9 +35,11 @@ mod recording;
 mod series;
 mod sojourn;
 mod speech_stats;
+mod spool;
 mod stats;
 mod sum;
 mod summary;
+mod tables;
 mod trace;
 mod video;
 mod voice;
@@ -55,5 +60,6 @@ pub use sojourn::Sojourn;
 pub use speech_stats::burst_ratio;
 pub use stats::Stats;
 pub use summary::{FLOW_METRICS, FlowSummary, Quality};
+pub use tables::{Folder, Meanings, StoreError, Tables};
 pub use trace::{Dialect, Trace};
 pub use video::VideoSummary;

@@ -1,6 +1,9 @@
 //! Statistics of each direction of a link: over the measure window, and per bin. All of them come from
 //! counters sampled while all links stand at the same instant; packets are not inspected.
 
+use std::io;
+use std::ops::Range;
+
 use arrow_array::RecordBatch;
 use talkspurt_proto::metric::{MILLISECONDS, Metric, PACKETS};
 use talkspurt_proto::probe::{Control, DropReason, LinkCounters};
@@ -9,6 +12,7 @@ use talkspurt_proto::time::{Duration, Instant};
 use crate::columns::{Columns, columns_of};
 use crate::layout::{Layout, LinkInfo};
 use crate::sojourn::{Bin, Sojourn, Sojourns};
+use crate::spool::{Beyond, Spool};
 
 /// Statistics of one direction of a link in the measure window: a row of the `links` table. A value is
 /// `None` if the window is empty or its ends were not sampled.
@@ -60,16 +64,61 @@ pub(crate) struct Links {
     peaks: Vec<u32>,
     edge: Instant,
     at_edge: Vec<LinkCounters>,
-    rows: Vec<Row>,
+    /// By link: its bins. `None` if only the summary is wanted.
+    rows: Option<Spool>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Row {
-    link: u32,
     at: Instant,
     span: Span,
     /// At the end of the bin.
     control: Control,
+}
+
+/// Numbers of a [`Row`] in a [`Spool`].
+const WORDS: usize = 10;
+/// Bins of all links in memory: 4 MB.
+const HELD: usize = 1 << 19;
+
+impl Row {
+    fn words(&self) -> [u64; WORDS] {
+        let Self { at, span, control } = self;
+        // The state of a queue is a number.
+        let maybe = |value: Option<f64>| value.unwrap_or(f64::NAN).to_bits();
+        [
+            at.as_nanos(),
+            span.utilisation.to_bits(),
+            span.queue_packets.to_bits(),
+            span.queue_bytes.to_bits(),
+            span.drops,
+            span.marks,
+            maybe(control.average_packets),
+            maybe(control.drop_probability),
+            maybe(control.drops_per_second),
+            maybe(control.tokens_bytes),
+        ]
+    }
+
+    fn of(words: &[u64; WORDS]) -> Self {
+        let maybe = |word: u64| Some(f64::from_bits(word)).filter(|value| !value.is_nan());
+        let [at, utilisation, packets, bytes, drops, marks, average, probability, rate, tokens] =
+            *words;
+        let span = Span {
+            utilisation: f64::from_bits(utilisation),
+            queue_packets: f64::from_bits(packets),
+            queue_bytes: f64::from_bits(bytes),
+            drops,
+            marks,
+        };
+        let control = Control {
+            average_packets: maybe(average),
+            drop_probability: maybe(probability),
+            drops_per_second: maybe(rate),
+            tokens_bytes: maybe(tokens),
+        };
+        Self { at: Instant::from_nanos(at), span, control }
+    }
 }
 
 /// Growth of the counters between two instants, as rates and means.
@@ -101,7 +150,8 @@ fn dropped(before: &LinkCounters, after: &LinkCounters) -> [u64; DropReason::COU
 }
 
 impl Links {
-    pub(crate) fn new(layout: &Layout) -> Self {
+    /// With `series`, also the bins of each link; those that exceed the memory go there.
+    pub(crate) fn new(layout: &Layout, series: Option<Beyond>) -> Self {
         let at_start = vec![LinkCounters::default(); layout.links.len()];
         Self {
             from: layout.from,
@@ -113,7 +163,7 @@ impl Links {
             peaks: vec![0; layout.links.len()],
             edge: Instant::ZERO,
             at_edge: at_start,
-            rows: Vec::new(),
+            rows: series.map(|beyond| Spool::new(layout.links.len(), HELD, beyond)),
         }
     }
 
@@ -136,14 +186,16 @@ impl Links {
     }
 
     fn close_bin(&mut self, now: Instant, links: &[LinkCounters]) {
+        let Some(rows) = &mut self.rows else { return };
         let length = now - self.edge;
-        for (link, (before, after)) in (0_u32..).zip(self.at_edge.iter().zip(links)) {
-            let span = Span::between(before, after, length);
-            let control = after.control;
-            self.rows.extend(span.map(|span| Row { link, at: now, span, control }));
+        for (link, (before, after)) in self.at_edge.iter().zip(links).enumerate() {
+            if let Some(span) = Span::between(before, after, length) {
+                rows.extend(link, &Row { at: now, span, control: after.control }.words());
+            }
         }
         self.edge = now;
-        self.at_edge = links.to_vec();
+        self.at_edge.clear();
+        self.at_edge.extend_from_slice(links);
     }
 
     pub(crate) fn summaries(&self, layout: &Layout) -> Vec<LinkSummary> {
@@ -179,18 +231,51 @@ impl Links {
         })
     }
 
-    /// The `link_series` table: link by link, each in order of time. The queue is its mean length over the
-    /// bin; the discipline's own variables are those at the bin's end.
-    pub(crate) fn series_table(&self, layout: &Layout, sojourns: Option<&Sojourns>) -> RecordBatch {
-        let mut rows: Vec<&Row> = self.rows.iter().collect();
-        rows.sort_by_key(|row| row.link);
-        let spans = || rows.iter().map(|row| row.span);
-        let controls = || rows.iter().map(|row| row.control);
-        let waits = || rows.iter().map(|row| sojourns.and_then(|all| all.bin(row.link, row.at)));
-        let name = |row: &&Row| layout.links[row.link as usize].name.as_str();
-        Columns::default()
-            .text("link", rows.iter().map(name))
-            .time("time_s", rows.iter().map(|row| row.at))
+    /// Rows of the `link_series` table.
+    pub(crate) fn series_rows(&self) -> usize {
+        let links = 0..self.at_edge.len();
+        self.rows.as_ref().map_or(0, |rows| links.map(|link| rows.len(link) / WORDS).sum())
+    }
+
+    /// A part of the `link_series` table: link by link, each in order of time. The queue is its mean length over
+    /// the bin; the discipline's own variables are those at the bin's end.
+    ///
+    /// # Errors
+    /// A temporary file cannot be read.
+    pub(crate) fn series_part(
+        &self,
+        layout: &Layout,
+        sojourns: Option<&Sojourns>,
+        part: Range<usize>,
+    ) -> io::Result<RecordBatch> {
+        let mut rows: Vec<(usize, Row)> = Vec::with_capacity(part.len());
+        let mut begin = 0;
+        let links =
+            self.rows.iter().flat_map(|spool| (0..layout.links.len()).map(move |k| (k, spool)));
+        for (link, spool) in links {
+            let end = begin + spool.len(link) / WORDS;
+            let inside = part.start.clamp(begin, end)..part.end.clamp(begin, end);
+            let mut words = Vec::with_capacity(inside.len() * WORDS);
+            spool.read(
+                link,
+                (inside.start - begin) * WORDS,
+                (inside.end - begin) * WORDS,
+                |more| {
+                    words.extend_from_slice(more);
+                },
+            )?;
+            rows.extend(words.as_chunks().0.iter().map(|words| (link, Row::of(words))));
+            begin = end;
+        }
+        let spans = || rows.iter().map(|(_, row)| row.span);
+        let controls = || rows.iter().map(|(_, row)| row.control);
+        let waits = || {
+            let bin = |(link, row): &(usize, Row)| sojourns?.bin(*link, row.at);
+            rows.iter().map(bin)
+        };
+        Ok(Columns::default()
+            .text("link", rows.iter().map(|(link, _)| layout.links[*link].name.as_str()))
+            .time("time_s", rows.iter().map(|(_, row)| row.at))
             .float("queue_packets", spans().map(|span| span.queue_packets))
             .float("queue_bytes", spans().map(|span| span.queue_bytes))
             .float("utilisation", spans().map(|span| span.utilisation))
@@ -202,7 +287,7 @@ impl Links {
             .maybe_float("drop_probability", controls().map(|control| control.drop_probability))
             .maybe_float("drops_per_second", controls().map(|control| control.drops_per_second))
             .maybe_float("tokens_bytes", controls().map(|control| control.tokens_bytes))
-            .finish()
+            .finish())
     }
 }
 

@@ -18,15 +18,15 @@ use crate::parquet::{Column, Kind, Parquet, Values};
 const GROUP_ROWS: usize = 1 << 17;
 
 const COLUMNS: [Column; 9] = [
-    Column { name: "flow", kind: Kind::Text },
-    Column { name: "side", kind: Kind::Text },
-    Column { name: "number", kind: Kind::Count },
-    Column { name: "link", kind: Kind::Text },
-    Column { name: "ip_bytes", kind: Kind::Count },
-    Column { name: "enqueued_s", kind: Kind::Seconds },
-    Column { name: "dequeued_s", kind: Kind::Seconds },
-    Column { name: "received_s", kind: Kind::Seconds },
-    Column { name: "fate", kind: Kind::Text },
+    Column::of("flow", Kind::Text),
+    Column::of("side", Kind::Text),
+    Column::of("number", Kind::Count),
+    Column::of("link", Kind::Text),
+    Column::of("ip_bytes", Kind::Count),
+    Column::of("enqueued_s", Kind::Seconds),
+    Column::of("dequeued_s", Kind::Seconds),
+    Column::of("received_s", Kind::Seconds),
+    Column::of("fate", Kind::Text),
 ];
 
 /// A probe that writes the rows of `packets`, in order of their first note, as Parquet.
@@ -57,7 +57,7 @@ impl PacketTable {
             links: layout.links.iter().map(|link| link.name.clone()).collect(),
             fates: HopOutcome::ALL.iter().map(|fate| fate.name().to_owned()).collect(),
         };
-        let file = Parquet::new(output, &COLUMNS);
+        let file = Parquet::new(output, COLUMNS.to_vec());
         Self { file, routes: layout.routes.clone(), names, rows: Rows::in_groups_of(GROUP_ROWS) }
     }
 

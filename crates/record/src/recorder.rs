@@ -1,60 +1,68 @@
 //! The probe of `talkspurt run`: the accounts of [`Stats`] and everything that needs memory.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::probe::{Gauge, LinkCounters, Note, Place, Probe, RxError, Topic};
+use talkspurt_proto::probe::{LinkCounters, Note, Place, Probe, RxError, Topic};
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::columns::Moment;
-use crate::layout::Layout;
+use crate::delays::Delays;
+use crate::gauges::Gauges;
+use crate::layout::{Layout, SideInfo};
 use crate::links::Links;
 use crate::recording::Recording;
 use crate::series::Series;
-use crate::sojourn::Sojourns;
+use crate::sojourn::{Sojourn, Sojourns};
+use crate::spool::Beyond;
 use crate::stats::{Fact, Stats, What};
+use crate::tables::Tables;
 
 /// What a [`Recorder`] keeps besides the summary, the series, frames and events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// A row per change of a gauge: 24 bytes each, several for every TCP packet.
+    /// A row per change of a gauge: several for every TCP packet.
     pub gauges: bool,
     /// Queueing times at links: 8 bytes per packet and link.
     pub sojourn: bool,
 }
 
-/// Keeps the data for tables: 8 bytes per received packet, 32 per voice frame, and the [`Options`].
+/// Keeps the data for tables: the delays of received packets, 32 bytes per voice frame, the series, and the
+/// [`Options`].
+///
+/// Delays and, with a folder, gauges and series are in memory up to a limit, and then in files.
 #[derive(Debug)]
 pub struct Recorder {
     layout: Layout,
     stats: Stats,
-    series: Series,
+    series: Option<Series>,
     links: Links,
     sojourns: Option<Sojourns>,
     logs: Vec<Log>,
-    options: Options,
-    gauges: Vec<GaugeRow>,
+    /// Network delays of the window's packets, by sending peer.
+    delays: Delays,
+    /// Mouth-to-ear delays of the window's frames.
+    mouth_to_ear: Delays,
+    gauges: Option<Gauges>,
     events: Vec<EventRow>,
+    tables: Tables,
 }
 
 /// Data kept of one direction of a flow.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    /// Network delays of the window's packets, nanoseconds.
-    pub(crate) delays: Vec<u64>,
-    /// Mouth-to-ear delays of the window's frames, nanoseconds.
-    pub(crate) mouth_to_ear: Vec<u64>,
+    /// Whether the peer sends voice.
+    voice: bool,
+    /// The connection of this peer failed.
+    broken: bool,
     pub(crate) frames: Vec<FrameTimes>,
     /// Frames before which playout paused, and for how long.
     pub(crate) pauses: BTreeMap<u32, Duration>,
-    /// The last value of each gauge at this peer, as bits.
-    gauges: [Option<u64>; GAUGES],
     /// When the first frame of voice was ready to be sent.
     ready: Option<Instant>,
     /// When the connection of this peer opened.
     connected: Option<Instant>,
-    /// The connection of this peer failed.
-    broken: bool,
 }
 
 /// The instants of a frame of voice.
@@ -67,112 +75,136 @@ pub(crate) struct FrameTimes {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct GaugeRow {
-    pub(crate) at: Instant,
-    pub(crate) value: f64,
-    pub(crate) peer: u32,
-    pub(crate) gauge: Gauge,
-}
-
-#[derive(Clone, Copy, Debug)]
 pub(crate) struct EventRow {
     pub(crate) at: Instant,
     pub(crate) peer: u32,
     pub(crate) event: &'static str,
 }
 
-const GAUGES: usize = Gauge::METRICS.len();
-
 impl Recorder {
-    /// An empty recorder for a run with this layout.
+    /// An empty recorder for a run with this layout, which keeps all tables in memory.
     #[must_use]
     pub fn new(layout: Layout, options: Options) -> Self {
+        Self::keeping(layout, options, Tables::Memory)
+    }
+
+    /// An empty recorder for a run with this layout, which keeps these tables.
+    #[must_use]
+    pub fn keeping(layout: Layout, options: Options, tables: Tables) -> Self {
+        let peers = 2 * layout.flows.len();
+        let log = |side: &Option<SideInfo>| Log {
+            voice: side.as_ref().is_some_and(|side| side.frame.is_some()),
+            ..Log::default()
+        };
+        let series = tables.wanted().then(|| tables.beyond());
+        let gauges = tables.wanted() && options.gauges;
+        // Not tables: where there is no folder for them, they need not stay in memory.
+        let beyond = match tables.beyond() {
+            Beyond::Memory => Beyond::Temporary,
+            folder => folder,
+        };
         Self {
             stats: Stats::new(&layout),
-            series: Series::new(&layout),
-            links: Links::new(&layout),
-            sojourns: options.sojourn.then(|| Sojourns::new(&layout)),
-            logs: layout.flows.iter().flat_map(|_| [Log::default(), Log::default()]).collect(),
-            options,
-            gauges: Vec::new(),
+            series: series.clone().map(|beyond| Series::new(&layout, beyond)),
+            links: Links::new(&layout, series),
+            sojourns: options.sojourn.then(|| Sojourns::new(&layout, beyond.clone())),
+            logs: layout.flows.iter().flat_map(|flow| flow.sides.iter().map(log)).collect(),
+            delays: Delays::new(peers, beyond.clone()),
+            mouth_to_ear: Delays::new(peers, beyond),
+            gauges: gauges.then(|| Gauges::new(&layout, tables.folder().cloned())),
             events: Vec::new(),
+            tables,
             layout,
         }
     }
 
-    /// Records the counters of every link, all standing at `now`. Call it at every multiple of the
-    /// interval, at both ends of the measure window and at the end of the run; other or repeated calls are
-    /// harmless.
+    /// Records the counters of every link, all standing at `now`, after all earlier notes. Call it at every
+    /// multiple of the interval, at both ends of the measure window and at the end of the run; other or repeated
+    /// calls are harmless.
     pub fn sample(&mut self, now: Instant, links: &[LinkCounters]) {
         self.links.sample(now, links);
+        if let Some(series) = &mut self.series {
+            series.settled(now);
+        }
+    }
+
+    /// Whether a table could not be written, so that the run may stop early; [`Recording::store`] returns the
+    /// error.
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        self.gauges.as_ref().is_some_and(Gauges::failed)
     }
 
     /// Closes every account.
-    #[must_use]
-    pub fn finish(self) -> Recording {
+    ///
+    /// # Errors
+    /// A temporary file cannot be read.
+    pub fn finish(self) -> io::Result<Recording> {
         let mut flows = self.stats.finish(&self.layout);
         let mut logs = self.logs;
         for (row, direction) in flows.iter_mut().zip(self.layout.directions()) {
-            let log = &mut logs[direction.peer];
+            let peer = direction.peer;
             [row.delay_p50_s, row.delay_p95_s, row.delay_p99_s] =
-                [50, 95, 99].map(|percent| quantile_s(&mut log.delays, percent));
-            row.mouth_to_ear_mean_s = mean_s(&log.mouth_to_ear);
-            row.mouth_to_ear_p50_s = quantile_s(&mut log.mouth_to_ear, 50);
-            row.handshake_wait_s = log.handshake_wait_s();
+                self.delays.quantiles_s(peer, [50, 95, 99])?;
+            row.mouth_to_ear_mean_s = self.mouth_to_ear.mean_s(peer)?;
+            [row.mouth_to_ear_p50_s] = self.mouth_to_ear.quantiles_s(peer, [50])?;
+            row.handshake_wait_s = logs[peer].handshake_wait_s();
+        }
+        let mut links = self.links.summaries(&self.layout);
+        for (link, row) in links.iter_mut().enumerate() {
+            row.sojourn = match &self.sojourns {
+                Some(sojourns) => sojourns.summary(link)?,
+                None => Sojourn::default(),
+            };
         }
         let broken = |peer: usize| logs[peer].broken || logs[peer ^ 1].broken;
-        let fates =
-            (0..logs.len()).map(|peer| self.stats.frame_fates(peer, broken(peer))).collect();
-        let rungs = (0..logs.len()).map(|peer| self.stats.frame_rungs(peer)).collect();
-        let mut sojourns = self.sojourns;
-        let mut links = self.links.summaries(&self.layout);
-        if let Some(sojourns) = &mut sojourns {
-            links.iter_mut().zip(sojourns.summaries()).for_each(|(row, all)| row.sojourn = all);
+        let framed = || (0..logs.len()).filter(|_| self.tables.wanted());
+        let fates = framed().map(|peer| self.stats.frame_fates(peer, broken(peer))).collect();
+        let rungs = framed().map(|peer| self.stats.frame_rungs(peer)).collect();
+        let mut series = self.series;
+        if let Some(series) = &mut series {
+            series.finish();
         }
-        Recording {
+        Ok(Recording {
             flows,
             links,
-            series: self.series,
+            series,
             link_samples: self.links,
-            sojourns,
+            sojourns: self.sojourns,
             pauses: logs.iter_mut().map(|log| std::mem::take(&mut log.pauses)).collect(),
             frames: logs.into_iter().map(|log| log.frames).collect(),
             fates,
             rungs,
-            videos: self.stats.into_videos(),
-            gauges: self.gauges,
+            videos: if self.tables.wanted() { self.stats.into_videos() } else { Vec::new() },
+            gauges: self.gauges.unwrap_or_else(|| Gauges::new(&self.layout, None)),
             events: self.events,
+            stored: Vec::new(),
+            tables: self.tables,
             layout: self.layout,
-        }
+        })
     }
 
+    #[inline]
     fn keep(&mut self, now: Instant, fact: &Fact) {
-        let log = &mut self.logs[fact.peer];
         match fact.what {
-            What::Received { delay, .. } if fact.inside => log.delays.push(delay.as_nanos()),
-            What::Played { after, .. } if fact.inside => {
-                log.mouth_to_ear.push(after.as_nanos());
-            }
+            What::Received { delay, .. } if fact.inside => self.delays.push(fact.peer, delay),
+            What::Played { after, .. } if fact.inside => self.mouth_to_ear.push(fact.peer, after),
             _ => {}
         }
-        if self.layout.flows[fact.peer / 2].sides[fact.peer % 2]
-            .as_ref()
-            .is_some_and(|side| side.frame.is_some())
-        {
-            log.frame(now, fact.what);
-        }
-    }
-
-    fn gauge(&mut self, at: Instant, peer: u32, gauge: Gauge, value: f64) {
-        let Some(log) = self.logs.get_mut(peer as usize) else { return };
-        // A gauge is a step function: keep only its steps.
-        if log.gauges[gauge as usize].replace(value.to_bits()) != Some(value.to_bits()) {
-            self.gauges.push(GaugeRow { at, value, peer, gauge });
+        let log = &mut self.logs[fact.peer];
+        if log.voice {
+            log.frame(now, fact.what, self.tables.wanted());
         }
     }
 
     fn encoding(&mut self, at: Instant, peer: u32, rung: u8) {
-        self.events.extend(encoding_name(rung).map(|event| EventRow { at, peer, event }));
+        self.list(at, peer, encoding_name(rung));
+    }
+
+    fn list(&mut self, at: Instant, peer: u32, event: Option<&'static str>) {
+        if self.tables.wanted() {
+            self.events.extend(event.map(|event| EventRow { at, peer, event }));
+        }
     }
 
     fn event(&mut self, at: Instant, peer: u32, event: Event) {
@@ -181,8 +213,7 @@ impl Recorder {
             log.connected.get_or_insert(at);
         }
         log.broken |= matches!(event, Event::Reset | Event::TimedOut | Event::Restarted);
-        let row = event_name(event).map(|event| EventRow { at, peer, event });
-        self.events.extend(row);
+        self.list(at, peer, event_name(event));
     }
 }
 
@@ -192,10 +223,16 @@ impl Log {
         Some(self.connected?.saturating_since(self.ready?).as_secs_f64())
     }
 
-    fn frame(&mut self, now: Instant, what: What) {
+    /// With `times`, keeps the times of the frame.
+    fn frame(&mut self, now: Instant, what: What, times: bool) {
+        if matches!(what, What::Generated { .. }) {
+            self.ready.get_or_insert(now);
+        }
+        if !times {
+            return;
+        }
         match what {
             What::Generated { captured, .. } => {
-                self.ready.get_or_insert(now);
                 self.frames.push(FrameTimes {
                     captured: captured.into(),
                     handed_over: Moment::NEVER,
@@ -220,26 +257,30 @@ impl Log {
 impl Probe for Recorder {
     fn wants(&self, topic: Topic) -> bool {
         match topic {
-            Topic::Hop => self.options.sojourn,
-            Topic::Gauge => self.options.gauges,
+            Topic::Hop => self.sojourns.is_some(),
+            Topic::Gauge => self.gauges.is_some(),
             _ => true,
         }
     }
 
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
         match (place, note) {
-            (Place::Peer(peer), Note::Gauge { gauge, value }) if self.options.gauges => {
-                self.gauge(now, peer, *gauge, *value);
+            (Place::Peer(peer), Note::Gauge { gauge, value }) => {
+                if let Some(gauges) = &mut self.gauges {
+                    gauges.add(now, peer, *gauge, *value);
+                }
+                return;
             }
             (Place::Peer(peer), Note::Event(event)) => self.event(now, peer, *event),
             (Place::Peer(peer), Note::Encoding(rung)) => self.encoding(now, peer, *rung),
             (Place::Peer(peer), Note::Paused { index, length }) => {
-                if let Some(log) = self.logs.get_mut(peer as usize ^ 1) {
+                let log = self.logs.get_mut(peer as usize ^ 1);
+                if let Some(log) = log.filter(|_| self.tables.wanted()) {
                     log.pauses.insert(*index, *length);
                 }
             }
             (Place::Peer(peer), Note::RxError(rx_error)) => {
-                self.events.push(EventRow { at: now, peer, event: rx_error_name(*rx_error) });
+                self.list(now, peer, Some(rx_error_name(*rx_error)));
             }
             (Place::Link(_), _) => {
                 if let Some(sojourns) = &mut self.sojourns {
@@ -249,24 +290,12 @@ impl Probe for Recorder {
             _ => {}
         }
         if let Some(fact) = self.stats.take(now, place, note) {
-            self.series.add(now, &fact);
+            if let Some(series) = &mut self.series {
+                series.add(now, &fact);
+            }
             self.keep(now, &fact);
         }
     }
-}
-
-/// The mean in seconds; `None` of none.
-fn mean_s(nanos: &[u64]) -> Option<f64> {
-    let sum: u128 = nanos.iter().map(|nanos| u128::from(*nanos)).sum();
-    (!nanos.is_empty()).then(|| sum as f64 / nanos.len() as f64 / 1e9)
-}
-
-/// The nearest-rank quantile, in seconds: the smallest value that at least `percent` of a hundred values do
-/// not exceed.
-pub(crate) fn quantile_s(nanos: &mut [u64], percent: usize) -> Option<f64> {
-    let rank = (nanos.len() * percent).div_ceil(100).checked_sub(1)?;
-    let (_, value, _) = nanos.select_nth_unstable(rank);
-    Some(Instant::from_nanos(*value).as_secs_f64())
 }
 
 /// Names for the first frame in a rung of the ladder, which has at most eight.

@@ -1,18 +1,22 @@
 //! The result of a run: summaries for Rust, and tables by name for all other readers.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
 
 use arrow_array::RecordBatch;
 use talkspurt_proto::time::Duration;
 
 use crate::columns::{Columns, Table};
 use crate::frame_state::FrameOutcome;
+use crate::gauges::Gauges;
 use crate::layout::Layout;
 use crate::links::{self, LinkSummary, Links};
-use crate::recorder::{EventRow, FrameTimes, GaugeRow};
+use crate::recorder::{EventRow, FrameTimes};
 use crate::series::Series;
 use crate::sojourn::Sojourns;
 use crate::summary::{self, FlowSummary};
+use crate::tables::{StoreError, Tables, parts};
 use crate::video;
 
 /// Everything a [`Recorder`](crate::Recorder) kept.
@@ -23,7 +27,7 @@ pub struct Recording {
     /// Accounts of the links.
     pub links: Vec<LinkSummary>,
     pub(crate) layout: Layout,
-    pub(crate) series: Series,
+    pub(crate) series: Option<Series>,
     pub(crate) link_samples: Links,
     pub(crate) sojourns: Option<Sojourns>,
     /// By peer.
@@ -36,8 +40,11 @@ pub struct Recording {
     pub(crate) rungs: Vec<Vec<u8>>,
     /// By sending peer.
     pub(crate) videos: Vec<(usize, Vec<video::Frame>)>,
-    pub(crate) gauges: Vec<GaugeRow>,
+    pub(crate) gauges: Gauges,
     pub(crate) events: Vec<EventRow>,
+    pub(crate) tables: Tables,
+    /// Tables that are in files.
+    pub(crate) stored: Vec<&'static str>,
 }
 
 impl Recording {
@@ -45,21 +52,77 @@ impl Recording {
     pub const TABLES: [&str; 8] =
         ["flows", "links", "series", "link_series", "gauges", "frames", "video_frames", "events"];
 
-    /// A table by name; `None` for an unknown name.
+    /// A table by name, from memory; `None` for an unknown name, or if it is not there.
+    ///
+    /// # Panics
+    /// A temporary file cannot be read, which only a recorder with a folder has.
     #[must_use]
     pub fn table(&self, name: &str) -> Option<Table> {
-        Some(match name {
-            "flows" => summary::table(&self.flows).into(),
-            "links" => links::table(&self.layout, &self.links).into(),
-            "series" => self.series.table(&self.layout).into(),
-            "link_series" => {
-                self.link_samples.series_table(&self.layout, self.sojourns.as_ref()).into()
+        let name = Self::TABLES.into_iter().find(|known| *known == name)?;
+        let summary = matches!(name, "flows" | "links");
+        if !summary && (!self.tables.wanted() || self.stored.contains(&name)) {
+            return None;
+        }
+        let part = |rows| self.part(name, rows).expect("tables are in memory");
+        let empty = part(0..0);
+        Some(Table { schema: empty.schema(), batches: parts(self.rows(name)).map(part).collect() })
+    }
+
+    /// Writes every table with rows to the recorder's folder, if there is one, in the order of
+    /// [`Self::TABLES`].
+    ///
+    /// # Errors
+    /// The first error in writing, also during the run, or in reading a temporary file.
+    pub fn store(&mut self) -> Result<(), StoreError> {
+        let Tables::Folder(folder) = &self.tables else { return Ok(()) };
+        for name in Self::TABLES {
+            let written = match name {
+                Gauges::NAME => self.gauges.store(),
+                _ => folder.write(name, self.rows(name), |rows| self.part(name, rows)),
+            };
+            if written.map_err(|error| StoreError { path: folder.file(name), error })? {
+                self.stored.push(name);
             }
-            "gauges" => self.gauges_table().into(),
-            "frames" => self.frames_table().into(),
-            "video_frames" => video::table(&self.layout, &self.videos).into(),
-            "events" => self.events_table().into(),
-            _ => return None,
+        }
+        Ok(())
+    }
+
+    /// Names of the tables that [`Self::store`] wrote.
+    #[must_use]
+    pub fn stored(&self) -> &[&'static str] {
+        &self.stored
+    }
+
+    /// Rows of a table of [`Self::TABLES`].
+    fn rows(&self, name: &str) -> usize {
+        match name {
+            "flows" => self.flows.len(),
+            "links" => self.links.len(),
+            "series" => self.series.as_ref().map_or(0, Series::rows),
+            "link_series" => self.link_samples.series_rows(),
+            Gauges::NAME => self.gauges.rows(),
+            "frames" => self.frames.iter().map(Vec::len).sum(),
+            "video_frames" => self.videos.iter().map(|(_, frames)| frames.len()).sum(),
+            _ => self.events.len(),
+        }
+    }
+
+    /// Some rows of a table of [`Self::TABLES`].
+    fn part(&self, name: &str, rows: Range<usize>) -> io::Result<RecordBatch> {
+        Ok(match name {
+            "flows" => summary::table(&self.flows[rows]),
+            "links" => links::table(&self.layout, &self.links[rows]),
+            "series" => match &self.series {
+                Some(series) => series.part(&self.layout, rows)?,
+                None => Columns::default().finish(),
+            },
+            "link_series" => {
+                self.link_samples.series_part(&self.layout, self.sojourns.as_ref(), rows)?
+            }
+            Gauges::NAME => self.gauges.part(rows),
+            "frames" => self.frames_part(rows),
+            "video_frames" => video::part(&self.layout, &self.videos, rows),
+            _ => self.events_part(rows),
         })
     }
 
@@ -71,19 +134,8 @@ impl Recording {
         self.flows.iter().try_for_each(FlowSummary::conservation)
     }
 
-    fn gauges_table(&self) -> RecordBatch {
-        let rows = || self.gauges.iter();
-        Columns::default()
-            .time("time_s", rows().map(|row| row.at))
-            .text("flow", rows().map(|row| self.layout.peer_name(row.peer).0))
-            .text("side", rows().map(|row| self.layout.peer_name(row.peer).1))
-            .text("gauge", rows().map(|row| row.gauge.name()))
-            .float("value", rows().map(|row| row.value))
-            .finish()
-    }
-
-    fn events_table(&self) -> RecordBatch {
-        let rows = || self.events.iter();
+    fn events_part(&self, part: Range<usize>) -> RecordBatch {
+        let rows = || self.events[part.clone()].iter();
         Columns::default()
             .time("time_s", rows().map(|row| row.at))
             .text("flow", rows().map(|row| self.layout.peer_name(row.peer).0))
@@ -92,33 +144,34 @@ impl Recording {
             .finish()
     }
 
-    fn frames_table(&self) -> RecordBatch {
+    fn frames_part(&self, part: Range<usize>) -> RecordBatch {
         let names: Vec<(usize, String)> =
             self.layout.directions().map(|direction| (direction.peer, direction.name())).collect();
-        let rows = || names.iter().flat_map(|(peer, _)| &self.frames[*peer]);
-        let fates = || names.iter().flat_map(|(peer, _)| &self.fates[*peer]);
-        let rungs = names.iter().flat_map(|(peer, _)| {
-            let rungs = &self.rungs[*peer];
-            (0..self.frames[*peer].len()).map(|index| rungs.get(index).map(|rung| (*rung).into()))
+        // Peer, name of the flow, and index of each row.
+        let mut places = Vec::with_capacity(part.len());
+        let mut begin = 0;
+        for (peer, name) in &names {
+            let end = begin + self.frames[*peer].len();
+            let inside = part.start.clamp(begin, end)..part.end.clamp(begin, end);
+            places.extend(inside.map(|row| (*peer, name.as_str(), row - begin)));
+            begin = end;
+        }
+        let times = || places.iter().map(|(peer, _, index)| &self.frames[*peer][*index]);
+        let pauses = places.iter().map(|(peer, _, index)| {
+            self.pauses[*peer].get(&(*index as u32)).map_or(0.0, |pause| pause.as_secs_f64())
         });
-        let flows =
-            names.iter().flat_map(|(peer, name)| self.frames[*peer].iter().map(move |_| name));
-        let indices = names.iter().flat_map(|(peer, _)| 0..self.frames[*peer].len() as u64);
-        let pauses = names.iter().flat_map(|(peer, _)| {
-            let pauses = &self.pauses[*peer];
-            let of = |index: usize| pauses.get(&(index as u32)).map_or(0.0, |it| it.as_secs_f64());
-            (0..self.frames[*peer].len()).map(of)
-        });
+        let fates = places.iter().map(|(peer, _, index)| self.fates[*peer][*index].name());
+        let rungs = places.iter().map(|(peer, _, index)| self.rungs[*peer].get(*index));
         Columns::default()
-            .text("flow", flows.map(String::as_str))
-            .count("index", indices)
-            .maybe_time("captured_s", rows().map(|row| row.captured))
-            .maybe_time("handed_over_s", rows().map(|row| row.handed_over))
-            .maybe_time("delivered_s", rows().map(|row| row.delivered))
-            .maybe_time("playout_s", rows().map(|row| row.playout))
+            .text("flow", places.iter().map(|(_, name, _)| *name))
+            .count("index", places.iter().map(|(.., index)| *index as u64))
+            .maybe_time("captured_s", times().map(|row| row.captured))
+            .maybe_time("handed_over_s", times().map(|row| row.handed_over))
+            .maybe_time("delivered_s", times().map(|row| row.delivered))
+            .maybe_time("playout_s", times().map(|row| row.playout))
             .float("paused_s", pauses)
-            .maybe_text("fate", fates().map(|fate| fate.name()))
-            .maybe_count("encoding", rungs)
+            .maybe_text("fate", fates)
+            .maybe_count("encoding", rungs.map(|rung| rung.map(|rung| (*rung).into())))
             .finish()
     }
 }

@@ -3,24 +3,47 @@
 //! by drop time, late by the time of the playout decision, discarded by the time of removal from the send
 //! queue. `encoding` is the rung of the sender's ladder at the bin's end, 0 being the best; null for a
 //! sender that never left the best.
+//!
+//! Bins that are still counted are in memory, all directions of a bin together. Closed ones go to a spool.
+
+use std::io;
+use std::ops::Range;
 
 use arrow_array::RecordBatch;
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::columns::Columns;
 use crate::layout::Layout;
+use crate::spool::{Beyond, Spool};
 use crate::stats::{Fact, What};
 
 /// Bins of every direction that has a source.
 #[derive(Debug)]
 pub(crate) struct Series {
-    width: Duration,
+    width: u64,
     count: usize,
-    /// By peer; empty for a side without a source.
-    bins: Vec<Vec<Bin>>,
+    /// By peer: its place among the directions; [`NOWHERE`] for a side without a source.
+    places: Vec<u32>,
+    directions: usize,
+    /// The bin of the last fact.
+    present: usize,
+    /// Start of the present bin, nanoseconds.
+    begin: u64,
+    /// The first open bin.
+    first: usize,
+    /// Open bins, each of them by direction.
+    open: Vec<Bin>,
+    /// By direction.
+    closed: Spool,
     /// By peer: the bins in which the rung of the ladder changed, and the new rung.
     rungs: Vec<Vec<(usize, u8)>>,
 }
+
+const NOWHERE: u32 = u32::MAX;
+/// Bins of all directions in memory: 4 MB.
+const HELD: usize = 1 << 19;
+/// Numbers of a [`Bin`] in a [`Spool`].
+const WORDS: usize = 9;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Bin {
@@ -38,24 +61,98 @@ struct Bin {
     delay_max: u64,
 }
 
-impl Series {
-    pub(crate) fn new(layout: &Layout) -> Self {
-        let count = layout.bin_count();
-        let mut bins = vec![Vec::new(); 2 * layout.flows.len()];
-        for direction in layout.directions() {
-            bins[direction.peer] = vec![Bin::default(); count];
-        }
-        let rungs = vec![Vec::new(); bins.len()];
-        Self { width: layout.bin_width(), count, bins, rungs }
+impl Bin {
+    fn words(&self) -> [u64; WORDS] {
+        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        [
+            pair(self.generated, self.discarded),
+            pair(self.sent, self.received),
+            pair(self.lost, self.late),
+            self.generated_bytes,
+            self.sent_bytes,
+            self.received_bytes,
+            self.delivered_bytes,
+            self.delay_sum,
+            self.delay_max,
+        ]
     }
 
+    fn of(words: &[u64; WORDS]) -> Self {
+        let [units, packets, bad, rest @ ..] = *words;
+        let [generated_bytes, sent_bytes, received_bytes, delivered_bytes, delay_sum, delay_max] =
+            rest;
+        Self {
+            generated: units as u32,
+            discarded: (units >> 32) as u32,
+            sent: packets as u32,
+            received: (packets >> 32) as u32,
+            lost: bad as u32,
+            late: (bad >> 32) as u32,
+            generated_bytes,
+            sent_bytes,
+            received_bytes,
+            delivered_bytes,
+            delay_sum,
+            delay_max,
+        }
+    }
+}
+
+impl Series {
+    /// Bins that exceed the memory go to `beyond`.
+    pub(crate) fn new(layout: &Layout, beyond: Beyond) -> Self {
+        let mut places = vec![NOWHERE; 2 * layout.flows.len()];
+        let mut directions = 0;
+        for direction in layout.directions() {
+            places[direction.peer] = directions;
+            directions += 1;
+        }
+        let directions = directions as usize;
+        Self {
+            width: layout.bin_width().as_nanos(),
+            count: layout.bin_count(),
+            rungs: vec![Vec::new(); places.len()],
+            places,
+            directions,
+            present: 0,
+            begin: 0,
+            first: 0,
+            open: vec![Bin::default(); directions],
+            closed: Spool::new(directions, HELD, beyond),
+        }
+    }
+
+    /// The bin of an instant. Events at the very end of the run belong to the last bin.
+    #[inline]
+    fn index(&mut self, now: Instant) -> usize {
+        if now.as_nanos().wrapping_sub(self.begin) >= self.width {
+            self.turn(now);
+        }
+        self.present
+    }
+
+    #[cold]
+    fn turn(&mut self, now: Instant) {
+        self.present = ((now.as_nanos() / self.width) as usize).min(self.count - 1);
+        self.begin = self.present as u64 * self.width;
+        let bins = (self.present + 1).saturating_sub(self.first);
+        if bins * self.directions > self.open.len() {
+            self.open.resize(bins * self.directions, Bin::default());
+        }
+    }
+
+    #[inline]
     pub(crate) fn add(&mut self, now: Instant, fact: &Fact) {
-        // Events at the very end of the run belong to the last bin.
-        let index = (now.as_nanos() / self.width.as_nanos()) as usize;
-        let index = index.min(self.count - 1);
-        let Some(bin) = self.bins.get_mut(fact.peer).and_then(|bins| bins.get_mut(index)) else {
+        if matches!(fact.what, What::HandedOver { .. } | What::Played { .. }) {
             return;
-        };
+        }
+        let index = self.index(now);
+        let place = self.places[fact.peer] as usize;
+        if place >= self.directions {
+            return;
+        }
+        let row = index.checked_sub(self.first).expect("no fact is older than the last sample");
+        let bin = &mut self.open[row * self.directions + place];
         match fact.what {
             What::Generated { bytes, .. } => {
                 bin.generated += 1;
@@ -80,6 +177,39 @@ impl Series {
         }
     }
 
+    /// Everything before `now` has been added.
+    pub(crate) fn settled(&mut self, now: Instant) {
+        // The last bin also has what happens at the very end.
+        self.close((now.as_nanos() / self.width).min(self.count as u64 - 1) as usize);
+    }
+
+    /// Closes all bins; nothing can be added afterwards.
+    pub(crate) fn finish(&mut self) {
+        self.close(self.count);
+    }
+
+    /// Closes the bins before `end`.
+    fn close(&mut self, end: usize) {
+        let Some(bins) = end.checked_sub(self.first) else { return };
+        let mut rows = self.open.chunks_exact(self.directions.max(1));
+        for _ in 0..bins {
+            let empty = Bin::default();
+            let row = rows.next();
+            for place in 0..self.directions {
+                let bin = row.map_or(&empty, |row| &row[place]);
+                self.closed.extend(place, &bin.words());
+            }
+        }
+        let closed = (bins * self.directions).min(self.open.len());
+        self.open.drain(..closed);
+        self.first = end;
+        if self.open.len() < self.directions {
+            self.open.resize(self.directions, Bin::default());
+        }
+        // Facts of the bin that began here need a row of it.
+        self.turn(Instant::from_nanos(self.first as u64 * self.width));
+    }
+
     /// The rung at the end of a bin.
     fn rung(&self, peer: usize, bin: usize) -> Option<u64> {
         let changes = &self.rungs[peer];
@@ -88,21 +218,40 @@ impl Series {
         (!changes.is_empty()).then_some(rung.into())
     }
 
-    pub(crate) fn table(&self, layout: &Layout) -> RecordBatch {
-        let names: Vec<String> = layout.directions().map(|direction| direction.name()).collect();
-        let voice: Vec<bool> =
-            layout.directions().map(|direction| direction.source.frame.is_some()).collect();
-        let ends: Vec<Instant> = (0..self.count).map(|index| layout.bin_end(index)).collect();
-        let lengths: Vec<f64> = (0..self.count)
-            .map(|index| ends[index] - (Instant::ZERO + self.width * index as u64))
-            .map(Duration::as_secs_f64)
-            .collect();
+    /// Rows of the table.
+    pub(crate) const fn rows(&self) -> usize {
+        self.directions * self.count
+    }
+
+    /// A part of the table: direction by direction, each in order of time.
+    ///
+    /// # Errors
+    /// A temporary file cannot be read.
+    pub(crate) fn part(&self, layout: &Layout, part: Range<usize>) -> io::Result<RecordBatch> {
         let count = self.count;
-        let bins = || layout.directions().flat_map(|direction| &self.bins[direction.peer]);
+        let directions: Vec<_> = layout.directions().collect();
+        let names: Vec<String> = directions.iter().map(|direction| direction.name()).collect();
+        let mut words = Vec::with_capacity(part.len() * WORDS);
+        for place in 0..self.directions {
+            let bin = |row: usize| row.saturating_sub(place * count).min(count) * WORDS;
+            let (from, to) = (bin(part.start), bin(part.end));
+            if from < to {
+                self.closed.read(place, from, to, |more| words.extend_from_slice(more))?;
+            }
+        }
+        let bins: Vec<Bin> = words.as_chunks().0.iter().map(Bin::of).collect();
+        drop(words);
+        let bins = || bins.iter();
+        let rows = || part.clone().map(|row| (row / count, row % count));
+        let end = |index: usize| layout.bin_end(index);
+        let seconds = |index: usize| {
+            let begin = Instant::ZERO + Duration::from_nanos(self.width) * index as u64;
+            (end(index) - begin).as_secs_f64()
+        };
         let received = |bin: &Bin, nanos: f64| (bin.received > 0).then(|| nanos / 1e9);
-        Columns::default()
-            .text("flow", names.iter().flat_map(|name| (0..count).map(|_| name.as_str())))
-            .time("time_s", names.iter().flat_map(|_| ends.iter().copied()))
+        Ok(Columns::default()
+            .text("flow", rows().map(|(place, _)| names[place].as_str()))
+            .time("time_s", rows().map(|(_, index)| end(index)))
             .count("generated_packets", bins().map(|bin| bin.generated.into()))
             .count("generated_bytes", bins().map(|bin| bin.generated_bytes))
             .count("discarded_packets", bins().map(|bin| bin.discarded.into()))
@@ -112,8 +261,8 @@ impl Series {
             .count("received_bytes", bins().map(|bin| bin.received_bytes))
             .maybe_float(
                 "goodput_bps",
-                bins().enumerate().map(|(row, bin)| {
-                    let seconds = lengths[row % count];
+                bins().zip(rows()).map(|(bin, (_, index))| {
+                    let seconds = seconds(index);
                     (seconds > 0.0).then(|| bin.delivered_bytes as f64 * 8.0 / seconds)
                 }),
             )
@@ -125,14 +274,14 @@ impl Series {
             .maybe_float("delay_max_s", bins().map(|bin| received(bin, bin.delay_max as f64)))
             .maybe_count(
                 "late_packets",
-                bins().enumerate().map(|(row, bin)| voice[row / count].then(|| bin.late.into())),
+                bins().zip(rows()).map(|(bin, (place, _))| {
+                    directions[place].source.frame.map(|_| bin.late.into())
+                }),
             )
             .maybe_count(
                 "encoding",
-                layout.directions().flat_map(|direction| {
-                    (0..count).map(move |bin| self.rung(direction.peer, bin))
-                }),
+                rows().map(|(place, index)| self.rung(directions[place].peer, index)),
             )
-            .finish()
+            .finish())
     }
 }

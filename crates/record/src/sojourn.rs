@@ -1,12 +1,15 @@
 //! Queueing times of packets: from the note that a link enqueued a packet to the note that its transmission
 //! began, independent of the discipline.
 
+use std::io;
+
 use talkspurt_proto::packet::BodyId;
 use talkspurt_proto::probe::{Note, Place};
 use talkspurt_proto::time::{Duration, Instant};
 
+use crate::delays::Delays;
 use crate::layout::Layout;
-use crate::recorder::quantile_s;
+use crate::spool::Beyond;
 
 /// Sojourn times of every link.
 #[derive(Debug)]
@@ -16,14 +19,10 @@ pub(crate) struct Sojourns {
     width: Duration,
     /// Enqueue time, by the slot of the packet's body: a packet is in one queue at a time.
     since: Vec<Instant>,
-    links: Vec<Waits>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Waits {
-    /// For packets whose transmission began in the measure window, in nanoseconds.
-    inside: Vec<u64>,
-    bins: Vec<Bin>,
+    /// By link, of packets whose transmission began in the measure window.
+    inside: Delays,
+    /// By link.
+    bins: Vec<Vec<Bin>>,
 }
 
 /// For packets whose transmission began in a bin of the series.
@@ -59,13 +58,15 @@ impl Bin {
 }
 
 impl Sojourns {
-    pub(crate) fn new(layout: &Layout) -> Self {
+    /// Times that exceed the memory go to `beyond`.
+    pub(crate) fn new(layout: &Layout, beyond: Beyond) -> Self {
         Self {
             from: layout.from,
             to: layout.to,
             width: layout.bin_width(),
             since: Vec::new(),
-            links: vec![Waits::default(); layout.links.len()],
+            inside: Delays::new(layout.links.len(), beyond),
+            bins: vec![Vec::new(); layout.links.len()],
         }
     }
 
@@ -90,39 +91,34 @@ impl Sojourns {
     }
 
     fn began(&mut self, now: Instant, link: usize, wait: Duration) {
-        let Some(waits) = self.links.get_mut(link) else { return };
+        let Some(bins) = self.bins.get_mut(link) else { return };
         // Like counters between samples: an event at an edge belongs to the interval that ends there.
         if (self.from < now || now == Instant::ZERO && self.from == now) && now <= self.to {
-            waits.inside.push(wait.as_nanos());
+            self.inside.push(link, wait);
         }
         let bin = now.as_nanos().div_ceil(self.width.as_nanos()).saturating_sub(1) as usize;
-        if bin >= waits.bins.len() {
-            waits.bins.resize(bin + 1, Bin::default());
+        if bin >= bins.len() {
+            bins.resize(bin + 1, Bin::default());
         }
-        let bin = &mut waits.bins[bin];
+        let bin = &mut bins[bin];
         bin.sum += wait;
         bin.packets += 1;
         bin.longest = bin.longest.max(wait);
     }
 
-    /// Over the measure window, per link.
-    pub(crate) fn summaries(&mut self) -> impl Iterator<Item = Sojourn> {
-        self.links.iter_mut().map(|waits| {
-            let nanos = &mut waits.inside;
-            let sum: Duration = nanos.iter().map(|wait| Duration::from_nanos(*wait)).sum();
-            Sojourn {
-                mean_s: (!nanos.is_empty()).then(|| sum.as_secs_f64() / nanos.len() as f64),
-                p50_s: quantile_s(nanos, 50),
-                p95_s: quantile_s(nanos, 95),
-                p99_s: quantile_s(nanos, 99),
-                max_s: quantile_s(nanos, 100),
-            }
-        })
+    /// Over the measure window.
+    ///
+    /// # Errors
+    /// A temporary file cannot be read.
+    pub(crate) fn summary(&self, link: usize) -> io::Result<Sojourn> {
+        let mean_s = self.inside.mean_s(link)?;
+        let [p50_s, p95_s, p99_s, max_s] = self.inside.quantiles_s(link, [50, 95, 99, 100])?;
+        Ok(Sojourn { mean_s, p50_s, p95_s, p99_s, max_s })
     }
 
     /// The bin of a link's series that ends at an instant.
-    pub(crate) fn bin(&self, link: u32, end: Instant) -> Option<&Bin> {
+    pub(crate) fn bin(&self, link: usize, end: Instant) -> Option<&Bin> {
         let index = end.as_nanos().div_ceil(self.width.as_nanos()).checked_sub(1)?;
-        self.links.get(link as usize)?.bins.get(index as usize)
+        self.bins.get(link)?.get(index as usize)
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! Consecutive packets with the same capture time form a frame.
 
+use std::ops::Range;
+
+use arrow_array::RecordBatch;
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::columns::{Columns, Moment};
@@ -109,16 +112,24 @@ impl Video {
     }
 }
 
-/// The `video_frames` table of these directions' frames.
-pub(crate) fn table(layout: &Layout, videos: &[(usize, Vec<Frame>)]) -> arrow_array::RecordBatch {
+/// A part of the `video_frames` table of these directions' frames.
+pub(crate) fn part(
+    layout: &Layout,
+    videos: &[(usize, Vec<Frame>)],
+    part: Range<usize>,
+) -> RecordBatch {
     let names: Vec<(usize, String)> =
         layout.directions().map(|direction| (direction.peer, direction.name())).collect();
     let name = |peer: usize| {
         names.iter().find(|(other, _)| *other == peer).map_or("", |(_, name)| name.as_str())
     };
-    let rows = || videos.iter().flat_map(|(_, frames)| frames);
-    let flows = videos.iter().flat_map(|(peer, frames)| frames.iter().map(|_| name(*peer)));
-    let indices = videos.iter().flat_map(|(_, frames)| 0..frames.len() as u64);
+    let each = videos.iter().flat_map(|(peer, frames)| {
+        frames.iter().enumerate().map(move |(index, frame)| (*peer, index, frame))
+    });
+    let all: Vec<(usize, usize, &Frame)> = each.skip(part.start).take(part.len()).collect();
+    let rows = || all.iter().map(|(.., frame)| *frame);
+    let flows = all.iter().map(|(peer, ..)| name(*peer));
+    let indices = all.iter().map(|(_, index, _)| *index as u64);
     Columns::default()
         .text("flow", flows)
         .count("index", indices)

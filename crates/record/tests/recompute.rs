@@ -538,7 +538,7 @@ proptest! {
         tell(&told, &mut stats);
         let mut recorder = Recorder::new(plan.clone(), Options::default());
         tell(&told, &mut recorder);
-        let recording = recorder.finish();
+        let recording = recorder.finish().unwrap();
         prop_assert_eq!(recording.conservation(), Ok(()));
 
         let streamed = stats.finish(&plan);

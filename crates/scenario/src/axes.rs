@@ -1,4 +1,5 @@
-//! Axes: fields that take several values, alone or together, and the combinations of those values.
+//! Axes: fields that take several values, alone or together, and the combinations of those values with each
+//! other and with the points of a design.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -8,14 +9,16 @@ use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
 use crate::check;
+use crate::design::{self, ResolvedDesign, Sample};
+use crate::model::Scale;
 use crate::path::Path;
-use crate::place::fields;
+use crate::place::typed_fields;
 use crate::problem::Findings;
 use crate::schema::TAG;
 use crate::tree::{Origin, Tree, Value};
 
 /// Axes of one study, at most: even with two values each, more axes would make too many runs.
-const MAX_AXES: usize = 32;
+pub(crate) const MAX_AXES: usize = 32;
 
 /// One axis of a study, as shown in tables.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +31,18 @@ pub struct ResolvedAxis {
     pub labels: Vec<String>,
     /// The values as numbers, if all are numbers or quantities of one kind and have no labels of their own.
     pub numbers: Option<Numbers>,
+    /// How a factor of a design is sampled; `None` for an axis, all of whose values are combined with all
+    /// others.
+    pub factor: Option<Sampled>,
+}
+
+/// How the values of a factor are sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampled {
+    /// From a range, on this scale.
+    Range(Scale),
+    /// From a list.
+    Values,
 }
 
 /// Values of an axis as numbers of one unit.
@@ -40,7 +55,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    fn of(values: &[Tree]) -> Option<Self> {
+    pub(crate) fn of(values: &[Tree]) -> Option<Self> {
         let plain = |value: &Tree| match value.value {
             Value::Integer(integer) => Some(integer as f64),
             Value::Float(float) => Some(float),
@@ -62,16 +77,18 @@ fn quantity<T: FromStr>(value: &Tree, number: impl Fn(T) -> f64) -> Option<f64> 
     value.as_text()?.parse().ok().map(number)
 }
 
-/// An axis with a resolved path.
+/// An axis or a factor, with resolved paths.
 pub(crate) struct Axis {
     pub(crate) shown: ResolvedAxis,
     /// The fields that a value sets: one group, or with `paths` one for each element of the value.
     parts: Vec<Vec<Path>>,
     /// True if values are lists with an element for each part.
     is_joint: bool,
-    /// Its index among the written axes.
-    index: usize,
+    /// Its table in the file.
+    table: Path,
     values: Vec<Tree>,
+    /// The value of each step along the axis, or of each point of a design.
+    choices: Vec<usize>,
 }
 
 impl Axis {
@@ -89,44 +106,77 @@ impl Axis {
     }
 }
 
-/// Reads the axes of a tree whose `axes` have a valid shape.
-pub(crate) fn read(schema: &Json, tree: &Tree, found: &mut Findings) -> Vec<Axis> {
+/// What varies in a study.
+#[derive(Default)]
+pub(crate) struct Variation {
+    /// The axes, then the factors of the design.
+    pub(crate) axes: Vec<Axis>,
+    /// How many of them are factors, and their design.
+    pub(crate) design: Option<(usize, ResolvedDesign)>,
+}
+
+/// Reads the axes and the design of a tree in which both have a valid shape.
+pub(crate) fn read(
+    schema: &Json,
+    tree: &Tree,
+    sample: &Sample<'_>,
+    found: &mut Findings,
+) -> Variation {
+    let table = Path::of(&["axes"]);
+    let mut axes = read_list(schema, tree, &table, found);
+    let whole = found.0.len();
+    let design = design::read(schema, tree, &mut axes, found);
+    name(tree, &mut axes, found);
+    if found.0.len() > whole {
+        return Variation { axes, design: None };
+    }
+    let design = design.and_then(|design| design.sample(tree, &mut axes, sample, found));
+    Variation { axes, design }
+}
+
+fn read_list(schema: &Json, tree: &Tree, table: &Path, found: &mut Findings) -> Vec<Axis> {
     let written = tree.key("axes").map(Tree::list).unwrap_or_default();
     if written.len() > MAX_AXES {
         let message = format!("{} axes; at most {MAX_AXES} are read", written.len());
-        found.add(Path::of(&["axes"]), message);
+        found.add(table.clone(), message);
         return Vec::new();
     }
     let mut axes: Vec<Axis> = Vec::new();
     for (index, axis) in written.iter().enumerate() {
-        let path = Path::of(&["axes"]).index(index);
-        if let Some(axis) = read_one(schema, tree, index, axis, &path, found) {
+        let path = table.index(index);
+        if let Some(axis) = read_one(schema, tree, axes.len(), axis, &path, found) {
             check_against(&axes, &axis, &path, found);
             axes.push(axis);
         }
     }
-    name(written, &mut axes, found);
     axes
 }
 
-fn read_one(
-    schema: &Json,
+/// The fields of an axis or a factor.
+pub(crate) struct Fields<'a> {
+    /// The paths as written, separated by commas.
+    pub(crate) text: String,
+    /// For each path its fields, with their schemas.
+    pub(crate) parts: Vec<Vec<(Path, &'a Json)>>,
+}
+
+/// The fields that an axis or factor at `path` varies.
+pub(crate) fn read_fields<'a>(
+    schema: &'a Json,
     tree: &Tree,
-    index: usize,
     axis: &Tree,
     path: &Path,
     found: &mut Findings,
-) -> Option<Axis> {
-    let whole = found.0.len();
+) -> Fields<'a> {
     let written = paths(axis, path, found);
-    let mut parts: Vec<Vec<Path>> = Vec::new();
+    let mut parts: Vec<Vec<(Path, &Json)>> = Vec::new();
     for (text, at) in &written {
-        let fields = fields(schema, tree, text).unwrap_or_else(|unknown| {
+        let fields = typed_fields(schema, tree, text).unwrap_or_else(|unknown| {
             found.add(at.clone(), unknown.message).hint(unknown.hint);
             Vec::new()
         });
-        for field in &fields {
-            for fixed in ["axes", "replications", "title", "description"] {
+        for (field, _) in &fields {
+            for fixed in ["axes", "design", "replications", "title", "description"] {
                 if Path::of(&[fixed]).holds(field) {
                     found.add(at.clone(), format!("{fixed} is the same for a whole study"));
                 }
@@ -136,18 +186,34 @@ fn read_one(
                     .add(at.clone(), "the shape is the same for a whole study")
                     .hint("vary its links, as in links.bottleneck.rate".to_owned());
             }
-            let other = parts.iter().flatten().find(|it| it.holds(field) || field.holds(it));
-            if let Some(other) = other {
+            let mut others = parts.iter().flatten().map(|(other, _)| other);
+            if let Some(other) = others.find(|it| it.holds(field) || field.holds(it)) {
                 found.add(at.clone(), format!("another path of this axis varies {other}"));
             }
         }
         parts.push(fields);
     }
+    let text = written.iter().map(|(text, _)| *text).collect::<Vec<_>>().join(", ");
+    Fields { text, parts }
+}
+
+/// Reads an axis at `path`; `index` is its place among all axes and factors.
+pub(crate) fn read_one(
+    schema: &Json,
+    tree: &Tree,
+    index: usize,
+    axis: &Tree,
+    path: &Path,
+    found: &mut Findings,
+) -> Option<Axis> {
+    let whole = found.0.len();
+    let fields = read_fields(schema, tree, axis, path, found);
     let values = axis.key("values").map(Tree::list).unwrap_or_default();
     let is_joint = axis.key("paths").is_some();
     for (index, value) in values.iter().enumerate().filter(|_| is_joint) {
-        if !matches!(&value.value, Value::List(list) if list.len() == parts.len()) {
-            let message = format!("must be a list of {} values, one for each path", parts.len());
+        if !matches!(&value.value, Value::List(list) if list.len() == fields.parts.len()) {
+            let message =
+                format!("must be a list of {} values, one for each path", fields.parts.len());
             found.add(path.key("values").index(index), message);
         }
     }
@@ -161,11 +227,42 @@ fn read_one(
         value
     };
     let values: Vec<Tree> = values.iter().enumerate().map(stamped).collect();
-    let has_labels = axis.key("labels").is_some();
-    let numbers = if has_labels { None } else { Numbers::of(&values) };
-    let text = written.iter().map(|(text, _)| *text).collect::<Vec<_>>().join(", ");
-    let shown = ResolvedAxis { name: String::new(), path: text, labels, numbers };
-    Some(Axis { shown, parts, is_joint, index, values })
+    let numbers = if axis.key("labels").is_some() { None } else { Numbers::of(&values) };
+    let mut made = Axis::new(fields, path, numbers, None);
+    made.is_joint = is_joint;
+    made.choices = (0..values.len()).collect();
+    (made.values, made.shown.labels) = (values, labels);
+    Some(made)
+}
+
+impl Axis {
+    /// An axis or factor of these fields, without values.
+    pub(crate) fn new(
+        fields: Fields<'_>,
+        table: &Path,
+        numbers: Option<Numbers>,
+        factor: Option<Sampled>,
+    ) -> Self {
+        let (name, labels) = (String::new(), Vec::new());
+        let shown = ResolvedAxis { name, path: fields.text, labels, numbers, factor };
+        let untyped = |part: Vec<_>| part.into_iter().map(|(field, _)| field).collect();
+        let parts = fields.parts.into_iter().map(untyped).collect();
+        let (values, choices) = (Vec::new(), Vec::new());
+        Self { shown, parts, is_joint: false, table: table.clone(), values, choices }
+    }
+
+    /// Sets the distinct values of a range, and the value of each point.
+    pub(crate) fn set_values(&mut self, values: Vec<Tree>, choices: Vec<usize>) {
+        self.shown.labels = values.iter().map(short_label).collect();
+        self.shown.numbers = Numbers::of(&values);
+        (self.values, self.choices) = (values, choices);
+    }
+
+    /// Chooses the value of each point from the list: `units` are in 0 to 1.
+    pub(crate) fn choose(&mut self, units: impl Iterator<Item = f64>) {
+        let count = self.values.len();
+        self.choices = units.map(|unit| ((unit * count as f64) as usize).min(count - 1)).collect();
+    }
 }
 
 /// The written paths of an axis, and where they are.
@@ -274,18 +371,19 @@ fn long_label(value: &Tree) -> String {
 }
 
 /// Two axes must not write the same field, nor a later one overwrite an earlier one.
-fn check_against(axes: &[Axis], axis: &Axis, path: &Path, found: &mut Findings) {
+pub(crate) fn check_against(axes: &[Axis], axis: &Axis, path: &Path, found: &mut Findings) {
     for other in axes {
         let clash = axis.fields().find(|field| other.fields().any(|earlier| field.holds(earlier)));
         if let Some(field) = clash {
             let message = format!("the axis {} varies {field} already", other.shown.path);
-            found.add(path.key(if axis.is_joint { "paths" } else { "path" }), message);
+            let several = axis.shown.path.contains(", ");
+            found.add(path.key(if several { "paths" } else { "path" }), message);
         }
     }
 }
 
 /// Names the axes: as written, else by the last word of the path, else by the whole path.
-fn name(written: &[Tree], axes: &mut [Axis], found: &mut Findings) {
+fn name(tree: &Tree, axes: &mut [Axis], found: &mut Findings) {
     let last = |axis: &Axis| {
         let paths = axis.shown.path.split(", ");
         paths.map(|path| path.rsplit('.').next().unwrap_or("")).collect::<Vec<_>>().join("+")
@@ -293,7 +391,8 @@ fn name(written: &[Tree], axes: &mut [Axis], found: &mut Findings) {
     let lasts: Vec<String> = axes.iter().map(last).collect();
     let mut taken: Vec<String> = Vec::new();
     for (index, axis) in axes.iter_mut().enumerate() {
-        let given = written[axis.index].key("name").and_then(Tree::as_text);
+        let place = axis.table.key("name");
+        let given = tree.at(&place).and_then(Tree::as_text);
         let alone = lasts.iter().filter(|other| **other == lasts[index]).count() == 1;
         axis.shown.name = match given {
             Some(given) => given.to_owned(),
@@ -301,39 +400,63 @@ fn name(written: &[Tree], axes: &mut [Axis], found: &mut Findings) {
             None => axis.shown.path.clone(),
         };
         if axis.shown.name.trim().is_empty() || taken.contains(&axis.shown.name) {
-            let path = Path::of(&["axes"]).index(axis.index).key("name");
-            found.add(path, format!("{:?} must be a name no other axis has", axis.shown.name));
+            found.add(place, format!("{:?} must be a name no other axis has", axis.shown.name));
         }
         taken.push(axis.shown.name.clone());
     }
 }
 
-/// The number of combinations of the axes.
-pub(crate) fn count(axes: &[Axis]) -> usize {
-    axes.iter().fold(1, |product, axis| product.saturating_mul(axis.values.len()))
-}
+impl Variation {
+    /// All fields that vary, each with the table of its axis.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&Path, &Path)> {
+        self.axes.iter().flat_map(|axis| axis.fields().map(|field| (field, &axis.table)))
+    }
 
-/// The labels of combination `number` by axis name, and the tree with its values. The first axis varies
-/// slowest.
-pub(crate) fn combination(
-    axes: &[Axis],
-    tree: &Tree,
-    number: usize,
-    found: &mut Findings,
-) -> (Vec<(String, String)>, Tree) {
-    let mut tree = tree.clone();
-    let mut settings = Vec::with_capacity(axes.len());
-    let mut below = count(axes);
-    for axis in axes {
-        below /= axis.values.len();
-        let choice = number / below % axis.values.len();
-        settings.push((axis.shown.name.clone(), axis.shown.labels[choice].clone()));
-        for (field, value) in axis.puts(choice) {
-            if !tree.put(field, value.clone()) {
-                let message = "a plain value is in the way of this axis";
-                found.add(field.clone(), message).at(&value.origin);
+    /// The axes without the factors of the design.
+    fn lists(&self) -> &[Axis] {
+        let factors = self.design.as_ref().map_or(0, |(factors, _)| *factors);
+        &self.axes[..self.axes.len() - factors]
+    }
+
+    /// Points of the design; 1 without one.
+    fn points(&self) -> usize {
+        self.design.as_ref().map_or(1, |(_, design)| design.points)
+    }
+
+    /// The number of combinations.
+    pub(crate) fn count(&self) -> usize {
+        let product = |product: usize, axis: &Axis| product.saturating_mul(axis.choices.len());
+        self.lists().iter().fold(self.points(), product)
+    }
+
+    /// The labels of combination `number` by axis name, and the tree with its values. The first axis varies
+    /// slowest, and the points of the design fastest.
+    pub(crate) fn combination(
+        &self,
+        tree: &Tree,
+        number: usize,
+        found: &mut Findings,
+    ) -> (Vec<(String, String)>, Tree) {
+        let mut tree = tree.clone();
+        let mut settings = Vec::with_capacity(self.axes.len());
+        let mut below = self.count();
+        let lists = self.lists().len();
+        for (index, axis) in self.axes.iter().enumerate() {
+            let step = if index < lists {
+                below /= axis.choices.len();
+                number / below % axis.choices.len()
+            } else {
+                number % self.points()
+            };
+            let choice = axis.choices[step];
+            settings.push((axis.shown.name.clone(), axis.shown.labels[choice].clone()));
+            for (field, value) in axis.puts(choice) {
+                if !tree.put(field, value.clone()) {
+                    let message = "a plain value is in the way of this axis";
+                    found.add(field.clone(), message).at(&value.origin);
+                }
             }
         }
+        (settings, tree)
     }
-    (settings, tree)
 }

@@ -1,7 +1,7 @@
 //! Scenario input: a scenario as plain data, validated with all errors at once.
 //!
 //! Processing order: the text becomes a `tree` with line numbers; `shapes` expands its topology into links;
-//! `set` and `axes` write to it (by paths that `place` resolves); `check::shape` compares each combination
+//! `set`, `axes` and `design` write to it (by paths that `place` resolves); `check::shape` compares each combination
 //! with the [`schema()`], serde converts it to a [`model::Scenario`], `check` validates its meaning, and
 //! [`network::Network`] converts names to numbers and finds the routes. [`load()`] does all of this and
 //! returns a [`Study`] with one [`Point`] per run. Errors are returned as [`Problems`].
@@ -13,6 +13,7 @@ mod adding_a_scenario_key {}
 mod association;
 mod axes;
 mod check;
+mod design;
 mod expand;
 pub mod link_profile;
 mod load;
@@ -31,7 +32,8 @@ mod shapes;
 mod tree;
 mod words;
 
-pub use axes::{Numbers, ResolvedAxis};
+pub use axes::{Numbers, ResolvedAxis, Sampled};
+pub use design::{ResolvedDesign, Sample, Sampling};
 pub use load::{Point, Study, load, load_until};
 pub use network::Network;
 pub use problem::{Problem, Problems};

@@ -8,8 +8,9 @@ use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
 use crate::association;
-use crate::axes::{self, Axis, ResolvedAxis};
+use crate::axes::{self, ResolvedAxis, Variation};
 use crate::check;
+use crate::design::{ResolvedDesign, Sample};
 use crate::expand;
 use crate::link_profile;
 use crate::model::{Replications, Scenario};
@@ -31,6 +32,8 @@ const MAX_TEXT: usize = 16 << 20;
 const MAX_TOLD: usize = 40;
 /// Maximum shape errors for which the meaning of the rest is still checked.
 const MAX_MENDED: usize = 200;
+/// The tables that say what varies.
+const VARIED: [&str; 2] = ["axes", "design"];
 /// Findings after which no further combinations of the axes are checked.
 const MAX_BAD: usize = 1_000;
 
@@ -41,13 +44,15 @@ pub struct Study {
     pub title: String,
     /// Its description, in Markdown.
     pub description: String,
-    /// The axes, the slowest first.
+    /// The axes, the slowest first, then the factors of the design.
     pub axes: Vec<ResolvedAxis>,
+    /// The design whose points are run for each combination of the axes.
+    pub design: Option<ResolvedDesign>,
     /// Replications of every combination.
     pub replications: u32,
     /// Confidence level of the intervals.
     pub confidence: f64,
-    /// The runs: axes vary slowest first, replications fastest.
+    /// The runs: axes vary slowest first, then the points of the design, replications fastest.
     pub points: Vec<Point>,
 }
 
@@ -79,10 +84,12 @@ pub fn load(
     sets: &[(String, String)],
     seed: Option<u64>,
 ) -> Result<Study, Problems> {
-    load_until(text, name, base, sets, seed, &|| false)
+    let sample: &Sample<'_> =
+        &|_| Err("a design is sampled in Python: use talkspurt.run or `talkspurt run`".to_owned());
+    load_until(text, name, base, sets, seed, sample, &|| false)
 }
 
-/// Like [`load`], but cancels when `stopped` returns true.
+/// Like [`load`], but with a function that samples designs, and cancels when `stopped` returns true.
 ///
 /// # Errors
 /// Like [`load`]; the problems found before cancellation.
@@ -92,6 +99,7 @@ pub fn load_until(
     base: &FilePath,
     sets: &[(String, String)],
     seed: Option<u64>,
+    sample: &Sample<'_>,
     stopped: &dyn Fn() -> bool,
 ) -> Result<Study, Problems> {
     let shape = Shape::None;
@@ -101,10 +109,15 @@ pub fn load_until(
         let length = text.len();
         let message = format!("has {length} bytes; at most {MAX_TEXT} are read as a scenario");
         found.add(Path::default(), message);
-        return Err(reader.problems(found, &Tree::text("", &Origin::default()), &[]));
+        return Err(reader.problems(
+            found,
+            &Tree::text("", &Origin::default()),
+            &Variation::default(),
+        ));
     }
-    let mut tree = Tree::parse(text)
-        .map_err(|found| reader.problems(found, &Tree::text("", &Origin::default()), &[]))?;
+    let mut tree = Tree::parse(text).map_err(|found| {
+        reader.problems(found, &Tree::text("", &Origin::default()), &Variation::default())
+    })?;
     let mut found = Findings::default();
     let run = tree.key("duration").and_then(set::duration);
     set::apply(reader.schema, &mut tree, sets, set::shapes, &mut found);
@@ -115,15 +128,17 @@ pub fn load_until(
         let value = Value::Integer(seed.into());
         tree.put(&Path::of(&["seed"]), Tree { value, origin: Origin::default() });
     }
-    let axes = reader.axes(&tree, &reached, &mut found);
+    let variation = reader.variation(&tree, &reached, sample, &mut found);
     // Each combination copies the tree, so leave out the values of all axes.
     let mut bare = tree.clone();
-    bare.take(&Path::of(&["axes"]));
-    let combinations = reader.combinations(&bare, &axes, &mut found);
-    if !found.0.is_empty() {
-        return Err(reader.problems(found, &tree, &axes));
+    for table in VARIED {
+        bare.take(&Path::of(&[table]));
     }
-    Ok(study(axes, combinations))
+    let combinations = reader.combinations(&bare, &variation, &mut found);
+    if !found.0.is_empty() {
+        return Err(reader.problems(found, &tree, &variation));
+    }
+    Ok(study(variation, combinations))
 }
 
 /// One checked combination of the axes' values.
@@ -143,37 +158,65 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn axes(&self, tree: &Tree, reached: &[Vec<Path>], found: &mut Findings) -> Vec<Axis> {
+    fn variation(
+        &self,
+        tree: &Tree,
+        reached: &[Vec<Path>],
+        sample: &Sample<'_>,
+        found: &mut Findings,
+    ) -> Variation {
         let whole = found.0.len();
-        if let Some(written) = tree.key("axes") {
-            let shape = &self.schema["properties"]["axes"];
-            check::shape::check(shape, written, &Path::of(&["axes"]), found);
+        for table in VARIED {
+            if let Some(written) = tree.key(table) {
+                let shape = &self.schema["properties"][table];
+                check::shape::check(shape, written, &Path::of(&[table]), found);
+            }
         }
         if found.0.len() > whole {
-            return Vec::new();
+            return Variation::default();
         }
-        let axes = axes::read(self.schema, tree, found);
+        let variation = axes::read(self.schema, tree, sample, found);
         for (number, fields) in reached.iter().enumerate() {
-            let varied =
-                |field: &&Path| axes.iter().any(|axis| axis.fields().any(|f| f.holds(field)));
-            if let Some(field) = fields.iter().find(varied) {
+            let table =
+                |field: &Path| variation.fields().find(|(f, _)| f.holds(field)).map(|(_, t)| t);
+            let undone = fields.iter().find_map(|field| Some((field, table(field)?)));
+            if let Some((field, table)) = undone {
                 let origin = Origin { set: Some(number), ..Origin::default() };
-                found
-                    .add(field.clone(), "an axis varies this field, which would undo the change")
-                    .hint(
-                        "change the axis: --set 'axes.0.values=[…]', or --set 'axes=[]'".to_owned(),
+                let is_axis = Path::of(&["axes"]).holds(table);
+                let (what, hint) = if is_axis {
+                    (
+                        "an axis",
+                        "the axis: --set 'axes.0.values=[…]', or --set 'axes=[]'".to_owned(),
                     )
+                } else {
+                    ("the design", format!("the factor: --set '{table}.max=…'"))
+                };
+                found
+                    .add(
+                        field.clone(),
+                        format!("{what} varies this field, which would undo the change"),
+                    )
+                    .hint(format!("change {hint}"))
                     .at(&origin);
             }
         }
-        if found.0.len() > whole { Vec::new() } else { axes }
+        if found.0.len() > whole { Variation::default() } else { variation }
     }
 
-    fn combinations(&self, tree: &Tree, axes: &[Axis], found: &mut Findings) -> Vec<Combination> {
-        let count = axes::count(axes);
+    fn combinations(
+        &self,
+        tree: &Tree,
+        variation: &Variation,
+        found: &mut Findings,
+    ) -> Vec<Combination> {
+        let count = variation.count();
         if count > MAX_RUNS {
-            let message = format!("the axes make {count} combinations; at most {MAX_RUNS} are run");
-            found.add(Path::of(&["axes"]), message);
+            let (table, what) = match &variation.design {
+                None => ("axes", "the axes make"),
+                Some(_) => ("design", "the axes and the points of the design make"),
+            };
+            let message = format!("{what} {count} combinations; at most {MAX_RUNS} are run");
+            found.add(Path::of(&[table]), message);
             return Vec::new();
         }
         let mut good = Vec::new();
@@ -190,7 +233,7 @@ impl Reader<'_> {
             }
             tried += 1;
             let mut here = Findings::default();
-            let (settings, mut tree) = axes::combination(axes, tree, number, &mut here);
+            let (settings, mut tree) = variation.combination(tree, number, &mut here);
             self.rates_of_traces(&mut tree);
             let one = self.one(&tree, &mut here);
             self.shape.tell(&mut here);
@@ -324,7 +367,7 @@ impl Reader<'_> {
     }
 
     /// Adds the location to each finding, in file order.
-    fn problems(&self, found: Findings, tree: &Tree, axes: &[Axis]) -> Problems {
+    fn problems(&self, found: Findings, tree: &Tree, variation: &Variation) -> Problems {
         let mut problems: Vec<Problem> = Vec::new();
         let mut known: BTreeSet<Problem> = BTreeSet::new();
         let more = found.1;
@@ -338,7 +381,7 @@ impl Reader<'_> {
             };
             problem.line = origin.line;
             if let Some((axis, value)) = origin.axis {
-                let axis = axes.get(axis).map_or("", |axis| &axis.shown.name);
+                let axis = variation.axes.get(axis).map_or("", |axis| &axis.shown.name);
                 problem.message =
                     format!("value {} of axis {axis:?}: {}", value + 1, problem.message);
             }
@@ -375,13 +418,16 @@ fn without(tree: &Tree, found: &Findings) -> Option<Tree> {
     Some(mended)
 }
 
-/// Identity of a problem: the field or, for an axis value, the value wherever it was applied.
+/// Identity of a problem: the field or, for an axis value, the value wherever it was applied. Problems of
+/// values sampled for one field are one problem, though each names its value.
 type Same = (String, Option<Origin>, Option<Path>);
 
 fn same(finding: &Finding) -> Same {
     let from_axis = finding.origin.as_ref().is_some_and(|o| o.axis.is_some());
     let path = (!from_axis).then(|| finding.path.clone());
-    (finding.message.clone(), finding.origin.clone(), path)
+    let sampled = finding.origin.as_ref().is_some_and(|o| o.sampled);
+    let message = if sampled { String::new() } else { finding.message.clone() };
+    (message, finding.origin.clone(), path)
 }
 
 fn told(settings: &[(String, String)]) -> String {
@@ -390,7 +436,7 @@ fn told(settings: &[(String, String)]) -> String {
     list(&words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-fn study(axes: Vec<Axis>, combinations: Vec<Combination>) -> Study {
+fn study(variation: Variation, combinations: Vec<Combination>) -> Study {
     let first = &combinations[0].scenario;
     let Replications { count, confidence } = first.replications;
     let (title, description) = (first.title.clone(), first.description.clone());
@@ -408,6 +454,7 @@ fn study(axes: Vec<Axis>, combinations: Vec<Combination>) -> Study {
             });
         }
     }
-    let axes = axes.into_iter().map(|axis| axis.shown).collect();
-    Study { title, description, axes, replications: count, confidence, points }
+    let axes = variation.axes.into_iter().map(|axis| axis.shown).collect();
+    let design = variation.design.map(|(_, design)| design);
+    Study { title, description, axes, design, replications: count, confidence, points }
 }

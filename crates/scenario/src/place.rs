@@ -17,6 +17,16 @@ pub(crate) struct Unknown {
 
 /// The fields that `text` refers to in `tree`, each in full; at least one.
 pub(crate) fn fields(schema: &Json, tree: &Tree, text: &str) -> Result<Vec<Path>, Unknown> {
+    let fields = typed_fields(schema, tree, text)?;
+    Ok(fields.into_iter().map(|(field, _)| field).collect())
+}
+
+/// The same, each field with its schema.
+pub(crate) fn typed_fields<'a>(
+    schema: &'a Json,
+    tree: &Tree,
+    text: &str,
+) -> Result<Vec<(Path, &'a Json)>, Unknown> {
     let Some(path) = Path::parse(text) else {
         let hint = Some("write it like flows.call.transport or links.*.delay".to_owned());
         return Err(Unknown { message: format!("{text:?} is not a path"), hint });
@@ -26,16 +36,16 @@ pub(crate) fn fields(schema: &Json, tree: &Tree, text: &str) -> Result<Vec<Path>
     Ok(fields)
 }
 
-fn follow(
-    schema: &Json,
+fn follow<'a>(
+    schema: &'a Json,
     tree: Option<&Tree>,
     rest: &[Step],
     so_far: &Path,
-    fields: &mut Vec<Path>,
+    fields: &mut Vec<(Path, &'a Json)>,
 ) -> Result<(), Unknown> {
     let schema = resolved(schema);
     let Some((step, rest)) = rest.split_first() else {
-        fields.push(so_far.clone());
+        fields.push((so_far.clone(), schema));
         return Ok(());
     };
     if let (Some(items), Some(index)) = (schema.get("items"), as_index(step)) {
@@ -59,12 +69,12 @@ fn follow(
     follow(inner, tree.and_then(|t| t.key(key)), rest, &so_far.key(key), fields)
 }
 
-fn follow_all(
-    schema: &Json,
+fn follow_all<'a>(
+    schema: &'a Json,
     tree: Option<&Tree>,
     (pattern, rest): (&str, &[Step]),
     so_far: &Path,
-    fields: &mut Vec<Path>,
+    fields: &mut Vec<(Path, &'a Json)>,
 ) -> Result<(), Unknown> {
     let Some(inner) = named(schema) else {
         let message = format!("`{pattern}` matches names, and {} has none", shown(so_far));

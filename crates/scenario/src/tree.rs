@@ -21,6 +21,8 @@ pub(crate) struct Origin {
     pub(crate) set: Option<usize>,
     /// The indices of its axis and of the axis value.
     pub(crate) axis: Option<(usize, usize)>,
+    /// Whether it was sampled from a range of a design.
+    pub(crate) sampled: bool,
 }
 
 /// A value and its location.
@@ -123,6 +125,11 @@ impl Tree {
             (Step::Index(index), Value::List(list)) => list.get_mut(*index),
             _ => None,
         }
+    }
+
+    /// The value at `path`, if there is one.
+    pub(crate) fn at(&self, path: &Path) -> Option<&Self> {
+        path.0.iter().try_fold(self, |tree, step| tree.step(step))
     }
 
     /// The location of the field at `path`, or of the innermost existing table around it.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import intervals
-from talkspurt.figures import panel, scale
+from talkspurt.figures import panel, scale, sensitivity
 from talkspurt.figures.maps import over_two_axes
 from talkspurt.figures.sharing import (
     MOST_PANELS,
@@ -70,8 +70,15 @@ NO_BAR = "No bar: every replication gave this value, so that there is no interva
 def every(study: Study) -> Iterator[tuple[str, Figure]]:
     """A figure for each measure with a value, with its file name.
 
-    If two axes have three values or more, each measure also has a heat map.
+    If two axes have three values or more, each measure also has a heat map. A study with a design
+    has the sensitivity of each measure to the factors instead.
     """
+    if study.design is not None:
+        for name in SHOWN:
+            drawn = sensitivity.bars(study, name)
+            if drawn is not None:
+                yield name, drawn
+        return
     for name in SHOWN:
         drawn = over_axis(study, name)
         if drawn is not None:

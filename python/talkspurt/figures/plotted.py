@@ -145,7 +145,8 @@ class Plot:
 
 def varied(study: Study, one: Metric, found: Sequence[Part]) -> list[str]:
     """What distinguishes parts: axes with several values, and flow or link if there are several."""
-    names = [axis.name for axis in study.axes]
+    # The points of a design have no panels or colours of their own.
+    names = [axis.name for axis in study.axes if not axis.factor]
     place = place_of(study, one)
     return [name for name in (*names, place) if len({part.told[name] for part in found}) > 1]
 
@@ -197,12 +198,18 @@ def chosen(
             cross = not same_places(one) or quantity.label not in ("time", "time scale")
             kind = "points" if cross else "lines"
         else:
-            labels = [axis.labels for axis in study.axes if axis.name == over]
-            kind = "lines" if labels and scale.numbers(labels[0]) else "bars"
+            along = next((axis for axis in study.axes if axis.name == over), None)
+            numeric = along is not None and bool(scale.numbers(along.labels))
+            kind = "lines" if numeric else "bars"
+            if along is not None and along.factor:
+                kind = "points" if numeric else "box"
     return Plot(study, one, found, over, by, kind)  # type: ignore[arg-type]
 
 
 def _default_over(study: Study, one: Metric, dims: Sequence[str], by: str | None) -> str | None:
+    factors = [axis.name for axis in study.axes if axis.factor and axis.name != by]
+    if factors:
+        return factors[0]
     best = across(study) if any(axis.name in dims for axis in study.axes) else None
     if best is not None and best.name in dims and best.name != by:
         return best.name

@@ -130,9 +130,10 @@ def _readable(lines: Sequence[Line]) -> bool:
 
 def across(study: Study) -> Axis | None:
     """The x axis."""
-    keeping = [axis for axis in study.axes if keeps_transports(study, axis)]
+    lists = [axis for axis in study.axes if not axis.factor]
+    keeping = [axis for axis in lists if keeps_transports(study, axis)]
     colours = {transport_style(name).colour for name in _transports(study).values()}
-    there = list(study.axes) if len(colours) == 1 else keeping or list(study.axes[:1])
+    there = lists if len(colours) == 1 else keeping or lists[:1]
 
     def rank(axis: Axis) -> tuple[bool, int]:
         # Two numbers show no trend; an axis with more names shows more.

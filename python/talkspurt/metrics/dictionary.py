@@ -6,6 +6,8 @@ both with the tables of a run.
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -192,6 +194,15 @@ def of_axes(axes: Iterable[Axis]) -> tuple[Field, ...]:
 def columns(fields: Iterable[Field]) -> dict[str, dict[str, str]]:
     """Unit and meaning by name, as in the metadata of Parquet files."""
     return {one.name: {"unit": one.unit, "meaning": one.meaning} for one in fields}
+
+
+@functools.cache
+def json_columns() -> dict[str, dict[str, str]]:
+    """What :func:`columns` returns for each table of a run, as JSON by column."""
+    return {
+        table: {name: json.dumps(said, ensure_ascii=False) for name, said in columns(of).items()}
+        for table, of in TABLES.items()
+    }
 
 
 def document() -> dict[str, dict[str, list[dict[str, str]]]]:

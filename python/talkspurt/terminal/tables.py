@@ -440,6 +440,61 @@ def print_metric(
     table.print(out or console())
 
 
+def print_sensitivity(
+    study: Study, measure: str, rows: Sequence[Row], out: Console | None = None
+) -> None:
+    """The indices of each factor with their intervals, by setting and flow."""
+    from talkspurt.sensitivity import INDICES
+
+    out = out or console()
+    assert study.design is not None
+    lists = [axis for axis in study.axes if not axis.factor]
+    keys = [*(axis.column for axis in lists), "flow"]
+    kinds = [one for one in INDICES if any(r["index"] == one and r["factor"] for r in rows)]
+    wholes = [one for one in INDICES if any(r["index"] == one and not r["factor"] for r in rows)]
+    cells: dict[tuple[str, ...], dict[str, str]] = {}
+    notes: dict[str, None] = {}
+    for row in rows:
+        key = tuple(row[name] for name in keys)
+        where = ", ".join(key)
+        if row["note"]:
+            notes[f"{where}: not defined: {row['note']}."] = None
+        elif row["missing"]:
+            there = f"{row['missing']} of {row['points']} points have no value and are left out"
+            notes[f"{where}: {there}."] = None
+        if row["factor"] is None:
+            notes[f"{where}: {INDICES[row['index']]} {_index(row)}."] = None
+        else:
+            cells.setdefault((*key, row["factor"]), {})[row["index"]] = _index(row)
+    heads = [
+        *(Column(axis.name, 0, "name") for axis in lists),
+        Column("flow", 0, "name"),
+        Column("factor", 0, "name"),
+        *(Column(INDICES[one]) for one in kinds),
+    ]
+    made = [[*key, *(its.get(one, "–") for one in kinds)] for key, its in cells.items()]
+    title = f"Sensitivity of {quantity(measure).label}, {study.design['points']} points"
+    table = Table(title, heads, made, "--json")
+    table.print(out)
+    for words in notes:
+        say(words, out)
+    if any(row["value"] is not None for row in rows):
+        say(f"[…]: bootstrap interval of {study.confidence * 100:g} %", out)
+    if wholes:
+        say("SRC and R² are of a linear model: R² says how well it fits.", out)
+
+
+def _index(row: Row) -> str:
+    if row["value"] is None:
+        return "–"
+
+    def text(number: float) -> str:
+        return f"{round(number, 2) + 0.0:.2f}"  # no negative zero
+
+    ends = "" if row["low"] is None else f" [{text(row['low'])} … {text(row['high'])}]"
+    return f"{text(row['value'])}{ends}"
+
+
 def _headed(measure: str) -> Column:
     shown = quantity(measure)
     head = HEADS.get(measure, shown.label)

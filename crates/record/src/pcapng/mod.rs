@@ -91,7 +91,7 @@ impl Pcapng {
     ///
     /// # Errors
     /// The first blocks cannot be written.
-    pub fn to(out: impl Write + Send + 'static, interfaces: &[&str]) -> io::Result<Self> {
+    pub fn to(out: impl Write + Send + Sync + 'static, interfaces: &[&str]) -> io::Result<Self> {
         Self::begin(Output::to(out), interfaces, 0)
     }
 

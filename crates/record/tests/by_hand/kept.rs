@@ -82,7 +82,7 @@ fn gauges_are_kept_only_when_asked_for() {
         assert_eq!(recorder.wants(Topic::Gauge), gauges);
         // Reported anyway, as beside a probe that wants them.
         tell(&told, &mut recorder);
-        let table = recorder.finish().table("gauges").unwrap();
+        let table = recorder.finish().unwrap().table("gauges").unwrap();
         assert_eq!(texts(&table, "gauge").len(), usize::from(gauges));
     }
 }

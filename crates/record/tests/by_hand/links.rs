@@ -45,7 +45,7 @@ fn links_are_differences_between_samples() {
     ] {
         recorder.sample(ms(at), &[counters(sent, busy, area, peak, full), still]);
     }
-    let recording = recorder.finish();
+    let recording = recorder.finish().unwrap();
     let links = recording.table("links").unwrap();
     assert_eq!(
         columns(&links).join(" "),
@@ -125,7 +125,7 @@ fn how_long_packets_stood_in_queues() {
         let counters = counters(0, 0, 0, 0, 0);
         recorder.sample(ms(at), &[counters, counters]);
     }
-    let recording = recorder.finish();
+    let recording = recorder.finish().unwrap();
     let links = recording.table("links").unwrap();
     // 51, 100 and 20 ms.
     let mean = floats(&links, "sojourn_mean_s");
@@ -146,7 +146,7 @@ fn how_long_packets_stood_in_queues() {
 fn a_window_that_was_not_sampled_has_no_values() {
     let mut recorder = Recorder::new(call_and_bulk(), Options::default());
     recorder.sample(ms(4000), &[counters(1, 1, 1, 1, 1), LinkCounters::default()]);
-    let links = recorder.finish().table("links").unwrap();
+    let links = recorder.finish().unwrap().table("links").unwrap();
     assert_eq!(floats(&links, "utilisation"), [None, None]);
     assert_eq!(counts(&links, "drops"), [None, None]);
 }

@@ -95,5 +95,5 @@ fn call_script() -> Vec<Told> {
 fn record(layout: Layout, script: &[Told]) -> Recording {
     let mut recorder = Recorder::new(layout, Options { gauges: true, sojourn: false });
     tell(script, &mut recorder);
-    recorder.finish()
+    recorder.finish().unwrap()
 }

@@ -8,7 +8,7 @@
 mod cell;
 mod flow;
 mod network;
-mod quantity;
+pub(crate) mod quantity;
 mod recording;
 pub(crate) mod shape;
 mod time;

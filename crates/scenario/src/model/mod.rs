@@ -2,10 +2,11 @@
 //!
 //! These structs are the only definition: parsing, the JSON Schema, the reference page and the resolved
 //! scenario are derived from them. The network is in `network`, `medium` and `cell`, its traffic in `flow`,
-//! its shapes in `topology`, studies in `study`; queues are defined next to their implementation, in
+//! its shapes in `topology`, studies in `study` and `design`; queues are defined next to their implementation, in
 //! `talkspurt_queue`.
 
 mod cell;
+mod design;
 mod flow;
 mod medium;
 mod network;
@@ -13,6 +14,7 @@ mod study;
 mod topology;
 
 pub use cell::{Arf, Cell, Contenders, Fixed, Minstrel, RateControl, Standard, Station};
+pub use design::{Design, Factor, LatinHypercube, Scale, Sobol};
 pub use flow::{Flow, IpVersion, SendDrop, SendQueue, Sizing, Source, Transport};
 pub use medium::{GilbertElliott, Orbit, Step, Trace, TraceFile};
 pub use network::{Back, Framing, Link, LinkEvent, LinkState, Node};
@@ -78,6 +80,9 @@ pub struct Scenario {
     /// Fields that take several values; every combination is run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub axes: Vec<Axis>,
+    /// Fields that take sampled values together; every combination of the axes is run at every point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub design: Option<Design>,
     /// Repetitions of every combination with other seeds.
     #[serde(default)]
     pub replications: Replications,
@@ -160,7 +165,7 @@ impl Default for Animation {
 }
 
 impl Scenario {
-    const fn default_seed() -> u64 {
+    pub(crate) const fn default_seed() -> u64 {
         1
     }
 }

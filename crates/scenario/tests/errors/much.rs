@@ -125,7 +125,8 @@ fn reading_can_be_stopped() {
     let text = format!("{GOOD}\n[[axes]]\npath = \"seed\"\nvalues = [{values}]\n");
     let asked = std::cell::Cell::new(0);
     let stopped = || asked.replace(asked.get() + 1) == 3;
-    let read = load_until(&text, "call.toml", &stage::folder(), &[], None, &stopped);
+    let sample = |_: &_| Err(String::new());
+    let read = load_until(&text, "call.toml", &stage::folder(), &[], None, &sample, &stopped);
     assert!(read.expect_err("stopped").to_string().contains("stopped"));
     assert_eq!(asked.get(), 4, "asked again after it was told to stop");
     assert!(load(GOOD, "call.toml", &stage::folder(), &[], None).is_ok());

@@ -124,7 +124,7 @@ pub(crate) fn watch_with<P: Probe>(point: &Point, look: &Look, probe: P) -> (Run
     let (hops, events) = (world.hops(), world.events());
     let (((_, packets), probe), (digest, recorder)) = world.probe;
     packets.map_or(Ok(()), PacketTable::finish).expect("nothing can fail");
-    let recording = recorder.finish();
+    let recording = recorder.finish().expect("no temporary file fails");
     assert_eq!(recording.conservation(), Ok(()));
     let digest = digest.hex();
     let (flows, links) = (recording.flows, recording.links);

@@ -1,0 +1,158 @@
+//! Durations of which exact quantiles are needed: all of them are kept, in nanoseconds.
+
+use std::io;
+
+use talkspurt_proto::time::Duration;
+
+use crate::spool::{Beyond, Spool};
+
+/// Durations by key.
+#[derive(Debug)]
+pub(crate) struct Delays {
+    spool: Spool,
+}
+
+/// Durations of all keys in memory: 8 MB.
+const HELD: usize = 1 << 20;
+/// Parts of a range of values in which a pass counts.
+const PARTS: usize = 1 << 16;
+
+impl Delays {
+    /// None of `keys` keys; those that exceed the memory go to `beyond`.
+    pub(crate) fn new(keys: usize, beyond: Beyond) -> Self {
+        Self { spool: Spool::new(keys, HELD, beyond) }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, key: usize, delay: Duration) {
+        self.spool.push(key, delay.as_nanos());
+    }
+
+    /// The mean in seconds; `None` of none.
+    ///
+    /// # Errors
+    /// The temporary file cannot be read.
+    pub(crate) fn mean_s(&self, key: usize) -> io::Result<Option<f64>> {
+        let (mut sum, count) = (0_u128, self.spool.len(key));
+        self.spool.read(key, 0, count, |nanos| {
+            sum += nanos.iter().map(|nanos| u128::from(*nanos)).sum::<u128>();
+        })?;
+        Ok((count > 0).then(|| sum as f64 / count as f64 / 1e9))
+    }
+
+    /// Nearest-rank quantiles in seconds: for each of these increasing percentages, the smallest value that at
+    /// least so many of a hundred values do not exceed. `None` of no value.
+    ///
+    /// # Errors
+    /// The temporary file cannot be read.
+    pub(crate) fn quantiles_s<const N: usize>(
+        &self,
+        key: usize,
+        percent: [usize; N],
+    ) -> io::Result<[Option<f64>; N]> {
+        let count = self.spool.len(key);
+        if count == 0 {
+            return Ok([None; N]);
+        }
+        let ranks = percent.map(|percent| (count * percent).div_ceil(100).max(1) - 1);
+        let nanos = match self.spool.held(key) {
+            Some(held) => selected(held.to_vec(), ranks),
+            None if count <= HELD => {
+                let mut all = Vec::with_capacity(count);
+                self.spool.read(key, 0, count, |nanos| all.extend_from_slice(nanos))?;
+                selected(all, ranks)
+            }
+            None => {
+                let mut found = [0; N];
+                for (found, rank) in found.iter_mut().zip(ranks) {
+                    *found = self.counted(key, rank)?;
+                }
+                found
+            }
+        };
+        Ok(nanos.map(|nanos| Some(Duration::from_nanos(nanos).as_secs_f64())))
+    }
+
+    /// The value of this rank, in memory that does not depend on how many values there are: each pass over
+    /// them counts those in equal parts of a range, and continues with the part that contains the rank.
+    fn counted(&self, key: usize, mut rank: usize) -> io::Result<u64> {
+        let (mut least, mut greatest) = (u64::MAX, 0);
+        self.spool.read(key, 0, usize::MAX, |nanos| {
+            least = nanos.iter().fold(least, |least, nanos| least.min(*nanos));
+            greatest = nanos.iter().fold(greatest, |greatest, nanos| greatest.max(*nanos));
+        })?;
+        let mut counts = vec![0_usize; PARTS];
+        while least < greatest {
+            let bits = u64::BITS - (greatest - least).leading_zeros();
+            let shift = bits.saturating_sub(PARTS.ilog2());
+            counts.fill(0);
+            self.spool.read(key, 0, usize::MAX, |nanos| {
+                for nanos in nanos.iter().filter(|nanos| (least..=greatest).contains(nanos)) {
+                    counts[((nanos - least) >> shift) as usize] += 1;
+                }
+            })?;
+            let mut part = 0;
+            while rank >= counts[part] {
+                rank -= counts[part];
+                part += 1;
+            }
+            least += (part as u64) << shift;
+            greatest = greatest.min(least + ((1 << shift) - 1));
+        }
+        Ok(least)
+    }
+}
+
+/// The values of these increasing ranks.
+fn selected<const N: usize>(mut all: Vec<u64>, ranks: [usize; N]) -> [u64; N] {
+    let mut rest = &mut all[..];
+    let mut passed = 0;
+    let mut last = 0;
+    ranks.map(|rank| {
+        if rank >= passed {
+            let (_, value, above) = std::mem::take(&mut rest).select_nth_unstable(rank - passed);
+            (last, rest, passed) = (*value, above, rank + 1);
+        }
+        last
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sorted_s(mut nanos: Vec<u64>, percent: usize) -> f64 {
+        nanos.sort_unstable();
+        let rank = (nanos.len() * percent).div_ceil(100).max(1) - 1;
+        Duration::from_nanos(nanos[rank]).as_secs_f64()
+    }
+
+    proptest! {
+        /// Compares with the sorted list: in memory, from the file, and by counting.
+        #[test]
+        fn quantiles_are_exact(
+            nanos in prop::collection::vec(
+                prop_oneof![0_u64..9, 0_u64..1 << 34, (1_u64 << 50)..(1 << 50) + 70_000, any::<u64>()],
+                1..200,
+            ),
+            limit in 1_usize..300,
+        ) {
+            let mut delays = Delays { spool: Spool::new(2, limit, Beyond::Temporary) };
+            nanos.iter().for_each(|nanos| delays.push(1, Duration::from_nanos(*nanos)));
+            let percents = [1, 50, 95, 99, 100];
+            let wanted = percents.map(|percent| Some(sorted_s(nanos.clone(), percent)));
+            prop_assert_eq!(delays.quantiles_s(1, percents).unwrap(), wanted);
+            for (percent, wanted) in percents.into_iter().zip(wanted) {
+                let rank = (nanos.len() * percent).div_ceil(100).max(1) - 1;
+                let counted = Duration::from_nanos(delays.counted(1, rank).unwrap());
+                prop_assert_eq!(Some(counted.as_secs_f64()), wanted);
+            }
+            let sum: u128 = nanos.iter().map(|nanos| u128::from(*nanos)).sum();
+            prop_assert_eq!(delays.mean_s(1).unwrap(), Some(sum as f64 / nanos.len() as f64 / 1e9));
+            prop_assert_eq!(delays.quantiles_s(0, percents).unwrap(), [None; 5]);
+            prop_assert_eq!(delays.mean_s(0).unwrap(), None);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+"""Connections to workers: to a scheduler of dask.distributed, or to workers started here.
+
+Dask's ports execute any code that reaches them. Workers started here listen on the loopback
+interface only, and a scheduler elsewhere has to be reached by TLS.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import ipaddress
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from talkspurt.errors import BadInputError, MissingExtraError
+from talkspurt.visible import visible
+
+TIMEOUT_S = 10
+"""Time to reach the scheduler."""
+
+
+class Future(Protocol):
+    """A batch under way, of dask or of concurrent.futures."""
+
+    def done(self) -> bool:
+        """Whether it has ended."""
+
+    def result(self, timeout: float | None = None) -> Any:
+        """What it returned; raises what it raised, and TimeoutError after so many seconds."""
+
+    def cancel(self) -> Any:
+        """Ask for it not to be executed."""
+
+
+class Workers(Protocol):
+    """Workers that can be named."""
+
+    def names(self) -> Mapping[str, int]:
+        """The workers that are there, each with the number of runs that it can execute at once.
+
+        Raises:
+            OSError: if the scheduler cannot be reached.
+        """
+
+    def submit(self, name: str, function: Callable[..., Any], *given: Any) -> Future:
+        """Execute a function of the package at one worker."""
+
+
+class Dask:
+    """The workers of a ``distributed.Client``."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    def names(self) -> Mapping[str, int]:
+        """The workers, by address."""
+        if self.client.status != "running":
+            raise ConnectionError("the scheduler is not there any more")
+        info = self.client.scheduler_info(n_workers=-1)
+        return {address: int(one["nthreads"]) for address, one in info["workers"].items()}
+
+    def submit(self, name: str, function: Callable[..., Any], *given: Any) -> Future:
+        """Execute a function at the worker with this address, and at no other."""
+        future: Future = self.client.submit(
+            function, *given, workers=[name], allow_other_workers=False, pure=False, retries=0
+        )
+        return future
+
+
+class Pool:
+    """An executor of ``concurrent.futures``, whose workers have no names: one for them all."""
+
+    def __init__(self, executor: Any) -> None:
+        self.executor = executor
+
+    def names(self) -> Mapping[str, int]:
+        """The executor as one worker."""
+        from talkspurt.engine import cores
+
+        return {type(self.executor).__name__: getattr(self.executor, "_max_workers", cores())}
+
+    def submit(self, name: str, function: Callable[..., Any], *given: Any) -> Future:
+        """Execute a function at any worker."""
+        future: Future = self.executor.submit(function, *given)
+        return future
+
+
+def workers_of(executor: Any) -> Workers:
+    """The workers of an executor: a ``distributed.Client``, or one of ``concurrent.futures``.
+
+    Raises:
+        TypeError: if it is neither.
+    """
+    if hasattr(executor, "names"):
+        found: Workers = executor
+        return found
+    if hasattr(executor, "scheduler_info"):
+        return Dask(executor)
+    if hasattr(executor, "submit"):
+        return Pool(executor)
+    raise TypeError(f"{executor!r} is no executor: it has no `submit`")
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the workers are.
+
+    Attributes:
+        url: ``tcp://HOST:PORT``, ``tls://HOST:PORT`` or ``local:N``.
+        tls: files of TLS: ``ca``, ``cert`` and ``key``; without, those of dask's configuration.
+        plain: permit tcp:// to other machines.
+    """
+
+    url: str
+    tls: Mapping[str, Path | None]
+    plain: bool = False
+
+    @property
+    def local(self) -> int | None:
+        """The number of workers to start here, or None."""
+        found = re.fullmatch(r"local:([0-9]{1,4})", self.url)
+        return int(found[1]) if found else None
+
+    def check(self) -> None:
+        """Raise BadInputError unless it can be used."""
+        shown = f"--cluster {visible(self.url)}"
+        remote = re.fullmatch(
+            r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):([0-9]{1,5})", self.url
+        )
+        if not remote and not self.local:
+            raise BadInputError(
+                f"{shown}: expected tcp://HOST:PORT, tls://HOST:PORT or local:N, such as local:4"
+            )
+        if remote and remote[1] == "tcp" and not self.plain and not _loopback(remote[2]):
+            raise BadInputError(
+                f"{shown}: whoever reaches the ports of such a cluster can execute code on it: use "
+                "tls://, or say --plain-tcp if the network is trusted"
+            )
+        given = {name: file for name, file in self.tls.items() if file is not None}
+        if given and not self.url.startswith("tls:"):
+            raise BadInputError(f"{shown}: --tls-{next(iter(given))} is for tls:// only")
+        for name, file in given.items():
+            if not file.is_file():
+                raise BadInputError(f"--tls-{name} {visible(str(file))}: there is no such file")
+
+
+def _loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+@contextlib.contextmanager
+def connected(address: Address) -> Iterator[Workers]:
+    """Connect to the workers at an address.
+
+    Raises:
+        BadInputError: if the address is not valid, or there is no scheduler.
+        talkspurt.errors.MissingExtraError: if dask.distributed is not installed.
+    """
+    address.check()
+    try:
+        dask: Any = importlib.import_module("distributed")
+    except ImportError:
+        raise MissingExtraError(
+            "--cluster needs dask.distributed, not installed: pip install 'talkspurt[cluster]'"
+        ) from None
+    # What it reports about lost workers is reported here, by name and once.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)
+    with contextlib.ExitStack() as stack:
+        target: Any = address.url
+        if address.local:
+            target = stack.enter_context(
+                dask.LocalCluster(
+                    n_workers=address.local,
+                    threads_per_worker=1,
+                    host="127.0.0.1",
+                    dashboard_address=None,
+                    worker_dashboard_address=None,
+                    silence_logs=logging.CRITICAL + 1,
+                )
+            )
+        security = None
+        if any(address.tls.values()):
+            tls = {key: str(file) for key, file in address.tls.items() if file}
+            security = dask.Security(
+                require_encryption=True,
+                tls_ca_file=tls.get("ca"),
+                tls_client_cert=tls.get("cert"),
+                tls_client_key=tls.get("key"),
+            )
+        try:
+            client = dask.Client(target, timeout=TIMEOUT_S, security=security, set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:
+            reason = str(error).partition("\n")[0] or type(error).__name__
+            raise BadInputError(
+                f"--cluster {visible(address.url)}: cannot be reached: {visible(reason)}"
+            ) from None
+        stack.enter_context(client)
+        yield Dask(client)

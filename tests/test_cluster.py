@@ -1,0 +1,201 @@
+"""Studies on workers of dask.distributed: the bytes of one machine, and every fault is named."""
+
+import hashlib
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+import talkspurt as package
+from command import start, talkspurt
+from conftest import tone, write_wav
+from talkspurt.cluster import Address, client, proof, work
+from talkspurt.errors import BadInputError
+from talkspurt.result import TABLES
+from validation.cluster.machines import Machines, another_version, kill, tables
+
+pytest.importorskip("distributed")
+
+STUDY = """\
+title = "Cluster"
+duration = "1s"
+seed = 3
+record = { interval = "100ms", packets = true, pcapng = ["wire"] }
+[links.wire]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "10ms"
+loss = 0.05
+queue = { kind = "droptail", packets = 100 }
+[flows.call]
+from = "a"
+to = "b"
+transport = { kind = "udp" }
+source = { kind = "speech", codec = "pcmu", file = "speech.wav" }
+[[axes]]
+name = "transport"
+path = "flows.call.transport.kind"
+values = ["udp", "sctp"]
+[replications]
+count = 8
+"""
+SINGLE = STUDY.partition("[[axes]]")[0]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cluster")
+    (folder / "study.toml").write_text(STUDY, encoding="utf-8")
+    (folder / "single.toml").write_text(SINGLE, encoding="utf-8")
+    write_wav(folder / "speech.wav", tone(0.5))
+    done = talkspurt("run", "study.toml", "--out", "whole", "--no-report", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_workers_killed_and_of_another_version(place):
+    with Machines(place) as machines:
+        machines.scheduler()
+        workers = [machines.worker(f"w{n}") for n in range(2)]
+        machines.worker("old", env=another_version(place))
+        running = start(
+            "run", "study.toml", "--out", "out", "--no-report", "--cluster", machines.url,
+            cwd=place,
+        )  # fmt: skip
+        end = time.monotonic() + 100
+        while time.monotonic() < end and not list(place.glob(".out.unfinished-*/runs/*")):
+            time.sleep(0.01)
+        kill(workers[0])
+        out, said = running.communicate(timeout=100)
+    assert running.returncode == 0, said
+    assert "Traceback" not in out + said
+    assert said.count("is rejected: another version of talkspurt") == 1, said
+    assert tables(place / "out") == tables(place / "whole")
+    assert len(tables(place / "whole")) > 16 * 5
+
+
+def test_a_pool_of_processes(place):
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        study = package.run(place / "study.toml", study=True, executor=pool)
+    whole = package.load(place / "whole", study=True)
+    assert len(study.runs) == len(whole.runs) == 16
+    for one, other in zip(study.runs, whole.runs, strict=True):
+        assert one.digest == other.digest
+        for name in (*TABLES, "packets"):
+            assert one.table(name).equals(other.table(name)), name
+
+
+def sent(place, name):
+    """A study whose recording has a path that is not here, and one of its runs."""
+    resolved = package.read(place / "study.toml").plan.resolved(0)
+    data = (place / "speech.wav").read_bytes()
+    path = str((place / "speech.wav").resolve())
+    wanted = hashlib.sha256(data).hexdigest()
+    study = {
+        "name": "study", "title": "t", "description": "", "file": None, "set": {},
+        "files": {name: wanted}, "contents": {},
+    }  # fmt: skip
+    task = {"run": 0, "scenario": resolved.replace(path, name), "settings": {}, "replicate": 0}
+    return study, task, data, wanted
+
+
+def test_a_worker_without_the_recording_gets_it(place, tmp_path, monkeypatch):
+    monkeypatch.setattr(work, "_place", lambda: tmp_path)
+    name = "/there is no/../such folder/speech.wav"
+    study, task, data, wanted = sent(place, name)
+    assert work.batch(study, [task]) == {"runs": {}, "lacks": [wanted]}
+    reply = work.batch({**study, "contents": {wanted: data}}, [task])
+    client.write_files(reply["runs"][0], tmp_path / "run")
+    (whole,) = (place / "whole" / "runs").glob("0000-*")
+    assert tables(tmp_path / "run") == tables(whole)
+    for file in (whole / "audio").iterdir():
+        assert (tmp_path / "run" / "audio" / file.name).read_bytes() == file.read_bytes()
+    assert name in (tmp_path / "run" / "scenario.toml").read_text()
+    # It is kept under its hash and nowhere else.
+    assert [f.name for f in (tmp_path / "talkspurt-files").iterdir()] == [wanted]
+    assert "runs" in work.batch(study, [task]) and not Path(name).exists()
+
+
+def test_other_bytes_than_were_sent_are_refused(place, tmp_path, monkeypatch):
+    monkeypatch.setattr(work, "_place", lambda: tmp_path)
+    study, task, data, wanted = sent(place, "/nowhere/speech.wav")
+    reply = work.batch({**study, "contents": {wanted: data + b"x"}}, [task])
+    assert "other bytes arrived" in reply["reason"]
+    study["files"] = {"/nowhere/speech.wav": "../../etc/passwd"}
+    assert "is not a SHA-256" in work.batch(study, [task])["reason"]
+    assert not (tmp_path / "talkspurt-files").exists() or not any(
+        (tmp_path / "talkspurt-files").iterdir()
+    )
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", "..\\x"])
+def test_a_worker_cannot_write_elsewhere(tmp_path, name):
+    with pytest.raises(BadInputError, match="outside its run"):
+        client.write_files({name: b""}, tmp_path / "run")
+
+
+def test_the_proof_names_what_differs():
+    codecs = [{"codec": "pcmu", "packet": "20ms"}, {"codec": "opus", "packet": "20ms"}]
+    here = proof.of_this(codecs)
+    assert here == proof.of_this(codecs)
+    assert sum("codec" in what for what in here) == 2
+    assert not [value for value in here.values() if value.startswith("none")]
+    for what in here:
+        said = proof.difference(here, {**here, what: "other"})
+        assert said and what in said
+    assert proof.difference(here, {}) and not proof.difference(here, here)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://127.0.0.1:1", "expected tcp://HOST:PORT"),
+        ("local:0", "expected tcp://HOST:PORT"),
+        ("local:x", "expected tcp://HOST:PORT"),
+        ("tcp://192.0.2.1:8786", "use tls://"),
+        ("tcp://example.org:8786", "use tls://"),
+    ],
+)
+def test_addresses_that_are_refused(url, said):
+    with pytest.raises(BadInputError, match=said):
+        Address(url, {}).check()
+
+
+@pytest.mark.parametrize(
+    "url", ["tcp://127.0.0.1:1", "tcp://[::1]:1", "tls://example.org:1", "local:4"]
+)
+def test_addresses_that_are_not(url):
+    Address(url, {}).check()
+    Address("tcp://192.0.2.1:8786", {}, plain=True).check()
+
+
+def test_bad_input_on_the_command_line(place, tmp_path):
+    def said(*words, **more):
+        done = talkspurt("run", *words, cwd=place, **more)
+        assert done.returncode == 2, done.stderr
+        assert "Traceback" not in done.stderr
+        (line,) = done.stderr.splitlines()
+        return line
+
+    assert "is a single run" in said("single.toml", "--cluster", "local:2")
+    assert "cannot be reached" in said("study.toml", "--cluster", "tcp://127.0.0.1:9")
+    assert "for --cluster" in said("study.toml", "--plain-tcp")
+    assert "no such file" in said(
+        "study.toml", "--cluster", "tls://127.0.0.1:9", "--tls-ca", "no.pem"
+    )
+    (tmp_path / "distributed.py").write_text("raise ImportError('hidden')")
+    env = {"PYTHONPATH": str(tmp_path)}
+    line = said("study.toml", "--cluster", "local:2", env=env)
+    assert "pip install 'talkspurt[cluster]'" in line
+    assert not (place / "runs").exists()
+
+
+def test_dask_is_not_imported_without_need():
+    code = "import sys, talkspurt.cli, talkspurt.running, talkspurt.cluster; sys.exit('distributed' in sys.modules)"
+    import subprocess
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

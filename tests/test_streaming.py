@@ -1,0 +1,215 @@
+"""Tables that a run writes while it lasts: the same as those in memory, in memory that stays small."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import talkspurt
+from command import start
+from command import talkspurt as command
+from talkspurt.metrics import dictionary
+from talkspurt.result import TABLES
+
+SCENARIOS = Path(__file__).parent.parent / "scenarios"
+
+BULK = """\
+title = "Bulk"
+duration = "{seconds}s"
+
+[record]
+interval = "1ms"
+
+[links.core]
+from = "a"
+to = "b"
+rate = "20Mbit/s"
+delay = "5ms"
+queue = {{ kind = "droptail", packets = 50 }}
+
+[flows.one]
+from = "a"
+to = "b"
+transport = {{ kind = "tcp", controller = "newreno" }}
+source = {{ kind = "bulk" }}
+"""
+
+
+def stored(scenario: Path, where: Path, *words: str) -> Path:
+    """The folder of ``talkspurt run``."""
+    done = command("run", scenario, "--out", where, "--no-report", *words)
+    assert done.returncode == 0, done.stderr
+    return where
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "small",
+        "controlled",
+        "every-transport",
+        "multistreaming",
+        "video",
+        "ladder-heard",
+        "two-way",
+    ],
+)
+def test_files_have_what_memory_has(name: str, folder: Path, tmp_path: Path) -> None:
+    own = folder / f"{name}.toml"
+    scenario = own if own.exists() else SCENARIOS / own.name
+    there = talkspurt.run(scenario, study=None)
+    runs = there.runs if isinstance(there, talkspurt.Study) else [there]
+    where = stored(scenario, tmp_path / "out")
+    places = [where] if runs == [there] else sorted((where / "runs").iterdir())
+    for place, run in zip(places, runs, strict=True):
+        kept = talkspurt.load(place)
+        manifest = json.loads((place / "manifest.json").read_text(encoding="utf-8"))
+        # Written from memory, by polars: as before runs wrote their tables.
+        saved = run.save(tmp_path / "saved" / place.name, report=False)
+        earlier = json.loads((saved / "manifest.json").read_text(encoding="utf-8"))
+        assert manifest["empty_tables"] == earlier["empty_tables"]
+        assert manifest["digest"] == earlier["digest"]
+        for table in TABLES:
+            assert_frame_equal(kept.table(table), run.table(table), check_exact=True)
+            file = place / f"{table}.parquet"
+            assert file.exists() == (table not in manifest["empty_tables"])
+            if file.exists():
+                said = json.loads(pl.read_parquet_metadata(file)["talkspurt.columns"])
+                assert said == dictionary.columns(dictionary.TABLES[table])
+                assert_frame_equal(pl.read_parquet(saved / file.name), kept.table(table))
+        assert kept.to_json() == run.to_json()
+
+
+def test_long_tables_are_written_in_groups(tmp_path: Path) -> None:
+    """Several row groups of gauges and series, and bins and delays that exceed the memory for them."""
+    (tmp_path / "bulk.toml").write_text(BULK.format(seconds=150), encoding="utf-8")
+    there = talkspurt.run(tmp_path / "bulk.toml")
+    kept = talkspurt.load(stored(tmp_path / "bulk.toml", tmp_path / "out"))
+    assert there.table("series").height == 150_000
+    assert there.table("gauges").height > 1 << 17
+    for table in TABLES:
+        assert_frame_equal(kept.table(table), there.table(table), check_exact=True)
+    assert not [file for file in (tmp_path / "out").iterdir() if file.name.startswith(".")]
+
+
+def test_a_document_needs_no_polars(folder: Path, tmp_path: Path) -> None:
+    words = ["run", str(folder / "small.toml"), "--json", "--no-report"]
+    code = (
+        "import sys, talkspurt.cli\n"
+        "try: talkspurt.cli.main(sys.argv[1:])\n"
+        "finally: print('polars' in sys.modules, file=sys.stderr)"
+    )
+    for more in ([], ["--out", str(tmp_path / "out")]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words, *more],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.stderr.splitlines()[-1] == "False", done.stderr
+        document = json.loads(done.stdout)
+        assert document == talkspurt.run(folder / "small.toml").to_json()
+
+
+def peak_bytes(scenario: Path, where: Path) -> int:
+    """Peak memory of ``talkspurt run`` with its results in a folder."""
+    run = [sys.executable, "-m", "talkspurt", "run", scenario, "--json", "--no-report"]
+    pid = os.posix_spawn(
+        sys.executable,
+        [*map(str, run), "--out", str(where)],
+        os.environ,
+        file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)],
+    )
+    _, status, used = os.wait4(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    return used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="the system does not tell peak memory")
+def test_memory_does_not_grow_with_simulated_time(tmp_path: Path) -> None:
+    peaks = []
+    for seconds in (100, 400):
+        scenario = tmp_path / f"bulk{seconds}.toml"
+        scenario.write_text(BULK.format(seconds=seconds), encoding="utf-8")
+        peaks.append(peak_bytes(scenario, tmp_path / f"out{seconds}"))
+    # In memory, 300 s are 500 000 packets, 1.2 million changes of gauges and 300 000 bins: 100 MB.
+    assert peaks[1] - peaks[0] < 20e6, peaks
+    assert peaks[1] < 150e6
+
+
+def test_a_run_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "bulk.toml").write_text(BULK.format(seconds=100_000), encoding="utf-8")
+    for stop in (signal.SIGINT, signal.SIGKILL):
+        run = start("run", "bulk.toml", "--out", "out", "--no-report", cwd=tmp_path)
+        until = time.monotonic() + 60
+        while not list(tmp_path.glob(".*/gauges.parquet.part")):
+            assert time.monotonic() < until and run.poll() is None
+            time.sleep(0.05)
+        run.send_signal(stop)
+        run.communicate(timeout=60)
+    # What was killed is removed by the next run.
+    scenario = tmp_path / "bulk.toml"
+    scenario.write_text(BULK.format(seconds=1), encoding="utf-8")
+    stored(scenario, tmp_path / "out")
+    assert {file.name for file in tmp_path.iterdir()} == {"bulk.toml", "out"}
+
+
+LARGE = """
+duration = "{seconds}s"
+[nodes]
+a = {{}}
+b = {{}}
+[links.wire]
+between = ["a", "b"]
+rate = "100Mbit/s"
+delay = "5ms"
+[flows.bulk]
+from = "a"
+to = "b"
+transport = {{ kind = "tcp" }}
+source = {{ kind = "bulk" }}
+"""
+PEAK = """
+import resource, subprocess, sys
+subprocess.run([sys.executable, "-m", "talkspurt", *sys.argv[1:]], check=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="getrusage counts in kB on Linux")
+def test_memory_does_not_grow_with_the_length_of_a_run(tmp_path):
+    peaks = []
+    for seconds in (10, 50):
+        file = tmp_path / f"{seconds}.toml"
+        file.write_text(LARGE.format(seconds=seconds))
+        words = ["run", file, "--out", tmp_path / str(seconds), "--json", "--no-report"]
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, *map(str, words)],
+            capture_output=True, text=True, check=True, timeout=120,
+        )  # fmt: skip
+        peaks.append(float(done.stdout.split()[-1]))
+    rows = [pl.scan_parquet(tmp_path / f"{s}/gauges.parquet").select(pl.len()) for s in (10, 50)]
+    few, many = (frame.collect().item() for frame in rows)
+    # A row takes 28 bytes at least: kept in memory, they would exceed the bound.
+    least_mb = 28 * (many - few) / 1e6
+    assert least_mb > 20
+    assert peaks[1] - peaks[0] < least_mb / 2
+
+
+def test_the_document_is_the_same_with_and_without_files(tmp_path):
+    scenario = SCENARIOS / "every-transport.toml"
+    short = ("run", scenario, "--set", "duration=4s", "--json", "--no-report")
+    written = talkspurt(*short, "--out", tmp_path / "there")
+    alone = talkspurt(*short)
+    assert written.returncode == alone.returncode == 0, written.stderr + alone.stderr
+    assert json.loads(written.stdout) == json.loads(alone.stdout)

@@ -1,0 +1,96 @@
+"""A scheduler and workers of dask.distributed as processes, on the loopback interface."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+class Machines:
+    """Processes that are ended with the block."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"tcp://127.0.0.1:{self.port}"
+        self.processes: list[subprocess.Popen] = []
+
+    def __enter__(self) -> Machines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+    def _start(self, name: str, *words: object, env: dict | None = None) -> subprocess.Popen:
+        with (self.folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [*map(str, words)], cwd=self.folder, stdout=log, stderr=log,
+                env={**os.environ, **(env or {})},
+            )  # fmt: skip
+        self.processes.append(process)
+        return process
+
+    def scheduler(self) -> subprocess.Popen:
+        """Start the scheduler, and wait until it listens."""
+        process = self._start(
+            "scheduler", sys.executable, "-m", "distributed.cli.dask_scheduler", "--host",
+            "127.0.0.1", "--port", self.port, "--no-dashboard",
+        )  # fmt: skip
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            with socket.socket() as there:
+                if there.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return process
+            time.sleep(0.1)
+        raise TimeoutError("the scheduler does not listen")
+
+    def worker(
+        self, name: str, *, before: tuple = (), env: dict | None = None, folder: Path | None = None
+    ) -> subprocess.Popen:
+        """Start a worker with one thread and without a nanny: what kills it ends it."""
+        place = folder or self.folder / name
+        place.mkdir(exist_ok=True)
+        return self._start(
+            name, *before, sys.executable, "-m", "distributed.cli.dask_worker", self.url,
+            "--host", "127.0.0.1", "--nthreads", 1, "--no-nanny", "--no-dashboard", "--name",
+            name, "--local-directory", place, env=env,
+        )  # fmt: skip
+
+
+def another_version(folder: Path) -> dict[str, str]:
+    """The environment of a worker of another version: a copy with another number in it."""
+    import talkspurt
+
+    package = folder / "other" / "talkspurt"
+    shutil.copytree(Path(talkspurt.__file__).parent, package)
+    (library,) = package.glob("_core*.so")
+    version = talkspurt.__version__.encode()
+    other = version[:-1] + bytes([version[-1] ^ 1])
+    library.write_bytes(library.read_bytes().replace(version, other))
+    return {"PYTHONPATH": str(package.parent)}
+
+
+def kill(process: subprocess.Popen) -> None:
+    """End a process with -9."""
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def tables(folder: Path) -> dict[str, str]:
+    """SHA-256 of every table below a folder."""
+    return {
+        str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(folder.rglob("*.parquet"))
+    }
