@@ -270,15 +270,6 @@ def test_half_a_students_interval():
     assert math.isnan(half[1])
 
 
-def test_a_line_keeps_its_extremes():
-    x = np.linspace(0, 10, 50_000)
-    y = np.sin(x)
-    y[31_234], y[44_321] = 7.0, -9.0
-    few_x, few_y = plot.thinned(x, y)
-    assert len(few_x) <= 4 * plot.PIXELS + 2
-    assert (few_y.min(), few_y.max(), few_x[-1]) == (-9.0, 7.0, 10.0)
-
-
 def test_flows_of_a_count_are_one_value_with_their_spread():
     flows = (("call-0", "udp"), ("call-1", "udp"))
     runs = []

@@ -17,9 +17,6 @@ import unicodedata
 from pathlib import Path
 from typing import IO, Any, cast
 
-KEPT = "\n\t"
-"""Control characters permitted in text of several lines."""
-
 HIDDEN = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
@@ -29,7 +26,10 @@ Default_Ignorable_Code_Point), besides control characters and lone surrogates.""
 
 _CONTROL = "\x00-\x1f\x7f-\x9f\ud800-\udfff"
 _UNSAFE = re.compile(f"[{_CONTROL}{HIDDEN}]|[\U00010000-\U0010ffff]")
-_UNSAFE_IN_LINES = re.compile(f"(?![{KEPT}])(?:{_UNSAFE.pattern})")
+# Without line ends and tabs. One set of characters: alternatives and a look-ahead take three times
+# as long on a large page.
+_IN_LINES = f"\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff{HIDDEN}\U00010000-\U0010ffff"
+_UNSAFE_IN_LINES = re.compile(f"[{_IN_LINES}]")
 
 
 def visible(text: str, *, lines: bool = False) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from talkspurt import intervals
-from talkspurt.figures import chart, maps, panel, scale
+from talkspurt.figures import chart, decimating, maps, panel, scale
 from talkspurt.figures.plotted import KINDS, TIME, Look, Plot, check, chosen, short
 from talkspurt.figures.sharing import MOST_PANELS
 from talkspurt.figures.style import (
@@ -543,7 +543,8 @@ def _single(drawn: Plot, label: str, look: Look, part: Part) -> chart.Line:
         x, y = np.append(x, part.until_s), np.append(y, y[-1])
     if drawn.kind == "lines":
         order = np.argsort(x, kind="stable")
-        x, y = thinned(x[order], y[order])
+        order = order[decimating.kept(x[order], y[order])]
+        x, y = x[order], y[order]
     joined = drawn.kind == "lines"
     return chart.Line(
         label, (x_size * x).tolist(), (size * y).tolist(), look.style.colour,
@@ -556,26 +557,6 @@ def _x_scale(drawn: Plot) -> float:
     quantity = against(drawn.one)
     assert quantity is not None
     return quantity.scale
-
-
-PIXELS = 1000
-"""Columns of a figure that a line can tell apart."""
-
-
-def thinned(x: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
-    """The first, last, minimum and maximum value of each column of pixels; ``x`` is sorted."""
-    if len(x) <= 4 * PIXELS or x[-1] <= x[0]:
-        return x, y
-    column = np.minimum(((x - x[0]) / (x[-1] - x[0]) * PIXELS).astype(int), PIXELS - 1)
-    begin = np.flatnonzero(np.diff(column, prepend=-1))
-    kept = {0, len(x) - 1}
-    for start, end in zip(begin, [*begin[1:], len(x)], strict=True):
-        part = y[start:end]
-        kept |= {int(start), int(end) - 1}
-        if np.isfinite(part).any():
-            kept |= {int(start + np.nanargmin(part)), int(start + np.nanargmax(part))}
-    places = sorted(kept)
-    return x[places], y[places]
 
 
 def _map(drawn: Plot) -> Figure:

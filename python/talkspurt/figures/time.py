@@ -21,6 +21,7 @@ from talkspurt.figures.style import (
 from talkspurt.format import time_text
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -64,7 +65,7 @@ def delay(result: Result, flow: str | None, link: str | None) -> Figure | None:
         rows = frame.filter(flow=name).drop_nulls("delay_mean_s")
         if rows.is_empty():
             continue
-        x, mean, high = (rows[c].to_numpy() for c in ("time_s", "delay_mean_s", "delay_max_s"))
+        x, mean, high = _few(rows, "time_s", "delay_mean_s", "delay_max_s")
         ax.fill_between(x, mean * 1e3, high * 1e3, color=style.colour, alpha=0.13, linewidth=0)
         ax.plot(x, mean * 1e3, **line)
         ends.append((x[-1], float(mean[-1] * 1e3), name, style.colour))
@@ -128,11 +129,11 @@ def queue(result: Result, flow: str | None, link: str | None) -> Figure | None:
 
 
 def _one_queue(ax: Axes, rows: pl.DataFrame, name: str, colour: str) -> None:
-    x, y = rows["time_s"].to_numpy(), rows["queue_packets"].to_numpy()
+    x, y = _few(rows, "time_s", "queue_packets")
     ax.fill_between(x, 0, y, color=colour, alpha=0.55, linewidth=0, step="pre")
     ax.step(x, y, where="pre", color=INK, linewidth=0.6)
     if "average_packets" in rows.columns and rows["average_packets"].drop_nulls().len():
-        ax.plot(x, rows["average_packets"].to_numpy(), color=ORANGE, linewidth=1.1)
+        ax.plot(*_few(rows, "time_s", "average_packets"), color=ORANGE, linewidth=1.1)
     ax.set_ylabel(f"{name}\npackets", fontsize=8)
     drops = rows.filter(rows["drops"] > 0)
     if not drops.is_empty():
@@ -173,14 +174,14 @@ CONTROLS = {"drop_probability": "p", "drops_per_second": "drops/s"}
 
 def waits(ax: Axes, rows: pl.DataFrame, colour: str) -> None:
     """Draw the queueing times of one link, with the control variable on the right axis."""
-    x, mean, high = (rows[c].to_numpy() for c in ("time_s", "sojourn_mean_s", "sojourn_max_s"))
+    x, mean, high = _few(rows, "time_s", "sojourn_mean_s", "sojourn_max_s")
     ax.fill_between(x, mean * 1e3, high * 1e3, color=colour, alpha=0.35, linewidth=0)
     ax.plot(x, mean * 1e3, color=INK, linewidth=0.9)
     ax.set_ylim(bottom=0)
     for column, unit in CONTROLS.items():
         if rows[column].drop_nulls().len():
             right = ax.twinx()
-            right.plot(x, rows[column].to_numpy(), color=DROP, linewidth=0.6, alpha=0.7)
+            right.plot(*_few(rows, "time_s", column), color=DROP, linewidth=0.6, alpha=0.7)
             # In the lower third, except for rare peaks.
             right.set_ylim(0, 3 * (rows[column].quantile(0.98) or 1.0))
             right.set_ylabel(unit, color=DROP, fontsize=8)
@@ -198,10 +199,22 @@ def cwnd(result: Result, flow: str | None, link: str | None) -> Figure | None:
     ends = []
     for name, style, line in _drawn(result, chosen):
         rows = frame.filter(flow=name)
-        x, y = rows["time_s"].to_numpy(), rows["value"].to_numpy() / 1e3
+        x, y = _few(rows, "time_s", "value")
+        y = y / 1e3
         ax.step(x, y, where="post", **line)
         ends.append((x[-1], float(y[-1]), name, style.colour))
     return _finish(figure, ax, result, "cwnd / kB", ends, len(chosen))
+
+
+def _few(rows: pl.DataFrame, x: str, *lines: str) -> list[np.ndarray]:
+    """Columns as numbers, without points that make no difference to the picture."""
+    import polars as pl
+
+    from talkspurt.figures import decimating
+
+    values = [rows[name].cast(pl.Float64).to_numpy() for name in (x, *lines)]
+    places = decimating.kept(*values)
+    return [column[places] for column in values]
 
 
 def _drawn(result: Result, chosen: list[str]) -> list[tuple[str, FlowStyle, dict[str, Any]]]:
