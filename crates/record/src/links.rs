@@ -428,13 +428,12 @@ columns_of! {
     ), |row| row.sojourn.max_s;
 }
 
-/// The `links` table.
-pub(crate) fn table(layout: &Layout, rows: &[LinkSummary]) -> RecordBatch {
-    let infos = || layout.links.iter();
-    let far_ends: Vec<_> = infos().map(LinkInfo::far_end).collect();
+/// The `links` table of these links.
+pub(crate) fn table(infos: &[LinkInfo], rows: &[LinkSummary]) -> RecordBatch {
+    let far_ends: Vec<_> = infos.iter().map(LinkInfo::far_end).collect();
     let columns = Columns::default()
         .text("name", rows.iter().map(|row| row.name.as_str()))
-        .text("from", infos().map(|link| link.from.as_str()))
+        .text("from", infos.iter().map(|link| link.from.as_str()))
         .text("to", far_ends.iter().map(AsRef::as_ref));
     numbers(columns, rows).finish()
 }

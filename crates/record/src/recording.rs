@@ -111,7 +111,7 @@ impl Recording {
     fn part(&self, name: &str, rows: Range<usize>) -> io::Result<RecordBatch> {
         Ok(match name {
             "flows" => summary::table(&self.flows[rows]),
-            "links" => links::table(&self.layout, &self.links[rows]),
+            "links" => links::table(&self.layout.links[rows.clone()], &self.links[rows]),
             "series" => match &self.series {
                 Some(series) => series.part(&self.layout, rows)?,
                 None => Columns::default().finish(),
