@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -101,26 +100,6 @@ def test_long_tables_are_written_in_groups(tmp_path: Path) -> None:
     assert not [file for file in (tmp_path / "out").iterdir() if file.name.startswith(".")]
 
 
-def test_a_document_needs_no_polars(folder: Path, tmp_path: Path) -> None:
-    words = ["run", str(folder / "small.toml"), "--json", "--no-report"]
-    code = (
-        "import sys, talkspurt.cli\n"
-        "try: talkspurt.cli.main(sys.argv[1:])\n"
-        "finally: print('polars' in sys.modules, file=sys.stderr)"
-    )
-    for more in ([], ["--out", str(tmp_path / "out")]):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *words, *more],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.stderr.splitlines()[-1] == "False", done.stderr
-        document = json.loads(done.stdout)
-        assert document == talkspurt.run(folder / "small.toml").to_json()
-
-
 def peak_bytes(scenario: Path, where: Path) -> int:
     """Peak memory of ``talkspurt run`` with its results in a folder."""
     run = [sys.executable, "-m", "talkspurt", "run", scenario, "--json", "--no-report"]
@@ -148,7 +127,7 @@ def test_memory_does_not_grow_with_simulated_time(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "bulk.toml").write_text(BULK.format(seconds=100_000), encoding="utf-8")
+    (tmp_path / "bulk.toml").write_text(BULK.format(seconds=3_600), encoding="utf-8")
     for stop in (signal.SIGINT, signal.SIGKILL):
         run = start("run", "bulk.toml", "--out", "out", "--no-report", cwd=tmp_path)
         until = time.monotonic() + 60
@@ -164,52 +143,10 @@ def test_a_run_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
     assert {file.name for file in tmp_path.iterdir()} == {"bulk.toml", "out"}
 
 
-LARGE = """
-duration = "{seconds}s"
-[nodes]
-a = {{}}
-b = {{}}
-[links.wire]
-between = ["a", "b"]
-rate = "100Mbit/s"
-delay = "5ms"
-[flows.bulk]
-from = "a"
-to = "b"
-transport = {{ kind = "tcp" }}
-source = {{ kind = "bulk" }}
-"""
-PEAK = """
-import resource, subprocess, sys
-subprocess.run([sys.executable, "-m", "talkspurt", *sys.argv[1:]], check=True)
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="getrusage counts in kB on Linux")
-def test_memory_does_not_grow_with_the_length_of_a_run(tmp_path):
-    peaks = []
-    for seconds in (10, 50):
-        file = tmp_path / f"{seconds}.toml"
-        file.write_text(LARGE.format(seconds=seconds))
-        words = ["run", file, "--out", tmp_path / str(seconds), "--json", "--no-report"]
-        done = subprocess.run(
-            [sys.executable, "-c", PEAK, *map(str, words)],
-            capture_output=True, text=True, check=True, timeout=120,
-        )  # fmt: skip
-        peaks.append(float(done.stdout.split()[-1]))
-    rows = [pl.scan_parquet(tmp_path / f"{s}/gauges.parquet").select(pl.len()) for s in (10, 50)]
-    few, many = (frame.collect().item() for frame in rows)
-    # A row takes 28 bytes at least: kept in memory, they would exceed the bound.
-    least_mb = 28 * (many - few) / 1e6
-    assert least_mb > 20
-    assert peaks[1] - peaks[0] < least_mb / 2
-
-
 def test_the_document_is_the_same_with_and_without_files(tmp_path):
-    scenario = SCENARIOS / "every-transport.toml"
-    short = ("run", scenario, "--set", "duration=4s", "--json", "--no-report")
-    written = talkspurt(*short, "--out", tmp_path / "there")
-    alone = talkspurt(*short)
+    scenario = SCENARIOS / "first-call.toml"
+    short = ("run", scenario, "--json", "--no-report")
+    written = command(*short, "--out", tmp_path / "there")
+    alone = command(*short)
     assert written.returncode == alone.returncode == 0, written.stderr + alone.stderr
     assert json.loads(written.stdout) == json.loads(alone.stdout)
