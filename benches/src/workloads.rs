@@ -180,6 +180,7 @@ fn bare(seconds: u64) -> Scenario {
         cells: IndexMap::new(),
         flows: IndexMap::new(),
         axes: Vec::new(),
+        design: None,
         replications: Replications::default(),
     }
 }

@@ -237,8 +237,8 @@ impl Links {
         self.rows.as_ref().map_or(0, |rows| links.map(|link| rows.len(link) / WORDS).sum())
     }
 
-    /// A part of the `link_series` table: link by link, each in order of time. The queue is its mean length over
-    /// the bin; the discipline's own variables are those at the bin's end.
+    /// A part of the `link_series` table: link by link, each in order of time. The queue is its mean length
+    /// over the bin; the discipline's own variables are those at the bin's end.
     ///
     /// # Errors
     /// A temporary file cannot be read.

@@ -119,8 +119,8 @@ impl Recorder {
     }
 
     /// Records the counters of every link, all standing at `now`, after all earlier notes. Call it at every
-    /// multiple of the interval, at both ends of the measure window and at the end of the run; other or repeated
-    /// calls are harmless.
+    /// multiple of the interval, at both ends of the measure window and at the end of the run; other or
+    /// repeated calls are harmless.
     pub fn sample(&mut self, now: Instant, links: &[LinkCounters]) {
         self.links.sample(now, links);
         if let Some(series) = &mut self.series {

@@ -321,7 +321,7 @@ fn rounded(number: f64, width: f64) -> f64 {
     let text = match usize::try_from(decimals) {
         Ok(decimals) => format!("{number:.decimals$}"),
         Err(_) => {
-            let unit = 10_f64.powi(-decimals);
+            let unit = math::pow(10.0, f64::from(-decimals));
             ((number / unit).round() * unit).to_string()
         }
     };

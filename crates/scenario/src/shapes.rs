@@ -25,7 +25,7 @@ pub(crate) enum Shape {
     /// Links were created.
     Made {
         /// The table as written.
-        table: Tree,
+        table: Box<Tree>,
         /// The key that each link was created from.
         made: IndexMap<String, &'static str>,
     },
@@ -90,7 +90,7 @@ pub(crate) fn expand(schema: &Json, tree: &mut Tree, found: &mut Findings) -> Sh
         Some(_) => return Shape::Broken,
     }
     tree.put(&Path::of(&["links"]), Tree { value: Value::Table(links), origin });
-    Shape::Made { table, made }
+    Shape::Made { table: Box::new(table), made }
 }
 
 fn link(template: &Tree, wire: &Wire) -> Tree {

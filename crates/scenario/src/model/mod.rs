@@ -2,8 +2,8 @@
 //!
 //! These structs are the only definition: parsing, the JSON Schema, the reference page and the resolved
 //! scenario are derived from them. The network is in `network`, `medium` and `cell`, its traffic in `flow`,
-//! its shapes in `topology`, studies in `study` and `design`; queues are defined next to their implementation, in
-//! `talkspurt_queue`.
+//! its shapes in `topology`, studies in `study` and `design`; queues are defined next to their
+//! implementation, in `talkspurt_queue`.
 
 mod cell;
 mod design;
