@@ -8,7 +8,6 @@ both regressions, with percentile intervals of a bootstrap over the points.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -159,27 +158,30 @@ def _terms(axis: Axis, labels: Sequence[str]) -> dict[str, Numbers]:
 
 def sobol(names: Sequence[str], values: Numbers, confidence: float) -> list[Estimate]:
     """First-order and total indices, from the values at A, at B, and at A with columns of B."""
-    from scipy.stats import DegenerateDataWarning, sobol_indices
+    from scipy.stats import sobol_indices
 
     blocks = values.reshape(len(names) + 2, -1)
-    func = {"f_A": blocks[:1], "f_B": blocks[1:2], "f_AB": blocks[2:, np.newaxis]}
+    points = blocks.shape[1]
+
+    def indices(chosen: Any) -> Numbers:
+        part = blocks[:, chosen]
+        func = {"f_A": part[:1], "f_B": part[1:2], "f_AB": part[2:, np.newaxis]}
+        found = sobol_indices(func=func, n=points)
+        return np.concatenate([np.ravel(found.first_order), np.ravel(found.total_order)])
+
+    # scipy's own bootstrap of the indices takes no seed.
     rng = np.random.default_rng(SEED)
-    with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
-        # A factor that changes nothing has the same index in every resample.
-        warnings.simplefilter("ignore", DegenerateDataWarning)
-        found = sobol_indices(func=func, n=blocks.shape[1], rng=rng)
-        spread = found.bootstrap(confidence_level=confidence, n_resamples=RESAMPLES)
-    kinds = (
-        ("first", found.first_order, spread.first_order),
-        ("total", found.total_order, spread.total_order),
-    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exact = indices(slice(None))
+        resamples = rng.integers(points, size=(RESAMPLES, points))
+        samples = np.array([indices(chosen) for chosen in resamples])
+    tail = 50 * (1 - confidence)
+    keys = [(name, index) for index in ("first", "total") for name in names]
     made = []
-    for index, part, resampled in kinds:
-        ends = resampled.confidence_interval
-        for i, name in enumerate(names):
-            alike = resampled.standard_error[i] == 0
-            low, high = (part[i], part[i]) if alike else (ends.low[i], ends.high[i])
-            made.append(Estimate(name, index, *map(_finite, (part[i], low, high))))
+    for (name, index), value, sample in zip(keys, exact, samples.T, strict=True):
+        there = sample[np.isfinite(sample)]
+        low, high = np.percentile(there, (tail, 100 - tail)) if len(there) else (np.nan, np.nan)
+        made.append(Estimate(name, index, *map(_finite, (value, low, high))))
     return made
 
 

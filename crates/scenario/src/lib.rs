@@ -2,9 +2,9 @@
 //!
 //! Processing order: the text becomes a `tree` with line numbers; `shapes` expands its topology into links;
 //! `set`, `axes` and `design` write to it (by paths that `place` resolves); `check::shape` compares each
-//! combination with the [`schema()`], serde converts it to a [`model::Scenario`], `check` validates its meaning, and
-//! [`network::Network`] converts names to numbers and finds the routes. [`load()`] does all of this and
-//! returns a [`Study`] with one [`Point`] per run. Errors are returned as [`Problems`].
+//! combination with the [`schema()`], serde converts it to a [`model::Scenario`], `check` validates its
+//! meaning, and [`network::Network`] converts names to numbers and finds the routes. [`load()`] does all of
+//! this and returns a [`Study`] with one [`Point`] per run. Errors are returned as [`Problems`].
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/adding-a-scenario-key.md")]
