@@ -218,7 +218,9 @@ def test_stops_at_any_instant_end_in_words(case, folder, tmp_path, command):
             continue
         there = (tmp_path / "out" / "manifest.json").exists()
         if "stopped; " in shown:
-            assert code == 128 + number
+            # Signals that arrive during one call into C, such as the compilation of a module,
+            # are handled in the order of their numbers.
+            assert code in {128 + sent for _, sent in stops}
             assert ("nothing was written" in shown) <= (not there), shown
             assert (" is written" in shown) == there, shown
         else:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from talkspurt import _core, pictures
+from talkspurt import _core, designs, pictures
 from talkspurt.figures.style import flow_styles
 from talkspurt.report import gather, layout, topology
 
@@ -23,7 +23,9 @@ def link(a, b):
 
 
 def read(text, folder="."):
-    return json.loads(_core.load(text, "network", str(folder), [], None).topology(0))
+    return json.loads(
+        _core.load(text, "network", str(folder), [], None, designs.unit_cube).topology(0)
+    )
 
 
 def drawn(network):

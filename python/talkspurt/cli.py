@@ -15,6 +15,7 @@ import os
 import shlex
 import signal
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Literal
@@ -26,6 +27,8 @@ from talkspurt.errors import BadInputError, OtherVersionWarning
 from talkspurt.visible import below, guard, visible
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from rich.console import Console
 
 app = App(
@@ -775,9 +778,15 @@ MOST_STOPS = 3
 """This many signals end the process at once, without cleanup."""
 
 
-def _on_stop(number: int, frame: object) -> None:
+def _on_stop(number: int, frame: FrameType | None) -> None:
     """Stop at the first signal; protect the cleanup from all signals but the third."""
     global _stops
+    if frame is not None and frame.f_code.co_qualname == "_get_module_lock.<locals>.cb":
+        # Python prints and ignores an exception in this callback of an import: signal again later.
+        again = threading.Timer(0.001, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
+        return
     _stops += 1
     if _stops >= MOST_STOPS:
         if sys.__stderr__ is not None and sys.__stderr__.isatty():
