@@ -65,8 +65,10 @@ pub enum Damage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyId(pub u32);
 
-/// The label of a packet: the only part that queues and links read.
+/// The label of a packet: the only part that queues and links read. Its fields are ordered so that it is
+/// read as four words of 64 bits.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Packet {
     /// Handle of its body.
     pub body: BodyId,
@@ -76,8 +78,6 @@ pub struct Packet {
     pub route: u32,
     /// The flow it belongs to, as numbered by the scenario.
     pub flow: u32,
-    /// Number among the packets its peer sent, from 0.
-    pub number: u32,
     /// How many links of its route it has been sent on.
     pub hop: u8,
     /// Its ECN field.
@@ -86,6 +86,8 @@ pub struct Packet {
     pub dscp: u8,
     /// Its IP version.
     pub version: IpVersion,
+    /// Number among the packets its peer sent, from 0.
+    pub number: u32,
     /// When its endpoint handed it to the first link, in true time.
     pub sent: Instant,
 }
@@ -296,4 +298,4 @@ impl Quoted {
     }
 }
 
-const _: () = assert!(size_of::<Packet>() <= 40);
+const _: () = assert!(size_of::<Packet>() == 32);

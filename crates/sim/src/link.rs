@@ -242,7 +242,10 @@ impl Link {
             let served = queue.dequeue(&mut hop);
             self.waiting = queue.packets();
             match served {
-                Served::Packet(packet) => self.transmit(turn, &packet, pool, probe),
+                Served::Packet(packet) => {
+                    self.note_dequeued(turn, &packet, probe);
+                    self.transmit(turn, &packet, pool, probe);
+                }
                 Served::Wait(until) => {
                     self.back.wait_until = Some(until);
                     self.free_at = turn;
@@ -276,7 +279,9 @@ impl Link {
         }
         let idle = self.free_at <= now && self.waiting == 0;
         if idle && self.passes_when_idle {
-            self.note_enqueued(now, packet, 1, u64::from(packet.ip_bytes), probe);
+            if probe.wants(Topic::Hop) {
+                probe.record_pass(now, Place::Link(self.back.index), packet);
+            }
             self.transmit(now, packet, pool, probe);
         } else {
             self.enqueue(now, *packet, idle, pool, probe);
@@ -425,11 +430,6 @@ impl Link {
         pool: &mut Pool,
         probe: &mut P,
     ) {
-        if probe.wants(Topic::Hop) {
-            let (packets, bytes) = (self.waiting, self.back.queue.bytes());
-            let note = Note::Dequeued { packet, packets, bytes };
-            probe.record(start, Place::Link(self.back.index), &note);
-        }
         let wire_bytes = u64::from(framed(self.framing, packet.ip_bytes));
         let finish = self.capacity.finish(start, wire_bytes).unwrap_or(Instant::HORIZON);
         self.sent_packets += 1;
@@ -507,6 +507,15 @@ impl Link {
     ) {
         if probe.wants(Topic::Hop) {
             let note = Note::Enqueued { packet, packets, bytes };
+            probe.record(now, Place::Link(self.back.index), &note);
+        }
+    }
+
+    #[inline]
+    fn note_dequeued<P: Probe>(&self, now: Instant, packet: &Packet, probe: &mut P) {
+        if probe.wants(Topic::Hop) {
+            let (packets, bytes) = (self.waiting, self.back.queue.bytes());
+            let note = Note::Dequeued { packet, packets, bytes };
             probe.record(now, Place::Link(self.back.index), &note);
         }
     }

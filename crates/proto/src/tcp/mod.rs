@@ -113,16 +113,32 @@ struct Negotiated {
 }
 
 /// The gauges as last reported.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 struct Told {
     cwnd: u64,
     ssthresh: Option<u64>,
     flight: u64,
     srtt: Option<Duration>,
     rto: Duration,
-    /// For a paced sender.
+    /// Whether an idle time has reduced cwnd since.
+    idle: bool,
+    /// Whether there are also those below.
+    paced: bool,
     pacing_rate: Option<Rate>,
     model: Option<Model>,
+}
+
+/// Not inlined, since most comparisons before it find no change.
+#[inline(never)]
+fn note_gauge<P: EndpointProbe>(now: Instant, probe: &mut P, gauge: Gauge, value: f64) {
+    probe.note(now, EndpointNote::Gauge { gauge, value });
+}
+
+/// [`note_gauge`] for a number of bytes, which is less than 2⁶³: the conversion is one instruction.
+#[inline(never)]
+fn note_bytes<P: EndpointProbe>(now: Instant, probe: &mut P, gauge: Gauge, bytes: u64) {
+    let value = bytes.cast_signed() as f64;
+    probe.note(now, EndpointNote::Gauge { gauge, value });
 }
 
 /// One end of a TCP connection.
@@ -178,6 +194,8 @@ impl Tcp {
 
     fn new(config: &Config, mut rng: Rng, state: State, passive: bool) -> Self {
         let mss = Self::own_mss(config);
+        let cc = Self::controller(config, mss, false, None);
+        let paced = config.is_paced() || cc.model().is_some();
         Self {
             config: config.clone(),
             state,
@@ -193,7 +211,7 @@ impl Tcp {
             selective: None,
             timers: Timers::default(),
             rtt: RttEstimator::new(config.min_rto, config.max_rto, TICK),
-            cc: Self::controller(config, mss, false, None),
+            cc,
             pacing: config.is_paced().then(Box::default),
             negotiated: Negotiated::default(),
             extended: false,
@@ -204,7 +222,7 @@ impl Tcp {
             isn_offset: rng.bits() as u32,
             clock_offset: rng.bits() as u32,
             seed: rng.bits(),
-            told: Told::default(),
+            told: Told { paced, ..Told::default() },
         }
     }
 
@@ -257,31 +275,73 @@ impl Tcp {
         }
     }
 
-    /// Reports the gauges that changed.
+    /// Reports the gauges that changed; usually few or none.
+    #[inline(always)]
     fn gauge<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
-        let is = Told {
-            cwnd: self.present_window(),
-            ssthresh: self.cc.threshold(),
-            flight: self.pipe(),
-            srtt: self.rtt.srtt(),
-            rto: self.rtt.rto(),
-            pacing_rate: self.pacing.as_ref().and_then(|_| self.cc.pacing_rate(&self.rtt)),
-            model: self.cc.model(),
-        };
-        let was = std::mem::replace(&mut self.told, is);
+        let (cwnd, ssthresh) = (self.present_window(), self.cc.threshold());
+        let (flight, srtt, rto) = (self.pipe(), self.rtt.srtt(), self.rtt.rto());
+        let told = &mut self.told;
+        if cwnd != told.cwnd {
+            told.cwnd = cwnd;
+            note_bytes(now, probe, Gauge::Cwnd, cwnd);
+        }
+        if ssthresh != told.ssthresh {
+            told.ssthresh = ssthresh;
+            if let Some(ssthresh) = ssthresh {
+                note_bytes(now, probe, Gauge::Ssthresh, ssthresh);
+            }
+        }
+        if flight != told.flight {
+            told.flight = flight;
+            note_bytes(now, probe, Gauge::Flight, flight);
+        }
+        if srtt != told.srtt {
+            told.srtt = srtt;
+            if let Some(srtt) = srtt {
+                note_gauge(now, probe, Gauge::Srtt, srtt.as_secs_f64());
+            }
+        }
+        if rto != told.rto {
+            told.rto = rto;
+            note_gauge(now, probe, Gauge::Rto, rto.as_secs_f64());
+        }
+        if told.paced {
+            self.gauge_pacing(now, probe);
+        }
+    }
+
+    /// [`Tcp::gauge`] after preparing a segment, which usually changes only the flight.
+    #[inline(always)]
+    fn gauge_after_sending<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
+        let told = &self.told;
+        let recovery = &self.recovery;
+        let rack = self.selective.as_ref().is_some_and(|selective| selective.rack.is_some());
+        if told.paced || told.idle || rack || recovery.is_fast() || recovery.doubt.is_some() {
+            self.told.idle = false;
+            return self.gauge(now, probe);
+        }
+        let flight = self.pipe();
+        if flight != self.told.flight {
+            self.told.flight = flight;
+            note_bytes(now, probe, Gauge::Flight, flight);
+        }
+    }
+
+    /// [`Tcp::gauge`] for the gauges of a paced sender.
+    #[inline(never)]
+    fn gauge_pacing<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         let mut note = |changed: bool, gauge: Gauge, value: Option<f64>| {
             if let Some(value) = value.filter(|_| changed) {
-                probe.note(now, EndpointNote::Gauge { gauge, value });
+                note_gauge(now, probe, gauge, value);
             }
         };
-        note(is.cwnd != was.cwnd, Gauge::Cwnd, Some(is.cwnd as f64));
-        note(is.ssthresh != was.ssthresh, Gauge::Ssthresh, is.ssthresh.map(|b| b as f64));
-        note(is.flight != was.flight, Gauge::Flight, Some(is.flight as f64));
-        note(is.srtt != was.srtt, Gauge::Srtt, is.srtt.map(Duration::as_secs_f64));
-        note(is.rto != was.rto, Gauge::Rto, Some(is.rto.as_secs_f64()));
+        let pacing_rate = self.pacing.as_ref().and_then(|_| self.cc.pacing_rate(&self.rtt));
+        let (told_rate, model) = (self.told.pacing_rate, self.cc.model());
         let bps = |rate: Rate| rate.as_bps() as f64;
-        note(is.pacing_rate != was.pacing_rate, Gauge::PacingRate, is.pacing_rate.map(bps));
-        if is.model == was.model {
+        note(pacing_rate != told_rate, Gauge::PacingRate, pacing_rate.map(bps));
+        self.told.pacing_rate = pacing_rate;
+        let told = std::mem::replace(&mut self.told.model, model);
+        if model == told {
             return;
         }
         let gauges = |model: Option<Model>| {
@@ -294,7 +354,7 @@ impl Tcp {
                 (Gauge::Phase, model.map(|model| f64::from(model.phase))),
             ]
         };
-        for ((gauge, value), (_, before)) in gauges(is.model).into_iter().zip(gauges(was.model)) {
+        for ((gauge, value), (_, before)) in gauges(model).into_iter().zip(gauges(told)) {
             note(value != before, gauge, value);
         }
     }
@@ -392,8 +452,10 @@ impl Endpoint for Tcp {
         segment: &mut Segment,
         probe: &mut P,
     ) {
+        // With nothing in flight, a segment changes no gauge of an open connection.
+        let was_drained = self.state == State::Established && self.tx.is_drained();
         self.on_packet(now, arrival, segment, probe);
-        if probe.observes(Topic::Gauge) {
+        if probe.observes(Topic::Gauge) && !was_drained {
             self.gauge(now, probe);
         }
     }
@@ -442,8 +504,9 @@ impl Endpoint for Tcp {
         let Some(draft) = self.next_segment(now) else {
             return Output::Idle { until: self.next_deadline() };
         };
-        if probe.observes(Topic::Gauge) {
-            self.gauge(now, probe);
+        // With nothing to send, preparing an acknowledgement changes no gauge.
+        if probe.observes(Topic::Gauge) && !(draft.is_bare_ack() && self.tx.is_drained()) {
+            self.gauge_after_sending(now, probe);
         }
         self.transmit(now, draft)
     }

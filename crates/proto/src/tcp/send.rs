@@ -25,6 +25,14 @@ pub(super) struct Draft {
     ecn: Ecn,
 }
 
+impl Draft {
+    /// True if it carries neither data nor a SYN or FIN.
+    #[inline]
+    pub(super) fn is_bare_ack(&self) -> bool {
+        self.len == 0 && self.flags == Flags::ACK
+    }
+}
+
 /// The SND variables of RFC 9293 §3.3.1 and the send buffer.
 #[derive(Debug)]
 pub(super) struct Sender {
@@ -268,6 +276,7 @@ impl Tcp {
         if tx.una == tx.max && now.saturating_since(tx.last_sent) > self.rtt.rto() {
             // RFC 5681 §4.1
             self.cc.on_idle(now);
+            self.told.idle = true;
         }
         let probing = std::mem::take(&mut self.recovery.probe);
         let (len, fin) = self.grant(now, unsent, fin, probing)?;

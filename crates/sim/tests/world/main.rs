@@ -12,6 +12,7 @@ mod clocks;
 mod closed_forms;
 mod conservation;
 mod determinism;
+mod digest;
 mod external;
 mod late_service;
 mod lone_link;

@@ -1,0 +1,235 @@
+//! The digest of a run: the same on any machine, with any other probes, and however the notes of different
+//! places interleave.
+//!
+//! Each place has a stream of records, a fixed sequence of words per kind, which are hashed as they arrive
+//! ([`hash`]); the streams' hashes, in order of places, are hashed into the digest. A record contains every
+//! field of its note and starts with a pair of words that contains its kind, so that no record is the
+//! beginning of another. Deliberately excluded: the pool slot of a body (it depends on when slots are
+//! recycled); the bytes of recorded speech, of which only the length is hashed (a recording is resampled in
+//! floating point if its rate differs from the codec's, and the last bit depends on the processor); and the
+//! head-of-line waiting time of messages, which follows from arrivals and deliveries.
+
+mod body;
+mod hash;
+
+use talkspurt_proto::body::Body;
+use talkspurt_proto::endpoint::Event;
+use talkspurt_proto::packet::Packet;
+use talkspurt_proto::probe::{Note, Place, Playout, Probe, Topic};
+use talkspurt_proto::time::Instant;
+
+use self::hash::{Hash, halves, quarters};
+
+/// A probe that hashes everything.
+#[derive(Default)]
+pub struct Digest {
+    /// By index of the link.
+    links: Vec<Link>,
+    /// By number of the peer.
+    peers: Vec<Hash>,
+}
+
+/// The hashes of a link: of all its notes, and of those before the last packet that found its queue empty.
+#[derive(Clone, Copy)]
+struct Link {
+    hash: Hash,
+    before: Hash,
+}
+
+impl Link {
+    const EMPTY: Self = Self { hash: Hash::EMPTY, before: Hash::EMPTY };
+
+    #[inline(always)]
+    fn take(&mut self, now: Instant, note: &Note<'_>) {
+        match *note {
+            Note::Enqueued { packets: 1, .. } => self.before = self.hash,
+            Note::Dequeued { packet, packets: 0, bytes: 0 } if self.was_enqueued(now, packet) => {
+                self.hash = passed(self.before, now, packet);
+                return;
+            }
+            _ => {}
+        }
+        self.hash = add(self.hash, now, note);
+    }
+
+    /// Whether the last note is that this packet was enqueued now, as the only one.
+    #[inline(never)]
+    fn was_enqueued(&self, now: Instant, packet: &Packet) -> bool {
+        let bytes = packet.ip_bytes.into();
+        add(self.before, now, &Note::Enqueued { packet, packets: 1, bytes }) == self.hash
+    }
+}
+
+impl std::fmt::Debug for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Digest").field("hex", &self.hex()).finish_non_exhaustive()
+    }
+}
+
+impl Digest {
+    /// The digest of an empty run.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The digest of the notes so far, as 32 hexadecimal digits.
+    #[must_use]
+    pub fn hex(&self) -> String {
+        let mut all = Hash::EMPTY;
+        let links = (0..).zip(&self.links).map(|(index, link)| (0, index, link.hash));
+        let peers = (0..).zip(&self.peers).map(|(index, hash)| (1, index, *hash));
+        for (kind, index, hash) in links.chain(peers).filter(|(.., hash)| *hash != Hash::EMPTY) {
+            all = all.pair(halves(index, kind), 0).hash(hash);
+        }
+        format!("{:032x}", all.finish())
+    }
+
+    #[inline(always)]
+    fn link(&mut self, index: u32) -> &mut Link {
+        if (index as usize) < self.links.len() {
+            &mut self.links[index as usize]
+        } else {
+            grow(&mut self.links, index, Link::EMPTY)
+        }
+    }
+
+    #[inline(always)]
+    fn peer(&mut self, index: u32) -> &mut Hash {
+        if (index as usize) < self.peers.len() {
+            &mut self.peers[index as usize]
+        } else {
+            grow(&mut self.peers, index, Hash::EMPTY)
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn grow<T: Copy>(places: &mut Vec<T>, index: u32, empty: T) -> &mut T {
+    places.resize(index as usize + 1, empty);
+    &mut places[index as usize]
+}
+
+impl Probe for Digest {
+    #[inline(always)]
+    fn wants(&self, topic: Topic) -> bool {
+        topic != Topic::Order
+    }
+    // Each place in the code that creates a note contains only the branch for its kind.
+    #[inline(always)]
+    fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
+        match place {
+            Place::Link(index) => self.link(index).take(now, note),
+            Place::Peer(index) => {
+                let hash = self.peer(index);
+                *hash = add(*hash, now, note);
+            }
+        }
+    }
+    #[inline(always)]
+    fn record_pass(&mut self, now: Instant, place: Place, packet: &Packet) {
+        let hash = match place {
+            Place::Link(index) => &mut self.link(index).hash,
+            Place::Peer(index) => self.peer(index),
+        };
+        *hash = passed(*hash, now, packet);
+    }
+}
+
+/// The first word of a record: the time, and the kind of the note. The kind is in the lower bits, which are
+/// mixed best, and which the time leaves free for 78 hours.
+#[inline(always)]
+const fn head(now: Instant, kind: u8, form: u8) -> u64 {
+    now.as_nanos().rotate_left(16) ^ u16::from_le_bytes([kind, form]) as u64
+}
+
+/// Adds a record. Numbers of kinds never change: a new kind of note takes a new number.
+#[inline(always)]
+fn add(hash: Hash, now: Instant, note: &Note<'_>) -> Hash {
+    let short = |kind, form, word| hash.pair(word, head(now, kind, form));
+    let long = |kind, form, word, more| short(kind, form, word).pair(more, 0);
+    match *note {
+        Note::Enqueued { packet, packets, bytes } => {
+            label(hash, head(now, 0, 0), packet).pair(bytes, packets.into())
+        }
+        Note::Dequeued { packet, packets, bytes } => {
+            label(hash, head(now, 1, 0), packet).pair(bytes, packets.into())
+        }
+        Note::Arrived { packet } => label(hash, head(now, 2, 0), packet),
+        Note::Dropped { packet, why } => label(hash, head(now, 3, why as u8), packet),
+        Note::Sent { packet, body } => packet_and_body(hash, now, 4, packet, body),
+        Note::Received { packet, body } => packet_and_body(hash, now, 5, packet, body),
+        Note::Generated { index, bytes, captured } => {
+            long(6, 0, halves(index, bytes), captured.as_nanos())
+        }
+        Note::HandedOver { index } => short(7, 0, index.into()),
+        Note::Discarded { index } => short(8, 0, index.into()),
+        Note::Delivered { index, bytes } => short(9, 0, halves(index, bytes)),
+        Note::Decided { index, playout } => {
+            let (form, at) = match playout {
+                Playout::Played(at) => (0, at),
+                Playout::Late(at) => (1, at),
+                Playout::Duplicate => (2, Instant::ZERO),
+                Playout::Recovered(at) => (3, at),
+            };
+            long(10, form, index.into(), at.as_nanos())
+        }
+        Note::Gauge { gauge, value } => short(11, gauge as u8, value.to_bits()),
+        Note::Event(event) => {
+            let rate = if let Event::TargetRate(rate) = event { rate.as_bps() } else { 0 };
+            short(12, event_number(event), rate)
+        }
+        Note::RxError(error) => short(13, error as u8, 0),
+        Note::Answered { refused, packet, body } => {
+            packet_and_body(label(hash, head(now, 14, 0), refused), now, 14, packet, body)
+        }
+        Note::Marked { packet } => label(hash, head(now, 15, 0), packet),
+        Note::Copied { packet, body } => packet_and_body(hash, now, 16, packet, body),
+        Note::InOrder { waited } => short(17, 0, waited.as_nanos()),
+        Note::Paused { index, length } => long(18, 0, index.into(), length.as_nanos()),
+        Note::Encoding(rung) => short(19, rung, 0),
+    }
+}
+
+/// Adds the one record of the two notes about a packet that passes an idle link.
+#[inline(always)]
+fn passed(hash: Hash, now: Instant, packet: &Packet) -> Hash {
+    label(hash, head(now, 20, 0), packet)
+}
+
+/// All of a label but the pool slot. The length of a packet is in the upper bits of a word, which the time
+/// leaves free for 78 hours.
+#[inline(always)]
+fn label(hash: Hash, head: u64, packet: &Packet) -> Hash {
+    let Packet { body: _, ip_bytes, route, flow, hop, ecn, dscp, version, number, sent } = packet;
+    let sent = sent.as_nanos() ^ u64::from(*ip_bytes).rotate_right(16);
+    let header = quarters([*hop, *ecn as u8, *dscp, *version as u8]);
+    hash.pair(halves(*route, *flow), head).pair(sent, halves(header, *number))
+}
+
+#[inline(always)]
+fn packet_and_body(hash: Hash, now: Instant, kind: u8, packet: &Packet, body: &Body) -> Hash {
+    let start = |form| label(hash, head(now, kind, form), packet);
+    // The most frequent formats are added in place.
+    if let Body::Tcp(segment) = body {
+        body::add_segment(start(1), segment)
+    } else if let Body::Udp(frame) = body {
+        body::add_frame(start(0), frame)
+    } else {
+        body::add(start(body::number(body)), body)
+    }
+}
+
+const fn event_number(event: Event) -> u8 {
+    match event {
+        Event::Connected => 0,
+        Event::PeerClosed => 1,
+        Event::Closed => 2,
+        Event::Reset => 3,
+        Event::TimedOut => 4,
+        Event::Writable => 5,
+        Event::TargetRate(_) => 6,
+        Event::Restarted => 7,
+    }
+}
