@@ -4,7 +4,7 @@ Everything here is written in Rust and releases the GIL while it simulates. Use
 :func:`talkspurt.run` unless you build tools of your own.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypedDict
 
 class Problem(TypedDict):
@@ -58,10 +58,13 @@ def load(
     sets: list[tuple[str, str]],
     seed: int | None,
     sample: Callable[[str, int, int, int], list[list[float]]] | None = None,
+    *,
+    series: bool = True,
 ) -> Plan:
     """Read a scenario; ``base`` is the folder its files are relative to.
 
-    ``sample`` returns the points of a design: see :func:`talkspurt.designs.unit_cube`.
+    ``sample`` returns the points of a design: see :func:`talkspurt.designs.unit_cube`. Without
+    ``series``, none are recorded, so that their bins need not fit memory.
     """
 
 def metrics() -> str:
@@ -211,8 +214,11 @@ class Outcome:
         """Names of the tables in files of the run's folder."""
     def columns(self, name: str) -> dict[str, str]:
         """Columns of a table without rows, and their types as polars names them."""
-    def rows(self, name: str) -> list[dict[str, Any]]:
-        """The rows of a table that is in memory."""
+    def rows(self, name: str, columns: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """The rows of a table that is in memory, by name: those of the columns that it has.
+
+        None for numbers that JSON cannot represent.
+        """
     def table(self, name: str) -> ArrowStream: ...
     def audio(self, flow: str) -> tuple[bytes, bytes, int, int, float] | None:
         """Sent and received PCM (int16, little endian), the sample rate, and the channels."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from talkspurt import _core
-from talkspurt.resolved import values
+from talkspurt.resolved import written
 
 
 def engine() -> str:
@@ -35,7 +35,7 @@ def files(resolved: str) -> dict[str, str]:
 
 def named(resolved: str) -> list[str]:
     """Files named by a resolved scenario."""
-    return _named(values(resolved))
+    return _named(written(resolved))
 
 
 def of(resolved: str) -> dict[str, Any]:

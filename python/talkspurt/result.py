@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 from talkspurt import _core
 from talkspurt.audio import Audio
 from talkspurt.disk import reading
+from talkspurt.format import listed
+from talkspurt.members import routed
 from talkspurt.resolved import values
 from talkspurt.saving import Saved
 from talkspurt.scenario import Question
@@ -197,7 +199,7 @@ class Result(Saved):
             replicate=plan.replicate(i),
             seed=plan.seed(i),
             scenario=plan.resolved(i),
-            topology=json.loads(plan.topology(i)),
+            topology=routed(json.loads(plan.topology(i))),
             manifest=manifest,
             _read_table=partial(_table, outcome, plan.resolved(i), written),
             _read_audio=read_audio,
@@ -301,7 +303,7 @@ class Result(Saved):
             return
         names = self.table(column + "s")["name"].to_list()
         if value not in names:
-            raise KeyError(f"no {column} {value!r}; there are {', '.join(names)}")
+            raise KeyError(f"no {column} {value!r}; there are {listed(names)}")
 
     # Speech.
 
@@ -444,11 +446,11 @@ class Result(Saved):
 
     def _rows(self, table: str, columns: tuple[str, ...]) -> dict[str, dict[str, Any]]:
         """Rows by name, without polars, which takes longer to start than a short run to end."""
-        outcome = self._outcome
-        rows = self.table(table).to_dicts() if outcome is None else outcome.rows(table)
+        if self._outcome is not None:
+            return self._outcome.rows(table, columns)
         return {
             row["name"]: {column: finite(row[column]) for column in columns if column in row}
-            for row in rows
+            for row in self.table(table).to_dicts()
         }
 
     def _repr_html_(self) -> str:

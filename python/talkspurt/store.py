@@ -28,6 +28,7 @@ from talkspurt.disk import (
     writing,
 )
 from talkspurt.errors import OtherVersionWarning, StoreError
+from talkspurt.members import as_written, routed
 from talkspurt.metrics import dictionary
 from talkspurt.result import TABLES, Result, recorded
 from talkspurt.staging import MANIFEST, Claim, Resumable, Staging, what
@@ -74,7 +75,7 @@ def write_result(
     """Write one run to an existing folder; ``step`` is called with the next output."""
     step("tables")
     write_text(folder / "scenario.toml", result.scenario)
-    write_text(folder / "topology.json", to_json(result.topology))
+    write_text(folder / "topology.json", to_json(as_written(result.topology)))
     empty = {}
     # The run has written what it could to this folder.
     stored = result._outcome.stored if result._outcome and result._written == folder else ()
@@ -229,7 +230,7 @@ def _read_scenario(file: Path) -> str:
 def _read_topology(file: Path) -> dict[str, Any]:
     with reading(file):
         topology = json.loads(file.read_text(encoding="utf-8"))
-        return {key: topology[key] for key in ("nodes", "links", "access_points", "flows")}
+        return routed({key: topology[key] for key in ("nodes", "links", "access_points", "flows")})
 
 
 def _read_table(folder: Path, empty: Any, name: str) -> pl.DataFrame | None:

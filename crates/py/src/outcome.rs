@@ -92,18 +92,29 @@ impl Outcome {
         Ok(found)
     }
 
-    /// The rows of a table that is in memory.
-    fn rows<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let mut rows = Vec::new();
+    /// The rows of a table that is in memory, by name: those of the columns that it has. None for numbers that
+    /// JSON cannot represent.
+    fn rows<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        columns: Vec<String>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let rows = PyDict::new(py);
         for batch in &self.batches(name)?.batches {
-            let first = rows.len();
-            rows.extend((0..batch.num_rows()).map(|_| PyDict::new(py)));
-            for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+            let made: Vec<_> = (0..batch.num_rows()).map(|_| PyDict::new(py)).collect();
+            for name in &columns {
+                let Some(column) = batch.column_by_name(name) else { continue };
                 // One string object per column.
-                let name = PyString::new(py, field.name());
-                for (index, row) in rows[first..].iter().enumerate() {
-                    row.set_item(&name, cell(py, column, index)?)?;
+                let key = PyString::new(py, name);
+                let mut last = (None, py.None().into_bound(py));
+                for (index, row) in made.iter().enumerate() {
+                    row.set_item(&key, cell(py, column, index, &mut last)?)?;
                 }
+            }
+            let names = batch.column_by_name("name").expect("tables of rows have names");
+            for (index, row) in made.into_iter().enumerate() {
+                rows.set_item(names.as_string::<i32>().value(index), row)?;
             }
         }
         Ok(rows)
@@ -168,17 +179,32 @@ impl Table {
     }
 }
 
-/// A value of a table; None if it is null.
-fn cell<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> PyResult<Bound<'py, PyAny>> {
+/// A value of a table; None if it is null or no finite number. `last` is the last text of the column, of which
+/// many rows have the same.
+fn cell<'py, 'a>(
+    py: Python<'py>,
+    column: &'a ArrayRef,
+    row: usize,
+    last: &mut (Option<&'a str>, Bound<'py, PyAny>),
+) -> PyResult<Bound<'py, PyAny>> {
     if column.is_null(row) {
         return Ok(py.None().into_bound(py));
     }
     Ok(match column.data_type() {
-        DataType::Utf8 => PyString::new(py, column.as_string::<i32>().value(row)).into_any(),
+        DataType::Utf8 => {
+            let text = column.as_string::<i32>().value(row);
+            if last.0 != Some(text) {
+                *last = (Some(text), PyString::new(py, text).into_any());
+            }
+            last.1.clone()
+        }
         DataType::Int64 => {
             column.as_primitive::<Int64Type>().value(row).into_pyobject(py)?.into_any()
         }
-        _ => column.as_primitive::<Float64Type>().value(row).into_pyobject(py)?.into_any(),
+        _ => {
+            let value = column.as_primitive::<Float64Type>().value(row);
+            value.is_finite().then_some(value).into_pyobject(py)?.into_any()
+        }
     })
 }
 

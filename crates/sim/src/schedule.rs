@@ -1,7 +1,7 @@
 //! Pending events: one wake-up per node, in a tournament tree or in a lane beside it.
 //!
 //! A key holds 48 bits of nanoseconds and 16 bits of node number in one `u64`, all bits inverted, so that the
-//! earliest key is the greatest and zero means never. Each inner node of the tree holds the greater of its
+//! earliest key is the greatest and zero means never. With more nodes it holds 46 bits and 18 bits. Each inner node of the tree holds the greater of its
 //! children, the root the earliest; setting a leaf replays one path to the root. Wake-ups that do not change
 //! before they come may go into the lane instead, as most link wake-ups do when links are alike; taking one
 //! uses none of the tree's twelve levels (with five hundred calls). The next event is the earlier of root and
@@ -16,9 +16,11 @@ use talkspurt_proto::time::Instant;
 
 use crate::lane::{Lane, NEVER};
 
-/// Maximum number of nodes: 16 bits.
-pub const MAX_NODES: usize = 1 << NODE_BITS;
+/// Maximum number of nodes.
+pub const MAX_NODES: usize = 1 << MANY_BITS;
+/// Bits of node numbers in a key, and those of many nodes.
 const NODE_BITS: u32 = 16;
+const MANY_BITS: u32 = 18;
 /// The deepest leaves are under place 5, the last at `6 * MAX_NODES - 1`.
 const PLACES: usize = 8 * MAX_NODES;
 
@@ -30,6 +32,40 @@ pub struct Schedule {
     tree: Box<[u64; PLACES]>,
     /// The place of each node's leaf.
     leaves: Box<[u32]>,
+    layout: Layout,
+}
+
+/// Where a key has what.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    node_bits: u32,
+    /// No wake-up is at or after this instant.
+    horizon: Instant,
+}
+
+impl Layout {
+    fn new(nodes: usize) -> Self {
+        let node_bits = if nodes <= 1 << NODE_BITS { NODE_BITS } else { MANY_BITS };
+        Self { node_bits, horizon: Instant::from_nanos(u64::MAX >> node_bits) }
+    }
+
+    #[inline(always)]
+    fn key(self, node: u32, at: Option<Instant>) -> u64 {
+        match at {
+            Some(at) if at < self.horizon => !(at.as_nanos() << self.node_bits | u64::from(node)),
+            _ => NEVER,
+        }
+    }
+
+    #[inline(always)]
+    fn at(self, key: u64) -> Instant {
+        Instant::from_nanos(!key >> self.node_bits)
+    }
+
+    #[inline(always)]
+    fn node(self, key: u64) -> u32 {
+        !key as u32 & ((1 << self.node_bits) - 1)
+    }
 }
 
 /// A wake-up of a node.
@@ -62,7 +98,7 @@ impl Schedule {
         }
         let tree = vec![NEVER; PLACES].into_boxed_slice();
         let tree = tree.try_into().expect("the length is its own");
-        Self { lane: Lane::default(), tree, leaves }
+        Self { lane: Lane::default(), tree, leaves, layout: Layout::new(nodes) }
     }
 
     /// The next wake-up, if it is before `end`. It is valid until the node's next one is set.
@@ -71,9 +107,9 @@ impl Schedule {
     pub fn next_before(&self, end: Instant) -> Option<Wake> {
         let (tree, lane) = (self.tree[1], self.lane.first());
         let key = tree.max(lane);
-        let at = Instant::from_nanos(!key >> NODE_BITS);
-        let wake = Wake { at, node: node_of(key), in_lane: lane > tree };
-        (at < end.min(Instant::HORIZON)).then_some(wake)
+        let at = self.layout.at(key);
+        let wake = Wake { at, node: self.layout.node(key), in_lane: lane > tree };
+        (at < end.min(self.layout.horizon)).then_some(wake)
     }
 
     /// Sets the wake-up of `node`, whose current one was not appended, to `at` or to none. Times beyond the
@@ -81,10 +117,10 @@ impl Schedule {
     #[inline]
     pub fn set(&mut self, node: u32, at: Option<Instant>) {
         debug_assert!(
-            !self.lane.holds(|key| node_of(key) == node),
+            !self.lane.holds(|key| self.layout.node(key) == node),
             "node {node} wakes by the lane, and is replanned"
         );
-        let (mut place, mut winner) = (self.leaf(node), key(node, at));
+        let (mut place, mut winner) = (self.leaf(node), self.layout.key(node, at));
         let tree = &mut *self.tree;
         while tree[place] != winner {
             tree[place] = winner;
@@ -101,7 +137,7 @@ impl Schedule {
     #[inline(always)]
     pub fn append(&mut self, node: u32, at: Instant) {
         debug_assert_eq!(self.tree[self.leaf(node)], NEVER, "node {node} has a wake-up");
-        if !self.lane.push(key(node, Some(at))) {
+        if !self.lane.push(self.layout.key(node, Some(at))) {
             self.set(node, Some(at));
         }
     }
@@ -116,7 +152,7 @@ impl Schedule {
                 return;
             }
         }
-        let (mut place, mut winner) = (self.leaf(wake.node), key(wake.node, at));
+        let (mut place, mut winner) = (self.leaf(wake.node), self.layout.key(wake.node, at));
         let tree = &mut *self.tree;
         tree[place] = winner;
         while place > 1 {
@@ -130,8 +166,9 @@ impl Schedule {
     /// [`Schedule::set`] for any node: an appended wake-up is removed.
     #[cold]
     pub fn replan(&mut self, node: u32, at: Option<Instant>) {
-        if self.lane.holds(|key| node_of(key) == node) {
-            self.lane.retain(|key| node_of(key) != node);
+        let layout = self.layout;
+        if self.lane.holds(|key| layout.node(key) == node) {
+            self.lane.retain(|key| layout.node(key) != node);
         }
         self.set(node, at);
     }
@@ -141,19 +178,6 @@ impl Schedule {
     fn leaf(&self, node: u32) -> usize {
         self.leaves[node as usize] as usize % PLACES
     }
-}
-
-#[inline]
-fn key(node: u32, at: Option<Instant>) -> u64 {
-    match at {
-        Some(at) if at < Instant::HORIZON => !(at.as_nanos() << NODE_BITS | u64::from(node)),
-        _ => NEVER,
-    }
-}
-
-#[inline]
-fn node_of(key: u64) -> u32 {
-    (!key & (MAX_NODES as u64 - 1)) as u32
 }
 
 #[cfg(test)]
@@ -184,6 +208,24 @@ mod tests {
         assert_eq!(next(&schedule), None);
     }
 
+    /// All node numbers and all times before the horizon of many nodes fit a key.
+    #[test]
+    fn the_most_nodes_have_wake_ups_up_to_their_horizon() {
+        let most = MAX_NODES as u32 - 1;
+        let mut schedule = Schedule::new(MAX_NODES / 2, MAX_NODES / 2, &[0]);
+        let last = Instant::from_nanos((1 << 46) - 2);
+        for node in [most, most / 2 + 1, 0] {
+            schedule.set(node, Some(last));
+        }
+        schedule.set(1, Some(Instant::from_nanos((1 << 46) - 1)));
+        for node in [0, most / 2 + 1, most] {
+            let wake = schedule.next_before(Instant::HORIZON).unwrap();
+            assert_eq!((wake.at, wake.node), (last, node));
+            schedule.again(wake, None);
+        }
+        assert_eq!(next(&schedule), None);
+    }
+
     /// The next operation on a schedule.
     #[derive(Clone, Debug)]
     enum Move {
@@ -211,9 +253,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_sorted_list(links in 1_u32..100, others in 1_u32..100, busy in 0_u32..5, moves in moves()) {
+        fn agrees_with_a_sorted_list(links in 1_u32..100, others in 1_u32..100, busy in 0_u32..5, many: bool, moves in moves()) {
             let busy: Vec<u32> = (0..busy.min(links)).map(|at| links - 1 - at).collect();
             let mut schedule = Schedule::new(links as usize, others as usize, &busy);
+            if many {
+                schedule.layout = Layout::new(MAX_NODES);
+            }
             // For each node, its wake-up and whether that was appended.
             let mut plain = vec![None::<(u64, bool)>; (links + others) as usize];
             let mut now = 0;
