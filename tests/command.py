@@ -24,7 +24,7 @@ def talkspurt(*words, cwd=None, env=None, **more):
     )
 
 
-def start(*words, cwd=None, **more):
+def start(*words, cwd=None, stderr=subprocess.PIPE, **more):
     """Start ``talkspurt WORDS`` and do not wait."""
     return subprocess.Popen(
         [
@@ -35,7 +35,7 @@ def start(*words, cwd=None, **more):
         ],
         cwd=cwd,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         text=True,
         **more,
     )

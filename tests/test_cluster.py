@@ -15,7 +15,7 @@ from conftest import tone, write_wav
 from talkspurt.cluster import Address, client, proof, work
 from talkspurt.errors import BadInputError
 from talkspurt.result import TABLES
-from validation.cluster.machines import Machines, another_version, kill, tables
+from validation.cluster.machines import Machines, another_version, kill, stopped, tables
 
 pytest.importorskip("distributed")
 
@@ -60,22 +60,35 @@ def place(tmp_path_factory):
 def test_workers_killed_and_of_another_version(place):
     with Machines(place) as machines:
         machines.scheduler()
-        workers = [machines.worker(f"w{n}") for n in range(2)]
+        first, second = machines.worker("first"), machines.worker("second")
         machines.worker("old", env=another_version(place))
-        running = start(
-            "run", "study.toml", "--out", "out", "--no-report", "--cluster", machines.url,
-            cwd=place,
-        )  # fmt: skip
-        end = time.monotonic() + 100
-        while time.monotonic() < end and not list(place.glob(".out.unfinished-*/runs/*")):
-            time.sleep(0.01)
-        kill(workers[0])
-        out, said = running.communicate(timeout=100)
+        machines.wait(3)
+        errors = place / "errors"
+        with errors.open("w") as sink:
+            words = ("study.toml", "--out", "out", "--no-report", "--cluster", machines.url)
+            # The study cannot end before the third worker was rejected, nor before one was killed.
+            with stopped(second):
+                with stopped(first):
+                    running = start("run", *words, cwd=place, stderr=sink)
+                    until(lambda: "is rejected" in errors.read_text(), running)
+                until(lambda: any(place.glob(".out.unfinished-*/runs/*")), running)
+                kill(first)
+            running.communicate(timeout=100)
+    said = errors.read_text()
     assert running.returncode == 0, said
-    assert "Traceback" not in out + said
+    assert "Traceback" not in said
     assert said.count("is rejected: another version of talkspurt") == 1, said
     assert tables(place / "out") == tables(place / "whole")
     assert len(tables(place / "whole")) > 16 * 5
+
+
+def until(there, process, seconds=100):
+    """Wait until something is there, at most until the process ends."""
+    end = time.monotonic() + seconds
+    while not there():
+        assert process.poll() is None, "it ended before"
+        assert time.monotonic() < end, "it does not come"
+        time.sleep(0.01)
 
 
 def test_a_pool_of_processes(place):

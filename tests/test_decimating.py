@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
+import polars as pl
 import pytest
 
 from talkspurt.figures import decimating
@@ -29,6 +30,11 @@ def made(kind: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
+def kept(*values: np.ndarray) -> np.ndarray:
+    """The places of the points to draw."""
+    return decimating.kept(*map(pl.Series, values)).to_numpy().astype(int)
+
+
 def columns(x: np.ndarray, low: float, high: float) -> np.ndarray:
     place = ((x - low) / (high - low) * decimating.COLUMNS).astype(int)
     return np.minimum(place, decimating.COLUMNS - 1)
@@ -38,7 +44,7 @@ def columns(x: np.ndarray, low: float, high: float) -> np.ndarray:
 @pytest.mark.parametrize("seed", range(3))
 def test_each_column_has_the_ends_the_extremes_and_the_gaps_of_the_whole_line(kind, seed):
     x, y = made(kind, np.random.default_rng(seed))
-    places = decimating.kept(x, y)
+    places = kept(x, y)
     assert len(places) < 6 * decimating.COLUMNS
     assert (np.diff(places) > 0).all()
     column, few = columns(x, x[0], x[-1]), columns(x[places], x[0], x[-1])
@@ -59,7 +65,7 @@ def test_lines_over_common_times_keep_the_extremes_of_each():
     x = np.linspace(0.0, 10.0, 50_000)
     low, high = np.sin(x), np.cos(x)
     low[31_234], high[44_321] = -9.0, 7.0
-    places = decimating.kept(x, low, high)
+    places = kept(x, low, high)
     assert {0, 31_234, 44_321, 49_999} <= set(places.tolist())
     assert len(places) < 6 * decimating.COLUMNS
 
@@ -67,8 +73,18 @@ def test_lines_over_common_times_keep_the_extremes_of_each():
 @pytest.mark.parametrize("count", [0, 1, 2, 4 * decimating.COLUMNS])
 def test_few_points_are_all_drawn(count):
     x = np.arange(count, dtype=float)
-    assert decimating.kept(x, x).tolist() == list(range(count))
+    assert kept(x, x).tolist() == list(range(count))
+
+
+def test_null_is_a_gap_as_nan_is():
+    x = pl.Series(np.linspace(0.0, 10.0, 50_000))
+    y = x.sin()
+    holes = pl.Series([20_000 < place < 20_009 or place == 0 for place in range(50_000)])
+    null = y.zip_with(~holes, pl.Series([None] * 50_000, dtype=pl.Float64))
+    places = decimating.kept(x, null)
+    assert {0, 20_001} <= set(places.to_list())
+    assert places.equals(decimating.kept(x, null.fill_null(np.nan)))
 
 
 def test_points_at_one_time_are_all_drawn():
-    assert len(decimating.kept(np.full(9_000, 2.0), np.arange(9_000.0))) == 9_000
+    assert len(kept(np.full(9_000, 2.0), np.arange(9_000.0))) == 9_000

@@ -10,7 +10,17 @@ import pytest
 import talkspurt
 from conftest import made, made_study
 from talkspurt import figures
-from talkspurt.figures import chart, comparison, inside, maps, scale, sharing, style, time
+from talkspurt.figures import (
+    chart,
+    comparison,
+    decimating,
+    inside,
+    maps,
+    scale,
+    sharing,
+    style,
+    time,
+)
 from talkspurt.reproduce.figures import companion
 from talkspurt.reproduce.lab import Run
 from talkspurt.study import Axis, Study
@@ -103,8 +113,8 @@ def test_of_many_steps_the_extremes_are_drawn():
     values = [float(i % 7) for i in range(50_000)]
     values[33_333] = -5.0
     values[44_444] = 99.0
-    few = inside._fewer(pl.DataFrame({"time_s": times, "value": values}), 50.0)
-    assert few.height <= inside.MOST_STEPS + 4
+    few = inside.held(pl.DataFrame({"time_s": times, "value": values}), 50.0)
+    assert few.height <= 4 * decimating.COLUMNS + 1
     assert few["value"].min() == -5.0
     assert few["value"].max() == 99.0
     assert few["time_s"].is_sorted()
@@ -487,7 +497,8 @@ def test_figures_are_pdf_where_asked_for(result, study, tmp_path):
         names = [file.name for file in (folder / "figures").iterdir()]
         return {name.rpartition(".")[2] for name in names if not name.startswith("topology")}
 
-    assert endings(result.save(tmp_path / "plain")) == {"svg", "png"}
+    assert endings(result.save(tmp_path / "plain")) == set()
+    assert endings(study.save(tmp_path / "several")) == {"svg", "png"}
     for one, name in ((result, "result"), (study, "study")):
         folder = one.save(tmp_path / name, pdf=True)
         assert endings(folder) == {"svg", "png", "pdf"}

@@ -4,13 +4,18 @@ import base64
 import json
 import re
 import struct
+import subprocess
+import sys
 import zlib
 from html import unescape
+
+import jinja2
+import pytest
 
 import talkspurt
 from conftest import SCENARIO, SILENT, STUDY, made_study
 from talkspurt.figures import time
-from talkspurt.report import answer, calls, page, recordings, series, single
+from talkspurt.report import answer, calls, compiled, page, recordings, series, single
 from talkspurt.report import study as study_report
 
 CBR = {"kind": "cbr", "rate": "16kbit/s", "packet": "200B"}
@@ -210,7 +215,8 @@ def test_what_may_be_wider_than_the_page_is_a_region_with_a_name(result, study):
         assert (
             body.count("<table") == len(re.findall(r'class="wide(?: tall)?"[^>]*><table', body)) > 0
         )
-        stills = re.findall('class="still[^>]*>(.*?)aria-label', body)
+        head = r'class="(?:still|chart opinions)[^>]*>(?:<figcaption>[^<]*</figcaption>)?'
+        stills = re.findall(f"{head}(.*?)aria-label", body)
         assert set(stills) == {'<div class="wide" role="region" '}
 
 
@@ -230,7 +236,7 @@ def test_charts_hold_the_series(result):
     chart = charts["delay"]
     line = next(line for line in chart["lines"] if line["label"] == "call")
     expected = dict(result.series("call").select("time_s", "delay_mean_s").iter_rows())
-    for at, value in zip(chart["x"], line["values"], strict=True):
+    for at, value in whole(chart, line).items():
         want = next(v for t, v in expected.items() if abs(t - at) < 1e-4)
         assert (value is None) == (want is None)
         assert value is None or abs(value - want * 1e3) <= 1e-4 * want * 1e3
@@ -347,11 +353,130 @@ def test_what_exceeds_the_space_of_a_page_is_linked(result, monkeypatch):
     assert len(calls.of_result(result).links) == 2
 
 
-def test_long_series_are_thinned_but_keep_their_peaks():
+def points_of(chart, line):
+    """The points of a line of a chart."""
+    x = chart["x"] if line["at"] is None else [chart["x"][place] for place in line["at"]]
+    return list(zip(x, line["values"], strict=True))
+
+
+def whole(chart, line):
+    """The values of a line by their places, which differ."""
+    points = points_of(chart, line)
+    assert len(dict(points)) == len(points)
+    return dict(points)
+
+
+def test_long_series_are_thinned_but_keep_their_extremes():
     x = [float(i) for i in range(10_000)]
-    values = [0.0] * 10_000
-    values[1234] = 7.0
-    line = series.line_of("queue", "#000", (), values, peak=True)
-    chart = series.chart_of("queue", "Queue", "packets", x, [line])
-    assert len(chart["x"]) == len(chart["lines"][0]["values"]) <= series.MOST_POINTS
-    assert max(chart["lines"][0]["values"]) == 7.0
+    values = [0.5 + i % 2 / 1000 for i in range(10_000)]
+    values[1234], values[1235], values[7000] = 7.0, -3.0, None
+    other = [1.0] * 10_000
+    other[4321] = 9.0
+    lines = [series.line_of("a", "#000", (), values), series.line_of("b", "#000", (), other)]
+    chart = series.chart_of("queue", "Queue", "packets", x, lines)
+    first, second = (whole(chart, line) for line in chart["lines"])
+    assert len(first) <= 4 * series.COLUMNS + 1 and len(second) <= 4 * series.COLUMNS
+    assert (first[1234.0], first[1235.0], first[7000.0], second[4321.0]) == (7.0, -3.0, None, 9.0)
+    assert {float(f"{at:.5g}") for at in (0.0, 9999.0)} <= set(chart["x"])
+    assert all(value == values[int(at)] for at, value in first.items())
+
+
+def test_lines_at_places_of_their_own_keep_them():
+    lines = [
+        series.line_of("a", "#000", (), [1.0, 2.0], x=[0.0, 5.0]),
+        series.line_of("b", "#000", (), [3.0, None, 4.0], x=[0.0, 2.0, 9.0]),
+        series.line_of("c", "#000", (), [], x=[]),
+    ]
+    chart = series.chart_of("c", "C", "", (), lines)
+    assert chart["x"] == [0.0, 2.0, 5.0, 9.0]
+    assert [whole(chart, line) for line in chart["lines"]] == [
+        {0.0: 1.0, 5.0: 2.0},
+        {0.0: 3.0, 2.0: None, 9.0: 4.0},
+        {},
+    ]
+    assert series.chart_of("c", "C", "", (), []) is None
+
+
+def test_the_delays_of_voice_frames_are_a_distribution(result):
+    charts = {chart["name"]: chart for chart in data(single.html(result), "charts")}
+    chart = charts["delay-ecdf"]
+    assert chart["over"]["unit"] == "ms"
+    assert {line["label"] for line in chart["lines"]} == set(result.calls)
+    for line in chart["lines"]:
+        frames = result.frames(line["label"])
+        took = ((frames["delivered_s"] - frames["captured_s"]) * 1e3).to_list()
+        (first, none), *points = points_of(chart, line)
+        assert none == 0 and first <= points[0][0]
+        for at, share in points:
+            arrived = sum(1 for t in took if t is not None and t <= at * (1 + 1e-4))
+            before = sum(1 for t in took if t is not None and t <= at * (1 - 1e-4))
+            assert 100 * before / len(took) - 1e-2 <= share <= 100 * arrived / len(took) + 1e-2
+        assert points[-1][1] == float(f"{100 * sum(t is not None for t in took) / len(took):.5g}")
+
+
+def test_the_bars_of_a_call_are_its_score_and_its_losses(result):
+    html = single.html(result)
+    figure = html[html.index('class="chart opinions"') :]
+    figure = figure[: figure.index("</svg>")]
+    for row in result.flows.drop_nulls("mos").iter_rows(named=True):
+        bar = figure[figure.index(f'<tspan class="name">{row["name"]}</tspan>') :]
+        widths = [float(width) for width in re.findall('<rect[^>]* width="([^"]+)"', bar)]
+        lost = [row[f"mos_lost_to_{cause}"] or 0.0 for cause in ("delay", "loss", "codec")]
+        expected = [row["mos"] - 1, *(part for part in lost if part)]
+        assert [width / 120 for width in widths[: len(expected)]] == pytest.approx(
+            expected, abs=1e-3
+        )
+        assert f"</tspan> {row['mos']:.2f}" in bar
+
+
+def test_frames_of_video_are_points_and_those_never_complete_are_at_zero(folder):
+    film = {"kind": "video", "rate": "400kbit/s", "frame": "100ms"}
+    udp = {"flows.call.transport": {"kind": "udp"}, "flows.call.source": film}
+    seen = talkspurt.run(folder / "small.toml", set=udp)
+    charts = {chart["name"]: chart for chart in data(single.html(seen), "charts")}
+    chart = charts["frame-delay"]
+    points, never = chart["lines"]
+    assert points["points"] and never["points"]
+    frames = seen.video_frames("call")
+    broken = frames.filter(frames["complete_s"].is_null())
+    assert broken.height > 0
+    assert list(whole(chart, never).values()) == [0.0] * broken.height
+    complete = frames.drop_nulls("complete_s")
+    delays = ((complete["complete_s"] - complete["captured_s"]) * 1e3).to_list()
+    assert list(whole(chart, points).values()) == pytest.approx(delays, rel=1e-4)
+
+
+def test_the_page_of_a_run_needs_no_plotting_library(result, tmp_path):
+    code = (
+        "import sys, talkspurt; r = talkspurt.load(sys.argv[1]); r.report(sys.argv[2]); "
+        "assert not {'matplotlib', 'numpy'} & set(sys.modules)"
+    )
+    saved = result.save(tmp_path / "saved", report=False)
+    command = [sys.executable, "-c", code, saved, tmp_path / "page.html"]
+    done = subprocess.run(command, check=False)
+    assert done.returncode == 0
+
+
+def test_compiled_templates_are_used_again_and_a_damaged_one_is_compiled(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiled, "FOLDER", tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+
+    def text():
+        templates = jinja2.DictLoader({"a": "{{ 6 * 7 }} of {{ name }}"})
+        found = jinja2.Environment(loader=templates, bytecode_cache=compiled.cache())
+        return found.get_template("a").render(name="b")
+
+    assert text() == "42 of b"
+    (file,) = tmp_path.iterdir()
+    first = file.read_bytes()
+    monkeypatch.setattr(jinja2.Environment, "compile", lambda *_: pytest.fail("compiled again"))
+    assert text() == "42 of b"
+    monkeypatch.undo()
+    monkeypatch.setattr(compiled, "FOLDER", tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    for damaged in (b"", first[:20], first[:-20], bytes(200)):
+        file.write_bytes(damaged)
+        assert text() == "42 of b"
+        assert file.read_bytes() == first
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert compiled.cache() is None

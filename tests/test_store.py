@@ -36,7 +36,7 @@ def test_a_result_reads_back_as_itself(result, saved):
 def test_the_folder_holds_what_is_promised(saved):
     names = {str(file.relative_to(saved)) for file in store.files_in(saved)}
     promised = {"scenario.toml", "manifest.json", "report.html", "audio/call.sent.wav"}
-    promised |= {"audio/call.received.wav", "figures/delay.svg", "figures/delay.png"}
+    promised |= {"audio/call.received.wav", "figures/topology.svg"}
     manifest = json.loads((saved / "manifest.json").read_text())
     assert list(manifest["empty_tables"]) == ["video_frames"]
     promised |= {f"{table}.parquet" for table in set(TABLES) - {"video_frames"}}

@@ -4,7 +4,7 @@ Everything here is written in Rust and releases the GIL while it simulates. Use
 :func:`talkspurt.run` unless you build tools of your own.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypedDict
 
 class Problem(TypedDict):
@@ -104,6 +104,11 @@ def quality(
 def capture(file: bytes) -> tuple[ArrowStream, ArrowStream, tuple[int, int, int, int, int]]:
     """Packets and SCTP's chunks of a capture; frames: all, not IP, other, fragments, cut off."""
 
+class Meanings:
+    """What the columns of a run's tables mean, as JSON by table and column."""
+
+    def __init__(self, meanings: Mapping[str, Mapping[str, str]]) -> None: ...
+
 class Plan:
     """A scenario with its axes multiplied out: axes vary slowest first, replications fastest."""
 
@@ -135,12 +140,12 @@ class Plan:
         i: int,
         folder: str | None,
         tables: str = "memory",
-        meanings: Mapping[str, Mapping[str, str]] | None = None,
+        meanings: Meanings | None = None,
     ) -> Run:
         """Start run ``i`` in a thread of its own; captures and packets go to ``folder``.
 
         Tables besides those of flows and links are in "memory", in files in "folder", or there are
-        "none". ``meanings`` are those of their columns, as JSON.
+        "none". ``meanings`` are those of their columns.
         """
     def export(self, i: int, format: str, folder: str) -> Export:
         """Start run ``i`` and write it into ``folder``.
@@ -214,11 +219,8 @@ class Outcome:
         """Names of the tables in files of the run's folder."""
     def columns(self, name: str) -> dict[str, str]:
         """Columns of a table without rows, and their types as polars names them."""
-    def rows(self, name: str, columns: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """The rows of a table that is in memory, by name: those of the columns that it has.
-
-        None for numbers that JSON cannot represent.
-        """
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a table that is in memory."""
     def table(self, name: str) -> ArrowStream: ...
     def audio(self, flow: str) -> tuple[bytes, bytes, int, int, float] | None:
         """Sent and received PCM (int16, little endian), the sample rate, and the channels."""

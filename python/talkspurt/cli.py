@@ -81,9 +81,9 @@ def run(
     json
         Print only a JSON document on standard output; results are written only with --out.
     report
-        Whether to draw figures and write report.html; without, earlier ones stay.
+        Whether to write report.html; without, an earlier one stays.
     pdf
-        Also write each figure as PDF, in addition to SVG and PNG.
+        Also write every figure to figures/, as SVG, PNG and PDF.
     jobs
         Concurrent runs, with axes or replications; default: all cores.
     overwrite
@@ -201,7 +201,7 @@ def rebuild(
     *,
     pdf: Annotated[bool, Parameter(name="--pdf", negative=())] = False,
 ) -> None:
-    """Draw the figures and report.html of a result again, without running its scenario.
+    """Write report.html of a result again and draw all its figures, without running its scenario.
 
     Parameters
     ----------

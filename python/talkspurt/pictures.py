@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from talkspurt import disk, figures
-from talkspurt.figures import comparison
 from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
 from talkspurt.report import single, topology
-from talkspurt.report import study as page
 from talkspurt.store import FIGURES, REPORT
 from talkspurt.visible import visible
 
@@ -27,11 +25,23 @@ def of_result(
     folder: Path,
     step: Callable[[str], None] = lambda _: None,
     *,
+    every: bool = False,
     pdf: bool = False,
 ) -> None:
-    """Draw one run, next to its tables; each figure also as PDF on request."""
+    """Write the report of one run, next to its tables, and its figures as files on request.
+
+    The report draws its charts itself: to import the plotting library takes longer than many runs.
+
+    Args:
+        result: the run.
+        folder: its folder.
+        step: called with the name of the next part.
+        every: write every figure as SVG and PNG, not only those that the report includes.
+        pdf: write every figure also as PDF.
+    """
     _network(result, folder)
-    drawn = _figures(figures.every(result), folder, step, pdf=pdf)
+    found = figures.every(result, only_of_report=not (every or pdf))
+    drawn = _figures(found, folder, step, pdf=pdf)
     step("report")
     disk.write_text(folder / REPORT, single.html(result, drawn))
 
@@ -44,6 +54,10 @@ def of_study(
     pdf: bool = False,
 ) -> None:
     """Draw a study, next to its tables; each figure also as PDF on request."""
+    # A run does not need what they import.
+    from talkspurt.figures import comparison
+    from talkspurt.report import study as page
+
     _network(study.runs[0], folder)
     drawn = _figures(comparison.every(study), folder, step, pdf=pdf)
     step("report")

@@ -28,7 +28,7 @@ def rebuild(folder: Path, *, pdf: bool) -> None:
     with staging.beside(folder) as drawn:
         with Bar(answer.title) as bar:
             if isinstance(answer, Result):
-                pictures.of_result(answer, drawn, bar.on_step, pdf=pdf)
+                pictures.of_result(answer, drawn, bar.on_step, every=True, pdf=pdf)
             else:
                 pictures.of_study(answer, drawn, bar.on_step, pdf=pdf)
         staging.add(drawn, folder)

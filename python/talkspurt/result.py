@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -428,6 +428,12 @@ class Result(Saved):
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``talkspurt run --json``: plain values, null where there is none."""
+        return self._document(*map(self._rows, SUMMARIES))
+
+    def _document(
+        self, flows: Iterable[Mapping[str, Any]], links: Iterable[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """The document, from the rows of the flows and links."""
         scored: dict[str, Any] = {}
         if self.is_scored:
             from talkspurt import scores
@@ -439,19 +445,15 @@ class Result(Saved):
             "duration_s": self.duration_s,
             "digest": self.digest,
             "hops": self.hops,
-            "flows": self._rows("flows", JSON_FLOW),
-            "links": self._rows("links", JSON_LINK),
+            "flows": _by_name(flows, JSON_FLOW),
+            "links": _by_name(links, JSON_LINK),
             **scored,
         }
 
-    def _rows(self, table: str, columns: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-        """Rows by name, without polars, which takes longer to start than a short run to end."""
-        if self._outcome is not None:
-            return self._outcome.rows(table, columns)
-        return {
-            row["name"]: {column: finite(row[column]) for column in columns if column in row}
-            for row in self.table(table).to_dicts()
-        }
+    def _rows(self, table: str) -> Sequence[Mapping[str, Any]]:
+        """Rows without polars, which takes longer to start than a short run to end."""
+        outcome = self._outcome
+        return self.table(table).to_dicts() if outcome is None else outcome.rows(table)
 
     def _repr_html_(self) -> str:
         from talkspurt.report import notebook
@@ -475,6 +477,15 @@ def _table(
     file = Path(written) / f"{name}.parquet"
     with reading(file):
         return pl.read_parquet(file, glob=False)
+
+
+def _by_name(
+    rows: Iterable[Mapping[str, Any]], columns: Iterable[str]
+) -> dict[str, dict[str, Any]]:
+    return {
+        row["name"]: {column: finite(row[column]) for column in columns if column in row}
+        for row in rows
+    }
 
 
 def finite(value: Any) -> Any:

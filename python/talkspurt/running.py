@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
-from talkspurt import api, provenance, room, sequential, store, study_store
+from talkspurt import _core, api, provenance, room, sequential, stacking, store, study_store
 from talkspurt.errors import BadInputError
 from talkspurt.resolved import values
 from talkspurt.result import Result, recorded
@@ -131,6 +132,7 @@ def _run(
                     said = comparing.sentences(answer)
                 kept = (following is not None or not report) and unfinished.keep(store.DRAWN)
                 where = unfinished.commit()
+                answer = study_store.moved(answer, where)
             if following is None:
                 break
             # Every step leaves a complete study in the folder.
@@ -318,13 +320,15 @@ def _study_into(
 ) -> Study:
     """Run a study and write it; ``more`` are runs that are known from elsewhere and are copied."""
     wanted = [i for i in range(len(question.plan)) if i not in more]
-    found = runs_into(question, wanted, unfinished, jobs, scores=scores, executor=executor)
+    gathered = stacking.Gathered()
+    found = runs_into(
+        question, wanted, unfinished, jobs, scores=scores, executor=executor, ended=gathered.add
+    )
     runs = {**more, **found}
-    answer = Study.of_results(question, [runs[i] for i in range(len(runs))])
+    stacks = gathered.stacks(runs)
+    answer = Study.of_results(question, [runs[i] for i in range(len(runs))], stacks)
     with Bar(answer.title) as bar:
         study_store.write_study(answer, unfinished.folder, step=bar.on_step)
-    for result in answer.runs:
-        _ = result.flows, result.links, result.is_scored
     return answer
 
 
@@ -336,8 +340,12 @@ def runs_into(
     *,
     scores: bool,
     executor: Any = None,
+    ended: Callable[[int, _core.Outcome], None] = lambda *_: None,
 ) -> dict[int, Result]:
-    """Write runs as they end, to bound memory and to skip finished runs on restart."""
+    """Write runs as they end, to bound memory and to skip finished runs on restart.
+
+    ``ended`` is called with the outcome of each run that is written here.
+    """
     plan = question.plan
 
     def place(i: int) -> Path:
@@ -354,6 +362,8 @@ def runs_into(
 
     def keep(i: int, result: Result) -> Result:
         unfinished.check()
+        if result._outcome is not None:
+            ended(i, result._outcome)
         return study_store.keep_run(_scored(result) if scores else result, place(i))
 
     there = {i: run for i in wanted if (run := _finished(place(i)))}
@@ -396,12 +406,20 @@ def _check_room(
     question: Question, runs: list[int], staging: store.Staging, jobs: int | None = None
 ) -> None:
     """Refuse to start captures and packet tables that exceed the disk space."""
-    records = {i: recorded(question.plan.resolved(i)) for i in runs}
+    records = {i: _records(question.plan.resolved(i)) for i in runs}
     asked = [i for i, record in records.items() if record.get("pcapng") or record.get("packets")]
     if asked:
         counts = room.count(question.plan, asked, jobs)
         needs = (room.recorded(c, records[i]) for i, c in zip(asked, counts, strict=True))
         room.check(sum(needs), "what the scenario records of packets", staging.target)
+
+
+def _records(resolved: str) -> dict[str, Any]:
+    """The record settings of a run, read once for all its replications."""
+    return _recorded(provenance.apart_from_seed(resolved))
+
+
+_recorded = functools.lru_cache(maxsize=256)(recorded)
 
 
 def say(

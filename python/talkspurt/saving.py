@@ -26,8 +26,9 @@ class Saved:
 
         Args:
             directory: the output folder.
-            report: whether to draw figures and write the report; without, earlier ones stay.
-            pdf: also write each figure as PDF, in addition to SVG and PNG.
+            report: whether to write the report, and the figures of a study as SVG and PNG;
+                without, earlier ones stay.
+            pdf: also write every figure as a file, as SVG, PNG and PDF.
             overwrite: replace a result of another scenario, or an export.
 
         Raises:

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from talkspurt.disk import files_in, flush, to_json, write_text, writing
+from talkspurt.disk import files_in, flush, flush_all, to_json, write_text, writing
 from talkspurt.errors import StoreError
 from talkspurt.interrupts import undisturbed, written
 
@@ -118,11 +118,10 @@ class Staging:
         manifest_file = self.folder / MANIFEST
         manifest = json.loads(manifest_file.read_text(encoding="utf-8"))
         files = [file for file in files_in(self.folder) if file != self.folder / LOCK]
-        manifest["files"] = sorted(str(file.relative_to(self.folder)) for file in files)
+        start = len(str(self.folder)) + 1
+        manifest["files"] = sorted(str(file)[start:] for file in files)
         write_text(manifest_file, to_json(manifest))
-        for file in files:
-            flush(file)
-        flush(self.folder)
+        flush_all(files, self.folder)
         with undisturbed(), writing(self.target):
             self._swap()
             self._committed = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -56,6 +58,13 @@ class Machines:
             time.sleep(0.1)
         raise TimeoutError("the scheduler does not listen")
 
+    def wait(self, count: int, seconds: float = 100) -> None:
+        """Wait until this many workers have registered with the scheduler."""
+        from distributed import Client
+
+        with Client(self.url, timeout=seconds, set_as_default=False) as client:
+            client.wait_for_workers(count, timeout=seconds)
+
     def worker(
         self, name: str, *, before: tuple = (), env: dict | None = None, folder: Path | None = None
     ) -> subprocess.Popen:
@@ -86,6 +95,18 @@ def kill(process: subprocess.Popen) -> None:
     """End a process with -9."""
     process.send_signal(signal.SIGKILL)
     process.wait()
+
+
+@contextlib.contextmanager
+def stopped(*processes: subprocess.Popen) -> Iterator[None]:
+    """Processes that do nothing within the block, however slow or fast the others are."""
+    for process in processes:
+        process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGCONT)
 
 
 def tables(folder: Path) -> dict[str, str]:

@@ -92,29 +92,19 @@ impl Outcome {
         Ok(found)
     }
 
-    /// The rows of a table that is in memory, by name: those of the columns that it has. None for numbers that
-    /// JSON cannot represent.
-    fn rows<'py>(
-        &self,
-        py: Python<'py>,
-        name: &str,
-        columns: Vec<String>,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let rows = PyDict::new(py);
+    /// The rows of a table that is in memory.
+    fn rows<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let mut rows = Vec::new();
         for batch in &self.batches(name)?.batches {
-            let made: Vec<_> = (0..batch.num_rows()).map(|_| PyDict::new(py)).collect();
-            for name in &columns {
-                let Some(column) = batch.column_by_name(name) else { continue };
-                // One string object per column.
-                let key = PyString::new(py, name);
+            let first = rows.len();
+            rows.extend((0..batch.num_rows()).map(|_| PyDict::new(py)));
+            for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+                // One string object per column, and one for consecutive rows of the same text.
+                let name = PyString::new(py, field.name());
                 let mut last = (None, py.None().into_bound(py));
-                for (index, row) in made.iter().enumerate() {
-                    row.set_item(&key, cell(py, column, index, &mut last)?)?;
+                for (index, row) in rows[first..].iter().enumerate() {
+                    row.set_item(&name, cell(py, column, index, &mut last)?)?;
                 }
-            }
-            let names = batch.column_by_name("name").expect("tables of rows have names");
-            for (index, row) in made.into_iter().enumerate() {
-                rows.set_item(names.as_string::<i32>().value(index), row)?;
             }
         }
         Ok(rows)
@@ -179,8 +169,7 @@ impl Table {
     }
 }
 
-/// A value of a table; None if it is null or no finite number. `last` is the last text of the column, of which
-/// many rows have the same.
+/// A value of a table; None if it is null. `last` is the last text of the column.
 fn cell<'py, 'a>(
     py: Python<'py>,
     column: &'a ArrayRef,
@@ -201,10 +190,7 @@ fn cell<'py, 'a>(
         DataType::Int64 => {
             column.as_primitive::<Int64Type>().value(row).into_pyobject(py)?.into_any()
         }
-        _ => {
-            let value = column.as_primitive::<Float64Type>().value(row);
-            value.is_finite().then_some(value).into_pyobject(py)?.into_any()
-        }
+        _ => column.as_primitive::<Float64Type>().value(row).into_pyobject(py)?.into_any(),
     })
 }
 

@@ -134,6 +134,18 @@ pub(crate) fn schema() -> String {
     format!("{:#}", talkspurt_scenario::schema())
 }
 
+/// What the columns of a run's tables mean: JSON by table and column. Converted once for all runs.
+#[pyclass(frozen, name = "Meanings")]
+pub(crate) struct ColumnMeanings(Arc<Meanings>);
+
+#[pymethods]
+impl ColumnMeanings {
+    #[new]
+    fn new(meanings: Meanings) -> Self {
+        Self(Arc::new(meanings))
+    }
+}
+
 /// A scenario file: the product of its axes and replications.
 #[pyclass(frozen)]
 pub(crate) struct Plan {
@@ -245,21 +257,21 @@ impl Plan {
     /// Starts one run; captures and packets that the scenario requests are written to `folder`.
     ///
     /// `tables` besides those of flows and links are in "memory", in files in "folder", or there are "none".
-    /// `meanings` are of their columns: JSON by table and column, for files.
+    /// `meanings` are of their columns, for files.
     #[pyo3(signature = (index, folder=None, tables="memory", meanings=None))]
     fn start(
         &self,
         index: usize,
         folder: Option<PathBuf>,
         tables: &str,
-        meanings: Option<Meanings>,
+        meanings: Option<&ColumnMeanings>,
     ) -> PyResult<Run> {
         let tables = match (tables, &folder) {
             ("memory", _) => Tables::Memory,
             ("none", _) => Tables::Without,
             ("folder", Some(path)) => Tables::Folder(Folder {
                 path: path.clone(),
-                meanings: Arc::new(meanings.unwrap_or_default()),
+                meanings: meanings.map(|of| Arc::clone(&of.0)).unwrap_or_default(),
             }),
             _ => return Err(PyValueError::new_err(format!("no folder, or no tables {tables:?}"))),
         };

@@ -30,7 +30,7 @@ class Kind:
         alt: text alternative.
         draw: draws it for a result, a flow and a link; None if the run has no data for it.
         each: the flows that each get their own figure, if it is drawn per flow.
-        in_report: whether the report includes it as a picture; otherwise as a chart or not at all.
+        in_report: whether the report of a run includes it as a picture, beside its own charts.
     """
 
     title: str
@@ -82,19 +82,16 @@ KINDS: dict[str, Kind] = {
         "MOS",
         "MOS of each call and what it lost to delay, loss and codec",
         quality.mos,
-        in_report=True,
     ),
     "delay_ecdf": Kind(
         "How long frames take",
         "Share of voice frames delivered within a time",
         speech.delay_ecdf,
-        in_report=True,
     ),
     "frame_delay": Kind(
         "How long frames of video take",
         "Delay of each frame of video, and which were never complete, over time",
         video.frame_delay,
-        in_report=True,
     ),
     "mos_over_time": Kind(
         "MOS over time", "MOS of each window of each call, over time", quality.mos_over_time
@@ -138,10 +135,13 @@ MOST_EACH = 8
 """Per-flow figures are drawn by default for at most this many flows."""
 
 
-def every(result: Result) -> Iterator[tuple[str, Figure]]:
-    """All figures for which the run has data, with their file names."""
+def every(result: Result, *, only_of_report: bool = False) -> Iterator[tuple[str, Figure]]:
+    """All figures for which the run has data, with their file names; or those of its report."""
+    kinds = {name: kind for name, kind in KINDS.items() if kind.in_report or not only_of_report}
+    if not kinds:
+        return  # without the import of the plotting library
     with styled():
-        for name, kind in KINDS.items():
+        for name, kind in kinds.items():
             flows: list[str | None] = [*kind.each(result)[:MOST_EACH]] if kind.each else [None]
             for flow in flows:
                 drawn = kind.draw(result, flow, None)

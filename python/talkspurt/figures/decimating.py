@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Numbers = npt.NDArray[np.floating[Any]]
+    import polars as pl
 
 COLUMNS = 1000
 """Columns of pixels of a figure; its bitmap has fewer between its axes."""
 
 
-def kept(x: Numbers, *lines: Numbers) -> npt.NDArray[np.intp]:
+def kept(x: pl.Series, *lines: pl.Series, columns: int = COLUMNS) -> pl.Series:
     """The places of the points to draw of lines over common, sorted ``x``.
 
     In each column, these are the first, last, minimum and maximum of each line, and the first of
-    successive NaN, so that gaps stay. Few points are all kept.
+    successive missing values (null or NaN), so that gaps stay. Few points are all kept.
     """
-    count = len(x)
-    if count <= 4 * COLUMNS or x[-1] <= x[0]:
-        return np.arange(count)
-    scaled = (x - x[0]) / (x[-1] - x[0]) * COLUMNS
-    column = np.minimum(scaled.astype(np.intp), COLUMNS - 1)
-    begin = np.flatnonzero(np.diff(column, prepend=-1))
-    size = np.diff(begin, append=count)
-    chosen = np.zeros(count, dtype=bool)
-    chosen[begin] = chosen[begin + size - 1] = True
-    for y in lines:
-        missing = np.isnan(y)
-        chosen |= missing & ~np.concatenate(([False], missing[:-1]))
-        for extreme in (np.fmin, np.fmax):
-            found = np.flatnonzero(y == np.repeat(extreme.reduceat(y, begin), size))
-            chosen[found[np.diff(column[found], prepend=-1) > 0]] = True
-    return np.flatnonzero(chosen)
+    import polars as pl
+
+    places = pl.int_range(x.len(), eager=True, dtype=pl.UInt32)
+    if x.len() <= 4 * columns or x[-1] <= x[0]:
+        return places
+    names = [f"line{n}" for n in range(len(lines))]
+    values = [
+        y.cast(pl.Float64).fill_nan(None).alias(name) for name, y in zip(names, lines, strict=True)
+    ]
+    column = ((x - x[0]) / (x[-1] - x[0]) * columns).cast(pl.UInt32).clip(upper_bound=columns - 1)
+    frame = pl.DataFrame([places.alias("place"), column.alias("column"), *values])
+    place = pl.col("place")
+    found = frame.group_by("column").agg(
+        place.first().alias("first"),
+        place.last().alias("last"),
+        *(place.get(pl.col(name).arg_min()).alias(f"{name}.low") for name in names),
+        *(place.get(pl.col(name).arg_max()).alias(f"{name}.high") for name in names),
+    )
+    gaps = [places.filter(y.is_null() & ~y.is_null().shift(fill_value=False)) for y in values]
+    chosen = found.drop("column").iter_columns()
+    return pl.concat([*chosen, *gaps]).drop_nulls().unique().sort()

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 REVERSE = ".reverse"
 """Suffix of the answering side's direction, after its flow's name."""
 
-MOST_STEPS = 4000
-"""Maximum steps of a line; beyond, the first, min, max and last of each thousandth."""
-
 Line = tuple[str, str, str, str, float]
 """Gauge, its label, colour, line style and width."""
 
@@ -46,34 +43,23 @@ def directions(result: Result, gauge: str) -> list[str]:
 
 def steps_of(result: Result, direction: str, gauge: str) -> pl.DataFrame:
     """``time_s`` and ``value`` of a gauge at the sender of a direction, extended to the end."""
-    import polars as pl
-
     side = "to" if direction.endswith(REVERSE) else "from"
     rows = result.gauges(direction.removesuffix(REVERSE), gauge).filter(side=side)
+    return held(rows, result.duration_s)
+
+
+def held(rows: pl.DataFrame, end_s: float) -> pl.DataFrame:
+    """``time_s`` and ``value`` of a gauge until the end; of many rows, those that can be seen."""
+    import polars as pl
+
+    from talkspurt.figures import decimating
+
     rows = rows.select("time_s", "value").filter(pl.col("value").is_finite())
     if rows.is_empty():
         return rows
-    rows = _fewer(rows, result.duration_s)
-    end = pl.DataFrame({"time_s": [result.duration_s], "value": [rows["value"][-1]]})
+    rows = rows[decimating.kept(rows["time_s"], rows["value"])]
+    end = pl.DataFrame({"time_s": [end_s], "value": [rows["value"][-1]]})
     return pl.concat([rows, end])
-
-
-def _fewer(rows: pl.DataFrame, duration: float) -> pl.DataFrame:
-    import polars as pl
-
-    if rows.height <= MOST_STEPS:
-        return rows
-    place = (pl.col("time_s") * (MOST_STEPS // 4 / duration)).floor()
-    rows = rows.with_row_index("step").with_columns(place.alias("place"))
-    value = pl.col("value")
-    picked = rows.group_by("place").agg(
-        pl.col("step").first().alias("first"),
-        pl.col("step").gather(value.arg_min()).first().alias("least"),
-        pl.col("step").gather(value.arg_max()).first().alias("greatest"),
-        pl.col("step").last().alias("last"),
-    )
-    wanted = picked.unpivot(["first", "least", "greatest", "last"])["value"].unique().sort()
-    return rows.filter(pl.col("step").is_in(wanted.implode())).select("time_s", "value")
 
 
 def rate_lines(colour: str) -> list[Line]:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from talkspurt import intervals
 from talkspurt.figures import chart, decimating, maps, panel, scale
@@ -545,7 +546,8 @@ def _single(drawn: Plot, label: str, look: Look, part: Part) -> chart.Line:
         x, y = np.append(x, part.until_s), np.append(y, y[-1])
     if drawn.kind == "lines":
         order = np.argsort(x, kind="stable")
-        order = order[decimating.kept(x[order], y[order])]
+        places = decimating.kept(pl.Series(x[order]), pl.Series(y[order]))
+        order = order[places.to_numpy()]
         x, y = x[order], y[order]
     joined = drawn.kind == "lines"
     return chart.Line(

@@ -212,9 +212,8 @@ def _few(rows: pl.DataFrame, x: str, *lines: str) -> list[np.ndarray]:
 
     from talkspurt.figures import decimating
 
-    values = [rows[name].cast(pl.Float64).to_numpy() for name in (x, *lines)]
-    places = decimating.kept(*values)
-    return [column[places] for column in values]
+    places = decimating.kept(*(rows[name] for name in (x, *lines)))
+    return [rows[name].gather(places).cast(pl.Float64).to_numpy() for name in (x, *lines)]
 
 
 def _drawn(result: Result, chosen: list[str]) -> list[tuple[str, FlowStyle, dict[str, Any]]]:

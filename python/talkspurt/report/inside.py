@@ -53,11 +53,8 @@ def _first(result: Result, gauge: str) -> list[str]:
 def _chart(
     result: Result, name: str, kind: str, what: str, lines: Sequence[Line]
 ) -> dict[str, Any] | None:
-    import polars as pl
-
     from talkspurt.report.series import chart_of, line_of
 
-    x = result.series()["time_s"].unique().sort()
     drawn = []
     explained = []
     positive: list[float] = []
@@ -66,20 +63,18 @@ def _chart(
         rows = inside.steps_of(result, name, gauge)
         if rows.is_empty():
             continue
-        scale = column(gauge).scale
-        held = pl.DataFrame({"time_s": x}).join_asof(rows, on="time_s")["value"].to_list()
-        values = [None if value is None else value * scale for value in held]
+        values = rows["value"] * column(gauge).scale
         if gauge != "receive_rate":
-            positive += [value for value in values if value]
-        drawn.append(
-            line_of(words, "ink" if colour == INK else colour, DASHES[style], values, width=width)
-        )
+            positive += values.filter(values != 0).to_list()
+        shown = "ink" if colour == INK else colour
+        drawn.append(line_of(words, shown, DASHES[style], values, x=rows["time_s"], width=width))
         explained.append((words, column(gauge)))
-    made = chart_of(f"{kind}-{name}", f"{name}: {what}", unit, x.to_list(), drawn)
+    made = chart_of(f"{kind}-{name}", f"{name}: {what}", unit, (), drawn)
     if made is None:
         return None
     made["explained"] = [
         {"line": words, "name": m.name, "meaning": m.meaning} for words, m in explained
     ]
+    made["stepped"] = 1
     made["logarithmic"] = kind == "rates" and inside.wide(positive)
     return made

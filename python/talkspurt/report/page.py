@@ -32,6 +32,7 @@ def environment() -> Environment:
 
     from talkspurt.format import rate_text, time_text, verdict
     from talkspurt.metrics.catalogue import column
+    from talkspurt.report import compiled
 
     found = Environment(
         loader=FunctionLoader(asset),
@@ -40,6 +41,7 @@ def environment() -> Environment:
         finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=compiled.cache(),
     )
     found.policies["json.dumps_function"] = _json
     found.globals.update(

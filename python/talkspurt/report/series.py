@@ -1,11 +1,13 @@
-"""Tables as lines for the interactive charts: a common time axis, with few points for speed."""
+"""Tables as lines for the interactive charts, with as few points as can be seen."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from talkspurt.figures import decimating
+from talkspurt.figures.inside import held
 from talkspurt.figures.style import BACKGROUND, FlowStyle, widths
 from talkspurt.figures.time import QUEUE_COLOURS, bottlenecks, smooth_goodput, styles_of
 from talkspurt.format import time_text
@@ -17,7 +19,10 @@ if TYPE_CHECKING:
 
     from talkspurt.result import Result
 
-MOST_POINTS = 2000
+    Values = Sequence["Number"] | pl.Series
+
+COLUMNS = 500
+"""Columns of pixels of a chart."""
 MOST_LINES = 12
 
 Number = float | None
@@ -51,48 +56,46 @@ def charts(result: Result) -> list[dict[str, Any]]:
 
 
 def chart_of(
-    name: str, title: str, unit: str, x: list[float], lines: list[dict[str, Any]], note: str = ""
+    name: str,
+    title: str,
+    unit: str,
+    x: Sequence[float] | pl.Series,
+    lines: list[dict[str, Any]],
+    note: str = "",
 ) -> dict[str, Any] | None:
-    """A chart of lines over common times, thinned; None without lines."""
-    if len(x) < 2 or not lines:
-        return None
-    step = math.ceil(len(x) / MOST_POINTS)
-    if step > 1:
-        x = x[step - 1 :: step]
-        for line in lines:
-            line["values"] = _thin(line["values"], step, max if line.pop("peak", False) else _mean)[
-                : len(x)
-            ]
-        note = f"{note} Each point is the mean of {step} bins.".strip()
+    """A chart of lines over common times, or over their own; None without lines.
+
+    Of each line only the points that can be seen are in the page: ``at`` holds their places in the
+    times of the chart, if it has not all of them.
+    """
+    import polars as pl
+
+    common = pl.Series(x, dtype=pl.Float64)
+    parts = []
     for line in lines:
-        line.pop("peak", None)
-        line["values"] = [_short(value) for value in line["values"]]
+        mine = line.pop("x")
+        times = common if mine is None else pl.Series(mine, dtype=pl.Float64)
+        values = pl.Series(line["values"], dtype=pl.Float64, strict=False)
+        places = decimating.kept(times, values, columns=COLUMNS)
+        parts.append((times.gather(places), values.gather(places)))
+    if not parts or (every := pl.concat([times for times, _ in parts]).unique().sort()).len() < 2:
+        return None
+    for line, (times, values) in zip(lines, parts, strict=True):
+        line["at"] = None if times.len() == every.len() else every.search_sorted(times).to_list()
+        line["values"] = [_short(value) for value in values.to_list()]
     return {
         "name": name,
         "title": title,
         "unit": unit,
-        "x": [_short(v) for v in x],
+        "x": [_short(v) for v in every.to_list()],
         "lines": lines,
         "note": note,
         "explained": [],
         "logarithmic": False,
         "range": None,
-        "stepped": False,
+        "stepped": 0,
+        "over": None,
     }
-
-
-def _thin(
-    values: Sequence[Number], step: int, fold: Callable[[list[float]], float]
-) -> list[Number]:
-    thinned: list[Number] = []
-    for i in range(0, len(values), step):
-        there = [value for value in values[i : i + step] if value is not None]
-        thinned.append(fold(there) if there else None)
-    return thinned
-
-
-def _mean(values: list[float]) -> float:
-    return math.fsum(values) / len(values)
 
 
 def _short(value: Number) -> Number:
@@ -104,29 +107,36 @@ def line_of(
     label: str,
     colour: str,
     dashes: Sequence[float],
-    values: list[Number],
+    values: Values,
     *,
-    peak: bool = False,
+    x: Values | None = None,
     width: float = 1.6,
     marker: str = "",
+    points: bool = False,
 ) -> dict[str, Any]:
-    """A line of a chart."""
+    """A line of a chart, at places of its own if ``x`` is given; or points."""
     return {
         "label": label,
         "colour": colour,
         "dashes": list(dashes),
+        "x": x,
         "values": values,
         "width": width,
         "marker": marker,
         "background": colour == BACKGROUND,
-        "peak": peak,
+        "points": points,
     }
 
 
 def flow_lines(
-    values: Mapping[str, list[Number]], styles: Mapping[str, FlowStyle], *, peak: bool = False
+    values: Mapping[str, Values],
+    styles: Mapping[str, FlowStyle],
+    times: Mapping[str, Values] | None = None,
 ) -> list[dict[str, Any]]:
-    """Lines of flows in their styles, background first, each thinner than those below it."""
+    """Lines of flows in their styles, background first, each thinner than those below it.
+
+    ``times`` are those of the flows, if they have no common ones.
+    """
     shown = [name for name, numbers in values.items() if any(n is not None for n in numbers)]
     shown.sort(key=lambda name: not styles[name].in_background)
     return [
@@ -135,7 +145,7 @@ def flow_lines(
             styles[name].colour,
             styles[name].dashes,
             values[name],
-            peak=peak,
+            x=times[name] if times else None,
             width=1.0 if styles[name].in_background else width,
             marker=styles[name].marker,
         )
@@ -161,11 +171,11 @@ def _flow_chart(
     names: Sequence[str],
     styles: Mapping[str, FlowStyle],
 ) -> dict[str, Any] | None:
-    x = frame["time_s"].unique().sort().to_list()
-    values = {flow: _on(x, frame.filter(flow=flow), column, scale) for flow in names}
-    lines = flow_lines(values, styles)
+    flows = {flow: frame.filter(flow=flow) for flow in names}
+    values = {flow: rows[column] * scale for flow, rows in flows.items()}
+    lines = flow_lines(values, styles, {flow: rows["time_s"] for flow, rows in flows.items()})
     note = f"{MOST_LINES} of {len(styles)} flows." if len(styles) > MOST_LINES else ""
-    return chart_of(name, title, unit, x, lines, note)
+    return chart_of(name, title, unit, (), lines, note)
 
 
 def _on(x: Sequence[float], rows: pl.DataFrame, column: str, scale: float = 1.0) -> list[Number]:
@@ -181,13 +191,13 @@ def _late_chart(
     import polars as pl
 
     frames = result.frames().filter(~pl.col("fate").is_in(opinion.HEARD))
-    x = result.series()["time_s"].unique().sort().to_list()
-    counts: dict[str, list[Number]] = {}
+    x = result.series()["time_s"].unique().sort()
+    counts: dict[str, Values] = {}
     for call in calls:
         times = frames.filter(flow=call)["captured_s"].sort()
         if not times.is_empty():
-            counts[call] = times.search_sorted(pl.Series(x), side="right").to_list()
-    lines = flow_lines(counts, styles, peak=True)
+            counts[call] = times.search_sorted(x, side="right")
+    lines = flow_lines(counts, styles)
     return chart_of("not-heard", "Voice frames not heard so far", "frames", x, lines)
 
 
@@ -204,40 +214,31 @@ def _mos_chart(
     x = [*starts[:1], *(min(start + width, result.duration_s) for start in starts)]
     title = f"MOS of each window of {time_text(width)}"
     made = chart_of("mos", title, "", x, lines)
-    return made and {**made, "stepped": True, "range": (0.9, 4.6)}
+    return made and {**made, "stepped": -1, "range": (0.9, 4.6)}
 
 
 def _queue_chart(result: Result) -> dict[str, Any] | None:
     lines = []
-    x: list[float] = []
     for link, colour in zip(bottlenecks(result), QUEUE_COLOURS, strict=False):
         rows = result.link_series(link)
-        x = rows["time_s"].to_list()
-        lines.append(line_of(link, colour, (), rows["queue_packets"].to_list(), peak=True))
-    return chart_of("queue", "Packets waiting where queues are longest", "packets", x, lines)
+        lines.append(line_of(link, colour, (), rows["queue_packets"], x=rows["time_s"]))
+    return chart_of("queue", "Packets waiting where queues are longest", "packets", (), lines)
 
 
 def _sojourn_chart(result: Result) -> dict[str, Any] | None:
     lines = []
-    x: list[float] = []
     for link, colour in zip(bottlenecks(result), QUEUE_COLOURS, strict=False):
         rows = result.link_series(link)
         if "sojourn_max_s" in rows.columns and rows["sojourn_max_s"].drop_nulls().len():
-            x = rows["time_s"].to_list()
-            values = [None if v is None else v * 1e3 for v in rows["sojourn_max_s"].to_list()]
-            lines.append(line_of(link, colour, (), values, peak=True))
-    return chart_of("sojourn", "Longest wait in a queue", "ms", x, lines)
+            lines.append(line_of(link, colour, (), rows["sojourn_max_s"] * 1e3, x=rows["time_s"]))
+    return chart_of("sojourn", "Longest wait in a queue", "ms", (), lines)
 
 
 def _cwnd_chart(result: Result, styles: Mapping[str, FlowStyle]) -> dict[str, Any] | None:
-    import polars as pl
-
-    gauges = result.gauges().filter(side="from")
-    x = result.series()["time_s"].unique().sort()
-    values: dict[str, list[Number]] = {}
-    windows = gauges.filter(gauge="cwnd")
-    for flow in windows["flow"].unique(maintain_order=True).to_list()[:MOST_LINES]:
-        rows = windows.filter(flow=flow).select("time_s", "value").sort("time_s")
-        joined = pl.DataFrame({"time_s": x}).join_asof(rows, on="time_s")
-        values[flow] = [None if v is None else v / 1e3 for v in joined["value"].to_list()]
-    return chart_of("cwnd", "Congestion window", "kB", x.to_list(), flow_lines(values, styles))
+    windows = result.gauges(gauge="cwnd").filter(side="from")
+    names = windows["flow"].unique(maintain_order=True).to_list()[:MOST_LINES]
+    rows = {flow: held(windows.filter(flow=flow), result.duration_s) for flow in names}
+    values = {flow: of["value"] / 1e3 for flow, of in rows.items()}
+    lines = flow_lines(values, styles, {flow: of["time_s"] for flow, of in rows.items()})
+    made = chart_of("cwnd", "Congestion window", "kB", (), lines)
+    return made and {**made, "stepped": 1}

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt import figures
 from talkspurt.cautions import cautions
+from talkspurt.figures.quality import BEST_MOS
 from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
 from talkspurt.groups import condensed
 from talkspurt.metrics.catalogue import ALL, COLUMNS, column, number
-from talkspurt.report import answer, calls, page, series, sound, topology
+from talkspurt.report import answer, calls, media, page, series, sound, topology
 from talkspurt.report.animation import animation
 from talkspurt.result import BYTES
 from talkspurt.scores import MODELS
@@ -49,6 +50,7 @@ def html(result: Result, drawn: Iterable[Drawn] | None = None) -> str:
     moving = animation(result, picture)
     player = calls.of_result(result, 0 if isinstance(moving, str) else moving.size)
     charts = [*series.charts(result), *sound.charts(result, result.heard, styles)]
+    charts += media.charts(result, styles)
     return page.render(
         "single.html.j2",
         result=result,
@@ -70,6 +72,8 @@ def html(result: Result, drawn: Iterable[Drawn] | None = None) -> str:
         link_columns=[column(name) for name in (*LINK_COLUMNS, *_more_of_links(result))],
         charts=charts,
         metrics=_explained(result, charts),
+        bars=media.bars(result, styles),
+        best_mos=BEST_MOS,
         figures=_stills(_drawn(result) if drawn is None else drawn),
         cautions=cautions(result.flows),
         notes=notes([result]),
@@ -112,13 +116,8 @@ def _links(result: Result) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 
 def _drawn(result: Result) -> Iterator[Drawn]:
-    for name, kind in figures.KINDS.items():
-        if not kind.in_report:
-            continue
-        with figures.styled():
-            figure = kind.draw(result, None, None)
-        if figure is not None:
-            yield Drawn.of(name, figure)
+    for name, figure in figures.every(result, only_of_report=True):
+        yield Drawn.of(name, figure)
 
 
 def _stills(drawn: Iterable[Drawn]) -> list[tuple[Markup, bool]]:

@@ -108,7 +108,7 @@ def charts(
         title = f"{model.label} of each segment of {scores.SEGMENT_S:g} s"
         chart = chart_of(model.name, title, "", x, flow_lines(lines, styles))
         if chart:
-            made.append({**chart, "stepped": True, "range": (0.9, 5.1)})
+            made.append({**chart, "stepped": -1, "range": (0.9, 5.1)})
     return made
 
 

@@ -1,4 +1,4 @@
-// The charts over time, drawn by uPlot with a shared cursor and the colours of the page. They are
+// The charts, drawn by uPlot in the colours of the page; those over time share a cursor. They are
 // redrawn when the page changes its width or the colour scheme changes.
 
 const charts = JSON.parse(document.getElementById("charts").textContent);
@@ -33,8 +33,12 @@ function colour(line) {
 }
 
 function series(line, stepped) {
+  if (line.points) {
+    const look = { show: true, size: 3, width: 0, fill: colour(line) };
+    return { paths: () => null, label: line.label, stroke: colour(line), points: look };
+  }
   return {
-    paths: stepped ? uPlot.paths.stepped({ align: -1 }) : undefined,
+    paths: stepped ? uPlot.paths.stepped({ align: stepped }) : undefined,
     label: line.label,
     stroke: colour(line),
     width: line.width,
@@ -65,6 +69,17 @@ function shape(marker, x, y, size) {
   });
 }
 
+/** The place of the value that a line has at a place of its chart, -1 outside the line. */
+function nearest(values, place, stepped) {
+  let before = place;
+  let after = place;
+  while (before >= 0 && values[before] === undefined) before--;
+  while (after < values.length && values[after] === undefined) after++;
+  if (before < 0 || after === values.length) return -1;
+  if (stepped) return stepped > 0 ? before : after;
+  return after - place < place - before ? after : before;
+}
+
 /** A few markers on each line, at other places than those of the other lines. */
 function markers(chart) {
   const marked = chart.lines.filter((line) => line.marker && !line.background);
@@ -81,11 +96,15 @@ function markers(chart) {
     pen.fillStyle = line.dashes.length ? ink("--paper") : colour(line);
     for (let k = 0; k < MARKERS; k++) {
       const at = min + ((max - min) * (k + (place + 0.5) / marked.length)) / MARKERS;
-      const i = plot.valToIdx(at);
-      if (ys[i] === null || ys[i] === undefined) continue;
-      const y = chart.stepped ? ys[Math.min(i + 1, ys.length - 1)] : ys[i];
-      if (y === null) continue;
-      const corners = shape(line.marker, plot.valToPos(xs[i], "x", true), plot.valToPos(y, "y", true), 4 * devicePixelRatio);
+      let spot = plot.valToIdx(at);
+      if (chart.stepped > 0 && xs[spot] > at) spot--;
+      // The value of a step that ends at its place is that of the next one.
+      if (chart.stepped < 0 && spot + 1 < ys.length) spot++;
+      const i = nearest(ys, spot, chart.stepped);
+      const y = ys[i];
+      if (y === null || y === undefined) continue;
+      const x = chart.stepped > 0 ? at : xs[chart.stepped ? spot - 1 : i];
+      const corners = shape(line.marker, plot.valToPos(x, "x", true), plot.valToPos(y, "y", true), 4 * devicePixelRatio);
       pen.beginPath();
       corners.forEach((corner) => pen.lineTo(...corner));
       pen.closePath();
@@ -94,6 +113,12 @@ function markers(chart) {
     }
     pen.restore();
   };
+}
+
+/** The place that the cursor shows of a line; of points, only one below it. */
+function at(chart, plot, number, place) {
+  const line = chart.lines[number - 1];
+  return number && !line.points ? nearest(plot.data[number], place, chart.stepped) : place;
 }
 
 /** The values at the cursor, in a box beside it; only in the chart under the pointer. */
@@ -106,8 +131,8 @@ function tip(chart) {
       const { idx, left } = plot.cursor;
       box.hidden = idx === null || idx === undefined || left < 0 || !plot.over.matches(":hover");
       if (box.hidden) return;
-      const rows = chart.lines.map((line, i) => [line, plot.data[i + 1][idx], plot.series[i + 1].show]);
-      box.replaceChildren(`${plot.data[0][idx].toFixed(2)} s`);
+      const rows = chart.lines.map((line, i) => [line, plot.data[i + 1][at(chart, plot, i + 1, idx)], plot.series[i + 1].show]);
+      box.replaceChildren(chart.over ? `${shown(plot.data[0][idx])} ${chart.over.unit}` : `${plot.data[0][idx].toFixed(2)} s`);
       for (const [line, value, seen] of rows) {
         if (!seen || value === null || value === undefined) continue;
         const row = document.createElement("div");
@@ -126,10 +151,11 @@ function options(chart, width) {
   return {
     width,
     height: HEIGHT,
-    cursor: { sync: { key: "talkspurt" }, points: { size: 6 } },
+    pxAlign: chart.over ? 0 : 1, // a curve would look like steps
+    cursor: { sync: chart.over ? undefined : { key: "talkspurt" }, points: { size: 6 }, dataIdx: (plot, number, place) => at(chart, plot, number, place) },
     legend: { show: false },
     scales: { x: { time: false }, y: chart.logarithmic ? { distr: 3 } : { range: chart.range ?? fitted } },
-    axes: [axis("time / s"), { ...axis(chart.unit), size: 54 }],
+    axes: [axis(chart.over ? chart.over.label : "time / s"), { ...axis(chart.unit), size: 54 }],
     series: [{ label: "time" }, ...chart.lines.map((line) => series(line, chart.stepped))],
     hooks: { drawSeries: [markers(chart)], ready: [hover.ready], setCursor: [hover.setCursor] },
   };
@@ -144,7 +170,8 @@ function swatch(line) {
   };
   const picture = svg("svg", { class: "swatch", viewBox: "0 0 26 10", "aria-hidden": "true" });
   const stroke = { x1: 1, y1: 5, x2: 25, y2: 5, stroke: colour(line), "stroke-width": 2.5 };
-  picture.append(svg("line", { ...stroke, "stroke-dasharray": line.dashes.join(" ") || "none" }));
+  if (line.points) picture.append(svg("circle", { cx: 13, cy: 5, r: 3, fill: colour(line) }));
+  else picture.append(svg("line", { ...stroke, "stroke-dasharray": line.dashes.join(" ") || "none" }));
   if (line.marker && !line.background) {
     const points = shape(line.marker, 13, 5, 4).map((corner) => corner.map((v) => v.toFixed(1)).join());
     const fill = line.dashes.length ? "var(--paper)" : colour(line);
@@ -179,10 +206,22 @@ function legend(place, chart) {
   }
 }
 
+function chartOf(place) {
+  return charts.find((chart) => chart.name === place.dataset.chart);
+}
+
+/** The values of a line at all places of its chart, undefined where it has none. */
+function spread(line, count) {
+  if (line.at === null) return line.values;
+  const values = new Array(count).fill(undefined);
+  line.at.forEach((place, k) => (values[place] = line.values[k]));
+  return values;
+}
+
 function draw(place) {
-  const chart = charts[Number(place.dataset.chart)];
+  const chart = chartOf(place);
   drawn.get(place)?.destroy();
-  const data = [chart.x, ...chart.lines.map((line) => line.values)];
+  const data = [chart.x, ...chart.lines.map((line) => spread(line, chart.x.length))];
   const plot = new uPlot(options(chart, place.clientWidth), data, place);
   chart.lines.forEach((line, i) => line.hidden && plot.setSeries(i + 1, { show: false }));
   drawn.set(place, plot);
@@ -197,7 +236,7 @@ const watcher = new ResizeObserver((entries) => {
 });
 for (const place of places) {
   draw(place);
-  legend(place, charts[Number(place.dataset.chart)]);
+  legend(place, chartOf(place));
   watcher.observe(place);
 }
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => places.forEach(draw));
