@@ -237,7 +237,8 @@ fn goodput(scenario: &Scenario, world: &World<()>) -> String {
 
 /// A summary of the calls' accounts.
 fn scores(scenario: &Scenario, flows: &[FlowSummary]) -> String {
-    let scores: Vec<f64> = talkspurt_experiment::scores(scenario, flows).filter_map(|quality| quality.mos).collect();
+    let scores: Vec<f64> =
+        talkspurt_experiment::scores(scenario, flows).filter_map(|quality| quality.mos).collect();
     let late: u64 = flows.iter().filter_map(|flow| flow.late_packets).sum();
     let mut text = String::new();
     let _ = write!(
