@@ -61,7 +61,8 @@ fn raise(py: Python<'_>, problems: &Problems) -> PyErr {
     attempt().unwrap_or_else(|error| error)
 }
 
-/// Reads a scenario; without `series`, it may have more bins than fit memory. In Python's main thread, Ctrl-C ends the wait for it.
+/// Reads a scenario; without `series`, it may have more bins than fit memory. In Python's main thread,
+/// Ctrl-C ends the wait for it.
 #[pyfunction]
 #[pyo3(signature = (text, name, base, sets, seed=None, sample=None, *, series=true))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]

@@ -1,11 +1,12 @@
 //! Pending events: one wake-up per node, in a tournament tree or in a lane beside it.
 //!
 //! A key holds 48 bits of nanoseconds and 16 bits of node number in one `u64`, all bits inverted, so that the
-//! earliest key is the greatest and zero means never. With more nodes it holds 46 bits and 18 bits. Each inner node of the tree holds the greater of its
-//! children, the root the earliest; setting a leaf replays one path to the root. Wake-ups that do not change
-//! before they come may go into the lane instead, as most link wake-ups do when links are alike; taking one
-//! uses none of the tree's twelve levels (with five hundred calls). The next event is the earlier of root and
-//! lane. Ties are broken by node number, wherever a key is stored, so links (numbered first) precede peers.
+//! earliest key is the greatest and zero means never. With more nodes it holds 46 bits and 18 bits. Each
+//! inner node of the tree holds the greater of its children, the root the earliest; setting a leaf replays one
+//! path to the root. Wake-ups that do not change before they come may go into the lane instead, as most link
+//! wake-ups do when links are alike; taking one uses none of the tree's twelve levels (with five hundred
+//! calls). The next event is the earlier of root and lane. Ties are broken by node number, wherever a key is
+//! stored, so links (numbered first) precede peers.
 //!
 //! The less often leaves are set, the deeper they lie: those of busy links under place 4, other links' under 3,
 //! the rest under 5, whose replays mostly end halfway. All leaves of a kind are on one level, which makes the
