@@ -40,6 +40,7 @@ pub struct Schedule {
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     node_bits: u32,
+    node_mask: u32,
     /// No wake-up is at or after this instant.
     horizon: Instant,
 }
@@ -47,7 +48,8 @@ struct Layout {
 impl Layout {
     fn new(nodes: usize) -> Self {
         let node_bits = if nodes <= 1 << NODE_BITS { NODE_BITS } else { MANY_BITS };
-        Self { node_bits, horizon: Instant::from_nanos(u64::MAX >> node_bits) }
+        let horizon = Instant::from_nanos(u64::MAX >> node_bits);
+        Self { node_bits, node_mask: (1 << node_bits) - 1, horizon }
     }
 
     #[inline(always)]
@@ -65,7 +67,7 @@ impl Layout {
 
     #[inline(always)]
     fn node(self, key: u64) -> u32 {
-        !key as u32 & ((1 << self.node_bits) - 1)
+        !key as u32 & self.node_mask
     }
 }
 
@@ -78,6 +80,10 @@ pub struct Wake {
     pub node: u32,
     in_lane: bool,
 }
+
+/// The key that those of all wake-ups before an instant exceed: keys are compared without being decoded.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound(u64);
 
 impl Schedule {
     /// A schedule for this many links and, numbered after them, this many other nodes, without wake-ups.
@@ -102,15 +108,22 @@ impl Schedule {
         Self { lane: Lane::default(), tree, leaves, layout: Layout::new(nodes) }
     }
 
-    /// The next wake-up, if it is before `end`. It is valid until the node's next one is set.
+    /// The bound for [`Schedule::next`] of wake-ups before `end`.
+    #[must_use]
+    pub fn before(&self, end: Instant) -> Bound {
+        Bound(!(end.min(self.layout.horizon).as_nanos() << self.layout.node_bits))
+    }
+
+    /// The next wake-up within the bound. It is valid until the node's next one is set.
     #[inline(always)]
     #[must_use]
-    pub fn next_before(&self, end: Instant) -> Option<Wake> {
+    pub fn next(&self, bound: Bound) -> Option<Wake> {
         let (tree, lane) = (self.tree[1], self.lane.first());
         let key = tree.max(lane);
-        let at = self.layout.at(key);
-        let wake = Wake { at, node: self.layout.node(key), in_lane: lane > tree };
-        (at < end.min(self.layout.horizon)).then_some(wake)
+        if key <= bound.0 {
+            return None;
+        }
+        Some(Wake { at: self.layout.at(key), node: self.layout.node(key), in_lane: lane > tree })
     }
 
     /// Sets the wake-up of `node`, whose current one was not appended, to `at` or to none. Times beyond the
@@ -187,7 +200,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn next(schedule: &Schedule) -> Option<(u64, u32)> {
-        schedule.next_before(Instant::HORIZON).map(|wake| (wake.at.as_nanos(), wake.node))
+        schedule.next(schedule.before(Instant::HORIZON)).map(|wake| (wake.at.as_nanos(), wake.node))
     }
 
     #[test]
@@ -199,9 +212,9 @@ mod tests {
         schedule.append(0, at);
         schedule.set(2, Some(at));
         for node in [0, 1, 2, 4] {
-            let wake = schedule.next_before(Instant::from_nanos(8)).unwrap();
+            let wake = schedule.next(schedule.before(Instant::from_nanos(8))).unwrap();
             assert_eq!((wake.at, wake.node), (at, node));
-            assert_eq!(schedule.next_before(at), None);
+            assert_eq!(schedule.next(schedule.before(at)), None);
             schedule.again(wake, None);
         }
         schedule.set(4, Some(Instant::HORIZON));
@@ -220,7 +233,7 @@ mod tests {
         }
         schedule.set(1, Some(Instant::from_nanos((1 << 46) - 1)));
         for node in [0, most / 2 + 1, most] {
-            let wake = schedule.next_before(Instant::HORIZON).unwrap();
+            let wake = schedule.next(schedule.before(Instant::HORIZON)).unwrap();
             assert_eq!((wake.at, wake.node), (last, node));
             schedule.again(wake, None);
         }
@@ -285,7 +298,7 @@ mod tests {
                         plain[node as usize] = at.map(|at| (at, false));
                     }
                     Move::Wake(span) => {
-                        if let Some(wake) = schedule.next_before(Instant::HORIZON) {
+                        if let Some(wake) = schedule.next(schedule.before(Instant::HORIZON)) {
                             now = now.max(wake.at.as_nanos());
                             let at = span.map(|span| now + span);
                             schedule.again(wake, at.map(Instant::from_nanos));
