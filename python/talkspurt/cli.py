@@ -71,9 +71,9 @@ def run(
     scenario
         TOML file that defines the network, the flows and the measurements.
     out
-        Folder for the results; default: runs/NAME. Earlier results of the same scenario are
-        replaced when the run is done; those of another scenario, and exports, only with
-        --overwrite; a folder with other content is never changed.
+        Folder for the results, or a URL such as s3://bucket/name; default: runs/NAME. Earlier
+        results of the same scenario are replaced when the run is done; those of another scenario,
+        and exports, only with --overwrite; a folder with other content is never changed.
     set
         PATH=VALUE overrides a scenario field, as in --set links.sky.delay=20ms; may be repeated.
     seed

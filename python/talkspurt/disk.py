@@ -7,6 +7,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import stat
 import wave
 from collections.abc import Iterator, Mapping, Sequence
@@ -213,6 +214,18 @@ def files_in(folder: Path) -> Iterator[Path]:
                 there.append(entry.path)
     # By the names of the folders, then of the files.
     return map(Path, sorted(found, key=lambda path: path.replace(os.sep, "\0")))
+
+
+def url_of(place: str | os.PathLike[str]) -> str | None:
+    """The URL that a place is, or None for a folder of this machine.
+
+    A path may be one: ``pathlib`` makes ``s3:/bucket/x`` of ``s3://bucket/x``.
+    """
+    found = re.fullmatch(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)", os.fspath(place))
+    if found is None:
+        return None
+    scheme, rest = found[1].lower(), found[2].rstrip("/")
+    return f"file:///{rest}" if scheme == "file" else f"{scheme}://{rest}"
 
 
 LONGEST = 120

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
-from talkspurt import _core, api, provenance, room, sequential, stacking, store, study_store
+from talkspurt import _core, api, provenance, remote, room, sequential, stacking, store, study_store
 from talkspurt.errors import BadInputError
 from talkspurt.resolved import values
 from talkspurt.result import Result, recorded
@@ -63,9 +64,13 @@ def run(
             from talkspurt.cluster import connected
 
             executor = stack.enter_context(connected(cluster))
+        far = None if out is None else remote.of(out)
+        if far is not None:
+            far.check(store.Claim("run", question.name, file_of(question), overwrite))
+            out = far.folder(stack.enter_context(tempfile.TemporaryDirectory()))
         _run(
-            question, wanted, most, out=out, seed=seed, as_json=as_json, report=report, pdf=pdf,
-            jobs=jobs, overwrite=overwrite, scores=scores, executor=executor,
+            question, wanted, most, out=out, far=far, seed=seed, as_json=as_json, report=report,
+            pdf=pdf, jobs=jobs, overwrite=overwrite, scores=scores, executor=executor,
         )  # fmt: skip
 
 
@@ -75,6 +80,7 @@ def _run(
     most: int,
     *,
     out: Path | None,
+    far: remote.Remote | None,
     seed: int | None,
     as_json: bool,
     report: bool,
@@ -84,7 +90,10 @@ def _run(
     scores: bool,
     executor: Any,
 ) -> None:
-    """Run a scenario that was read, here or with the workers of an executor."""
+    """Run a scenario that was read, here or with the workers of an executor.
+
+    ``out`` is uploaded if it goes ``far``.
+    """
     folder = out if out is not None else None if as_json else Path("runs") / question.name
     answer: Result | Study
     if folder is None:
@@ -117,7 +126,7 @@ def _run(
         before: Study | None = None
         while True:
             key = study_store.key(question)
-            with store.Resumable(folder, key, len(question.plan), claim) as unfinished:
+            with store.Resumable(folder, key, len(question.plan), claim, far) as unfinished:
                 more = sequential.known(question, before) if before else {}
                 answer = _study_into(
                     question, unfinished, jobs, more, scores=scores, executor=executor
@@ -141,7 +150,7 @@ def _run(
             assert isinstance(saved, Study)
             before = saved
     else:
-        with store.Staging(folder, claim) as staging:
+        with store.Staging(folder, claim, far) as staging:
             answer = _run_into(question, staging, report=report, pdf=pdf, scores=scores)
             kept = not report and staging.keep(store.DRAWN)
             where = staging.commit()
@@ -149,7 +158,7 @@ def _run(
     say(answer, as_json, said)
     _say_outcome(answer, wanted, as_json=as_json)
     if not as_json:
-        say_where(where, folder, report)
+        say_where(where, folder, report, far)
     if kept:
         words = f"the report is of an earlier run; `talkspurt report {folder}` draws it again"
         print(f"talkspurt: {visible(words)}", file=sys.stderr)
@@ -382,6 +391,7 @@ def runs_into(
             written_in=written,
             executor=executor,
             place=place,
+            kept=lambda i: unfinished.finish(place(i)),
             tables="folder",
         )
         for i in found if scores else ():
@@ -439,9 +449,9 @@ def say(
         tables.print_result(answer)
 
 
-def say_where(where: Path, asked: Path, report: bool) -> None:
-    """Print the folder of a result, as it was asked for."""
-    folder = asked if not asked.is_absolute() else where
+def say_where(where: Path, asked: Path, report: bool, far: remote.Remote | None = None) -> None:
+    """Print the folder of a result, as it was asked for, or its URL."""
+    folder = far.url if far else asked if not asked.is_absolute() else where
     print(visible(f"Results: {folder}/"))
     if report:
-        print(visible(f"Report:  {folder / store.REPORT}"))
+        print(visible(f"Report:  {folder}/{store.REPORT}"))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import _core, provenance
+from talkspurt import _core, provenance, remote
 from talkspurt.audio import Audio, read_wav
 from talkspurt.disk import (
     file_name,
@@ -160,7 +160,8 @@ def check(folder: Path, kinds: Collection[str] = ("result", "study")) -> dict[st
 
 
 def load(folder: Path) -> Result | Study:
-    """Load saved results; see :func:`talkspurt.load`."""
+    """Load saved results, also from a URL; see :func:`talkspurt.load`."""
+    folder = remote.local(folder)
     manifest = check(folder)
     if (version := manifest["talkspurt"]) != _core.version():
         warnings.warn(
