@@ -43,7 +43,7 @@ def scenario(tmp_path, source, *, loss="", more=""):
 
 def run(tmp_path, source, **given):
     result = talkspurt.run(scenario(tmp_path, source, **given))
-    result.save(tmp_path / "out")
+    result.save(tmp_path / "out", report=False)
     return result, result.flows.row(0, named=True), result.audio("call")
 
 

@@ -55,7 +55,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (where / "study.toml").write_text(STUDY, encoding="utf-8")
     study = talkspurt.run(where / "study.toml", study=True)
     assert isinstance(study, talkspurt.Study)
-    return study.save(where / "out")
+    return study.save(where / "out", report=False)
 
 
 def test_every_column_of_every_table_is_described(saved: Path) -> None:
@@ -95,7 +95,7 @@ def test_tables_without_rows_have_no_file_and_can_be_read(saved: Path) -> None:
 def test_no_file_name_has_a_space(tmp_path: Path) -> None:
     text = STUDY.replace('values = ["10ms", "200ms"]', 'values = ["10ms"]\nlabels = ["near by, 1"]')
     (tmp_path / "study.toml").write_text(text, encoding="utf-8")
-    where = talkspurt.run(tmp_path / "study.toml", study=True).save(tmp_path / "out")
+    where = talkspurt.run(tmp_path / "study.toml", study=True).save(tmp_path / "out", report=False)
     names = [str(file.relative_to(where)) for file in where.rglob("*")]
     assert names and not [name for name in names if " " in name]
 

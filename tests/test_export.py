@@ -63,7 +63,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("export") / "run"
     result = talkspurt.run(SCENARIO)
     assert isinstance(result, talkspurt.Result)
-    result.save(folder)
+    result.save(folder, report=False)
     return folder
 
 
@@ -398,7 +398,7 @@ def test_a_trace_that_fills_the_disk_is_not_begun(
 
 def test_a_study_is_exported_run_by_run(tmp_path: Path) -> None:
     study = talkspurt.run(SCENARIO, set={"replications.count": 2}, study=True)
-    study.save(tmp_path / "study")
+    study.save(tmp_path / "study", report=False)
     folder = exporting.export(tmp_path / "study", "ns2", None)
     for run in sorted((tmp_path / "study/runs").iterdir()):
         alone = exporting.export(run, "ns2", tmp_path / f"alone-{run.name}")

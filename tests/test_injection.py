@@ -219,7 +219,7 @@ def test_tables_are_those_of_the_named_folder(tmp_path):
 
     for folder, rate in (("r1", "40kbit/s"), ("r[1]", "80kbit/s")):
         text = SCENARIO.format(title='"t"').replace("80kbit/s", rate)
-        package.run(text).save(tmp_path / folder)
+        package.run(text).save(tmp_path / folder, report=False)
     tables = export(tmp_path / "r[1]", "csv", tmp_path / "c[1]")
     exported = pl.read_csv((tables / "flows.csv").read_bytes())
     for flows in (exported, package.load(tmp_path / "r[1]").flows):

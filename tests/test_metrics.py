@@ -85,7 +85,7 @@ def test_delays_are_those_of_an_ns2_trace(tmp_path):
         'source = { kind = "on_off", rate = "60kbit/s", packet = "300B" }\n[flows.beat]'
     )  # fmt: skip
     result = talkspurt.run(queue)
-    result.save(tmp_path / "run")
+    result.save(tmp_path / "run", report=False)
     trace = exporting.export(tmp_path / "run", "ns2", None) / "trace.tr"
     # As the awk scripts of ns-2's users do: first "+" of a packet at its source, "r" at its end.
     began, delays = {}, {}

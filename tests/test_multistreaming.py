@@ -122,7 +122,7 @@ def test_tshark_reads_the_streams(each: bool, streams: list[str], tmp_path: Path
     }  # fmt: skip
     found = talkspurt.run(SCENARIO, set=changes)
     assert isinstance(found, talkspurt.Result)
-    found.save(tmp_path / "run")
+    found.save(tmp_path / "run", report=False)
     capture = str(tmp_path / "run" / "line.pcapng")
     names = ("sctp.data_sid", "sctp.data_payload_proto_id", "sctp.init_nr_out_streams")
     fields = [word for name in names for word in ("-e", name)]

@@ -488,10 +488,13 @@ def test_three_flows_of_one_figure_are_told_apart(
 
 
 def test_a_folder_of_dossiers_is_replaced_and_is_no_result(tmp_path: Path) -> None:
-    for _ in range(2):
-        done = command("reproduce", "sarao2019", "--out", tmp_path / "out")
+    for more, endings in (((), {"svg", "png"}), (("--pdf",), {"svg", "png", "pdf"})):
+        done = command("reproduce", "sarao2019", *more, "--out", tmp_path / "out")
         assert done.returncode == 0, done.stderr
         assert "sarao2019" in done.stdout and "index.html" in done.stdout
+        drawn = [file.name for file in (tmp_path / "out" / "sarao2019" / "figures").iterdir()]
+        assert {name.rpartition(".")[2] for name in drawn} == endings
+        assert len(drawn) % len(endings) == 0
     rows = json.loads((tmp_path / "out" / "rows.json").read_text(encoding="utf-8"))
     assert rows["study"] == "sarao2019"
     with pytest.raises(OSError, match=r"open index\.html"):

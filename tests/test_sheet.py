@@ -94,8 +94,8 @@ def test_sizes_are_those_of_tracegraph(study):
 
 
 def test_nodes_that_send_and_receive_are_counted(study, result):
-    assert sheet.nodes(study.runs[0]) == {"nodes": 2, "senders": 2, "receivers": 2}
-    assert sheet.nodes(result) == {"nodes": 2, "senders": 1, "receivers": 1}
+    assert sheet.nodes(study)[0] == {"nodes": 2, "senders": 2, "receivers": 2}
+    assert sheet.nodes(Study.of_run(result)) == [{"nodes": 2, "senders": 1, "receivers": 1}]
 
 
 def test_every_study_has_delivery_loss_delay_and_jitter(study):

@@ -165,7 +165,7 @@ def test_pictures_and_scores_know_where_the_recording_begins(call, codec, tmp_pa
     begins = whole.frames("call")["captured_s"].min()
     audio = active.audio("call")
     assert audio.start_s == pytest.approx(begins, abs=1e-9)
-    active.save(tmp_path / "saved")
+    active.save(tmp_path / "saved", report=False)
     assert talkspurt.load(tmp_path / "saved").audio("call").start_s == audio.start_s
     fates = calls._fates(active, "call", audio.start_s)
     at, spoken = 0, []

@@ -39,7 +39,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[talkspurt.Result, Pat
     result = talkspurt.run(SCENARIO, set={**whole, "record.pcapng": ["udp-satellite"]})
     assert isinstance(result, talkspurt.Result)
     folder = tmp_path_factory.mktemp("run") / "first-call"
-    result.save(folder)
+    result.save(folder, report=False)
     return result, folder / "udp-satellite.pcapng"
 
 

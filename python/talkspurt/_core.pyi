@@ -58,10 +58,13 @@ def load(
     sets: list[tuple[str, str]],
     seed: int | None,
     sample: Callable[[str, int, int, int], list[list[float]]] | None = None,
+    *,
+    series: bool = True,
 ) -> Plan:
     """Read a scenario; ``base`` is the folder its files are relative to.
 
-    ``sample`` returns the points of a design: see :func:`talkspurt.designs.unit_cube`.
+    ``sample`` returns the points of a design: see :func:`talkspurt.designs.unit_cube`. Without
+    ``series``, none are recorded, so that their bins need not fit memory.
     """
 
 def metrics() -> str:
@@ -101,6 +104,11 @@ def quality(
 def capture(file: bytes) -> tuple[ArrowStream, ArrowStream, tuple[int, int, int, int, int]]:
     """Packets and SCTP's chunks of a capture; frames: all, not IP, other, fragments, cut off."""
 
+class Meanings:
+    """What the columns of a run's tables mean, as JSON by table and column."""
+
+    def __init__(self, meanings: Mapping[str, Mapping[str, str]]) -> None: ...
+
 class Plan:
     """A scenario with its axes multiplied out: axes vary slowest first, replications fastest."""
 
@@ -132,12 +140,12 @@ class Plan:
         i: int,
         folder: str | None,
         tables: str = "memory",
-        meanings: Mapping[str, Mapping[str, str]] | None = None,
+        meanings: Meanings | None = None,
     ) -> Run:
         """Start run ``i`` in a thread of its own; captures and packets go to ``folder``.
 
         Tables besides those of flows and links are in "memory", in files in "folder", or there are
-        "none". ``meanings`` are those of their columns, as JSON.
+        "none". ``meanings`` are those of their columns.
         """
     def export(self, i: int, format: str, folder: str) -> Export:
         """Start run ``i`` and write it into ``folder``.

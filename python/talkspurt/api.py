@@ -115,7 +115,7 @@ def load(directory: str | os.PathLike[str], *, study: bool | None = False) -> Re
     """Open results saved by :meth:`Result.save`, :meth:`Study.save` or ``talkspurt run``.
 
     Args:
-        directory: the folder.
+        directory: the folder, or a URL that fsspec knows, such as ``s3://bucket/name``.
         study: true for a study, None for whatever the folder holds.
 
     Raises:
@@ -197,6 +197,7 @@ def collect(
     written_in: Callable[[int], Path | None] | None = None,
     executor: Any = None,
     place: Callable[[int], Path] | None = None,
+    kept: Callable[[int], None] = lambda _: None,
     tables: engine.Tables = "memory",
 ) -> dict[int, Result]:
     """Run these runs of the plan; results by number of the run.
@@ -206,12 +207,14 @@ def collect(
     packets of a run, or None to skip them; by default they go to a temporary folder that lives as
     long as the result. ``tables`` besides those of flows and links are in memory, in files in that
     folder, or not recorded. The workers of an ``executor`` return whole folders, which become
-    ``place(i)`` instead, or temporary ones.
+    ``place(i)`` instead, or temporary ones. ``kept`` is called for each run after that.
     """
     if executor is not None:
         from talkspurt import cluster
 
-        return cluster.collect(question, runs, executor, place=place, on_progress=on_progress)
+        return cluster.collect(
+            question, runs, executor, place=place, kept=kept, on_progress=on_progress
+        )
     plan = question.plan
     results: dict[int, Result] = {}
     began: dict[int, float] = {}
@@ -234,6 +237,7 @@ def collect(
         written = folders.pop(i, None)
         fresh = Result.of_outcome(question, i, outcome, wall_s=wall_s, written=written)
         results[i] = keep(i, fresh)
+        kept(i)
 
     engine.drive(
         plan,

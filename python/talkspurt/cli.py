@@ -71,9 +71,9 @@ def run(
     scenario
         TOML file that defines the network, the flows and the measurements.
     out
-        Folder for the results; default: runs/NAME. Earlier results of the same scenario are
-        replaced when the run is done; those of another scenario, and exports, only with
-        --overwrite; a folder with other content is never changed.
+        Folder for the results, or a URL such as s3://bucket/name; default: runs/NAME. Earlier
+        results of the same scenario are replaced when the run is done; those of another scenario,
+        and exports, only with --overwrite; a folder with other content is never changed.
     set
         PATH=VALUE overrides a scenario field, as in --set links.sky.delay=20ms; may be repeated.
     seed
@@ -677,6 +677,7 @@ def reproduce(
     set: Annotated[list[str] | None, Parameter(name="--set", alias="-s", negative=())] = None,
     json: Annotated[bool, Parameter(name="--json", negative=())] = False,
     ns2: Annotated[bool, Parameter(name="--ns2", negative=())] = False,
+    pdf: Annotated[bool, Parameter(name="--pdf", negative=())] = False,
     jobs: Annotated[int | None, Parameter(name="--jobs", alias="-j")] = None,
 ) -> None:
     """Re-run a published study: printed value, our value, and a verdict with its reason.
@@ -694,6 +695,8 @@ def reproduce(
         Print only a JSON document on standard output; dossiers are written only with --out.
     ns2
         Run ns-2, which must be installed, instead of using its recorded values.
+    pdf
+        Also write each figure of the dossiers as PDF, in addition to SVG and PNG.
     jobs
         Concurrent runs; default: all cores.
     """
@@ -701,7 +704,7 @@ def reproduce(
 
     if jobs is not None and jobs < 1:
         raise BadInputError(f"--jobs {jobs}: expected 1 or more")
-    running.run(study, out=out, as_json=json, fresh_ns2=ns2, jobs=jobs, sets=set or [])
+    running.run(study, out=out, as_json=json, fresh_ns2=ns2, jobs=jobs, sets=set or [], pdf=pdf)
 
 
 def main() -> None:

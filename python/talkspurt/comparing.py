@@ -43,6 +43,8 @@ from talkspurt.format import time_text
 from talkspurt.metrics.catalogue import column
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from talkspurt.result import Result
     from talkspurt.study import Study
 
@@ -56,6 +58,8 @@ MOST_CALLS = 24
 """With more calls or groups in one run, none are compared."""
 
 Row = Mapping[str, Any]
+Rows = tuple["Result", Sequence[Row]]
+"""A run, and rows of its flows table."""
 
 
 @dataclass(frozen=True)
@@ -359,15 +363,16 @@ class Answers:
 
 def of_result(result: Result) -> Answers:
     """The comparisons within one run."""
-    return Answers.of(_within({result.replicate: result}, "", 1, 0.95))
+    rows = result.flows.to_dicts()
+    return Answers.of(_within({result.replicate: (result, rows)}, "", 1, 0.95))
 
 
 def of_study(study: Study) -> dict[str | None, Answers]:
     """The comparisons within the runs of a study (key None), and along each axis by its name."""
-    settings: dict[tuple[str, ...], dict[int, Result]] = {}
-    for run in study.runs:
+    settings: dict[tuple[str, ...], dict[int, Rows]] = {}
+    for run, rows in study.by_run("flows"):
         key = tuple(run.settings[axis.name] for axis in study.axes)
-        settings.setdefault(key, {})[run.replicate] = run
+        settings.setdefault(key, {})[run.replicate] = run, rows
     several = [axis for axis in study.axes if len(axis.labels) > 1]
     apart = [axis for axis in several if not axis.factor]
 
@@ -407,14 +412,13 @@ def sentences(study: Study) -> dict[str | None, list[str]]:
     return {place: answers.sentences() for place, answers in of_study(study).items()}
 
 
-def unscored(results: Iterable[Result]) -> list[str]:
+def unscored(flows: pl.DataFrame) -> list[str]:
     """Why calls have no score: a sentence per reason, with the calls and groups of calls."""
     reasons: dict[str, dict[str, None]] = {}
-    for result in results:
-        for row in result.flows.drop_nulls("quality_note").iter_rows(named=True):
-            if row["r_factor"] is None:
-                reason = row["quality_note"].split("; ")[0].removeprefix("no score: ")
-                reasons.setdefault(reason, {})[row["group"] or row["name"]] = None
+    for row in flows.drop_nulls("quality_note").iter_rows(named=True):
+        if row["r_factor"] is None:
+            reason = row["quality_note"].split("; ")[0].removeprefix("no score: ")
+            reasons.setdefault(reason, {})[row["group"] or row["name"]] = None
     return [f"No score for {_several(list(names))}: {reason}." for reason, names in reasons.items()]
 
 
@@ -422,17 +426,16 @@ DECLARED = " as declared, not from ITU-T: "
 """In a note: the values of a codec, and their source."""
 
 
-def declared(results: Iterable[Result]) -> list[str]:
+def declared(flows: pl.DataFrame) -> list[str]:
     """Which scores rest on declared values of a codec: a sentence per source of values."""
     used: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
-    for result in results:
-        for row in result.flows.drop_nulls("quality_note").iter_rows(named=True):
-            for clause in row["quality_note"].split("; ") if row["r_factor"] is not None else ():
-                values, found, source = clause.partition(DECLARED)
-                if found:
-                    names, told = used.setdefault(source, ({}, {}))
-                    names[row["group"] or row["name"]] = None
-                    told[values] = None
+    for row in flows.drop_nulls("quality_note").iter_rows(named=True):
+        for clause in row["quality_note"].split("; ") if row["r_factor"] is not None else ():
+            values, found, source = clause.partition(DECLARED)
+            if found:
+                names, told = used.setdefault(source, ({}, {}))
+                names[row["group"] or row["name"]] = None
+                told[values] = None
     return [
         f"The score of {_several(list(names))} uses declared values: "
         f"{_several(list(told))} ({source})."
@@ -440,15 +443,14 @@ def declared(results: Iterable[Result]) -> list[str]:
     ]
 
 
-def stood_in(results: Iterable[Result]) -> list[str]:
+def stood_in(flows: pl.DataFrame) -> list[str]:
     """Which calls are heard through another codec: a sentence per stand-in."""
     heard: dict[str, dict[str, None]] = {}
-    for result in results:
-        # Results of earlier versions have no such column.
-        if "stand_in" in result.flows.columns:
-            for row in result.flows.drop_nulls("stand_in").iter_rows(named=True):
-                for part in row["stand_in"].split("; "):
-                    heard.setdefault(part, {})[row["group"] or row["name"]] = None
+    # Results of earlier versions have no such column.
+    if "stand_in" in flows.columns:
+        for row in flows.drop_nulls("stand_in").iter_rows(named=True):
+            for part in row["stand_in"].split("; "):
+                heard.setdefault(part, {})[row["group"] or row["name"]] = None
     return [
         f"{_several(list(names))}: the sound of {codec} is that of {other}, since it has no "
         "encoder here; its packets and the score are its own."
@@ -456,9 +458,9 @@ def stood_in(results: Iterable[Result]) -> list[str]:
     ]
 
 
-def notes(results: Sequence[Result]) -> list[str]:
-    """What must be known about the scores and the sound of calls."""
-    return [*unscored(results), *declared(results), *stood_in(results)]
+def notes(flows: pl.DataFrame) -> list[str]:
+    """What must be known about the scores and the sound of calls: of one run, or of a study."""
+    return [*unscored(flows), *declared(flows), *stood_in(flows)]
 
 
 def _several(names: list[str]) -> str:
@@ -466,11 +468,11 @@ def _several(names: list[str]) -> str:
     return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
 
 
-def _calls(runs: Mapping[int, Result]) -> dict[str, Call]:
+def _calls(runs: Mapping[int, Rows]) -> dict[str, Call]:
     """The calls and groups of calls of one setting with a score, by name."""
     rows: dict[str, dict[int, tuple[Result, list[Row]]]] = {}
-    for replicate, run in runs.items():
-        for row in run.flows.iter_rows(named=True):
+    for replicate, (run, flows) in runs.items():
+        for row in flows:
             if row.get("r_factor") is not None:
                 unit = row.get("group") or row["name"]
                 rows.setdefault(unit, {}).setdefault(replicate, (run, []))[1].append(row)
@@ -484,13 +486,13 @@ def _transport(runs: Mapping[int, tuple[Result, Sequence[Row]]]) -> str:
 
 
 def _within(
-    runs: Mapping[int, Result], where: str, replications: int, confidence: float
+    runs: Mapping[int, Rows], where: str, replications: int, confidence: float
 ) -> Iterable[Comparison]:
     """The calls of the runs of one setting, each compared with the first comparable one."""
     calls = _calls(runs)
     if not 1 < len(calls) <= MOST_CALLS:
         return
-    run = next(iter(runs.values()))
+    run, _ = next(iter(runs.values()))
     conditions = Conditions.of(run)
     members = {
         unit: [str(row["name"]) for row in next(iter(call.runs.values()))[1]]

@@ -7,9 +7,10 @@ import errno
 import hashlib
 import json
 import os
+import re
 import stat
 import wave
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,12 +30,13 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         raise failure(error, path) from error
     except Exception as error:
-        if not _of_polars(error):
+        if not of_polars(error):
             raise
         raise failure(error, path, _number_of_writing(path)) from error
 
 
-def _of_polars(error: BaseException) -> bool:
+def of_polars(error: BaseException) -> bool:
+    """Whether polars raised it, perhaps as a panic, which is no Exception."""
     return type(error).__module__.partition(".")[0] in ("polars", "pyo3_runtime")
 
 
@@ -82,8 +84,7 @@ def reading(path: Path) -> Iterator[None]:
     except (ValueError, TypeError, KeyError, AttributeError, EOFError, wave.Error) as error:
         raise _damaged(error, path) from error
     except BaseException as error:
-        # A polars panic, too, which is not an Exception.
-        if not _of_polars(error):
+        if not of_polars(error):
             raise
         raise _damaged(error, path) from error
 
@@ -129,6 +130,38 @@ def flush(path: Path) -> None:
             os.close(handle)
 
 
+MANY = 100
+"""Files from which on it is faster to write out the whole file system than each of them."""
+
+
+def flush_all(files: Sequence[Path], folder: Path) -> None:
+    """:func:`flush` for all these files and the folder that holds them."""
+    if len(files) < MANY or not _write_out(folder):
+        for file in files:
+            flush(file)
+    flush(folder)
+
+
+def _write_out(folder: Path) -> bool:
+    """Write out the file system of a folder; false if this system cannot."""
+    import ctypes
+
+    try:
+        # Linux; unlike sync(2), it reports errors.
+        syncfs = ctypes.CDLL(None, use_errno=True).syncfs
+    except (OSError, AttributeError, TypeError):
+        return False
+    with writing(folder):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            if syncfs(handle) != 0:
+                number = ctypes.get_errno()
+                raise OSError(number, os.strerror(number), str(folder))
+        finally:
+            os.close(handle)
+    return True
+
+
 def write_text(file: Path, text: str) -> None:
     """Write a text file; a failure names the file."""
     write_bytes(file, text.encode("utf-8"))
@@ -172,7 +205,27 @@ def to_json(value: Any) -> str:
 
 def files_in(folder: Path) -> Iterator[Path]:
     """All files below a folder, sorted by name."""
-    return (f for f in sorted(folder.rglob("*")) if f.is_symlink() or not f.is_dir())
+    found: list[str] = []
+    folders: list[str | Path] = [folder] if folder.is_dir() else []
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                there = folders if entry.is_dir(follow_symlinks=False) else found
+                there.append(entry.path)
+    # By the names of the folders, then of the files.
+    return map(Path, sorted(found, key=lambda path: path.replace(os.sep, "\0")))
+
+
+def url_of(place: str | os.PathLike[str]) -> str | None:
+    """The URL that a place is, or None for a folder of this machine.
+
+    A path may be one: ``pathlib`` makes ``s3:/bucket/x`` of ``s3://bucket/x``.
+    """
+    found = re.fullmatch(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)", os.fspath(place))
+    if found is None:
+        return None
+    scheme, rest = found[1].lower(), found[2].rstrip("/")
+    return f"file:///{rest}" if scheme == "file" else f"{scheme}://{rest}"
 
 
 LONGEST = 120

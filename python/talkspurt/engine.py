@@ -88,7 +88,7 @@ def drive(
     if tables == "folder":
         from talkspurt.metrics import dictionary
 
-        meanings = dictionary.json_columns()
+        meanings = _core.Meanings(dictionary.json_columns())
     each(
         lambda i: plan.start(i, folder(i), tables, meanings),
         runs,
@@ -113,17 +113,23 @@ def each(
     window = max(1, jobs if jobs is not None else cores())
     under_way: dict[int, Job[T]] = {}
     finished = 0
+
+    def fill() -> None:
+        while waiting and len(under_way) < window:
+            i = waiting.pop()
+            under_way[i] = start(i)
+
     try:
-        while waiting or under_way:
-            while waiting and len(under_way) < window:
-                i = waiting.pop()
-                under_way[i] = start(i)
-            for i in _ended(under_way):
+        fill()
+        while under_way:
+            ended = [(i, under_way.pop(i)) for i in _ended(under_way)]
+            fill()  # They run while Python handles those that have ended.
+            for i, run in ended:
                 try:
-                    ended = under_way.pop(i).result()
+                    found = run.result()
                 except OSError as error:
                     raise failure(error, Path(error.filename)) from error
-                on_end(i, ended)
+                on_end(i, found)
                 finished += 1
             part = sum(run.progress() for run in under_way.values())
             on_progress(Progress((finished + part) / total, finished, total))

@@ -16,8 +16,8 @@ from typing import Any
 
 STOPS = (signal.SIGINT, signal.SIGTERM)
 
-written: list[Path] = []
-"""Folders and files that this process has completed."""
+written: list[Path | str] = []
+"""Folders, files and URLs that this process has completed."""
 
 
 @contextmanager

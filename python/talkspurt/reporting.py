@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from talkspurt import staging, store
+from talkspurt import remote, staging, store
 from talkspurt.disk import plain_name
 from talkspurt.errors import BadInputError
 from talkspurt.result import Result
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 def rebuild(folder: Path, *, pdf: bool) -> None:
     """Draw the figures and the report of a result again, from its tables and recordings."""
+    far = remote.of(folder)
+    shown = far.url if far else str(folder)
+    folder = far.downloaded() if far else folder
     answer = store.load(folder)
     from talkspurt import pictures
 
@@ -31,8 +35,10 @@ def rebuild(folder: Path, *, pdf: bool) -> None:
                 pictures.of_result(answer, drawn, bar.on_step, every=True, pdf=pdf)
             else:
                 pictures.of_study(answer, drawn, bar.on_step, pdf=pdf)
-        staging.add(drawn, folder)
-    print(visible(f"Report: {folder / store.REPORT}"))
+        names = staging.add(drawn, folder)
+    if far:
+        far.put(folder, names)
+    print(visible(f"Report: {shown}/{store.REPORT}"))
 
 
 def compare(
@@ -87,6 +93,8 @@ def _is_in(folder: Path, other: Path) -> bool:
 
 def show(folder: Path) -> None:
     """Open a result's report in a browser, or print its path where there is none."""
+    if far := remote.of(folder):
+        folder = far.report(Path(tempfile.mkdtemp(prefix="talkspurt-")))
     report = folder / store.REPORT
     if not report.is_file():
         store.check(folder)

@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 from talkspurt import _core
 from talkspurt.audio import Audio
 from talkspurt.disk import reading
+from talkspurt.format import listed
+from talkspurt.members import routed
 from talkspurt.resolved import values
 from talkspurt.saving import Saved
 from talkspurt.scenario import Question
@@ -197,7 +199,7 @@ class Result(Saved):
             replicate=plan.replicate(i),
             seed=plan.seed(i),
             scenario=plan.resolved(i),
-            topology=json.loads(plan.topology(i)),
+            topology=routed(json.loads(plan.topology(i))),
             manifest=manifest,
             _read_table=partial(_table, outcome, plan.resolved(i), written),
             _read_audio=read_audio,
@@ -301,7 +303,7 @@ class Result(Saved):
             return
         names = self.table(column + "s")["name"].to_list()
         if value not in names:
-            raise KeyError(f"no {column} {value!r}; there are {', '.join(names)}")
+            raise KeyError(f"no {column} {value!r}; there are {listed(names)}")
 
     # Speech.
 
@@ -426,6 +428,12 @@ class Result(Saved):
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``talkspurt run --json``: plain values, null where there is none."""
+        return self._document(*map(self._rows, SUMMARIES))
+
+    def _document(
+        self, flows: Iterable[Mapping[str, Any]], links: Iterable[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """The document, from the rows of the flows and links."""
         scored: dict[str, Any] = {}
         if self.is_scored:
             from talkspurt import scores
@@ -437,19 +445,15 @@ class Result(Saved):
             "duration_s": self.duration_s,
             "digest": self.digest,
             "hops": self.hops,
-            "flows": self._rows("flows", JSON_FLOW),
-            "links": self._rows("links", JSON_LINK),
+            "flows": _by_name(flows, JSON_FLOW),
+            "links": _by_name(links, JSON_LINK),
             **scored,
         }
 
-    def _rows(self, table: str, columns: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-        """Rows by name, without polars, which takes longer to start than a short run to end."""
+    def _rows(self, table: str) -> Sequence[Mapping[str, Any]]:
+        """Rows without polars, which takes longer to start than a short run to end."""
         outcome = self._outcome
-        rows = self.table(table).to_dicts() if outcome is None else outcome.rows(table)
-        return {
-            row["name"]: {column: finite(row[column]) for column in columns if column in row}
-            for row in rows
-        }
+        return self.table(table).to_dicts() if outcome is None else outcome.rows(table)
 
     def _repr_html_(self) -> str:
         from talkspurt.report import notebook
@@ -473,6 +477,15 @@ def _table(
     file = Path(written) / f"{name}.parquet"
     with reading(file):
         return pl.read_parquet(file, glob=False)
+
+
+def _by_name(
+    rows: Iterable[Mapping[str, Any]], columns: Iterable[str]
+) -> dict[str, dict[str, Any]]:
+    return {
+        row["name"]: {column: finite(row[column]) for column in columns if column in row}
+        for row in rows
+    }
 
 
 def finite(value: Any) -> Any:

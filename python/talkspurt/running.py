@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
-from talkspurt import api, provenance, room, sequential, store, study_store
+from talkspurt import _core, api, provenance, remote, room, sequential, stacking, store, study_store
 from talkspurt.errors import BadInputError
 from talkspurt.resolved import values
 from talkspurt.result import Result, recorded
@@ -44,7 +46,9 @@ def run(
     """Run a scenario with the command line's options."""
     wanted = _targets(until, at_most)
     most = at_most or sequential.MOST
-    question = read(scenario, set=sets_of(sets), seed=seed)
+    dry = out is None and as_json and cluster is None
+    series = not dry or scores or bool(wanted)
+    question = read(scenario, set=sets_of(sets), seed=seed, series=series)
     if scores:
         check_scores(question)
     if wanted:
@@ -60,9 +64,13 @@ def run(
             from talkspurt.cluster import connected
 
             executor = stack.enter_context(connected(cluster))
+        far = None if out is None else remote.of(out)
+        if far is not None:
+            far.check(store.Claim("run", question.name, file_of(question), overwrite))
+            out = far.folder(stack.enter_context(tempfile.TemporaryDirectory()))
         _run(
-            question, wanted, most, out=out, seed=seed, as_json=as_json, report=report, pdf=pdf,
-            jobs=jobs, overwrite=overwrite, scores=scores, executor=executor,
+            question, wanted, most, out=out, far=far, seed=seed, as_json=as_json, report=report,
+            pdf=pdf, jobs=jobs, overwrite=overwrite, scores=scores, executor=executor,
         )  # fmt: skip
 
 
@@ -72,6 +80,7 @@ def _run(
     most: int,
     *,
     out: Path | None,
+    far: remote.Remote | None,
     seed: int | None,
     as_json: bool,
     report: bool,
@@ -81,7 +90,10 @@ def _run(
     scores: bool,
     executor: Any,
 ) -> None:
-    """Run a scenario that was read, here or with the workers of an executor."""
+    """Run a scenario that was read, here or with the workers of an executor.
+
+    ``out`` is uploaded if it goes ``far``.
+    """
     folder = out if out is not None else None if as_json else Path("runs") / question.name
     answer: Result | Study
     if folder is None:
@@ -114,7 +126,7 @@ def _run(
         before: Study | None = None
         while True:
             key = study_store.key(question)
-            with store.Resumable(folder, key, len(question.plan), claim) as unfinished:
+            with store.Resumable(folder, key, len(question.plan), claim, far) as unfinished:
                 more = sequential.known(question, before) if before else {}
                 answer = _study_into(
                     question, unfinished, jobs, more, scores=scores, executor=executor
@@ -129,6 +141,7 @@ def _run(
                     said = comparing.sentences(answer)
                 kept = (following is not None or not report) and unfinished.keep(store.DRAWN)
                 where = unfinished.commit()
+                answer = study_store.moved(answer, where)
             if following is None:
                 break
             # Every step leaves a complete study in the folder.
@@ -137,7 +150,7 @@ def _run(
             assert isinstance(saved, Study)
             before = saved
     else:
-        with store.Staging(folder, claim) as staging:
+        with store.Staging(folder, claim, far) as staging:
             answer = _run_into(question, staging, report=report, pdf=pdf, scores=scores)
             kept = not report and staging.keep(store.DRAWN)
             where = staging.commit()
@@ -145,7 +158,7 @@ def _run(
     say(answer, as_json, said)
     _say_outcome(answer, wanted, as_json=as_json)
     if not as_json:
-        say_where(where, folder, report)
+        say_where(where, folder, report, far)
     if kept:
         words = f"the report is of an earlier run; `talkspurt report {folder}` draws it again"
         print(f"talkspurt: {visible(words)}", file=sys.stderr)
@@ -316,13 +329,15 @@ def _study_into(
 ) -> Study:
     """Run a study and write it; ``more`` are runs that are known from elsewhere and are copied."""
     wanted = [i for i in range(len(question.plan)) if i not in more]
-    found = runs_into(question, wanted, unfinished, jobs, scores=scores, executor=executor)
+    gathered = stacking.Gathered()
+    found = runs_into(
+        question, wanted, unfinished, jobs, scores=scores, executor=executor, ended=gathered.add
+    )
     runs = {**more, **found}
-    answer = Study.of_results(question, [runs[i] for i in range(len(runs))])
+    stacks = gathered.stacks(runs)
+    answer = Study.of_results(question, [runs[i] for i in range(len(runs))], stacks)
     with Bar(answer.title) as bar:
         study_store.write_study(answer, unfinished.folder, step=bar.on_step)
-    for result in answer.runs:
-        _ = result.flows, result.links, result.is_scored
     return answer
 
 
@@ -334,8 +349,12 @@ def runs_into(
     *,
     scores: bool,
     executor: Any = None,
+    ended: Callable[[int, _core.Outcome], None] = lambda *_: None,
 ) -> dict[int, Result]:
-    """Write runs as they end, to bound memory and to skip finished runs on restart."""
+    """Write runs as they end, to bound memory and to skip finished runs on restart.
+
+    ``ended`` is called with the outcome of each run that is written here.
+    """
     plan = question.plan
 
     def place(i: int) -> Path:
@@ -352,6 +371,8 @@ def runs_into(
 
     def keep(i: int, result: Result) -> Result:
         unfinished.check()
+        if result._outcome is not None:
+            ended(i, result._outcome)
         return study_store.keep_run(_scored(result) if scores else result, place(i))
 
     there = {i: run for i in wanted if (run := _finished(place(i)))}
@@ -370,6 +391,7 @@ def runs_into(
             written_in=written,
             executor=executor,
             place=place,
+            kept=lambda i: unfinished.finish(place(i)),
             tables="folder",
         )
         for i in found if scores else ():
@@ -394,12 +416,20 @@ def _check_room(
     question: Question, runs: list[int], staging: store.Staging, jobs: int | None = None
 ) -> None:
     """Refuse to start captures and packet tables that exceed the disk space."""
-    records = {i: recorded(question.plan.resolved(i)) for i in runs}
+    records = {i: _records(question.plan.resolved(i)) for i in runs}
     asked = [i for i, record in records.items() if record.get("pcapng") or record.get("packets")]
     if asked:
         counts = room.count(question.plan, asked, jobs)
         needs = (room.recorded(c, records[i]) for i, c in zip(asked, counts, strict=True))
         room.check(sum(needs), "what the scenario records of packets", staging.target)
+
+
+def _records(resolved: str) -> dict[str, Any]:
+    """The record settings of a run, read once for all its replications."""
+    return _recorded(provenance.apart_from_seed(resolved))
+
+
+_recorded = functools.lru_cache(maxsize=256)(recorded)
 
 
 def say(
@@ -419,9 +449,9 @@ def say(
         tables.print_result(answer)
 
 
-def say_where(where: Path, asked: Path, report: bool) -> None:
-    """Print the folder of a result, as it was asked for."""
-    folder = asked if not asked.is_absolute() else where
+def say_where(where: Path, asked: Path, report: bool, far: remote.Remote | None = None) -> None:
+    """Print the folder of a result, as it was asked for, or its URL."""
+    folder = far.url if far else asked if not asked.is_absolute() else where
     print(visible(f"Results: {folder}/"))
     if report:
-        print(visible(f"Report:  {folder / store.REPORT}"))
+        print(visible(f"Report:  {folder}/{store.REPORT}"))

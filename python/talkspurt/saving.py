@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 from pathlib import Path
 
 
@@ -25,7 +27,7 @@ class Saved:
         ``overwrite``; files not written by talkspurt are never touched.
 
         Args:
-            directory: the output folder.
+            directory: the output folder, or a URL that fsspec knows, such as ``s3://bucket/name``.
             report: whether to write the report, and the figures of a study as SVG and PNG;
                 without, earlier ones stay.
             pdf: also write every figure as a file, as SVG, PNG and PDF.
@@ -35,10 +37,16 @@ class Saved:
             talkspurt.store.StoreError: if the folder has other content or cannot be written, or the
                 disk has no space for the captures and the packet table.
         """
-        from talkspurt import room, store
+        from talkspurt import remote, room, store
 
         claim = store.Claim("run", self.name, self._file(), overwrite)
-        with store.Staging(Path(directory), claim) as staging:
+        with contextlib.ExitStack() as stack:
+            target = Path(directory)
+            far = remote.of(directory)
+            if far is not None:
+                far.check(claim)
+                target = far.folder(stack.enter_context(tempfile.TemporaryDirectory()))
+            staging = stack.enter_context(store.Staging(target, claim, far))
             need = self._packet_bytes()
             room.check(
                 need, "what was recorded of packets", staging.target, "choose another folder"
@@ -48,7 +56,8 @@ class Saved:
                 self._draw(staging.folder, pdf=pdf)
             else:
                 staging.keep(store.DRAWN)
-            return staging.commit()
+            staging.commit()
+        return Path(directory) if far else staging.target
 
     def _file(self) -> str | None:
         """The file the scenario was read from, if any."""

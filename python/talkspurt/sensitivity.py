@@ -100,10 +100,10 @@ def _outputs(study: Study, measure: str) -> dict[tuple[tuple[tuple[str, str], ..
     points = int(study.design["points"])
     lists = [axis.name for axis in study.axes if not axis.factor]
     sums: dict[tuple[tuple[tuple[str, str], ...], str], list[list[float]]] = {}
-    for i, run in enumerate(study.runs):
+    for i, (run, found) in enumerate(zip(study.runs, study._values(measure), strict=True)):
         point = i // study.replications % points
         setting = tuple((name, run.settings[name]) for name in lists)
-        for flow, value in study._values(run, measure):
+        for flow, value in found.items():
             key = (setting, flow)
             values = sums.setdefault(key, [[] for _ in range(points)])
             if value is not None:

@@ -16,15 +16,18 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from talkspurt.disk import files_in, flush, to_json, write_text, writing
-from talkspurt.errors import StoreError
+from talkspurt.disk import files_in, flush, flush_all, to_json, url_of, write_text, writing
+from talkspurt.errors import BadInputError, StoreError
 from talkspurt.interrupts import undisturbed, written
+
+if TYPE_CHECKING:
+    from talkspurt.remote import Remote
 
 MANIFEST = "manifest.json"
 LOCK = ".lock"
@@ -82,12 +85,16 @@ class Staging:
 
     Attributes:
         target: the requested folder.
+        far: where the folder is uploaded to, if anywhere.
         folder: the folder to write to.
         news: messages about other folders found.
     """
 
-    def __init__(self, target: Path, claim: Claim | None = None) -> None:
+    def __init__(self, target: Path, claim: Claim | None = None, far: Remote | None = None) -> None:
+        if far is None and (url := url_of(target)):
+            raise BadInputError(f"{url}: this is written to a folder of this machine only")
         self.target = Path(os.path.abspath(target))
+        self.far = far
         self.claim = claim or Claim("reproduction")
         self.folder = self.target
         self.news: list[str] = []
@@ -118,17 +125,20 @@ class Staging:
         manifest_file = self.folder / MANIFEST
         manifest = json.loads(manifest_file.read_text(encoding="utf-8"))
         files = [file for file in files_in(self.folder) if file != self.folder / LOCK]
-        manifest["files"] = sorted(str(file.relative_to(self.folder)) for file in files)
+        start = len(str(self.folder)) + 1
+        manifest["files"] = sorted(str(file)[start:] for file in files)
         write_text(manifest_file, to_json(manifest))
-        for file in files:
-            flush(file)
-        flush(self.folder)
+        flush_all(files, self.folder)
         with undisturbed(), writing(self.target):
             self._swap()
             self._committed = True
-            written.append(self.target)
+            if self.far is None:
+                written.append(self.target)
             (self.target / LOCK).unlink(missing_ok=True)
         flush(self.target.parent)
+        if self.far is not None:
+            self.far.put(self.target)
+            written.append(self.far.url)
         return self.target
 
     def keep(self, names: Sequence[str]) -> bool:
@@ -182,7 +192,7 @@ class Staging:
 
     def _name_what_was_asked_for(self, error: BaseException) -> None:
         """Replace the hidden folder by the requested one in an error message."""
-        hidden, asked = str(self.folder), str(self.target)
+        hidden, asked = str(self.folder), self.far.url if self.far else str(self.target)
         if isinstance(error, OSError) and isinstance(error.filename, str):
             error.filename = error.filename.replace(hidden, asked)
         elif len(error.args) == 1 and isinstance(error.args[0], str):
@@ -196,8 +206,10 @@ class Resumable(Staging):
     resumes it. A part is finished when its folder in ``runs`` has lost its ``.part``.
     """
 
-    def __init__(self, target: Path, key: str, parts: int, claim: Claim) -> None:
-        super().__init__(target, claim)
+    def __init__(
+        self, target: Path, key: str, parts: int, claim: Claim, far: Remote | None = None
+    ) -> None:
+        super().__init__(target, claim, far)
         self._key = key
         self._parts = parts
 
@@ -213,12 +225,19 @@ class Resumable(Staging):
             )
         self.folder = folder
         self._keep_parts_only()
+        if self.far is not None:
+            self.far.take_up(folder, self._key)
         self.news += [
             f"{other} holds runs of another scenario or version, left unfinished; "
             "remove it unless that is to go on"
             for other in self._others()
         ]
         return self
+
+    def finish(self, part: Path) -> None:
+        """Keep a finished part also where the folder goes."""
+        if self.far is not None:
+            self.far.keep(part, self._key)
 
     def check(self) -> None:
         """Raise StoreError if the folder was replaced meanwhile."""
@@ -249,6 +268,20 @@ class Resumable(Staging):
                     shutil.rmtree(folder, ignore_errors=True)
                 lock.close()
 
+    def commit(self) -> Path:
+        """Move the folder into place, and upload it if it goes far."""
+        try:
+            return super().commit()
+        except BaseException as error:
+            if self._committed:
+                self._say_kept(error, self._parts)
+            raise
+
+    def _say_kept(self, error: BaseException, kept: int) -> None:
+        error.add_note(
+            f"{kept} of {self._parts} runs are kept: the same command goes on from there"
+        )
+
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -261,9 +294,7 @@ class Resumable(Staging):
             return
         if error is not None:
             self._name_what_was_asked_for(error)
-            error.add_note(
-                f"{kept} of {self._parts} runs are kept: the same command goes on from there"
-            )
+            self._say_kept(error, kept)
         with undisturbed():
             self._keep_parts_only()
             if self._lock is not None:
@@ -291,8 +322,8 @@ def beside(target: Path) -> Iterator[Path]:
             lock.close()
 
 
-def add(source: Path, target: Path) -> None:
-    """Move all files of a folder into a result's folder, and list them in its manifest.
+def add(source: Path, target: Path) -> list[str]:
+    """Move all files of a folder into a result's folder, list them in its manifest; their names.
 
     Each replaces an earlier file of its name at once. For a run of a study, the study lists them.
     """
@@ -306,12 +337,14 @@ def add(source: Path, target: Path) -> None:
             flush(file)
             file.replace(place)
         manifest = json.loads((whole / MANIFEST).read_text(encoding="utf-8"))
+        added = [str(file.relative_to(source)) for file in fresh]
         inside = [target.resolve() / file.relative_to(source) for file in fresh]
         names = {str(file.relative_to(whole)) for file in inside}
         manifest["files"] = sorted(names.union(manifest.get("files", [])))
         write_text(source / MANIFEST, to_json(manifest))
         flush(source / MANIFEST)
         (source / MANIFEST).replace(whole / MANIFEST)
+    return added
 
 
 def _finished(folder: Path) -> list[Path]:
@@ -413,23 +446,27 @@ def refuse_other(target: Path, claim: Claim) -> None:
     if target.is_symlink():
         raise StoreError(errno.EEXIST, f"is a symbolic link; {OTHER}", str(target))
     present = {str(f.relative_to(target)) for f in files_in(target)} - {LOCK}
+    refuse_content(present, manifest_of(target), claim, str(target))
+
+
+def refuse_content(
+    present: Collection[str], manifest: Mapping[str, Any] | None, claim: Claim, target: str
+) -> None:
+    """Raise StoreError unless files are an earlier version, or there are none."""
     if not present:
         return
-    manifest = manifest_of(target)
     if manifest is None:
-        raise StoreError(
-            errno.EEXIST, f"exists and is not a result of talkspurt; {OTHER}", str(target)
-        )
+        raise StoreError(errno.EEXIST, f"exists and is not a result of talkspurt; {OTHER}", target)
     listed = manifest.get("files")
     ours = {str(name) for name in listed} if isinstance(listed, list) else set()
-    if foreign := sorted(present - ours - {MANIFEST}):
+    if foreign := sorted({*present} - ours - {MANIFEST}):
         message = f"holds {foreign[0]}, which talkspurt did not write; move it or {OTHER}"
-        raise StoreError(errno.EEXIST, message, str(target))
+        raise StoreError(errno.EEXIST, message, target)
     if not claim.may_replace(Claim.of(manifest)):
         message = f"holds {what(manifest)}, and would be replaced; {OTHER}"
         if claim.kind in ("run", "shard"):
             message += ", or say --overwrite"
-        raise StoreError(errno.EEXIST, message, str(target))
+        raise StoreError(errno.EEXIST, message, target)
 
 
 def what(manifest: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import _core, provenance
+from talkspurt import _core, provenance, remote
 from talkspurt.audio import Audio, read_wav
 from talkspurt.disk import (
     file_name,
@@ -28,6 +28,7 @@ from talkspurt.disk import (
     writing,
 )
 from talkspurt.errors import OtherVersionWarning, StoreError
+from talkspurt.members import as_written, routed
 from talkspurt.metrics import dictionary
 from talkspurt.result import TABLES, Result, recorded
 from talkspurt.staging import MANIFEST, Claim, Resumable, Staging, what
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DRAWN", "FIGURES", "MANIFEST", "REPORT", "Claim", "Resumable", "Staging", "StoreError",
-    "check", "file_name", "files_in", "load", "load_result", "to_json", "write_bytes",
-    "write_result", "write_table", "write_text", "writing",
+    "check", "file_name", "files_in", "load", "load_result", "moved", "saved", "to_json",
+    "write_bytes", "write_result", "write_table", "write_text", "writing",
 ]  # fmt: skip
 
 AUDIO = "audio"
@@ -70,11 +71,14 @@ def header(kind: str) -> dict[str, Any]:
 
 def write_result(
     result: Result, folder: Path, *, step: Callable[[str], None] = lambda _: None
-) -> None:
-    """Write one run to an existing folder; ``step`` is called with the next output."""
+) -> dict[str, Any]:
+    """Write one run to an existing folder, and return its manifest.
+
+    ``step`` is called with the next output.
+    """
     step("tables")
     write_text(folder / "scenario.toml", result.scenario)
-    write_text(folder / "topology.json", to_json(result.topology))
+    write_text(folder / "topology.json", _indented(json.dumps(as_written(result.topology))))
     empty = {}
     # The run has written what it could to this folder.
     stored = result._outcome.stored if result._outcome and result._written == folder else ()
@@ -97,16 +101,25 @@ def write_result(
     _copy_written(result, folder)
     step("recordings")
     starts = {}
-    for name in result.heard:
+    made_of = provenance.of(result.scenario)
+    for name in result.heard if made_of["files"] else ():
         audio = result.audio(name)
         starts[name] = audio.start_s
         write_bytes(folder / AUDIO / file_name(name, "sent.wav"), audio.sent_wav())
         write_bytes(folder / AUDIO / file_name(name, "received.wav"), audio.received_wav())
     said = {"name": result.name, "title": result.title, "description": result.description}
-    made_of = {"made_of": provenance.of(result.scenario)}
     there = {"empty_tables": empty, "speech_start_s": starts}
-    manifest = {**header("result"), **made_of, **result.manifest, **said, **there}
+    manifest = {
+        **header("result"), "made_of": made_of, **result.manifest, **said, **there,
+    }  # fmt: skip
     write_text(folder / MANIFEST, to_json(manifest))
+    return manifest
+
+
+@functools.lru_cache(maxsize=256)
+def _indented(text: str) -> str:
+    """JSON with indentation. The runs of a study often have the same topology."""
+    return to_json(json.loads(text))
 
 
 def write_scores(result: Result, folder: Path) -> None:
@@ -147,7 +160,8 @@ def check(folder: Path, kinds: Collection[str] = ("result", "study")) -> dict[st
 
 
 def load(folder: Path) -> Result | Study:
-    """Load saved results; see :func:`talkspurt.load`."""
+    """Load saved results, also from a URL; see :func:`talkspurt.load`."""
+    folder = remote.local(folder)
     manifest = check(folder)
     if (version := manifest["talkspurt"]) != _core.version():
         warnings.warn(
@@ -205,6 +219,19 @@ def load_result(folder: Path, manifest: dict[str, Any] | None = None) -> Result:
         manifest = _read_manifest(folder)
         _check_format(manifest, folder)
     checked(manifest, KEYS, folder)
+    scenario = _read_scenario(folder / "scenario.toml")
+    return saved(folder, manifest, scenario, _read_topology(folder / "topology.json"))
+
+
+def saved(
+    folder: Path, manifest: Mapping[str, Any], scenario: str, topology: Mapping[str, Any]
+) -> Result:
+    """The result of a run whose tables are in a folder.
+
+    Results with the same topology and empty tables share them.
+    """
+    shared = {"empty_tables": _shared(json.dumps(manifest.get("empty_tables", {})))}
+    manifest = {**manifest, **shared}
     return Result(
         name=manifest["name"],
         title=manifest["title"],
@@ -212,13 +239,28 @@ def load_result(folder: Path, manifest: dict[str, Any] | None = None) -> Result:
         settings=manifest["settings"],
         replicate=manifest["replicate"],
         seed=manifest["seed"],
-        scenario=_read_scenario(folder / "scenario.toml"),
-        topology=_read_topology(folder / "topology.json"),
+        scenario=scenario,
+        topology=_network(json.dumps(as_written(topology))),
         manifest=manifest,
-        _read_table=functools.partial(_read_table, folder, manifest.get("empty_tables", {})),
+        _read_table=functools.partial(_read_table, folder, manifest["empty_tables"]),
         _read_audio=functools.partial(_read_audio, folder, manifest.get("speech_start_s", {})),
         _written=folder,
     )
+
+
+@functools.lru_cache(maxsize=256)
+def _shared(text: str) -> Any:
+    return json.loads(text)
+
+
+@functools.lru_cache(maxsize=256)
+def _network(text: str) -> dict[str, Any]:
+    return routed(json.loads(text))
+
+
+def moved(result: Result, folder: Path) -> Result:
+    """A saved result whose folder was renamed."""
+    return saved(folder, result.manifest, result.scenario, result.topology)
 
 
 def _read_scenario(file: Path) -> str:
@@ -229,7 +271,7 @@ def _read_scenario(file: Path) -> str:
 def _read_topology(file: Path) -> dict[str, Any]:
     with reading(file):
         topology = json.loads(file.read_text(encoding="utf-8"))
-        return {key: topology[key] for key in ("nodes", "links", "access_points", "flows")}
+        return routed({key: topology[key] for key in ("nodes", "links", "access_points", "flows")})
 
 
 def _read_table(folder: Path, empty: Any, name: str) -> pl.DataFrame | None:

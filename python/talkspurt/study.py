@@ -7,6 +7,7 @@ differences is far shorter than the difference of two intervals.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,8 +16,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from talkspurt import stacking
 from talkspurt.metrics.catalogue import Computed, Metric, of_a_flow
-from talkspurt.result import Result, finite
+from talkspurt.result import SUMMARIES, Result, finite
 from talkspurt.saving import Saved
 from talkspurt.scenario import Question
 
@@ -168,6 +170,10 @@ class Study(Saved):
     runs: Sequence[Result]
     sets: Mapping[str, str] = field(default_factory=dict)
     design: Mapping[str, Any] | None = None
+    _stacks: dict[str, pl.DataFrame] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """Tables of all runs as read; see :mod:`talkspurt.stacking`."""
 
     def __repr__(self) -> str:
         lists = [f"{len(axis.labels)} {axis.name}" for axis in self.axes if not axis.factor]
@@ -176,10 +182,15 @@ class Study(Saved):
         return f"<Study {self.name!r}: {axes} × {self.replications} replications>"
 
     @classmethod
-    def of_results(cls, question: Question, runs: Sequence[Result]) -> Study:
-        """The study of a plan, from its runs in order."""
+    def of_results(
+        cls,
+        question: Question,
+        runs: Sequence[Result],
+        stacks: Mapping[str, pl.DataFrame] | None = None,
+    ) -> Study:
+        """The study of a plan, from its runs in order, and tables of them all if there are any."""
         plan = question.plan
-        return cls(
+        made = cls(
             name=question.name,
             title=plan.title,
             description=plan.description,
@@ -191,6 +202,8 @@ class Study(Saved):
             sets=dict(question.sets),
             design=plan.design,
         )
+        made._stacks.update(stacks or {})
+        return made
 
     @classmethod
     def of_answers(cls, answers: Mapping[str, Result | Study]) -> Study:
@@ -308,8 +321,30 @@ class Study(Saved):
     def _all(self, table: str) -> pl.DataFrame:
         import polars as pl
 
-        parts = [self._settled(run, run.table(table)) for run in self.runs]
-        return pl.concat(parts, how="vertical_relaxed")
+        stack = self._stack(table)
+        runs = pl.DataFrame(
+            [
+                {**self._columns(run.settings), "replicate": run.replicate, "seed": run.seed}
+                for run in self.runs
+            ],
+            infer_schema_length=None,
+        )
+        return runs[stack[stacking.RUN]].hstack(stack.drop(stacking.RUN))
+
+    def _stack(self, table: str) -> pl.DataFrame:
+        """A table of all runs; column ``run`` is the index of the run."""
+        if table not in SUMMARIES:
+            return stacking.stack(self.runs, table)
+        if table not in self._stacks:
+            self._stacks[table] = stacking.stack(self.runs, table)
+        return self._stacks[table]
+
+    def by_run(self, table: str) -> Iterable[tuple[Result, list[dict[str, Any]]]]:
+        """Each run with its rows of a table."""
+        rows: list[list[dict[str, Any]]] = [[] for _ in self.runs]
+        for row in self._stack(table).iter_rows(named=True):
+            rows[row.pop(stacking.RUN)].append(row)
+        return zip(self.runs, rows, strict=True)
 
     def _settled(self, run: Result, frame: pl.DataFrame) -> pl.DataFrame:
         """A table of a run, with its settings, replicate and seed first."""
@@ -322,7 +357,8 @@ class Study(Saved):
     @property
     def has_groups(self) -> bool:
         """Whether a ``count`` grouped several flows."""
-        return any("group" in (f := run.flows).columns and f["group"].count() for run in self.runs)
+        flows = self._stack("flows")
+        return "group" in flows.columns and flows["group"].count() > 0
 
     def select(self, /, **settings: str) -> list[Result]:
         """The runs with these settings, as in ``study.select(transport="udp")``.
@@ -490,17 +526,20 @@ class Study(Saved):
 
         return sensitivity.of_study(self, measure)
 
-    def _values(self, run: Result, name: str) -> Iterable[tuple[str, float | None]]:
-        """A metric of each flow of a run, or its mean over the flows of a ``count``."""
-        one = of_a_flow(name)
-        made = _by_flow(run, one)
-        found: dict[str, list[float]] = {}
-        for row in run.flows.iter_rows(named=True):
-            flow = row["name"]
-            value = finite(made[flow] if flow in made else row.get(one.name))
-            its = found.setdefault(row.get("group") or flow, [])
+    def _values(self, name: str) -> list[dict[str, float | None]]:
+        """A metric of each flow of each run, or its mean over the flows of a ``count``."""
+        flows = self._stack("flows")
+        found: list[dict[str, list[float]]] = [{} for _ in self.runs]
+        for (i, _, group), each in zip(
+            _whose(flows), self._column(of_a_flow(name), flows), strict=True
+        ):
+            its = found[i].setdefault(group, [])
+            value = finite(each)
             its.extend([] if value is None else [value])
-        return [(flow, math.fsum(its) / len(its) if its else None) for flow, its in found.items()]
+        return [
+            {flow: math.fsum(its) / len(its) if its else None for flow, its in of_run.items()}
+            for of_run in found
+        ]
 
     def comparisons(self, names: Iterable[str] = SUMMARY) -> dict[str, pl.DataFrame]:
         """:meth:`differences` from the first value of every axis with more than one value, by axis.
@@ -516,20 +555,30 @@ class Study(Saved):
 
     def _cells(self, names: Sequence[str], *, members: bool) -> Iterable[Cell]:
         """The values of each flow, or each group of flows, under each setting."""
-        wanted = {name: of_a_flow(name) for name in names}
+        flows = self._stack("flows")
+        columns = [self._column(of_a_flow(name), flows) for name in names]
+        rows = zip(*columns, strict=True) if columns else itertools.repeat((), flows.height)
+        settings = [tuple(run.settings.items()) for run in self.runs]
         cells: dict[Any, Cell] = {}
-        for run in self.runs:
-            made = {name: _by_flow(run, one) for name, one in wanted.items()}
-            for row in run.flows.iter_rows(named=True):
-                flow = row["name"]
-                shown = flow if members else row.get("group") or flow
-                key = (tuple(run.settings.items()), shown)
-                cell = cells.setdefault(key, Cell(dict(run.settings), shown))
-                values = cell.members.setdefault(flow, {name: {} for name in wanted})
-                for name, one in wanted.items():
-                    value = made[name][flow] if flow in made[name] else row[one.name]
-                    values[name][run.replicate] = finite(value)
+        for (i, flow, group), row in zip(_whose(flows), rows, strict=True):
+            shown = flow if members else group
+            run = self.runs[i]
+            cell = cells.setdefault((settings[i], shown), Cell(dict(run.settings), shown))
+            values = cell.members.setdefault(flow, {name: {} for name in names})
+            for name, value in zip(names, row, strict=True):
+                values[name][run.replicate] = finite(value)
         return cells.values()
+
+    def _column(self, one: Metric, flows: pl.DataFrame) -> Iterable[float | None]:
+        """A metric of each row of the flows of all runs."""
+        if not isinstance(one, Computed) and one.table == "flows":
+            return flows[one.name]
+        from talkspurt.metrics import computing
+
+        if one.name in computing.RATIOS:
+            return computing.ratio(flows, one.name)
+        made = [dict(computing.compute(run, one.name).iter_rows()) for run in self.runs]
+        return [made[i][flow] for i, flow, _ in _whose(flows)]
 
     def figure(
         self,
@@ -668,9 +717,14 @@ class Study(Saved):
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``talkspurt run --json`` for a study."""
+        tables = map(self.by_run, SUMMARIES)
         runs = [
-            {"settings": dict(run.settings), "replicate": run.replicate, **run.to_json()}
-            for run in self.runs
+            {
+                "settings": dict(run.settings),
+                "replicate": run.replicate,
+                **run._document(flows, links),
+            }
+            for (run, flows), (_, links) in zip(*tables, strict=True)
         ]
         return {
             "scenario": self.name,
@@ -695,13 +749,11 @@ def _is_group(cell: Cell) -> bool:
     return list(cell.members) != [cell.flow]
 
 
-def _by_flow(run: Result, one: Metric) -> dict[str, float | None]:
-    """A metric of each flow of a run; empty for columns of the flows table."""
-    if not isinstance(one, Computed) and one.table == "flows":
-        return {}
-    from talkspurt.metrics import compute
-
-    return dict(compute(run, one.name).iter_rows())
+def _whose(flows: pl.DataFrame) -> Iterable[tuple[int, str, str]]:
+    """The run of each row of the flows of all runs, its flow, and its group or else its flow."""
+    groups = flows["group"] if "group" in flows.columns else itertools.repeat(None, flows.height)
+    for i, flow, group in zip(flows[stacking.RUN], flows["name"], groups, strict=True):
+        yield i, flow, group or flow
 
 
 def _paired(values: dict[int, float | None], base: dict[int, float | None]) -> list[float]:

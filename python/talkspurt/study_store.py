@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import platform
 import shutil
 import sys
@@ -91,14 +92,15 @@ def reread(folder: Path) -> Result | None:
         _ = [result.audio(name) for name in result.heard]
     except OSError:
         return None
-    return result
+    # Not with all its tables in memory.
+    return store.moved(result, folder)
 
 
-def write_run(run: Result, folder: Path) -> None:
-    """Write one run of a study: tables and recordings, no pictures."""
+def write_run(run: Result, folder: Path) -> dict[str, Any]:
+    """Write one run of a study: tables and recordings, no pictures; returns its manifest."""
     with store.writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    store.write_result(run, folder)
+    return store.write_result(run, folder)
 
 
 def part(folder: Path) -> Path:
@@ -108,17 +110,33 @@ def part(folder: Path) -> Path:
 
 def keep_run(run: Result, folder: Path) -> Result:
     """Write one run atomically, and return a result backed by its folder."""
-    write_run(run, part(folder))
-    return put(folder)
+    manifest = write_run(run, part(folder))
+    _put(folder)
+    return store.saved(folder, manifest, run.scenario, run.topology)
 
 
 def put(folder: Path) -> Result:
-    """Give a complete run its name."""
+    """Give a complete run its name, and return it."""
+    _put(folder)
+    return store.load_result(folder)
+
+
+def _put(folder: Path) -> None:
     with store.writing(folder):
         if folder.exists():  # it could not be read
             shutil.rmtree(folder)
         part(folder).rename(folder)
-    return store.load_result(folder)
+
+
+def moved(study: Study, folder: Path) -> Study:
+    """A saved study after its folder got its name; its summary tables stay in memory."""
+    runs = tuple(
+        store.moved(run, folder / run_folder(i, run.settings, run.replicate))
+        for i, run in enumerate(study.runs)
+    )
+    found = dataclasses.replace(study, runs=runs)
+    found._stacks.update(study._stacks)
+    return found
 
 
 def _manifest(study: Study, runs: list[dict[str, Any]]) -> dict[str, Any]:

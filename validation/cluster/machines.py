@@ -11,19 +11,25 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 
 class Machines:
     """Processes that are ended with the block."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tls: Mapping[str, Path] | None = None) -> None:
         self.folder = folder
+        self.tls = tls
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.url = f"tcp://127.0.0.1:{self.port}"
+        kind = "tls" if tls else "tcp"
+        self.url = f"{kind}://127.0.0.1:{self.port}"
+        names = {"ca": "--tls-ca-file", "cert": "--tls-cert", "key": "--tls-key"}
+        self.secure = [word for key, file in (tls or {}).items() for word in (names[key], file)]
+        if tls:
+            self.secure += ["--protocol", "tls"]
         self.processes: list[subprocess.Popen] = []
 
     def __enter__(self) -> Machines:
@@ -48,7 +54,7 @@ class Machines:
         """Start the scheduler, and wait until it listens."""
         process = self._start(
             "scheduler", sys.executable, "-m", "distributed.cli.dask_scheduler", "--host",
-            "127.0.0.1", "--port", self.port, "--no-dashboard",
+            "127.0.0.1", "--port", self.port, "--no-dashboard", *self.secure,
         )  # fmt: skip
         end = time.monotonic() + 60
         while time.monotonic() < end:
@@ -62,6 +68,7 @@ class Machines:
         """Wait until this many workers have registered with the scheduler."""
         from distributed import Client
 
+        assert not self.tls, "this client has no certificate"
         with Client(self.url, timeout=seconds, set_as_default=False) as client:
             client.wait_for_workers(count, timeout=seconds)
 
@@ -74,7 +81,7 @@ class Machines:
         return self._start(
             name, *before, sys.executable, "-m", "distributed.cli.dask_worker", self.url,
             "--host", "127.0.0.1", "--nthreads", 1, "--no-nanny", "--no-dashboard", "--name",
-            name, "--local-directory", place, env=env,
+            name, "--local-directory", place, *self.secure, env=env,
         )  # fmt: skip
 
 

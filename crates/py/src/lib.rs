@@ -31,6 +31,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ScenarioError", plan::scenario_error(py)?)?;
     module.add("RunError", py.get_type::<RunError>())?;
     module.add_class::<plan::Plan>()?;
+    module.add_class::<plan::ColumnMeanings>()?;
     module.add_class::<run::Run>()?;
     module.add_class::<run::Export>()?;
     module.add_class::<run::Excerpt>()?;

@@ -8,10 +8,12 @@ the only one, fails as on one machine.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -65,6 +67,7 @@ class _Client:
     deaths: Counter[int] = field(default_factory=Counter)
     failed: dict[int, tuple[str, str]] = field(default_factory=dict)
     lacking: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    scheduled: bool = True
     run_s: float | None = None
     alone_since: float | None = None
     finished: int = 0
@@ -73,17 +76,21 @@ class _Client:
         """See which workers are there; prove new ones, and take the runs of lost ones back."""
         try:
             self.there = self.workers.names()
+            if not self.scheduled:  # workers need time to come back, too
+                self.scheduled, self.alone_since = True, None
+            known = {*self.proven, *self.proving, *self.rejected}
+            for name in self.there:
+                if name not in known:
+                    self.proving[name] = self.workers.submit(name, work.prove, self.codecs)
         except OSError:
-            self.there = {}
-        for name in self.there:
-            if name not in self.proven and name not in self.proving and name not in self.rejected:
-                self.proving[name] = self.workers.submit(name, work.prove, self.codecs)
+            self.there, self.scheduled = {}, False
         for name in [name for name in self.proving if name not in self.there]:
             del self.proving[name]
         self.proven &= set(self.there)
         for batch in [b for b in self.batches if b.worker not in self.there]:
-            batch.future.cancel()
-            self.lost(batch)
+            with contextlib.suppress(Exception):  # of a client without its scheduler
+                batch.future.cancel()
+            self.lost(batch, blamed=self.scheduled)
         for name, future in list(self.proving.items()):
             if future.done():
                 del self.proving[name]
@@ -94,6 +101,8 @@ class _Client:
         """Accept or reject a worker by its proof."""
         try:
             reason = proof.difference(self.proof, future.result(timeout=PATIENCE_S))
+        except CancelledError:  # the scheduler was lost: the next look asks again
+            return
         except Exception as error:
             # It may lack the package, or have one without this module.
             reason = f"cannot prove what it computes: {str(error).partition(chr(10))[0]}"
@@ -121,12 +130,14 @@ class _Client:
             reasons = "; ".join(f"{name}: {why}" for name, why in self.rejected.items())
             raise BadInputError(visible(f"--cluster: every worker is rejected: {reasons}"))
         if now - self.alone_since > PATIENCE_S:
-            raise _core.RunError(f"no worker of the cluster was there for {PATIENCE_S:g} s")
+            lacking = "no worker of the cluster" if self.scheduled else "the cluster's scheduler"
+            missed = "was there" if self.scheduled else "could not be reached"
+            raise _core.RunError(f"{lacking} {missed} for {PATIENCE_S:g} s")
 
-    def lost(self, batch: _Batch) -> None:
-        """Take back the runs of a batch whose worker is gone."""
+    def lost(self, batch: _Batch, *, blamed: bool = True) -> None:
+        """Take back the runs of a batch whose worker is gone, perhaps because of one of them."""
         self.batches.remove(batch)
-        for i in batch.runs:
+        for i in batch.runs if blamed else ():
             if len(batch.runs) == 1:
                 self.deaths[i] += 1
             else:
@@ -144,7 +155,11 @@ class _Client:
                 if not runs:
                     break
                 study = {**self.study, "contents": self.lacking.get(name, {})}
-                future = self.workers.submit(name, work.batch, study, [*map(self.task, runs)])
+                try:
+                    future = self.workers.submit(name, work.batch, study, [*map(self.task, runs)])
+                except OSError:  # `look` finds out more
+                    self.waiting.extendleft(reversed(runs))
+                    return
                 self.batches.append(_Batch(future, name, runs, time.monotonic()))
                 at[name] += 1
 
@@ -189,8 +204,9 @@ class _Client:
                 # Its worker was lost with the result, which `look` finds; or there is much of it.
                 batch.patience_s *= 2
                 continue
-            except Exception:  # the worker, or the scheduler, is gone
-                self.lost(batch)
+            except Exception as error:  # the worker is gone, or the scheduler
+                blamed = self.scheduled and not isinstance(error, CancelledError)
+                self.lost(batch, blamed=blamed)
                 continue
             self.batches.remove(batch)
             self.take(batch, reply)
@@ -232,9 +248,12 @@ def collect(
     executor: Any,
     *,
     place: Callable[[int], Path] | None = None,
+    kept: Callable[[int], None] = lambda _: None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> dict[int, Result]:
     """Run these runs of a plan on workers; ``place`` is the folder that each gets.
+
+    ``kept`` is called when it is there.
 
     Raises:
         BadInputError: if every worker is rejected.
@@ -250,6 +269,7 @@ def collect(
     def arrived(i: int, content: Mapping[str, bytes]) -> None:
         if place is not None:
             results[i] = keep_files(content, place(i))
+            kept(i)
             return
         # The folder lives as long as the result.
         scratch = Scratch()
@@ -280,7 +300,8 @@ def collect(
             on_progress(Progress(done / len(wanted), done, len(wanted)))
     finally:
         for batch in client.batches:
-            batch.future.cancel()
+            with contextlib.suppress(Exception):
+                batch.future.cancel()
     return results
 
 

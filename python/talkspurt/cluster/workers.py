@@ -21,6 +21,8 @@ from talkspurt.visible import visible
 
 TIMEOUT_S = 10
 """Time to reach the scheduler."""
+AGAIN_S = 2
+"""The same for one attempt to reach a scheduler that was lost."""
 
 
 class Future(Protocol):
@@ -47,27 +49,38 @@ class Workers(Protocol):
         """
 
     def submit(self, name: str, function: Callable[..., Any], *given: Any) -> Future:
-        """Execute a function of the package at one worker."""
+        """Execute a function of the package at one worker.
+
+        Raises:
+            OSError: if the scheduler cannot be reached.
+        """
 
 
 class Dask:
-    """The workers of a ``distributed.Client``."""
+    """The workers of a ``distributed.Client``; ``again`` makes another after it was closed."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, again: Callable[[], Any] | None = None) -> None:
         self.client = client
+        self.again = again
 
     def names(self) -> Mapping[str, int]:
         """The workers, by address."""
+        # A client that lost its scheduler looks for it for some seconds, and then closes.
+        if self.client.status == "closed" and self.again is not None:
+            self.client = self.again()
         if self.client.status != "running":
-            raise ConnectionError("the scheduler is not there any more")
+            raise ConnectionError("the scheduler is not there")
         info = self.client.scheduler_info(n_workers=-1)
         return {address: int(one["nthreads"]) for address, one in info["workers"].items()}
 
     def submit(self, name: str, function: Callable[..., Any], *given: Any) -> Future:
         """Execute a function at the worker with this address, and at no other."""
-        future: Future = self.client.submit(
-            function, *given, workers=[name], allow_other_workers=False, pure=False, retries=0
-        )
+        try:
+            future: Future = self.client.submit(
+                function, *given, workers=[name], allow_other_workers=False, pure=False, retries=0
+            )
+        except Exception as error:  # of several kinds, if the scheduler has just been lost
+            raise ConnectionError(str(error)) from error
         return future
 
 
@@ -173,7 +186,9 @@ def connected(address: Address) -> Iterator[Workers]:
             "--cluster needs dask.distributed, not installed: pip install 'talkspurt[cluster]'"
         ) from None
     # What it reports about lost workers is reported here, by name and once.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)
+    for name in [*logging.root.manager.loggerDict]:
+        if name.partition(".")[0] == "distributed":  # some have levels of their own
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     with contextlib.ExitStack() as stack:
         target: Any = address.url
         if address.local:
@@ -196,12 +211,17 @@ def connected(address: Address) -> Iterator[Workers]:
                 tls_client_cert=tls.get("cert"),
                 tls_client_key=tls.get("key"),
             )
+
+        def client(timeout: float) -> Any:
+            return stack.enter_context(
+                dask.Client(target, timeout=timeout, security=security, set_as_default=False)
+            )
+
         try:
-            client = dask.Client(target, timeout=TIMEOUT_S, security=security, set_as_default=False)
+            first = client(TIMEOUT_S)
         except (OSError, ValueError, TypeError) as error:
             reason = str(error).partition("\n")[0] or type(error).__name__
             raise BadInputError(
                 f"--cluster {visible(address.url)}: cannot be reached: {visible(reason)}"
             ) from None
-        stack.enter_context(client)
-        yield Dask(client)
+        yield Dask(first, None if address.local else lambda: client(AGAIN_S))

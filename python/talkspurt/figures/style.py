@@ -361,10 +361,13 @@ class Drawn:
 def pdf(figure: Figure) -> bytes:
     """The figure as PDF, deterministic."""
     import matplotlib as mpl
+    from matplotlib.backends.backend_pdf import FigureCanvasPdf
 
     file = io.BytesIO()
-    with mpl.rc_context(RC):
-        figure.savefig(file, format="pdf", metadata={"CreationDate": None}, transparent=True)
+    # Not savefig, as above; our figures have no background.
+    with mpl.rc_context(RC), _resolution(figure, figure.dpi):
+        canvas: Any = FigureCanvasPdf(figure)
+        canvas.print_pdf(file, metadata={"CreationDate": None})
     return file.getvalue()
 
 

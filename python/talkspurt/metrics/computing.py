@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from talkspurt.format import listed
 from talkspurt.metrics import breaker, losses, opinion, packets, series, sharing
 from talkspurt.metrics.catalogue import Column, Computed, metric
 
@@ -49,7 +50,7 @@ def compute(
         raise ValueError(f"{one.full_name} has no bins of time")
     there = (result.links if one.of_links else result.flows)["name"].to_list()
     if asked is not None and asked not in there:
-        raise KeyError(f"no {kind} {asked!r}; there are: {', '.join(there)}")
+        raise KeyError(f"no {kind} {asked!r}; there are: {listed(there)}")
     wanted = [asked] if asked is not None else there
     if isinstance(one, Column):
         return _recorded(result, one, wanted)
@@ -58,8 +59,9 @@ def compute(
             f"{one.name} is computed from the packet table: run again with "
             "--set record.packets=true"
         )
-    if one.name in _RATIOS:
-        return _ratio(result, *_RATIOS[one.name]).filter(pl.col("flow").is_in(wanted))
+    if one.name in RATIOS:
+        flows = result.flows.filter(pl.col("name").is_in(wanted))
+        return flows.select(pl.col("name").alias("flow"), ratio(flows, one.name).alias("value"))
     across = [one.x] if one.x else []
     parts = []
     for of in wanted:
@@ -102,19 +104,17 @@ def _scores(result: Result, model: str, wanted: list[str]) -> pl.DataFrame:
     return pl.DataFrame(found, schema={"flow": pl.String, "value": pl.Float64}, orient="row")
 
 
-_RATIOS = {
+RATIOS = {
     "delivery_ratio": ("received_packets", "sent_packets"),
     "network_loss": ("lost_packets", "sent_packets"),
 }
 """Metrics that are one count of each flow over another; null where that is 0."""
 
 
-def _ratio(result: Result, part: str, whole: str) -> pl.DataFrame:
-    there = pl.col(whole) > 0
-    return result.flows.select(
-        pl.col("name").alias("flow"),
-        pl.when(there).then(pl.col(part) / pl.col(whole)).cast(pl.Float64).alias("value"),
-    )
+def ratio(flows: pl.DataFrame, name: str) -> pl.Series:
+    """A metric of ``RATIOS`` of each row of a flows table."""
+    part, whole = map(pl.col, RATIOS[name])
+    return flows.select(pl.when(whole > 0).then(part / whole).cast(pl.Float64)).to_series()
 
 
 OF_RECEIVERS = ("jitter",)

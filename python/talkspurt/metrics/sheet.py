@@ -49,14 +49,16 @@ def has_packets(run: Result) -> bool:
     return bool(recorded(run.scenario).get("packets"))
 
 
-def nodes(run: Result) -> dict[str, int]:
-    """The number of nodes, and of those that sent and received packets with payload."""
-    rows = run.flows.select("from", "to", "sent_packets", "received_packets").rows()
-    return {
-        "nodes": len(run.topology["nodes"]),
-        "senders": len({source for source, _, sent, _ in rows if sent}),
-        "receivers": len({target for _, target, _, received in rows if received}),
-    }
+def nodes(study: Study) -> list[dict[str, int]]:
+    """Of each run: its nodes, and those that sent and received packets with payload."""
+    return [
+        {
+            "nodes": len(run.topology["nodes"]),
+            "senders": len({row["from"] for row in rows if row["sent_packets"]}),
+            "receivers": len({row["to"] for row in rows if row["received_packets"]}),
+        }
+        for run, rows in study.by_run("flows")
+    ]
 
 
 def sheet(study: Study) -> pl.DataFrame:
@@ -70,9 +72,9 @@ def sheet(study: Study) -> pl.DataFrame:
         "measure", index=[*axes, "flow", "members"], values="mean", maintain_order=True
     )
     found: dict[tuple[float | str, ...], list[dict[str, int]]] = {}
-    for run in study.runs:
+    for run, counted in zip(study.runs, nodes(study), strict=True):
         key = tuple(study._columns(run.settings).values())
-        found.setdefault(key, []).append(nodes(run))
+        found.setdefault(key, []).append(counted)
     schema = {name: summary.schema[name] for name in axes}
     counts = pl.DataFrame(
         [

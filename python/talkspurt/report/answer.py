@@ -88,9 +88,9 @@ def sentences(of: Result | Study) -> list[str]:
     from talkspurt.result import Result
 
     if isinstance(of, Result):
-        return [*comparing.of_result(of).sentences(), *comparing.notes([of])]
+        return [*comparing.of_result(of).sentences(), *comparing.notes(of.flows)]
     said = comparing.sentences(of).values()
-    return [*(words for some in said for words in some), *comparing.notes(of.runs)]
+    return [*(words for some in said for words in some), *comparing.notes(of.flows)]
 
 
 def of_result(result: Result) -> Answer | None:

@@ -31,7 +31,6 @@ from talkspurt.reproduce.sample import Sample, show
 from talkspurt.reproduce.study_file import FILES
 
 if TYPE_CHECKING:
-    from talkspurt.reproduce.figures import Picture
     from talkspurt.reproduce.lab import Case
 
 GRADES = {MATCHES: "0", SAME_ORDERING: "2", UNDERSPECIFIED: "3", UNDECIDED: "3", GIVEN: "none"}
@@ -44,15 +43,17 @@ def write(
     folder: Path,
     *,
     step: Callable[[str], None] = lambda _: None,
+    pdf: bool = False,
 ) -> list[Reproduction]:
     """Write everything to an existing folder; yields the studies without their runs.
 
     Each study is written when it is ready, while the next ones run; then its runs are released.
+    With ``pdf``, each figure is also written as PDF.
     """
     written = []
     for one in found:
         step(f"dossier of {one.file.name}")
-        _write_study(one, folder / one.file.name)
+        _write_study(one, folder / one.file.name, pdf=pdf)
         written.append(dataclasses.replace(one, cases={}))
     store.write_text(folder / "rows.json", store.to_json(document(written, study)))
     store.write_text(folder / "index.html", summary(written))
@@ -61,7 +62,7 @@ def write(
     return written
 
 
-def _write_study(one: Reproduction, folder: Path) -> None:
+def _write_study(one: Reproduction, folder: Path, *, pdf: bool) -> None:
     for case in one.cases.values():
         store.write_text(folder / "scenarios" / f"{case.name}.toml", case.toml)
     digests = {
@@ -72,15 +73,17 @@ def _write_study(one: Reproduction, folder: Path) -> None:
         file = FILES / f"{one.file.name}.{suffix}"
         if file.is_file():
             store.write_text(folder / f"{one.file.name}.{suffix}", file.read_text(encoding="utf-8"))
-    drawn = list(pictures(one))
-    for picture in drawn:
-        for ending, data in figures.formats(picture.figure, as_pdf=True).items():
+    drawn = []
+    for picture in pictures(one):
+        made = figures.formats(picture.figure, as_pdf=pdf)
+        for ending, data in made.items():
             store.write_bytes(folder / "figures" / f"{picture.name}.{ending}", data)
+        drawn.append((made["svg"], picture.alt))
     store.write_text(folder / "index.html", study_page(one, drawn))
 
 
-def study_page(one: Reproduction, drawn: Sequence[Picture]) -> str:
-    """The dossier of one study."""
+def study_page(one: Reproduction, drawn: Iterable[tuple[bytes, str]]) -> str:
+    """The dossier of one study; ``drawn`` are its figures as SVG, with their descriptions."""
     from markupsafe import Markup
 
     return page.render(
@@ -89,7 +92,7 @@ def study_page(one: Reproduction, drawn: Sequence[Picture]) -> str:
         study=one.file,
         rows=[_row(one, row) for row in one.rows],
         tally=_tally(one.rows),
-        figures=[Markup(figures.inline_svg(figures.svg(p.figure), p.alt)) for p in drawn],
+        figures=[Markup(figures.inline_svg(svg, alt)) for svg, alt in drawn],
         runs=[_run(case) for case in one.cases.values()],
         ns2=ns2.origin(one.file.name),
         scripted=ns2.scripted(one.file.name),

@@ -31,6 +31,7 @@ def run(
     fresh_ns2: bool,
     jobs: int | None,
     sets: Sequence[str] = (),
+    pdf: bool = False,
 ) -> None:
     """Re-run with the command line's options."""
     names = NAMES if study == "all" else (study,)
@@ -50,7 +51,7 @@ def run(
     # Check that the folder is writable before the work, not after.
     with store.Staging(folder) as staging:
         coming = reproductions(names, jobs=jobs, fresh_ns2=fresh_ns2, sets=sets, step=_say)
-        found = dossier.write(coming, study, staging.folder, step=_say)
+        found = dossier.write(coming, study, staging.folder, step=_say, pdf=pdf)
         where = staging.commit()
     _print(found, study, as_json=as_json)
     if not as_json:

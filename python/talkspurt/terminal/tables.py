@@ -44,7 +44,7 @@ def print_result(result: Result, out: Console | None = None) -> None:
     videos = [row for row in rows if row["video_frames"] is not None]
     if calls:
         _calls(calls).print(out)
-        notes = comparing.notes([result])
+        notes = comparing.notes(result.flows)
         _answer([*comparing.of_result(result).sentences(), *notes], out)
     if result.is_scored:
         _sound(result, out)
@@ -283,7 +283,7 @@ def print_study(
     if calls:
         of_calls = [row for row in summary if row["flow"] in calls]
         _wide(study, "Calls", of_calls, CALL_COLUMNS, verdicts=True).print(out)
-        _answer([*answers.pop(None, ()), *comparing.notes(study.runs)], out)
+        _answer([*answers.pop(None, ()), *comparing.notes(study.flows)], out)
     if study.is_scored:
         _sound(study, out)
     videos = _named(study, "video_frames")
@@ -367,7 +367,7 @@ def print_sheet(study: Study, out: Console | None = None) -> None:
     from talkspurt.metrics import sheet
 
     out = out or console()
-    found = [sheet.nodes(run) for run in study.runs]
+    found = sheet.nodes(study)
     counts = []
     for kind in sheet.NODES:
         least, most = min(one[kind] for one in found), max(one[kind] for one in found)
@@ -397,7 +397,7 @@ def print_metric(
         KeyError: if the metric, flow or link does not exist, or the packet table is missing.
         ValueError: if there is no value.
     """
-    from talkspurt.figures.values import against, parts, place_of
+    from talkspurt.figures.values import against, parts, place_of, sample_note
     from talkspurt.metrics import metric
 
     one = metric(name, of_links=link is not None)
@@ -436,7 +436,7 @@ def print_metric(
             legend = intervals.legend([mean]) or legend
     title = shown.label[:1].upper() + shown.label[1:]
     table = Table(title, heads, **_cut(rows, WITHOUT))
-    table.legend = legend
+    table.legend = [*legend, *filter(None, [sample_note(study, one, found)])]
     table.print(out or console())
 
 

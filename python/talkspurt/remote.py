@@ -1,0 +1,238 @@
+"""Results behind a URL that fsspec knows: ``s3://``, ``gs://``, ``sftp://``, ``memory://``, ``file://``.
+
+A result is written to a temporary folder of this machine and uploaded when it is complete, its
+manifest last: what has a manifest is whole. Each finished run of a study is uploaded at once, as an
+archive beside the result, so that the same command continues on any machine. To be read, a result
+is downloaded to a temporary folder.
+
+fsspec has file systems for all stores in use, and dask brings it along. It is imported if there is
+a URL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import importlib
+import json
+import os
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from talkspurt import disk, staging
+from talkspurt.errors import BadInputError, MissingExtraError, StoreError
+
+WAITING = 256
+"""Files that are transferred in one call."""
+
+
+def of(place: str | os.PathLike[str]) -> Remote | None:
+    """The place behind a URL, or None for a folder of this machine.
+
+    Raises:
+        BadInputError: if there is no such kind of URL.
+        talkspurt.errors.MissingExtraError: if a package is not installed.
+    """
+    url = disk.url_of(place)
+    return None if url is None else Remote(url)
+
+
+def local(place: str | os.PathLike[str]) -> Path:
+    """A folder of this machine with a result: the place, or what was downloaded from its URL.
+
+    Downloads are kept until the process ends.
+
+    Raises:
+        talkspurt.errors.StoreError: if there is no result, or it cannot be read.
+    """
+    far = of(place)
+    return Path(place) if far is None else far.downloaded()
+
+
+class Remote:
+    """A result behind a URL, which may not be there yet."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        try:
+            core: Any = importlib.import_module("fsspec.core")
+        except ImportError:
+            raise MissingExtraError(
+                f"{url}: URLs need fsspec, not installed: pip install 'talkspurt[remote]'"
+            ) from None
+        more = {"auto_mkdir": True} if url.startswith("file:") else {}
+        try:
+            self._system, path = core.url_to_fs(url, **more)
+        except ImportError as error:
+            raise MissingExtraError(f"{url}: {_reason(error)}") from None
+        except Exception as error:  # of the file system's own kinds
+            raise BadInputError(f"{url}: cannot be used: {_reason(error)}") from None
+        self._path = str(path).rstrip("/")
+        above, _, self._name = self._path.rpartition("/")
+        self._beside = f"{above}/.{self._name}"
+        # The file systems of fsspec remember what was in a folder.
+        self._system.invalidate_cache()
+
+    def folder(self, inside: str | os.PathLike[str]) -> Path:
+        """The folder of this machine, in a temporary one, in which the result is made."""
+        return Path(inside) / self._name
+
+    def check(self, claim: staging.Claim) -> None:
+        """Check, before the first run, that the result can be written there.
+
+        Raises:
+            BadInputError: if it cannot.
+            talkspurt.errors.StoreError: if something else is there.
+        """
+        try:
+            with self._talking("write"):
+                manifest, names = self._manifest(), self._names()
+                with tempfile.TemporaryDirectory() as scratch:
+                    probe = Path(scratch) / "probe"
+                    probe.write_bytes(b"talkspurt")
+                    self._put([(probe, f"{self._beside}.probe")])
+                self._system.rm_file(f"{self._beside}.probe")
+        except StoreError as error:
+            raise BadInputError(f"{error.filename}: {error.strerror}") from None
+        staging.refuse_content(names, _parsed(manifest), claim, self.url)
+
+    def take_up(self, folder: Path, key: str) -> None:
+        """Download the finished runs of an unfinished study into its folder."""
+        with self._talking("read"):
+            prefix = f"{self._beside}.unfinished-{key}"
+            there = self._system.find(prefix) if self._system.exists(prefix) else []
+            with tempfile.TemporaryDirectory() as scratch:
+                for some in _pieces([name for name in there if name.endswith(".tar")]):
+                    files = [Path(scratch) / name.rpartition("/")[2] for name in some]
+                    self._system.get(some, [*map(str, files)])
+                    for file in files:
+                        # If its upload was cut short, the run is repeated.
+                        with contextlib.suppress(tarfile.TarError, EOFError):
+                            _unpack(file, folder / "runs" / file.stem)
+                        file.unlink()
+
+    def keep(self, run: Path, key: str) -> None:
+        """Upload a finished run of a study."""
+        with tempfile.TemporaryDirectory() as scratch, self._talking("write"):
+            archive = Path(scratch) / "run.tar"
+            files = [file.relative_to(run) for file in disk.files_in(run)]
+            # What has no manifest is not whole, also in an archive that ends too early.
+            files.sort(key=lambda file: str(file) == staging.MANIFEST)
+            with tarfile.open(archive, "w") as packed:
+                for file in files:
+                    packed.add(run / file, f"{run.name}/{file.as_posix()}")
+            self._put([(archive, f"{self._beside}.unfinished-{key}/{run.name}.tar")])
+
+    def put(self, folder: Path, only: Sequence[str] | None = None) -> None:
+        """Upload a complete folder, or ``only`` some of its files, and its manifest last."""
+        manifest = folder / staging.MANIFEST
+        names = [*map(str, only)] if only is not None else None
+        if names is None:
+            names = [str(file.relative_to(folder)) for file in disk.files_in(folder)]
+        names = [name for name in names if name not in (staging.MANIFEST, staging.LOCK)]
+        with self._talking("write"):
+            goal = f"{self._path}/{staging.MANIFEST}"
+            before = self._names() if only is None else set()
+            if staging.MANIFEST in before:
+                # What is there is not whole from now on.
+                self._system.rm_file(goal)
+            self._put([(folder / name, f"{self._path}/{name}") for name in names])
+            stale = before.difference(names, [staging.MANIFEST])
+            for some in _pieces([f"{self._path}/{name}" for name in sorted(stale)]):
+                self._system.rm(some)
+            self._put([(manifest, goal)])
+            if only is None:
+                above = self._beside.rpartition("/")[0]
+                for left in self._system.glob(f"{above}/.{self._name}.unfinished-*"):
+                    self._system.rm(left, recursive=True)
+
+    def report(self, folder: Path) -> Path:
+        """The folder, with the report if there is one."""
+        with self._talking("read"):
+            for name in (staging.MANIFEST, "report.html"):
+                with contextlib.suppress(FileNotFoundError):
+                    self._system.get([f"{self._path}/{name}"], [str(folder / name)])
+        return folder
+
+    def downloaded(self) -> Path:
+        """A folder of this machine with all its files, until the process ends."""
+        with self._talking("read"):
+            manifest = self._manifest()
+            if manifest is None:
+                raise StoreError(errno.ENOENT, "there is no result of talkspurt here", self.url)
+            key = self.url, hashlib.sha256(manifest).hexdigest()
+            if key not in _downloads:
+                kept = tempfile.TemporaryDirectory(prefix="talkspurt-")
+                folder = self.folder(kept.name)
+                names = sorted(self._names())
+                for some in _pieces(names):
+                    for name in some:
+                        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                    there = [f"{self._path}/{name}" for name in some]
+                    self._system.get(there, [str(folder / name) for name in some])
+                _downloads[key] = kept
+            return self.folder(_downloads[key].name)
+
+    def _manifest(self) -> bytes | None:
+        try:
+            found: bytes = self._system.cat_file(f"{self._path}/{staging.MANIFEST}")
+        except FileNotFoundError:
+            return None
+        return found
+
+    def _names(self) -> set[str]:
+        """The files below the URL."""
+        if not self._system.exists(self._path):
+            return set()
+        start = len(self._path) + 1
+        return {str(name)[start:] for name in self._system.find(self._path)} - {""}
+
+    def _put(self, files: Sequence[tuple[Path, str]]) -> None:
+        for some in _pieces(files):
+            self._system.put([str(file) for file, _ in some], [name for _, name in some])
+
+    @contextlib.contextmanager
+    def _talking(self, what: str) -> Iterator[None]:
+        """Turn every failure of the file system into a StoreError with the URL."""
+        try:
+            yield
+        except StoreError:
+            raise
+        except PermissionError:
+            said = f"cannot {what}: no permission"
+            raise StoreError(errno.EACCES, said, self.url) from None
+        except Exception as error:  # of the file system's own kinds
+            number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
+            raise StoreError(number, f"cannot {what}: {_reason(error)}", self.url) from error
+
+
+_downloads: dict[tuple[str, str], tempfile.TemporaryDirectory[str]] = {}
+
+
+def _pieces(all_of_them: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (all_of_them[i : i + WAITING] for i in range(0, len(all_of_them), WAITING))
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    """Unpack a run, which gets its name when it is complete."""
+    part = folder.with_name(f"{folder.name}.part")
+    with tarfile.open(archive) as packed:
+        packed.extractall(part, filter="data")
+    (part / folder.name).rename(folder)
+    part.rmdir()
+
+
+def _parsed(manifest: bytes | None) -> dict[str, Any] | None:
+    try:
+        found = json.loads(manifest or b"")
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and "talkspurt" in found else None
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -1,0 +1,241 @@
+"""Results behind URLs of fsspec: written whole, resumed, read back; what cannot work is said first."""
+
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+
+import fsspec
+import pytest
+
+import talkspurt as package
+from command import start, talkspurt
+from talkspurt import api, disk, remote, running
+from talkspurt.errors import BadInputError, MissingExtraError, StoreError
+
+
+@pytest.fixture
+def memory():
+    system = fsspec.filesystem("memory")
+    yield system
+    system.rm("/", recursive=True)
+
+
+def names(system, path):
+    return sorted(system.find(path))
+
+
+def test_a_study_is_written_and_read(study, memory):
+    assert study.save("memory://bucket/deep/study", report=False) == Path(
+        "memory:/bucket/deep/study"
+    )
+    again = package.load("memory://bucket/deep/study", study=True)
+    assert again.to_json() == study.to_json()
+    assert again.flows.equals(study.flows)
+    manifest = json.loads(memory.cat("/bucket/deep/study/manifest.json"))
+    there = [name.removeprefix("/bucket/deep/study/") for name in names(memory, "/bucket")]
+    assert manifest["files"] == there
+
+
+def test_an_earlier_version_is_replaced_and_nothing_else(study, result, memory):
+    result.save("memory://b/one", report=False)
+    memory.pipe("/b/one/old.txt", b"")
+    with pytest.raises(StoreError, match=r"holds old\.txt, which talkspurt did not write"):
+        result.save("memory://b/one", report=False)
+    memory.rm("/b/one/old.txt")
+    with pytest.raises(StoreError, match=r"holds a run of .* and would be replaced") as raised:
+        study.save("memory://b/one", report=False)
+    assert raised.value.filename == "memory://b/one"
+    study.save("memory://b/one", report=False, overwrite=True)
+    assert not memory.exists("/b/one/frames.parquet")
+    memory.pipe("/b/mine/thesis.tex", b"")
+    with pytest.raises(StoreError, match="exists and is not a result of talkspurt"):
+        result.save("memory://b/mine", report=False)
+
+
+def test_the_manifest_is_written_last_and_removed_first(result, memory, monkeypatch):
+    result.save("memory://b/one", report=False)
+    put, seen = remote.Remote._put, []
+
+    def watched(self, files):
+        files = list(files)
+        seen.append(
+            ([name.rpartition("/")[2] for _, name in files], memory.exists("/b/one/manifest.json"))
+        )
+        put(self, files)
+
+    monkeypatch.setattr(remote.Remote, "_put", watched)
+    result.save("memory://b/one", report=False)
+    (probe, _), (tables, whole), (last, _) = seen
+    assert probe == [".one.probe"] and last == ["manifest.json"]
+    assert "flows.parquet" in tables and not whole
+    assert names(memory, "/b") == [name for name in names(memory, "/b") if "probe" not in name]
+
+
+def run(folder, url, **more):
+    given = {
+        "out": Path(url), "sets": [], "seed": None, "as_json": True, "report": False, "pdf": False,
+        "jobs": 1, "overwrite": False,
+    }  # fmt: skip
+    running.run(folder / "study.toml", **{**given, **more})
+
+
+def test_a_stopped_study_is_resumed_from_its_url(folder, study, memory, monkeypatch, capsys):
+    keep, kept = remote.Remote.keep, []
+
+    def stop(self, part, key):
+        keep(self, part, key)
+        kept.append(part.name)
+        if len(kept) == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(remote.Remote, "keep", stop)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        run(folder, "memory://b/study")
+    assert "4 of 6 runs are kept: the same command goes on from there" in raised.value.__notes__
+    archives = names(memory, "/b")
+    assert len(archives) == 4 and all(".study.unfinished-" in name for name in archives)
+    with pytest.raises(StoreError, match="there is no result of talkspurt here"):
+        package.load("memory://b/study", study=True)
+    run(folder, "memory://b/study")
+    assert "4 of 6 runs were there already" in capsys.readouterr().err
+    assert len(kept) == 6
+    assert not [name for name in names(memory, "/b") if "unfinished" in name]
+    again = package.load("memory://b/study", study=True)
+    assert [one.digest for one in again.runs] == [one.digest for one in study.runs]
+    # Further replications find the runs in the result.
+    run(folder, "memory://b/study")
+
+
+def test_a_lost_upload_is_continued(folder, memory, monkeypatch):
+    put = remote.Remote.put
+
+    def fail(self, folder, only=None):
+        raise StoreError(5, "cannot write: broken", self.url)
+
+    monkeypatch.setattr(remote.Remote, "put", fail)
+    with pytest.raises(StoreError, match="broken") as raised:
+        run(folder, "memory://b/study")
+    assert raised.value.__notes__ == ["6 of 6 runs are kept: the same command goes on from there"]
+    monkeypatch.setattr(remote.Remote, "put", put)
+    run(folder, "memory://b/study")
+    assert len(package.load("memory://b/study", study=True).runs) == 6
+
+
+def test_a_killed_command_is_resumed_and_read_by_the_others(folder, tmp_path):
+    url = f"file://{tmp_path}/far/study"
+    words = ("run", folder / "study.toml", "--set", "duration=40s", "--out", url, "--jobs", "1")
+    running = start(*words, "--no-report", cwd=tmp_path)
+    end = time.monotonic() + 60
+    while len(list(tmp_path.glob("far/.study.unfinished-*/*.tar"))) < 2:
+        assert time.monotonic() < end and running.poll() is None
+        time.sleep(0.01)
+    running.send_signal(signal.SIGKILL)
+    running.communicate()
+    done = talkspurt(*words, "--no-report", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "of 6 runs were there already" in done.stderr
+    assert f"Results: {url}/" in done.stdout
+    assert [entry.name for entry in (tmp_path / "far").iterdir()] == ["study"]
+
+    done = talkspurt("report", url, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"Report: {url}/report.html\n"
+    assert (tmp_path / "far" / "study" / "report.html").exists()
+    manifest = json.loads((tmp_path / "far" / "study" / "manifest.json").read_text())
+    assert "report.html" in manifest["files"]
+    for command in (
+        ("plot", url, "mos", "-o", "mos.png"),
+        ("metrics", url, "--table"),
+        ("compare", url, tmp_path / "far" / "study", "--json"),
+    ):
+        done = talkspurt(*command, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "mos.png").stat().st_size > 10_000
+
+
+BAD = {
+    "nothing://b/x": "nothing://b/x: cannot be used: Protocol not known: nothing",
+    "gs://b/x": "install gcsfs",
+    "memory://b/x": "URLs need fsspec, not installed: pip install",
+    "file:///proc/no/x": "file:///proc/no/x: cannot write",
+}
+
+
+@pytest.mark.parametrize("url", BAD)
+def test_what_cannot_work_is_said_before_the_first_run(folder, url, monkeypatch):
+    monkeypatch.setattr(api, "collect", lambda *_, **__: pytest.fail("a run has begun"))
+    if "need fsspec" in BAD[url]:
+        monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    with pytest.raises(BadInputError) as raised:
+        run(folder, url)
+    assert BAD[url] in str(raised.value) and "\n" not in str(raised.value)
+    assert isinstance(raised.value, MissingExtraError) == ("install" in str(raised.value))
+
+
+def test_the_command_line_says_so_with_status_2(folder, tmp_path):
+    done = talkspurt("run", folder / "study.toml", "--out", "nothing://x/y", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "talkspurt: nothing://x/y: cannot be used: Protocol not known: nothing\n"
+    done = talkspurt("run", folder / "study.toml", "--shard", "1/2", "--out", "memory://x/y")
+    assert (done.returncode, done.stderr) == (
+        2, "talkspurt: memory://x/y: this is written to a folder of this machine only\n"
+    )  # fmt: skip
+    done = talkspurt("plot", "memory://x/y", "mos", cwd=tmp_path)
+    assert done.stderr == "talkspurt: memory://x/y: there is no result of talkspurt here\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_result_is_downloaded_once_unless_it_changed(result, silent, memory):
+    result.save("memory://b/one", report=False)
+    first = remote.local("memory://b/one")
+    assert remote.local("memory:/b/one") == first
+    silent.save("memory://b/one", report=False, overwrite=True)
+    assert remote.local("memory://b/one") != first
+
+
+@pytest.mark.parametrize(
+    ("place", "url"),
+    [
+        ("s3://b/x", "s3://b/x"), ("s3:/b/x/", "s3://b/x"), ("file:///t/x", "file:///t/x"),
+        ("file:/t/x", "file:///t/x"), ("C:/x", None), ("out", None), ("/a/b:c", None),
+        ("runs/x:y", None), ("a:b", None), ("FILE:/x", "file:///x"),
+    ],
+)  # fmt: skip
+def test_what_is_a_url(place, url):
+    assert disk.url_of(place) == url == disk.url_of(Path(place))
+
+
+def test_fsspec_is_not_imported_without_need(folder):
+    code = (
+        "import sys, talkspurt; talkspurt.run(sys.argv[1]); import talkspurt.cli, "
+        "talkspurt.running; sys.exit('fsspec' in sys.modules)"
+    )
+    import subprocess
+
+    words = [sys.executable, "-c", code, str(folder / "small.toml")]
+    assert subprocess.run(words, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("kept", [0, 0.3, 0.6, 0.95])
+def test_an_archive_that_was_cut_short_is_repeated(folder, memory, monkeypatch, capsys, kept):
+    monkeypatch.setattr(remote.Remote, "put", lambda *_: pytest.fail("stopped"))
+    with pytest.raises(pytest.fail.Exception):
+        run(folder, "memory://b/study")
+    monkeypatch.undo()
+    victim = names(memory, "/b")[3]
+    data = memory.cat(victim)
+    memory.pipe(victim, data[: int(kept * len(data)) // 512 * 512])
+    run(folder, "memory://b/study")
+    assert "5 of 6 runs were there already" in capsys.readouterr().err
+
+
+def test_an_archive_cannot_leave_its_folder(tmp_path):
+    import tarfile
+
+    (tmp_path / "x").write_text("x")
+    with tarfile.open(tmp_path / "run.tar", "w") as packed:
+        packed.add(tmp_path / "x", "../../outside")
+    with pytest.raises(tarfile.OutsideDestinationError):
+        remote._unpack(tmp_path / "run.tar", tmp_path / "runs" / "run")
