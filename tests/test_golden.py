@@ -15,63 +15,63 @@ from talkspurt.scenario import read
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 GOLDEN = {
-    "ccid3": "f63768c78a026c7e17eca2f5eef22700",
-    "controllers": "65df6df1a32ea74cfdc072b4c58b34d6",  # of a study its first combination and seed
-    "every-transport": "e67b36ce90cc7f0df1d2d9e29ad24a0e",
-    "first-call": "d14702d70431378a35fcca78e4c200b1",
-    "jitter-buffers": "da5af8aa2a74b8b9798fde04b42eef8c",
-    "ladder-heard": "bdff6253550a2d1b2e31972ef7c569ab",
-    "large-delay": "206e9ee02534ef8fb440fb859e508674",
-    "many": "275129af8784e71f1c3625ed4e3a272f",
-    "multistreaming": "ea891cf6979644369ebe1ba3f8935162",
-    "partial-reliability": "03fd18073dc90d2aec188aabd4ee7c70",
-    "queues": "2768c5556f067a772f38ccc02d8d3d8f",
-    "sources": "b2a00dc153faad1269455239bad9b41b",
-    "two-paths": "99d4eb82f222b1061dd0f28c59caa79c",
-    "two-way": "96ae0753ade5e23007168e7fd8417229",
-    "video": "55b93b92bc4d765f82b98c2a3868dbf9",
-    "which-transport": "277e44c269d74492a1da1f0486e3aa5d",
-    "wireless-cell": "5ee7e5246ed0e1fa02d876972868df2e",
+    "ccid3": "47f57fd56d740e5e15ac5dc46b99c7f3",
+    "controllers": "babc48b45b83c0ec5ad02740e0165ccc",  # of a study its first combination and seed
+    "every-transport": "b7e505ea39f41d70763ad81f636a4140",
+    "first-call": "d56a2f1a83780c66bae4e9f34618ae82",
+    "jitter-buffers": "cd9b59c4f4bd22467c2e8e0f418894aa",
+    "ladder-heard": "f55f4e117fbfe62b33a1608ebf3af8ee",
+    "large-delay": "dfd9f7888a29a34b6b393877fc1eff75",
+    "many": "3fb3e6759f52646e610c40bee749f1bc",
+    "multistreaming": "3c87ab188d922d0a4b0fd8a88fb6a393",
+    "partial-reliability": "cb854730b120eba03b849462add9b369",
+    "queues": "d8b8e0f852d32c8d5273a2608da3c486",
+    "sources": "48d107199777b4e736bb97ae7105e000",
+    "two-paths": "9e0266dcb8305aba33f42a0646652d37",
+    "two-way": "dc0925a24f43570605024eeb0d417375",
+    "video": "28bb7127ba97eef7023713f49a6802b2",
+    "which-transport": "cfd4f511138230ddca00558121ee2179",
+    "wireless-cell": "1eca9726633eb77e470ece9e38346e8a",
 }
 
-DESIGNED = {"sensitivity": "e9363216ebf6e5e27d3b643eda81340d"}
+DESIGNED = {"sensitivity": "3028b9300f0cc90268ac8bedfb657d8d"}
 """Of a study with a design its first point: the sample is the same on every machine."""
 
 MACHINE_DEPENDENT = ("opus-repair",)
 """Packets depend on floating-point arithmetic: no digest holds on every machine."""
 
 CONTROLLERS = {
-    "UDP": "65df6df1a32ea74cfdc072b4c58b34d6",
-    "TCP Tahoe": "17ea9294d831810392ecc549598d91b6",
-    "TCP Reno": "408b1a4d8c2fd47805c9c4037691b45a",
-    "TCP NewReno": "2d9948d8a8e29d97746adb797d7a33d3",
-    "TCP SACK": "31fc9c577679ceb814f903df7b82d61e",
-    "TCP CUBIC": "6c02dd73f14aafc2d3ff3eac9ff0c46e",
-    "TCP BBR": "c506dc94970bc75ae597de1a402300bf",
-    "SCTP": "4b6b6f73f0b68cf8d25c11a794437786",
-    "SCTP unordered": "4f7c8e72676449efcdec26e374b173f0",
-    "SCTP partial": "7b752d69283be97ee2d8b9ba612877a6",
-    "DCCP CCID 2": "59b1e1a4624f1342afce0b25e212ad93",
-    "DCCP CCID 3": "75d3e7f7a8f47da18634a4eac45b6ebf",
-    "DCCP CCID 4": "fb55fcdbce8fabebf2a39280ed524241",
-    "TFRC": "d0d5c05e41551b7af92a265f780098c3",
-    "TFRC-TB": "7fc683d2f6cd7bf972c147b2ea046062",
-    "Beritelli": "ba69432be369c80cddca3c6271b84bc8",
+    "UDP": "babc48b45b83c0ec5ad02740e0165ccc",
+    "TCP Tahoe": "63de85c52aeca423f7882c32d9b12aa9",
+    "TCP Reno": "ae3bd7ae3983226eba9eb92ca888b7f7",
+    "TCP NewReno": "0de4a628f1c9876427c01425f8329e0c",
+    "TCP SACK": "bc0703740c3a086fa6f5cdb6c914bbd0",
+    "TCP CUBIC": "228c5236d89e0c8c534df795d2eafede",
+    "TCP BBR": "a0c697e40625bccdf6f35a07e2ef52b8",
+    "SCTP": "af9f15f1eb83b8a287b361d62c456c72",
+    "SCTP unordered": "b2d81fcd3919e5b9f2a308fd5c9a0789",
+    "SCTP partial": "123766316cb1c7f00a94176c286f5300",
+    "DCCP CCID 2": "a788690d6f1d2580a891ec2e901ea39c",
+    "DCCP CCID 3": "4d78b6fd2b3639bba28eb131098e302e",
+    "DCCP CCID 4": "257bb0333e4a16943ff9a4cd87af0bef",
+    "TFRC": "edc549844d7b26ecf234f2068b804eb8",
+    "TFRC-TB": "3bfb89cf209abdd79731ed477d3abc37",
+    "Beritelli": "4e63d3e869af5dc47d652e5308796c93",
 }
 """Each value of the axis of ``controllers``, under its first seed."""
 QUEUES = {
-    "DropTail 100": "2768c5556f067a772f38ccc02d8d3d8f",
-    "DropTail 10": "aaca2075a462abb6675f403d9ac19064",
-    "RED": "43e07fb98d00e80c51b93fed4f623934",
-    "Adaptive RED": "a8b7d5d56929a3033dd6706180774f3a",
-    "CoDel": "b03b1dd4d5a2f84b14db807ab3679289",
-    "CoDel, ECN": "e8df4b4dde70f6df148aede05cd3eb69",
-    "PIE": "47e0db61e9d26b19f8dd48ed40251a8b",
-    "FQ-CoDel": "be6e364efa942d586f1dc20b68ee609c",
-    "Priority": "a743225e2e617dea38831b885422a23d",
-    "Policed priority": "a743225e2e617dea38831b885422a23d",
-    "Shaped DropTail": "42887ffeb6972006c6ca8efddc57cbb6",
-    "Shaped FQ-CoDel": "7718eb72f226d3f134c31fbec1542902",
+    "DropTail 100": "d8b8e0f852d32c8d5273a2608da3c486",
+    "DropTail 10": "7a24b90101a4dafca2e5e41baadbce52",
+    "RED": "315ef20f8d27620fd4c6575d47112434",
+    "Adaptive RED": "7b6ba11232d4538ba78adcaecce4852b",
+    "CoDel": "52b26db7349068da546e390c5078b99d",
+    "CoDel, ECN": "b62c5928f138d8d24625870e4a14642c",
+    "PIE": "151f6fbac01c1afad70ebfed6eecd48f",
+    "FQ-CoDel": "4e617bb8ab15712d6bffa9c360254931",
+    "Priority": "bad91d8366fc50b08adc7b232be1884d",
+    "Policed priority": "bad91d8366fc50b08adc7b232be1884d",
+    "Shaped DropTail": "82593b9321cb6d1cc10413b1545e02f0",
+    "Shaped FQ-CoDel": "e93c99bb71ae1584ca63a78b2beef433",
 }
 """And of ``queues``."""
 STUDIES = (

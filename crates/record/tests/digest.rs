@@ -64,7 +64,7 @@ fn every_field_of_a_label_counts_but_the_pool_slot() {
             of(&|packet| packet.version = IpVersion::V6),
             of(&|packet| packet.sent = ms(6)),
         ],
-        "0da21cb74eadfbde79edca02feec50fe",
+        "4904fdf0d8fccd5e4a3e23c81c6b5949",
     );
     assert_eq!(of(&|_| {}), of(&|packet| packet.body = BodyId(99)));
 }
@@ -102,7 +102,7 @@ fn every_kind_of_note_and_each_of_its_fields_counts() {
             plain(Note::RxError(RxError::Checksum)),
             plain(Note::RxError(RxError::BadAck)),
         ],
-        "48795402c5a7e2ca058c3624bf30013a",
+        "cc7450de0e904147eaa14a5fc41ff5b1",
     );
     // Pauses came later; a list of their own leaves the digest above as it was.
     all_differ(
@@ -112,7 +112,7 @@ fn every_kind_of_note_and_each_of_its_fields_counts() {
             plain(Note::Paused { index: 2, length: Duration::from_millis(1) }),
             plain(Note::Paused { index: 1, length: Duration::from_millis(2) }),
         ],
-        "abd7a24f594c136dd08bc9271f92f44f",
+        "ad84ec3fa82c3f5f516029adf61d05b5",
     );
 }
 
@@ -183,7 +183,7 @@ fn every_header_field_and_every_byte_that_matters_counts() {
             one(Line::Received(label, refusal(577))),
             one(Line::Answered(label, label, refusal(577))),
         ],
-        "68ef2b9f28ee33e35b6f168d00e1da4c",
+        "25cd27ad7f9218f918d31086acbef793",
     );
     // A recording's content does not affect the run, only its length does.
     let said =
@@ -259,7 +259,7 @@ fn every_field_of_dccp_counts() {
         quoted(&|packet| packet.ccval = 1, 1000),
         quoted(&|packet| packet.cscov = 1, 1000),
     ]);
-    all_differ(&digests, "15c086a9856492ad1e9e7fead9e168eb");
+    all_differ(&digests, "29c85d788bf791500d30c0cf61a79cc1");
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn every_field_of_tfrc_counts() {
             feedback(&|feedback| feedback.receive_rate += 1),
             feedback(&|feedback| feedback.loss_event_rate += 1),
         ],
-        "33142c4ae8667a2e4f11ca52ba6b176b",
+        "6974177a21a7f1033e1714834678af82",
     );
 }
 
@@ -308,7 +308,7 @@ fn time_and_place_count() {
             at(ms(1), Place::Link(0)),
             at(ms(1), Place::Link(1)),
         ],
-        "b5d26b0c1e7a899a905e78ad785d9b04",
+        "03e9920bef860b0d080f1c9802296a10",
     );
 }
 
@@ -365,7 +365,7 @@ fn order_within_a_place_counts_and_the_form_is_pinned() {
         (first.wrapping_add(second), first)
     };
     let empty = (0x1319_8a2e_0370_7344, 0x243f_6a88_85a3_08d3);
-    let time = 1_000_000 << 16;
+    let time = 1_000_000 << 15;
     let stream = [[1, time | 7], [2, time | 7]].into_iter().fold(empty, fold);
     let all = [[3 | 1 << 32, 0], [stream.0, stream.1]].into_iter().fold(empty, fold);
     let all = [[0, 0]; 5].into_iter().fold(all, fold);

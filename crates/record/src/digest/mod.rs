@@ -137,11 +137,11 @@ impl Probe for Digest {
     }
 }
 
-/// The first word of a record: the time, and the kind of the note. The kind is in the lower bits, which are
-/// mixed best, and which the time leaves free for 78 hours.
+/// The word that starts a record: the time, the kind of the note, which is less than 128, and its form. They are
+/// in the lower bits, which are mixed best, and which the time, 48 bits in the engine, leaves free.
 #[inline(always)]
 const fn head(now: Instant, kind: u8, form: u8) -> u64 {
-    now.as_nanos().rotate_left(16) ^ u16::from_le_bytes([kind, form]) as u64
+    now.as_nanos().rotate_left(15) ^ (kind as u64 | (form as u64) << 7)
 }
 
 /// Adds a record. Numbers of kinds never change: a new kind of note takes a new number.
@@ -198,14 +198,14 @@ fn passed(hash: Hash, now: Instant, packet: &Packet) -> Hash {
     label(hash, head(now, 20, 0), packet)
 }
 
-/// All of a label but the pool slot. The length of a packet is in the upper bits of a word, which the time
-/// leaves free for 78 hours.
+/// All of a label but the pool slot. The length of a packet, at most 65 535 bytes, is in the 16 bits of a word
+/// that the time leaves free.
 #[inline(always)]
 fn label(hash: Hash, head: u64, packet: &Packet) -> Hash {
     let Packet { body: _, ip_bytes, route, flow, hop, ecn, dscp, version, number, sent } = packet;
-    let sent = sent.as_nanos() ^ u64::from(*ip_bytes).rotate_right(16);
+    let sent = sent.as_nanos().rotate_left(16) ^ u64::from(*ip_bytes);
     let header = quarters([*hop, *ecn as u8, *dscp, *version as u8]);
-    hash.pair(halves(*route, *flow), head).pair(sent, halves(header, *number))
+    hash.pair(head, halves(*route, *flow)).pair(sent, halves(header, *number))
 }
 
 #[inline(always)]
