@@ -229,7 +229,7 @@ impl Entry {
             Owned::Generated(index, bytes, captured) => {
                 vary(32, &|e, bit| e.note = Owned::Generated(index ^ bit as u32, bytes, captured));
                 vary(32, &|e, bit| e.note = Owned::Generated(index, bytes ^ bit as u32, captured));
-                vary(64, &|e, bit| {
+                vary(TIME_BITS, &|e, bit| {
                     let mut captured = captured;
                     flip_instant(&mut captured, bit);
                     e.note = Owned::Generated(index, bytes, captured);
@@ -249,7 +249,7 @@ impl Entry {
             Owned::Decided(index, playout) => {
                 vary(32, &|e, bit| e.note = Owned::Decided(index ^ bit as u32, playout));
                 if let Playout::Played(at) = playout {
-                    vary(64, &|e, bit| {
+                    vary(TIME_BITS, &|e, bit| {
                         let mut at = at;
                         flip_instant(&mut at, bit);
                         e.note = Owned::Decided(index, Playout::Played(at));
@@ -260,7 +260,7 @@ impl Entry {
             }
             Owned::Paused(index, length) => {
                 vary(32, &|e, bit| e.note = Owned::Paused(index ^ bit as u32, length));
-                vary(64, &|e, bit| {
+                vary(TIME_BITS, &|e, bit| {
                     let length = Duration::from_nanos(length.as_nanos() ^ bit);
                     e.note = Owned::Paused(index, length);
                 });
