@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use talkspurt_experiment::{BARRIER, captures, layout, score};
+use talkspurt_experiment::{BARRIER, captures, layout};
 use talkspurt_flow::Materials;
 use talkspurt_proto::probe::Probe;
 use talkspurt_proto::time::{Duration, Instant};
@@ -237,7 +237,8 @@ fn goodput(scenario: &Scenario, world: &World<()>) -> String {
 
 /// A summary of the calls' accounts.
 fn scores(scenario: &Scenario, flows: &[FlowSummary]) -> String {
-    let scores: Vec<f64> = flows.iter().filter_map(|flow| score(scenario, flow).mos).collect();
+    let scores: Vec<f64> =
+        talkspurt_experiment::scores(scenario, flows).filter_map(|quality| quality.mos).collect();
     let late: u64 = flows.iter().filter_map(|flow| flow.late_packets).sum();
     let mut text = String::new();
     let _ = write!(

@@ -58,10 +58,13 @@ def load(
     sets: list[tuple[str, str]],
     seed: int | None,
     sample: Callable[[str, int, int, int], list[list[float]]] | None = None,
+    *,
+    series: bool = True,
 ) -> Plan:
     """Read a scenario; ``base`` is the folder its files are relative to.
 
-    ``sample`` returns the points of a design: see :func:`talkspurt.designs.unit_cube`.
+    ``sample`` returns the points of a design: see :func:`talkspurt.designs.unit_cube`. Without
+    ``series``, none are recorded, so that their bins need not fit memory.
     """
 
 def metrics() -> str:

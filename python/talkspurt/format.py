@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -33,6 +34,17 @@ def verdict(r_factor: float | None) -> Verdict | None:
     if r_factor is None:
         return None
     return next(v for v in VERDICTS if r_factor >= v.from_r)
+
+
+MOST_LISTED = 20
+"""Names that an error lists, at most."""
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names that an error offers: all of a few, else the first ones and how many more there are."""
+    every = list(names)
+    more = len(every) - MOST_LISTED
+    return ", ".join([*every[:MOST_LISTED], *([f"and {more} more"] if more > 0 else [])])
 
 
 def rate_text(bits_per_second: float | None) -> str:

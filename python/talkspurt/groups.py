@@ -20,19 +20,17 @@ def condensed(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ``first`` is the first flow of a row, whose style represents all.
     """
     every = [{**row, "first": row["name"]} for row in rows]
-    sizes: dict[str, int] = {}
+    groups: dict[str, list[dict[str, Any]]] = {}
     for row in every:
         if group := row.get("group"):
-            sizes[group] = sizes.get(group, 0) + 1
+            groups.setdefault(group, []).append(row)
     shown: list[dict[str, Any]] = []
-    done: set[str] = set()
     for row in every:
         group = row.get("group")
-        if not group or sizes[group] < MANY:
+        if not group or len(groups[group]) < MANY:
             shown.append(row)
-        elif group not in done:
-            done.add(group)
-            shown.append(_one([other for other in every if other.get("group") == group], group))
+        elif row is groups[group][0]:
+            shown.append(_one(groups[group], group))
     return shown
 
 

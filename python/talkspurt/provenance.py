@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from talkspurt import _core
-from talkspurt.resolved import values
+from talkspurt.resolved import written
 
 
 def engine() -> str:
@@ -49,7 +49,7 @@ def apart_from_seed(resolved: str) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _named_in(resolved: str) -> tuple[str, ...]:
-    return tuple(_named(values(resolved)))
+    return tuple(_named(written(resolved)))
 
 
 def of(resolved: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import re
 from typing import Any
 
 from talkspurt import _core
+from talkspurt.members import Flows
 
 
 class Quantity(float):
@@ -41,7 +42,15 @@ class Quantity(float):
 
 
 def values(text: str) -> dict[str, Any]:
-    """A resolved scenario's values; the dict is owned by the caller."""
+    """A resolved scenario's values, with all flows; the dict is owned by the caller."""
+    found = written(text)
+    if isinstance(flows := found.get("flows"), dict):
+        found["flows"] = Flows(flows)
+    return found
+
+
+def written(text: str) -> dict[str, Any]:
+    """The same with groups of flows as written."""
     found: dict[str, Any] = json.loads(_values(text), object_hook=_quantity)
     return _with_durations(found) if text.startswith(IMPORTED) else found
 
@@ -72,6 +81,8 @@ def plain(value: Any) -> Any:
     """The same with quantities as written."""
     if isinstance(value, Quantity):
         return value.text
+    if isinstance(value, Flows):
+        return Flows(plain(value.written))
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list):

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 from talkspurt import _core
 from talkspurt.audio import Audio
 from talkspurt.disk import reading
+from talkspurt.format import listed
+from talkspurt.members import routed
 from talkspurt.resolved import values
 from talkspurt.saving import Saved
 from talkspurt.scenario import Question
@@ -197,7 +199,7 @@ class Result(Saved):
             replicate=plan.replicate(i),
             seed=plan.seed(i),
             scenario=plan.resolved(i),
-            topology=json.loads(plan.topology(i)),
+            topology=routed(json.loads(plan.topology(i))),
             manifest=manifest,
             _read_table=partial(_table, outcome, plan.resolved(i), written),
             _read_audio=read_audio,
@@ -301,7 +303,7 @@ class Result(Saved):
             return
         names = self.table(column + "s")["name"].to_list()
         if value not in names:
-            raise KeyError(f"no {column} {value!r}; there are {', '.join(names)}")
+            raise KeyError(f"no {column} {value!r}; there are {listed(names)}")
 
     # Speech.
 

@@ -46,7 +46,9 @@ def run(
     """Run a scenario with the command line's options."""
     wanted = _targets(until, at_most)
     most = at_most or sequential.MOST
-    question = read(scenario, set=sets_of(sets), seed=seed)
+    dry = out is None and as_json and cluster is None
+    series = not dry or scores or bool(wanted)
+    question = read(scenario, set=sets_of(sets), seed=seed, series=series)
     if scores:
         check_scores(question)
     if wanted:

@@ -48,13 +48,16 @@ class Question:
     plan: _core.Plan
 
 
-def read(scenario: Source, *, set: Sets | None = None, seed: int | None = None) -> Question:
+def read(
+    scenario: Source, *, set: Sets | None = None, seed: int | None = None, series: bool = True
+) -> Question:
     """Read a scenario.
 
     Args:
         scenario: path of a TOML file, TOML text (anything with a line break), or a dict.
         set: overrides of scenario fields, by dotted path.
         seed: replaces the scenario's seed.
+        series: whether runs record time series, whose bins must fit memory.
 
     Raises:
         talkspurt.ScenarioError: with all errors.
@@ -67,7 +70,8 @@ def read(scenario: Source, *, set: Sets | None = None, seed: int | None = None) 
     # Rust reports the file's name as it was given, so that editors find the line.
     called = whole(str(file)) if file else name
     try:
-        plan = _core.load(text, called, str(base), list(sets), seed, designs.unit_cube)
+        sample = designs.unit_cube
+        plan = _core.load(text, called, str(base), list(sets), seed, sample, series=series)
     except _core.ScenarioError as error:
         raise problems.answered(error) from None
     return Question(name, file, text, sets, plan)

@@ -28,6 +28,7 @@ from talkspurt.disk import (
     writing,
 )
 from talkspurt.errors import OtherVersionWarning, StoreError
+from talkspurt.members import as_written, routed
 from talkspurt.metrics import dictionary
 from talkspurt.result import TABLES, Result, recorded
 from talkspurt.staging import MANIFEST, Claim, Resumable, Staging, what
@@ -77,7 +78,7 @@ def write_result(
     """
     step("tables")
     write_text(folder / "scenario.toml", result.scenario)
-    write_text(folder / "topology.json", _indented(json.dumps(result.topology)))
+    write_text(folder / "topology.json", _indented(json.dumps(as_written(result.topology))))
     empty = {}
     # The run has written what it could to this folder.
     stored = result._outcome.stored if result._outcome and result._written == folder else ()
@@ -239,7 +240,7 @@ def saved(
         replicate=manifest["replicate"],
         seed=manifest["seed"],
         scenario=scenario,
-        topology=_shared(json.dumps(topology)),
+        topology=_network(json.dumps(as_written(topology))),
         manifest=manifest,
         _read_table=functools.partial(_read_table, folder, manifest["empty_tables"]),
         _read_audio=functools.partial(_read_audio, folder, manifest.get("speech_start_s", {})),
@@ -250,6 +251,11 @@ def saved(
 @functools.lru_cache(maxsize=256)
 def _shared(text: str) -> Any:
     return json.loads(text)
+
+
+@functools.lru_cache(maxsize=256)
+def _network(text: str) -> dict[str, Any]:
+    return routed(json.loads(text))
 
 
 def moved(result: Result, folder: Path) -> Result:
@@ -265,7 +271,7 @@ def _read_scenario(file: Path) -> str:
 def _read_topology(file: Path) -> dict[str, Any]:
     with reading(file):
         topology = json.loads(file.read_text(encoding="utf-8"))
-        return {key: topology[key] for key in ("nodes", "links", "access_points", "flows")}
+        return routed({key: topology[key] for key in ("nodes", "links", "access_points", "flows")})
 
 
 def _read_table(folder: Path, empty: Any, name: str) -> pl.DataFrame | None:

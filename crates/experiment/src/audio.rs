@@ -82,28 +82,39 @@ pub(crate) fn render<P: Probe>(
     audio
 }
 
-/// The opinion score of a flow; empty if it is not speech or nothing was measured.
+/// The opinion score of each row of the `flows` table of a scenario; empty if it is not speech or nothing was
+/// measured.
 ///
 /// A call without any frame in time is scored too, with all frames lost: leaving it out would favour
 /// complete failures.
-#[must_use]
-pub fn score(scenario: &Scenario, summary: &FlowSummary) -> Quality {
-    let found = directions(scenario).find(|(name, ..)| *name == summary.name);
-    let (Some((_, flow, source, _)), Some(loss)) = (found, summary.concealed_ratio) else {
-        return Quality::default();
-    };
-    let mouth_to_ear_s = summary.mouth_to_ear_mean_s;
-    let burst_ratio = summary.burst_ratio;
-    let heard = Heard { played: &summary.played_by_rung, mouth_to_ear_s, loss, burst_ratio };
-    opinion(flow, source, &heard)
+pub fn scores<'a>(
+    scenario: &'a Scenario,
+    flows: &'a [FlowSummary],
+) -> impl Iterator<Item = Quality> + 'a {
+    sources(scenario).zip(flows).map(|((flow, source), summary)| {
+        let Some(loss) = summary.concealed_ratio else { return Quality::default() };
+        let mouth_to_ear_s = summary.mouth_to_ear_mean_s;
+        let burst_ratio = summary.burst_ratio;
+        let heard = Heard { played: &summary.played_by_rung, mouth_to_ear_s, loss, burst_ratio };
+        opinion(flow, source, &heard)
+    })
 }
 
-/// What is heard in place of codecs without an encoder; `None` without such codecs or without a recording.
-#[must_use]
-pub(crate) fn stand_in(scenario: &Scenario, name: &str) -> Option<String> {
-    let (_, _, source, _) = directions(scenario).find(|(direction, ..)| direction == name)?;
-    let source::Config::Speech(speech) = source else { return None };
-    speech.stand_ins()
+/// For each row of the `flows` table, what is heard in place of codecs without an encoder; `None` without
+/// such codecs or without a recording.
+pub(crate) fn stand_ins(scenario: &Scenario) -> impl Iterator<Item = Option<String>> {
+    sources(scenario).map(|(_, source)| match source {
+        source::Config::Speech(speech) => speech.stand_ins(),
+        _ => None,
+    })
+}
+
+/// The sources of a scenario and their flows, in order of the rows of the `flows` table.
+fn sources(scenario: &Scenario) -> impl Iterator<Item = (&Flow, &source::Config)> {
+    scenario.flows.values().flat_map(|flow| {
+        let sources = std::iter::once(&flow.source).chain(&flow.reverse);
+        sources.map(move |source| (flow, source))
+    })
 }
 
 /// Playout statistics of some frames of a call.

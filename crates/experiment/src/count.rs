@@ -41,7 +41,8 @@ pub struct LinkCounts {
 /// # Errors
 /// A message if something could not be read, or "cancelled".
 pub fn count(point: &Point, shared: &Shared) -> Result<Counts, String> {
-    let Point { scenario, network, .. } = point;
+    let point = point.expanded();
+    let Point { scenario, network, .. } = &*point;
     let materials = Materials::load(scenario, &Disk)?;
     let mut world = build::build(scenario, network, &materials, Counter::default());
     let mut last = Vec::new();

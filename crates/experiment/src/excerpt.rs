@@ -15,6 +15,7 @@ use crate::rerun::again;
 /// # Errors
 /// A message if something could not be read, or "cancelled".
 pub fn excerpt(point: &Point, lossless: bool, shared: &Shared) -> Result<Shown, String> {
+    let point = &*point.expanded();
     let Point { scenario, network, .. } = point;
     let asked = &scenario.record.animation;
     let begin = lossless.then_some(window(scenario).0);

@@ -44,6 +44,7 @@ pub fn export(
     folder: &Path,
     shared: &Shared,
 ) -> Result<String, String> {
+    let point = &*point.expanded();
     let watch = (Digest::new(), Writer::new(point, format, folder)?);
     // A writer inside a probe cannot return errors: it stops the run, and the error is reported below.
     let ((digest, writer), _) = again(point, watch, shared, |_, (_, writer)| writer.failed())?;

@@ -18,7 +18,7 @@ mod rerun;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-pub use audio::{Audio, Heard, opinion, score};
+pub use audio::{Audio, Heard, opinion, scores};
 pub use capture::of as captures;
 pub use count::{Counts, LinkCounts, count};
 pub use excerpt::excerpt;
@@ -103,7 +103,8 @@ pub fn run(
     shared: &Shared,
 ) -> Result<Finished, Failure> {
     let cpu = cpu_time::ThreadTime::now();
-    let Point { scenario, network, .. } = point;
+    let point = point.expanded();
+    let Point { scenario, network, .. } = &*point;
     let materials = Materials::load(scenario, &Disk)?;
     let options = Options { gauges: scenario.record.gauges, sojourn: scenario.record.sojourn };
     let layout = layout(scenario, network);
@@ -138,9 +139,11 @@ pub fn run(
     if finished {
         recording.conservation()?;
     }
-    for summary in &mut recording.flows {
-        summary.quality = score(scenario, summary);
-        summary.stand_in = audio::stand_in(scenario, &summary.name);
+    let qualities: Vec<_> = scores(scenario, &recording.flows).collect();
+    let judged = qualities.into_iter().zip(audio::stand_ins(scenario));
+    for (summary, (quality, stand_in)) in recording.flows.iter_mut().zip(judged) {
+        summary.quality = quality;
+        summary.stand_in = stand_in;
     }
     recording.store().map_err(Failure::Store)?;
     Ok(Finished {

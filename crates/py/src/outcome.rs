@@ -99,10 +99,11 @@ impl Outcome {
             let first = rows.len();
             rows.extend((0..batch.num_rows()).map(|_| PyDict::new(py)));
             for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
-                // One string object per column.
+                // One string object per column, and one for consecutive rows of the same text.
                 let name = PyString::new(py, field.name());
+                let mut last = (None, py.None().into_bound(py));
                 for (index, row) in rows[first..].iter().enumerate() {
-                    row.set_item(&name, cell(py, column, index)?)?;
+                    row.set_item(&name, cell(py, column, index, &mut last)?)?;
                 }
             }
         }
@@ -168,13 +169,24 @@ impl Table {
     }
 }
 
-/// A value of a table; None if it is null.
-fn cell<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> PyResult<Bound<'py, PyAny>> {
+/// A value of a table; None if it is null. `last` is the last text of the column.
+fn cell<'py, 'a>(
+    py: Python<'py>,
+    column: &'a ArrayRef,
+    row: usize,
+    last: &mut (Option<&'a str>, Bound<'py, PyAny>),
+) -> PyResult<Bound<'py, PyAny>> {
     if column.is_null(row) {
         return Ok(py.None().into_bound(py));
     }
     Ok(match column.data_type() {
-        DataType::Utf8 => PyString::new(py, column.as_string::<i32>().value(row)).into_any(),
+        DataType::Utf8 => {
+            let text = column.as_string::<i32>().value(row);
+            if last.0 != Some(text) {
+                *last = (Some(text), PyString::new(py, text).into_any());
+            }
+            last.1.clone()
+        }
         DataType::Int64 => {
             column.as_primitive::<Int64Type>().value(row).into_pyobject(py)?.into_any()
         }

@@ -14,9 +14,9 @@ use pyo3::types::{PyDict, PyList, PyType};
 use serde_json::{Map, Value, json};
 use talkspurt_experiment::Format;
 use talkspurt_record::{Folder, Meanings, Tables};
-use talkspurt_scenario::model::{Scale, Scenario, Source};
+use talkspurt_scenario::model::{Flow, Scale, Scenario, Source};
 use talkspurt_scenario::network::DirectedLink;
-use talkspurt_scenario::{Network, Point, Problems, Sampled, Sampling, Study};
+use talkspurt_scenario::{Alike, Network, Point, Problems, Sampled, Sampling, Study, Use};
 
 use crate::run::{Count, Excerpt, Export, Run};
 
@@ -61,9 +61,11 @@ fn raise(py: Python<'_>, problems: &Problems) -> PyErr {
     attempt().unwrap_or_else(|error| error)
 }
 
-/// Reads a scenario. In Python's main thread, Ctrl-C ends the wait for it.
+/// Reads a scenario; without `series`, it may have more bins than fit memory. In Python's main thread,
+/// Ctrl-C ends the wait for it.
 #[pyfunction]
-#[pyo3(signature = (text, name, base, sets, seed=None, sample=None))]
+#[pyo3(signature = (text, name, base, sets, seed=None, sample=None, *, series=true))]
+#[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn load(
     py: Python<'_>,
     text: &str,
@@ -72,6 +74,7 @@ pub(crate) fn load(
     sets: Vec<(String, String)>,
     seed: Option<u64>,
     sample: Option<Py<PyAny>>,
+    series: bool,
 ) -> PyResult<Plan> {
     let (text, name) = (text.to_owned(), name.to_owned());
     let stop = Arc::new(AtomicBool::new(false));
@@ -81,8 +84,8 @@ pub(crate) fn load(
     let thread = std::thread::spawn(move || {
         let stopped = || stopped.load(Ordering::Relaxed);
         let sample = |asked: &Sampling| sampled(sample.as_ref(), asked);
-        let read =
-            talkspurt_scenario::load_until(&text, &name, &base, &sets, seed, &sample, &stopped);
+        let wanted = Use { sample: &sample, stopped: &stopped, series };
+        let read = talkspurt_scenario::load_for(&text, &name, &base, &sets, seed, &wanted);
         drop(send.send(read));
     });
     loop {
@@ -235,15 +238,15 @@ impl Plan {
     }
     /// Flows of one run whose packets may differ between machines.
     fn machine_dependent(&self, index: usize) -> PyResult<Vec<String>> {
-        let flows = &self.point(index)?.scenario.flows;
-        let sources =
-            flows.iter().map(|(name, flow)| (name, [Some(&flow.source), flow.reverse.as_ref()]));
-        let depends = |sources: [Option<&Source>; 2]| {
+        let depends = |flow: &Flow| {
+            let sources = [Some(&flow.source), flow.reverse.as_ref()];
             sources.into_iter().flatten().any(Source::is_machine_dependent)
         };
-        Ok(sources.filter(|(_, both)| depends(*both)).map(|(name, _)| name.clone()).collect())
+        let alike = self.point(index)?.scenario.alike();
+        let depending = alike.iter().filter(|alike| depends(&alike.flow));
+        Ok(depending.flat_map(Alike::names).collect())
     }
-    /// One run as TOML with all defaults.
+    /// One run as TOML with all defaults; groups of flows as written.
     fn resolved(&self, index: usize) -> PyResult<String> {
         Ok(talkspurt_scenario::to_toml(&self.point(index)?.scenario))
     }
@@ -324,7 +327,8 @@ fn speech(source: &Source) -> Option<serde_json::Value> {
 }
 
 /// Nodes, links and flows for drawing: links with differences on the way back, the transmitters of
-/// cells with their destinations, flows with their nodes and links, by side.
+/// cells with their destinations, flows with their nodes and links, by side. Flows of a group that differ
+/// only in their names are one entry, with the group's name and the first and last number in `members`.
 fn topology(scenario: &Scenario, network: &Network) -> String {
     let mut links: Vec<_> = scenario
         .links
@@ -368,11 +372,13 @@ fn topology(scenario: &Scenario, network: &Network) -> String {
             links.push(said);
         }
     }
+    let mut routes = network.routes.iter();
     let flows: Vec<_> = scenario
-        .flows
+        .alike()
         .iter()
-        .zip(&network.routes)
-        .map(|((name, flow), paths)| {
+        .map(|alike| {
+            let flow = &alike.flow;
+            let paths = routes.nth(alike.count() as usize - 1).expect("each flow has routes");
             let node = |link: &usize| &network.nodes[network.links[*link].from];
             let passed = |links: &[usize], last| -> Vec<_> {
                 links.iter().map(node).chain(std::iter::once(last)).collect()
@@ -388,10 +394,14 @@ fn topology(scenario: &Scenario, network: &Network) -> String {
                 "to": paths.iter().map(|path| names(&path.backward)).collect::<Vec<_>>(),
             });
             let units = [Some(&flow.source), flow.reverse.as_ref()].map(|source| speech(source?));
-            json!({
-                "name": name, "transport": flow.transport.name(), "from": flow.from, "to": flow.to,
+            let mut said = json!({
+                "name": alike.names().next(), "transport": flow.transport.name(), "from": flow.from, "to": flow.to,
                 "routes": routes, "back": back, "links": hops, "speech": units,
-            })
+            });
+            if let Some((group, numbers)) = alike.members().filter(|_| alike.count() > 1) {
+                said["members"] = json!([group, numbers.start(), numbers.end()]);
+            }
+            said
         })
         .collect();
     let colour = |name: &String| scenario.nodes.get(name).and_then(|node| node.colour.as_ref());

@@ -10,6 +10,7 @@ use talkspurt_proto::units::{Rate, Size};
 
 use crate::check;
 use crate::design::{self, ResolvedDesign, Sample};
+use crate::expand;
 use crate::model::Scale;
 use crate::path::Path;
 use crate::place::typed_fields;
@@ -104,6 +105,18 @@ impl Axis {
         let parts = self.parts.iter().enumerate();
         parts.flat_map(move |(part, fields)| fields.iter().map(move |field| (field, of(part))))
     }
+}
+
+/// Gives each member of a group whose fields vary a table of its own.
+pub(crate) fn leave_groups(tree: &mut Tree) {
+    let lists = [&["axes"][..], &["design", "factors"]].map(Path::of);
+    let varied: Vec<&Tree> =
+        lists.iter().filter_map(|list| tree.at(list)).flat_map(Tree::list).collect();
+    let one = varied.iter().filter_map(|axis| axis.key("path"));
+    let several = varied.iter().filter_map(|axis| axis.key("paths")).flat_map(Tree::list);
+    let paths: Vec<String> =
+        one.chain(several).filter_map(Tree::as_text).map(str::to_owned).collect();
+    paths.iter().for_each(|path| expand::leave(tree, path));
 }
 
 /// What varies in a study.

@@ -34,7 +34,8 @@ mod words;
 
 pub use axes::{Numbers, ResolvedAxis, Sampled};
 pub use design::{ResolvedDesign, Sample, Sampling};
-pub use load::{Point, Study, load, load_until};
+pub use expand::Alike;
+pub use load::{Point, Study, Use, load, load_for};
 pub use network::Network;
 pub use problem::{Problem, Problems};
 pub use resolved::{lines, to_toml, values};

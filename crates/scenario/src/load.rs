@@ -3,7 +3,9 @@
 //! The order is: TOML → shapes → `--set` → axes → for each combination its shape, types, and meaning. A
 //! finding shared by several combinations is reported once; if only some have it, they are named.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +15,7 @@ use crate::check;
 use crate::design::{ResolvedDesign, Sample};
 use crate::expand;
 use crate::link_profile;
-use crate::model::{Replications, Scenario};
+use crate::model::{Flow, Replications, Scenario};
 use crate::network::Network;
 use crate::path::Path;
 use crate::problem::{Finding, Findings, Problem, Problems, clip};
@@ -63,10 +65,27 @@ pub struct Point {
     pub settings: Vec<(String, String)>,
     /// The replication, from 0.
     pub replicate: u32,
-    /// The scenario to run: with the seed of the replication, no axes, and absolute paths of recordings.
+    /// The scenario to run: with the seed of the replication, no axes, absolute paths of recordings, and
+    /// groups of flows as written.
     pub scenario: Scenario,
     /// Its network, shared by the replications.
     pub network: Arc<Network>,
+}
+
+impl Point {
+    /// The run with every member of its groups as a flow, as the engine needs it.
+    #[must_use]
+    pub fn expanded(&self) -> Cow<'_, Self> {
+        match self.scenario.expanded() {
+            Cow::Borrowed(_) => Cow::Borrowed(self),
+            Cow::Owned(scenario) => Cow::Owned(Self {
+                settings: self.settings.clone(),
+                replicate: self.replicate,
+                scenario,
+                network: Arc::clone(&self.network),
+            }),
+        }
+    }
 }
 
 /// Reads a scenario.
@@ -86,24 +105,35 @@ pub fn load(
 ) -> Result<Study, Problems> {
     let sample: &Sample<'_> =
         &|_| Err("a design is sampled in Python: use talkspurt.run or `talkspurt run`".to_owned());
-    load_until(text, name, base, sets, seed, sample, &|| false)
+    load_for(text, name, base, sets, seed, &Use { sample, stopped: &|| false, series: true })
 }
 
-/// Like [`load`], but with a function that samples designs, and cancels when `stopped` returns true.
+/// What a scenario is read for.
+#[derive(Clone, Copy)]
+pub struct Use<'a> {
+    /// Samples designs.
+    pub sample: &'a Sample<'a>,
+    /// Cancels the reading when it returns true.
+    pub stopped: &'a dyn Fn() -> bool,
+    /// Whether runs record series, so that their bins must fit memory.
+    pub series: bool,
+}
+
+/// Like [`load`], but for this use.
 ///
 /// # Errors
 /// Like [`load`]; the problems found before cancellation.
-pub fn load_until(
+pub fn load_for(
     text: &str,
     name: &str,
     base: &FilePath,
     sets: &[(String, String)],
     seed: Option<u64>,
-    sample: &Sample<'_>,
-    stopped: &dyn Fn() -> bool,
+    wanted: &Use<'_>,
 ) -> Result<Study, Problems> {
+    let Use { sample, stopped, series } = *wanted;
     let shape = Shape::None;
-    let mut reader = Reader { name, base, sets, schema: schema::cached(), shape, stopped };
+    let mut reader = Reader { name, base, sets, schema: schema::cached(), shape, stopped, series };
     if text.len() > MAX_TEXT {
         let mut found = Findings::default();
         let length = text.len();
@@ -128,6 +158,7 @@ pub fn load_until(
         let value = Value::Integer(seed.into());
         tree.put(&Path::of(&["seed"]), Tree { value, origin: Origin::default() });
     }
+    axes::leave_groups(&mut tree);
     let variation = reader.variation(&tree, &reached, sample, &mut found);
     // Each combination copies the tree, so leave out the values of all axes.
     let mut bare = tree.clone();
@@ -155,6 +186,7 @@ struct Reader<'a> {
     schema: &'a serde_json::Value,
     shape: Shape,
     stopped: &'a dyn Fn() -> bool,
+    series: bool,
 }
 
 impl Reader<'_> {
@@ -318,25 +350,21 @@ impl Reader<'_> {
                 return None;
             }
         };
-        let mut expanded = Findings::default();
-        let written = expand::expand(&mut scenario, &mut expanded);
-        association::adopt(&mut scenario, tree, &written, &mut expanded);
-        for flow in scenario.flows.values_mut() {
-            flow.send_queue.packets.get_or_insert(flow.transport.waiting_packets());
-            let sources = std::iter::once(&mut flow.source).chain(flow.reverse.as_mut());
-            for source in sources {
-                if let Some(file) = source.file_mut() {
-                    *file = self.absolute(file);
-                }
-            }
-        }
+        // Members of an association are completed when they have its settings.
+        let alone = |flow: &&mut Flow| flow.transport.association().is_none();
+        scenario.flows.values_mut().filter(alone).for_each(|flow| self.complete(flow));
         for link in scenario.links.values_mut() {
             let back = link.back.iter_mut().filter_map(|back| back.trace.as_mut());
             for trace in link.trace.iter_mut().chain(back) {
                 *trace.file_mut() = self.absolute(trace.file());
             }
         }
-        let (network, mut wrong) = check::meaning(&scenario);
+        let mut expanded = Findings::default();
+        let (mut checked, written, counts) = expand::checked(&scenario, &mut expanded);
+        association::adopt(&mut checked, tree, &written, &mut expanded);
+        let rest = checked.flows.values_mut().filter(|flow| !alone(flow));
+        rest.for_each(|flow| self.complete(flow));
+        let (mut network, mut wrong) = check::meaning(&checked, self.series);
         wrong.0.splice(0..0, expanded.0);
         written.restore(&mut wrong);
         // Fields missing in a table may be those removed: they were reported.
@@ -348,15 +376,30 @@ impl Reader<'_> {
         if !found.0.is_empty() {
             return None;
         }
+        let routes = network.routes.into_iter().zip(counts);
+        network.routes =
+            routes.flat_map(|(paths, count)| iter::repeat_n(paths, count as usize)).collect();
+        expand::keep_adopted(&mut scenario, checked);
         for flow in scenario.flows.values_mut() {
             flow.playout = flow.playout.with_defaults();
-            for source in std::iter::once(&mut flow.source).chain(&mut flow.reverse) {
+            for source in iter::once(&mut flow.source).chain(&mut flow.reverse) {
                 if let talkspurt_app::source::Config::Speech(speech) = source {
                     speech.name_stand_in();
                 }
             }
         }
         Some((scenario, Arc::new(network)))
+    }
+
+    /// Fills in what depends on other fields, and makes paths absolute.
+    fn complete(&self, flow: &mut Flow) {
+        flow.send_queue.packets.get_or_insert(flow.transport.waiting_packets());
+        let sources = iter::once(&mut flow.source).chain(flow.reverse.as_mut());
+        for source in sources {
+            if let Some(file) = source.file_mut() {
+                *file = self.absolute(file);
+            }
+        }
     }
 
     /// An absolute path of a recording or trace: canonical if the file exists.

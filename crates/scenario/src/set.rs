@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 use talkspurt_proto::time::Duration;
 
+use crate::expand;
 use crate::path::Path;
 use crate::place::fields;
 use crate::problem::Findings;
@@ -28,6 +29,7 @@ pub(crate) fn apply(
             continue;
         }
         let origin = Origin { set: Some(number), ..Origin::default() };
+        expand::leave(tree, path);
         match fields(schema, tree, path) {
             Err(unknown) => {
                 found.add(Path::default(), unknown.message).hint(unknown.hint).at(&origin);

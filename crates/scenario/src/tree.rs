@@ -132,6 +132,11 @@ impl Tree {
         path.0.iter().try_fold(self, |tree, step| tree.step(step))
     }
 
+    /// The value at a path.
+    pub(crate) fn at_mut(&mut self, path: &Path) -> Option<&mut Self> {
+        path.0.iter().try_fold(self, |tree, step| tree.step_mut(step))
+    }
+
     /// The location of the field at `path`, or of the innermost existing table around it.
     pub(crate) fn origin_of(&self, path: &Path) -> &Origin {
         let mut tree = self;
@@ -179,9 +184,7 @@ impl Tree {
     /// Removes a field, if it exists.
     pub(crate) fn take(&mut self, path: &Path) {
         let Some((last, way)) = path.0.split_last() else { return };
-        let Some(tree) = way.iter().try_fold(self, |tree, step| tree.step_mut(step)) else {
-            return;
-        };
+        let Some(tree) = self.at_mut(&Path(way.to_vec())) else { return };
         match (last, &mut tree.value) {
             (Step::Key(key), Value::Table(table)) => drop(table.shift_remove(key)),
             (Step::Index(index), Value::List(list)) if *index < list.len() => {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use talkspurt_scenario::{Problems, Sampling, Study, load, load_until, schema, to_toml};
+use talkspurt_scenario::{Problems, Sampling, Study, Use, load, load_for, schema, to_toml};
 
 mod stage;
 
@@ -46,7 +46,8 @@ fn read(name: &str, text: &str) -> Result<Study, Problems> {
         let count = asked.samples;
         Ok((0..count).map(|k| vec![k as f64 / count as f64; asked.dimensions]).collect())
     };
-    load_until(text, name, &beside(name), &[], None, &diagonal, &|| false)
+    let wanted = Use { sample: &diagonal, stopped: &|| false, series: true };
+    load_for(text, name, &beside(name), &[], None, &wanted)
 }
 
 fn study(name: &str) -> Study {

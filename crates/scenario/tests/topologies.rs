@@ -254,7 +254,7 @@ fn many_flows_have_hosts_of_their_own() {
         )
     };
     let study = load(&text(3), "many", Path::new("."), &[], None).expect("sound");
-    let flows = &study.points[0].scenario.flows;
+    let flows = &study.points[0].scenario.expanded().flows;
     let ends: Vec<_> = flows.values().map(|flow| (flow.from.as_str(), flow.to.as_str())).collect();
     assert_eq!(ends, [("left-1", "right-1"), ("left-2", "right-2"), ("left-3", "right-3")]);
     let problems = load(&text(2), "many", Path::new("."), &[], None).expect_err("no third host");

@@ -22,6 +22,9 @@ use crate::medium::Medium;
 use crate::world::{CellHop, Change, Parts, Route, World};
 
 /// A world at time zero.
+///
+/// # Panics
+/// If the scenario has groups of flows: they must be expanded.
 #[must_use]
 pub fn build<P: Probe>(
     scenario: &Scenario,
@@ -29,6 +32,7 @@ pub fn build<P: Probe>(
     materials: &Materials,
     probe: P,
 ) -> World<P> {
+    assert!(scenario.flows.values().all(|flow| flow.count.is_none()), "groups are expanded");
     let links = network.links.iter().filter(|link| !link.in_cell).enumerate();
     let links = links.map(|(index, link)| self::link(scenario.seed, index as u32, link)).collect();
     let routes = network.ways().map(|way| Route {

@@ -1,11 +1,12 @@
 //! Pending events: one wake-up per node, in a tournament tree or in a lane beside it.
 //!
 //! A key holds 48 bits of nanoseconds and 16 bits of node number in one `u64`, all bits inverted, so that the
-//! earliest key is the greatest and zero means never. Each inner node of the tree holds the greater of its
-//! children, the root the earliest; setting a leaf replays one path to the root. Wake-ups that do not change
-//! before they come may go into the lane instead, as most link wake-ups do when links are alike; taking one
-//! uses none of the tree's twelve levels (with five hundred calls). The next event is the earlier of root and
-//! lane. Ties are broken by node number, wherever a key is stored, so links (numbered first) precede peers.
+//! earliest key is the greatest and zero means never. With more nodes it holds 46 bits and 18 bits. Each
+//! inner node of the tree holds the greater of its children, the root the earliest; setting a leaf replays one
+//! path to the root. Wake-ups that do not change before they come may go into the lane instead, as most link
+//! wake-ups do when links are alike; taking one uses none of the tree's twelve levels (with five hundred
+//! calls). The next event is the earlier of root and lane. Ties are broken by node number, wherever a key is
+//! stored, so links (numbered first) precede peers.
 //!
 //! The less often leaves are set, the deeper they lie: those of busy links under place 4, other links' under 3,
 //! the rest under 5, whose replays mostly end halfway. All leaves of a kind are on one level, which makes the
@@ -16,9 +17,11 @@ use talkspurt_proto::time::Instant;
 
 use crate::lane::{Lane, NEVER};
 
-/// Maximum number of nodes: 16 bits.
-pub const MAX_NODES: usize = 1 << NODE_BITS;
+/// Maximum number of nodes.
+pub const MAX_NODES: usize = 1 << MANY_BITS;
+/// Bits of node numbers in a key, and those of many nodes.
 const NODE_BITS: u32 = 16;
+const MANY_BITS: u32 = 18;
 /// The deepest leaves are under place 5, the last at `6 * MAX_NODES - 1`.
 const PLACES: usize = 8 * MAX_NODES;
 
@@ -30,6 +33,42 @@ pub struct Schedule {
     tree: Box<[u64; PLACES]>,
     /// The place of each node's leaf.
     leaves: Box<[u32]>,
+    layout: Layout,
+}
+
+/// Where a key has what.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    node_bits: u32,
+    node_mask: u32,
+    /// No wake-up is at or after this instant.
+    horizon: Instant,
+}
+
+impl Layout {
+    fn new(nodes: usize) -> Self {
+        let node_bits = if nodes <= 1 << NODE_BITS { NODE_BITS } else { MANY_BITS };
+        let horizon = Instant::from_nanos(u64::MAX >> node_bits);
+        Self { node_bits, node_mask: (1 << node_bits) - 1, horizon }
+    }
+
+    #[inline(always)]
+    fn key(self, node: u32, at: Option<Instant>) -> u64 {
+        match at {
+            Some(at) if at < self.horizon => !(at.as_nanos() << self.node_bits | u64::from(node)),
+            _ => NEVER,
+        }
+    }
+
+    #[inline(always)]
+    fn at(self, key: u64) -> Instant {
+        Instant::from_nanos(!key >> self.node_bits)
+    }
+
+    #[inline(always)]
+    fn node(self, key: u64) -> u32 {
+        !key as u32 & self.node_mask
+    }
 }
 
 /// A wake-up of a node.
@@ -41,6 +80,10 @@ pub struct Wake {
     pub node: u32,
     in_lane: bool,
 }
+
+/// The key that those of all wake-ups before an instant exceed: keys are compared without being decoded.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound(u64);
 
 impl Schedule {
     /// A schedule for this many links and, numbered after them, this many other nodes, without wake-ups.
@@ -62,18 +105,25 @@ impl Schedule {
         }
         let tree = vec![NEVER; PLACES].into_boxed_slice();
         let tree = tree.try_into().expect("the length is its own");
-        Self { lane: Lane::default(), tree, leaves }
+        Self { lane: Lane::default(), tree, leaves, layout: Layout::new(nodes) }
     }
 
-    /// The next wake-up, if it is before `end`. It is valid until the node's next one is set.
+    /// The bound for [`Schedule::next`] of wake-ups before `end`.
+    #[must_use]
+    pub fn before(&self, end: Instant) -> Bound {
+        Bound(!(end.min(self.layout.horizon).as_nanos() << self.layout.node_bits))
+    }
+
+    /// The next wake-up within the bound. It is valid until the node's next one is set.
     #[inline(always)]
     #[must_use]
-    pub fn next_before(&self, end: Instant) -> Option<Wake> {
+    pub fn next(&self, bound: Bound) -> Option<Wake> {
         let (tree, lane) = (self.tree[1], self.lane.first());
         let key = tree.max(lane);
-        let at = Instant::from_nanos(!key >> NODE_BITS);
-        let wake = Wake { at, node: node_of(key), in_lane: lane > tree };
-        (at < end.min(Instant::HORIZON)).then_some(wake)
+        if key <= bound.0 {
+            return None;
+        }
+        Some(Wake { at: self.layout.at(key), node: self.layout.node(key), in_lane: lane > tree })
     }
 
     /// Sets the wake-up of `node`, whose current one was not appended, to `at` or to none. Times beyond the
@@ -81,10 +131,10 @@ impl Schedule {
     #[inline]
     pub fn set(&mut self, node: u32, at: Option<Instant>) {
         debug_assert!(
-            !self.lane.holds(|key| node_of(key) == node),
+            !self.lane.holds(|key| self.layout.node(key) == node),
             "node {node} wakes by the lane, and is replanned"
         );
-        let (mut place, mut winner) = (self.leaf(node), key(node, at));
+        let (mut place, mut winner) = (self.leaf(node), self.layout.key(node, at));
         let tree = &mut *self.tree;
         while tree[place] != winner {
             tree[place] = winner;
@@ -101,7 +151,7 @@ impl Schedule {
     #[inline(always)]
     pub fn append(&mut self, node: u32, at: Instant) {
         debug_assert_eq!(self.tree[self.leaf(node)], NEVER, "node {node} has a wake-up");
-        if !self.lane.push(key(node, Some(at))) {
+        if !self.lane.push(self.layout.key(node, Some(at))) {
             self.set(node, Some(at));
         }
     }
@@ -116,7 +166,7 @@ impl Schedule {
                 return;
             }
         }
-        let (mut place, mut winner) = (self.leaf(wake.node), key(wake.node, at));
+        let (mut place, mut winner) = (self.leaf(wake.node), self.layout.key(wake.node, at));
         let tree = &mut *self.tree;
         tree[place] = winner;
         while place > 1 {
@@ -130,8 +180,9 @@ impl Schedule {
     /// [`Schedule::set`] for any node: an appended wake-up is removed.
     #[cold]
     pub fn replan(&mut self, node: u32, at: Option<Instant>) {
-        if self.lane.holds(|key| node_of(key) == node) {
-            self.lane.retain(|key| node_of(key) != node);
+        let layout = self.layout;
+        if self.lane.holds(|key| layout.node(key) == node) {
+            self.lane.retain(|key| layout.node(key) != node);
         }
         self.set(node, at);
     }
@@ -143,26 +194,13 @@ impl Schedule {
     }
 }
 
-#[inline]
-fn key(node: u32, at: Option<Instant>) -> u64 {
-    match at {
-        Some(at) if at < Instant::HORIZON => !(at.as_nanos() << NODE_BITS | u64::from(node)),
-        _ => NEVER,
-    }
-}
-
-#[inline]
-fn node_of(key: u64) -> u32 {
-    (!key & (MAX_NODES as u64 - 1)) as u32
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     fn next(schedule: &Schedule) -> Option<(u64, u32)> {
-        schedule.next_before(Instant::HORIZON).map(|wake| (wake.at.as_nanos(), wake.node))
+        schedule.next(schedule.before(Instant::HORIZON)).map(|wake| (wake.at.as_nanos(), wake.node))
     }
 
     #[test]
@@ -174,13 +212,31 @@ mod tests {
         schedule.append(0, at);
         schedule.set(2, Some(at));
         for node in [0, 1, 2, 4] {
-            let wake = schedule.next_before(Instant::from_nanos(8)).unwrap();
+            let wake = schedule.next(schedule.before(Instant::from_nanos(8))).unwrap();
             assert_eq!((wake.at, wake.node), (at, node));
-            assert_eq!(schedule.next_before(at), None);
+            assert_eq!(schedule.next(schedule.before(at)), None);
             schedule.again(wake, None);
         }
         schedule.set(4, Some(Instant::HORIZON));
         schedule.append(5, Instant::HORIZON);
+        assert_eq!(next(&schedule), None);
+    }
+
+    /// All node numbers and all times before the horizon of many nodes fit a key.
+    #[test]
+    fn the_most_nodes_have_wake_ups_up_to_their_horizon() {
+        let most = MAX_NODES as u32 - 1;
+        let mut schedule = Schedule::new(MAX_NODES / 2, MAX_NODES / 2, &[0]);
+        let last = Instant::from_nanos((1 << 46) - 2);
+        for node in [most, most / 2 + 1, 0] {
+            schedule.set(node, Some(last));
+        }
+        schedule.set(1, Some(Instant::from_nanos((1 << 46) - 1)));
+        for node in [0, most / 2 + 1, most] {
+            let wake = schedule.next(schedule.before(Instant::HORIZON)).unwrap();
+            assert_eq!((wake.at, wake.node), (last, node));
+            schedule.again(wake, None);
+        }
         assert_eq!(next(&schedule), None);
     }
 
@@ -211,9 +267,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_sorted_list(links in 1_u32..100, others in 1_u32..100, busy in 0_u32..5, moves in moves()) {
+        fn agrees_with_a_sorted_list(links in 1_u32..100, others in 1_u32..100, busy in 0_u32..5, many: bool, moves in moves()) {
             let busy: Vec<u32> = (0..busy.min(links)).map(|at| links - 1 - at).collect();
             let mut schedule = Schedule::new(links as usize, others as usize, &busy);
+            if many {
+                schedule.layout = Layout::new(MAX_NODES);
+            }
             // For each node, its wake-up and whether that was appended.
             let mut plain = vec![None::<(u64, bool)>; (links + others) as usize];
             let mut now = 0;
@@ -239,7 +298,7 @@ mod tests {
                         plain[node as usize] = at.map(|at| (at, false));
                     }
                     Move::Wake(span) => {
-                        if let Some(wake) = schedule.next_before(Instant::HORIZON) {
+                        if let Some(wake) = schedule.next(schedule.before(Instant::HORIZON)) {
                             now = now.max(wake.at.as_nanos());
                             let at = span.map(|span| now + span);
                             schedule.again(wake, at.map(Instant::from_nanos));

@@ -161,7 +161,8 @@ impl<P: Probe> World<P> {
     pub fn run_until(&mut self, end: Instant, cancel: &AtomicBool) -> bool {
         let links = self.links.len() as u32;
         let peers = links + self.peers.len() as u32;
-        while let Some(wake) = self.schedule.next_before(end) {
+        let bound = self.schedule.before(end);
+        while let Some(wake) = self.schedule.next(bound) {
             let node = wake.node;
             self.now = wake.at;
             self.events += 1;

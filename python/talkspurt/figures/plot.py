@@ -42,6 +42,7 @@ from talkspurt.figures.values import (
     parts,
     place_of,
     same_places,
+    sample_note,
 )
 from talkspurt.metrics.catalogue import metric, over_time
 from talkspurt.study import Axis
@@ -105,6 +106,7 @@ def figure(
     if over is not None and over == by:
         raise ValueError(f"over and by are both {over!r}")
     drawn = chosen(study, one, found, over, by, kind)
+    drawn.notes.extend(filter(None, [sample_note(study, one, found)]))
     with styled():
         if drawn.kind == "map":
             return _map(drawn)

@@ -6,12 +6,13 @@ quantity such as time. ``plot`` distributes parts over axes, colours and panels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from talkspurt.format import listed
 from talkspurt.metrics.catalogue import Column, Computed
 from talkspurt.metrics.catalogue.quantities import BY_COLUMN, Quantity
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from talkspurt.study import Study
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
+Row = Mapping[str, Any]
 
 OF_RUNS = ("fairness", "least_over_greatest")
 """Metrics that all flows of a run share."""
@@ -97,11 +99,13 @@ def parts(study: Study, one: Metric, name: str | None, bin_s: float | None) -> l
     problem: Exception | None = None
     kind = place_of(study, one)
     for run in study.runs:
-        for row in (run.links if one.of_links else run.flows).iter_rows(named=True):
+        of_run = run.links if one.of_links else run.flows
+        rows: list[Row] = list(of_run.iter_rows(named=True))
+        for row in rows:
+            names |= {row["name"]: None, row.get("group") or row["name"]: None}
+        wanted = [row for row in rows if name in (None, row["name"], row.get("group"))]
+        for row in _sampled(one, wanted):
             member, group = row["name"], row.get("group") or row["name"]
-            names |= {member: None, group: None}
-            if name not in (None, member, group):
-                continue
             try:
                 values = list(_values(run, one, member, bin_s))
             except (KeyError, ValueError) as error:
@@ -118,10 +122,43 @@ def parts(study: Study, one: Metric, name: str | None, bin_s: float | None) -> l
             if one.name in OF_RUNS and values:
                 break
     if not found and name is not None and name not in names:
-        raise KeyError(f"no {kind} {name!r}; there are: {', '.join(names)}")
+        raise KeyError(f"no {kind} {name!r}; there are: {listed(names)}")
     if not found and problem is not None:
         raise problem
     return found
+
+
+MOST_MEMBERS = 100
+"""Flows of one group that are drawn against time or another quantity: each is computed alone."""
+
+
+def _sampled(one: Metric, rows: Sequence[Row]) -> Iterable[Row]:
+    """The rows, but of a group of more than :data:`MOST_MEMBERS` so many at equal distances."""
+    if against(one) is None:
+        return rows
+    groups: dict[str | None, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.get("group"), []).append(row)
+    left_out: set[str] = set()
+    for group, its in groups.items():
+        if group is not None and len(its) > MOST_MEMBERS:
+            kept = {its[k * len(its) // MOST_MEMBERS]["name"] for k in range(MOST_MEMBERS)}
+            left_out |= {row["name"] for row in its} - kept
+    return (row for row in rows if row["name"] not in left_out)
+
+
+def sample_note(study: Study, one: Metric, found: Sequence[Part]) -> str | None:
+    """Tells of which flows :func:`parts` drew only some."""
+    if against(one) is None or one.of_links:
+        return None
+    drawn = {part.member for part in found}
+    said = []
+    for run in study.runs[:1]:
+        for (group,), its in run.flows.drop_nulls("group").group_by("group", maintain_order=True):
+            some = drawn.intersection(its["name"])
+            if len(its) > MOST_MEMBERS and len(some) > 1:
+                said.append(f"{len(some)} of the {len(its)} flows {group}")
+    return f"Computed from {', '.join(said)}." if said else None
 
 
 def _values(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from talkspurt import __version__, units
+from talkspurt.members import routed
 from talkspurt.ns2 import network, source, transport
 from talkspurt.ns2.network import Wire
 from talkspurt.ns2.reading import Findings, Part
@@ -71,7 +72,7 @@ def write(question: Question) -> Script:
     if plan.replications > 1:
         findings.refuse("replications.count", "a script is one run", "--set replications.count=1")
     scenario = Part(values(plan.resolved(0)), "", findings)
-    topology = json.loads(plan.topology(0))
+    topology = routed(json.loads(plan.topology(0)))
     return _Writer(question, findings, scenario, topology).write()
 
 

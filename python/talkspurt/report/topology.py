@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import pairwise
 from typing import Any
@@ -141,6 +141,7 @@ def lines_of(
 ) -> list[Line]:
     """The lines to draw, with many flows merged."""
     lines: dict[Any, Line] = {}
+    names: dict[Any, list[str]] = {}
     for flow in flows:
         name = flow["name"]
         if name not in styles or not flow["routes"]:
@@ -150,14 +151,12 @@ def lines_of(
         style = styles[name]
         alone = len(flows) <= MOST_LINES
         same = (name,) if alone else (flow["transport"], routes, style.in_background)
-        if same in lines:
-            before = lines[same]
-            lines[same] = Line((*before.flows, name), before.transport, ends, routes, before.style)
-        else:
+        names.setdefault(same, []).append(name)
+        if same not in lines:
             if not alone:
                 style = FlowStyle(style.colour, style.marker, ())
             lines[same] = Line((name,), flow["transport"], ends, routes, style)
-    return list(lines.values())
+    return [replace(line, flows=tuple(names[same])) for same, line in lines.items()]
 
 
 class Frame:

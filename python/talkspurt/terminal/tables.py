@@ -397,7 +397,7 @@ def print_metric(
         KeyError: if the metric, flow or link does not exist, or the packet table is missing.
         ValueError: if there is no value.
     """
-    from talkspurt.figures.values import against, parts, place_of
+    from talkspurt.figures.values import against, parts, place_of, sample_note
     from talkspurt.metrics import metric
 
     one = metric(name, of_links=link is not None)
@@ -436,7 +436,7 @@ def print_metric(
             legend = intervals.legend([mean]) or legend
     title = shown.label[:1].upper() + shown.label[1:]
     table = Table(title, heads, **_cut(rows, WITHOUT))
-    table.legend = legend
+    table.legend = [*legend, *filter(None, [sample_note(study, one, found)])]
     table.print(out or console())
 
 

@@ -21,13 +21,14 @@ use crate::network::Network;
 use crate::path::Path;
 use crate::problem::Findings;
 
-/// Checks everything beyond the shape. The network is complete if there are no findings.
-pub(crate) fn meaning(scenario: &Scenario) -> (Network, Findings) {
+/// Checks everything beyond the shape; with `series`, also the memory that they need. The network is complete
+/// if there are no findings.
+pub(crate) fn meaning(scenario: &Scenario, series: bool) -> (Network, Findings) {
     let mut found = Findings::default();
     // A run of zero length is reported once, not again for every time after its end.
     let run = if scenario.duration.is_zero() { Duration::MAX } else { scenario.duration };
     check_texts(scenario, &mut found);
-    time::check(scenario, run, &mut found);
+    time::check(scenario, run, series, &mut found);
     network::check(scenario, run, &mut found);
     cell::check(scenario, &mut found);
     let (network, mut broken) = Network::assemble(scenario);

@@ -44,7 +44,7 @@ pub(super) fn check_recordings(scenario: &Scenario, run: Duration, found: &mut F
                 },
             };
             sound.push((known, length));
-            kept += said(flow, speech, length, run);
+            kept += said(flow, speech, length, run) * flow.members() as u64;
         }
     }
     if kept > MAX_SPEECH && run < Duration::MAX {

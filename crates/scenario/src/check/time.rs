@@ -13,14 +13,14 @@ use crate::words::did_you_mean;
 const MAX_BINS: u64 = 12_000_000;
 const BIN_BYTES: f64 = 170.0;
 
-pub(super) fn check(scenario: &Scenario, run: Duration, found: &mut Findings) {
+pub(super) fn check(scenario: &Scenario, run: Duration, series: bool, found: &mut Findings) {
     if scenario.title.trim().is_empty() {
         found.add(Path::of(&["title"]), "must not be empty");
     }
     seeds(scenario, found);
     duration(scenario, found);
     measure(scenario, run, found);
-    record(scenario, run, found);
+    record(scenario, run, series, found);
     animation(&scenario.record.animation, run, found);
 }
 
@@ -82,12 +82,12 @@ fn animation(animation: &Animation, end: Duration, found: &mut Findings) {
 /// RFC 8200 §3: length of an IPv6 header.
 const MIN_SNAPLEN: Size = Size::from_bytes(40);
 
-fn record(scenario: &Scenario, run: Duration, found: &mut Findings) {
+fn record(scenario: &Scenario, run: Duration, series: bool, found: &mut Findings) {
     let interval = scenario.record.interval;
     let path = Path::of(&["record", "interval"]);
     if interval.is_zero() {
         found.add(path, "must be longer than nothing").hint("the default is \"100ms\"".to_owned());
-    } else if run.as_nanos() <= Instant::HORIZON.as_nanos() {
+    } else if series && run.as_nanos() <= Instant::HORIZON.as_nanos() {
         bins(scenario, run, found);
     }
     if let Some(snaplen) = scenario.record.snaplen.filter(|snaplen| *snaplen < MIN_SNAPLEN) {
@@ -112,7 +112,7 @@ fn record(scenario: &Scenario, run: Duration, found: &mut Findings) {
 /// The bins of all series of flows and links are in memory at once.
 fn bins(scenario: &Scenario, run: Duration, found: &mut Findings) {
     let interval = scenario.record.interval;
-    let sources = |flow: &Flow| 1 + u64::from(flow.reverse.is_some());
+    let sources = |flow: &Flow| (1 + u64::from(flow.reverse.is_some())) * flow.members() as u64;
     let directions: u64 = scenario.flows.values().map(sources).sum();
     let transmitters =
         |cell: &Cell| 1 + cell.stations.len() as u64 + u64::from(cell.contenders.is_some());

@@ -31,8 +31,9 @@ pub struct Flow {
     /// start within one packet interval of each other; bulk flows start together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
-    /// Name of the flow whose `count` created this one; set by the expansion, for grouping in tables
-    /// and reports.
+    /// Name of the group that this flow belongs to, for grouping in tables and reports; members that
+    /// `count` creates have the name of their flow. A flow named like such a member, with the name of
+    /// that flow here, replaces the member: `[flows.call-17]` with `group = "call"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// Time at which the connection is opened; before the end of the run.
@@ -78,6 +79,14 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1))]
     pub paths: Vec<Vec<String>>,
+}
+
+impl Flow {
+    /// Number of flows that this one stands for.
+    #[must_use]
+    pub fn members(&self) -> usize {
+        self.count.map_or(1, |count| count as usize)
+    }
 }
 
 /// IP version.

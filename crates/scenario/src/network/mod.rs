@@ -26,8 +26,12 @@ use link::{back, forth, transmitter, transmitters};
 
 /// Maximum paths of a flow: their addresses fit an INIT, and hosts rarely have more.
 const MAX_PATHS: usize = 8;
-/// Wake-up slots of the schedule: one per directed link, cell and peer.
-const MAX_SLOTS: usize = 65_535;
+/// Wake-up slots of the schedule: one per directed link, cell and peer, and one for outages.
+const MAX_SLOTS: usize = (1 << 18) - 1;
+/// Up to this many slots, times have 48 bits in the schedule; above, 46.
+const LONG_SLOTS: usize = (1 << 16) - 1;
+/// The longest run with more slots.
+const MAX_RUN: Duration = Duration::from_nanos((1 << 46) - 1);
 
 /// A cell: its transmitters are links, in the order access point, stations, contenders (if any).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,26 +73,34 @@ impl Network {
     /// Flow ends that no link reaches, or without a route between them; `via` over missing links; more
     /// links and flows than the schedule has slots. No line numbers: the scenario's text is unknown here.
     pub fn build(scenario: &Scenario) -> Result<Self, Problems> {
-        let (network, found) = Self::assemble(scenario);
+        let (network, found) = Self::assemble(&scenario.expanded());
         if found.0.is_empty() {
             return Ok(network);
         }
         Err(Problems(found.0.into_iter().map(Finding::placeless).collect()))
     }
 
-    /// The network as far as it can be built; a flow without a path has no routes.
+    /// The network as far as it can be built; a flow without a path has no routes. A flow with a `count`
+    /// stands for as many.
     pub(crate) fn assemble(scenario: &Scenario) -> (Self, Findings) {
         let mut found = Findings::default();
         let mut network = Self::wire(scenario, &mut found);
         let (links, cells) = (scenario.links.len(), network.cells.len());
-        let slots = 2 * links + cells + 2 * scenario.flows.len();
+        let flows: usize = scenario.flows.values().map(Flow::members).sum();
+        let slots = 2 * links + cells + 2 * flows;
         if slots > MAX_SLOTS {
             let message = format!(
-                "{links} links and {} flows need {slots} wake-up slots; the schedule has {MAX_SLOTS} (two a link, two a flow)",
-                scenario.flows.len()
+                "{links} links and {flows} flows need {slots} wake-up slots; the schedule has {MAX_SLOTS} (two a link, two a flow)",
             );
             found.add(Path::of(&["links"]), message);
             return (network, found);
+        }
+        if slots > LONG_SLOTS && scenario.duration > MAX_RUN {
+            let message = format!(
+                "{} is too long with {links} links and {flows} flows, which need {slots} wake-up slots: at most 19h with more than {LONG_SLOTS} (two a link, two a flow)",
+                scenario.duration
+            );
+            found.add(Path::of(&["duration"]), message);
         }
         let mut known = BTreeMap::new();
         for (name, flow) in &scenario.flows {

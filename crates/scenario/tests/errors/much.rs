@@ -1,6 +1,6 @@
 //! Many errors, or large ones: reported in a few lines regardless of size.
 
-use talkspurt_scenario::{load, load_until};
+use talkspurt_scenario::{Use, load, load_for};
 
 use crate::{GOOD, stage, told};
 
@@ -126,7 +126,8 @@ fn reading_can_be_stopped() {
     let asked = std::cell::Cell::new(0);
     let stopped = || asked.replace(asked.get() + 1) == 3;
     let sample = |_: &_| Err(String::new());
-    let read = load_until(&text, "call.toml", &stage::folder(), &[], None, &sample, &stopped);
+    let wanted = Use { sample: &sample, stopped: &stopped, series: true };
+    let read = load_for(&text, "call.toml", &stage::folder(), &[], None, &wanted);
     assert!(read.expect_err("stopped").to_string().contains("stopped"));
     assert_eq!(asked.get(), 4, "asked again after it was told to stop");
     assert!(load(GOOD, "call.toml", &stage::folder(), &[], None).is_ok());

@@ -1,6 +1,6 @@
 //! Sources: what is drawn, frames and captures from files, conversations, and many flows as one.
 
-use talkspurt_scenario::load;
+use talkspurt_scenario::{Network, Use, load, load_for};
 
 use crate::{GOOD, each, stage, told};
 
@@ -90,7 +90,7 @@ fn traffic() {
         ),
         // Many.
         ("[flows.sensor]", "[flows.sensor]\ncount = 0"),
-        ("[flows.sensor]", "[flows.sensor]\ncount = 30000"),
+        ("[flows.sensor]", "[flows.sensor]\ncount = 131072"),
         ("[flows.sensor]", "[flows.sensor]\ncount = 2.5"),
         ("[flows.sensor]", "[flows.sensor]\ndscp = 46\ncount = 3\nstart = \"70s\""),
     ]));
@@ -105,7 +105,7 @@ fn traffic() {
 fn many_flows_are_written_as_one() {
     let text = GOOD.replace("[flows.sensor]", "[flows.sensor]\ncount = 500\nstart_spread = \"5s\"");
     let study = load(&text, "many.toml", &stage::folder(), &[], None).expect("a good scenario");
-    let flows = &study.points[0].scenario.flows;
+    let flows = &study.points[0].scenario.expanded().flows;
     let names: Vec<&str> = flows.keys().map(String::as_str).collect();
     assert_eq!(
         (names.len(), &names[..3], names[501]),
@@ -117,4 +117,71 @@ fn many_flows_are_written_as_one() {
     let resolved = talkspurt_scenario::to_toml(&study.points[0].scenario);
     let again = load(&resolved, "again.toml", &stage::folder(), &[], None).expect("resolved");
     assert_eq!(again.points[0].scenario, study.points[0].scenario);
+}
+
+/// A group is kept as written and checked once, and its network is that of the single flows.
+#[test]
+fn a_group_is_kept_as_one() {
+    let text = GOOD.replace("[flows.sensor]", "[flows.sensor]\ncount = 100000");
+    assert!(told(&text, &[]).contains("record.interval: 100ms cuts the run into 600 bins"));
+    // Without series, their bins are not counted.
+    let wanted = Use { sample: &|_| Err(String::new()), stopped: &|| false, series: false };
+    let study = load_for(&text, "many.toml", &stage::folder(), &[], None, &wanted);
+    let study = study.expect("a good scenario");
+    let point = &study.points[0];
+    assert_eq!((point.scenario.flows.len(), point.scenario.flow_count()), (3, 100_002));
+    assert_eq!(point.scenario.flows["sensor"].count, Some(100_000));
+    assert!(talkspurt_scenario::to_toml(&point.scenario).len() < 20_000);
+    let network = Network::build(&point.scenario).expect("good");
+    assert_eq!(*point.network, network);
+    // As single flows, it is the same scenario.
+    let text = GOOD.replace("[flows.sensor]", "[flows.sensor]\ncount = 9");
+    let grouped = load(&text, "many.toml", &stage::folder(), &[], None).expect("a good scenario");
+    let single = talkspurt_scenario::to_toml(&grouped.points[0].expanded().scenario);
+    let single = load(&single, "single.toml", &stage::folder(), &[], None).expect("single");
+    assert_eq!(single.points[0].scenario, *grouped.points[0].scenario.expanded());
+    assert_eq!(single.points[0].network, grouped.points[0].network);
+}
+
+/// A change of one member leaves the others as they are, and their order.
+#[test]
+fn a_member_differs_from_its_group() {
+    let text = GOOD.replace("[flows.sensor]", "[flows.sensor]\ncount = 9");
+    let sets = |path: &str, value: &str| [(path.to_owned(), value.to_owned())];
+    let read = |text: &str, sets: &[(String, String)]| {
+        load(text, "many.toml", &stage::folder(), sets, None).map(|study| study.points)
+    };
+    let alike = read(&text, &[]).expect("good").remove(0).expanded().into_owned();
+    let points = read(&text, &sets("flows.sensor-7.dscp", "10")).expect("good");
+    let mut flows = points[0].scenario.expanded().into_owned().flows;
+    assert_eq!(flows["sensor-7"].dscp, 10);
+    flows["sensor-7"].dscp = alike.scenario.flows["sensor-7"].dscp;
+    assert!(flows.iter().eq(alike.scenario.flows.iter()));
+    assert_eq!(points[0].network.routes, alike.network.routes);
+    let again = read(&talkspurt_scenario::to_toml(&points[0].scenario), &[]).expect("resolved");
+    assert_eq!(again[0].scenario, points[0].scenario);
+    assert_eq!(again[0].network, points[0].network);
+    // A group changed on the way has fewer members, or more.
+    let mut both = sets("flows.sensor.count", "12").to_vec();
+    both.extend(sets("flows.sensor-12.dscp", "1"));
+    let points = read(&text, &both).expect("good");
+    assert_eq!(points[0].scenario.expanded().flows.len(), 14);
+    for (path, value, problem) in [
+        ("flows.sensor-10.dscp", "46", "flows has no \"sensor-10\""),
+        ("flows.sensor-0.dscp", "46", "flows has no \"sensor-0\""),
+        ("flows.sensor-07.dscp", "46", "flows has no \"sensor-07\""),
+        ("flows.sensor-7.dscp", "64", "flows.sensor-7.dscp"),
+        ("flows.sensor-7.count", "2", "flows.sensor.count: makes a flow \"sensor-7\""),
+        ("flows.sensor-7.group", "other", "flows.sensor.count: makes a flow \"sensor-7\""),
+    ] {
+        let told = read(&text, &sets(path, value)).expect_err(path).to_string();
+        assert!(told.contains(problem), "{path}: {told}");
+    }
+    let axis = format!("{text}\n[[axes]]\npath = \"flows.sensor-2.dscp\"\nvalues = [0, 8]\n");
+    let points = read(&axis, &[]).expect("good");
+    let dscp = |at: usize| {
+        let flows = points[at].scenario.expanded();
+        ["sensor-1", "sensor-2", "sensor-3"].map(|name| flows.flows[name].dscp)
+    };
+    assert_eq!((dscp(0), dscp(1)), ([0, 0, 0], [0, 8, 0]));
 }

@@ -28,7 +28,8 @@ pub(crate) fn ms(milliseconds: u64) -> Instant {
 /// The single run of a scenario text.
 pub(crate) fn point(text: &str) -> Point {
     let study = talkspurt_scenario::load(text, "test", Path::new("."), &[], None);
-    study.unwrap_or_else(|problems| panic!("{problems}\n{text}")).points.remove(0)
+    let study = study.unwrap_or_else(|problems| panic!("{problems}\n{text}"));
+    study.points[0].expanded().into_owned()
 }
 
 /// A link of a scenario: `ends` as `"a-b"`, `more` in TOML.
