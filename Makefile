@@ -39,7 +39,7 @@ test-rust: setup
 	cargo test --workspace --locked
 
 test-python: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: setup ## check format, lints, types and the schema
 	cargo fmt --all --check

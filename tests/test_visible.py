@@ -94,7 +94,7 @@ def test_what_is_printed_is_harmless(evil, tmp_path):
         assert harmless(done.stdout), (words, done.stdout)
         assert harmless(done.stderr), (words, done.stderr)
         assert done.stdout + done.stderr
-    said = talkspurt("check", evil, cwd=tmp_path)
+    said = talkspurt("check", evil, cwd=tmp_path, env={"COLUMNS": "300"})  # the path is long
     assert said.stdout.splitlines()[0].count("nothing wrong") == 1
     assert "\\u202eil" in said.stdout and "\\u200b" in said.stdout
     document = json.loads(talkspurt("run", evil, "--json", cwd=tmp_path).stdout)
