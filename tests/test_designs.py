@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,7 @@ from scipy.stats import qmc
 import command
 import talkspurt
 from talkspurt import designs, sensitivity
+from talkspurt.report import study as study_page
 
 BASE = """
 title = "Designed"
@@ -197,6 +199,26 @@ def test_the_command_line_runs_resumes_prints_and_draws(tmp_path):
     assert loaded.sensitivity("delay_mean_s").to_dicts() == said["rows"]
     wrong = cli("sensitivity", "out", "moss", cwd=tmp_path, status=2)
     assert "moss" in wrong.stderr
+
+
+def test_an_axis_of_sampled_values_has_the_ticks_of_a_range(saltelli):
+    for name, words in (("delay", "delay / ms"), ("rate", "rate / ")):
+        (ax, *_) = saltelli.figure("delay_mean_s", over=name).axes
+        ticks = [tick.get_text() for tick in ax.get_xticklabels()]
+        assert ax.get_xlabel().startswith(words)
+        assert 3 <= len(ticks) <= 12 and all(float(tick) for tick in ticks)
+        assert {tick.get_rotation() for tick in ax.get_xticklabels()} == {0.0}
+    assert ax.get_xscale() == "log"
+
+
+def test_the_report_says_the_range_of_what_was_sampled(saltelli):
+    page = study_page.html(saltelli)
+    assert "320 points of a design" in page
+    (delay,) = re.findall(r" · delay: (.*?) · ", page)
+    least, greatest = map(float, re.fullmatch(r"([\d.]+)ms to ([\d.]+)ms", delay).groups())
+    values = [1e3 * value for value in saltelli.axis("delay").numbers]
+    assert (least, greatest) == pytest.approx((min(values), max(values)))
+    assert "Sensitivity to the factors</h2>" in page and "Over nothing" not in page
 
 
 def told(text):

@@ -101,6 +101,18 @@ class Axis:
         return dict(zip(self.labels, self.numbers or (), strict=True))
 
     @property
+    def sampled(self) -> bool:
+        """Whether its values were sampled from a range."""
+        return self.factor in ("linear", "log")
+
+    @property
+    def extent(self) -> str:
+        """Its labels, or the first and last of those sampled from a range."""
+        if not self.sampled or self.numbers is None:
+            return ", ".join(self.labels)
+        return f"{min(self.labels, key=self.value)} to {max(self.labels, key=self.value)}"
+
+    @property
     def column(self) -> str:
         """Name of its column in every table: no other column starts with ``axis.``."""
         return f"axis.{self.name}"

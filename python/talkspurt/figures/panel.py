@@ -114,6 +114,10 @@ def frame(
         ax.set_xticks(range(len(axis.labels)), axis.labels)
         ax.set_xlim(-0.5, len(axis.labels) - 0.5)
         slope = len(axis.labels) * max(map(len, axis.labels)) > room
+    elif axis.sampled:
+        # Sampled values are many and have no names: the ticks are those of a range.
+        unit = scale.range_of(ax.xaxis, str(axis.factor), axis.labels)
+        slope = False
     else:
         kind = scale.scale(numbers)
         ax.set_xscale(kind, **({"linthresh": scale.threshold(numbers)} if kind == "symlog" else {}))

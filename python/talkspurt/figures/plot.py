@@ -314,6 +314,8 @@ def _points(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bot
     for n, label in enumerate(shown):
         look = drawn.looks[label]
         aside = (n - (len(shown) - 1) / 2) * min(panel.BESIDE, 24 / len(shown))
+        if axis.sampled:  # hardly two of the values are equal
+            aside = 0.0
         beside: Any = ax.transData + ScaledTranslation(aside / 72, 0, figure.dpi_scale_trans)
         none = {"measure": drawn.one.full_name, "mean": None, "low": None, "count": 0}
         its = [rows.get((labels[i], label), none) for i in order]

@@ -103,7 +103,8 @@ class Plot:
     def axis(self, name: str) -> Axis:
         """An axis of the study, or one of names."""
         labels = self.labels(name)
-        return Axis(name, "", tuple(map(short, labels)))
+        factor = next((axis.factor for axis in self.study.axes if axis.name == name), None)
+        return Axis(name, "", tuple(map(short, labels)), factor=factor)
 
     def groups(self, name: str) -> Axis:
         """The same, with numbers in one unit, for places side by side."""

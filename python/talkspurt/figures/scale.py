@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from matplotlib.axis import XAxis
 
 NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(\S*)", re.IGNORECASE)
 UNITS = {
@@ -58,6 +61,20 @@ def ticks(labels: Sequence[str]) -> tuple[list[str], str]:
         return list(labels), ""
     chosen = max(units, key=lambda unit: (units.count(unit), UNITS[unit][1]))
     return [f"{value / UNITS[chosen][1]:.4g}" for value in numbers(labels) or ()], chosen
+
+
+def range_of(axis: XAxis, kind: str, labels: Sequence[str]) -> str:
+    """Set the scale and the ticks of an axis of many numbers, and return the unit of its labels."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+    _, unit = ticks(labels)
+    size = UNITS[unit][1]
+    axis.axes.set_xscale(kind)
+    few = MaxNLocator(7, steps=[1, 2, 2.5, 5, 10])
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)) if kind == "log" else few)
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / size:.4g}"))
+    return unit
 
 
 def headed(name: str, unit: str) -> str:

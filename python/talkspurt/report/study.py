@@ -92,11 +92,19 @@ def html(study: Study, drawn: Iterable[Drawn] | None = None) -> str:
         most_rows=MOST_ROWS,
         marks=_marks([rows, *(table["rows"] for table in differences)]),
         figures=[(svg, whole) for _, svg, whole in stills],
-        across=found.name if (found := across(study)) else "nothing",
+        heading=_heading(study),
         runs=_run_rows(study),
         cautions=cautions(study.flows),
         notes=notes(_one_of_each(study)),
     )
+
+
+def _heading(study: Study) -> str:
+    """The heading of the figures."""
+    if study.design:
+        return "Sensitivity to the factors"
+    found = across(study)
+    return f"Over {found.name if found else 'nothing'}"
 
 
 def _columns(study: Study) -> tuple[str, ...]:
