@@ -563,7 +563,7 @@ fn vary_payload(
             vary(OFFSET_BITS, &|body, bit| {
                 *of(body) = Payload::Virtual { offset: offset ^ bit, len };
             });
-            vary(32, &|body, bit| {
+            vary(16, &|body, bit| {
                 *of(body) = Payload::Virtual { offset, len: len ^ bit };
             });
         }
@@ -701,8 +701,8 @@ fn one_bit_of_one_field_of_one_note_changes_it() {
         }
         checked += digests.len();
     }
-    assert_eq!(kinds.len(), 18, "kinds of notes in the run");
-    assert!(checked > 100_000, "{checked} changes");
+    assert_eq!(kinds.len(), 17, "kinds of notes in the run");
+    assert!(checked > 50_000, "{checked} changes");
 }
 
 #[test]
