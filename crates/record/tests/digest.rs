@@ -360,7 +360,7 @@ fn order_within_a_place_counts_and_the_form_is_pinned() {
     // The canonical form, computed by hand: it changes only when every published digest changes.
     let fold = |(a, b): (u64, u64), [first, second]: [u64; 2]| {
         let first = (a ^ first).wrapping_mul(0xd134_2543_de82_ef95);
-        let first = first << 23 | first >> 41;
+        let first = first.rotate_left(23);
         let second = (b ^ second).wrapping_mul(0xd134_2543_de82_ef95);
         (first.wrapping_add(second), first)
     };
