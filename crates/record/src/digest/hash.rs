@@ -17,12 +17,12 @@ impl Hash {
     /// The state without any words: the fractional digits of π. Any number but 0 would do.
     pub(super) const EMPTY: Self = Self(0x1319_8a2e_0370_7344, 0x243f_6a88_85a3_08d3);
 
-    /// Multiplier of Steele, Vigna 2022: Computationally easy, spectrally good multipliers for congruential
-    /// pseudorandom number generators.
+    /// Multiplier of Steele, Vigna 2022: Computationally easy, spectrally good multipliers for
+    /// congruential pseudorandom number generators.
     const MULTIPLIER: u64 = 0xd134_2543_de82_ef95;
 
-    /// Adds a pair of words. A difference in the highest bits of the second word alone stays in these bits, where
-    /// the next first word could cancel it: what has high bits is better put first.
+    /// Adds a pair of words. A difference in the highest bits of the second word alone stays in these
+    /// bits, where the next first word could cancel it: what has high bits is better put first.
     #[inline(always)]
     pub(super) const fn pair(self, first: u64, second: u64) -> Self {
         let first = (self.0 ^ first).wrapping_mul(Self::MULTIPLIER).rotate_left(23);

@@ -137,8 +137,9 @@ impl Probe for Digest {
     }
 }
 
-/// The word that starts a record: the time, the kind of the note, which is less than 128, and its form. They are
-/// in the lower bits, which are mixed best, and which the time, 48 bits in the engine, leaves free.
+/// The word that starts a record: the time, the kind of the note, which is less than 128, and its form.
+/// Kind and form are in the lower bits, which are mixed best, and which the time leaves free: it has 48
+/// bits in the engine.
 #[inline(always)]
 const fn head(now: Instant, kind: u8, form: u8) -> u64 {
     now.as_nanos().rotate_left(15) ^ (kind as u64 | (form as u64) << 7)
