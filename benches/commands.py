@@ -108,7 +108,7 @@ class Bench:
     def start_s(self) -> float:
         """CPU time of a run in which nothing happens."""
         if self._start is None:
-            file = self.scenario(CALL.replace('"60s"', '"1ms"'), "start")
+            file = self.scenario(CALL.replace('"60s"', '"50ms"'), "start")
             words = ("run", file, "--json", "--no-report")
             self._start = median(self.dry(*words)["cpu_s"] for _ in range(PAIRS))
         return self._start
@@ -243,7 +243,7 @@ ROWS = (
     Row("digest", "W1, digest", "instr./hop", 1022, 200, 80,
         lambda bench: instructions(bench, "digest")),
     Row("memory", "W1 100 s, --out: peak memory", "MB", 570, 120, 80, peak_mb),
-    Row("growth", "W1 400 s, --out: peak memory over 100 s", "MB", 1200, 20, None, growth_mb),
+    Row("growth", "W1 400 s, --out: peak memory over 100 s", "MB", None, 20, None, growth_mb),
     Row("first-call", "first call with report, warm: CPU", "W1", seconds(FIRST_CALL_S),
         seconds(0.6 * FIRST_CALL_S), seconds(0.4 * FIRST_CALL_S), first_call),
     Row("5000", "5000 calls x 20 s: CPU", "W1", seconds(34), seconds(5), seconds(3),
