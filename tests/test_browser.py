@@ -363,10 +363,10 @@ def test_packets_stand_where_the_table_says(browser, moving):
     with Visit(browser, file) as visit:
         stage = visit.page.query_selector(".stage")
         begin, end = stage.evaluate("stage => [stage.animation.from, stage.animation.to]")
-        dice = random.Random(5)
+        rng = random.Random(5)
         flew = waited = 0
         for _ in range(60):
-            t = dice.uniform(begin, end)
+            t = rng.uniform(begin, end)
             for link in ("sky", "sky.back", "ground", "ground.back"):
                 here = packets.filter(pl.col("link") == link, pl.col("enqueued_s") <= t)
                 left = here.filter(pl.col("dequeued_s") <= t)
@@ -423,8 +423,8 @@ def test_a_queue_stands_as_high_as_packets_wait(browser, moving):
         seen = {}
         _, foot = stack_of(page, "sky")
         left, top, right, _ = stage.evaluate(WHOLE)
-        dice = random.Random(6)
-        for t in (dice.uniform(begin, end) for _ in range(300)):
+        rng = random.Random(6)
+        for t in (rng.uniform(begin, end) for _ in range(300)):
             entered = packets.filter(pl.col("enqueued_s") <= t)
             waiting = entered.filter(~(pl.col("dequeued_s") <= t).fill_null(False)).height
             stage.evaluate(ASK, ["show", t])
@@ -558,9 +558,9 @@ def test_packets_cross_the_air_from_whom_to_whom(browser, air):
     with Visit(browser, file) as visit:
         stage = visit.page.query_selector(".stage")
         begin, end = stage.evaluate("stage => [stage.animation.from, stage.animation.to]")
-        dice = random.Random(7)
+        rng = random.Random(7)
         waited = Counter()
-        for t in (dice.uniform(begin, end) for _ in range(100)):
+        for t in (rng.uniform(begin, end) for _ in range(100)):
             for link in ("cafe.ap", "cafe.laptop", "cafe.phone", "line.back"):
                 here = packets.filter(pl.col("link") == link, pl.col("enqueued_s") <= t)
                 left = here.filter(pl.col("dequeued_s") <= t)

@@ -15,34 +15,12 @@ from conftest import tone, write_wav
 from talkspurt.cluster import Address, client, proof, work
 from talkspurt.errors import BadInputError
 from talkspurt.result import TABLES
-from validation.cluster.machines import Machines, another_version, kill, stopped, tables
+from validation.cluster.machines import Machines, another_version, kill, stopped, study, tables
 
 pytest.importorskip("distributed")
 
-STUDY = """\
-title = "Cluster"
-duration = "1s"
-seed = 3
-record = { interval = "100ms", packets = true, pcapng = ["wire"] }
-[links.wire]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "10ms"
-loss = 0.05
-queue = { kind = "droptail", packets = 100 }
-[flows.call]
-from = "a"
-to = "b"
-transport = { kind = "udp" }
-source = { kind = "speech", codec = "pcmu", file = "speech.wav" }
-[[axes]]
-name = "transport"
-path = "flows.call.transport.kind"
-values = ["udp", "sctp"]
-[replications]
-count = 8
-"""
+RECORD = '{ interval = "100ms", packets = true, pcapng = ["wire"] }'
+STUDY = study("Cluster", "1s", 16, file="speech.wav", record=RECORD)
 SINGLE = STUDY.partition("[[axes]]")[0]
 
 

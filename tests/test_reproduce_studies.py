@@ -190,23 +190,23 @@ def test_each_row_that_rests_on_computed_packets_says_so(
     """Other packets in place of the computed ones change the rows that rest on them."""
     one = all_but_the_long["sarao2019"]
     frames = sarao2019.wired(*(one.run(name) for name in sarao2019.WIRED.values()))
-    dice = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
 
     def values(of: dict[str, pl.DataFrame]) -> dict[str, object]:
         cells = {id: cell for p, f in of.items() for id, cell in sarao2019.tables(p, f).items()}
         return cells | sarao2019.figures(of)
 
     def other(frame: pl.DataFrame) -> pl.DataFrame:
-        late = dice.uniform(0.05, 1, frame.height) * dice.uniform(0, 1, frame.height) ** 3
-        if dice.integers(2):  # evenly less
+        late = rng.uniform(0.05, 1, frame.height) * rng.uniform(0, 1, frame.height) ** 3
+        if rng.integers(2):  # evenly less
             took = (frame["received_s"] - frame["enqueued_s"]).to_numpy()
             late = 0.2 - frame["enqueued_s"].to_numpy() / 100 - took
-        scale = dice.choice([0, 0.02, 0.5, 50])
+        scale = rng.choice([0, 0.02, 0.5, 50])
         return frame.with_columns(
-            (pl.col("bytes") * scale).ceil().cast(pl.Int64) + dice.choice([1, 99]),
+            (pl.col("bytes") * scale).ceil().cast(pl.Int64) + rng.choice([1, 99]),
             pl.col("enqueued_s") + 0.01,
             pl.col("received_s") + pl.Series(late, nan_to_null=True),
-        ).gather_every(int(dice.integers(1, 4)))
+        ).gather_every(int(rng.integers(1, 4)))
 
     before = values(frames)
     documents = {each["id"].partition("/")[2]: each for each in one.to_json()["rows"]}
@@ -445,7 +445,7 @@ def test_a_dossier_has_all_it_takes_to_check_a_row(
     packets = again.packets("voice").filter(link="wire")
     mean = (packets["received_s"] - packets["enqueued_s"]).mean()
     assert 1e3 * mean == pytest.approx(52.75)
-    # A run with dice is repeated by the same command, seed by seed.
+    # A run with rng is repeated by the same command, seed by seed.
     several = talkspurt.run(tmp_path / "sarao2019" / "scenarios" / "dccp-stated.toml", study=True)
     assert isinstance(several, talkspurt.Study)
     digests = json.loads(

@@ -12,31 +12,10 @@ from conftest import tone, write_wav
 from talkspurt import shards
 from talkspurt.errors import BadInputError
 from talkspurt.shards import Shard
+from validation.cluster.machines import study
 
-STUDY = """\
-title = "Shards"
-duration = "1s"
-seed = 3
-record = { interval = "100ms", packets = true, pcapng = ["wire"] }
-[links.wire]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "10ms"
-loss = 0.05
-queue = { kind = "droptail", packets = 100 }
-[flows.call]
-from = "a"
-to = "b"
-transport = { kind = "udp" }
-source = { kind = "speech", codec = "pcmu", file = "speech.wav" }
-[[axes]]
-name = "transport"
-path = "flows.call.transport.kind"
-values = ["udp", "sctp"]
-[replications]
-count = 3
-"""
+RECORD = '{ interval = "100ms", packets = true, pcapng = ["wire"] }'
+STUDY = study("Shards", "1s", 6, file="speech.wav", record=RECORD)
 SINGLE = STUDY.partition("[[axes]]")[0]
 
 

@@ -95,11 +95,11 @@ def test_results_that_are_equal_share_what_is_equal(saved):
 
 
 def test_files_are_in_the_order_of_their_folders(tmp_path):
-    dice = random.Random(3)
+    rng = random.Random(3)
     for _ in range(60):
-        place = tmp_path.joinpath(*(dice.choice("ab- é!0") * 2 for _ in range(3)))
+        place = tmp_path.joinpath(*(rng.choice("ab- é!0") * 2 for _ in range(3)))
         place.mkdir(parents=True, exist_ok=True)
-        (place / f"x{dice.choice('a.-/')}".replace("/", "")).write_text("")
+        (place / f"x{rng.choice('a.-/')}".replace("/", "")).write_text("")
     (tmp_path / "link").symlink_to(tmp_path)
     plain = [f for f in sorted(tmp_path.rglob("*")) if f.is_symlink() or not f.is_dir()]
     assert list(store.files_in(tmp_path)) == plain

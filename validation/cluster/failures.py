@@ -7,6 +7,7 @@ does not see a recording (mount namespaces), and openssl for certificates.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 import shutil
@@ -15,36 +16,20 @@ import sys
 import tempfile
 import time
 import wave
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from validation.cluster.machines import Machines, another_version, kill, stopped, tables
+from validation.cluster.machines import (
+    Machines,
+    another_version,
+    kill,
+    stopped,
+    study,
+    tables,
+)
 
 RUNS = 48
-STUDY = """\
-title = "A study whose cluster fails"
-duration = "%s"
-seed = 3
-[links.wire]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "10ms"
-loss = 0.05
-queue = { kind = "droptail", packets = 100 }
-[flows.call]
-from = "a"
-to = "b"
-transport = { kind = "udp" }
-source = { kind = "speech", codec = "pcmu"%s }
-[[axes]]
-name = "transport"
-path = "flows.call.transport.kind"
-values = ["udp", "sctp"]
-[replications]
-count = %d
-"""
 LIMIT_S = 600
 
 
@@ -56,8 +41,7 @@ class Place:
 
     def study(self, duration: str = "60s", *, runs: int = RUNS, file: str = "") -> None:
         """Write the study, and run it on this machine into `whole`."""
-        source = f', file = "{file}"' if file else ""
-        (self.folder / "study.toml").write_text(STUDY % (duration, source, runs // 2))
+        (self.folder / "study.toml").write_text(study("A study", duration, runs, file=file))
         done = self.start("--out", "whole")
         assert done.wait(LIMIT_S) == 0, self.said
 
@@ -100,17 +84,17 @@ class Place:
 def workers_killed(place: Place) -> str:
     """Four workers, two killed with -9 at random points."""
     place.study()
-    dice, found = random.Random(20), []
+    rng, found = random.Random(20), []
     for trial in range(3):
         with Machines(place.folder) as machines:
             machines.scheduler()
             workers = [machines.worker(f"w{trial}{n}") for n in range(4)]
             machines.wait(4)
             running = place.start("--out", "out", "--cluster", machines.url)
-            at = sorted(dice.sample(range(1, RUNS - 8), 2))
-            for point, victim in zip(at, dice.sample(workers, 2), strict=True):
+            at = sorted(rng.sample(range(1, RUNS - 8), 2))
+            for point, victim in zip(at, rng.sample(workers, 2), strict=True):
                 place.until(lambda point=point: place.finished >= point, running)
-                time.sleep(dice.random() / 5)
+                time.sleep(rng.random() / 5)
                 kill(victim)
             found.append(f"{at[0]} and {at[1]}")
             same = place.same(running)
@@ -118,8 +102,9 @@ def workers_killed(place: Place) -> str:
     return f"killed after {', '.join(found)} of {RUNS} runs: {same}"
 
 
-def scheduler_restarted(place: Place) -> str:
-    """The scheduler killed, and started again with new workers."""
+@contextlib.contextmanager
+def without_scheduler(place: Place) -> Iterator[tuple[Machines, subprocess.Popen]]:
+    """A study whose scheduler was killed after some runs."""
     place.study()
     with Machines(place.folder) as machines:
         first = machines.scheduler()
@@ -128,6 +113,12 @@ def scheduler_restarted(place: Place) -> str:
         running = place.start("--out", "out", "--cluster", machines.url)
         place.until(lambda: place.finished > 2, running)
         kill(first)
+        yield machines, running
+
+
+def scheduler_restarted(place: Place) -> str:
+    """The scheduler killed, and started again with new workers."""
+    with without_scheduler(place) as (machines, running):
         time.sleep(20)  # longer than dask's client looks for it
         before = place.finished
         machines.scheduler()
@@ -138,18 +129,11 @@ def scheduler_restarted(place: Place) -> str:
 
 def scheduler_gone(place: Place) -> str:
     """The scheduler killed for good."""
-    place.study()
-    with Machines(place.folder) as machines:
-        first = machines.scheduler()
-        machines.worker("w0")
-        machines.wait(1)
-        running = place.start("--out", "out", "--cluster", machines.url)
-        place.until(lambda: place.finished > 2, running)
-        kill(first)
+    with without_scheduler(place) as (_, running):
         assert running.wait(LIMIT_S) == 1
         said = place.said
         assert "scheduler could not be reached for 60 s" in said, said
-        assert re.search(r"\d+ of 48 runs are kept: the same command goes on", said), said
+        assert re.search(rf"\d+ of {RUNS} runs are kept: the same command goes on", said), said
     same = place.same(place.start("--out", "out"))
     assert "runs were there already" in place.said
     return f"`{said}`; the same command without a cluster: {same}"

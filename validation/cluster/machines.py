@@ -122,3 +122,32 @@ def tables(folder: Path) -> dict[str, str]:
         str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
         for file in sorted(folder.rglob("*.parquet"))
     }
+
+
+def study(title: str, duration: str, runs: int, *, file: str = "", record: str = "") -> str:
+    """A study of UDP and SCTP with losses, as TOML; ``record`` is the table of that name."""
+    spoken = f', file = "{file}"' if file else ""
+    recorded = f"record = {record}\n" if record else ""
+    return f"""\
+title = "{title}"
+duration = "{duration}"
+seed = 3
+{recorded}[links.wire]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "10ms"
+loss = 0.05
+queue = {{ kind = "droptail", packets = 100 }}
+[flows.call]
+from = "a"
+to = "b"
+transport = {{ kind = "udp" }}
+source = {{ kind = "speech", codec = "pcmu"{spoken} }}
+[[axes]]
+name = "transport"
+path = "flows.call.transport.kind"
+values = ["udp", "sctp"]
+[replications]
+count = {runs // 2}
+"""

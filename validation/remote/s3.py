@@ -20,28 +20,9 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-STUDY = """\
-title = "A study on S3"
-duration = "300s"
-[links.wire]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "10ms"
-loss = 0.05
-queue = { kind = "droptail", packets = 100 }
-[flows.call]
-from = "a"
-to = "b"
-transport = { kind = "udp" }
-source = { kind = "speech", codec = "pcmu" }
-[[axes]]
-name = "transport"
-path = "flows.call.transport.kind"
-values = ["udp", "sctp"]
-[replications]
-count = 10
-"""
+from validation.cluster.machines import study
+
+STUDY = study("A study on S3", "300s", 20)
 URL = "s3://results/deep/study"
 WAIT_S = 60
 

@@ -267,8 +267,8 @@ pub trait Probe {
     fn wants(&self, topic: Topic) -> bool;
     /// Takes a note. Notes of one place are in time order; those of different places may not be.
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>);
-    /// A packet passes an idle link without waiting: takes both notes about that at once, which an observer of
-    /// every packet does faster.
+    /// Takes both notes about a packet that passes an idle link without waiting. A probe may handle them faster
+    /// together.
     #[inline(always)]
     fn record_pass(&mut self, now: Instant, place: Place, packet: &Packet) {
         let bytes = packet.ip_bytes.into();

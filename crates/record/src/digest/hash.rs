@@ -3,11 +3,13 @@
 //! The state has two words. Each step adds a word to each of them, multiplies both by an odd constant, rotates
 //! one product and adds it to the other. For a given pair, a step is a bijection of the state, and for a
 //! given state, of the pair: two sequences that differ in one pair never have the same state. Other
-//! differences cancel with a probability of about 2⁻¹²⁸, except in the highest bits of second words, which
-//! records leave 0. A step takes six instructions. Hashes of byte
-//! streams (XXH3, `SipHash`) take more instructions to write a record's bytes and read them back than for the
-//! hash itself, and the published hashes of words (`foldhash`, `rapidhash`) have 64 bits and may change with
-//! their version.
+//! differences cancel with a probability of about 2⁻¹²⁸. The exception is a pair of differences in the
+//! highest bits of a second word and of the next first word. Such values (2²⁸ packets of a peer, queues of
+//! 2⁶⁰ bytes) are beyond what runs have.
+//!
+//! A step takes six instructions. Hashes of byte streams (XXH3, `SipHash`) take more instructions to write a
+//! record's bytes and read them back than for the hash itself, and the published hashes of words (`foldhash`,
+//! `rapidhash`) have 64 bits and may change with their version.
 
 /// The state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
