@@ -118,7 +118,7 @@ pub(crate) fn run(
             Ok(seen)
         }
         Watch::Digest => {
-            let (world, mut seen) = runner.plain(Digest::new());
+            let (world, mut seen) = runner.plain(Digest::of(&layout(scenario, network)));
             seen.more = format!("\"digest\":\"{}\",", world.probe.hex());
             Ok(seen)
         }

@@ -29,6 +29,13 @@ impl Clock {
         if self.drift_ppb == 0 {
             return Instant::from_nanos(truth.as_nanos() + self.offset_nanos);
         }
+        self.drifted(truth)
+    }
+
+    // Clocks that drift are rare, and inlined divisions would take the registers of the code around them.
+    #[cold]
+    #[inline(never)]
+    fn drifted(&self, truth: Instant) -> Instant {
         let truth = i128::from(truth.as_nanos());
         let gained = truth * i128::from(self.drift_ppb) / BILLION;
         Instant::from_nanos((truth + gained) as u64 + self.offset_nanos)
@@ -42,6 +49,12 @@ impl Clock {
         if self.drift_ppb == 0 {
             return Instant::from_nanos(since);
         }
+        self.truth_of_drifted(local, since)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn truth_of_drifted(&self, local: Instant, since: u64) -> Instant {
         let mut truth =
             (i128::from(since) * BILLION / (BILLION + i128::from(self.drift_ppb))) as u64;
         // The two roundings differ by at most a few nanoseconds.

@@ -45,7 +45,8 @@ pub fn export(
     shared: &Shared,
 ) -> Result<String, String> {
     let point = &*point.expanded();
-    let watch = (Digest::new(), Writer::new(point, format, folder)?);
+    let layout = layout(&point.scenario, &point.network);
+    let watch = (Digest::of(&layout), Writer::new(point, format, folder)?);
     // A writer inside a probe cannot return errors: it stops the run, and the error is reported below.
     let ((digest, writer), _) = again(point, watch, shared, |_, (_, writer)| writer.failed())?;
     writer.finish()?;

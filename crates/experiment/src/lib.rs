@@ -44,7 +44,7 @@ pub struct Shared {
 }
 
 /// The probe of a run.
-type Watch = (Recorder, (Digest, Written));
+type Watch = (Recorder, (Digest, Option<Written>));
 
 /// Output written during a run.
 type Written = (Option<CaptureProbe>, Option<PacketTable>);
@@ -112,8 +112,10 @@ pub fn run(
     let packets = folder.filter(|_| scenario.record.packets);
     let packets = packets.map(|folder| packets::create(folder, &layout)).transpose()?;
     let timetable = timetable(scenario, capture.is_some());
+    let digest = Digest::of(&layout);
     let recorder = Recorder::keeping(layout, options, tables);
-    let watch: Watch = (recorder, (Digest::new(), (capture, packets)));
+    let files = (capture.is_some() || packets.is_some()).then_some((capture, packets));
+    let watch: Watch = (recorder, (digest, files));
     let mut world = build::build(scenario, network, &materials, watch);
     let mut disk_failed = false;
     let finished = drive(&mut world, &timetable, &shared.cancel, |now, counters, watch| {
@@ -130,7 +132,8 @@ pub fn run(
     }
     let audio = audio::render(scenario, &materials, &world);
     let (hops, events) = (world.hops(), world.events());
-    let (recorder, (digest, (capture, packets))) = world.probe;
+    let (recorder, (digest, files)) = world.probe;
+    let (capture, packets) = files.unwrap_or_default();
     capture.map_or(Ok(()), capture::finish)?;
     packets.map_or(Ok(()), packets::finish)?;
     let recording = recorder.finish();
@@ -158,10 +161,12 @@ pub fn run(
 }
 
 /// Whether a file that is written during the run could not be.
-fn failed((recorder, (_, (capture, packets))): &Watch) -> bool {
+fn failed((recorder, (_, files)): &Watch) -> bool {
     recorder.failed()
-        || capture.as_ref().is_some_and(CaptureProbe::failed)
-        || packets.as_ref().is_some_and(PacketTable::failed)
+        || files.as_ref().is_some_and(|(capture, packets)| {
+            capture.as_ref().is_some_and(CaptureProbe::failed)
+                || packets.as_ref().is_some_and(PacketTable::failed)
+        })
 }
 
 fn timetable(scenario: &Scenario, captured: bool) -> Timetable {

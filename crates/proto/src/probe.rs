@@ -275,6 +275,20 @@ pub trait Probe {
         self.record(now, place, &Note::Enqueued { packet, packets: 1, bytes });
         self.record(now, place, &Note::Dequeued { packet, packets: 0, bytes: 0 });
     }
+    /// Takes both notes about a unit of bulk data that is generated when there is room for it. A probe may handle
+    /// them faster together.
+    #[inline(always)]
+    fn record_unit(
+        &mut self,
+        now: Instant,
+        place: Place,
+        index: u32,
+        bytes: u32,
+        captured: Instant,
+    ) {
+        self.record(now, place, &Note::Generated { index, bytes, captured });
+        self.record(now, place, &Note::HandedOver { index });
+    }
     /// All notes before `now` have been recorded; notes held back for sorting can be released.
     fn settled(&mut self, _now: Instant) {}
 }
@@ -318,6 +332,17 @@ impl<T: Probe + ?Sized> Probe for &mut T {
         (**self).record_pass(now, place, packet);
     }
     #[inline(always)]
+    fn record_unit(
+        &mut self,
+        now: Instant,
+        place: Place,
+        index: u32,
+        bytes: u32,
+        captured: Instant,
+    ) {
+        (**self).record_unit(now, place, index, bytes, captured);
+    }
+    #[inline(always)]
     fn settled(&mut self, now: Instant) {
         (**self).settled(now);
     }
@@ -347,6 +372,22 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         }
     }
     #[inline(always)]
+    fn record_unit(
+        &mut self,
+        now: Instant,
+        place: Place,
+        index: u32,
+        bytes: u32,
+        captured: Instant,
+    ) {
+        if self.0.wants(Topic::Frame) {
+            self.0.record_unit(now, place, index, bytes, captured);
+        }
+        if self.1.wants(Topic::Frame) {
+            self.1.record_unit(now, place, index, bytes, captured);
+        }
+    }
+    #[inline(always)]
     fn settled(&mut self, now: Instant) {
         self.0.settled(now);
         self.1.settled(now);
@@ -371,6 +412,19 @@ impl<T: Probe> Probe for Option<T> {
         }
     }
     #[inline(always)]
+    fn record_unit(
+        &mut self,
+        now: Instant,
+        place: Place,
+        index: u32,
+        bytes: u32,
+        captured: Instant,
+    ) {
+        if let Some(probe) = self {
+            probe.record_unit(now, place, index, bytes, captured);
+        }
+    }
+    #[inline(always)]
     fn settled(&mut self, now: Instant) {
         if let Some(probe) = self {
             probe.settled(now);
@@ -386,8 +440,17 @@ pub struct Stamped<'a, P> {
     pub probe: &'a mut P,
     /// True time.
     pub now: Instant,
-    /// Which peer this is.
-    pub place: Place,
+    /// Which peer this is, as in [`Place::Peer`].
+    pub peer: u32,
+}
+
+impl<P> Stamped<'_, P> {
+    /// The place of its notes.
+    #[inline(always)]
+    #[must_use]
+    pub const fn place(&self) -> Place {
+        Place::Peer(self.peer)
+    }
 }
 
 impl<P: Probe> Probe for Stamped<'_, P> {
@@ -397,6 +460,17 @@ impl<P: Probe> Probe for Stamped<'_, P> {
     }
     #[inline(always)]
     fn record(&mut self, _local: Instant, _: Place, note: &Note<'_>) {
-        self.probe.record(self.now, self.place, note);
+        self.probe.record(self.now, self.place(), note);
+    }
+    #[inline(always)]
+    fn record_unit(
+        &mut self,
+        _local: Instant,
+        _: Place,
+        index: u32,
+        bytes: u32,
+        captured: Instant,
+    ) {
+        self.probe.record_unit(self.now, self.place(), index, bytes, captured);
     }
 }

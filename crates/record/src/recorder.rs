@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use talkspurt_proto::body::Body;
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::probe::{LinkCounters, Note, Place, Probe, RxError, Topic};
+use talkspurt_proto::packet::Packet;
+use talkspurt_proto::probe::{Gauge, LinkCounters, Note, Place, Playout, Probe, RxError, Topic};
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::columns::Moment;
@@ -16,7 +18,7 @@ use crate::recording::Recording;
 use crate::series::Series;
 use crate::sojourn::{Sojourn, Sojourns};
 use crate::spool::Beyond;
-use crate::stats::{Fact, Stats, What};
+use crate::stats::{Stats, What};
 use crate::tables::Tables;
 
 /// What a [`Recorder`] keeps besides the summary, the series, frames and events.
@@ -184,17 +186,94 @@ impl Recorder {
         })
     }
 
-    #[inline]
-    fn keep(&mut self, now: Instant, fact: &Fact) {
+    /// Adds a note to all accounts. Inlined into a function for each frequent kind of note, in which only the
+    /// code for this kind remains.
+    #[inline(always)]
+    fn take(&mut self, now: Instant, place: Place, note: &Note<'_>) {
+        let Some(fact) = self.stats.take(now, place, note) else { return };
+        if let Some(series) = &mut self.series {
+            series.add(now, &fact);
+        }
         match fact.what {
-            What::Received { delay, .. } if fact.inside => self.delays.push(fact.peer, delay),
+            What::Received { delay, .. } => {
+                if fact.inside {
+                    self.delays.push(fact.peer, delay);
+                }
+                return;
+            }
             What::Played { after, .. } if fact.inside => self.mouth_to_ear.push(fact.peer, after),
+            What::Sent { .. } | What::Lost | What::Discarded | What::Encoding { .. } => return,
             _ => {}
         }
         let log = &mut self.logs[fact.peer];
         if log.voice {
             log.frame(now, fact.what, self.tables.wanted());
         }
+    }
+
+    #[inline(never)]
+    fn sent(&mut self, now: Instant, peer: u32, packet: &Packet, body: &Body) {
+        self.take(now, Place::Peer(peer), &Note::Sent { packet, body });
+    }
+
+    #[inline(never)]
+    fn received(&mut self, now: Instant, peer: u32, packet: &Packet, body: &Body) {
+        self.take(now, Place::Peer(peer), &Note::Received { packet, body });
+    }
+
+    #[inline(never)]
+    fn generated(&mut self, now: Instant, peer: u32, index: u32, bytes: u32, captured: Instant) {
+        self.take(now, Place::Peer(peer), &Note::Generated { index, bytes, captured });
+    }
+
+    #[inline(never)]
+    fn handed_over(&mut self, now: Instant, peer: u32, index: u32) {
+        self.take(now, Place::Peer(peer), &Note::HandedOver { index });
+    }
+
+    #[inline(never)]
+    fn delivered(&mut self, now: Instant, peer: u32, index: u32, bytes: u32) {
+        self.take(now, Place::Peer(peer), &Note::Delivered { index, bytes });
+    }
+
+    #[inline(never)]
+    fn decided(&mut self, now: Instant, peer: u32, index: u32, playout: Playout) {
+        self.take(now, Place::Peer(peer), &Note::Decided { index, playout });
+    }
+
+    #[inline(never)]
+    fn gauge(&mut self, now: Instant, peer: u32, gauge: Gauge, value: f64) {
+        if let Some(gauges) = &mut self.gauges {
+            gauges.add(now, peer, gauge, value);
+        }
+    }
+
+    #[inline(never)]
+    fn sojourn(&mut self, now: Instant, place: Place, note: &Note<'_>) {
+        if let Some(sojourns) = &mut self.sojourns {
+            sojourns.take(now, place, note);
+        }
+    }
+
+    /// A note of a kind that is rare.
+    #[inline(never)]
+    fn other(&mut self, now: Instant, place: Place, note: &Note<'_>) {
+        match (place, note) {
+            (Place::Peer(peer), Note::Event(event)) => self.event(now, peer, *event),
+            (Place::Peer(peer), Note::Encoding(rung)) => self.encoding(now, peer, *rung),
+            (Place::Peer(peer), Note::Paused { index, length }) => {
+                let log = self.logs.get_mut(peer as usize ^ 1);
+                if let Some(log) = log.filter(|_| self.tables.wanted()) {
+                    log.pauses.insert(*index, *length);
+                }
+            }
+            (Place::Peer(peer), Note::RxError(rx_error)) => {
+                self.list(now, peer, Some(rx_error_name(*rx_error)));
+            }
+            (Place::Link(_), _) => self.sojourn(now, place, note),
+            _ => {}
+        }
+        self.take(now, place, note);
     }
 
     fn encoding(&mut self, at: Instant, peer: u32, rung: u8) {
@@ -263,38 +342,45 @@ impl Probe for Recorder {
         }
     }
 
+    /// Inlined: each place in the code that creates a note contains only the call for its kind.
+    #[inline(always)]
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
         match (place, note) {
+            (Place::Peer(peer), Note::Sent { packet, body }) => self.sent(now, peer, packet, body),
+            (Place::Peer(peer), Note::Received { packet, body }) => {
+                self.received(now, peer, packet, body);
+            }
+            (Place::Peer(peer), Note::Generated { index, bytes, captured }) => {
+                self.generated(now, peer, *index, *bytes, *captured);
+            }
+            (Place::Peer(peer), Note::HandedOver { index }) => self.handed_over(now, peer, *index),
+            (Place::Peer(peer), Note::Delivered { index, bytes }) => {
+                self.delivered(now, peer, *index, *bytes);
+            }
+            (Place::Peer(peer), Note::Decided { index, playout }) => {
+                self.decided(now, peer, *index, *playout);
+            }
             (Place::Peer(peer), Note::Gauge { gauge, value }) => {
-                if let Some(gauges) = &mut self.gauges {
-                    gauges.add(now, peer, *gauge, *value);
-                }
-                return;
+                self.gauge(now, peer, *gauge, *value);
             }
-            (Place::Peer(peer), Note::Event(event)) => self.event(now, peer, *event),
-            (Place::Peer(peer), Note::Encoding(rung)) => self.encoding(now, peer, *rung),
-            (Place::Peer(peer), Note::Paused { index, length }) => {
-                let log = self.logs.get_mut(peer as usize ^ 1);
-                if let Some(log) = log.filter(|_| self.tables.wanted()) {
-                    log.pauses.insert(*index, *length);
-                }
+            (Place::Link(_), Note::Enqueued { .. } | Note::Dequeued { .. }) => {
+                self.sojourn(now, place, note);
             }
-            (Place::Peer(peer), Note::RxError(rx_error)) => {
-                self.list(now, peer, Some(rx_error_name(*rx_error)));
-            }
-            (Place::Link(_), _) => {
-                if let Some(sojourns) = &mut self.sojourns {
-                    sojourns.take(now, place, note);
-                }
-            }
-            _ => {}
+            (Place::Link(_), Note::Arrived { .. }) => {}
+            _ => self.other(now, place, note),
         }
-        if let Some(fact) = self.stats.take(now, place, note) {
-            if let Some(series) = &mut self.series {
-                series.add(now, &fact);
-            }
-            self.keep(now, &fact);
-        }
+    }
+    #[inline(never)]
+    fn record_unit(
+        &mut self,
+        now: Instant,
+        place: Place,
+        index: u32,
+        bytes: u32,
+        captured: Instant,
+    ) {
+        self.take(now, place, &Note::Generated { index, bytes, captured });
+        self.take(now, place, &Note::HandedOver { index });
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Series {
     present: usize,
     /// Start of the present bin, nanoseconds.
     begin: u64,
+    /// Index of the present bin's first direction in `open`.
+    row: usize,
     /// The first open bin.
     first: usize,
     /// Open bins, each of them by direction.
@@ -39,7 +41,8 @@ pub(crate) struct Series {
     rungs: Vec<Vec<(usize, u8)>>,
 }
 
-const NOWHERE: u32 = u32::MAX;
+/// More than there are open bins, and no overflow where it is added to their number.
+const NOWHERE: u32 = u32::MAX / 2;
 /// Bins of all directions in memory: 4 MB.
 const HELD: usize = 1 << 19;
 /// Numbers of a [`Bin`] in a [`Spool`].
@@ -116,43 +119,37 @@ impl Series {
             directions,
             present: 0,
             begin: 0,
+            row: 0,
             first: 0,
             open: vec![Bin::default(); directions],
             closed: Spool::new(directions, HELD, beyond),
         }
     }
 
-    /// The bin of an instant. Events at the very end of the run belong to the last bin.
-    #[inline]
-    fn index(&mut self, now: Instant) -> usize {
-        if now.as_nanos().wrapping_sub(self.begin) >= self.width {
-            self.turn(now);
-        }
-        self.present
-    }
-
+    /// Makes the bin of an instant the present one. Events at the very end of the run belong to the last bin.
     #[cold]
     fn turn(&mut self, now: Instant) {
         self.present = ((now.as_nanos() / self.width) as usize).min(self.count - 1);
         self.begin = self.present as u64 * self.width;
-        let bins = (self.present + 1).saturating_sub(self.first);
-        if bins * self.directions > self.open.len() {
-            self.open.resize(bins * self.directions, Bin::default());
+        let bins = self.present.checked_sub(self.first);
+        self.row = bins.expect("no fact is older than the last sample") * self.directions;
+        let end = self.row + self.directions;
+        if end > self.open.len() {
+            self.open.resize(end, Bin::default());
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, now: Instant, fact: &Fact) {
         if matches!(fact.what, What::HandedOver { .. } | What::Played { .. }) {
             return;
         }
-        let index = self.index(now);
-        let place = self.places[fact.peer] as usize;
-        if place >= self.directions {
-            return;
+        if now.as_nanos().wrapping_sub(self.begin) >= self.width {
+            self.turn(now);
         }
-        let row = index.checked_sub(self.first).expect("no fact is older than the last sample");
-        let bin = &mut self.open[row * self.directions + place];
+        // There is no bin for the side without a source.
+        let place = self.row + self.places[fact.peer] as usize;
+        let Some(bin) = self.open.get_mut(place) else { return };
         match fact.what {
             What::Generated { bytes, .. } => {
                 bin.generated += 1;
@@ -171,7 +168,7 @@ impl Series {
             What::Lost => bin.lost += 1,
             What::Late { .. } => bin.late += 1,
             What::Delivered { bytes, .. } => bin.delivered_bytes += u64::from(bytes),
-            What::Encoding { rung } => self.rungs[fact.peer].push((index, rung)),
+            What::Encoding { rung } => self.rungs[fact.peer].push((self.present, rung)),
             What::Discarded => bin.discarded += 1,
             What::HandedOver { .. } | What::Played { .. } => {}
         }
@@ -207,7 +204,9 @@ impl Series {
             self.open.resize(self.directions, Bin::default());
         }
         // Facts of the bin that began here need a row of it.
-        self.turn(Instant::from_nanos(self.first as u64 * self.width));
+        if self.first < self.count {
+            self.turn(Instant::from_nanos(self.first as u64 * self.width));
+        }
     }
 
     /// The rung at the end of a bin.

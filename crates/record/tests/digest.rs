@@ -23,7 +23,7 @@ use talkspurt_record::Digest;
 use xxhash_rust::xxh3::xxh3_128;
 
 fn digest(script: &[Told]) -> String {
-    let mut digest = Digest::new();
+    let mut digest = Digest::new(16, 16);
     tell(script, &mut digest);
     digest.hex()
 }

@@ -59,6 +59,8 @@ pub struct Parts {
 pub struct Link {
     /// The transmitter is free from this instant on.
     free_at: Instant,
+    /// Its number in notes.
+    index: u32,
     /// Packets in the queue, cached after each change.
     waiting: u32,
     mtu: u32,
@@ -85,7 +87,6 @@ const _: () = assert!(size_of::<Link>() <= 128);
 /// State used only by packets that wait or are lost, and by a medium that is not plain.
 #[derive(Debug)]
 struct Back {
-    index: u32,
     queue: Queue,
     queue_rng: Rng,
     /// A shaper's next turn, if its queue said so.
@@ -109,12 +110,13 @@ struct Back {
 impl Back {
     fn hop<'a, P: Probe>(
         &'a mut self,
+        index: u32,
         (now, free_at): (Instant, Instant),
         pool: &'a mut Pool,
         probe: &'a mut P,
     ) -> (&'a mut Queue, Hop<'a, P>) {
-        let Self { index, queue, queue_rng: rng, drops, marks, .. } = self;
-        let place = Place::Link(*index);
+        let Self { queue, queue_rng: rng, drops, marks, .. } = self;
+        let place = Place::Link(index);
         (queue, Hop { now, place, pool, probe, rng, drops, marks, free_at })
     }
 
@@ -152,6 +154,7 @@ impl Link {
             free_at: Instant::ZERO,
             waiting: 0,
             mtu: parts.mtu,
+            index: parts.index,
             framing: parts.framing,
             up: true,
             passes_when_idle: parts.queue.passes_when_idle(),
@@ -164,7 +167,6 @@ impl Link {
             sent_bytes: 0,
             busy: Duration::ZERO,
             back: Box::new(Back {
-                index: parts.index,
                 queue: parts.queue,
                 queue_rng: parts.queue_rng,
                 wait_until: None,
@@ -238,7 +240,7 @@ impl Link {
                 return;
             }
             back.note_queue(turn, self.waiting);
-            let (queue, mut hop) = back.hop((turn, self.free_at), pool, probe);
+            let (queue, mut hop) = back.hop(self.index, (turn, self.free_at), pool, probe);
             let served = queue.dequeue(&mut hop);
             self.waiting = queue.packets();
             match served {
@@ -280,7 +282,7 @@ impl Link {
         let idle = self.free_at <= now && self.waiting == 0;
         if idle && self.passes_when_idle {
             if probe.wants(Topic::Hop) {
-                probe.record_pass(now, Place::Link(self.back.index), packet);
+                probe.record_pass(now, Place::Link(self.index), packet);
             }
             self.transmit(now, packet, pool, probe);
         } else {
@@ -307,7 +309,7 @@ impl Link {
         probe: &mut P,
     ) {
         self.back.note_queue(now, self.waiting);
-        let (queue, mut hop) = self.back.hop((now, self.free_at), pool, probe);
+        let (queue, mut hop) = self.back.hop(self.index, (now, self.free_at), pool, probe);
         let kept = queue.enqueue(packet, &mut hop);
         let bytes = queue.bytes();
         self.waiting = queue.packets();
@@ -334,7 +336,7 @@ impl Link {
     #[inline]
     pub fn let_go<P: Probe>(&mut self, now: Instant, packet: &Packet, probe: &mut P) {
         if probe.wants(Topic::Hop) {
-            probe.record(now, Place::Link(self.back.index), &Note::Arrived { packet });
+            probe.record(now, Place::Link(self.index), &Note::Arrived { packet });
         }
         self.flight.pop();
     }
@@ -419,7 +421,7 @@ impl Link {
         why: DropReason,
         (pool, probe): (&mut Pool, &mut P),
     ) {
-        self.back.hop((now, self.free_at), pool, probe).1.refuse(packet, why);
+        self.back.hop(self.index, (now, self.free_at), pool, probe).1.refuse(packet, why);
     }
 
     #[inline(always)]
@@ -475,7 +477,7 @@ impl Link {
             let copy = Packet { body: pool.put(|| body), number: UNNUMBERED, ..packet };
             if probe.wants(Topic::Packet) {
                 let note = Note::Copied { packet: &copy, body: pool.peek(copy.body) };
-                probe.record(start, Place::Link(self.back.index), &note);
+                probe.record(start, Place::Link(self.index), &note);
             }
             self.fly(finish + delay, copy, reorder);
         }
@@ -507,7 +509,7 @@ impl Link {
     ) {
         if probe.wants(Topic::Hop) {
             let note = Note::Enqueued { packet, packets, bytes };
-            probe.record(now, Place::Link(self.back.index), &note);
+            probe.record(now, Place::Link(self.index), &note);
         }
     }
 
@@ -516,7 +518,7 @@ impl Link {
         if probe.wants(Topic::Hop) {
             let (packets, bytes) = (self.waiting, self.back.queue.bytes());
             let note = Note::Dequeued { packet, packets, bytes };
-            probe.record(now, Place::Link(self.back.index), &note);
+            probe.record(now, Place::Link(self.index), &note);
         }
     }
 }

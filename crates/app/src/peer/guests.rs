@@ -116,11 +116,8 @@ impl Peer {
                 }
                 number => {
                     let guest = &mut guests.guests[number - 1];
-                    let probe = &mut Stamped {
-                        probe: &mut *probe.probe,
-                        now: probe.now,
-                        place: guest.peer.place(),
-                    };
+                    let peer = guest.peer.number;
+                    let probe = &mut Stamped { probe: &mut *probe.probe, now: probe.now, peer };
                     send_as(&mut self.transport, guest.how);
                     guest.with(&mut self.transport, |peer| peer.speak(local, bodies, probe));
                     send_as(&mut self.transport, guests.own);
@@ -162,7 +159,7 @@ impl Peer {
         let mut guests = self.guests.take();
         let peer = guests.as_mut().and_then(|guests| guests.of(ppid));
         let peer = peer.unwrap_or(self);
-        let probe = &mut Stamped { probe: &mut *probe.probe, now: probe.now, place: peer.place() };
+        let probe = &mut Stamped { probe: &mut *probe.probe, now: probe.now, peer: peer.number };
         if probe.wants(Topic::Order) && !matches!(frame, Frame::Rtcp(_)) {
             probe.record(local, peer.place(), &Note::InOrder { waited });
         }

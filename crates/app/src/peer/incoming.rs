@@ -222,7 +222,7 @@ impl Media {
                 }
             }
             Err(error) => {
-                probe.record(local, probe.place, &Note::RxError(error.rx_error()));
+                probe.record(local, probe.place(), &Note::RxError(error.rx_error()));
             }
         }
     }
@@ -352,7 +352,7 @@ impl Incoming {
                 _ => self.bytes / self.unit_bytes,
             };
             let note = Note::Delivered { index: index as u32, bytes: len as u32 };
-            probe.record(local, probe.place, &note);
+            probe.record(local, probe.place(), &note);
         }
         self.bytes += len;
     }
@@ -371,7 +371,7 @@ impl Incoming {
                 let rtt = session.on_report(local, compound);
                 if let Some(rtt) = rtt.filter(|_| probe.wants(Topic::Gauge)) {
                     let note = Note::Gauge { gauge: Gauge::RtcpRtt, value: rtt.as_secs_f64() };
-                    probe.record(local, probe.place, &note);
+                    probe.record(local, probe.place(), &note);
                 }
             }
             _ => {}
@@ -391,7 +391,7 @@ impl Incoming {
         let Some(media) = &mut self.media else { return };
         // RFC 3550 §5.1: an unknown payload type is ignored.
         let Some(content) = media.content(packet) else {
-            probe.record(local, probe.place, &Note::RxError(RxError::Unexpected));
+            probe.record(local, probe.place(), &Note::RxError(RxError::Unexpected));
             return;
         };
         if matches!(content, Content::Repair) {
@@ -402,11 +402,11 @@ impl Incoming {
         let index = number(media.first_sequence, &mut media.latest, packet.sequence);
         if probe.wants(Topic::Gauge) {
             let note = Note::Gauge { gauge: Gauge::Jitter, value: media.rtp.jitter_seconds() };
-            probe.record(local, probe.place, &note);
+            probe.record(local, probe.place(), &note);
         }
         if probe.wants(Topic::Frame) {
             let bytes = packet.payload.len() as u32;
-            probe.record(local, probe.place, &Note::Delivered { index, bytes });
+            probe.record(local, probe.place(), &Note::Delivered { index, bytes });
         }
         let captured = media.origin + media.step * u64::from(slot);
         let encoding = match content {
@@ -434,7 +434,7 @@ impl Incoming {
         {
             for (gauge, value) in [(Gauge::PlayoutDelay, delay), (Gauge::PlayoutTarget, target)] {
                 let note = Note::Gauge { gauge, value: value.as_secs_f64() };
-                probe.record(local, probe.place, &note);
+                probe.record(local, probe.place(), &note);
             }
         }
         if let (true, Payload::Real(bytes)) = (is_kept, &mut packet.payload) {
@@ -511,8 +511,7 @@ mod tests {
             let payload = Payload::Real(vec![7; 160].into());
             let packet = sender.packet(slot as u32 * 160, false, payload);
             let local = Instant::ZERO + Duration::from_millis(20) * (slot + 1);
-            let probe =
-                &mut Stamped { probe: &mut (), now: local, place: Place::Peer(parts.number) };
+            let probe = &mut Stamped { probe: &mut (), now: local, peer: parts.number };
             incoming.deliver(local, &parts.clock, &mut Frame::Rtp(packet), &mut None, probe);
         }
         assert_eq!(incoming.played().len(), KEEP);

@@ -117,7 +117,7 @@ fn call(asked: &[(u64, u8)], playout: playout::Config) -> (Vec<Seen>, Vec<(u64, 
         let now = Instant::ZERO + MS * ms;
         from.wake(now, &mut eye);
         for (_, rung) in asked.iter().filter(|(at, _)| *at == ms) {
-            let probe = &mut Stamped { probe: &mut eye, now, place: Place::Peer(0) };
+            let probe = &mut Stamped { probe: &mut eye, now, peer: 0 };
             let rate = speech().encodings()[usize::from(*rung)].rung().rate();
             from.on_event(now, Event::TargetRate(rate), probe);
         }

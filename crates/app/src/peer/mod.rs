@@ -213,7 +213,7 @@ impl Peer {
         probe: &mut P,
     ) -> bool {
         let local = self.clock.local(now);
-        let stamped = &mut Stamped { probe, now, place: self.place() };
+        let stamped = &mut Stamped { probe, now, peer: self.number };
         // Media that would come out unchanged is processed in place: moving it in and out again right after it
         // was written takes as long as the rest of its arrival.
         if let Body::Udp(frame @ Frame::Rtp(_)) = body
@@ -243,7 +243,7 @@ impl Peer {
             local,
             arrival,
             body,
-            &mut Stamped { probe, now, place: self.place() },
+            &mut Stamped { probe, now, peer: self.number },
         );
         self.look_for_room();
     }
@@ -296,7 +296,7 @@ impl Peer {
         now: Instant,
         probe: &mut P,
     ) {
-        self.transport.handle(local, input, &mut Stamped { probe, now, place: self.place() });
+        self.transport.handle(local, input, &mut Stamped { probe, now, peer: self.number });
         self.look_for_room();
     }
 
@@ -321,7 +321,7 @@ impl Peer {
         probe: &mut P,
     ) {
         let local = self.clock.local(now);
-        let stamped = &mut Stamped { probe, now, place: self.place() };
+        let stamped = &mut Stamped { probe, now, peer: self.number };
         self.transport.handle(local, Input::Path(path, news), stamped);
         self.unfed = true;
     }
@@ -336,7 +336,7 @@ impl Peer {
         probe: &mut P,
     ) -> Action {
         let local = self.clock.local(now);
-        let stamped = &mut Stamped { probe, now, place: self.place() };
+        let stamped = &mut Stamped { probe, now, peer: self.number };
         loop {
             if self.unfed || self.report.is_some() {
                 self.unfed = false;
@@ -389,8 +389,8 @@ impl Peer {
 
     /// Decides on all media that waits for its playout; call it once, after the end of the run.
     pub fn finish<P: Probe>(&mut self, now: Instant, probe: &mut P) {
-        let (local, place) = (self.clock.local(now), self.place());
-        self.incoming.finish(local, &self.clock, &mut Stamped { probe, now, place });
+        let (local, peer) = (self.clock.local(now), self.number);
+        self.incoming.finish(local, &self.clock, &mut Stamped { probe, now, peer });
     }
 
     /// Frames played by encoding of the other side's source, best first, without keep-alive packets.

@@ -55,7 +55,7 @@ impl Outcome {
         if probe.wants(Topic::Frame) {
             if !paused.is_zero() {
                 let note = Note::Paused { index: frame.index, length: paused };
-                probe.record(local, probe.place, &note);
+                probe.record(local, probe.place(), &note);
             }
             let playout = match playout {
                 Playout::Played(at) => Playout::Played(clock.truth(at + concealment)),
@@ -63,7 +63,7 @@ impl Outcome {
                 Playout::Late(at) => Playout::Late(clock.truth(at)),
                 Playout::Duplicate => Playout::Duplicate,
             };
-            probe.record(local, probe.place, &Note::Decided { index: frame.index, playout });
+            probe.record(local, probe.place(), &Note::Decided { index: frame.index, playout });
         }
         match (playout, frame.encoding) {
             (Playout::Played(_), Some(encoding)) => {

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::codec::{self, COMFORT_NOISE, Encoding};
 use crate::flexfec;
 use crate::send_queue::SendQueue;
-use crate::source::{self, Material, Setting, Source, Unit, Units};
+use crate::source::{self, Material, Setting, Source, Unit};
 use crate::transport::Transport;
 
 /// Fields in the order of [`Peer`](super::Peer).
@@ -226,7 +226,10 @@ impl Outgoing {
                 let most = if self.joins { u32::MAX } else { 1 };
                 while let Some(units) = bulk.take(local, (room, largest), most) {
                     self.generated += units.count;
-                    note_units(local, clock, &units, probe);
+                    if probe.wants(Topic::Frame) {
+                        let numbers = (units.first, units.first + units.count);
+                        note_units(local, clock, numbers, units.bytes as u32, probe);
+                    }
                     let payload = units.payload();
                     let len = payload.len();
                     transport.handle(local, Input::Frame(Frame::Data(payload)), probe);
@@ -331,7 +334,7 @@ fn wait<P: Probe>(
 
 fn note_discarded<P: Probe>(local: Instant, index: u32, probe: &mut Stamped<'_, P>) {
     if index != REPAIR {
-        probe.record(local, probe.place, &Note::Discarded { index });
+        probe.record(local, probe.place(), &Note::Discarded { index });
     }
 }
 
@@ -355,7 +358,7 @@ fn hand_over<P: Probe>(
 #[inline]
 fn note_handed_over<P: Probe>(local: Instant, index: u32, probe: &mut Stamped<'_, P>) {
     if probe.wants(Topic::Frame) {
-        probe.record(local, probe.place, &Note::HandedOver { index });
+        probe.record(local, probe.place(), &Note::HandedOver { index });
     }
 }
 
@@ -395,7 +398,7 @@ fn mark_encoding<P: Probe>(
     media.marked = unit.encoding;
     media.own = media.payload_types[usize::from(unit.encoding)];
     if probe.wants(Topic::Event) {
-        probe.record(local, probe.place, &Note::Encoding(unit.encoding));
+        probe.record(local, probe.place(), &Note::Encoding(unit.encoding));
     }
 }
 
@@ -409,18 +412,22 @@ fn note_generated<P: Probe>(
     if probe.wants(Topic::Frame) {
         let captured = clock.truth(unit.captured);
         let bytes = unit.payload.len() as u32;
-        probe.record(local, probe.place, &Note::Generated { index: unit.index, bytes, captured });
+        probe.record(local, probe.place(), &Note::Generated { index: unit.index, bytes, captured });
     }
 }
 
-/// Notes units of bulk data, which are generated when there is room for them.
-#[inline]
-fn note_units<P: Probe>(local: Instant, clock: &Clock, units: &Units, probe: &mut Stamped<'_, P>) {
-    if probe.wants(Topic::Frame) {
-        let (captured, bytes) = (clock.truth(local), units.bytes as u32);
-        for index in units.first..units.first + units.count {
-            probe.record(local, probe.place, &Note::Generated { index, bytes, captured });
-            probe.record(local, probe.place, &Note::HandedOver { index });
-        }
+/// Notes units of bulk data, which are generated when there is room for them. Not inlined: the loop would take
+/// the registers of the code around it.
+#[inline(never)]
+fn note_units<P: Probe>(
+    local: Instant,
+    clock: &Clock,
+    (first, end): (u32, u32),
+    bytes: u32,
+    probe: &mut Stamped<'_, P>,
+) {
+    let captured = clock.truth(local);
+    for index in first..end {
+        probe.record_unit(local, probe.place(), index, bytes, captured);
     }
 }

@@ -36,18 +36,18 @@ impl Packets {
     ) {
         // RFC 3550 §5.1: an unknown payload type is ignored.
         if packet.payload_type != self.format.payload_type {
-            probe.record(local, probe.place, &Note::RxError(RxError::Unexpected));
+            probe.record(local, probe.place(), &Note::RxError(RxError::Unexpected));
             return;
         }
         self.rtp.on_packet(local, packet);
         let index = number(self.origin.first_sequence(), &mut self.latest, packet.sequence);
         if probe.wants(Topic::Gauge) {
             let note = Note::Gauge { gauge: Gauge::Jitter, value: self.rtp.jitter_seconds() };
-            probe.record(local, probe.place, &note);
+            probe.record(local, probe.place(), &note);
         }
         if probe.wants(Topic::Frame) {
             let bytes = packet.payload.len() as u32;
-            probe.record(local, probe.place, &Note::Delivered { index, bytes });
+            probe.record(local, probe.place(), &Note::Delivered { index, bytes });
         }
     }
 }

@@ -389,6 +389,15 @@ machines! {
     Ns2(Ns2),
 }
 
+impl Machine {
+    /// Window and threshold.
+    #[inline]
+    #[must_use]
+    pub fn limits(&self) -> (u64, Option<u64>) {
+        dispatch!(self, machine => (machine.window(), machine.threshold()))
+    }
+}
+
 impl CongestionControl for Machine {
     #[inline]
     fn window(&self) -> u64 {

@@ -134,8 +134,9 @@ fn note_gauge<P: EndpointProbe>(now: Instant, probe: &mut P, gauge: Gauge, value
     probe.note(now, EndpointNote::Gauge { gauge, value });
 }
 
-/// [`note_gauge`] for a number of bytes, which is less than 2⁶³: the conversion is one instruction.
-#[inline(never)]
+/// [`note_gauge`] for a number of bytes, which is less than 2⁶³: the conversion is one instruction. Inlined,
+/// since window and flight often change.
+#[inline(always)]
 fn note_bytes<P: EndpointProbe>(now: Instant, probe: &mut P, gauge: Gauge, bytes: u64) {
     let value = bytes.cast_signed() as f64;
     probe.note(now, EndpointNote::Gauge { gauge, value });
@@ -278,7 +279,10 @@ impl Tcp {
     /// Reports the gauges that changed; usually few or none.
     #[inline(always)]
     fn gauge<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
-        let (cwnd, ssthresh) = (self.present_window(), self.cc.threshold());
+        let (window, ssthresh) = self.cc.limits();
+        let plain =
+            self.selective.as_ref().is_some_and(|selective| self.is_limited_by_cwnd(selective));
+        let cwnd = if plain { window } else { self.present_window() };
         let (flight, srtt, rto) = (self.pipe(), self.rtt.srtt(), self.rtt.rto());
         let told = &mut self.told;
         if cwnd != told.cwnd {
@@ -310,15 +314,23 @@ impl Tcp {
         }
     }
 
-    /// [`Tcp::gauge`] after preparing a segment, which usually changes only the flight.
+    /// [`Tcp::gauge`] after preparing a segment, which usually changes only the flight, and the window in fast
+    /// recovery.
     #[inline(always)]
     fn gauge_after_sending<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         let told = &self.told;
         let recovery = &self.recovery;
         let rack = self.selective.as_ref().is_some_and(|selective| selective.rack.is_some());
-        if told.paced || told.idle || rack || recovery.is_fast() || recovery.doubt.is_some() {
+        if told.paced || told.idle || rack || recovery.doubt.is_some() {
             self.told.idle = false;
             return self.gauge(now, probe);
+        }
+        if recovery.is_fast() {
+            let cwnd = self.present_window();
+            if cwnd != self.told.cwnd {
+                self.told.cwnd = cwnd;
+                note_bytes(now, probe, Gauge::Cwnd, cwnd);
+            }
         }
         let flight = self.pipe();
         if flight != self.told.flight {

@@ -335,12 +335,16 @@ impl Tcp {
     /// cwnd.
     #[inline(always)]
     pub(super) fn selective_window(&self, selective: &Selective) -> u64 {
-        // Usually only cwnd counts.
-        let plain = selective.rack.is_none() && self.recovery.doubt.is_none();
-        if plain && !self.recovery.is_fast() {
+        if self.is_limited_by_cwnd(selective) {
             return self.cc.window();
         }
         self.window_in_recovery(selective)
+    }
+
+    /// Only cwnd limits what may be in the network, as usual.
+    #[inline(always)]
+    pub(super) fn is_limited_by_cwnd(&self, selective: &Selective) -> bool {
+        selective.rack.is_none() && self.recovery.doubt.is_none() && !self.recovery.is_fast()
     }
 
     #[inline(never)]

@@ -93,25 +93,52 @@ fn add_rtcp(hash: Hash, frame: &Frame) -> Hash {
     hash.pair(2, 0).bytes(&bytes)
 }
 
-/// A segment. Most have no options but timestamps.
+/// A segment. Most have neither options nor real bytes; only these are added in place.
 #[inline(always)]
 pub(super) fn add_segment(hash: Hash, segment: &Segment) -> Hash {
+    match segment.payload {
+        Payload::Virtual { offset, len }
+            if segment.timestamps.is_none() && !has_rare_options(segment) =>
+        {
+            add_fields(hash, segment, 0, (offset, len as u32), (0, 0))
+        }
+        _ => add_any_segment(hash, segment),
+    }
+}
+
+#[inline(never)]
+fn add_any_segment(hash: Hash, segment: &Segment) -> Hash {
     let (offset, len, real) = extent(&segment.payload);
-    let (timed, (value, echo)) = match segment.timestamps {
-        Some(timestamps) => (true, timestamps),
-        None => (false, (0, 0)),
-    };
-    let has_options = segment.sack_permitted
+    let has_options = has_rare_options(segment);
+    let timed = segment.timestamps.is_some();
+    let form = u8::from(real) | u8::from(timed) << 1 | u8::from(has_options) << 2;
+    let times = segment.timestamps.unwrap_or_default();
+    let hash = add_fields(hash, segment, form, (offset, len), times);
+    if has_options { add_options(hash, segment) } else { hash }
+}
+
+/// Whether a segment has options besides timestamps.
+#[inline(always)]
+fn has_rare_options(segment: &Segment) -> bool {
+    segment.sack_permitted
         | segment.mss.is_some()
         | segment.window_scale.is_some()
-        | segment.sack.is_some();
-    let form = u8::from(real) | u8::from(timed) << 1 | u8::from(has_options) << 2;
+        | segment.sack.is_some()
+}
+
+/// What all segments have.
+#[inline(always)]
+fn add_fields(
+    hash: Hash,
+    segment: &Segment,
+    form: u8,
+    (offset, len): (u64, u32),
+    (value, echo): (u32, u32),
+) -> Hash {
     let fixed =
         u32::from(segment.window) | u32::from(segment.flags.0) << 16 | u32::from(form) << 24;
-    let hash = hash
-        .pair(halves(fixed, len), offset)
-        .pair(halves(segment.seq, segment.ack), halves(value, echo));
-    if has_options { add_options(hash, segment) } else { hash }
+    hash.pair(halves(fixed, len), offset)
+        .pair(halves(segment.seq, segment.ack), halves(value, echo))
 }
 
 #[inline(never)]

@@ -19,14 +19,14 @@ use talkspurt_proto::probe::{Note, Place, Playout, Probe, Topic};
 use talkspurt_proto::time::Instant;
 
 use self::hash::{Hash, halves, quarters};
+use crate::layout::Layout;
 
 /// A probe that hashes everything.
-#[derive(Default)]
 pub struct Digest {
     /// By index of the link.
-    links: Vec<Link>,
+    links: Box<[Link]>,
     /// By number of the peer.
-    peers: Vec<Hash>,
+    peers: Box<[Hash]>,
 }
 
 /// The hashes of a link: of all its notes, and of those before the last packet that found its queue empty.
@@ -67,10 +67,17 @@ impl std::fmt::Debug for Digest {
 }
 
 impl Digest {
-    /// The digest of an empty run.
+    /// The digest of an empty run with this many directions of links and peers. Those without a note do not
+    /// count. A note of any other place panics.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(links: usize, peers: usize) -> Self {
+        Self { links: vec![Link::EMPTY; links].into(), peers: vec![Hash::EMPTY; peers].into() }
+    }
+
+    /// The digest of an empty run with the places of `layout`.
+    #[must_use]
+    pub fn of(layout: &Layout) -> Self {
+        Self::new(layout.links.len(), 2 * layout.flows.len())
     }
 
     /// The digest of the notes so far, as 32 hexadecimal digits.
@@ -84,31 +91,18 @@ impl Digest {
         }
         format!("{:032x}", all.finish())
     }
+}
 
-    #[inline(always)]
-    fn link(&mut self, index: u32) -> &mut Link {
-        if (index as usize) < self.links.len() {
-            &mut self.links[index as usize]
-        } else {
-            grow(&mut self.links, index, Link::EMPTY)
-        }
-    }
-
-    #[inline(always)]
-    fn peer(&mut self, index: u32) -> &mut Hash {
-        if (index as usize) < self.peers.len() {
-            &mut self.peers[index as usize]
-        } else {
-            grow(&mut self.peers, index, Hash::EMPTY)
-        }
-    }
+/// The place with this index. An index expression would load the number of places for its message.
+#[inline(always)]
+fn known<T>(places: &mut [T], index: u32) -> &mut T {
+    places.get_mut(index as usize).unwrap_or_else(|| unknown())
 }
 
 #[cold]
 #[inline(never)]
-fn grow<T: Copy>(places: &mut Vec<T>, index: u32, empty: T) -> &mut T {
-    places.resize(index as usize + 1, empty);
-    &mut places[index as usize]
+fn unknown() -> ! {
+    panic!("a note of a place that the run does not have");
 }
 
 impl Probe for Digest {
@@ -120,9 +114,9 @@ impl Probe for Digest {
     #[inline(always)]
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
         match place {
-            Place::Link(index) => self.link(index).take(now, note),
+            Place::Link(index) => known(&mut self.links, index).take(now, note),
             Place::Peer(index) => {
-                let hash = self.peer(index);
+                let hash = known(&mut self.peers, index);
                 *hash = add(*hash, now, note);
             }
         }
@@ -130,10 +124,32 @@ impl Probe for Digest {
     #[inline(always)]
     fn record_pass(&mut self, now: Instant, place: Place, packet: &Packet) {
         let hash = match place {
-            Place::Link(index) => &mut self.link(index).hash,
-            Place::Peer(index) => self.peer(index),
+            Place::Link(index) => &mut known(&mut self.links, index).hash,
+            Place::Peer(index) => known(&mut self.peers, index),
         };
         *hash = passed(*hash, now, packet);
+    }
+    #[inline(always)]
+    fn record_unit(
+        &mut self,
+        now: Instant,
+        place: Place,
+        index: u32,
+        bytes: u32,
+        captured: Instant,
+    ) {
+        let (first, second) =
+            (Note::Generated { index, bytes, captured }, Note::HandedOver { index });
+        match place {
+            Place::Link(_) => {
+                self.record(now, place, &first);
+                self.record(now, place, &second);
+            }
+            Place::Peer(peer) => {
+                let hash = known(&mut self.peers, peer);
+                *hash = add(add(*hash, now, &first), now, &second);
+            }
+        }
     }
 }
 
@@ -160,7 +176,11 @@ fn add(hash: Hash, now: Instant, note: &Note<'_>) -> Hash {
         Note::Arrived { packet } => label(hash, head(now, 2, 0), packet),
         Note::Dropped { packet, why } => label(hash, head(now, 3, why as u8), packet),
         Note::Sent { packet, body } => packet_and_body(hash, now, 4, packet, body),
-        Note::Received { packet, body } => packet_and_body(hash, now, 5, packet, body),
+        Note::Received { packet, body } => {
+            // The label is in memory and is read as four words; otherwise the compiler assembles a word from bytes
+            // that it has read before.
+            packet_and_body(hash, now, 5, std::hint::black_box(packet), body)
+        }
         Note::Generated { index, bytes, captured } => {
             long(6, 0, halves(index, bytes), captured.as_nanos())
         }

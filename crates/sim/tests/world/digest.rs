@@ -575,11 +575,14 @@ fn vary_payload(
     }
 }
 
+/// At least as many links and peers as a script has.
+const PLACES: usize = 64;
+
 /// The notes of a run by place.
 type Script = BTreeMap<Place, Vec<Entry>>;
 
 fn digest_of(script: &Script) -> String {
-    let mut digest = Digest::new();
+    let mut digest = Digest::new(PLACES, PLACES);
     for (place, entries) in script {
         entries.iter().for_each(|entry| entry.tell(*place, &mut digest));
     }
@@ -587,7 +590,7 @@ fn digest_of(script: &Script) -> String {
 }
 
 fn digest_at(place: Place, entries: &[Entry]) -> String {
-    let mut digest = Digest::new();
+    let mut digest = Digest::new(PLACES, PLACES);
     entries.iter().for_each(|entry| entry.tell(place, &mut digest));
     digest.hex()
 }
@@ -668,13 +671,13 @@ fn the_order_of_places_does_not_count() {
     let (script, digest) = told();
     // Places one after another instead of in order of time.
     assert_eq!(digest_of(&script), digest);
-    let mut backwards = Digest::new();
+    let mut backwards = Digest::new(PLACES, PLACES);
     for (place, entries) in script.iter().rev() {
         entries.iter().for_each(|entry| entry.tell(*place, &mut backwards));
     }
     assert_eq!(backwards.hex(), digest);
     // Round robin, each place in its own order.
-    let mut mixed = Digest::new();
+    let mut mixed = Digest::new(PLACES, PLACES);
     for turn in 0..script.values().map(Vec::len).max().expect("some notes") {
         for (place, entries) in &script {
             entries.iter().skip(turn).take(1).for_each(|entry| entry.tell(*place, &mut mixed));

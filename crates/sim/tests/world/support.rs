@@ -106,8 +106,9 @@ pub(crate) fn watch_with<P: Probe>(point: &Point, look: &Look, probe: P) -> (Run
     let Point { scenario, network, .. } = point;
     let layout = layout(scenario, network);
     let packets = look.packets.then(|| PacketTable::new(Output::to(std::io::sink()), &layout));
+    let digest = Digest::of(&layout);
     let recorder = Recorder::new(layout, Options { gauges: true, sojourn: true });
-    let probe = (((InOrder::default(), packets), probe), (Digest::new(), recorder));
+    let probe = (((InOrder::default(), packets), probe), (digest, recorder));
     let mut world = build(scenario, network, &look.materials, probe);
     let timetable = Timetable {
         duration: scenario.duration,
