@@ -170,7 +170,7 @@ class Result(Saved):
 
     def __repr__(self) -> str:
         settings = "".join(f", {axis} = {label}" for axis, label in self.settings.items())
-        digest = self.manifest["digest"]
+        digest = self.digest or "none"
         return f"<Result of {self.name!r}{settings}: seed {self.seed}, digest {digest}>"
 
     @classmethod
@@ -217,8 +217,8 @@ class Result(Saved):
 
     @property
     def digest(self) -> str:
-        """Digest of the canonical event records: equal runs have equal digests."""
-        return str(self.manifest["digest"])
+        """Digest of the event records: equal runs have equal digests. Empty for an emulation."""
+        return str(self.manifest["digest"] or "")
 
     @property
     def hops(self) -> int:
@@ -443,8 +443,9 @@ class Result(Saved):
             "scenario": self.name,
             "seed": self.seed,
             "duration_s": self.duration_s,
-            "digest": self.digest,
+            "digest": self.digest or None,
             "hops": self.hops,
+            **({"real_time": real_time} if (real_time := self.manifest.get("real_time")) else {}),
             "flows": _by_name(flows, JSON_FLOW),
             "links": _by_name(links, JSON_LINK),
             **scored,

@@ -4,11 +4,13 @@
 //! `plan::Plan` is a parsed and checked scenario file; `run::Run` is one of its runs in progress,
 //! `run::Export` an export to another tool, `run::Excerpt` a part of a run for the report, `run::Count`
 //! a run that only counts what it sends; `outcome::Outcome` is a run's result, and `opinion` scores a
-//! part of a call; `capture` reads a capture file. `av` gives the engine the codecs of PyAV. The
-//! `experiment` crate does the work.
+//! part of a call; `emulation` runs one in real time, with packets of programs; `capture` reads a capture
+//! file. `av` gives the engine the codecs of PyAV. The `experiment` crate does the work.
 
 mod av;
 mod capture;
+#[cfg(target_os = "linux")]
+mod emulation;
 mod opinion;
 mod outcome;
 mod plan;
@@ -36,6 +38,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<run::Export>()?;
     module.add_class::<run::Excerpt>()?;
     module.add_class::<run::Count>()?;
+    #[cfg(target_os = "linux")]
+    {
+        module.add_class::<emulation::Emulation>()?;
+        module.add_function(wrap_pyfunction!(emulation::nodes, module)?)?;
+        module.add_function(wrap_pyfunction!(emulation::way, module)?)?;
+    }
     module.add_class::<outcome::Outcome>()?;
     module.add_function(wrap_pyfunction!(plan::load, module)?)?;
     module.add_function(wrap_pyfunction!(outcome::metrics, module)?)?;
