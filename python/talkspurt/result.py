@@ -216,9 +216,13 @@ class Result(Saved):
     # Numbers of the whole run.
 
     @property
-    def digest(self) -> str:
-        """Digest of the canonical event records: equal runs have equal digests."""
-        return str(self.manifest["digest"])
+    def digest(self) -> str | None:
+        """Digest of the canonical event records: equal runs have equal digests.
+
+        None for a measurement of a real path, which no other equals.
+        """
+        digest: str | None = self.manifest["digest"]
+        return digest
 
     @property
     def hops(self) -> int:

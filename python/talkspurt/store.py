@@ -54,7 +54,8 @@ FORMAT = 1
 
 KEYS: Mapping[str, type | tuple[type, ...]] = {
     "name": str, "title": str, "description": str, "settings": dict, "replicate": int, "seed": int,
-    "digest": str, "duration_s": (int, float), "hops": int, "cpu_s": (int, float), "made_of": dict,
+    "digest": (str, type(None)), "duration_s": (int, float), "hops": int, "cpu_s": (int, float),
+    "made_of": dict,
 }  # fmt: skip
 """Required keys of a run's manifest, with types."""
 STUDY_KEYS: Mapping[str, type | tuple[type, ...]] = {

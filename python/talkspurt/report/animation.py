@@ -86,6 +86,8 @@ def animation(result: Result, picture: Picture | None) -> Animation | str:
     """The animation, or why there is none: no packets, or the run cannot be repeated."""
     if "imported" in result.manifest:
         return "an imported trace cannot be run again."
+    if "measured" in result.manifest:
+        return "a measurement of a real path cannot be run again."
     asked = recorded(result.scenario).get("animation", {})
     most = asked.get("packets", 0)
     if not most:
