@@ -13,7 +13,7 @@ use talkspurt_proto::units::Rate;
 use talkspurt_scenario::{Point, to_toml};
 
 use crate::Failure;
-use crate::channel::{Channel, Ended, Message, Secret};
+use crate::channel::{Channel, Ended, IntoStd as _, Message, Secret};
 use crate::media::{Media, Shared, Wire};
 use crate::merge::{End, merge};
 use crate::notes::Log;
@@ -134,15 +134,17 @@ impl Measurement {
         let greeted = wire.greet(to, shared);
         let passes =
             greeted.map_err(|error| Failure(format!("{to}: UDP cannot be sent: {error}")))?;
-        if !passes {
+        let Some(round_trip) = passes else {
             return Err(Failure(match shared.is_over() {
                 true => STOPPED.to_owned(),
                 false => {
                     format!("{to}: no UDP datagram came back within 2 s: is a firewall in between?")
                 }
             }));
-        }
+        };
         self.channel.send(&Message::Start).map_err(|_| lost("before the measurement"))?;
+        // Both ends start at about the same time, so that their flows do.
+        thread::sleep((round_trip / 2).into_std());
         let media = Media::new(plan, &point, wire, true, limit.0, shared);
         let ((log, mut ended), failed) = thread::scope(|scope| {
             let media = scope.spawn(|| media.run());

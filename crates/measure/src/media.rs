@@ -29,6 +29,8 @@ use crate::seal::{Header, Key, Kind, OVERHEAD, Opener, Sealer};
 
 /// Longest sleep: how late a request to stop can be seen.
 const STEP: Duration = Duration::from_millis(50);
+/// Longest sleep before time starts: how much later it can start here than at the client.
+const START_STEP: Duration = Duration::from_millis(2);
 /// Time between probes before and after the flows, and beside them.
 const QUIET_PROBES: Duration = Duration::from_millis(50);
 const BUSY_PROBES: Duration = Duration::from_millis(200);
@@ -92,23 +94,29 @@ impl Wire {
         self.socket.local()
     }
 
-    /// Client: makes our address known to the server, and learns whether UDP passes both ways.
-    pub(crate) fn greet(&mut self, server: SocketAddr, shared: &Shared) -> io::Result<bool> {
+    /// Client: makes our address known to the server; returns the round-trip time if UDP passes both ways.
+    pub(crate) fn greet(
+        &mut self,
+        server: SocketAddr,
+        shared: &Shared,
+    ) -> io::Result<Option<Duration>> {
         // Shorter than what makes the server give the control connection up.
         const TRIES: u32 = 20;
         self.remote = Some(server);
+        let clock = Clock::start();
         for _ in 0..TRIES {
+            let sent = clock.now();
             self.send(Kind::Hello, 0, 0, Instant::ZERO, &[0; PROBE], 0);
             if let Some((Header { kind: Kind::Welcome, .. }, ..)) =
                 self.receive(Duration::from_millis(100))?
             {
-                return Ok(true);
+                return Ok(Some(clock.now() - sent));
             }
             if shared.is_over() {
                 break;
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Server: answers greetings from this address until time starts; false if it never does.
@@ -117,7 +125,7 @@ impl Wire {
             if shared.is_over() {
                 return Ok(false);
             }
-            let Some(datagram) = self.socket.receive_datagram(Some(STEP))? else { continue };
+            let Some(datagram) = self.socket.receive_datagram(Some(START_STEP))? else { continue };
             let opened = self.opener.open(&datagram.bytes);
             // The control connection has proved that the client is at its address.
             let at_home = datagram.from.ip().to_canonical() == client.to_canonical();

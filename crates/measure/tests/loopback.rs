@@ -63,7 +63,8 @@ fn constant_bit_rate_arrives_over_every_transport() {
     assert_eq!(finished.recording.flows.len(), 12);
     for flow in &finished.recording.flows {
         assert_eq!(flow.lost_packets, 0, "{}: {facts}", flow.name);
-        assert!((98..=102).contains(&flow.generated_packets), "{}", flow.name);
+        // The server's sources start a little later than the window, which is by the client's clock.
+        assert!((97..=102).contains(&flow.generated_packets), "{}", flow.name);
         // Rate-controlled senders begin slowly, but nothing may be lost on loopback.
         assert!(flow.received_packets >= 60, "{}: {}", flow.name, flow.received_packets);
         let delay = flow.delay_p50_s.expect("the clocks are related");
