@@ -15,6 +15,7 @@ from talkspurt.scenario import read
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 GOLDEN = {
+    "bufferbloat": "b54e109cb931715748bdcd7ab25fdbcb",
     "ccid3": "47f57fd56d740e5e15ac5dc46b99c7f3",
     "controllers": "babc48b45b83c0ec5ad02740e0165ccc",  # of a study its first combination and seed
     "every-transport": "b7e505ea39f41d70763ad81f636a4140",

@@ -17,6 +17,7 @@ from talkspurt._core import RunError, ScenarioError, version
 if TYPE_CHECKING:
     from talkspurt.api import compare, load, run
     from talkspurt.audio import Audio
+    from talkspurt.emulating import Emulation
     from talkspurt.result import Result
     from talkspurt.scenario import read
     from talkspurt.sequential import run_until
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __version__ = version()
 __all__ = [
     "Audio",
+    "Emulation",
     "Result",
     "RunError",
     "ScenarioError",
@@ -39,6 +41,7 @@ __all__ = [
 
 _MODULES = {
     "Audio": "audio",
+    "Emulation": "emulating",
     "Result": "result",
     "Study": "study",
     "compare": "api",

@@ -201,6 +201,45 @@ class Excerpt:
     def result(self) -> tuple[float, float, ArrowStream]:
         """Beginning and end in seconds, and a row for each packet and link; raises RunError."""
 
+class Emulation:
+    """A run under way in real time, with packets of programs; on Linux only."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        index: int,
+        devices: list[tuple[str, int]],
+        folder: str | None = None,
+        tables: str = "memory",
+        meanings: Meanings | None = None,
+    ) -> None:
+        """Start run ``index``; ``devices`` are nodes with the descriptors of their TUN devices.
+
+        Raises ValueError if no links lead from one of them to another. Otherwise like
+        :meth:`Plan.start`.
+        """
+    def progress(self) -> float:
+        """Share of its length that is over, 0 to 1."""
+    def wait(self, seconds: float) -> bool:
+        """Wait at most so long; true when there is a result or an error."""
+    def thread(self) -> int:
+        """The number of its thread; 0 before it runs."""
+    def end(self) -> None:
+        """Ask for its end before the planned one."""
+    def ended(self) -> bool:
+        """Whether no packet leaves the network any more."""
+    def close(self) -> None:
+        """The devices are down: after the last packets, there is a result."""
+    def cancel(self) -> None: ...
+    def result(self) -> tuple[Outcome, str]:
+        """What came out, and the account of the packets as JSON; raises RunError and OSError."""
+
+def nodes(plan: Plan, index: int) -> str:
+    """The nodes of a run as JSON: names, addresses, and the longest packet of their links."""
+
+def way(plan: Plan, index: int, source: str, to: str) -> tuple[list[str], list[str]]:
+    """The nodes of a way between two nodes, and its links."""
+
 class Outcome:
     """The records of a finished run."""
 

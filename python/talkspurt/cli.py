@@ -2,7 +2,8 @@
 
 Everything it does is available from Python. Polars, matplotlib and the report are imported only by
 commands that need them, so that ``--help`` is fast.
-Exit codes: 0 success, 1 failure, 2 invalid input, 130 Ctrl-C, 143 terminated.
+Exit codes: 0 success, 1 failure, 2 invalid input, 130 Ctrl-C, 143 terminated; of ``emulate``, that
+of a command that failed.
 """
 
 from __future__ import annotations
@@ -159,6 +160,72 @@ def run(
         running.watch(scenario, set or [], once, lambda error: explain(error) is not None)
     else:
         once()
+
+
+@app.command
+def emulate(
+    scenario: Path,
+    /,
+    *command: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    at: Annotated[list[str] | None, Parameter(name="--at", negative=())] = None,
+    serve: Annotated[list[str] | None, Parameter(name="--serve", negative=())] = None,
+    shell: str | None = None,
+    duration: Annotated[str | None, Parameter(name="--for")] = None,
+    out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+    set: Annotated[list[str] | None, Parameter(name="--set", alias="-s", negative=())] = None,
+    seed: int | None = None,
+    json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    report: Annotated[bool, Parameter(negative="--no-report", show_default=False)] = True,
+    overwrite: Annotated[bool, Parameter(name="--overwrite", negative=())] = False,
+) -> int:
+    """Run programs at the nodes of a scenario in real time, over its links and with its flows.
+
+    Each named node becomes a network namespace whose only way out is the scenario's network. The
+    emulation ends with the last command, or after the scenario's duration. The exit status is that
+    of the first command that failed. Needs Linux, and root or user namespaces.
+
+    Parameters
+    ----------
+    scenario
+        TOML file that defines the network, and flows that share it.
+    command
+        --at NODE -- COMMAND, once for each command, after all other options.
+    at
+        Node of the command behind --. Names of nodes are host names there.
+    serve
+        As --at, for a command that others connect to: it is started first, and ended with the
+        emulation.
+    shell
+        Node at which a shell is started.
+    duration
+        Length of the emulation, as in 60s; default: the scenario's duration.
+    out
+        Folder for the results; default: runs/NAME.
+    set
+        PATH=VALUE overrides a scenario field, as in --set links.sky.delay=20ms; may be repeated.
+    seed
+        Replaces the scenario's seed.
+    json
+        Print the result as a JSON document; results are written only with --out.
+    report
+        Whether to write report.html; without, an earlier one stays.
+    overwrite
+        Replace anything talkspurt wrote to the folder before, of this scenario or another.
+    """
+    from talkspurt.emulating import command as emulating
+
+    return emulating.run(
+        scenario,
+        emulating.wanted(at or [], serve or [], command),
+        shell,
+        length=duration,
+        out=out,
+        sets=set or [],
+        seed=seed,
+        as_json=json,
+        report=report,
+        overwrite=overwrite,
+    )
 
 
 @app.command
@@ -862,12 +929,12 @@ def _code() -> int:
         try:
             app.console = _console(sys.stdout)
             app.error_console = _console(sys.stderr)
-            app(sys.argv[1:], exit_on_error=False, result_action="return_value")
+            status = app(sys.argv[1:], exit_on_error=False, result_action="return_value")
             sys.stdout.flush()
         except (KeyboardInterrupt, Terminated) as stop:
             _say(f"talkspurt: stopped; {_left(stop)}")
             return 130 if isinstance(stop, KeyboardInterrupt) else 128 + signal.SIGTERM
-        return 0
+        return status if isinstance(status, int) else 0
     except CycloptsError:  # already printed
         return 2
     except BrokenPipeError:

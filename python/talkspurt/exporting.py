@@ -120,6 +120,13 @@ def _question(result: Result | None, source: Path) -> Question:
                 "its tables"
             )
         )
+    if result and "real_time" in result.manifest:
+        raise BadInputError(
+            visible(
+                f"{source}: is an emulation, and cannot be repeated; --to csv copies its tables, "
+                "and record.pcapng names links that are captured during an emulation"
+            )
+        )
     question = read(source / "scenario.toml" if result else source)
     if len(question.plan) != 1:
         raise _core.RunError(

@@ -170,7 +170,7 @@ class Result(Saved):
 
     def __repr__(self) -> str:
         settings = "".join(f", {axis} = {label}" for axis, label in self.settings.items())
-        digest = self.manifest["digest"]
+        digest = self.digest or "none"
         return f"<Result of {self.name!r}{settings}: seed {self.seed}, digest {digest}>"
 
     @classmethod
@@ -216,13 +216,12 @@ class Result(Saved):
     # Numbers of the whole run.
 
     @property
-    def digest(self) -> str | None:
-        """Digest of the canonical event records: equal runs have equal digests.
+    def digest(self) -> str:
+        """Digest of the event records: equal runs have equal digests.
 
-        None for a measurement of a real path, which no other equals.
+        Empty for an emulation and for a measurement.
         """
-        digest: str | None = self.manifest["digest"]
-        return digest
+        return str(self.manifest["digest"] or "")
 
     @property
     def hops(self) -> int:
@@ -447,8 +446,9 @@ class Result(Saved):
             "scenario": self.name,
             "seed": self.seed,
             "duration_s": self.duration_s,
-            "digest": self.digest,
+            "digest": self.digest or None,
             "hops": self.hops,
+            **({"real_time": real_time} if (real_time := self.manifest.get("real_time")) else {}),
             "flows": _by_name(flows, JSON_FLOW),
             "links": _by_name(links, JSON_LINK),
             **scored,

@@ -40,7 +40,8 @@ fn directions(
 }
 
 /// Renders the reference and degraded audio of every direction of every flow.
-pub(crate) fn render<P: Probe>(
+#[must_use]
+pub fn render<P: Probe>(
     scenario: &Scenario,
     materials: &Materials,
     world: &World<P>,

@@ -18,7 +18,7 @@ mod rerun;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-pub use audio::{Audio, Heard, opinion, scores};
+pub use audio::{Audio, Heard, opinion, render, scores};
 pub use capture::of as captures;
 pub use count::{Counts, LinkCounts, count};
 pub use excerpt::excerpt;
@@ -28,7 +28,9 @@ pub use rerun::BARRIER;
 pub use talkspurt_app::codec::external;
 use talkspurt_flow::{Disk, Materials};
 use talkspurt_record::pcapng::CaptureProbe;
-use talkspurt_record::{Digest, Options, PacketTable, Recorder, Recording, StoreError, Tables};
+use talkspurt_record::{
+    Digest, Layout, Options, PacketTable, Recorder, Recording, StoreError, Tables,
+};
 use talkspurt_scenario::Point;
 use talkspurt_scenario::model::Scenario;
 use talkspurt_sim::build;
@@ -47,11 +49,11 @@ pub struct Shared {
 type Watch = (Recorder, (Digest, Written));
 
 /// Output written during a run.
-type Written = (Option<CaptureProbe>, Option<PacketTable>);
+pub type Written = (Option<CaptureProbe>, Option<PacketTable>);
 
 /// Results of a run.
 pub struct Finished {
-    /// Digest over the canonical event records, hexadecimal.
+    /// Digest over the canonical event records, hexadecimal; empty for a run in real time.
     pub digest: String,
     /// Transmissions begun on any link.
     pub hops: u64,
@@ -108,18 +110,16 @@ pub fn run(
     let materials = Materials::load(scenario, &Disk)?;
     let options = Options { gauges: scenario.record.gauges, sojourn: scenario.record.sojourn };
     let layout = layout(scenario, network);
-    let capture = capture::open(scenario, network, folder)?;
-    let packets = folder.filter(|_| scenario.record.packets);
-    let packets = packets.map(|folder| packets::create(folder, &layout)).transpose()?;
-    let timetable = timetable(scenario, capture.is_some());
+    let written = written(&point, &layout, folder)?;
+    let timetable = timetable(scenario, written.0.is_some());
     let recorder = Recorder::keeping(layout, options, tables);
-    let watch: Watch = (recorder, (Digest::new(), (capture, packets)));
+    let watch: Watch = (recorder, (Digest::new(), written));
     let mut world = build::build(scenario, network, &materials, watch);
     let mut disk_failed = false;
     let finished = drive(&mut world, &timetable, &shared.cancel, |now, counters, watch| {
         watch.0.sample(now, counters);
         shared.passed.store(now.as_nanos(), Ordering::Relaxed);
-        if !disk_failed && failed(watch) {
+        if !disk_failed && failed(&watch.0, &watch.1.1) {
             // A writer inside a probe cannot return errors: it stops the run, and the error is reported below.
             disk_failed = true;
             shared.cancel.store(true, Ordering::Relaxed);
@@ -130,7 +130,50 @@ pub fn run(
     }
     let audio = audio::render(scenario, &materials, &world);
     let (hops, events) = (world.hops(), world.events());
-    let (recorder, (digest, (capture, packets))) = world.probe;
+    let (recorder, (digest, written)) = world.probe;
+    let recording = conclude(scenario, recorder, written, finished)?;
+    Ok(Finished {
+        digest: digest.hex(),
+        hops,
+        events,
+        cpu_s: cpu.elapsed().as_secs_f64(),
+        duration_s: scenario.duration.as_secs_f64(),
+        recording,
+        audio,
+    })
+}
+
+/// Opens the captures and the packet table that the scenario requests.
+///
+/// # Errors
+/// A file cannot be created.
+pub fn written(point: &Point, layout: &Layout, folder: Option<&Path>) -> Result<Written, String> {
+    let Point { scenario, network, .. } = point;
+    let capture = capture::open(scenario, network, folder)?;
+    let packets = folder.filter(|_| scenario.record.packets);
+    let packets = packets.map(|folder| packets::create(folder, layout)).transpose()?;
+    Ok((capture, packets))
+}
+
+/// Whether a file that is written during the run could not be.
+#[must_use]
+pub fn failed(recorder: &Recorder, (capture, packets): &Written) -> bool {
+    recorder.failed()
+        || capture.as_ref().is_some_and(CaptureProbe::failed)
+        || packets.as_ref().is_some_and(PacketTable::failed)
+}
+
+/// Completes the files and the accounts of a run, and scores its calls. A run that has not `finished` needs no
+/// balanced accounts.
+///
+/// # Errors
+/// A file could not be written, or an account does not balance.
+pub fn conclude(
+    scenario: &Scenario,
+    recorder: Recorder,
+    (capture, packets): Written,
+    finished: bool,
+) -> Result<Recording, Failure> {
     capture.map_or(Ok(()), capture::finish)?;
     packets.map_or(Ok(()), packets::finish)?;
     let recording = recorder.finish();
@@ -146,25 +189,12 @@ pub fn run(
         summary.stand_in = stand_in;
     }
     recording.store().map_err(Failure::Store)?;
-    Ok(Finished {
-        digest: digest.hex(),
-        hops,
-        events,
-        cpu_s: cpu.elapsed().as_secs_f64(),
-        duration_s: scenario.duration.as_secs_f64(),
-        recording,
-        audio,
-    })
+    Ok(recording)
 }
 
-/// Whether a file that is written during the run could not be.
-fn failed((recorder, (_, (capture, packets))): &Watch) -> bool {
-    recorder.failed()
-        || capture.as_ref().is_some_and(CaptureProbe::failed)
-        || packets.as_ref().is_some_and(PacketTable::failed)
-}
-
-fn timetable(scenario: &Scenario, captured: bool) -> Timetable {
+/// When a run is sampled. `captured`: packets are written during the run.
+#[must_use]
+pub fn timetable(scenario: &Scenario, captured: bool) -> Timetable {
     Timetable {
         duration: scenario.duration,
         interval: scenario.record.interval,

@@ -3,6 +3,8 @@
 //! This is the only place that names all packet formats. A transport whose packets look like
 //! another's, or an external stack whose datagrams nobody parses, needs no entry.
 
+use bytes::Bytes;
+
 use crate::dccp;
 use crate::endpoint::{Arrival, Input};
 use crate::frame::Frame;
@@ -32,6 +34,8 @@ macro_rules! bodies {
                 /// The refused packet.
                 quote: Quote,
             },
+            /// A whole IP packet of a real host, unparsed.
+            Real(Box<RealPacket>),
         }
 
         $(impl From<$packet> for Body {
@@ -61,6 +65,7 @@ macro_rules! bodies {
                         let payload = quote.version.header_bytes() + quote.transport.bytes();
                         Layers { transport: 8, media: 0, payload }
                     }
+                    Self::Real(packet) => packet.layers,
                 }
             }
 
@@ -69,6 +74,7 @@ macro_rules! bodies {
                 match self {
                     $(Self::$kind(packet) => Some(packet.quoted()),)*
                     Self::TooBig { .. } => None,
+                    Self::Real(packet) => packet.quoted,
                 }
             }
 
@@ -77,15 +83,17 @@ macro_rules! bodies {
                 match self {
                     $(Self::$kind(_) => <$packet>::PROTOCOL,)*
                     Self::TooBig { .. } => icmp,
+                    Self::Real(packet) => packet.protocol,
                 }
             }
 
             /// Appends its bytes behind the IP header, except for virtual ones at the end. A router's
-            /// message quotes an IP header, so `wire` writes it and this appends nothing.
+            /// message quotes an IP header, and a real packet has one, so `wire` writes them and this appends
+            /// nothing.
             pub(crate) fn emit(&self, ends: &Ends, out: &mut Vec<u8>) -> Result<Tail, WireError> {
                 match self {
                     $(Self::$kind(packet) => packet.emit(ends, out),)*
-                    Self::TooBig { .. } => Ok(Tail::default()),
+                    Self::TooBig { .. } | Self::Real(_) => Ok(Tail::default()),
                 }
             }
         }
@@ -103,6 +111,22 @@ bodies! {
     Sctp(PacketBox<sctp::Packet>),
     /// A UDP datagram of bare TFRC (RFC 5348 §3.2).
     Tfrc(tfrc::Packet),
+}
+
+/// An IP packet of a real host, with what links, counters and routers need to know of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RealPacket {
+    /// The packet as its host sent it.
+    pub bytes: Bytes,
+    /// Its bytes by layer; IPv4 options and IPv6 extension headers count as part of the transport's header.
+    pub layers: Layers,
+    /// Its protocol.
+    pub protocol: u8,
+    /// Time to live, or hop limit, when it left its host.
+    pub ttl: u8,
+    /// What a router quotes of it; `None` for an ICMP error and for a fragment other than the first, which
+    /// never trigger another (RFC 1122 §3.2.2).
+    pub quoted: Option<Quoted>,
 }
 
 impl Default for Body {

@@ -4,11 +4,14 @@
 //! `plan::Plan` is a parsed and checked scenario file; `run::Run` is one of its runs in progress,
 //! `run::Export` an export to another tool, `run::Excerpt` a part of a run for the report, `run::Count`
 //! a run that only counts what it sends; `outcome::Outcome` is a run's result, and `opinion` scores a
-//! part of a call; `capture` reads a capture file; `measure` serves and makes measurements of real paths.
-//! `av` gives the engine the codecs of PyAV. The crates `experiment` and `measure` do the work.
+//! part of a call; `emulation` runs one in real time, with packets of programs; `measure` serves and makes
+//! measurements of real paths; `capture` reads a capture file. `av` gives the engine the codecs of PyAV. The
+//! crates `experiment`, `emulate` and `measure` do the work.
 
 mod av;
 mod capture;
+#[cfg(target_os = "linux")]
+mod emulation;
 #[cfg(target_os = "linux")]
 mod measure;
 mod opinion;
@@ -38,6 +41,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<run::Export>()?;
     module.add_class::<run::Excerpt>()?;
     module.add_class::<run::Count>()?;
+    #[cfg(target_os = "linux")]
+    {
+        module.add_class::<emulation::Emulation>()?;
+        module.add_function(wrap_pyfunction!(emulation::nodes, module)?)?;
+        module.add_function(wrap_pyfunction!(emulation::way, module)?)?;
+    }
     module.add_class::<outcome::Outcome>()?;
     module.add_function(wrap_pyfunction!(plan::load, module)?)?;
     module.add_function(wrap_pyfunction!(outcome::metrics, module)?)?;

@@ -1,7 +1,7 @@
 //! A parsed and checked scenario file: the runs it requests.
 
 use std::ffi::CString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
@@ -154,7 +154,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    fn point(&self, index: usize) -> PyResult<&Point> {
+    pub(crate) fn point(&self, index: usize) -> PyResult<&Point> {
         let outside =
             || PyIndexError::new_err(format!("run {index} of {}", self.study.points.len()));
         self.study.points.get(index).ok_or_else(outside)
@@ -267,15 +267,7 @@ impl Plan {
         tables: &str,
         meanings: Option<&ColumnMeanings>,
     ) -> PyResult<Run> {
-        let tables = match (tables, &folder) {
-            ("memory", _) => Tables::Memory,
-            ("none", _) => Tables::Without,
-            ("folder", Some(path)) => Tables::Folder(Folder {
-                path: path.clone(),
-                meanings: meanings.map(|of| Arc::clone(&of.0)).unwrap_or_default(),
-            }),
-            _ => return Err(PyValueError::new_err(format!("no folder, or no tables {tables:?}"))),
-        };
+        let tables = tables_in(tables, folder.as_deref(), meanings)?;
         Ok(Run::start(self.point(index)?.clone(), folder, tables))
     }
     /// Starts one run and exports it to `folder` as "pcapng", "ns2", "nam", "qlog" or "parquet".
@@ -299,6 +291,23 @@ impl Plan {
     fn excerpt(&self, index: usize, lossless: bool) -> PyResult<Excerpt> {
         Ok(Excerpt::start(self.point(index)?.clone(), lossless))
     }
+}
+
+/// Where the tables of a run go: see [`Plan::start`].
+pub(crate) fn tables_in(
+    tables: &str,
+    folder: Option<&Path>,
+    meanings: Option<&ColumnMeanings>,
+) -> PyResult<Tables> {
+    Ok(match (tables, folder) {
+        ("memory", _) => Tables::Memory,
+        ("none", _) => Tables::Without,
+        ("folder", Some(path)) => Tables::Folder(Folder {
+            path: path.to_owned(),
+            meanings: meanings.map(|of| Arc::clone(&of.0)).unwrap_or_default(),
+        }),
+        _ => return Err(PyValueError::new_err(format!("no folder, or no tables {tables:?}"))),
+    })
 }
 
 /// The properties of one direction of a link, for drawing.

@@ -45,6 +45,23 @@ pub struct FlowInfo {
     pub sides: [Option<SideInfo>; 2],
 }
 
+impl FlowInfo {
+    /// A place for a flow of real hosts, which [`Recorder::name_flow`](crate::Recorder::name_flow) fills when
+    /// its first packet is sent. One that stays unused is in no table.
+    #[must_use]
+    pub fn reserved() -> Self {
+        let none = String::new;
+        Self {
+            name: none(),
+            group: None,
+            transport: none(),
+            from: none(),
+            to: none(),
+            sides: [Some(SideInfo::real()), Some(SideInfo::real())],
+        }
+    }
+}
+
 /// What one side of a flow sends.
 #[derive(Clone, Debug)]
 pub struct SideInfo {
@@ -54,6 +71,14 @@ pub struct SideInfo {
     pub frame: Option<Duration>,
     /// For frames of several packets: the delay after which one is late.
     pub deadline: Option<Duration>,
+}
+
+impl SideInfo {
+    /// Packets of a real host.
+    #[must_use]
+    pub fn real() -> Self {
+        Self { source: "real".to_owned(), frame: None, deadline: None }
+    }
 }
 
 /// One direction of a link.
@@ -90,10 +115,15 @@ impl LinkInfo {
 /// The sender on a route.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteInfo {
-    /// The flow.
+    /// The flow, or [`RouteInfo::SHARED`].
     pub flow: u32,
     /// Its side, 0 or 1.
     pub side: u8,
+}
+
+impl RouteInfo {
+    /// In place of a flow: the route has packets of several flows, those of real hosts.
+    pub const SHARED: u32 = u32::MAX;
 }
 
 impl Layout {
@@ -177,5 +207,6 @@ impl Direction<'_> {
 /// The peer that sends on the packet's route.
 pub(crate) fn sender(routes: &[RouteInfo], packet: &Packet) -> Option<usize> {
     let route = routes.get(packet.route as usize)?;
-    Some(2 * route.flow as usize + usize::from(route.side))
+    let flow = if route.flow == RouteInfo::SHARED { packet.flow } else { route.flow };
+    Some(2 * flow as usize + usize::from(route.side))
 }

@@ -167,6 +167,11 @@ impl Links {
         }
     }
 
+    /// The run ends earlier than planned.
+    pub(crate) fn cut(&mut self, layout: &Layout) {
+        (self.to, self.end) = (layout.to, Instant::ZERO + layout.duration);
+    }
+
     pub(crate) fn sample(&mut self, now: Instant, links: &[LinkCounters]) {
         if self.from < now && now <= self.to {
             for (peak, link) in self.peaks.iter_mut().zip(links) {

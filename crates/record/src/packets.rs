@@ -61,6 +61,14 @@ impl PacketTable {
         Self { file, routes: layout.routes.clone(), names, rows: Rows::in_groups_of(GROUP_ROWS) }
     }
 
+    /// Names a flow that the layout reserved for real hosts: its first packet follows.
+    ///
+    /// # Panics
+    /// If the layout has no such flow.
+    pub fn name_flow(&mut self, index: usize, name: &str) {
+        name.clone_into(&mut self.names.flows[index]);
+    }
+
     /// Whether a write failed, so that the run may stop early.
     #[must_use]
     pub const fn failed(&self) -> bool {

@@ -12,7 +12,7 @@ use talkspurt_proto::time::{Duration, Instant};
 use crate::columns::Moment;
 use crate::delays::Delays;
 use crate::gauges::Gauges;
-use crate::layout::{Layout, SideInfo};
+use crate::layout::{FlowInfo, Layout, SideInfo};
 use crate::links::Links;
 use crate::recording::Recording;
 use crate::series::Series;
@@ -120,6 +120,29 @@ impl Recorder {
         }
     }
 
+    /// Names a flow that the layout reserved for real hosts: its first packet follows.
+    ///
+    /// # Panics
+    /// If the layout has no such flow.
+    pub fn name_flow(&mut self, index: usize, flow: FlowInfo) {
+        self.layout.flows[index] = flow;
+    }
+
+    /// From now on, the answering side of a named flow sends too.
+    pub fn add_reverse(&mut self, index: usize) {
+        self.layout.flows[index].sides[1] = Some(SideInfo::real());
+    }
+
+    /// Ends the run at this instant, earlier than planned; the last [`Recorder::sample`] follows.
+    pub fn cut(&mut self, end: Instant) {
+        self.layout.duration = end - Instant::ZERO;
+        self.layout.to = self.layout.to.min(end);
+        self.links.cut(&self.layout);
+        if let Some(series) = &mut self.series {
+            series.cut(&self.layout);
+        }
+    }
+
     /// Records the counters of every link, all standing at `now`, after all earlier notes. Call it at every
     /// multiple of the interval, at both ends of the measure window and at the end of the run; other or
     /// repeated calls are harmless.
@@ -158,7 +181,10 @@ impl Recorder {
     ///
     /// # Errors
     /// A temporary file cannot be read.
-    pub fn finish(self) -> io::Result<Recording> {
+    pub fn finish(mut self) -> io::Result<Recording> {
+        for flow in self.layout.flows.iter_mut().filter(|flow| flow.name.is_empty()) {
+            flow.sides = [None, None];
+        }
         let mut flows = self.stats.finish(&self.layout);
         let mut logs = self.logs;
         for (row, direction) in flows.iter_mut().zip(self.layout.directions()) {
@@ -182,7 +208,7 @@ impl Recorder {
         let rungs = framed().map(|peer| self.stats.frame_rungs(peer)).collect();
         let mut series = self.series;
         if let Some(series) = &mut series {
-            series.finish();
+            series.finish(&self.layout);
         }
         Ok(Recording {
             flows,

@@ -25,6 +25,8 @@ pub(crate) struct Series {
     /// By peer: its place among the directions; [`NOWHERE`] for a side without a source.
     places: Vec<u32>,
     directions: usize,
+    /// The places of the table's directions in order; set at the end, because reserved flows may stay unused.
+    shown: Vec<u32>,
     /// The bin of the last fact.
     present: usize,
     /// Start of the present bin, nanoseconds.
@@ -114,6 +116,7 @@ impl Series {
             rungs: vec![Vec::new(); places.len()],
             places,
             directions,
+            shown: Vec::new(),
             present: 0,
             begin: 0,
             first: 0,
@@ -184,8 +187,14 @@ impl Series {
     }
 
     /// Closes all bins; nothing can be added afterwards.
-    pub(crate) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self, layout: &Layout) {
         self.close(self.count);
+        self.shown = layout.directions().map(|direction| self.places[direction.peer]).collect();
+    }
+
+    /// The run ends earlier than planned, before the last sample.
+    pub(crate) fn cut(&mut self, layout: &Layout) {
+        self.count = layout.bin_count();
     }
 
     /// Closes the bins before `end`.
@@ -220,7 +229,7 @@ impl Series {
 
     /// Rows of the table.
     pub(crate) const fn rows(&self) -> usize {
-        self.directions * self.count
+        self.shown.len() * self.count
     }
 
     /// A part of the table: direction by direction, each in order of time.
@@ -232,11 +241,12 @@ impl Series {
         let directions: Vec<_> = layout.directions().collect();
         let names: Vec<String> = directions.iter().map(|direction| direction.name()).collect();
         let mut words = Vec::with_capacity(part.len() * WORDS);
-        for place in 0..self.directions {
-            let bin = |row: usize| row.saturating_sub(place * count).min(count) * WORDS;
+        for (position, place) in self.shown.iter().enumerate() {
+            let bin = |row: usize| row.saturating_sub(position * count).min(count) * WORDS;
             let (from, to) = (bin(part.start), bin(part.end));
             if from < to {
-                self.closed.read(place, from, to, |more| words.extend_from_slice(more))?;
+                self.closed
+                    .read(*place as usize, from, to, |more| words.extend_from_slice(more))?;
             }
         }
         let bins: Vec<Bin> = words.as_chunks().0.iter().map(Bin::of).collect();

@@ -19,7 +19,7 @@ use crate::cell::{self, Cell};
 use crate::discipline::Queue;
 use crate::link::{self, Link};
 use crate::medium::Medium;
-use crate::world::{CellHop, Change, Parts, Route, World};
+use crate::world::{CellHop, Change, Parts, Route, World, real_peer};
 
 /// A world at time zero.
 ///
@@ -32,13 +32,103 @@ pub fn build<P: Probe>(
     materials: &Materials,
     probe: P,
 ) -> World<P> {
+    build_with_hosts(scenario, network, materials, &RealHosts::default(), probe)
+}
+
+/// Nodes at which packets of real hosts enter and leave, and the routes between them.
+#[derive(Clone, Debug, Default)]
+pub struct RealHosts {
+    /// The nodes, by the hosts' numbers.
+    pub nodes: Vec<usize>,
+    /// The routes; their numbers follow those of the flows' routes.
+    pub routes: Vec<RealRoute>,
+    /// By sending and receiving host: the first of their routes, and how many links the way has.
+    ways: Vec<(usize, usize)>,
+}
+
+/// A route of packets of real hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RealRoute {
+    /// The sending host.
+    pub from: usize,
+    /// The destination host.
+    pub to: usize,
+    /// The sender's side of its flows.
+    pub side: u8,
+    /// The links up to the destination, or up to the router where the packet's TTL becomes zero.
+    pub links: Vec<usize>,
+    /// The link that such a packet would have taken next.
+    pub next: Option<usize>,
+}
+
+impl RealHosts {
+    /// The routes between all these nodes.
+    ///
+    /// # Errors
+    /// The first two nodes without a route.
+    pub fn new(network: &Network, nodes: Vec<usize>) -> Result<Self, (usize, usize)> {
+        let (mut routes, mut ways) = (Vec::new(), Vec::new());
+        let pairs = |from| (0..nodes.len()).map(move |to| (from, to));
+        for (from, to) in (0..nodes.len()).flat_map(pairs) {
+            let (here, there) = (nodes[from], nodes[to]);
+            let way = network.route(here, there).ok_or((here, there))?;
+            ways.push((routes.len(), way.len()));
+            for side in [0, 1] {
+                let ends = (1..=way.len()).map(|count| RealRoute {
+                    from,
+                    to,
+                    side,
+                    links: way[..count].to_vec(),
+                    next: way.get(count).copied(),
+                });
+                routes.extend(ends);
+            }
+        }
+        Ok(Self { nodes, routes, ways })
+    }
+
+    /// The number, among these routes, of that of a packet with this TTL between two different hosts.
+    ///
+    /// # Panics
+    /// If there are no such hosts, or they are the same.
+    #[must_use]
+    pub fn find(&self, from: usize, to: usize, side: u8, ttl: u8) -> usize {
+        let (first, links) = self.ways[from * self.nodes.len() + to];
+        assert!(links > 0, "two hosts at different nodes");
+        first + usize::from(side) * links + usize::from(ttl).clamp(1, links) - 1
+    }
+}
+
+/// A world at time zero with real hosts.
+///
+/// # Panics
+/// As [`build`].
+#[must_use]
+pub fn build_with_hosts<P: Probe>(
+    scenario: &Scenario,
+    network: &Arc<Network>,
+    materials: &Materials,
+    hosts: &RealHosts,
+    probe: P,
+) -> World<P> {
     assert!(scenario.flows.values().all(|flow| flow.count.is_none()), "groups are expanded");
     let links = network.links.iter().filter(|link| !link.in_cell).enumerate();
     let links = links.map(|(index, link)| self::link(scenario.seed, index as u32, link)).collect();
     let routes = network.ways().map(|way| Route {
         sender: (2 * way.flow + way.side) as u32,
+        end: (2 * way.flow + (way.side ^ 1)) as u32,
         path: PathId(way.path),
         steps: steps(network, way.links, network.last_node(&scenario.flows[way.flow], way.side)),
+    });
+    let peers = 2 * scenario.flows.len();
+    let real = hosts.routes.iter().map(|route| {
+        let end = route.next.map_or(hosts.nodes[route.to], |link| network.links[link].from);
+        Route {
+            sender: real_peer(peers, route.from, route.side),
+            end: real_peer(peers, route.to, route.side ^ 1),
+            path: PathId(0),
+            steps: steps(network, &route.links, end),
+        }
     });
     World::new(
         Parts {
@@ -46,9 +136,9 @@ pub fn build<P: Probe>(
             cells: cells(scenario, network),
             cell_hops: cell_hops(network),
             peers: talkspurt_flow::peers(scenario, network, materials),
-            routes: routes.collect(),
+            routes: routes.chain(real).collect(),
             timeline: timeline(scenario, network),
-            way_back: way_back(network, scenario),
+            way_back: way_back(network, scenario, hosts),
         },
         probe,
     )
@@ -84,12 +174,18 @@ fn timeline(scenario: &Scenario, network: &Network) -> Vec<Change> {
     timeline
 }
 
-fn way_back(network: &Arc<Network>, scenario: &Scenario) -> crate::world::WayBack {
+fn way_back(
+    network: &Arc<Network>,
+    scenario: &Scenario,
+    hosts: &RealHosts,
+) -> crate::world::WayBack {
     let network = Arc::clone(network);
-    let homes: Vec<String> =
-        scenario.flows.values().flat_map(|flow| [flow.from.clone(), flow.to.clone()]).collect();
+    let peers = scenario.flows.values().flat_map(|flow| [&flow.from, &flow.to]);
+    let peers = peers.map(|node| network.node(node));
+    let homes: Vec<Option<usize>> =
+        peers.chain(hosts.nodes.iter().flat_map(|node| [Some(*node); 2])).collect();
     Box::new(move |link, sender| {
-        let home = network.node(&homes[sender as usize])?;
+        let home = homes[sender as usize]?;
         let way = network.route(network.links[link as usize].from, home)?;
         Some(steps(&network, &way, home))
     })

@@ -21,6 +21,15 @@ pub struct Timetable {
 }
 
 impl Timetable {
+    /// The end of the next part of the run after `now`, at which links are settled, and whether it is an edge,
+    /// at which counters are reported too.
+    #[must_use]
+    pub fn stop_after(&self, now: Instant) -> (Instant, bool) {
+        let edge = self.after(now);
+        let stop = self.settle.map_or(edge, |width| multiple_after(now, width).min(edge));
+        (stop, stop == edge)
+    }
+
     /// The next edge after `now`: end of a bin, edge of the window, or end of the run.
     fn after(&self, now: Instant) -> Instant {
         let end = Instant::ZERO + self.duration;
@@ -48,15 +57,13 @@ pub fn drive<P: Probe>(
     look(Instant::ZERO, &world.counters(), &mut world.probe);
     while world.now() < end {
         let cancelled = cancel.load(Ordering::Relaxed);
-        let edge = timetable.after(world.now());
-        let stop =
-            timetable.settle.map_or(edge, |width| multiple_after(world.now(), width).min(edge));
+        let (stop, is_edge) = timetable.stop_after(world.now());
         if cancelled || !world.run_until(stop, cancel) {
             return false;
         }
         world.settle();
         world.probe.settled(stop);
-        if stop < edge {
+        if !is_edge {
             continue;
         }
         let counters = world.counters();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use talkspurt_app::peer::{Action, Peer};
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::endpoint::PathNews;
-use talkspurt_proto::packet::{Ecn, Packet, PathId, Quote};
+use talkspurt_proto::packet::{BodyId, Ecn, Packet, PathId, Quote};
 use talkspurt_proto::probe::{LinkCounters, Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 
@@ -50,8 +50,10 @@ pub type WayBack = Box<dyn Fn(u32, u32) -> Option<Vec<u32>> + Send>;
 
 /// A path of packets.
 pub struct Route {
-    /// The peer that sends on it; the flow's other peer is at its end.
+    /// The peer that sends on it.
     pub sender: u32,
+    /// The peer at its end.
+    pub end: u32,
     /// Which of the sender's paths it is.
     pub path: PathId,
     /// Its links and hops of cells in order.
@@ -68,12 +70,34 @@ pub struct Parts {
     pub cell_hops: Vec<CellHop>,
     /// Peers by index: twice the flow's number, plus one for the answering side.
     pub peers: Vec<Peer>,
-    /// The primary path's route of each peer by index, then the routes of further paths, contiguous per peer.
+    /// The primary path's route of each peer by index, then the routes of further paths, contiguous per peer,
+    /// then those of real hosts, which are numbered after the peers: [`real_peer`].
     pub routes: Vec<Route>,
     /// Outages in time order.
     pub timeline: Vec<Change>,
     /// See [`WayBack`]: link and sending peer to links.
     pub way_back: WayBack,
+}
+
+/// The number of a real host as an end of routes: after all peers, one for each side of a flow, like peers.
+#[must_use]
+pub fn real_peer(peers: usize, host: usize, side: u8) -> u32 {
+    (peers + 2 * host) as u32 + u32::from(side)
+}
+
+/// A packet that reached a real host.
+#[derive(Debug)]
+pub struct Departure {
+    /// When.
+    pub at: Instant,
+    /// The host's number.
+    pub host: u32,
+    /// The side of the flow that receives it.
+    pub side: u8,
+    /// Its label, as it arrived.
+    pub packet: Packet,
+    /// The packet as it was injected, or a router's message.
+    pub body: Body,
 }
 
 /// A running network and its observer.
@@ -103,6 +127,8 @@ pub struct World<P> {
     injected: u64,
     delivered: u64,
     events: u64,
+    /// Packets that reached real hosts and were not taken yet.
+    departures: Vec<Departure>,
     /// The observer.
     pub probe: P,
 }
@@ -114,7 +140,7 @@ impl<P: Probe> World<P> {
         let (mut routes, mut paths) = (Routes::default(), Vec::new());
         let (mut further, mut doors) = (vec![0; parts.peers.len()], Vec::new());
         for (number, route) in (0_u32..).zip(&parts.routes) {
-            routes.add(&route.steps, route.sender ^ 1);
+            routes.add(&route.steps, route.end);
             paths.push((route.sender, route.path));
             if route.path == PathId(1) {
                 further[route.sender as usize] = number;
@@ -148,6 +174,7 @@ impl<P: Probe> World<P> {
             injected: 0,
             delivered: 0,
             events: 0,
+            departures: Vec::new(),
             probe,
         };
         world.plan_change();
@@ -182,6 +209,31 @@ impl<P: Probe> World<P> {
         }
         self.now = self.now.max(end);
         true
+    }
+
+    /// The time of the next event.
+    #[must_use]
+    pub fn next_event(&self) -> Option<Instant> {
+        self.schedule.next(self.schedule.before(Instant::HORIZON)).map(|wake| wake.at)
+    }
+
+    /// Sends a packet of a real host on its route, at the current time; returns the place of its body, which
+    /// it keeps until it is a [`Departure`].
+    pub fn inject(&mut self, packet: Packet, body: Body) -> BodyId {
+        self.injected += 1;
+        let side = self.paths[packet.route as usize].0 & 1;
+        let packet = Packet { body: self.pool.put(|| body), sent: self.now, ..packet };
+        if self.probe.wants(Topic::Packet) {
+            let note = Note::Sent { packet: &packet, body: self.pool.peek(packet.body) };
+            self.probe.record(self.now, Place::Peer(2 * packet.flow + side), &note);
+        }
+        self.set_out(packet);
+        packet.body
+    }
+
+    /// Takes the packets that reached real hosts, in order of time.
+    pub fn departures(&mut self) -> std::vec::Drain<'_, Departure> {
+        self.departures.drain(..)
     }
 
     /// Decides on all media that waits for its playout; call it once, after the end.
@@ -368,9 +420,27 @@ impl<P: Probe> World<P> {
         self.schedule.set(node as u32, self.cells[index].next());
     }
 
+    /// A packet reaches a real host.
+    #[cold]
+    #[inline(never)]
+    fn depart(&mut self, end: usize, packet: &Packet) {
+        let body = self.pool.peek(packet.body);
+        let side = (end % 2) as u8;
+        if self.probe.wants(Topic::Packet) {
+            let place = Place::Peer(2 * packet.flow + u32::from(side));
+            self.probe.record(self.now, place, &Note::Received { packet, body });
+        }
+        let body = self.pool.take(packet.body);
+        let host = (end - self.peers.len()) as u32 / 2;
+        self.departures.push(Departure { at: self.now, host, side, packet: *packet, body });
+    }
+
     #[inline(always)]
     fn deliver(&mut self, peer: usize, packet: &Packet) {
         self.delivered += 1;
+        if peer >= self.peers.len() {
+            return self.depart(peer, packet);
+        }
         let path = self.path(packet.route);
         let body = self.pool.open(packet.body);
         if self.probe.wants(Topic::Packet) {
@@ -447,12 +517,16 @@ impl<P: Probe> World<P> {
 
     /// RFC 1191 §4, RFC 4443 §3.2: the router that cannot forward a packet informs its sender.
     fn answer_too_big(&mut self, link: u32, mtu: u32, refused: &Packet, quote: Quote) {
+        self.answer(link, refused, Body::TooBig { mtu, quote });
+    }
+
+    /// The router before a link sends a message about a packet to its sender.
+    pub fn answer(&mut self, link: u32, refused: &Packet, body: Body) {
         let Some(route) = self.find_way_back(link, refused.route) else { return };
         self.injected += 1;
-        let body = Body::TooBig { mtu, quote };
         let layers = body.layers();
         let packet = Packet {
-            ip_bytes: refused.version.header_bytes() + layers.transport + layers.payload,
+            ip_bytes: refused.version.header_bytes() + layers.total(),
             body: self.pool.put(|| body),
             route,
             flow: refused.flow,

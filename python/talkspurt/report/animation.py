@@ -88,6 +88,8 @@ def animation(result: Result, picture: Picture | None) -> Animation | str:
         return "an imported trace cannot be run again."
     if "measured" in result.manifest:
         return "a measurement of a real path cannot be run again."
+    if "real_time" in result.manifest:
+        return "an emulation cannot be repeated."
     asked = recorded(result.scenario).get("animation", {})
     most = asked.get("packets", 0)
     if not most:

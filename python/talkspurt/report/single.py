@@ -58,6 +58,7 @@ def html(result: Result, drawn: Iterable[Drawn] | None = None) -> str:
         description=page.markdown(result.description),
         answer=answer.of_result(result),
         player=player,
+        real_time=_real_time(result),
         sound=sound.of_result(result),
         topology=Markup(picture.svg) if picture else None,
         key=picture.key if picture else (),
@@ -78,6 +79,17 @@ def html(result: Result, drawn: Iterable[Drawn] | None = None) -> str:
         cautions=cautions(result.flows),
         notes=notes([result]),
     )
+
+
+def _real_time(result: Result) -> dict[str, Any] | None:
+    """The account of an emulation, and its sentences."""
+    real_time = result.manifest.get("real_time")
+    if not real_time:
+        return None
+    from talkspurt.emulating import account
+
+    words = [account.summary(real_time), *account.findings(real_time)]
+    return {**real_time, "words": words}
 
 
 def _explained(result: Result, charts: Sequence[Mapping[str, Any]]) -> list[Metric]:

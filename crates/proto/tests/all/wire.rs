@@ -253,7 +253,8 @@ fn hints(body: &Body) -> Hints {
         Body::Tfrc(tfrc::Packet::Feedback(_))
         | Body::Tcp(_)
         | Body::Sctp(_)
-        | Body::TooBig { .. } => None,
+        | Body::TooBig { .. }
+        | Body::Real(_) => None,
     };
     let payload = match (body, frame) {
         (Body::Tcp(segment), _) => Some(&segment.payload),

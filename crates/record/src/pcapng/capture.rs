@@ -9,14 +9,15 @@
 //! flow. A router's answer has the endpoints of the packet it refused, swapped, and the router's address as
 //! source.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use talkspurt_proto::body::Body;
+use talkspurt_proto::body::{Body, RealPacket};
 use talkspurt_proto::packet::{IpVersion, Packet};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
-use talkspurt_proto::wire::{self, Ends, Hop, Tail, WireError};
+use talkspurt_proto::wire::{self, Ends, Hop, INITIAL_TTL, Tail, WireError};
 
 use super::Pcapng;
 use super::kept::Packets;
@@ -28,6 +29,8 @@ use crate::in_order::InOrder;
 pub struct CaptureProbe {
     /// By route: its flow, and the endpoints of its packets.
     ends: Vec<Option<(u32, Ends)>>,
+    /// By flow and route, for real hosts, whose flows share routes.
+    real: BTreeMap<(u32, u32), Ends>,
     routers: Vec<Router>,
     /// By link.
     taps: Vec<Option<Tap>>,
@@ -57,6 +60,8 @@ struct Sent {
     place: u32,
     /// How often it was captured.
     seen: u32,
+    /// Its TTL when it left its sender.
+    ttl: u8,
 }
 
 /// A captured packet.
@@ -84,6 +89,11 @@ impl CaptureProbe {
     pub fn with_routers(mut self, routers: Vec<Router>) -> Self {
         self.routers = routers;
         self
+    }
+
+    /// Adds the endpoints of a flow of real hosts on a route.
+    pub fn add_ends(&mut self, flow: u32, route: u32, ends: Ends) {
+        self.real.insert((flow, route), ends);
     }
 
     /// Captures these links into `file`: the first as interface 0, and so on.
@@ -121,22 +131,29 @@ impl CaptureProbe {
 
     fn on_sent(&mut self, packet: &Packet, body: &Body) {
         let Self { ends, packets, in_flight, .. } = self;
+        if let Body::Real(real) = body {
+            return keep_real(packet, real, packets, in_flight);
+        }
         if let Some(ends) = find(ends, packet) {
             let emit = |out: &mut Vec<u8>| wire::emit_head(ends.src, packet, body, ends, out);
-            keep(packet, emit, packets, in_flight);
+            keep(packet, INITIAL_TTL, emit, packets, in_flight);
         }
     }
 
     fn on_answered(&mut self, link: u32, refused: &Packet, packet: &Packet, body: &Body) {
-        let Self { ends, routers, packets, in_flight, .. } = self;
-        if let (Some(ends), Some((v4, v6))) = (find(ends, refused), routers.get(link as usize)) {
+        let Self { ends, real, routers, packets, in_flight, .. } = self;
+        if let Body::Real(answer) = body {
+            return keep_real(packet, answer, packets, in_flight);
+        }
+        let ends = find(ends, refused).or_else(|| real.get(&(refused.flow, refused.route)));
+        if let (Some(ends), Some((v4, v6))) = (ends, routers.get(link as usize)) {
             let src = match refused.version {
                 IpVersion::V4 => IpAddr::V4(*v4),
                 IpVersion::V6 => IpAddr::V6(*v6),
             };
             let ends = ends.reversed();
             let emit = |out: &mut Vec<u8>| wire::emit_head(src, packet, body, &ends, out);
-            keep(packet, emit, packets, in_flight);
+            keep(packet, INITIAL_TTL, emit, packets, in_flight);
         }
     }
 
@@ -155,7 +172,7 @@ impl CaptureProbe {
             return;
         };
         sent.seen += 1;
-        let sight = Sight { place: sent.place, interface, hop: Hop::of(packet) };
+        let sight = Sight { place: sent.place, interface, hop: Hop::since(sent.ttl, packet) };
         // In a file, packets of one instant stay in the order in which they were reported.
         self.waiting.tell(now, file, sight);
     }
@@ -167,15 +184,30 @@ fn find<'a>(ends: &'a [Option<(u32, Ends)>], packet: &Packet) -> Option<&'a Ends
     (*flow == packet.flow).then_some(ends)
 }
 
+/// Stores a packet of a real host as it was sent.
+fn keep_real(
+    packet: &Packet,
+    real: &RealPacket,
+    packets: &mut Packets,
+    in_flight: &mut InFlight<Sent>,
+) {
+    let emit = |out: &mut Vec<u8>| {
+        out.extend_from_slice(&real.bytes);
+        Ok(Tail::default())
+    };
+    keep(packet, real.ttl, emit, packets, in_flight);
+}
+
 /// Stores the packet that `emit` serialises, if it succeeds.
 fn keep(
     packet: &Packet,
+    ttl: u8,
     emit: impl FnOnce(&mut Vec<u8>) -> Result<Tail, WireError>,
     packets: &mut Packets,
     in_flight: &mut InFlight<Sent>,
 ) {
     let Some(place) = packets.keep(emit) else { return };
-    if let Some(before) = in_flight.keep(packet, Sent { place, seen: 0 }) {
+    if let Some(before) = in_flight.keep(packet, Sent { place, seen: 0, ttl }) {
         packets.gone(before.place, before.seen);
     }
 }

@@ -414,6 +414,7 @@ fn vary_body(body: &Body, vary: &mut dyn FnMut(u32, Flip<'_>)) {
                 vary_chunk(at, &packet.chunks[at], vary);
             }
         }
+        Body::Real(_) => unreachable!("no real packet is simulated"),
         Body::TooBig { quote, .. } => {
             fields!(Body::TooBig { mtu, .. } => { *mtu, 32, u32; });
             fields!(Body::TooBig { quote, .. } => {

@@ -1,0 +1,505 @@
+//! The loop: events of the world that are due, packets that arrived for hosts, packets that hosts sent, and a
+//! wait for the next of them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::IpAddr;
+use std::os::fd::AsFd as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::{TimeSpec, TimeValLike as _};
+use talkspurt_experiment::{Shared, Written, failed};
+use talkspurt_live::Clock;
+use talkspurt_proto::body::{Body, RealPacket};
+use talkspurt_proto::packet::{BodyId, IpVersion, Packet, Quote};
+use talkspurt_proto::probe::{Note, Place, Probe, Topic, UNNUMBERED};
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::wire;
+use talkspurt_record::{FlowInfo, Recorder, SideInfo};
+use talkspurt_scenario::Point;
+use talkspurt_sim::build::RealHosts;
+use talkspurt_sim::drive::Timetable;
+use talkspurt_sim::world::{Departure, World};
+
+use crate::flows::{Flows, Found};
+use crate::lateness::Histogram;
+use crate::pace::{Pace, Wait};
+use crate::packet::{Message, Seen, arrived, message, parse, sequence};
+use crate::{Account, Control, Host, HostAccount};
+
+/// Longest IP packet.
+const LONGEST: usize = 65_535;
+/// Packets read from a device before the next one's turn.
+const BURST: usize = 32;
+/// Longest sleep: how soon a request to end is noticed.
+const LONGEST_SLEEP: Duration = Duration::from_millis(5);
+
+/// What observes an emulation.
+pub(crate) type Watch = (Recorder, (Tally, Written));
+
+/// Counts what happens to packets of real hosts inside the network.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tally {
+    /// The first flow of real hosts.
+    first: u32,
+    sent: u64,
+    copied: u64,
+    messages: u64,
+    received: u64,
+    dropped: u64,
+}
+
+impl Tally {
+    pub(crate) const fn new(flows: usize) -> Self {
+        let first = flows as u32;
+        Self { first, sent: 0, copied: 0, messages: 0, received: 0, dropped: 0 }
+    }
+}
+
+impl Probe for Tally {
+    fn wants(&self, topic: Topic) -> bool {
+        matches!(topic, Topic::Packet | Topic::Drop)
+    }
+
+    fn record(&mut self, _: Instant, _: Place, note: &Note<'_>) {
+        let (packet, count) = match note {
+            Note::Sent { packet, .. } => (packet, &mut self.sent),
+            Note::Copied { packet, .. } => (packet, &mut self.copied),
+            Note::Answered { packet, .. } => (packet, &mut self.messages),
+            Note::Received { packet, .. } => (packet, &mut self.received),
+            Note::Dropped { packet, .. } => (packet, &mut self.dropped),
+            _ => return,
+        };
+        *count += u64::from(packet.flow >= self.first);
+    }
+}
+
+/// A running emulation.
+pub(crate) struct Engine<'a> {
+    point: &'a Point,
+    world: World<Watch>,
+    clock: Clock,
+    pace: Pace,
+    routes: RealHosts,
+    /// The number of the first route between hosts.
+    first_route: u32,
+    devices: Vec<Device>,
+    /// Hosts by address.
+    addresses: BTreeMap<IpAddr, usize>,
+    flows: Flows,
+    expired: u64,
+    lateness: Histogram,
+    /// When the devices were last looked at, with the sleep since then that a packet ends.
+    looked: Instant,
+    /// By place of the body: how late a packet was read.
+    read_late: Vec<Duration>,
+    /// Memory that is used again.
+    out: Vec<Departure>,
+    bytes: Vec<u8>,
+}
+
+struct Device {
+    file: File,
+    account: HostAccount,
+}
+
+impl Device {
+    fn watch(&self) -> PollFd<'_> {
+        PollFd::new(self.file.as_fd(), PollFlags::POLLIN)
+    }
+}
+
+impl<'a> Engine<'a> {
+    pub(crate) fn new(
+        world: World<Watch>,
+        point: &'a Point,
+        routes: RealHosts,
+        hosts: Vec<Host>,
+    ) -> Self {
+        let network = &point.network;
+        let of_host = |(host, node): (usize, &usize)| {
+            let known = &network.addresses[*node];
+            let (v4, v6) = (known.v4.iter(), known.v6.iter());
+            let all = v4.map(|v4| IpAddr::V4(*v4)).chain(v6.map(|v6| IpAddr::V6(*v6)));
+            all.map(move |address| (address, host)).collect::<Vec<_>>()
+        };
+        let addresses = routes.nodes.iter().enumerate().flat_map(of_host).collect();
+        let devices = hosts.into_iter().map(|Host { node, device }| Device {
+            file: device.into(),
+            account: HostAccount { node, ..HostAccount::default() },
+        });
+        Self {
+            point,
+            first_route: network.ways().count() as u32,
+            world,
+            clock: Clock::start(),
+            pace: Pace::new(Instant::ZERO),
+            devices: devices.collect(),
+            addresses,
+            flows: Flows::new(routes.nodes.len()),
+            routes,
+            expired: 0,
+            lateness: Histogram::new(),
+            looked: Instant::ZERO,
+            read_late: Vec::new(),
+            out: Vec::new(),
+            bytes: vec![0; LONGEST],
+        }
+    }
+
+    /// Runs until the end of the timetable, or the requested end if that is earlier.
+    pub(crate) fn run(
+        mut self,
+        timetable: &Timetable,
+        shared: &Shared,
+        control: &Control,
+    ) -> Result<(World<Watch>, Account), String> {
+        let end = Instant::ZERO + timetable.duration;
+        let counters = self.world.counters();
+        self.world.probe.0.sample(Instant::ZERO, &counters);
+        self.clock = Clock::start();
+        loop {
+            let (stop, is_edge) = timetable.stop_after(self.world.now());
+            let is_last = self.advance(stop, shared, control)? || stop >= end;
+            let now = self.world.now();
+            if is_last && now < end {
+                self.world.probe.0.cut(now);
+            }
+            self.world.settle();
+            self.world.probe.settled(now);
+            if is_edge || is_last {
+                let counters = self.world.counters();
+                self.world.forget_maxima();
+                self.world.probe.0.sample(now, &counters);
+                shared.passed.store(now.as_nanos(), Ordering::Relaxed);
+            }
+            // A writer inside a probe cannot return errors: the error is reported when it is finished.
+            if is_last || failed(&self.world.probe.0, &self.world.probe.1.1) {
+                break;
+            }
+        }
+        self.world.finish_playout();
+        self.world.assert_conservation();
+        control.ended.store(true, Ordering::Release);
+        self.drain(shared, control);
+        let tally = self.world.probe.1.0;
+        let ended = tally.received + tally.dropped;
+        let account = Account {
+            hosts: self.devices.into_iter().map(|device| device.account).collect(),
+            sent_packets: tally.sent,
+            copied_packets: tally.copied,
+            message_packets: tally.messages,
+            arrived_packets: tally.received - self.expired,
+            expired_packets: self.expired,
+            dropped_packets: tally.dropped,
+            in_flight_packets: (tally.sent + tally.copied + tally.messages) as i64 - ended as i64,
+            lateness: self.lateness.summary(),
+        };
+        Ok((self.world, account))
+    }
+
+    /// Runs in real time until this instant; true if the end was requested before.
+    fn advance(
+        &mut self,
+        stop: Instant,
+        shared: &Shared,
+        control: &Control,
+    ) -> Result<bool, String> {
+        let cancel = &shared.cancel;
+        loop {
+            let now = self.clock.now().min(stop);
+            self.step(now, cancel)?;
+            if now == stop || control.end.load(Ordering::Relaxed) || self.has_failed() {
+                return Ok(now < stop);
+            }
+            let busy = self.read_all(stop, cancel)?;
+            let now = self.clock.now();
+            let next = self.world.next_event().map_or(stop, |next| next.min(stop));
+            match self.pace.wait(now, next, busy) {
+                Wait::Spin => {}
+                Wait::Sleep(length) => self.sleep(now, length.min(LONGEST_SLEEP), true),
+                Wait::Rest(length) => self.sleep(now, length, false),
+            }
+        }
+    }
+
+    /// Processes all events before this instant and writes what arrived for hosts.
+    fn step(&mut self, now: Instant, cancel: &AtomicBool) -> Result<(), String> {
+        if !self.world.run_until(now, cancel) || cancel.load(Ordering::Relaxed) {
+            return Err("cancelled".to_owned());
+        }
+        loop {
+            let mut out = std::mem::take(&mut self.out);
+            out.extend(self.world.departures());
+            let is_empty = out.is_empty();
+            for departure in out.drain(..) {
+                self.depart(departure);
+            }
+            self.out = out;
+            if is_empty {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Sleeps for so long, or until a packet is there if the sleep may be cut short.
+    fn sleep(&mut self, now: Instant, length: Duration, may_wake: bool) {
+        let watched = if may_wake { &self.devices[..] } else { &[] };
+        let mut files: Vec<PollFd<'_>> = watched.iter().map(Device::watch).collect();
+        let nanos = i64::try_from(length.as_nanos()).unwrap_or(i64::MAX);
+        // A signal only ends the sleep early.
+        let _ = ppoll(&mut files, Some(TimeSpec::nanoseconds(nanos)), None);
+        drop(files);
+        // A rest makes up for the span before it.
+        if may_wake {
+            let slept = self.clock.now().saturating_since(now);
+            self.pace.slept(slept);
+            self.looked += slept.min(length);
+        }
+    }
+
+    /// Sends what hosts sent; false if there was nothing.
+    fn read_all(&mut self, stop: Instant, cancel: &AtomicBool) -> Result<bool, String> {
+        let mut busy = false;
+        let begin = self.clock.now();
+        for host in 0..self.devices.len() {
+            for _ in 0..BURST {
+                let Some(length) = self.read(host) else { break };
+                busy = true;
+                let now = self.clock.now().min(stop);
+                self.step(now, cancel)?;
+                self.send(host, length);
+            }
+        }
+        self.looked = begin;
+        Ok(busy)
+    }
+
+    /// Reads a packet; returns its length, `None` if there is none. An error ends the emulation.
+    fn read(&mut self, host: usize) -> Option<usize> {
+        let Device { file, account } = &mut self.devices[host];
+        match file.read(&mut self.bytes) {
+            Ok(length) => {
+                account.read_packets += 1;
+                account.read_bytes += length as u64;
+                Some(length)
+            }
+            Err(error) => {
+                let is_empty =
+                    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
+                if !is_empty {
+                    account.failure.get_or_insert_with(|| error.to_string());
+                }
+                None
+            }
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.devices.iter().any(|device| device.account.failure.is_some())
+    }
+
+    /// Sends the packet that was read on its route.
+    fn send(&mut self, from: usize, length: usize) {
+        let Some(seen) = parse(&self.bytes[..length]) else {
+            self.devices[from].account.malformed_packets += 1;
+            return;
+        };
+        let to = self.addresses.get(&seen.dst).copied().filter(|to| *to != from);
+        let Some(to) = to.filter(|_| self.addresses.get(&seen.src) == Some(&from)) else {
+            return self.refuse(from, &seen);
+        };
+        let (flow, side) = self.flow(&seen, [from, to]);
+        let route = self.routes.find(from, to, side, seen.real.ttl);
+        let number = &mut self.flows.flow(flow).sent[usize::from(side)];
+        let packet = Packet {
+            body: BodyId(0),
+            ip_bytes: length as u32,
+            route: self.first_route + route as u32,
+            flow: (self.point.scenario.flows.len() + flow) as u32,
+            number: *number,
+            hop: 0,
+            ecn: seen.ecn,
+            dscp: seen.dscp,
+            version: seen.version(),
+            sent: Instant::ZERO,
+        };
+        *number = number.wrapping_add(1);
+        self.devices[from].account.sent_packets += 1;
+        let BodyId(place) = self.world.inject(packet, Body::Real(Box::new(seen.real)));
+        let place = place as usize;
+        if place >= self.read_late.len() {
+            self.read_late.resize(place + 1, Duration::ZERO);
+        }
+        // It came after the devices were last looked at, and not during a sleep, which it would have ended.
+        self.read_late[place] = self.clock.now().saturating_since(self.looked);
+    }
+
+    /// The flow and side of a packet; a new flow gets accounts.
+    fn flow(&mut self, seen: &Seen, hosts: [usize; 2]) -> (usize, u8) {
+        let scenario = &self.point.scenario;
+        let names = hosts.map(|host| self.devices[host].account.node.as_str());
+        let taken = |name: &str| scenario.flows.contains_key(name);
+        let Found { index, side, is_new } = self.flows.find(seen, hosts, names, taken);
+        let place = scenario.flows.len() + index;
+        let (recorder, (_, (capture, packets))) = &mut self.world.probe;
+        if is_new {
+            let flow = self.flows.flow(index);
+            let [from, to] = names.map(str::to_owned);
+            recorder.name_flow(
+                place,
+                FlowInfo {
+                    name: flow.name.clone(),
+                    transport: flow.transport.clone(),
+                    from,
+                    to,
+                    sides: [Some(SideInfo::real()), None],
+                    ..FlowInfo::reserved()
+                },
+            );
+            if let Some(packets) = packets {
+                packets.name_flow(place, &flow.name);
+            }
+            if let Some(capture) = capture {
+                let ways = [(hosts[0], hosts[1], 0), (hosts[1], hosts[0], 1)];
+                for ((from, to, side), ends) in
+                    ways.into_iter().zip([flow.ends, flow.ends.reversed()])
+                {
+                    let route = self.routes.find(from, to, side, u8::MAX) as u32;
+                    capture.add_ends(place as u32, self.first_route + route, ends);
+                }
+            }
+        } else if side == 1 && self.flows.flow(index).sent[1] == 0 {
+            recorder.add_reverse(place);
+        }
+        (index, side)
+    }
+
+    /// A packet to an address that no host has: the first router answers, if it may.
+    fn refuse(&mut self, from: usize, seen: &Seen) {
+        let account = &mut self.devices[from].account;
+        account.unroutable_packets += 1;
+        let network = &self.point.network;
+        let first = self.routes.routes.iter().find(|route| route.from == from);
+        let router = first.map_or(self.routes.nodes[from], |route| {
+            let next = route.next.map(|link| network.links[link].from);
+            next.unwrap_or(self.routes.nodes[route.to])
+        });
+        let router = self.address(router, seen.version());
+        if let Some(answer) = message(Message::Unreachable, router, seen, seen.real.ttl) {
+            self.write(from, &answer);
+        }
+    }
+
+    fn address(&self, node: usize, version: IpVersion) -> IpAddr {
+        let known = &self.point.network.addresses[node];
+        match version {
+            IpVersion::V4 => known.v4[0].into(),
+            IpVersion::V6 => known.v6[0].into(),
+        }
+    }
+
+    /// A packet reached the end of its route.
+    fn depart(&mut self, departure: Departure) {
+        let Departure { at, host, side, packet, body } = departure;
+        let mut bytes = Vec::new();
+        match &body {
+            Body::Real(real) => {
+                let route = packet.route.checked_sub(self.first_route);
+                let route = route.and_then(|index| self.routes.routes.get(index as usize));
+                if let Some(next) = route.and_then(|route| route.next) {
+                    return self.expire(&packet, real, next);
+                }
+                arrived(real, &packet, &mut bytes);
+            }
+            Body::TooBig { quote, .. } => {
+                let first = self.point.scenario.flows.len();
+                let flow = self.flows.flow(packet.flow as usize - first);
+                if flow.is_mixed() {
+                    // The ports, by which its sender would recognise the packet, are not known.
+                    return;
+                }
+                let (hosts, ends) = (flow.hosts, flow.ends);
+                let (hosts, ends) = match side {
+                    0 => (hosts, ends.reversed()),
+                    _ => ([hosts[1], hosts[0]], ends),
+                };
+                let router = self.refusing_router(hosts, quote);
+                if wire::emit_from(router, &packet, &body, &ends, &mut bytes).is_err() {
+                    return;
+                }
+            }
+            _ => return,
+        }
+        let read_late = self.read_late.get(packet.body.0 as usize).copied();
+        let read_late = read_late.filter(|_| packet.number != UNNUMBERED).unwrap_or_default();
+        self.lateness.add(self.clock.now().saturating_since(at) + read_late);
+        let host = host as usize;
+        if self.write(host, &bytes)
+            && packet.number != UNNUMBERED
+            && let Body::Real(real) = &body
+        {
+            let first = self.point.scenario.flows.len();
+            let flow = self.flows.flow(packet.flow as usize - first);
+            let bytes = flow.gain(side ^ 1, sequence(real), real.layers.payload);
+            let place = Place::Peer(2 * packet.flow + u32::from(side));
+            let note = Note::Delivered { index: u32::MAX, bytes };
+            self.world.probe.record(at, place, &note);
+        }
+    }
+
+    /// The address of the first router on the way between two hosts whose link is too small for a packet.
+    fn refusing_router(&self, hosts: [usize; 2], quote: &Quote) -> IpAddr {
+        let network = &self.point.network;
+        let links = &self.routes.routes[self.routes.find(hosts[0], hosts[1], 0, u8::MAX)].links;
+        let small =
+            |link: &&usize| network.links[**link].mtu.as_bytes() < u64::from(quote.ip_bytes);
+        let node = links.iter().find(small).map_or(0, |link| network.links[*link].from);
+        self.address(node, quote.version)
+    }
+
+    /// The TTL of a packet became zero at the router before this link.
+    fn expire(&mut self, packet: &Packet, real: &RealPacket, next: usize) {
+        self.expired += 1;
+        let router = self.address(self.point.network.links[next].from, packet.version);
+        let answer = parse(&real.bytes).and_then(|mut seen| {
+            seen.ecn = packet.ecn;
+            message(Message::TimeExceeded, router, &seen, 1)
+        });
+        if let Some(seen) = answer.and_then(|bytes| parse(&bytes)) {
+            self.world.answer(next as u32, packet, Body::Real(Box::new(seen.real)));
+        }
+    }
+
+    /// Writes a packet to a host's device; false if that refused it.
+    fn write(&mut self, host: usize, bytes: &[u8]) -> bool {
+        let Device { file, account } = &mut self.devices[host];
+        let written = file.write(bytes).is_ok();
+        if written {
+            account.written_packets += 1;
+            account.written_bytes += bytes.len() as u64;
+        } else {
+            account.refused_packets += 1;
+        }
+        written
+    }
+
+    /// Reads and counts what hosts send after the end, until their devices are down.
+    fn drain(&mut self, shared: &Shared, control: &Control) {
+        loop {
+            let is_last =
+                control.close.load(Ordering::Acquire) || shared.cancel.load(Ordering::Relaxed);
+            for host in 0..self.devices.len() {
+                while self.read(host).is_some() {
+                    self.devices[host].account.after_end_packets += 1;
+                }
+            }
+            if is_last {
+                return;
+            }
+            self.sleep(self.clock.now(), LONGEST_SLEEP, false);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The flows of real hosts: found by their five-tuples when their first packet is sent.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use talkspurt_proto::wire::{Ends, dccp, ipv4, ipv6, sctp, tcp, udp};
+
+use crate::packet::Seen;
+
+/// Flows with an account of their own; all further packets between two hosts are one flow. A scan of ports
+/// would otherwise fill the memory.
+const MAX_FLOWS: usize = 100;
+
+/// The flows by five-tuple.
+#[derive(Debug)]
+pub(crate) struct Flows {
+    hosts: usize,
+    /// Those of five-tuples in order, then one of each pair of hosts.
+    all: Vec<Option<Flow>>,
+    /// Five-tuples of both directions.
+    known: BTreeMap<Tuple, (usize, u8)>,
+    own: usize,
+}
+
+type Tuple = (IpAddr, IpAddr, u8, u16, u16);
+
+/// The flow of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Its number.
+    pub(crate) index: usize,
+    /// The side that sent the packet.
+    pub(crate) side: u8,
+    /// This is its first packet.
+    pub(crate) is_new: bool,
+}
+
+/// A flow; side 0 sent its first packet.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    pub(crate) name: String,
+    pub(crate) transport: String,
+    /// By side.
+    pub(crate) hosts: [usize; 2],
+    /// Of packets of side 0; the ports are 0 if it has packets of several five-tuples.
+    pub(crate) ends: Ends,
+    /// Packets sent by each side.
+    pub(crate) sent: [u32; 2],
+    /// By sending side, the sequence number after the last that arrived, for TCP.
+    pub(crate) arrived: [Option<u32>; 2],
+}
+
+impl Flows {
+    /// None between so many hosts.
+    pub(crate) fn new(hosts: usize) -> Self {
+        let all = vec![None; Self::capacity(hosts)];
+        Self { hosts, all, known: BTreeMap::new(), own: 0 }
+    }
+
+    /// How many flows so many hosts have at most.
+    pub(crate) const fn capacity(hosts: usize) -> usize {
+        MAX_FLOWS + hosts * hosts
+    }
+
+    /// A flow that was found.
+    pub(crate) fn flow(&mut self, index: usize) -> &mut Flow {
+        self.all[index].as_mut().expect("a packet's flow was found when it was sent")
+    }
+
+    /// The flow of a packet between two hosts with these names; `taken` are other names of flows.
+    pub(crate) fn find(
+        &mut self,
+        seen: &Seen,
+        hosts: [usize; 2],
+        names: [&str; 2],
+        taken: impl Fn(&str) -> bool,
+    ) -> Found {
+        let protocol = seen.real.protocol;
+        let tuple = (seen.src, seen.dst, protocol, seen.ports.0, seen.ports.1);
+        if let Some((index, side)) = self.known.get(&tuple) {
+            return Found { index: *index, side: *side, is_new: false };
+        }
+        if self.own == MAX_FLOWS {
+            return self.others(seen, hosts, names, taken);
+        }
+        let (index, side) = (self.own, 0);
+        self.own += 1;
+        self.known.insert(tuple, (index, side));
+        // A packet to itself never leaves a host, so that this is another tuple.
+        let reverse = (seen.dst, seen.src, protocol, seen.ports.1, seen.ports.0);
+        self.known.insert(reverse, (index, 1));
+        let transport = protocol_name(protocol);
+        let end = |name: &str, port: u16| match port {
+            0 => name.to_owned(),
+            port => format!("{name}:{port}"),
+        };
+        let version = if seen.src.is_ipv6() { " IPv6" } else { "" };
+        let (from, to) = (end(names[0], seen.ports.0), end(names[1], seen.ports.1));
+        let name = self.free(format!("{transport} {from}-{to}{version}"), taken);
+        self.add(index, Flow::new(name, transport, hosts, seen, seen.ports));
+        Found { index, side, is_new: true }
+    }
+
+    /// The flow of all packets between two hosts that have none of their own.
+    fn others(
+        &mut self,
+        seen: &Seen,
+        [from, to]: [usize; 2],
+        names: [&str; 2],
+        taken: impl Fn(&str) -> bool,
+    ) -> Found {
+        let (low, high) = (from.min(to), from.max(to));
+        let index = MAX_FLOWS + low * self.hosts + high;
+        let is_new = self.all[index].is_none();
+        if is_new {
+            let name = self.free(format!("others {}-{}", names[0], names[1]), taken);
+            self.add(index, Flow::new(name, "mixed".to_owned(), [from, to], seen, (0, 0)));
+        }
+        let side = u8::from(self.flow(index).hosts[0] != from);
+        Found { index, side, is_new }
+    }
+
+    fn add(&mut self, index: usize, flow: Flow) {
+        self.all[index] = Some(flow);
+    }
+
+    /// The name, with an appended stroke as long as it is another flow's.
+    fn free(&self, mut name: String, taken: impl Fn(&str) -> bool) -> String {
+        while taken(&name) || self.all.iter().flatten().any(|flow| flow.name == name) {
+            name.push('\'');
+        }
+        name
+    }
+}
+
+impl Flow {
+    fn new(
+        name: String,
+        transport: String,
+        hosts: [usize; 2],
+        seen: &Seen,
+        (src_port, dst_port): (u16, u16),
+    ) -> Self {
+        let ends = Ends { src: seen.src, dst: seen.dst, src_port, dst_port };
+        Self { name, transport, hosts, ends, sent: [0; 2], arrived: [None; 2] }
+    }
+
+    /// It has packets of several five-tuples.
+    pub(crate) fn is_mixed(&self) -> bool {
+        self.transport == "mixed"
+    }
+
+    /// Bytes of payload that a packet, sent by this side, adds to what its receiver has: of TCP those beyond
+    /// the highest sequence number so far, so that retransmissions do not count.
+    pub(crate) fn gain(&mut self, side: u8, seen: Option<(u32, u32)>, payload: u32) -> u32 {
+        let Some((seq, length)) = seen.filter(|_| !self.is_mixed()) else { return payload };
+        let end = seq.wrapping_add(length);
+        let before = self.arrived[usize::from(side)].unwrap_or(seq);
+        let ahead = end.wrapping_sub(before);
+        if ahead == 0 || ahead > u32::MAX / 2 {
+            return 0;
+        }
+        self.arrived[usize::from(side)] = Some(end);
+        // SYN and FIN take a number and carry no byte.
+        ahead - (length - payload).min(ahead)
+    }
+}
+
+fn protocol_name(protocol: u8) -> String {
+    match protocol {
+        udp::PROTOCOL => "udp".to_owned(),
+        tcp::PROTOCOL => "tcp".to_owned(),
+        sctp::PROTOCOL => "sctp".to_owned(),
+        dccp::PROTOCOL => "dccp".to_owned(),
+        ipv4::ICMP | ipv6::ICMP => "icmp".to_owned(),
+        other => format!("ip-{other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use talkspurt_proto::body::{Layers, RealPacket};
+    use talkspurt_proto::packet::Ecn;
+
+    fn seen(from: u8, to: u8, protocol: u8, ports: (u16, u16)) -> Seen {
+        let address = |last| IpAddr::from([10, 0, 0, last]);
+        let layers = Layers::default();
+        let real = RealPacket { bytes: Bytes::new(), layers, protocol, ttl: 64, quoted: None };
+        let (src, dst) = (address(from), address(to));
+        Seen { src, dst, ports, ecn: Ecn::NotEct, dscp: 0, real }
+    }
+
+    fn found(index: usize, side: u8, is_new: bool) -> Found {
+        Found { index, side, is_new }
+    }
+
+    #[test]
+    fn both_directions_of_a_five_tuple_are_one_flow() {
+        let mut flows = Flows::new(3);
+        let mut find = |from: u8, to: u8, protocol, ports| {
+            let hosts = [usize::from(from), usize::from(to)];
+            flows.find(&seen(from, to, protocol, ports), hosts, ["a", "b"], |name| {
+                name == "udp a:7-b:9"
+            })
+        };
+        assert_eq!(find(1, 2, tcp::PROTOCOL, (1000, 80)), found(0, 0, true));
+        assert_eq!(find(2, 1, tcp::PROTOCOL, (80, 1000)), found(0, 1, false));
+        assert_eq!(find(1, 2, udp::PROTOCOL, (1000, 80)), found(1, 0, true));
+        assert_eq!(find(2, 1, tcp::PROTOCOL, (1000, 80)), found(2, 0, true));
+        assert_eq!(find(1, 2, udp::PROTOCOL, (7, 9)), found(3, 0, true));
+        assert_eq!(flows.flow(0).name, "tcp a:1000-b:80");
+        assert_eq!(flows.flow(3).name, "udp a:7-b:9'");
+    }
+
+    #[test]
+    fn a_scan_of_all_ports_makes_few_flows() {
+        let mut flows = Flows::new(2);
+        for port in 1..=65_535 {
+            flows.find(&seen(1, 2, udp::PROTOCOL, (9, port)), [0, 1], ["a", "b"], |_| false);
+        }
+        let mut last = |from, to, hosts: [usize; 2], ports| {
+            let names = [["a", "b"][hosts[0]], ["a", "b"][hosts[1]]];
+            flows.find(&seen(from, to, udp::PROTOCOL, ports), hosts, names, |_| false)
+        };
+        assert_eq!(last(2, 1, [1, 0], (3, 9)), found(2, 1, false));
+        let others = last(1, 2, [0, 1], (60_000, 9));
+        assert_eq!(last(2, 1, [1, 0], (60_001, 9)), Found { side: 1, ..others });
+        assert!(others.index < Flows::capacity(2) && !others.is_new);
+        assert_eq!(flows.flow(others.index).name, "others a-b");
+        assert_eq!(flows.flow(others.index).gain(0, Some((1, 9)), 9), 9);
+        assert_eq!(flows.flow(others.index).gain(0, Some((1, 9)), 9), 9);
+    }
+
+    /// SYN, two segments, the first again, one past a hole, the hole, FIN; around the end of the space.
+    #[test]
+    fn bytes_of_tcp_count_once() {
+        let mut flows = Flows::new(2);
+        flows.find(&seen(1, 2, tcp::PROTOCOL, (1, 2)), [0, 1], ["a", "b"], |_| false);
+        let flow = flows.flow(0);
+        let isn = u32::MAX - 150;
+        let at = |offset: u32| isn.wrapping_add(offset);
+        let mut gain =
+            |offset, payload, flags| flow.gain(0, Some((at(offset), payload + flags)), payload);
+        assert_eq!(gain(0, 0, 1), 0);
+        assert_eq!((gain(1, 100, 0), gain(101, 100, 0), gain(1, 100, 0)), (100, 100, 0));
+        assert_eq!((gain(301, 100, 0), gain(201, 100, 0), gain(401, 0, 1)), (200, 0, 0));
+        assert_eq!(flow.gain(0, None, 55), 55);
+    }
+}

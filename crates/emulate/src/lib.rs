@@ -1,0 +1,174 @@
+//! Emulation: a scenario in real time, with programs of the user at some of its nodes.
+//!
+//! A program runs in a network namespace whose only route is a TUN device; the Python package creates both.
+//! [`run`] moves packets between these devices and a [`World`](talkspurt_sim::world::World) whose virtual time
+//! follows the monotonic clock: a packet that is read enters the first link of its route, and one that reaches
+//! its destination is written to that host's device. Simulated flows share all links. `packet` reads and
+//! changes the headers of packets, `flows` finds the flow of each, `lateness` counts how late packets were,
+//! `engine` is the loop.
+
+#![cfg(target_os = "linux")]
+
+mod engine;
+mod flows;
+mod lateness;
+mod pace;
+mod packet;
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+use serde::Serialize;
+use talkspurt_experiment::{
+    Failure, Finished, Shared, conclude, layout, render, timetable, written,
+};
+use talkspurt_flow::{Disk, Materials};
+use talkspurt_record::{FlowInfo, Options, Recorder, RouteInfo, Tables};
+use talkspurt_scenario::{Network, Point};
+use talkspurt_sim::build::{RealHosts, build_with_hosts};
+
+use engine::{Engine, Tally};
+use flows::Flows;
+pub use lateness::Lateness;
+
+/// Requests to an emulation, and what it reports meanwhile.
+#[derive(Debug, Default)]
+pub struct Control {
+    /// Asks for the end of the emulation, before the scenario's.
+    pub end: AtomicBool,
+    /// Virtual time has ended; what the devices still hold is read and counted.
+    pub ended: AtomicBool,
+    /// The devices are down: the last packets are read.
+    pub close: AtomicBool,
+    /// The number of the emulation's thread, for its scheduler; 0 before it runs.
+    pub thread: AtomicI32,
+}
+
+/// A host: a node's name, and the TUN device of its namespace, in non-blocking mode.
+#[derive(Debug)]
+pub struct Host {
+    /// The node.
+    pub node: String,
+    /// The device.
+    pub device: OwnedFd,
+}
+
+/// Where the packets of real hosts went: sent + copied + messages = arrived + expired + dropped + in flight.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Account {
+    /// By host.
+    pub hosts: Vec<HostAccount>,
+    /// Packets that entered their first link.
+    pub sent_packets: u64,
+    /// Copies that links made.
+    pub copied_packets: u64,
+    /// Routers' messages that entered a link: time exceeded, packet too big.
+    pub message_packets: u64,
+    /// Packets that reached their hosts.
+    pub arrived_packets: u64,
+    /// Packets whose time to live ended at a router.
+    pub expired_packets: u64,
+    /// Packets that links dropped.
+    pub dropped_packets: u64,
+    /// Packets still in the network at the end.
+    pub in_flight_packets: i64,
+    /// How late packets were read from their senders' devices, at most, and written to their receivers'.
+    pub lateness: Lateness,
+}
+
+/// The packets of one host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HostAccount {
+    /// The node.
+    pub node: String,
+    /// Packets read from its device.
+    pub read_packets: u64,
+    /// Their bytes.
+    pub read_bytes: u64,
+    /// Of these, sent on the first link.
+    pub sent_packets: u64,
+    /// Of these, to an address that no host has.
+    pub unroutable_packets: u64,
+    /// Of these, not an IP packet.
+    pub malformed_packets: u64,
+    /// Of these, read after the end of the emulation.
+    pub after_end_packets: u64,
+    /// Packets that arrived for it and were written to its device, with routers' messages.
+    pub written_packets: u64,
+    /// Their bytes.
+    pub written_bytes: u64,
+    /// Packets that arrived for it and that its device refused.
+    pub refused_packets: u64,
+    /// Why its device failed, which ended the emulation.
+    pub failure: Option<String>,
+}
+
+/// Runs one point in real time with these hosts, until its end or that of the emulation.
+///
+/// # Errors
+/// A file cannot be read or written, a host is no node, two hosts have no route between them, or the run is
+/// cancelled.
+pub fn run(
+    point: &Point,
+    hosts: Vec<Host>,
+    folder: Option<&Path>,
+    tables: Tables,
+    (shared, control): (&Shared, &Control),
+) -> Result<(Finished, Account), Failure> {
+    // A sleep ends up to 50 µs late by default; with a real-time priority, this has no effect.
+    let _ = nix::sys::prctl::set_timerslack(1);
+    control.thread.store(nix::unistd::gettid().as_raw(), Ordering::Release);
+    let point = &*point.expanded();
+    let Point { scenario, network, .. } = point;
+    let materials = Materials::load(scenario, &Disk)?;
+    let routes = routes(network, hosts.iter().map(|host| &*host.node))?;
+    let mut layout = layout(scenario, network);
+    layout.flows.resize_with(layout.flows.len() + Flows::capacity(hosts.len()), FlowInfo::reserved);
+    let flow = RouteInfo::SHARED;
+    layout.routes.extend(routes.routes.iter().map(|route| RouteInfo { flow, side: route.side }));
+    let options = Options { gauges: scenario.record.gauges, sojourn: scenario.record.sojourn };
+    let written = written(point, &layout, folder)?;
+    let timetable = timetable(scenario, written.0.is_some());
+    let recorder = Recorder::keeping(layout, options, tables);
+    let tally = Tally::new(scenario.flows.len());
+    let world =
+        build_with_hosts(scenario, network, &materials, &routes, (recorder, (tally, written)));
+    let engine = Engine::new(world, point, routes, hosts);
+    let (world, account) = engine.run(&timetable, shared, control)?;
+    let audio = render(scenario, &materials, &world);
+    let (hops, events, now) = (world.hops(), world.events(), world.now());
+    let (recorder, (_, written)) = world.probe;
+    let finished = Finished {
+        digest: String::new(),
+        hops,
+        events,
+        cpu_s: cpu_s(),
+        duration_s: now.as_secs_f64(),
+        recording: conclude(scenario, recorder, written, true)?,
+        audio,
+    };
+    Ok((finished, account))
+}
+
+/// The routes between hosts at these nodes.
+///
+/// # Errors
+/// There is no such node, or there are no links between two of them.
+pub fn routes<'a>(
+    network: &Network,
+    nodes: impl Iterator<Item = &'a str>,
+) -> Result<RealHosts, String> {
+    let number = |name| network.node(name).ok_or_else(|| format!("{name:?} is no node"));
+    let nodes: Vec<usize> = nodes.map(number).collect::<Result<_, _>>()?;
+    RealHosts::new(network, nodes).map_err(|(from, to)| {
+        format!("no links lead from {:?} to {:?}", network.nodes[from], network.nodes[to])
+    })
+}
+
+/// CPU time of this thread in seconds.
+fn cpu_s() -> f64 {
+    let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
+    nix::time::clock_gettime(clock)
+        .map_or(0.0, |time| time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9)
+}

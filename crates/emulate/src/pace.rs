@@ -1,0 +1,111 @@
+//! When the loop sleeps and when it spins.
+//!
+//! A thread with a real-time priority that never sleeps is stopped by the system for 50 ms of every second
+//! (sched(7), `sched_rt_runtime_us`), and keeps programs of the user from its processor. So the loop spins
+//! only shortly before an event, not at all after a span in which it hardly slept, and rests after one in
+//! which it did not sleep.
+
+use talkspurt_proto::time::{Duration, Instant};
+
+/// The loop spins for this time before an event: waking up from a sleep takes about as long.
+const SPIN: Duration = Duration::from_micros(50);
+/// Length of a span.
+const SPAN: Duration = Duration::from_millis(10);
+/// The least sleep of a span after which the loop may spin.
+const ENOUGH: Duration = Duration::from_millis(2);
+/// The least sleep of a span: a twentieth plus a margin.
+const LEAST: Duration = Duration::from_micros(600);
+/// The sleep of a loop that may not spin.
+const NAP: Duration = Duration::from_micros(50);
+
+/// How the loop waits.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    began: Instant,
+    slept: Duration,
+    may_spin: bool,
+}
+
+/// What the loop does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// It looks for packets and events again.
+    Spin,
+    /// It sleeps for so long, or until a packet is there.
+    Sleep(Duration),
+    /// It sleeps for so long, packets or not.
+    Rest(Duration),
+}
+
+impl Pace {
+    pub(crate) const fn new(now: Instant) -> Self {
+        Self { began: now, slept: Duration::ZERO, may_spin: true }
+    }
+
+    /// What to do until `next`. `busy`: there was a packet in this round.
+    pub(crate) fn wait(&mut self, now: Instant, next: Instant, busy: bool) -> Wait {
+        if now.saturating_since(self.began) >= SPAN {
+            let lack = LEAST.saturating_sub(self.slept);
+            self.may_spin = self.slept >= ENOUGH;
+            (self.began, self.slept) = (now, Duration::ZERO);
+            if !lack.is_zero() {
+                return Wait::Rest(lack);
+            }
+        }
+        let ahead = next.saturating_since(now);
+        match self.may_spin {
+            _ if busy => Wait::Spin,
+            true if ahead <= SPIN => Wait::Spin,
+            true => Wait::Sleep(ahead - SPIN),
+            false => Wait::Sleep(ahead.max(NAP)),
+        }
+    }
+
+    /// The loop slept for so long; not called for a rest, which makes up for the span before it.
+    pub(crate) fn slept(&mut self, length: Duration) {
+        self.slept += length;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn us(micros: u64) -> Instant {
+        Instant::from_nanos(1000 * micros)
+    }
+
+    #[test]
+    fn it_sleeps_until_shortly_before_an_event_and_then_spins() {
+        let mut pace = Pace::new(us(0));
+        assert_eq!(pace.wait(us(0), us(200), false), Wait::Sleep(Duration::from_micros(150)));
+        assert_eq!(pace.wait(us(151), us(200), false), Wait::Spin);
+        assert_eq!(pace.wait(us(151), us(9000), true), Wait::Spin);
+    }
+
+    /// Whatever comes, at least a twentieth of the time is left to others.
+    #[test]
+    fn a_loop_that_is_always_busy_rests() {
+        let mut pace = Pace::new(us(0));
+        let (mut now, mut slept) = (0, 0);
+        while now < 1_000_000 {
+            match pace.wait(us(now), us(now), true) {
+                Wait::Spin => now += 7,
+                Wait::Sleep(length) | Wait::Rest(length) => {
+                    slept += length.as_nanos() / 1000;
+                    now += length.as_nanos() / 1000;
+                }
+            }
+        }
+        assert!(slept > 50_000 && slept < 70_000, "{slept}");
+    }
+
+    #[test]
+    fn a_loop_that_hardly_slept_naps_instead_of_spinning() {
+        let mut pace = Pace::new(us(0));
+        pace.slept(Duration::from_millis(1));
+        assert_eq!(pace.wait(us(10_000), us(10_001), false), Wait::Sleep(NAP));
+        pace.slept(Duration::from_millis(5));
+        assert_eq!(pace.wait(us(20_000), us(20_001), false), Wait::Spin);
+    }
+}

@@ -1,0 +1,369 @@
+//! Packets of real hosts as bytes: what the network needs to know of one (RFC 791, 8200, 768, 9293), what
+//! routers change in it, and their messages (RFC 792, 1812, 4443).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use bytes::Bytes;
+use talkspurt_proto::body::{Layers, RealPacket};
+use talkspurt_proto::packet::{Ecn, IpVersion, Packet, Quoted};
+use talkspurt_proto::wire::{checksum::Sum, dccp, ipv4, ipv6, sctp, tcp, udp};
+
+/// UDP-Lite (RFC 3828), whose header has UDP's ports.
+const UDP_LITE: u8 = 136;
+/// TTL of a router's message, and hops that a packet may take at most.
+const TTL: u8 = 64;
+/// RFC 1812 §4.3.2.3: an ICMP message has at most 576 bytes.
+const MAX_V4: usize = 576;
+/// RFC 4443 §3: an ICMPv6 message fits the minimum MTU.
+const MAX_V6: usize = 1280;
+
+/// What the network needs to know of a packet.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Seen {
+    pub(crate) src: IpAddr,
+    pub(crate) dst: IpAddr,
+    /// Ports at source and destination; of an echo its identifier, twice; otherwise zero.
+    pub(crate) ports: (u16, u16),
+    pub(crate) ecn: Ecn,
+    pub(crate) dscp: u8,
+    pub(crate) real: RealPacket,
+}
+
+impl Seen {
+    pub(crate) const fn version(&self) -> IpVersion {
+        if self.src.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }
+    }
+}
+
+/// The network layer of a packet.
+struct Network {
+    src: IpAddr,
+    dst: IpAddr,
+    class: u8,
+    ttl: u8,
+    protocol: u8,
+    /// Where the transport's header begins.
+    start: usize,
+    is_first_fragment: bool,
+}
+
+/// Reads a packet; `None` if it is not one.
+pub(crate) fn parse(bytes: &[u8]) -> Option<Seen> {
+    let network = match bytes.first()? >> 4 {
+        4 => v4(bytes)?,
+        6 => v6(bytes)?,
+        _ => return None,
+    };
+    let Network { src, dst, class, ttl, protocol, start, is_first_fragment } = network;
+    let body = bytes.get(start..)?;
+    let body = if is_first_fragment { body } else { &[] };
+    let icmp = if src.is_ipv4() { ipv4::ICMP } else { ipv6::ICMP };
+    let has_ports = matches!(
+        protocol,
+        udp::PROTOCOL | tcp::PROTOCOL | sctp::PROTOCOL | dccp::PROTOCOL | UDP_LITE
+    );
+    let ports = if has_ports {
+        word(body, 0).zip(word(body, 2)).unwrap_or_default()
+    } else if protocol == icmp && is_echo(src, body) {
+        word(body, 4).map(|identifier| (identifier, identifier)).unwrap_or_default()
+    } else {
+        (0, 0)
+    };
+    let header = header_bytes(protocol, icmp, body).min(body.len());
+    let fixed = if src.is_ipv4() { ipv4::HEADER } else { ipv6::HEADER };
+    let transport = (start - fixed + header) as u32;
+    let payload = (bytes.len() - fixed) as u32 - transport;
+    let quoted = has_ports && body.len() >= 8;
+    let behind_ports = 4..body.len().min(4 + Quoted::MAX_BYTES);
+    let real = RealPacket {
+        bytes: Bytes::copy_from_slice(bytes),
+        layers: Layers { transport, media: 0, payload },
+        protocol,
+        ttl,
+        quoted: quoted.then(|| Quoted::new(protocol, &body[behind_ports])),
+    };
+    Some(Seen { src, dst, ports, ecn: ECN[usize::from(class & 3)], dscp: class >> 2, real })
+}
+
+fn v4(bytes: &[u8]) -> Option<Network> {
+    let header: &[u8; ipv4::HEADER] = bytes.first_chunk()?;
+    let start = usize::from(header[0] & 0xf) * 4;
+    let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    if start < ipv4::HEADER || length < start || length != bytes.len() {
+        return None;
+    }
+    let address = |at: usize| Ipv4Addr::from([0, 1, 2, 3].map(|i| header[at + i]));
+    Some(Network {
+        src: address(12).into(),
+        dst: address(16).into(),
+        class: header[1],
+        ttl: header[8],
+        protocol: header[9],
+        start,
+        is_first_fragment: u16::from_be_bytes([header[6], header[7]]) & 0x1fff == 0,
+    })
+}
+
+fn v6(bytes: &[u8]) -> Option<Network> {
+    let header: &[u8; ipv6::HEADER] = bytes.first_chunk()?;
+    let length = ipv6::HEADER + usize::from(u16::from_be_bytes([header[4], header[5]]));
+    if length != bytes.len() {
+        return None;
+    }
+    let address = |at: usize| Ipv6Addr::from(std::array::from_fn::<u8, 16, _>(|i| header[at + i]));
+    let (mut protocol, mut start, mut is_first_fragment) = (header[6], ipv6::HEADER, true);
+    // RFC 8200 §4: hop-by-hop options, routing, destination options, fragment.
+    while let Some(extension) = bytes.get(start..start + 8) {
+        let length = match protocol {
+            0 | 43 | 60 => 8 + 8 * usize::from(extension[1]),
+            44 => {
+                is_first_fragment &= u16::from_be_bytes([extension[2], extension[3]]) >> 3 == 0;
+                8
+            }
+            _ => break,
+        };
+        protocol = extension[0];
+        start += length;
+    }
+    Some(Network {
+        src: address(8).into(),
+        dst: address(24).into(),
+        class: header[0] << 4 | header[1] >> 4,
+        ttl: header[7],
+        protocol,
+        start,
+        is_first_fragment,
+    })
+}
+
+/// Bytes of the transport's header.
+fn header_bytes(protocol: u8, icmp: u8, body: &[u8]) -> usize {
+    let words = |at: usize| body.get(at).map_or(0, |byte| usize::from(*byte));
+    match protocol {
+        udp::PROTOCOL | UDP_LITE => udp::HEADER,
+        tcp::PROTOCOL => words(12) / 16 * 4,
+        dccp::PROTOCOL => words(4) * 4,
+        sctp::PROTOCOL => 12,
+        _ if protocol == icmp => 8,
+        _ => 0,
+    }
+}
+
+/// Echo and echo reply (RFC 792, RFC 4443 §4).
+fn is_echo(src: IpAddr, body: &[u8]) -> bool {
+    let kinds = if src.is_ipv4() { [0, 8] } else { [128, 129] };
+    body.first().is_some_and(|kind| kinds.contains(kind))
+}
+
+/// An ICMP error, to which no router answers (RFC 1122 §3.2.2, RFC 4443 §2.4).
+fn is_icmp_error(seen: &Seen) -> bool {
+    let start = seen.real.bytes.len() - seen.real.layers.payload as usize - 8;
+    let kind = seen.real.bytes.get(start).copied();
+    match (seen.version(), seen.real.protocol) {
+        (IpVersion::V4, ipv4::ICMP) => !matches!(kind, Some(0 | 8 | 13 | 14)),
+        (IpVersion::V6, ipv6::ICMP) => !matches!(kind, Some(128..)),
+        _ => false,
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
+}
+
+/// The sequence number of a TCP segment, and how many it takes; `None` of others, and behind extension headers.
+pub(crate) fn sequence(real: &RealPacket) -> Option<(u32, u32)> {
+    let bytes = &real.bytes;
+    let start = if bytes[0] >> 4 == 4 { usize::from(bytes[0] & 0xf) * 4 } else { ipv6::HEADER };
+    let next = if bytes[0] >> 4 == 4 { bytes[9] } else { bytes[6] };
+    let header: &[u8; 20] = bytes.get(start..)?.first_chunk()?;
+    if next != tcp::PROTOCOL || real.quoted.is_none() {
+        return None;
+    }
+    let seq = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
+    // FIN and SYN take a number each (RFC 9293 §3.4).
+    let flags = u32::from(header[13] & 1) + u32::from(header[13] >> 1 & 1);
+    Some((seq, real.layers.payload + flags))
+}
+
+/// The packet as its destination reads it: the TTL is less by one for each router, and the ECN field is that of
+/// its label.
+pub(crate) fn arrived(real: &RealPacket, packet: &Packet, out: &mut Vec<u8>) {
+    out.clear();
+    out.extend_from_slice(&real.bytes);
+    // The first link needs no router.
+    let ttl = real.ttl.saturating_sub(packet.hop.saturating_sub(1));
+    relabel(ttl, packet.ecn, out);
+}
+
+fn relabel(ttl: u8, ecn: Ecn, bytes: &mut [u8]) {
+    if bytes[0] >> 4 == 4 {
+        bytes[1] = bytes[1] & !3 | ecn as u8;
+        bytes[8] = ttl;
+        bytes[10..12].fill(0);
+        let length = usize::from(bytes[0] & 0xf) * 4;
+        let sum = Sum::default().over(&bytes[..length]).finish();
+        bytes[10..12].copy_from_slice(&sum.to_be_bytes());
+    } else {
+        bytes[1] = bytes[1] & !0x30 | (ecn as u8) << 4;
+        bytes[7] = ttl;
+    }
+}
+
+/// A router's message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// The packet's TTL became zero (RFC 792: type 11; RFC 4443 §3.3).
+    TimeExceeded,
+    /// No host has its destination address (RFC 792: net unreachable; RFC 4443 §3.1: no route).
+    Unreachable,
+}
+
+/// The message of `router` about a packet, as it arrived there; `None` if the packet must trigger none.
+pub(crate) fn message(kind: Message, router: IpAddr, about: &Seen, ttl: u8) -> Option<Vec<u8>> {
+    let multicast = about.dst.is_multicast() || about.src.is_unspecified();
+    let is_first = about.real.quoted.is_some() || about.ports != (0, 0);
+    if multicast || is_icmp_error(about) || !is_first {
+        return None;
+    }
+    let (header, most) = match router {
+        IpAddr::V4(_) => (ipv4::HEADER, MAX_V4),
+        IpAddr::V6(_) => (ipv6::HEADER, MAX_V6),
+    };
+    let mut quote = about.real.bytes[..about.real.bytes.len().min(most - header - 8)].to_vec();
+    relabel(ttl, about.ecn, &mut quote);
+    let mut packet = vec![0; header + 8];
+    packet[header] = match (kind, router) {
+        (Message::TimeExceeded, IpAddr::V4(_)) => 11,
+        (Message::TimeExceeded, IpAddr::V6(_)) | (Message::Unreachable, IpAddr::V4(_)) => 3,
+        (Message::Unreachable, IpAddr::V6(_)) => 1,
+    };
+    packet.extend_from_slice(&quote);
+    let length = packet.len() - header;
+    let (ecn, dscp) = (Ecn::NotEct, 0);
+    let sum = match (router, about.src) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => {
+            let (identification, ttl, protocol) = (0, TTL, ipv4::ICMP);
+            ipv4::Header { dscp, ecn, identification, ttl, protocol, src, dst }
+                .write(&mut packet)
+                .ok()?;
+            Sum::default()
+        }
+        (IpAddr::V6(src), IpAddr::V6(dst)) => {
+            let (flow_label, hop_limit, next_header) = (0, TTL, ipv6::ICMP);
+            ipv6::Header { dscp, ecn, flow_label, hop_limit, next_header, src, dst }
+                .write(&mut packet)
+                .ok()?;
+            Sum::pseudo_header(src.into(), dst.into(), ipv6::ICMP, length)
+        }
+        _ => return None,
+    };
+    let sum = sum.over(&packet[header..]).finish();
+    packet[header + 2..header + 4].copy_from_slice(&sum.to_be_bytes());
+    Some(packet)
+}
+
+/// ECN fields by their bits (RFC 3168 §5).
+const ECN: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talkspurt_proto::body::Body;
+    use talkspurt_proto::frame::Frame;
+    use talkspurt_proto::packet::{BodyId, Payload};
+    use talkspurt_proto::time::Instant;
+    use talkspurt_proto::wire::{self, Ends, Hints};
+
+    fn label(version: IpVersion, ip_bytes: u32, hop: u8, ecn: Ecn) -> Packet {
+        let (route, flow, number) = (0, 0, 0);
+        let (body, sent) = (BodyId(0), Instant::ZERO);
+        Packet { body, ip_bytes, route, flow, number, hop, ecn, dscp: 46, version, sent }
+    }
+
+    fn datagram(addresses: [&str; 2], ecn: Ecn) -> Vec<u8> {
+        let [src, dst] = addresses.map(|text| text.parse().expect("an address"));
+        let ends = Ends { src, dst, src_port: 5004, dst_port: 6000 };
+        let body = Body::Udp(Frame::Data(Payload::Real(vec![7; 100].into())));
+        let version = if src.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
+        let mut bytes = Vec::new();
+        wire::emit(&label(version, 128, 0, ecn), &body, &ends, &mut bytes).expect("it fits");
+        bytes
+    }
+
+    const PAIRS: [[&str; 2]; 2] = [["10.0.0.1", "10.0.0.2"], ["fd00::1", "fd00::2"]];
+
+    #[test]
+    fn a_datagram_is_read_and_arrives_with_the_marks_of_its_way() {
+        for pair in PAIRS {
+            let bytes = datagram(pair, Ecn::Ect0);
+            let seen = parse(&bytes).expect("a packet");
+            assert_eq!((seen.ports, seen.ecn, seen.dscp), ((5004, 6000), Ecn::Ect0, 46));
+            assert_eq!(seen.real.layers, Layers { transport: 8, media: 0, payload: 100 });
+            assert_eq!(seen.real.quoted.map(|quoted| quoted.bytes()), Some(16));
+            let mut out = Vec::new();
+            let packet = label(seen.version(), bytes.len() as u32, 3, Ecn::Ce);
+            arrived(&seen.real, &packet, &mut out);
+            // The parser checks IPv4's checksum, and UDP's over the addresses.
+            let parsed = wire::parse(&out, Hints::default()).expect("it is still valid");
+            assert_eq!((parsed.ttl, parsed.ecn, parsed.dscp), (62, Ecn::Ce, 46));
+        }
+    }
+
+    #[test]
+    fn cut_and_garbled_bytes_are_no_packets_and_never_panic() {
+        for pair in PAIRS {
+            let bytes = datagram(pair, Ecn::NotEct);
+            for end in 0..bytes.len() {
+                assert_eq!(parse(&bytes[..end]), None);
+            }
+            for at in 0..60 {
+                for value in 0..=255 {
+                    let mut bytes = bytes.clone();
+                    bytes[at] = value;
+                    if let Some(seen) = parse(&bytes) {
+                        let router = seen.dst;
+                        message(Message::TimeExceeded, router, &seen, 1);
+                        arrived(
+                            &seen.real,
+                            &label(seen.version(), 0, 255, Ecn::Ce),
+                            &mut Vec::new(),
+                        );
+                    }
+                }
+            }
+        }
+        assert_eq!(parse(&[]), None);
+    }
+
+    /// RFC 792 and RFC 4443: type, checksum, and the packet that caused it.
+    #[test]
+    fn a_router_quotes_the_packet_and_answers_no_error() {
+        let kinds = [(Message::TimeExceeded, [11, 3]), (Message::Unreachable, [3, 1])];
+        for ((kind, types), (pair, which)) in kinds
+            .into_iter()
+            .flat_map(|kind| PAIRS.into_iter().zip(0..).map(move |pair| (kind, pair)))
+        {
+            let bytes = datagram(pair, Ecn::NotEct);
+            let seen = parse(&bytes).expect("a packet");
+            let router: IpAddr = ["10.9.9.9", "fd00::9"][which].parse().expect("an address");
+            let message = message(kind, router, &seen, 1).expect("an answer");
+            let header = [ipv4::HEADER, ipv6::HEADER][which];
+            assert_eq!(message[header..header + 2], [types[which], 0]);
+            let about = &message[header + 8..];
+            assert_eq!(about.len(), bytes.len());
+            assert_eq!(about[header..], bytes[header..]);
+            assert_eq!(about[[8, 7][which]], 1, "its TTL");
+            let icmp = [ipv4::ICMP, ipv6::ICMP][which];
+            let length = message.len() - header;
+            let sum = if which == 0 {
+                Sum::default()
+            } else {
+                Sum::pseudo_header(router, seen.src, icmp, length)
+            };
+            assert_eq!(sum.over(&message[header..]).finish(), 0);
+            let answer = parse(&message).expect("a packet");
+            assert_eq!((answer.src, answer.dst), (router, seen.src));
+            assert_eq!(super::message(kind, router, &answer, 1), None);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Packets between two programs, over sockets in place of TUN devices: their bytes, their times, the account.
+
+#![cfg(target_os = "linux")]
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use talkspurt_emulate::{Account, Control, Host, routes, run};
+use talkspurt_experiment::{Finished, Shared};
+use talkspurt_live::Clock;
+use talkspurt_record::Tables;
+use talkspurt_scenario::Point;
+
+const NETWORK: &str = "
+title = 'Three hosts'
+duration = '20s'
+[links.near]
+from = 'a'
+to = 'r'
+rate = '10Mbit/s'
+delay = '3ms'
+queue = { kind = 'droptail', packets = 50 }
+[links.far]
+from = 'r'
+to = 'b'
+rate = '10Mbit/s'
+delay = '20ms'
+mtu = '600B'
+queue = { kind = 'droptail', packets = 5 }
+[links.apart]
+from = 'x'
+to = 'y'
+rate = '10Mbit/s'
+delay = '1ms'
+queue = { kind = 'droptail', packets = 5 }
+[flows.other]
+from = 'a'
+to = 'b'
+transport = { kind = 'udp' }
+source = { kind = 'speech', codec = 'pcmu' }
+playout = { kind = 'fixed' }
+";
+
+fn point() -> Point {
+    let study = talkspurt_scenario::load(NETWORK, "test", Path::new("."), &[], None);
+    study.unwrap_or_else(|problems| panic!("{problems}")).points[0].clone()
+}
+
+fn sum(bytes: &[u8]) -> u16 {
+    let words =
+        bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
+    let sum: u32 = words.sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+/// A UDP datagram without UDP checksum, between hosts by their numbers.
+fn datagram(from: u8, to: u8, ttl: u8, payload: usize) -> Vec<u8> {
+    let length = (28 + payload) as u16;
+    let mut bytes =
+        vec![0x45, 0x02, 0, 0, 0, 7, 0x40, 0, ttl, 17, 0, 0, 10, 0, 0, from, 10, 0, 0, to];
+    bytes[2..4].copy_from_slice(&length.to_be_bytes());
+    let header = sum(&bytes);
+    bytes[10..12].copy_from_slice(&header.to_be_bytes());
+    bytes.extend_from_slice(&[0x13, 0x88, 0x17, 0x70]);
+    bytes.extend_from_slice(&(length - 20).to_be_bytes());
+    bytes.extend_from_slice(&[0, 0]);
+    bytes.resize(usize::from(length), b'x');
+    bytes
+}
+
+/// Emulates while `programs` has the sockets of `a` and `b`.
+fn emulate(programs: impl FnOnce(&UnixDatagram, &UnixDatagram)) -> (Finished, Account) {
+    let (control, shared) = (Control::default(), Shared::default());
+    let pair = || {
+        let (ours, theirs) = UnixDatagram::pair().expect("a pair of sockets");
+        theirs.set_nonblocking(true).expect("a socket");
+        ours.set_read_timeout(Some(Duration::from_secs(5))).expect("a socket");
+        (ours, OwnedFd::from(theirs))
+    };
+    let ((a, device_a), (b, device_b)) = (pair(), pair());
+    let hosts = [("a", device_a), ("b", device_b)];
+    let hosts = hosts.map(|(node, device)| Host { node: node.to_owned(), device });
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let to = (&shared, &control);
+            run(&point(), hosts.into(), None, Tables::Memory, to).expect("it runs")
+        });
+        programs(&a, &b);
+        control.end.store(true, Ordering::Relaxed);
+        while !control.ended.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        control.close.store(true, Ordering::Release);
+        thread.join().expect("no panic")
+    })
+}
+
+fn receive(socket: &UnixDatagram) -> Vec<u8> {
+    let mut bytes = vec![0; 2000];
+    let length = socket.recv(&mut bytes).expect("a packet");
+    bytes.truncate(length);
+    bytes
+}
+
+#[test]
+fn a_packet_arrives_after_the_delay_with_a_smaller_ttl() {
+    let (finished, account) = emulate(|a, b| {
+        let clock = Clock::start();
+        let sent = datagram(1, 3, 64, 100);
+        a.send(&sent).expect("it is sent");
+        let came = receive(b);
+        // Two links, and 128 bytes at 10 Mbit/s on each.
+        assert!(clock.now().as_nanos() >= 23_000_000 + 2 * 102_400);
+        assert_eq!((came[8], sum(&came[..20])), (63, 0));
+        assert_eq!((&came[..8], &came[12..]), (&sent[..8], &sent[12..]));
+        b.send(&datagram(3, 1, 64, 100)).expect("it is sent");
+        assert_eq!(receive(a)[8], 63);
+    });
+    let names: Vec<_> = finished.recording.flows.iter().map(|flow| &*flow.name).collect();
+    assert_eq!(names[..2], ["other", "udp a:5000-b:6000"]);
+    // The answer has the same ports, not the reverse ones.
+    assert_eq!(names[2..], ["udp b:5000-a:6000"]);
+    assert_eq!(
+        (account.sent_packets, account.arrived_packets, account.in_flight_packets),
+        (2, 2, 0)
+    );
+    assert_eq!(account.lateness.packets, 2);
+    assert!(finished.digest.is_empty());
+}
+
+#[test]
+fn everything_sent_is_accounted_for() {
+    let (mut datagrams, mut messages) = (0, Vec::new());
+    let (finished, account) = emulate(|a, b| {
+        // At once, for a queue of five.
+        (0..10).for_each(|_| {
+            b.send(&datagram(3, 1, 64, 500)).expect("it is sent");
+        });
+        // No packet; to nobody; from somebody else; too big for the second link; at its last hop.
+        a.send(b"no packet").expect("it is sent");
+        a.send(&datagram(1, 99, 64, 10)).expect("it is sent");
+        a.send(&datagram(3, 1, 64, 10)).expect("it is sent");
+        let mut whole = datagram(1, 3, 64, 800);
+        a.send(&whole).expect("it is sent");
+        a.send(&datagram(1, 3, 1, 10)).expect("it is sent");
+        a.set_read_timeout(Some(Duration::from_millis(400))).expect("a socket");
+        let mut bytes = [0; 2000];
+        while a.recv(&mut bytes).is_ok() {
+            match (bytes[9], bytes[20], bytes[21]) {
+                (17, 0x13, 0x88) => datagrams += 1,
+                (1, kind, code) => messages.push((kind, code)),
+                other => panic!("{other:?}"),
+            }
+        }
+        // This one is on its way at the end.
+        whole = datagram(1, 3, 64, 100);
+        a.send(&whole).expect("it is sent");
+        std::thread::sleep(Duration::from_millis(5));
+    });
+    messages.sort_unstable();
+    assert_eq!(messages, [(3, 0), (3, 0), (3, 4), (11, 0)]);
+    assert!((6..10).contains(&datagrams), "{datagrams}");
+    let [a, b] = &account.hosts[..] else { panic!("two hosts") };
+    assert_eq!((a.read_packets, a.sent_packets), (6, 3));
+    assert_eq!((a.malformed_packets, a.unroutable_packets), (1, 2));
+    assert_eq!((b.read_packets, b.sent_packets, b.written_packets), (10, 10, 0));
+    assert_eq!((a.written_packets, a.refused_packets), (datagrams + 4, 0));
+    assert_eq!((account.sent_packets, account.message_packets), (13, 2));
+    assert_eq!((account.arrived_packets, account.expired_packets), (datagrams + 2, 1));
+    // The datagrams that did not come, and the one that was too big.
+    assert_eq!((account.dropped_packets, account.in_flight_packets), (10 - datagrams + 1, 1));
+    let far = finished.recording.links.iter().find(|link| link.name == "far.back");
+    assert_eq!(far.and_then(|far| far.sent_packets), Some(datagrams));
+}
+
+#[test]
+fn hosts_must_be_nodes_with_links_between_them() {
+    let network = point().network;
+    let said = |names: &[&str]| routes(&network, names.iter().copied()).err().unwrap_or_default();
+    assert_eq!(said(&["a", "b"]), "");
+    assert_eq!(said(&["a", "nowhere"]), "\"nowhere\" is no node");
+    assert_eq!(said(&["a", "x"]), "no links lead from \"a\" to \"x\"");
+}

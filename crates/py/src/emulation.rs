@@ -1,0 +1,127 @@
+//! An emulation in progress in its own thread, and the addresses of its hosts.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+use serde_json::{Value, json};
+use talkspurt_emulate::{Account, Control, Host};
+use talkspurt_experiment::{Finished, Shared};
+use talkspurt_scenario::Point;
+
+use crate::outcome::Outcome;
+use crate::plan::{ColumnMeanings, Plan, tables_in};
+use crate::run::Worker;
+
+/// An emulation in progress.
+#[pyclass(frozen)]
+pub(crate) struct Emulation {
+    worker: Worker<(Finished, Account)>,
+    control: Arc<Control>,
+}
+
+#[pymethods]
+impl Emulation {
+    /// Starts the emulation of run `index` of a plan. `devices` are the nodes of its hosts and the descriptors
+    /// of their TUN devices, which are duplicated. Otherwise as [`Plan::start`]. Raises ValueError if no links
+    /// lead from a host to another.
+    #[new]
+    #[pyo3(signature = (plan, index, devices, folder=None, tables="memory", meanings=None))]
+    fn start(
+        plan: &Plan,
+        index: usize,
+        devices: Vec<(String, i32)>,
+        folder: Option<PathBuf>,
+        tables: &str,
+        meanings: Option<&ColumnMeanings>,
+    ) -> PyResult<Self> {
+        let tables = tables_in(tables, folder.as_deref(), meanings)?;
+        let point = plan.point(index)?.clone();
+        let nodes = devices.iter().map(|(node, _)| &**node);
+        talkspurt_emulate::routes(&point.network, nodes).map_err(PyValueError::new_err)?;
+        let hosts = devices.into_iter().map(|(node, number)| host(node, number));
+        let hosts = hosts.collect::<PyResult<Vec<_>>>()?;
+        let control = Arc::new(Control::default());
+        let inner = Arc::clone(&control);
+        let run = move |point: &Point, shared: &Shared| {
+            talkspurt_emulate::run(point, hosts, folder.as_deref(), tables, (shared, &inner))
+        };
+        Ok(Self { worker: Worker::start(point, run), control })
+    }
+    /// Fraction of the planned time passed, 0 to 1.
+    fn progress(&self) -> f64 {
+        self.worker.progress()
+    }
+    /// Waits at most this many seconds; true if there is a result or an error.
+    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
+        self.worker.wait(py, seconds)
+    }
+    /// The number of its thread, for its scheduler; 0 before it runs.
+    fn thread(&self) -> i32 {
+        self.control.thread.load(Ordering::Acquire)
+    }
+    /// Asks for its end before the planned one.
+    fn end(&self) {
+        self.control.end.store(true, Ordering::Relaxed);
+    }
+    /// Whether it has ended: no packet leaves the network any more, and the devices can be closed.
+    fn ended(&self) -> bool {
+        self.control.ended.load(Ordering::Acquire)
+    }
+    /// The devices are down: after the last packets, there is a result.
+    fn close(&self) {
+        self.control.close.store(true, Ordering::Release);
+    }
+    /// Asks it to stop; `result` then raises RunError("cancelled").
+    fn cancel(&self) {
+        self.worker.cancel();
+    }
+    /// The results, and the account of the packets as JSON; waits for them. Can be called once. Raises as
+    /// [`Run::result`](crate::run::Run).
+    fn result(&self, py: Python<'_>) -> PyResult<(Outcome, String)> {
+        let (finished, account) = self.worker.result(py)?;
+        let account = serde_json::to_string(&account).expect("an account is plain data");
+        Ok((Outcome::new(finished), account))
+    }
+}
+
+/// A host whose device has this number among the descriptors of this process, duplicated without unsafe code.
+fn host(node: String, number: i32) -> PyResult<Host> {
+    let device = pidfd_open(getpid(), PidfdFlags::empty())
+        .and_then(|own| pidfd_getfd(own, number, PidfdGetfdFlags::empty()))
+        .map_err(|error| PyOSError::new_err((error.raw_os_error(), error.to_string())))?;
+    Ok(Host { node, device })
+}
+
+/// The nodes of a run as JSON: names, addresses, and the MTU of each node's links.
+#[pyfunction]
+pub(crate) fn nodes(plan: &Plan, index: usize) -> PyResult<String> {
+    let network = &plan.point(index)?.network;
+    let node = |(number, name): (usize, &String)| {
+        let links = network.links.iter().filter(|link| link.from == number);
+        let mtu = links.map(|link| link.mtu.as_bytes()).max();
+        let known = &network.addresses[number];
+        json!({ "name": name, "v4": known.v4, "v6": known.v6, "mtu": mtu })
+    };
+    Ok(Value::Array(network.nodes.iter().enumerate().map(node).collect()).to_string())
+}
+
+/// The nodes of a way between two hosts, and the names of its links.
+#[pyfunction]
+pub(crate) fn way(
+    plan: &Plan,
+    index: usize,
+    from: &str,
+    to: &str,
+) -> PyResult<(Vec<String>, Vec<String>)> {
+    let network = &plan.point(index)?.network;
+    let ends = network.node(from).zip(network.node(to));
+    let way = ends.and_then(|(from, to)| network.route(from, to));
+    let way = way.ok_or_else(|| PyValueError::new_err(format!("no way from {from} to {to}")))?;
+    let passed = way.iter().map(|link| network.nodes[network.links[*link].from].clone());
+    let links = way.iter().map(|link| network.links[*link].name.clone());
+    Ok((passed.chain([to.to_owned()]).collect(), links.collect()))
+}

@@ -1,0 +1,430 @@
+"""Emulation: a scenario in real time, with programs at some of its nodes.
+
+:class:`Emulation` is a context manager. It turns nodes into network namespaces, starts the network
+in a thread of Rust, starts commands in the nodes, and has a :class:`talkspurt.Result` at the end.
+``namespaces`` creates the nodes, ``node`` runs in each, ``account`` compares what the system and
+the network counted, ``command`` is ``talkspurt emulate``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import json
+import math
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from talkspurt import _core, api, interrupts
+from talkspurt.emulating import account, namespaces
+from talkspurt.emulating.namespaces import LISTEN_S, STEP_S, Node, User
+from talkspurt.errors import BadInputError
+from talkspurt.format import listed
+from talkspurt.result import Result, Scratch
+from talkspurt.scenario import Question, Sets, Source, read
+
+__all__ = ["Command", "Emulation", "read_emulated"]
+
+GRACE_S = 2.0
+"""Time for commands to end after a signal, before they are killed."""
+PRIORITY = 1
+"""Of SCHED_FIFO: above all normal processes, below all other real-time ones."""
+
+
+@dataclass
+class Command:
+    """A command at a node.
+
+    Attributes:
+        node: the node.
+        words: the command and its arguments.
+        status: its exit status; negative for a signal; None while it executes.
+        is_stopped: whether the emulation ended it.
+    """
+
+    node: str
+    words: tuple[str, ...]
+    status: int | None = None
+    is_stopped: bool = False
+    _number: int = field(default=0, repr=False)
+    _of: Emulation | None = field(default=None, repr=False)
+
+    def poll(self) -> int | None:
+        """Its exit status, None while it executes."""
+        self._emulation()._listen(0.0)
+        return self.status
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end and return its exit status.
+
+        Raises:
+            TimeoutError: if it still executes after ``timeout`` seconds.
+        """
+        until = math.inf if timeout is None else time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() >= until:
+                raise TimeoutError(f"{self.words[0]} at {self.node} still executes")
+            self._emulation()._listen(STEP_S)
+        assert self.status is not None
+        return self.status
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal."""
+        self._emulation()._nodes[self.node].signal(number, self._number)
+
+    def _emulation(self) -> Emulation:
+        assert self._of is not None
+        return self._of
+
+
+def read_emulated(
+    scenario: Source,
+    nodes: Sequence[str],
+    *,
+    set: Sets | None = None,
+    seed: int | None = None,
+) -> Question:
+    """Read a scenario of one run, and check that it has these nodes.
+
+    Raises:
+        talkspurt.ScenarioError: if the scenario is invalid, with all errors.
+        BadInputError: if it is a study, or has no such nodes.
+    """
+    question = read(scenario, set=set, seed=seed)
+    if api.is_study(question.plan):
+        raise BadInputError(
+            f"{question.name}: has axes or replications, and an emulation is a single run; "
+            "--set replaces the value of a field"
+        )
+    known = [node["name"] for node in json.loads(_core.nodes(question.plan, 0)) if node["mtu"]]
+    wrong = [name for name in dict.fromkeys(nodes) if name not in known]
+    if wrong:
+        said = ", ".join(map(repr, wrong))
+        raise BadInputError(
+            f"{question.name}: {said}: no such node; there are {listed(sorted(known))}"
+        )
+    return question
+
+
+class Emulation:
+    """A scenario in real time, with programs at some of its nodes.
+
+    >>> with Emulation("bufferbloat.toml", ["laptop", "server"]) as network:  # doctest: +SKIP
+    ...     network.start("server", ["iperf3", "-s"])
+    ...     print(network.run("laptop", ["iperf3", "-c", "server"]).stdout)
+    >>> network.result.flows  # doctest: +SKIP
+
+    It starts with the ``with`` block and lasts until its end, or for the scenario's duration. It
+    needs Linux, and root or user namespaces.
+    """
+
+    def __init__(
+        self,
+        scenario: Source | Question,
+        nodes: Sequence[str],
+        *,
+        set: Sets | None = None,
+        seed: int | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        """Read the scenario.
+
+        Args:
+            scenario: path of a TOML file, TOML text, or a dict.
+            nodes: names of the nodes that get a network namespace.
+            set: overrides of scenario fields.
+            seed: replaces the scenario's seed.
+            folder: where tables, captures and packets are written during the emulation; default:
+                tables stay in memory, captures and packets are in a temporary folder.
+
+        Raises:
+            talkspurt.ScenarioError: if the scenario is invalid, with all errors.
+            BadInputError: if it is a study, or has no such nodes.
+        """
+        self.names = tuple(dict.fromkeys(nodes))
+        self.question = (
+            scenario
+            if isinstance(scenario, Question)
+            else read_emulated(scenario, self.names, set=set, seed=seed)
+        )
+        if not self.names:
+            raise BadInputError("emulate: names no node for programs")
+        self.commands: list[Command] = []
+        self.is_real_time = False
+        self._folder: Path | Scratch = folder or Scratch()
+        self._tables = "folder" if folder else "memory"
+        self._user = User.behind_sudo()
+        self._nodes: dict[str, Node] = {}
+        self._gone: builtins.set[str] = builtins.set()
+        """Nodes whose first process was killed, by somebody else."""
+        self._core: _core.Emulation | None = None
+        self._began = 0.0
+        self._result: Result | None = None
+
+    def __enter__(self) -> Emulation:
+        namespaces.check_system()
+        try:
+            self._set_up()
+        except BaseException:
+            self._abandon()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.finish()
+        finally:
+            self._abandon()
+
+    @property
+    def result(self) -> Result:
+        """The result, after the end.
+
+        Raises:
+            RuntimeError: if the emulation has not ended.
+        """
+        if self._result is None:
+            raise RuntimeError("the emulation has not ended")
+        return self._result
+
+    @property
+    def addresses(self) -> dict[str, list[str]]:
+        """The addresses of each node with a namespace."""
+        every = json.loads(_core.nodes(self.question.plan, 0))
+        found = {it["name"]: [*it["v4"], *it["v6"]] for it in every}
+        return {name: found[name] for name in self.names}
+
+    def start(
+        self,
+        node: str,
+        command: Sequence[str],
+        *,
+        stdin: IO[Any] | int | None = None,
+        stdout: IO[Any] | int | None = None,
+        stderr: IO[Any] | int | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+    ) -> Command:
+        """Start a command at a node; files default to those of this process.
+
+        Raises:
+            FileNotFoundError: if there is no such command, and other errors of its start.
+        """
+        number = len(self.commands)
+        given = (stdin, 0), (stdout, 1), (stderr, 2)
+        files = [default if it is None else it for it, default in given]
+        numbers = [it if isinstance(it, int) else it.fileno() for it in files]
+        found = Command(node, tuple(command), _number=number, _of=self)
+        self.commands.append(found)
+        where = os.fspath(cwd) if cwd is not None else str(Path.cwd())
+        there = os.environ if env is None else env
+        self._nodes[node].start(number, command, numbers, self._user, there, where)
+        until = time.monotonic() + namespaces.READY_S
+        while (answer := self._answers.pop(number, None)) is None:
+            self._listen(STEP_S)
+            if time.monotonic() > until:
+                raise BadInputError(f"emulate: {node} does not start {command[0]}")
+        if answer.get("errno"):
+            code = int(answer["errno"])
+            found.status = 127 if code == 2 else 126
+            raise OSError(code, os.strerror(code), command[0])
+        return found
+
+    def serve(self, node: str, command: Sequence[str], **files: Any) -> Command:
+        """Start a command that others connect to, and wait until it has a socket, for a second."""
+        before = self._ask(self._nodes[node], "sockets", "sockets")
+        found = self.start(node, command, **files)
+        until = time.monotonic() + LISTEN_S
+        while time.monotonic() < until and found.poll() is None:
+            if (self._ask(self._nodes[node], "sockets", "sockets") or 0) > (before or 0):
+                break
+            time.sleep(STEP_S)
+        return found
+
+    def run(
+        self, node: str, command: Sequence[str], *, timeout: float | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Execute a command at a node and return its output and exit status.
+
+        Raises:
+            TimeoutError: if it still executes after ``timeout`` seconds; it is killed.
+        """
+        with (
+            Path(os.devnull).open() as nothing,
+            tempfile.TemporaryFile("w+") as out,
+            tempfile.TemporaryFile("w+") as err,
+        ):
+            found = self.start(node, command, stdin=nothing, stdout=out, stderr=err)
+            try:
+                status = found.wait(timeout)
+            except TimeoutError:
+                found.send_signal(signal.SIGKILL)
+                raise
+            texts = [(it.seek(0), it.read())[1] for it in (out, err)]
+        return subprocess.CompletedProcess(list(command), status, *texts)
+
+    def has_ended(self) -> bool:
+        """Whether the network has come to its end, or a node was killed."""
+        return self._core is None or bool(self._gone) or self._core_ended(self._core)
+
+    def wait(self, commands: Sequence[Command], timeout: float | None = None) -> None:
+        """Wait until all these commands have ended, or the network has, for so many seconds."""
+        until = math.inf if timeout is None else time.monotonic() + timeout
+        while any(it.status is None for it in commands) and not self.has_ended():
+            self._listen(STEP_S)
+            if time.monotonic() >= until:
+                break
+
+    def finish(self) -> None:
+        """End the network, then the commands; afterwards there is a result."""
+        if self._core is None:
+            return
+        with interrupts.undisturbed():
+            self._core.end()
+            while not self._core_ended(self._core):
+                self._core.wait(STEP_S)
+            self.stop()
+            counted = {name: self._ask(it, "down", "counters") for name, it in self._nodes.items()}
+            self._core.close()
+            core, self._core = self._core, None
+        outcome, said = core.result()
+        wall_s = time.monotonic() - self._began
+        found = Result.of_outcome(self.question, 0, outcome, wall_s=wall_s, written=self._folder)
+        real_time = account.joined(json.loads(said), counted)
+        real_time["priority"] = "real-time" if self.is_real_time else "normal"
+        real_time["commands"] = [
+            {
+                "node": it.node, "command": list(it.words), "status": it.status,
+                "stopped": it.is_stopped,
+            }
+            for it in self.commands
+        ]  # fmt: skip
+        topology = {**found.topology}
+        topology["flows"] = [*topology["flows"], *self._real_flows(found)]
+        manifest = {**found.manifest, "digest": None, "real_time": real_time}
+        self._result = replace(found, manifest=manifest, topology=topology)
+
+    @staticmethod
+    def _core_ended(core: _core.Emulation) -> bool:
+        return core.ended() or core.wait(0.0)
+
+    def stop(self) -> None:
+        """End all processes: by SIGTERM, and the commands after two seconds by SIGKILL."""
+        left = [it for it in self.commands if it.status is None]
+        for it in left:
+            it.is_stopped = True
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for node in self._nodes.values():
+                node.signal(number)
+            until = time.monotonic() + GRACE_S
+            while any(it.status is None for it in left) and time.monotonic() < until:
+                self._listen(STEP_S)
+            if all(it.status is not None for it in left):
+                break
+
+    def _set_up(self) -> None:
+        every = json.loads(_core.nodes(self.question.plan, 0))
+        hosts = _hosts(every)
+        mine = {it["name"]: it for it in every}
+        for name in self.names:
+            wanted = {
+                "name": name, "hosts": hosts, "queue": namespaces.QUEUE_PACKETS,
+                "mtu": min(mine[name]["mtu"], MOST_MTU), "v4": mine[name]["v4"],
+                "v6": mine[name]["v6"],
+            }  # fmt: skip
+            self._nodes[name] = Node(name, wanted)
+        meanings = None
+        if self._tables == "folder":
+            from talkspurt.metrics import dictionary
+
+            meanings = _core.Meanings(dictionary.json_columns())
+        devices = [(name, node.device) for name, node in self._nodes.items()]
+        self._answers: dict[int, dict[str, Any]] = {}
+        try:
+            self._core = _core.Emulation(
+                self.question.plan, 0, devices, os.fspath(self._folder), self._tables, meanings
+            )
+        except ValueError as error:
+            raise BadInputError(f"{self.question.name}: {error}") from None
+        self._began = time.monotonic()
+        while self._core.thread() == 0 and not self._core.wait(0.001):
+            pass
+        # Without the privilege, or in a container without real-time processes, it stays normal.
+        with namespaces.privileged(), contextlib.suppress(OSError):
+            os.sched_setscheduler(self._core.thread(), os.SCHED_FIFO, os.sched_param(PRIORITY))
+            self.is_real_time = True
+
+    def _listen(self, seconds: float) -> None:
+        """Handle what nodes report; waits so long at most."""
+        nodes = [it for it in self._nodes.values() if it.name not in self._gone]
+        select.select(nodes, [], [], seconds)
+        for node in nodes:
+            self._heard(node, node.messages())
+
+    def _heard(self, node: Node, messages: Sequence[Mapping[str, Any]]) -> None:
+        for it in messages:
+            if "ended" in it:
+                self.commands[it["ended"]].status = it["status"]
+            elif "started" in it or "failed" in it:
+                self._answers[it.get("started", it.get("failed"))] = dict(it)
+            elif "gone" in it:
+                for command in self.commands:
+                    if command.node == node.name and command.status is None:
+                        command.status = -signal.SIGKILL
+                self._gone.add(node.name)
+
+    def _ask(self, node: Node, what: str, key: str) -> Any:
+        found, others = node.ask(what, key)
+        self._heard(node, [it for it in others if "gone" not in it])
+        return found
+
+    def _abandon(self) -> None:
+        """End whatever is left, without a result."""
+        if self._core is not None:
+            self._core.cancel()
+            self._core.wait(GRACE_S)
+            self._core = None
+        for node in self._nodes.values():
+            node.stopped()
+        self._nodes.clear()
+
+    def _real_flows(self, found: Result) -> Iterator[dict[str, Any]]:
+        """Flows of the commands' packets, for drawing."""
+        simulated = {flow["name"] for flow in found.topology["flows"]}
+        for row in found.flows.iter_rows(named=True):
+            name = row["name"].removesuffix(".reverse")
+            if row["name"] != name or name in simulated:
+                continue
+            there, back = (
+                _core.way(self.question.plan, 0, a, b)
+                for a, b in ((row["from"], row["to"]), (row["to"], row["from"]))
+            )
+            yield {
+                "name": name, "transport": row["transport"], "from": row["from"], "to": row["to"],
+                "routes": [there[0]], "back": [back[0]],
+                "links": {"from": [there[1]], "to": [back[1]]}, "speech": [None, None],
+            }  # fmt: skip
+
+
+MOST_MTU = 65_000
+"""A TUN device's packets are not longer."""
+
+
+def _hosts(nodes: Sequence[Mapping[str, Any]]) -> str:
+    lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback"]
+    lines += [f"{at} {it['name']}" for it in nodes for at in (*it["v4"], *it["v6"])]
+    return "\n".join(lines) + "\n"

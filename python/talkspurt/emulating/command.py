@@ -1,0 +1,201 @@
+"""``talkspurt emulate``: starts commands at nodes, waits for them, and writes what was measured."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from talkspurt import store
+from talkspurt.emulating import Command, Emulation, account, namespaces, read_emulated
+from talkspurt.errors import BadInputError
+from talkspurt.result import Result
+from talkspurt.terminal.console import console, say
+from talkspurt.visible import visible
+
+WORDS = ("--at", "--serve")
+CTRL_C_S = 1.0
+"""Time for commands to end after Ctrl-C, before the network ends."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A command to start.
+
+    Attributes:
+        node: where.
+        words: the command and its arguments.
+        serves: whether the emulation does not wait for its end.
+    """
+
+    node: str
+    words: tuple[str, ...]
+    serves: bool
+
+
+def wanted(at: Sequence[str], serve: Sequence[str], rest: Sequence[str]) -> list[Wanted]:
+    """The commands of a command line: the options before the first ``--``, and what follows it."""
+    if len(at) + len(serve) > 1:
+        raise BadInputError("emulate: --at NODE and --serve NODE are followed by -- COMMAND")
+    if not at and not serve:
+        if rest:
+            raise BadInputError("emulate: a command needs its node: --at NODE -- COMMAND")
+        return []
+    found = []
+    serves, node, words = bool(serve), (*at, *serve)[0], list(rest)
+    while True:
+        # --at NODE -- begins the next command; a command's own --at has no -- behind its value.
+        places = range(len(words) - 2)
+        end = next((i for i in places if words[i] in WORDS and words[i + 2] == "--"), len(words))
+        if end == 0:
+            raise BadInputError(f"emulate: --at {node} is followed by no command")
+        found.append(Wanted(node, tuple(words[:end]), serves))
+        if end == len(words):
+            return found
+        serves, node, words = words[end] == "--serve", words[end + 1], words[end + 3 :]
+
+
+def run(
+    scenario: Path,
+    commands: Sequence[Wanted],
+    shell: str | None,
+    *,
+    length: str | None,
+    out: Path | None,
+    sets: list[str],
+    seed: int | None,
+    as_json: bool,
+    report: bool,
+    overwrite: bool,
+) -> int:
+    """Emulate, print and write the result; returns the exit status."""
+    from talkspurt.running import file_of, say_where, sets_of
+
+    namespaces.act_as(namespaces.User.behind_sudo())
+    if not commands and shell is None:
+        raise BadInputError("emulate: needs --at NODE -- COMMAND, or --shell NODE")
+    pairs = sets_of(sets) + ([] if length is None else [("duration", length)])
+    nodes = [it.node for it in commands] + ([] if shell is None else [shell])
+    question = read_emulated(scenario, nodes, set=pairs, seed=seed)
+    folder = out if out is not None else None if as_json else Path("runs") / question.name
+    if folder is None:
+        emulation = Emulation(question, nodes)
+        status, stop = _execute(emulation, commands, shell)
+        answer = emulation.result
+    else:
+        claim = store.Claim("run", question.name, file_of(question), overwrite)
+        with store.Staging(folder, claim) as staging:
+            for words in staging.news:
+                print(f"talkspurt: {visible(words)}", file=sys.stderr)
+            emulation = Emulation(question, nodes, folder=staging.folder)
+            status, stop = _execute(emulation, commands, shell)
+            answer = emulation.result
+            store.write_result(answer, staging.folder)
+            if report:
+                from talkspurt import pictures
+
+                pictures.of_result(answer, staging.folder)
+            else:
+                staging.keep(store.DRAWN)
+            where = staging.commit()
+            answer = answer.moved(where)
+    if as_json:
+        from talkspurt.visible import print_json
+
+        print_json(answer.to_json())
+    else:
+        from talkspurt.terminal import tables
+
+        tables.print_result(answer)
+        say_account(answer)
+        if folder is not None:
+            say_where(where, folder, report)
+    if stop is not None:
+        raise stop
+    return status
+
+
+def _execute(
+    emulation: Emulation, commands: Sequence[Wanted], shell: str | None
+) -> tuple[int, BaseException | None]:
+    """Start the commands and wait for them; returns the exit status, and what stopped them."""
+    from talkspurt.cli import Terminated
+
+    stop: BaseException | None = None
+    awaited: list[Command] = []
+    serving: list[Command] = []
+    with emulation:
+        try:
+            _say(_beginning(emulation))
+            # Servers first, in any order of the command line.
+            serving += [_started(emulation, one) for one in commands if one.serves]
+            awaited += [_started(emulation, one) for one in commands if not one.serves]
+            if shell is not None:
+                words = (os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh",)
+                awaited.append(_started(emulation, Wanted(shell, words, serves=False)))
+            # Nothing to wait for: the servers, then.
+            emulation.wait(awaited or serving)
+        except (KeyboardInterrupt, Terminated) as stopped:
+            stop = stopped
+            # A terminal sends Ctrl-C to the commands, too, which may have something to say.
+            emulation.wait(awaited, CTRL_C_S)
+        finally:
+            if shell is not None:
+                _take_terminal()
+    for it in awaited:
+        if it.is_stopped:
+            _say(f"{it.node}: {it.words[0]} was ended with the emulation")
+    ended = (it.status for it in (*awaited, *serving) if not it.is_stopped)
+    return next((_exit_status(status) for status in ended if status), 0), stop
+
+
+def _take_terminal() -> None:
+    """Read and be stopped by the terminal again, which the shell took for itself."""
+    with contextlib.suppress(OSError), Path("/dev/tty").open() as terminal:
+        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        os.tcsetpgrp(terminal.fileno(), os.getpgrp())
+        signal.signal(signal.SIGTTOU, before)
+
+
+def _started(emulation: Emulation, it: Wanted) -> Command:
+    try:
+        return (emulation.serve if it.serves else emulation.start)(it.node, it.words)
+    except OSError as error:
+        raise BadInputError(
+            visible(f"emulate: {it.words[0]} could not be started at {it.node}: {error.strerror}")
+        ) from None
+
+
+def _exit_status(status: int) -> int:
+    """As shells have it: 128 and the number of a signal."""
+    return status if status >= 0 else 128 - status
+
+
+def _beginning(emulation: Emulation) -> str:
+    from talkspurt.format import time_text
+    from talkspurt.resolved import values
+
+    where = (f"{node} {' '.join(all)}" for node, all in emulation.addresses.items())
+    duration = values(emulation.question.plan.resolved(0))["duration"]
+    length = time_text(float(duration)) if isinstance(duration, int | float) else str(duration)
+    how = "" if emulation.is_real_time else "; without real-time priority, packets may be late"
+    return f"emulating {emulation.question.name} for {length}: {', '.join(where)}{how}"
+
+
+def _say(words: str) -> None:
+    print(f"talkspurt: {visible(words)}", file=sys.stderr, flush=True)
+
+
+def say_account(result: Result) -> None:
+    """Where the packets of the commands went, and how late they were."""
+    out = console()
+    real_time = result.manifest["real_time"]
+    say(account.summary(real_time), out)
+    for words in account.findings(real_time):
+        say(f"Warning: {words}", out, "yellow")
+    out.print()

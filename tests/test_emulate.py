@@ -1,0 +1,593 @@
+"""Real programs over a scenario's network: namespaces, packets, accounts. Needs root and TUN."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import talkspurt
+from command import start
+from command import talkspurt as command
+from talkspurt.emulating import account, namespaces
+from talkspurt.emulating.command import Wanted, wanted
+from talkspurt.errors import BadInputError
+
+NETWORK = """\
+title = "Two hosts behind a router"
+duration = "20s"
+seed = 1
+record = { sojourn = true }
+
+[links.lan]
+from = "laptop"
+to = "router"
+rate = "1Gbit/s"
+delay = "1ms"
+queue = { kind = "droptail", packets = 1000 }
+
+[links.line]
+from = "router"
+to = "server"
+rate = "8Mbit/s"
+delay = "19ms"
+queue = { kind = "droptail", packets = 100 }
+
+[flows.call]
+from = "router"
+to = "server"
+transport = { kind = "udp" }
+source = { kind = "speech", codec = "pcmu" }
+playout = { kind = "fixed" }
+"""
+
+
+def _obstacle():
+    """Why nothing can be emulated here."""
+    try:
+        with talkspurt.Emulation(NETWORK, ["laptop"], set={"duration": "1s"}):
+            return None
+    except BadInputError as error:
+        return str(error)
+
+
+OBSTACLE = _obstacle()
+real = pytest.mark.skipif(OBSTACLE is not None, reason=str(OBSTACLE))
+
+ECHO = """\
+import socket, sys
+s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((sys.argv[1], 5000))
+while True:
+    data, who = s.recvfrom(2000)
+    s.sendto(data, who)
+"""
+ASK = """\
+import json, socket, sys, time
+at, count, bytes, pause = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+s = socket.socket(socket.AF_INET6 if ":" in at else socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(1)
+took = []
+for n in range(count):
+    begin = time.monotonic()
+    s.sendto(bytes * b"x", (at, 5000))
+    try:
+        s.recv(2000)
+        took.append(time.monotonic() - begin)
+    except TimeoutError:
+        took.append(None)
+    time.sleep(pause)
+print(json.dumps(took))
+"""
+
+
+def asked(network, at, count=20, bytes=172, pause=0.01):
+    """The answer times of an echo server at the node `server`."""
+    python = [sys.executable, "-I", "-S", "-c"]
+    server = network.serve("server", [*python, ECHO, at])
+    words = [*python, ASK, at, str(count), str(bytes), str(pause)]
+    found = network.run("laptop", words, timeout=30)
+    server.send_signal(signal.SIGKILL)
+    server.wait(5)
+    assert found.returncode == 0, found.stderr
+    return json.loads(found.stdout)
+
+
+@pytest.fixture(scope="module")
+def crossed(tmp_path_factory):
+    """One emulation with packets of several kinds, its folder, and what the programs measured."""
+    folder = tmp_path_factory.mktemp("crossed")
+    times = {}
+    with talkspurt.Emulation(
+        NETWORK, ["laptop", "server"], folder=folder, set={"record.pcapng": ["line"]}
+    ) as network:
+        for version in range(2):
+            at = network.addresses["server"][version]
+            times[at] = asked(network, at)
+    return folder, network.result, times
+
+
+@real
+def test_packets_take_as_long_as_the_network_says(crossed):
+    _, _, times = crossed
+    for at, took in times.items():
+        header = 40 if ":" in at else 20
+        # Both links, both ways, and a packet at a time on the slow one.
+        least = 2 * (0.001 + 0.019 + (172 + 8 + header) * 8 / 8e6)
+        assert None not in took
+        assert min(took) >= least
+        assert sorted(took)[len(took) // 2] < least + 0.005
+
+
+@real
+def test_the_system_the_network_and_the_capture_count_the_same(crossed):
+    folder, result, _ = crossed
+    real_time = result.manifest["real_time"]
+    assert account.findings({**real_time, "lateness": {"later_than_1ms_ratio": 0}}) == []
+    hosts = {host["node"]: host for host in real_time["hosts"]}
+    assert sorted(hosts) == ["laptop", "server"]
+    for host in hosts.values():
+        assert host["device"]["sent_packets"] == host["read_packets"] == host["sent_packets"] == 40
+        assert host["device"]["received_packets"] == host["written_packets"] == 40
+        assert host["device"]["sent_bytes"] == host["read_bytes"]
+    assert real_time["sent_packets"] == real_time["arrived_packets"] == 80
+    flows = result.flows.filter(pl.col("source") == "real")
+    assert flows["transport"].to_list() == ["udp"] * 4
+    assert flows["sent_packets"].to_list() == flows["received_packets"].to_list() == [20] * 4
+    assert flows["lost_packets"].sum() == flows["in_flight_packets"].sum() == 0
+    assert flows["name"][0].startswith("udp laptop:")
+    assert flows["name"][1] == flows["name"][0] + ".reverse"
+    packets, _, (frames, *_rest) = talkspurt._core.capture((folder / "line.pcapng").read_bytes())
+    seen = pl.DataFrame(packets)
+    call = result.flows.filter(name="call")
+    sent = int(call["sent_packets"][0] + call["control_packets"][0])
+    # What waited for the link, or was on it, at the end, is not in the capture.
+    assert 80 + sent - 5 <= frames <= 80 + sent
+    ports = seen.filter((pl.col("src_port") == 5000) | (pl.col("dst_port") == 5000))
+    assert ports.height == 80
+
+
+@real
+def test_the_result_is_like_a_run_but_without_a_digest(crossed, tmp_path):
+    _, result, _ = crossed
+    assert result.manifest["digest"] is None
+    assert result.digest == ""
+    assert result.to_json()["digest"] is None
+    folder = result.save(tmp_path / "saved")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Packets of each node" in page
+    assert "an emulation cannot be repeated" in page
+    assert "in real time" in page
+    again = talkspurt.load(folder)
+    assert again.flows.equals(result.flows)
+    assert again.series().equals(result.series())
+    assert again.manifest["real_time"] == result.manifest["real_time"]
+    found = command("export", folder, "--to", "pcapng")
+    assert found.returncode == 2
+    assert "cannot be repeated" in found.stderr
+
+
+def script(network, node, text, *words):
+    found = network.run(
+        node, [sys.executable, "-I", "-S", "-c", text, *map(str, words)], timeout=20
+    )
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+SEND = """\
+import socket, sys
+at, count, tos = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+for n in range(count):
+    s.sendto(1000 * b"x", (at, 5000))
+"""
+HEAR = """\
+import socket, sys, struct
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+s.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+s.bind((sys.argv[1], 5000))
+s.settimeout(float(sys.argv[2]))
+try:
+    while True:
+        _, control, _, _ = s.recvmsg(2000, 100)
+        print(control[0][2][0], flush=True)
+except TimeoutError:
+    pass
+"""
+CODEL = "{ kind = 'codel', packets = 1000, ecn = true }"
+
+
+@real
+def test_queues_mark_packets_and_keep_their_code_point(tmp_path):
+    (tmp_path / "seen").touch()
+    with (
+        (tmp_path / "seen").open("w") as out,
+        talkspurt.Emulation(
+            NETWORK, ["laptop", "server"], set={"links.line.queue": CODEL}
+        ) as network,
+    ):
+        at = network.addresses["server"][0]
+        words = [sys.executable, "-I", "-S", "-c", HEAR, at, "1"]
+        heard = network.serve("server", words, stdout=out)
+        script(network, "laptop", SEND, at, 300, 46 << 2 | 2)
+        assert heard.wait(15) == 0
+    seen = [int(line) for line in (tmp_path / "seen").read_text().split()]
+    assert {it >> 2 for it in seen} == {46}
+    assert {it & 3 for it in seen} == {2, 3}
+    line = network.result.links.filter(name="line")
+    # The call cannot be marked.
+    assert sum(it & 3 == 3 for it in seen) == line["marks"][0]
+    lost = network.result.flows.filter(source="real")["lost_packets"][0]
+    assert len(seen) + lost == 300
+
+
+ERRORS = """\
+import socket, sys, errno
+def said(s):
+    # The error queue: struct sock_extended_err, then the address of who sent it (ip(7)).
+    for _ in range(100):
+        try:
+            _, control, _, _ = s.recvmsg(2000, 500, socket.MSG_ERRQUEUE)
+        except BlockingIOError:
+            import time; time.sleep(0.01)
+            continue
+        data = control[0][2]
+        kind, code = data[5], data[6]
+        info = int.from_bytes(data[8:12], "little")
+        return kind, code, info, socket.inet_ntoa(data[20:24])
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setblocking(False)
+s.setsockopt(socket.IPPROTO_IP, 11, 1)
+s.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, 1)
+s.sendto(b"x", (sys.argv[1], 5000))
+print(*said(s))
+s.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, 64)
+s.sendto(b"x", ("192.0.2.1", 5000))
+print(*said(s))
+# IP_MTU_DISCOVER, IP_PMTUDISC_DO
+s.setsockopt(socket.IPPROTO_IP, 10, 2)
+s.sendto(1400 * b"x", (sys.argv[1], 5000))
+print(*said(s))
+# A closed port: the answer of the host itself.
+s.sendto(b"x", (sys.argv[1], 5001))
+print(*said(s))
+"""
+
+
+@real
+def test_routers_send_errors_as_in_rfc_792():
+    with talkspurt.Emulation(
+        NETWORK, ["laptop", "server"], set={"links.line.mtu": "1200B"}
+    ) as network:
+        server = network.addresses["server"][0]
+        said = script(network, "laptop", ERRORS, server).splitlines()
+    router = "10.0.0.2"
+    assert said == [f"11 0 0 {router}", f"3 0 0 {router}", f"3 4 1200 {router}", f"3 3 0 {server}"]
+    real_time = network.result.manifest["real_time"]
+    assert real_time["expired_packets"] == 1
+    assert real_time["message_packets"] == 2
+    assert real_time["dropped_packets"] == 1
+    assert [host["unroutable_packets"] for host in real_time["hosts"]] == [1, 0]
+
+
+TAKE = """\
+import hashlib, socket, sys
+s = socket.create_server((sys.argv[1], 5000))
+peer, _ = s.accept()
+whole = hashlib.sha256()
+while data := peer.recv(1 << 16):
+    whole.update(data)
+peer.sendall(whole.hexdigest().encode())
+"""
+GIVE = """\
+import hashlib, random, socket, sys, time
+data = random.Random(1).randbytes(int(sys.argv[2]))
+s = socket.create_connection((sys.argv[1], 5000))
+begin = time.monotonic()
+s.sendall(data)
+s.shutdown(socket.SHUT_WR)
+assert s.recv(100).decode() == hashlib.sha256(data).hexdigest()
+print(time.monotonic() - begin)
+"""
+
+
+@real
+def test_a_file_over_tcp_arrives_at_the_rate_of_the_link_and_through_a_small_mtu():
+    size = 1_500_000
+    # Neither host sees the MTU of the link between.
+    small = NETWORK.split("[flows.call]")[0].replace('to = "server"', 'to = "gate"\nmtu = "1000B"')
+    last = """
+[links.last]
+from = "gate"
+to = "server"
+rate = "1Gbit/s"
+delay = "1ms"
+queue = { kind = "droptail", packets = 1000 }
+"""
+    call = "[flows.call]" + NETWORK.split("[flows.call]")[1]
+    with talkspurt.Emulation(small + last + call, ["laptop", "server"]) as network:
+        at = network.addresses["server"][0]
+        network.serve("server", [sys.executable, "-I", "-S", "-c", TAKE, at])
+        took = float(script(network, "laptop", GIVE, at, size))
+    assert size * 8 / 8e6 < took < 2 * size * 8 / 8e6
+    flows = network.result.flows.filter(source="real")
+    assert flows["transport"].to_list() == ["tcp", "tcp"]
+    goodput = flows["goodput_bps"][0] * network.result.duration_s / 8
+    assert goodput == pytest.approx(size, abs=1)
+    assert network.result.links.filter(name="line")["drops_too_big"][0] > 0
+
+
+@real
+def test_simulated_flows_wait_in_the_same_queue():
+    upload = (
+        NETWORK.split("[flows.call]")[0]
+        + """
+[flows.upload]
+from = "router"
+to = "server"
+transport = { kind = "tcp", controller = "cubic" }
+source = { kind = "bulk" }
+"""
+    )
+    with talkspurt.Emulation(upload, ["laptop", "server"]) as network:
+        time.sleep(2)
+        took = asked(network, network.addresses["server"][0])
+    assert None not in took
+    # A hundred packets of 1500 bytes at 8 Mbit/s: 150 ms; CUBIC keeps at least half of them there.
+    assert 0.1 < sorted(took)[len(took) // 2] < 0.2
+
+
+@real
+def test_two_emulations_at_once_do_not_see_each_other():
+    with (
+        talkspurt.Emulation(NETWORK, ["laptop", "server"]) as one,
+        talkspurt.Emulation(NETWORK, ["laptop", "server"]) as two,
+    ):
+        asked(two, two.addresses["server"][0], count=3)
+    counts = [it.result.manifest["real_time"]["sent_packets"] for it in (one, two)]
+    assert counts == [0, 6]
+
+
+@real
+def test_a_device_that_disappears_ends_the_emulation_with_a_result():
+    with talkspurt.Emulation(NETWORK, ["laptop", "server"]) as network:
+        asked(network, network.addresses["server"][0], count=3)
+        network.run("laptop", ["ip", "link", "delete", "tun0"])
+        waiting = network.start("server", ["sleep", "100"])
+        network.wait([waiting], 10)
+        assert network.has_ended()
+    assert waiting.is_stopped
+    said = " ".join(account.findings(network.result.manifest["real_time"]))
+    assert "laptop: its device failed, which ended the emulation" in said
+    assert network.result.manifest["real_time"]["arrived_packets"] == 6
+
+
+@real
+def test_a_node_that_is_killed_ends_the_emulation_with_a_result():
+    with talkspurt.Emulation(NETWORK, ["laptop", "server"]) as network:
+        asked(network, network.addresses["server"][0], count=3)
+        waiting = network.start("laptop", ["sleep", "100"])
+        network._nodes["server"]._process.kill()
+        network.wait([waiting], 10)
+        assert network.has_ended()
+    assert waiting.is_stopped
+    real_time = network.result.manifest["real_time"]
+    assert real_time["arrived_packets"] == 6
+    assert any("server: its processes were killed" in it for it in account.findings(real_time))
+
+
+def processes(word):
+    """Processes that sleep for these seconds."""
+    found = []
+    for place in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if (place / "cmdline").read_bytes() == b"sleep\0%s\0" % word.encode():
+                found.append(place.name)
+    return found
+
+
+def gone(word, seconds=5):
+    until = time.monotonic() + seconds
+    while processes(word) and time.monotonic() < until:
+        time.sleep(0.05)
+    return not processes(word)
+
+
+@pytest.fixture
+def case(tmp_path):
+    file = tmp_path / "case.toml"
+    file.write_text(NETWORK, encoding="utf-8")
+    return file
+
+
+@real
+def test_the_command_line(case, tmp_path):
+    words = "--at", "laptop", "--", "sh", "-c", "hostname; echo it >&2; exit 7"
+    found = command("emulate", case, "--for", "5s", "--out", tmp_path / "out", *words)
+    assert found.returncode == 7, found.stderr
+    assert found.stdout.startswith("laptop\n")
+    assert "it\n" in found.stderr
+    assert "Real packets: 0 packets sent" in found.stdout
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["digest"] is None
+    assert [it["status"] for it in manifest["real_time"]["commands"]] == [7]
+    assert "Emulation" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+@real
+def test_a_server_ends_with_the_last_command_and_output_can_be_json(case):
+    python = sys.executable, "-I", "-S", "-c"
+    found = command(
+        "emulate", case, "--json", "--serve", "server", "--", *python, ECHO, "10.0.0.3",
+        "--at", "laptop", "--", *python, ASK.replace("print", "sys.exit(0) #"), "10.0.0.3", 3, 50, 0,
+    )  # fmt: skip
+    assert found.returncode == 0, found.stderr
+    real_time = json.loads(found.stdout)["real_time"]
+    assert real_time["arrived_packets"] == 6
+    assert [it["status"] for it in real_time["commands"]] == [-signal.SIGTERM, 0]
+
+
+@real
+def test_the_emulation_ends_the_commands(case):
+    begin = time.monotonic()
+    found = command("emulate", case, "--json", "--for", "1s", "--at", "laptop", "--", "sleep", "77")
+    assert found.returncode == 0
+    assert "sleep was ended with the emulation" in found.stderr
+    assert time.monotonic() - begin < 10
+    assert json.loads(found.stdout)["duration_s"] == 1
+
+
+@real
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_keeps_what_was_measured_and_leaves_nothing(case, tmp_path, number):
+    word = f"10{number}.25"
+    running = start(
+        "emulate", case, "--out", tmp_path / "out", "--no-report",
+        "--at", "laptop", "--", "sleep", word,
+    )  # fmt: skip
+    assert "emulating case" in running.stderr.readline()
+    until = time.monotonic() + 5
+    while not processes(word) and time.monotonic() < until:
+        time.sleep(0.02)
+    running.send_signal(number)
+    _, err = running.communicate(timeout=20)
+    assert running.returncode == 128 + number
+    assert "out is written" in err
+    assert (tmp_path / "out" / "flows.parquet").exists()
+    assert gone(word, 0)
+
+
+@real
+def test_nothing_is_left_after_a_kill(case, tmp_path):
+    word = "1009.25"
+    words = "emulate", case, "--out", tmp_path / "out", "--at", "laptop", "--", "sleep", word
+    running = start(*words)
+    assert "emulating case" in running.stderr.readline()
+    until = time.monotonic() + 5
+    while not processes(word) and time.monotonic() < until:
+        time.sleep(0.02)
+    running.kill()
+    running.communicate()
+    assert gone(word)
+    again = command("emulate", case, "--out", tmp_path / "out", *words[4:6], "--", "true")
+    assert again.returncode == 0, again.stderr
+    assert sorted(it.name for it in tmp_path.iterdir()) == ["case.toml", "out"]
+
+
+@real
+def test_a_stopped_process_reports_its_lateness():
+    with talkspurt.Emulation(NETWORK, ["laptop", "server"]) as network:
+        at = network.addresses["server"][0]
+        python = [sys.executable, "-I", "-S", "-c"]
+        network.serve("server", [*python, ECHO, at])
+        asking = network.start("laptop", [*python, ASK, at, "40", "50", "0.01"])
+        # A helper stops this process as a suspended machine would.
+        pause = f"kill -STOP {os.getpid()}; sleep 0.4; kill -CONT {os.getpid()}"
+        subprocess.run(["sh", "-c", pause], check=True)
+        assert asking.wait(20) == 0
+    real_time = network.result.manifest["real_time"]
+    assert real_time["lateness"]["max_s"] > 0.2
+    assert any("more than 1 ms late" in words for words in account.findings(real_time))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "emulate: needs --at NODE -- COMMAND, or --shell NODE"),
+        (("--at", "nowhere", "--", "true"), "'nowhere': no such node; there are laptop, router"),
+        (("--at", "laptop"), "emulate: --at laptop is followed by no command"),
+        (("--", "true"), "emulate: a command needs its node: --at NODE -- COMMAND"),
+        (("--at", "a", "--at", "b", "--", "true"), "are followed by -- COMMAND"),
+        (("--for", "soon", "--at", "laptop", "--", "true"), "duration"),
+    ],
+)
+def test_what_cannot_be_emulated_is_said(case, words, said):
+    found = command("emulate", case, *words)
+    assert found.returncode == 2
+    assert said in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+@real
+def test_an_unknown_command_is_said(case, tmp_path):
+    words = "--at", "laptop", "--", "no-such-command"
+    found = command("emulate", case, "--out", tmp_path / "out", *words)
+    assert found.returncode == 2
+    assert "no-such-command could not be started at laptop: No such file" in found.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_study_is_no_emulation():
+    with pytest.raises(BadInputError, match="a single run"):
+        talkspurt.Emulation(NETWORK + "\n[replications]\ncount = 2\n", ["laptop"])
+
+
+def test_all_that_the_system_lacks_is_said(monkeypatch, tmp_path):
+    monkeypatch.setattr(namespaces, "TUN", tmp_path / "tun")
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(BadInputError) as caught:
+        namespaces.check_system()
+    said = str(caught.value)
+    for word in ("unshare", "iproute2", "mount", "TUN devices", "load the module tun"):
+        assert word in said
+
+
+def test_commands_are_split_at_their_nodes():
+    rest = [
+        "iperf3",
+        "-c",
+        "server",
+        "--at",
+        "noon",
+        "--serve",
+        "laptop",
+        "--",
+        "ls",
+        "--",
+        "-x",
+        "--at",
+        "server",
+        "--",
+        "sh",
+    ]
+    assert wanted(["laptop"], [], rest) == [
+        Wanted("laptop", ("iperf3", "-c", "server", "--at", "noon"), serves=False),
+        Wanted("laptop", ("ls", "--", "-x"), serves=True),
+        Wanted("server", ("sh",), serves=False),
+    ]
+
+
+def test_every_difference_is_a_finding():
+    host = {
+        "node": "a", "failure": None, "read_packets": 9, "written_packets": 5,
+        "refused_packets": 0, "malformed_packets": 0, "unroutable_packets": 0,
+        "device": {
+            "sent_packets": 9, "received_packets": 5, "sent_dropped": 0, "received_dropped": 0,
+            "received_errors": 0,
+        },
+    }  # fmt: skip
+    whole = {
+        "hosts": [host], "sent_packets": 9, "copied_packets": 1, "message_packets": 2,
+        "arrived_packets": 8, "expired_packets": 1, "dropped_packets": 2, "in_flight_packets": 1,
+        "lateness": {"later_than_1ms_ratio": 0.0},
+    }  # fmt: skip
+    assert account.findings(whole) == []
+    for key in ("sent_packets", "received_packets", "sent_dropped", "received_errors"):
+        other = {**host, "device": {**host["device"], key: 3}}
+        assert len(account.findings({**whole, "hosts": [other]})) == 1
+    for key in ("refused_packets", "malformed_packets", "unroutable_packets"):
+        assert len(account.findings({**whole, "hosts": [{**host, key: 1}]})) == 1
+    assert len(account.findings({**whole, "hosts": [{**host, "device": None}]})) == 1
+    assert len(account.findings({**whole, "arrived_packets": 7})) == 1
+    late = {"later_than_1ms_ratio": 0.1}
+    assert "10.0%" in account.findings({**whole, "lateness": late})[0]

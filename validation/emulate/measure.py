@@ -1,0 +1,236 @@
+"""Lateness, rates and delays of emulations on this machine: the tables of docs/how-to/emulate.md.
+
+    sudo .venv/bin/python validation/emulate/measure.py
+
+Needs root, iperf3 and an idle machine; takes three minutes. Programs measure at the nodes, the
+emulation accounts for packets, and the simulator predicts the delays. Writes results.json here.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from pathlib import Path
+
+import talkspurt
+from talkspurt.emulating import account
+
+HERE = Path(__file__).parent
+PYTHON = [sys.executable, "-I", "-S", "-c"]
+SECONDS = 8
+
+LINE = """\
+title = "A line"
+duration = "60s"
+seed = 1
+
+[links.line]
+from = "a"
+to = "b"
+rate = "{rate}"
+delay = "10ms"
+queue = {{ kind = "droptail", packets = {packets} }}
+
+[flows.other]
+from = "a"
+to = "b"
+transport = {{ kind = "udp" }}
+source = {{ kind = "speech", codec = "pcmu" }}
+playout = {{ kind = "fixed" }}
+"""
+
+
+def udp(rate: str, payload: int, link: str, packets: int) -> tuple[dict, dict]:
+    """iperf3 over a line: its report, and the account of the packets."""
+    scenario = LINE.format(rate=link, packets=packets)
+    with talkspurt.Emulation(scenario, ["a", "b"]) as network:
+        network.serve("b", ["iperf3", "-s", "-D"])
+        words = [
+            "-u",
+            "-b",
+            rate,
+            "-l",
+            str(payload),
+            "-t",
+            str(SECONDS),
+            "-J",
+        ]
+        found = network.run("a", ["iperf3", "-4", "-c", "b", *words], timeout=50)
+    report = json.loads(found.stdout)
+    return report, network.result.manifest["real_time"]
+
+
+def lateness() -> list[dict]:
+    """At several packet rates, with 200 bytes of payload."""
+    rows = []
+    for pps in (100, 1000, 10_000, 30_000, 100_000):
+        payload = 64 if pps == 100_000 else 200
+        report, real = udp(str(pps * payload * 8), payload, "1Gbit/s", 10_000)
+        late = real["lateness"]
+        rows.append({
+            "asked_pps": pps, "sent": report["end"]["sum"]["packets"],
+            "findings": account.findings(real),
+            "read": real["sent_packets"], "arrived": real["arrived_packets"],
+            "dropped": real["dropped_packets"], "in_flight": real["in_flight_packets"],
+            "device_dropped": [host["device"]["sent_dropped"] for host in real["hosts"]],
+            **late,
+            "priority": real["priority"],
+        })  # fmt: skip
+        print(rows[-1], flush=True)
+    return rows
+
+
+ARRIVALS = """\
+import socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, 33, 1 << 24)  # SO_RCVBUFFORCE
+s.bind((sys.argv[1], 5000))
+s.settimeout(2)
+first, count, last = None, 0, None
+buffer = bytearray(2000)
+try:
+    while True:
+        s.recv_into(buffer)
+        last = time.monotonic()
+        if first is None: first = last
+        count += 1
+        if last - first > float(sys.argv[2]): break
+except TimeoutError:
+    pass
+print(count - 1, last - first)
+"""
+FLOOD = """\
+import socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.connect((sys.argv[1], 5000))
+data, gap, end = int(sys.argv[2]) * b"x", float(sys.argv[3]), time.monotonic() + float(sys.argv[4])
+at = time.monotonic()
+while at < end:
+    while time.monotonic() < at: pass
+    s.send(data)
+    at += gap
+"""
+
+
+def rates() -> list[dict]:
+    """What arrives over a line that is offered 10 % more than its rate, with headers."""
+    rows = []
+    for name, bps, size in (
+        ("64kbit/s", 64e3, 200), ("1Mbit/s", 1e6, 1500), ("10Mbit/s", 10e6, 1500),
+        ("100Mbit/s", 100e6, 1500), ("500Mbit/s", 500e6, 1500),
+    ):  # fmt: skip
+        gap = size * 8 / (1.1 * bps)
+        with talkspurt.Emulation(LINE.format(rate=name, packets=100), ["a", "b"]) as network:
+            at = network.addresses["b"][0]
+            with (HERE / "arrivals.txt").open("w+") as out:
+                server = network.serve("b", [*PYTHON, ARRIVALS, at, str(SECONDS - 2)], stdout=out)
+                network.run("a", [*PYTHON, FLOOD, at, str(size - 28), repr(gap), str(SECONDS)])
+                server.wait(20)
+                out.seek(0)
+                count, seconds = out.read().split()
+        (HERE / "arrivals.txt").unlink()
+        arrived = int(count) * size * 8 / float(seconds)
+        # The other call is on the line, too.
+        flows = network.result.flows.filter(name="other")
+        other = flows["received_bytes"][0] * 8 / network.result.duration_s
+        real = network.result.manifest["real_time"]
+        rows.append({
+            "rate_bps": bps, "arrived_bps": arrived, "other_bps": other,
+            "error": (arrived + other) / bps - 1, "findings": account.findings(real),
+            "p99_s": real["lateness"]["p99_s"],
+        })  # fmt: skip
+        print(rows[-1], flush=True)
+    return rows
+
+
+SHARED = """\
+title = "A shared line"
+duration = "{duration}"
+seed = 1
+
+[links.line]
+from = "a"
+to = "b"
+rate = "5Mbit/s"
+delay = "20ms"
+queue = {queue}
+
+[flows.other]
+from = "a"
+to = "b"
+transport = {{ kind = "udp" }}
+source = {{ kind = "cbr", packet = "1200B", rate = "{rate}" }}
+"""
+PROBE = """\
+[flows.probe]
+from = "a"
+to = "b"
+transport = { kind = "udp" }
+source = { kind = "cbr", packet = "172B", rate = "68.8kbit/s" }
+"""
+SEND = """\
+import socket, sys, time, struct
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, int(sys.argv[3]))
+s.connect((sys.argv[1], 5000))
+at = time.monotonic()
+for n in range(int(sys.argv[2])):
+    while time.monotonic() < at: time.sleep(max(0, at - time.monotonic()))
+    s.send(struct.pack("!d", time.monotonic()) + 164 * b"x")
+    at += 0.02
+"""
+HEAR = """\
+import socket, sys, time, struct, json
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+s.bind((sys.argv[1], 5000))
+s.settimeout(2)
+delays, marks = [], 0
+try:
+    while True:
+        data, control, _, _ = s.recvmsg(2000, 100)
+        delays.append(time.monotonic() - struct.unpack_from("!d", data)[0])
+        marks += control[0][2][0] & 3 == 3
+except TimeoutError:
+    pass
+print(json.dumps([delays, marks]))
+"""
+
+
+def compared() -> list[dict]:
+    """One flow, simulated and sent by a program, on the same line with the same other traffic."""
+    rows = []
+    for name, queue, rate, tos in (
+        ("half loaded", "{ kind = 'droptail', packets = 100 }", "2.5Mbit/s", 0),
+        ("full", "{ kind = 'droptail', packets = 50 }", "6Mbit/s", 0),
+        ("marking", "{ kind = 'codel', packets = 1000, ecn = true }", "4.9Mbit/s", 2),
+    ):
+        text = SHARED.format(duration="15s", queue=queue, rate=rate)
+        simulated = talkspurt.run(text + PROBE).flows.filter(name="probe")
+        with talkspurt.Emulation(text, ["a", "b"]) as network:
+            at = network.addresses["b"][0]
+            with (HERE / "arrivals.txt").open("w+") as out:
+                server = network.serve("b", [*PYTHON, HEAR, at], stdout=out)
+                network.run("a", [*PYTHON, SEND, at, "600", str(tos)])
+                server.wait(20)
+                out.seek(0)
+                delays, marks = json.load(out)
+        (HERE / "arrivals.txt").unlink()
+        emulated = network.result.flows.filter(source="real")
+        one = simulated.to_dicts()[0]
+        rows.append({
+            "name": name, "simulated_p50_s": one["delay_p50_s"],
+            "network_p50_s": emulated["delay_p50_s"][0],
+            "program_p50_s": statistics.median(delays),
+            "simulated_loss": one["lost_packets"] / one["sent_packets"],
+            "program_loss": 1 - len(delays) / 600, "program_marks": marks,
+            "link_marks": network.result.links.filter(name="line")["marks"][0],
+        })  # fmt: skip
+        print(rows[-1], flush=True)
+    return rows
+
+
+if __name__ == "__main__":
+    found = {"lateness": lateness(), "rates": rates(), "compared": compared()}
+    (HERE / "results.json").write_text(json.dumps(found, indent=1) + "\n")
