@@ -2,10 +2,8 @@
 
 import contextlib
 import json
-import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -485,17 +483,22 @@ def test_nothing_is_left_after_a_kill(case, tmp_path):
 
 
 @real
-def test_a_stopped_process_reports_its_lateness():
-    with talkspurt.Emulation(NETWORK, ["laptop", "server"]) as network:
-        at = network.addresses["server"][0]
-        python = [sys.executable, "-I", "-S", "-c"]
-        network.serve("server", [*python, ECHO, at])
-        asking = network.start("laptop", [*python, ASK, at, "40", "50", "0.01"])
-        # A helper stops this process as a suspended machine would.
-        pause = f"kill -STOP {os.getpid()}; sleep 0.4; kill -CONT {os.getpid()}"
-        subprocess.run(["sh", "-c", pause], check=True)
-        assert asking.wait(20) == 0
-    real_time = network.result.manifest["real_time"]
+def test_a_stopped_process_reports_its_lateness(case):
+    python = sys.executable, "-I", "-S", "-c"
+    running = start(
+        "emulate", case, "--json", "--serve", "server", "--", *python, ECHO, "10.0.0.3",
+        "--at", "laptop", "--", *python, ASK, "10.0.0.3", 40, 50, 0.01,
+    )  # fmt: skip
+    assert "emulating case" in running.stderr.readline()
+    time.sleep(1)
+    # As a suspended machine would.
+    running.send_signal(signal.SIGSTOP)
+    time.sleep(0.4)
+    running.send_signal(signal.SIGCONT)
+    out, _ = running.communicate(timeout=30)
+    took, document = map(json.loads, out.splitlines())
+    assert max(it or 1 for it in took) > 0.3
+    real_time = document["real_time"]
     assert real_time["lateness"]["max_s"] > 0.2
     assert any("more than 1 ms late" in words for words in account.findings(real_time))
 

@@ -10,13 +10,13 @@ use talkspurt_proto::time::{Duration, Instant};
 /// The loop spins for this time before an event: waking up from a sleep takes about as long.
 const SPIN: Duration = Duration::from_micros(50);
 /// Length of a span.
-const SPAN: Duration = Duration::from_millis(10);
+const SPAN: Duration = Duration::from_millis(2);
 /// The least sleep of a span after which the loop may spin.
-const ENOUGH: Duration = Duration::from_millis(2);
+const ENOUGH: Duration = Duration::from_micros(400);
 /// The least sleep of a span: a twentieth plus a margin.
-const LEAST: Duration = Duration::from_micros(600);
-/// The sleep of a loop that may not spin.
-const NAP: Duration = Duration::from_micros(50);
+const LEAST: Duration = Duration::from_micros(120);
+/// The shortest sleep of a loop that may not spin. Its processor is awake, so that it wakes up quickly.
+const NAP: Duration = Duration::from_micros(20);
 
 /// How the loop waits.
 #[derive(Debug)]
@@ -103,9 +103,9 @@ mod tests {
     #[test]
     fn a_loop_that_hardly_slept_naps_instead_of_spinning() {
         let mut pace = Pace::new(us(0));
+        pace.slept(Duration::from_micros(200));
+        assert_eq!(pace.wait(us(2_000), us(2_001), false), Wait::Sleep(NAP));
         pace.slept(Duration::from_millis(1));
-        assert_eq!(pace.wait(us(10_000), us(10_001), false), Wait::Sleep(NAP));
-        pace.slept(Duration::from_millis(5));
-        assert_eq!(pace.wait(us(20_000), us(20_001), false), Wait::Spin);
+        assert_eq!(pace.wait(us(4_000), us(4_001), false), Wait::Spin);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use talkspurt_proto::body::Body;
+use talkspurt_proto::body::{Body, Layers};
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::Packet;
 use talkspurt_proto::probe::{Gauge, LinkCounters, Note, Place, Playout, Probe, RxError, Topic};
@@ -18,7 +18,7 @@ use crate::recording::Recording;
 use crate::series::Series;
 use crate::sojourn::{Sojourn, Sojourns};
 use crate::spool::Beyond;
-use crate::stats::{Stats, What};
+use crate::stats::{Fact, Stats, What};
 use crate::tables::Tables;
 
 /// What a [`Recorder`] keeps besides the summary, the series, frames and events.
@@ -153,6 +153,14 @@ impl Recorder {
         }
     }
 
+    /// Records a packet that left a peer whose parsed form is not at hand, as with notes from another machine:
+    /// its bytes by layer, and whether it is a part of a byte stream. Replaces [`Note::Sent`].
+    pub fn record_sent(&mut self, peer: u32, packet: &Packet, layers: Layers, in_stream: bool) {
+        let layers = Some(layers).filter(|layers| layers.payload > 0);
+        let fact = self.stats.sent(peer, packet, layers, in_stream);
+        self.add(packet.sent, fact);
+    }
+
     /// Whether a table could not be written, so that the run may stop early; [`Recording::store`] returns the
     /// error.
     #[must_use]
@@ -216,7 +224,13 @@ impl Recorder {
     /// code for this kind remains.
     #[inline(always)]
     fn take(&mut self, now: Instant, place: Place, note: &Note<'_>) {
-        let Some(fact) = self.stats.take(now, place, note) else { return };
+        let fact = self.stats.take(now, place, note);
+        self.add(now, fact);
+    }
+
+    #[inline(always)]
+    fn add(&mut self, now: Instant, fact: Option<Fact>) {
+        let Some(fact) = fact else { return };
         if let Some(series) = &mut self.series {
             series.add(now, &fact);
         }
