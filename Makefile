@@ -63,7 +63,7 @@ audit: setup ## check licences, sources and known vulnerabilities of all crates
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 msrv: setup ## check that the oldest supported Rust compiles the workspace
 	@if cargo +$(MSRV) --version > /dev/null 2>&1 || rustup toolchain install $(MSRV) --profile minimal > /dev/null 2>&1; then \
-	  cargo +$(MSRV) check --quiet --workspace --all-targets --locked --target-dir $${CARGO_TARGET_DIR:-target}/msrv; \
+	  cargo +$(MSRV) check --quiet --workspace --locked --target-dir $${CARGO_TARGET_DIR:-target}/msrv; \
 	else echo "Rust $(MSRV) cannot be installed: the oldest supported version is not checked."; fi
 
 rustdoc: setup ## check the documentation of the Rust crates
