@@ -530,6 +530,19 @@ def test_an_unknown_command_is_said(case, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@real
+def test_a_network_without_simulated_flows_is_enough(tmp_path):
+    network = NETWORK[: NETWORK.index("[flows.call]")]
+    with pytest.raises(talkspurt.ScenarioError, match="flows: missing"):
+        talkspurt.run(network)
+    with talkspurt.Emulation(network, ["laptop", "server"], set={"duration": "5s"}) as here:
+        pinged = here.run("laptop", ["ping", "-c", "2", "-i", "0.2", "server"])
+    assert pinged.returncode == 0
+    flows = here.result.flows
+    assert set(flows["transport"]) == {"icmp"}
+    assert flows["sent_packets"].to_list() == [2, 2]
+
+
 def test_a_study_is_no_emulation():
     with pytest.raises(BadInputError, match="a single run"):
         talkspurt.Emulation(NETWORK + "\n[replications]\ncount = 2\n", ["laptop"])

@@ -60,11 +60,13 @@ def load(
     sample: Callable[[str, int, int, int], list[list[float]]] | None = None,
     *,
     series: bool = True,
+    hosts: bool = False,
 ) -> Plan:
     """Read a scenario; ``base`` is the folder its files are relative to.
 
     ``sample`` returns the points of a design: see :func:`talkspurt.designs.unit_cube`. Without
-    ``series``, none are recorded, so that their bins need not fit memory.
+    ``series``, none are recorded, so that their bins need not fit memory. With ``hosts``, programs
+    run at nodes, so that the scenario needs no flow.
     """
 
 def metrics() -> str:

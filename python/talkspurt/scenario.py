@@ -49,7 +49,12 @@ class Question:
 
 
 def read(
-    scenario: Source, *, set: Sets | None = None, seed: int | None = None, series: bool = True
+    scenario: Source,
+    *,
+    set: Sets | None = None,
+    seed: int | None = None,
+    series: bool = True,
+    hosts: bool = False,
 ) -> Question:
     """Read a scenario.
 
@@ -58,6 +63,7 @@ def read(
         set: overrides of scenario fields, by dotted path.
         seed: replaces the scenario's seed.
         series: whether runs record time series, whose bins must fit memory.
+        hosts: whether programs run at nodes, so that the scenario needs no flow of its own.
 
     Raises:
         talkspurt.ScenarioError: with all errors.
@@ -71,7 +77,9 @@ def read(
     called = whole(str(file)) if file else name
     try:
         sample = designs.unit_cube
-        plan = _core.load(text, called, str(base), list(sets), seed, sample, series=series)
+        plan = _core.load(
+            text, called, str(base), list(sets), seed, sample, series=series, hosts=hosts
+        )
     except _core.ScenarioError as error:
         raise problems.answered(error) from None
     return Question(name, file, text, sets, plan)

@@ -61,10 +61,10 @@ fn raise(py: Python<'_>, problems: &Problems) -> PyErr {
     attempt().unwrap_or_else(|error| error)
 }
 
-/// Reads a scenario; without `series`, it may have more bins than fit memory. In Python's main thread,
-/// Ctrl-C ends the wait for it.
+/// Reads a scenario; without `series`, it may have more bins than fit memory, and with `hosts`, it needs no
+/// flow. In Python's main thread, Ctrl-C ends the wait for it.
 #[pyfunction]
-#[pyo3(signature = (text, name, base, sets, seed=None, sample=None, *, series=true))]
+#[pyo3(signature = (text, name, base, sets, seed=None, sample=None, *, series=true, hosts=false))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn load(
     py: Python<'_>,
@@ -75,6 +75,7 @@ pub(crate) fn load(
     seed: Option<u64>,
     sample: Option<Py<PyAny>>,
     series: bool,
+    hosts: bool,
 ) -> PyResult<Plan> {
     let (text, name) = (text.to_owned(), name.to_owned());
     let stop = Arc::new(AtomicBool::new(false));
@@ -84,7 +85,7 @@ pub(crate) fn load(
     let thread = std::thread::spawn(move || {
         let stopped = || stopped.load(Ordering::Relaxed);
         let sample = |asked: &Sampling| sampled(sample.as_ref(), asked);
-        let wanted = Use { sample: &sample, stopped: &stopped, series };
+        let wanted = Use { sample: &sample, stopped: &stopped, series, hosts };
         let read = talkspurt_scenario::load_for(&text, &name, &base, &sets, seed, &wanted);
         drop(send.send(read));
     });

@@ -105,7 +105,14 @@ pub fn load(
 ) -> Result<Study, Problems> {
     let sample: &Sample<'_> =
         &|_| Err("a design is sampled in Python: use talkspurt.run or `talkspurt run`".to_owned());
-    load_for(text, name, base, sets, seed, &Use { sample, stopped: &|| false, series: true })
+    load_for(
+        text,
+        name,
+        base,
+        sets,
+        seed,
+        &Use { sample, stopped: &|| false, series: true, hosts: false },
+    )
 }
 
 /// What a scenario is read for.
@@ -117,6 +124,8 @@ pub struct Use<'a> {
     pub stopped: &'a dyn Fn() -> bool,
     /// Whether runs record series, so that their bins must fit memory.
     pub series: bool,
+    /// Whether programs run at nodes, so that the scenario needs no flow of its own.
+    pub hosts: bool,
 }
 
 /// Like [`load`], but for this use.
@@ -131,9 +140,10 @@ pub fn load_for(
     seed: Option<u64>,
     wanted: &Use<'_>,
 ) -> Result<Study, Problems> {
-    let Use { sample, stopped, series } = *wanted;
+    let Use { sample, stopped, series, hosts } = *wanted;
     let shape = Shape::None;
-    let mut reader = Reader { name, base, sets, schema: schema::cached(), shape, stopped, series };
+    let schema = schema::cached();
+    let mut reader = Reader { name, base, sets, schema, shape, stopped, series, hosts };
     if text.len() > MAX_TEXT {
         let mut found = Findings::default();
         let length = text.len();
@@ -149,6 +159,10 @@ pub fn load_for(
         reader.problems(found, &Tree::text("", &Origin::default()), &Variation::default())
     })?;
     let mut found = Findings::default();
+    if hosts && tree.key("flows").is_none() {
+        let (value, origin) = (Value::Table(indexmap::IndexMap::new()), Origin::default());
+        tree.put(&Path::of(&["flows"]), Tree { value, origin });
+    }
     let run = tree.key("duration").and_then(set::duration);
     set::apply(reader.schema, &mut tree, sets, set::shapes, &mut found);
     reader.shape = shapes::expand(reader.schema, &mut tree, &mut found);
@@ -187,6 +201,7 @@ struct Reader<'a> {
     shape: Shape,
     stopped: &'a dyn Fn() -> bool,
     series: bool,
+    hosts: bool,
 }
 
 impl Reader<'_> {
@@ -364,7 +379,7 @@ impl Reader<'_> {
         association::adopt(&mut checked, tree, &written, &mut expanded);
         let rest = checked.flows.values_mut().filter(|flow| !alone(flow));
         rest.for_each(|flow| self.complete(flow));
-        let (mut network, mut wrong) = check::meaning(&checked, self.series);
+        let (mut network, mut wrong) = check::meaning(&checked, self.series, self.hosts);
         wrong.0.splice(0..0, expanded.0);
         written.restore(&mut wrong);
         // Fields missing in a table may be those removed: they were reported.

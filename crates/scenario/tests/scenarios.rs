@@ -46,7 +46,7 @@ fn read(name: &str, text: &str) -> Result<Study, Problems> {
         let count = asked.samples;
         Ok((0..count).map(|k| vec![k as f64 / count as f64; asked.dimensions]).collect())
     };
-    let wanted = Use { sample: &diagonal, stopped: &|| false, series: true };
+    let wanted = Use { sample: &diagonal, stopped: &|| false, series: true, hosts: false };
     load_for(text, name, &beside(name), &[], None, &wanted)
 }
 

@@ -99,7 +99,7 @@ def read_emulated(
         talkspurt.ScenarioError: if the scenario is invalid, with all errors.
         BadInputError: if it is a study, or has no such nodes.
     """
-    question = read(scenario, set=set, seed=seed)
+    question = read(scenario, set=set, seed=seed, hosts=True)
     if api.is_study(question.plan):
         raise BadInputError(
             f"{question.name}: has axes or replications, and an emulation is a single run; "

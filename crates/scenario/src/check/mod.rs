@@ -21,9 +21,9 @@ use crate::network::Network;
 use crate::path::Path;
 use crate::problem::Findings;
 
-/// Checks everything beyond the shape; with `series`, also the memory that they need. The network is complete
-/// if there are no findings.
-pub(crate) fn meaning(scenario: &Scenario, series: bool) -> (Network, Findings) {
+/// Checks everything beyond the shape; with `series`, also the memory that they need; with `hosts`, flows may be
+/// missing. The network is complete if there are no findings.
+pub(crate) fn meaning(scenario: &Scenario, series: bool, hosts: bool) -> (Network, Findings) {
     let mut found = Findings::default();
     // A run of zero length is reported once, not again for every time after its end.
     let run = if scenario.duration.is_zero() { Duration::MAX } else { scenario.duration };
@@ -33,6 +33,9 @@ pub(crate) fn meaning(scenario: &Scenario, series: bool) -> (Network, Findings) 
     cell::check(scenario, &mut found);
     let (network, mut broken) = Network::assemble(scenario);
     found.0.append(&mut broken.0);
+    if scenario.flows.is_empty() && !hosts {
+        found.add(Path::of(&["flows"]), "nothing runs: give at least one flow");
+    }
     flow::check(scenario, &network, run, &mut found);
     recording::check_recordings(scenario, run, &mut found);
     (network, found)

@@ -126,7 +126,7 @@ fn reading_can_be_stopped() {
     let asked = std::cell::Cell::new(0);
     let stopped = || asked.replace(asked.get() + 1) == 3;
     let sample = |_: &_| Err(String::new());
-    let wanted = Use { sample: &sample, stopped: &stopped, series: true };
+    let wanted = Use { sample: &sample, stopped: &stopped, series: true, hosts: false };
     let read = load_for(&text, "call.toml", &stage::folder(), &[], None, &wanted);
     assert!(read.expect_err("stopped").to_string().contains("stopped"));
     assert_eq!(asked.get(), 4, "asked again after it was told to stop");

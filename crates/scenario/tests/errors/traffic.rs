@@ -125,7 +125,8 @@ fn a_group_is_kept_as_one() {
     let text = GOOD.replace("[flows.sensor]", "[flows.sensor]\ncount = 100000");
     assert!(told(&text, &[]).contains("record.interval: 100ms cuts the run into 600 bins"));
     // Without series, their bins are not counted.
-    let wanted = Use { sample: &|_| Err(String::new()), stopped: &|| false, series: false };
+    let wanted =
+        Use { sample: &|_| Err(String::new()), stopped: &|| false, series: false, hosts: false };
     let study = load_for(&text, "many.toml", &stage::folder(), &[], None, &wanted);
     let study = study.expect("a good scenario");
     let point = &study.points[0];
@@ -184,4 +185,23 @@ fn a_member_differs_from_its_group() {
         ["sensor-1", "sensor-2", "sensor-3"].map(|name| flows.flows[name].dscp)
     };
     assert_eq!((dscp(0), dscp(1)), ([0, 0, 0], [0, 8, 0]));
+}
+
+/// Where programs run at nodes, a network is enough.
+#[test]
+fn only_programs_need_no_flow() {
+    let network = "title = 't'\nduration = '1s'\n[links.l]\nfrom = 'a'\nto = 'b'\nrate = '1Mbit/s'\n\
+        delay = '1ms'\nqueue = { kind = 'droptail', packets = 9 }\n";
+    let read = |text: &str, hosts| {
+        let sample = |_: &_| Err(String::new());
+        let wanted = Use { sample: &sample, stopped: &|| false, series: true, hosts };
+        load_for(text, "t.toml", &stage::folder(), &[], None, &wanted)
+    };
+    for text in [network.to_owned(), format!("{network}[flows]\n")] {
+        assert!(read(&text, false).is_err());
+        let study = read(&text, true).expect("it needs no flow");
+        assert!(study.points[0].scenario.flows.is_empty());
+    }
+    let problems = read("title = 't'", true).expect_err("there is no network");
+    assert!(!problems.to_string().contains("flows"), "{problems}");
 }
