@@ -180,9 +180,10 @@ def emulate(
 ) -> int:
     """Run programs at the nodes of a scenario in real time, over its links and with its flows.
 
-    Each named node becomes a network namespace whose only way out is the scenario's network. The
-    emulation ends with the last command, or after the scenario's duration. The exit status is that
-    of the first command that failed. Needs Linux, and root or user namespaces.
+    Each named node becomes a network namespace whose only way out is the
+    scenario's network. The emulation ends with the last command, or after the
+    scenario's duration. The exit status is that of the first command that
+    failed. Needs Linux, and root or user namespaces.
 
     Parameters
     ----------
@@ -417,8 +418,9 @@ def import_(
 ) -> None:
     """Read a trace of ns-2 or a capture into a folder like that of a run.
 
-    All commands for results accept the folder. What a trace does not contain is null in its tables;
-    manifest.json has the file's SHA-256, what was assumed and what is not known.
+    All commands for results accept the folder. What a trace does not contain
+    is null in its tables; manifest.json has the file's SHA-256, what was
+    assumed and what is not known.
 
     Parameters
     ----------
@@ -470,8 +472,9 @@ def serve(
 ) -> None:
     """Serve measurements of the path to this machine, for `talkspurt measure` elsewhere.
 
-    Only clients with the same secret are served: it encrypts the control connection, and each
-    session has keys of its own for its datagrams. By default only this machine can connect.
+    Only clients with the same secret are served: it encrypts the control
+    connection, and each session has keys of its own for its datagrams. By
+    default only this machine can connect.
 
     Parameters
     ----------
@@ -524,8 +527,9 @@ def measure(
 ) -> None:
     """Measure the path to a machine that runs `talkspurt serve`, with the transports of scenarios.
 
-    The results are a folder like that of a run, for all commands that read one. One-way delays have
-    the clocks' drift removed, and are given with the bound of the clocks' offset.
+    The results are a folder like that of a run, for all commands that read
+    one. One-way delays have the clocks' drift removed, and are given with the
+    bound of the clocks' offset.
 
     Parameters
     ----------
