@@ -263,3 +263,61 @@ class Outcome:
     def table(self, name: str) -> ArrowStream: ...
     def audio(self, flow: str) -> tuple[bytes, bytes, int, int, float] | None:
         """Sent and received PCM (int16, little endian), the sample rate, and the channels."""
+
+Way = tuple[str, int, int, str]
+"""What a direction of a measurement sends: kind, bit/s, bytes per packet, codec."""
+
+class MeasureServer:
+    """A server for measurements; only on Linux."""
+
+    def __init__(
+        self,
+        listen: str,
+        secret: bytes,
+        max_rate: str,
+        max_duration: str,
+        max_sessions: int,
+        ports: tuple[int, int] | None,
+        user: str,
+    ) -> None:
+        """Listen on ADDRESS:PORT; a process started as root becomes ``user``."""
+    @property
+    def local(self) -> str: ...
+    def lines(self) -> list[str]:
+        """Lines about sessions since the last call."""
+    def stop(self) -> None:
+        """End all sessions."""
+
+class MeasureSession:
+    """A session with a server; only on Linux."""
+
+    def __init__(self, host: str, port: int, secret: bytes) -> None:
+        """Connect; raises RunError with the reason."""
+    @property
+    def server(self) -> str: ...
+    def start(
+        self,
+        flows: list[tuple[str, str, Way | None, Way | None]],
+        duration: str,
+        mtu: int,
+        seed: int,
+    ) -> Measuring:
+        """Start a measurement of flows (name, transport, up, down) at the same time."""
+
+class Measuring:
+    """A measurement in progress."""
+
+    def progress(self) -> float:
+        """Fraction of the time passed, 0 to 1."""
+    def wait(self, seconds: float) -> bool:
+        """Wait at most this many seconds; true if it has ended."""
+    def stop(self) -> None:
+        """End it early, with results of the time until now."""
+    def result(self) -> tuple[Outcome, str, str, str | None]:
+        """Tables, facts as JSON, the scenario, and why it ended early; can be called once."""
+
+def measured_transports() -> list[str]:
+    """Names of the transports that can be measured."""
+
+def rate_bps(text: str) -> int:
+    """Bits per second of text such as ``64kbit/s``; raises ValueError."""

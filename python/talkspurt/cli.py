@@ -458,6 +458,134 @@ def import_(
 
 
 @app.command
+def serve(
+    *,
+    listen: str = "127.0.0.1:7862",
+    secret_file: Path | None = None,
+    max_rate: str = "20Mbit/s",
+    max_duration: str = "2min",
+    max_sessions: int = 4,
+    media_ports: str | None = None,
+    user: str = "nobody",
+) -> None:
+    """Serve measurements of the path to this machine, for `talkspurt measure` elsewhere.
+
+    Only clients with the same secret are served: it encrypts the control connection, and each
+    session has keys of its own for its datagrams. By default only this machine can connect.
+
+    Parameters
+    ----------
+    listen
+        ADDRESS:PORT for the control connection (TCP); 0.0.0.0:7862 or [::]:7862 for all addresses.
+    secret_file
+        File with the shared secret, readable only by its owner; without it, the environment
+        variable TALKSPURT_SECRET has the secret.
+    max_rate
+        Limit of the rate of a session, both directions together, with all headers.
+    max_duration
+        Limit of a measurement's duration.
+    max_sessions
+        Limit of the number of sessions at the same time.
+    media_ports
+        FIRST-LAST, the UDP ports for datagrams, to open in a firewall; default: any free port.
+    user
+        The user to become when started as root.
+    """
+    from talkspurt import serving
+
+    serving.serve(
+        listen=listen, secret_file=secret_file, max_rate=max_rate, max_duration=max_duration,
+        max_sessions=max_sessions, media_ports=media_ports, user=user,
+    )  # fmt: skip
+
+
+@app.command
+def measure(
+    host: str,
+    /,
+    *,
+    secret_file: Path | None = None,
+    transport: Annotated[list[str] | None, Parameter(name="--transport", negative=())] = None,
+    traffic: Literal["cbr", "talkspurts", "bulk"] = "cbr",
+    rate: str = "64kbit/s",
+    packet: int | None = None,
+    codec: str = "pcmu",
+    up: Annotated[bool, Parameter(name="--up", negative=())] = False,
+    down: Annotated[bool, Parameter(name="--down", negative=())] = False,
+    both: Annotated[bool, Parameter(name="--both", negative=())] = False,
+    for_: Annotated[str, Parameter(name="--for")] = "10s",
+    together: Annotated[bool, Parameter(name="--together", negative=())] = False,
+    mtu: int = 1500,
+    seed: int | None = None,
+    out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+    json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    report: Annotated[bool, Parameter(negative="--no-report", show_default=False)] = True,
+    overwrite: Annotated[bool, Parameter(name="--overwrite", negative=())] = False,
+) -> None:
+    """Measure the path to a machine that runs `talkspurt serve`, with the transports of scenarios.
+
+    The results are a folder like that of a run, for all commands that read one. One-way delays have
+    the clocks' drift removed, and are given with the bound of the clocks' offset.
+
+    Parameters
+    ----------
+    host
+        Name or address of the server, with :PORT unless it is 7862; [ADDRESS]:PORT for IPv6.
+    secret_file
+        File with the shared secret, readable only by its owner; without it, the environment
+        variable TALKSPURT_SECRET has the secret.
+    transport
+        udp, tfrc, tfrc-tb, dccp-ccid2, dccp-ccid3, dccp-ccid4 (in UDP, RFC 6773) or sctp (in UDP,
+        RFC 6951); repeat it to measure several, one after another. Default: udp.
+    traffic
+        cbr: constant bit rate. talkspurts: speech with pauses, in the codec. bulk: as much as the
+        transport permits, not over udp and tfrc-tb.
+    rate
+        Payload rate of cbr.
+    packet
+        Bytes of payload per packet of cbr (default: 160) and bulk (default: 1200).
+    codec
+        Codec of talkspurts, as in scenarios; tfrc-tb with pcmu steps down to G.726.
+    up
+        Only from here to the server.
+    down
+        Only from the server to here.
+    both
+        In both directions at the same time; the default.
+    for_
+        Duration of the traffic of each transport.
+    together
+        Measure all transports at the same time, in one result.
+    mtu
+        Longest IP packet on the path, in bytes.
+    seed
+        Seed of the random parts of the traffic; default: another one each time.
+    out
+        Folder for the results, with one folder per transport if they are measured one after
+        another; default: runs/measure-HOST.
+    json
+        Print only a JSON document on standard output; results are written only with --out.
+    report
+        Whether to write report.html.
+    overwrite
+        Replace anything talkspurt wrote to the folder before.
+    """
+    from talkspurt import measuring
+
+    if up + down + both > 1:
+        raise BadInputError("--up, --down and --both: give one of them")
+    wanted = measuring.Wanted(
+        transports=transport or ["udp"], traffic=traffic, rate=rate, packet=packet, codec=codec,
+        way="up" if up else "down" if down else "both", duration=for_, together=together, mtu=mtu,
+        seed=seed,
+    )  # fmt: skip
+    measuring.run(
+        host, wanted, secret_file=secret_file, out=out, as_json=json, report=report,
+        overwrite=overwrite,
+    )  # fmt: skip
+
+
+@app.command
 def crosscheck(
     scenario: Path,
     /,

@@ -106,6 +106,13 @@ def _beside(source: Path, to: str) -> Path:
 
 def _question(result: Result | None, source: Path) -> Question:
     """The scenario to run, if it is a single run and unchanged."""
+    if result and "measured" in result.manifest:
+        raise BadInputError(
+            visible(
+                f"{source}: was measured on a real path, and cannot be repeated; --to csv copies "
+                "its tables"
+            )
+        )
     if result and "imported" in result.manifest:
         raise BadInputError(
             visible(

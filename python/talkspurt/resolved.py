@@ -57,6 +57,10 @@ def written(text: str) -> dict[str, Any]:
 
 IMPORTED = "# This describes an imported trace"
 """How the scenario of an imported trace begins; it is none that Rust knows."""
+MEASURED = (
+    "# This describes a measurement of a real path: the network is not known, and it cannot be run"
+)
+"""How the scenario of a measurement begins."""
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|min)")
 UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 

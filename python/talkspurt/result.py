@@ -217,7 +217,10 @@ class Result(Saved):
 
     @property
     def digest(self) -> str:
-        """Digest of the event records: equal runs have equal digests. Empty for an emulation."""
+        """Digest of the event records: equal runs have equal digests.
+
+        Empty for an emulation and for a measurement.
+        """
         return str(self.manifest["digest"] or "")
 
     @property

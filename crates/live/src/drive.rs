@@ -143,7 +143,8 @@ fn settle<E: Endpoint<Packet: Into<Body>>, A: App, L: Port, P: Probe>(
 }
 
 /// The label under which a packet is written and noted; its route is the path.
-pub(crate) fn label(
+#[must_use]
+pub fn label(
     path: PathId,
     ecn: Ecn,
     body: &Body,

@@ -31,7 +31,10 @@ pub struct Encapsulation {
 }
 
 /// Appends the whole IP packet.
-pub(crate) fn emit(
+///
+/// # Errors
+/// It has no form on the wire.
+pub fn emit(
     packet: &Packet,
     body: &Body,
     ends: &Ends,
@@ -65,7 +68,10 @@ pub(crate) fn emit(
 }
 
 /// Parses a whole IP packet; if encapsulated, also returns its UDP source port.
-pub(crate) fn parse(
+///
+/// # Errors
+/// It is not a valid packet.
+pub fn parse(
     bytes: &[u8],
     hints: Hints,
     inside: Option<Inside>,

@@ -18,13 +18,13 @@ mod port;
 mod transfer;
 
 pub use clock::Clock;
-pub use drive::{App, Step, drive};
+pub use drive::{App, Step, drive, label};
 pub use echo::{EchoConfig, EchoReport, EchoTest};
-pub use envelope::{Encapsulation, Inside};
+pub use envelope::{Encapsulation, Inside, emit, parse};
 pub use impairments::{Impairments, Verdict};
-pub use line::{Line, Port, Setup, Tap};
+pub use line::{Line, Port, Setup, Tap, is_a_loss};
 pub use peer::run_peer;
 #[cfg(target_os = "linux")]
-pub use port::{RawIp, Tun, UdpPort};
+pub use port::{Datagram, RawIp, Tun, UdpPort, wrap};
 pub use talkspurt_record::pcapng::Direction;
 pub use transfer::{Plan, Record, Transfer};

@@ -68,7 +68,7 @@ impl Port for RawIp {
     }
 
     fn receive(&mut self, wait: Option<Duration>, packet: &mut Vec<u8>) -> io::Result<bool> {
-        let Some(message) = Message::receive(&self.socket, wait)? else { return Ok(false) };
+        let Some(message) = Datagram::receive(&self.socket, wait)? else { return Ok(false) };
         packet.clear();
         match self.local {
             // An IPv4 raw socket includes the header (raw(7)), an IPv6 one does not (RFC 3542 §3).
@@ -154,6 +154,35 @@ impl UdpPort {
     pub const fn local(&self) -> SocketAddr {
         self.local
     }
+
+    /// The socket, for its options.
+    #[must_use]
+    pub const fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    /// Sends a datagram with this type of service or traffic class.
+    ///
+    /// # Errors
+    /// Errors of the socket.
+    pub fn send_datagram(&mut self, bytes: &[u8], to: SocketAddr, class: u8) -> io::Result<()> {
+        if class != self.class {
+            match self.local {
+                SocketAddr::V4(_) => self.socket.set_tos_v4(u32::from(class))?,
+                SocketAddr::V6(_) => self.socket.set_tclass_v6(u32::from(class))?,
+            }
+            self.class = class;
+        }
+        self.socket.send_to(bytes, &to.into()).map(drop)
+    }
+
+    /// Waits this long (or forever) for a datagram; `None` if none came.
+    ///
+    /// # Errors
+    /// Errors of the socket.
+    pub fn receive_datagram(&mut self, wait: Option<Duration>) -> io::Result<Option<Datagram>> {
+        Datagram::receive(&self.socket, wait)
+    }
 }
 
 impl Port for UdpPort {
@@ -162,20 +191,13 @@ impl Port for UdpPort {
             SocketAddr::V4(_) => (ipv4::HEADER, packet[1]),
             SocketAddr::V6(_) => (ipv6::HEADER, packet[0] << 4 | packet[1] >> 4),
         };
-        if class != self.class {
-            match self.local {
-                SocketAddr::V4(_) => self.socket.set_tos_v4(u32::from(class))?,
-                SocketAddr::V6(_) => self.socket.set_tclass_v6(u32::from(class))?,
-            }
-            self.class = class;
-        }
         let port = u16::from_be_bytes([packet[header + 2], packet[header + 3]]);
         let to = SocketAddr::new(destination(packet), port);
-        self.socket.send_to(&packet[header + udp::HEADER..], &to.into()).map(drop)
+        self.send_datagram(&packet[header + udp::HEADER..], to, class)
     }
 
     fn receive(&mut self, wait: Option<Duration>, packet: &mut Vec<u8>) -> io::Result<bool> {
-        let Some(message) = Message::receive(&self.socket, wait)? else { return Ok(false) };
+        let Some(message) = Datagram::receive(&self.socket, wait)? else { return Ok(false) };
         let (from, here) = (message.from, self.local);
         let ends = talkspurt_proto::wire::Ends {
             src: from.ip(),
@@ -183,24 +205,35 @@ impl Port for UdpPort {
             src_port: from.port(),
             dst_port: here.port(),
         };
-        packet.clear();
-        packet.resize(if here.is_ipv4() { ipv4::HEADER } else { ipv6::HEADER }, 0);
-        udp::emit(&ends, |out| out.extend_from_slice(&message.bytes), packet)
-            .expect("a datagram that came fits a datagram");
-        write_header(from.ip(), here.ip(), udp::PROTOCOL, message.class, packet);
+        wrap(&ends, message.class, &message.bytes, packet);
         Ok(true)
     }
 }
 
-/// A message from a socket.
-struct Message {
-    bytes: Vec<u8>,
-    from: SocketAddr,
-    /// Type of service, or traffic class.
-    class: u8,
+/// Replaces the contents of `packet` by a datagram with its IP and UDP headers.
+///
+/// # Panics
+/// The payload is longer than a datagram can be, or the addresses are not of one family.
+pub fn wrap(ends: &talkspurt_proto::wire::Ends, class: u8, payload: &[u8], packet: &mut Vec<u8>) {
+    packet.clear();
+    packet.resize(if ends.src.is_ipv4() { ipv4::HEADER } else { ipv6::HEADER }, 0);
+    udp::emit(ends, |out| out.extend_from_slice(payload), packet)
+        .expect("a datagram that came fits a datagram");
+    write_header(ends.src, ends.dst, udp::PROTOCOL, class, packet);
 }
 
-impl Message {
+/// A message from a socket.
+#[derive(Clone, Debug)]
+pub struct Datagram {
+    /// Its payload.
+    pub bytes: Vec<u8>,
+    /// Its sender.
+    pub from: SocketAddr,
+    /// Type of service, or traffic class.
+    pub class: u8,
+}
+
+impl Datagram {
     fn receive(socket: &Socket, wait: Option<Duration>) -> io::Result<Option<Self>> {
         if !is_readable(socket, wait)? {
             return Ok(None);

@@ -4,13 +4,16 @@
 //! `plan::Plan` is a parsed and checked scenario file; `run::Run` is one of its runs in progress,
 //! `run::Export` an export to another tool, `run::Excerpt` a part of a run for the report, `run::Count`
 //! a run that only counts what it sends; `outcome::Outcome` is a run's result, and `opinion` scores a
-//! part of a call; `emulation` runs one in real time, with packets of programs; `capture` reads a capture
-//! file. `av` gives the engine the codecs of PyAV. The `experiment` crate does the work.
+//! part of a call; `emulation` runs one in real time, with packets of programs; `measure` serves and makes
+//! measurements of real paths; `capture` reads a capture file. `av` gives the engine the codecs of PyAV. The
+//! crates `experiment`, `emulate` and `measure` do the work.
 
 mod av;
 mod capture;
 #[cfg(target_os = "linux")]
 mod emulation;
+#[cfg(target_os = "linux")]
+mod measure;
 mod opinion;
 mod outcome;
 mod plan;
@@ -54,6 +57,14 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(opinion::quality, module)?)?;
     module.add_function(wrap_pyfunction!(capture::capture, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
+    #[cfg(target_os = "linux")]
+    {
+        module.add_class::<measure::MeasureServer>()?;
+        module.add_class::<measure::MeasureSession>()?;
+        module.add_class::<measure::Measuring>()?;
+        module.add_function(wrap_pyfunction!(measure::measured_transports, module)?)?;
+        module.add_function(wrap_pyfunction!(measure::rate_bps, module)?)?;
+    }
     Ok(())
 }
 

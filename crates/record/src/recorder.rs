@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use talkspurt_proto::body::Layers;
 use talkspurt_proto::endpoint::Event;
+use talkspurt_proto::packet::Packet;
 use talkspurt_proto::probe::{LinkCounters, Note, Place, Probe, RxError, Topic};
 use talkspurt_proto::time::{Duration, Instant};
 
@@ -149,6 +151,23 @@ impl Recorder {
         if let Some(series) = &mut self.series {
             series.settled(now);
         }
+    }
+
+    /// Records a packet that left a peer whose parsed form is not at hand, as with notes from another machine:
+    /// its bytes by layer, and whether it is a part of a byte stream. Replaces [`Note::Sent`].
+    pub fn record_sent(&mut self, peer: u32, packet: &Packet, layers: Layers, in_stream: bool) {
+        let layers = Some(layers).filter(|layers| layers.payload > 0);
+        let fact = self.stats.sent(peer, packet, layers, in_stream);
+        self.add(packet.sent, fact);
+    }
+
+    #[inline(always)]
+    fn add(&mut self, now: Instant, fact: Option<Fact>) {
+        let Some(fact) = fact else { return };
+        if let Some(series) = &mut self.series {
+            series.add(now, &fact);
+        }
+        self.keep(now, &fact);
     }
 
     /// Whether a table could not be written, so that the run may stop early; [`Recording::store`] returns the
@@ -315,12 +334,8 @@ impl Probe for Recorder {
             }
             _ => {}
         }
-        if let Some(fact) = self.stats.take(now, place, note) {
-            if let Some(series) = &mut self.series {
-                series.add(now, &fact);
-            }
-            self.keep(now, &fact);
-        }
+        let fact = self.stats.take(now, place, note);
+        self.add(now, fact);
     }
 }
 

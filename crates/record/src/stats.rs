@@ -158,8 +158,7 @@ impl Stats {
                 (peer, self.discarded(peer, *index)?, What::Discarded)
             }
             (Place::Peer(peer), Note::Sent { packet, body }) => {
-                let inside = self.sent(peer, packet, body)?;
-                (peer, inside, What::Sent { bytes: packet.ip_bytes })
+                return self.sent(peer, packet, data_layers(body), matches!(body, Body::Tcp(_)));
             }
             (Place::Link(_), Note::Dropped { packet, .. }) => {
                 let (peer, inside) = self.dropped(packet)?;
@@ -232,10 +231,29 @@ impl Stats {
     // Each of the following functions handles one kind of note and returns whether its subject falls into
     // the measure window; `None` if it fits no account.
 
-    fn sent(&mut self, peer: u32, packet: &Packet, body: &Body) -> Option<bool> {
+    /// A packet left, with these bytes by layer if it has data.
+    #[inline(always)]
+    pub(crate) fn sent(
+        &mut self,
+        peer: u32,
+        packet: &Packet,
+        layers: Option<Layers>,
+        in_stream: bool,
+    ) -> Option<Fact> {
+        let inside = self.departed(peer, packet, layers, in_stream)?;
+        let what = What::Sent { bytes: packet.ip_bytes };
+        Some(Fact { peer: peer as usize, inside, what })
+    }
+
+    fn departed(
+        &mut self,
+        peer: u32,
+        packet: &Packet,
+        layers: Option<Layers>,
+        in_stream: bool,
+    ) -> Option<bool> {
         let inside = self.window.holds(packet.sent);
         let account = self.account(peer)?;
-        let layers = data_layers(body);
         if !account.pending.open(packet.number, layers.is_some()) {
             account.unaccounted += 1;
             return None;
@@ -247,7 +265,7 @@ impl Stats {
             account.control += u32::from(inside);
             return None;
         };
-        account.one_frame_each = !matches!(body, Body::Tcp(_));
+        account.one_frame_each = !in_stream;
         if inside {
             account.count_sent(packet.ip_bytes, layers);
         }

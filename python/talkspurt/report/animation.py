@@ -86,6 +86,8 @@ def animation(result: Result, picture: Picture | None) -> Animation | str:
     """The animation, or why there is none: no packets, or the run cannot be repeated."""
     if "imported" in result.manifest:
         return "an imported trace cannot be run again."
+    if "measured" in result.manifest:
+        return "a measurement of a real path cannot be run again."
     if "real_time" in result.manifest:
         return "an emulation cannot be repeated."
     asked = recorded(result.scenario).get("animation", {})

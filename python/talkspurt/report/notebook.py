@@ -37,7 +37,7 @@ def result(of: Result) -> str:
         for row in of.flows.head(MOST_ROWS).iter_rows(named=True)
     ]
     heads = ["flow", "over", *(column(c).label for c in COLUMNS)]
-    digest = f"<p><small>digest {escape(of.digest)}</small></p>"
+    digest = f"<p><small>digest {escape(of.digest)}</small></p>" if of.digest else ""
     more = of.flows.height - MOST_ROWS
     rest = f"<p><small>and {more} more flows, in .flows</small></p>" if more > 0 else ""
     return f"<h4>{_escape(of.title)}</h4>{_table(heads, rows)}{rest}{digest}"

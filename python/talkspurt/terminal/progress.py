@@ -52,6 +52,13 @@ class Bar:
         else:
             self._say(progress.fraction, note)
 
+    def on_fraction(self, fraction: float) -> None:
+        """Show the progress of a single task, from 0 to 1."""
+        if self._rich is not None and self._task is not None:
+            self._rich.update(self._task, completed=fraction)
+        else:
+            self._say(fraction, "")
+
     def on_step(self, what: str) -> None:
         """Show what is being written."""
         if self._rich is not None and self._task is not None:

@@ -1,0 +1,208 @@
+//! Circuit breakers for traffic without congestion control (RFC 8083 §4), on the reports that each end sends
+//! once a second in place of RTCP.
+//!
+//! A sender stops for good if no report comes for five seconds (§4.1 asks for three intervals of at least five
+//! seconds; a measurement need not wait so long), if five reports in a row tell of no arrival (§4.2), or if it
+//! sends more than ten times what TCP would at the reported loss and round-trip time (§4.3). Media usability
+//! (§4.4) is what is measured, and stops nothing.
+
+use talkspurt_proto::time::{Duration, Instant};
+
+/// Time between reports, Tdr.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
+/// Time without a report after which a sender stops.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Reports without arrivals, k.
+const NO_ARRIVALS: usize = 5;
+
+/// Why a sender had to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trip {
+    /// No reports came.
+    Reports,
+    /// Nothing arrived.
+    Media,
+    /// It sent more than ten times what TCP would.
+    Congestion,
+}
+
+impl Trip {
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::Reports => "no reports came back for 5 s (RFC 8083 §4.1)",
+            Self::Media => "nothing arrived in five report intervals (RFC 8083 §4.2)",
+            Self::Congestion => {
+                "it sent more than ten times what TCP would at this loss (RFC 8083 §4.3)"
+            }
+        }
+    }
+}
+
+/// What has been sent or received of a flow, up to a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    at: Instant,
+    sent: u64,
+    sent_bytes: u64,
+    /// One more than the highest number received.
+    highest: u64,
+    received: u64,
+}
+
+/// The breakers of one sender.
+#[derive(Debug, Default)]
+pub(crate) struct Breaker {
+    began: Option<Instant>,
+    heard: Option<Instant>,
+    sent: u64,
+    sent_bytes: u64,
+    /// As of the last reports, the oldest first.
+    reports: Vec<Counts>,
+    unheard: usize,
+}
+
+impl Breaker {
+    /// A packet of this length left.
+    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u32) {
+        self.began.get_or_insert(now);
+        self.sent += 1;
+        self.sent_bytes += u64::from(bytes);
+    }
+
+    /// A report on everything so far came; `rtt` is the latest round-trip time.
+    pub(crate) fn on_report(
+        &mut self,
+        now: Instant,
+        highest: u64,
+        received: u64,
+        rtt: Duration,
+    ) -> Option<Trip> {
+        self.heard = Some(now);
+        let last = self.reports.last().copied().unwrap_or_default();
+        let Self { sent, sent_bytes, .. } = *self;
+        // Reports may be reordered.
+        if highest < last.highest || received < last.received {
+            return None;
+        }
+        self.reports.push(Counts { at: now, sent, sent_bytes, highest, received });
+        let sends = sent > last.sent;
+        self.unheard = if highest == last.highest && sends { self.unheard + 1 } else { 0 };
+        // Tf, the time between packets.
+        let frame = match sent - last.sent {
+            0 => Duration::ZERO,
+            packets => Duration::from_nanos((now - last.at).as_nanos() / packets),
+        };
+        let longest = frame.max(rtt).max(INTERVAL).as_nanos();
+        let k = (NO_ARRIVALS as u64 * longest).div_ceil(INTERVAL.as_nanos()) as usize;
+        if self.unheard >= k {
+            return Some(Trip::Media);
+        }
+        self.is_congested(frame, rtt).then_some(Trip::Congestion)
+    }
+
+    /// RFC 8083 §4.3 over the last CB_INTERVAL reports.
+    fn is_congested(&mut self, frame: Duration, rtt: Duration) -> bool {
+        // G is 1: nothing here is in groups of frames. With Td = Tdr, max(15, 3 Td) is 15 s.
+        let (frame, rtt, tdr) = (frame.as_secs_f64(), rtt.as_secs_f64(), INTERVAL.as_secs_f64());
+        let span = (10.0 * frame).max(10.0 * rtt).max(3.0 * tdr).min(15.0);
+        let reports = (3.0 * span / (3.0 * tdr)).ceil() as usize;
+        let Some(first) = self.reports.len().checked_sub(reports + 1) else { return false };
+        self.reports.drain(..first);
+        let [begin, .., end] = self.reports[..] else { return false };
+        let seconds = (end.at - begin.at).as_secs_f64();
+        let packets = end.sent - begin.sent;
+        // At least one packet every max(Tdr, Tr), and an increasing highest number.
+        let often = packets as f64 * tdr.max(rtt) >= seconds;
+        if !often || end.highest <= begin.highest || seconds <= 0.0 {
+            return false;
+        }
+        let expected = (end.highest - begin.highest) as f64;
+        let loss = 1.0 - (end.received - begin.received) as f64 / expected;
+        if loss <= 0.0 || rtt <= 0.0 {
+            return false;
+        }
+        let bytes = (end.sent_bytes - begin.sent_bytes) as f64;
+        let size = bytes / packets as f64;
+        // The simplified equation, with b = 1 (RFC 5348 §3.1 recommends it).
+        let tcp = size / (rtt * (2.0 * loss / 3.0).sqrt());
+        bytes / seconds > 10.0 * tcp
+    }
+
+    /// Whether reports have been missing for too long.
+    pub(crate) fn on_time(&self, now: Instant) -> Option<Trip> {
+        let since = self.heard.max(self.began)?;
+        (self.began.is_some() && now.saturating_since(since) >= REPORT_TIMEOUT)
+            .then_some(Trip::Reports)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn second(at: u64) -> Instant {
+        Instant::ZERO + INTERVAL * at
+    }
+
+    /// A sender of `packets` a second of 1000 bytes, of which every `kept` of ten arrive, for 20 s.
+    fn run(packets: u64, kept: u64, rtt_ms: u64) -> Option<(u64, Trip)> {
+        let mut breaker = Breaker::default();
+        let (mut highest, mut received) = (0, 0);
+        for at in 0..20 {
+            for number in 0..packets {
+                breaker.on_sent(second(at), 1000);
+                if number % 10 < kept {
+                    highest = at * packets + number + 1;
+                    received += 1;
+                }
+            }
+            let rtt = Duration::from_millis(rtt_ms);
+            let trip = breaker.on_report(second(at + 1), highest, received, rtt);
+            if let Some(trip) = trip {
+                return Some((at + 1, trip));
+            }
+        }
+        None
+    }
+
+    /// RFC 8083 §4.3 by hand. RTT 100 ms, loss 1/10: X = 1000/(0.1 √(0.2/3)) = 38.7 kB/s, so ten times that is
+    /// 387 packets a second. After more than CB_INTERVAL = 3 reports.
+    #[test]
+    fn ten_times_tcp_is_the_limit() {
+        assert_eq!(run(380, 9, 100), None);
+        assert_eq!(run(400, 9, 100), Some((4, Trip::Congestion)));
+        assert_eq!(run(4000, 10, 100), None, "without loss");
+    }
+
+    #[test]
+    fn long_round_trips_need_more_reports() {
+        // CB_INTERVAL = ceil(3 · min(max(10 · 0.5, 3), 15) / 3) = 5.
+        assert_eq!(run(2000, 5, 500), Some((6, Trip::Congestion)));
+    }
+
+    #[test]
+    fn media_that_does_not_arrive_stops() {
+        assert_eq!(run(50, 0, 100), Some((5, Trip::Media)));
+    }
+
+    #[test]
+    fn missing_reports_stop() {
+        let mut breaker = Breaker::default();
+        assert_eq!(breaker.on_time(second(100)), None, "nothing was sent");
+        breaker.on_sent(second(1), 100);
+        assert_eq!(breaker.on_time(second(5)), None);
+        assert_eq!(breaker.on_time(second(6)), Some(Trip::Reports));
+        assert_eq!(breaker.on_report(second(6), 1, 1, Duration::from_millis(10)), None);
+        assert_eq!(breaker.on_time(second(10)), None);
+    }
+
+    #[test]
+    fn a_pause_of_the_source_is_no_loss() {
+        let mut breaker = Breaker::default();
+        breaker.on_sent(second(0), 100);
+        for at in 1..20 {
+            let trip = breaker.on_report(second(at), 1, 1, Duration::from_millis(10));
+            assert_eq!(trip, None);
+        }
+    }
+}

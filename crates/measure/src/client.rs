@@ -1,0 +1,277 @@
+//! The client: asks a server for measurements, runs its end, and makes a run of both ends' notes.
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use serde_json::Value;
+use talkspurt_experiment::Finished;
+use talkspurt_live::Clock;
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::units::Rate;
+use talkspurt_scenario::{Point, to_toml};
+
+use crate::Failure;
+use crate::channel::{Channel, Ended, IntoStd as _, Message, Secret};
+use crate::media::{Media, Shared, Wire};
+use crate::merge::{End, merge};
+use crate::notes::Log;
+use crate::plan::Plan;
+use crate::server::{BEAT, LOST};
+
+/// Most bytes of notes that a server may send.
+const MAX_NOTES: usize = 1 << 30;
+/// Time for the server's notes to come, without a piece of them.
+const NOTES: Duration = Duration::from_secs(20);
+
+/// A server, by name or address.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Name or address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+/// A session with a server.
+pub struct Measurement {
+    channel: Channel,
+    server: SocketAddr,
+    local: SocketAddr,
+    /// Whether the server can still be asked.
+    open: bool,
+}
+
+/// Results of a measurement.
+pub struct Measured {
+    /// Tables, as of a run.
+    pub finished: Finished,
+    /// What no table has: clocks, round-trip times, reordering, what was refused.
+    pub facts: Value,
+    /// The scenario with every default written out, without the network, which is not known.
+    pub scenario: String,
+    /// Why the measurement is not what was asked for; results are of the part that there is.
+    pub broken: Option<String>,
+}
+
+/// The state of a measurement that another thread watches.
+#[derive(Clone, Default)]
+pub struct Watch(Arc<Shared>);
+
+impl Watch {
+    /// Time passed.
+    #[must_use]
+    pub fn passed(&self) -> Duration {
+        Duration::from_nanos(self.0.passed.load(Ordering::Relaxed))
+    }
+
+    /// Ends the measurement early; results are of the time until now.
+    pub fn stop(&self) {
+        self.0.stop(STOPPED);
+    }
+}
+
+/// The reason of [`Watch::stop`].
+const STOPPED: &str = "stopped";
+
+impl Measurement {
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// In words: it is not there, has another secret, speaks another version.
+    pub fn connect(target: &Target, secret: &Secret) -> Result<Self, Failure> {
+        let Target { host, port } = target;
+        let unknown = |error| Failure(format!("{host}: {error}"));
+        let found = (host.as_str(), *port).to_socket_addrs().map_err(unknown)?;
+        let mut failure = Failure(format!("{host}: has no address"));
+        for address in found {
+            match Channel::connect(address, secret, std::time::Duration::from_secs(5)) {
+                Ok(channel) => {
+                    let failed = |error: std::io::Error| Failure(format!("{address}: {error}"));
+                    let server = channel.peer().map_err(failed)?;
+                    let local = channel.local().map_err(failed)?;
+                    return Ok(Self { channel, server, local, open: true });
+                }
+                Err(why) => failure = why,
+            }
+        }
+        Err(failure)
+    }
+
+    /// Whether the path is IPv6.
+    #[must_use]
+    pub fn is_ipv6(&self) -> bool {
+        self.server.ip().to_canonical().is_ipv6()
+    }
+
+    /// The server's address.
+    #[must_use]
+    pub const fn server(&self) -> SocketAddr {
+        self.server
+    }
+
+    /// Measures a plan; takes as long as it says. [`Measured::broken`] tells if less was measured.
+    ///
+    /// # Errors
+    /// Nothing could be measured, in words.
+    pub fn run(&mut self, plan: &Plan, watch: &Watch) -> Result<Measured, Failure> {
+        let server = self.server;
+        if !self.open {
+            return Err(Failure(format!("{server}: the session is over")));
+        }
+        self.open = false;
+        let point = plan.point()?;
+        let lost =
+            |what: &str| Failure(format!("{server}: the control connection was lost {what}"));
+        let release = env!("CARGO_PKG_VERSION").to_owned();
+        let request = Message::Request { release, plan: plan.clone() };
+        self.channel.send(&request).map_err(|_| lost("before the measurement"))?;
+        let (wire, limit) = self.agreed(lost)?;
+        let shared = &*watch.0;
+        let mut wire = wire;
+        let to = SocketAddr::new(server.ip(), limit.1);
+        let greeted = wire.greet(to, shared);
+        let passes =
+            greeted.map_err(|error| Failure(format!("{to}: UDP cannot be sent: {error}")))?;
+        let Some(round_trip) = passes else {
+            return Err(Failure(match shared.is_over() {
+                true => STOPPED.to_owned(),
+                false => {
+                    format!("{to}: no UDP datagram came back within 2 s: is a firewall in between?")
+                }
+            }));
+        };
+        self.channel.send(&Message::Start).map_err(|_| lost("before the measurement"))?;
+        // Both ends start at about the same time, so that their flows do.
+        thread::sleep((round_trip / 2).into_std());
+        let media = Media::new(plan, &point, wire, true, limit.0, shared);
+        let ((log, mut ended), failed) = thread::scope(|scope| {
+            let media = scope.spawn(|| media.run());
+            let failed = self.watch(shared, || media.is_finished());
+            (media.join().expect("the media loop does not panic"), failed)
+        });
+        let rows = |bytes: &[u8]| Log::rows(bytes).map_err(Failure);
+        let mut broken = failed;
+        let theirs = match &broken {
+            None => match self.fetch() {
+                Ok((bytes, ended)) => Some(End { rows: rows(&bytes)?, ended }),
+                Err(why) => {
+                    broken = Some(why);
+                    None
+                }
+            },
+            Some(_) => None,
+        };
+        self.open = broken.is_none();
+        let stopped = ended.early.as_deref() == Some(STOPPED);
+        let early = |end: &Ended| {
+            end.early.clone().filter(|why| why != STOPPED && why != "the client stopped")
+        };
+        let ours = early(&ended).filter(|_| broken.is_none());
+        let others = theirs.as_ref().and_then(|end| early(&end.ended));
+        broken = broken.or(ours).or(others.map(|why| format!("at the server, {why}")));
+        if stopped {
+            broken = Some(STOPPED.to_owned());
+        }
+        ended.early = broken.clone();
+        let client = End { rows: rows(log.bytes())?, ended };
+        let broken =
+            broken.map(|why| if why == STOPPED { why } else { format!("{server}: {why}") });
+        let (finished, facts) = merge(plan, &point, client, theirs)?;
+        Ok(Measured { finished, facts, scenario: shown(&point), broken })
+    }
+
+    /// The socket and the limit of an accepted request, with the server's port.
+    fn agreed(&mut self, lost: impl Fn(&str) -> Failure) -> Result<(Wire, (Rate, u16)), Failure> {
+        let server = self.server;
+        let clock = Clock::start();
+        let until = Instant::ZERO + Duration::from_secs(10);
+        while clock.now() < until {
+            match self.channel.receive(BEAT) {
+                Ok(Some(Message::Accept { port, up, down, max_rate })) => {
+                    let local = SocketAddr::new(self.local.ip(), 0);
+                    let wire = Wire::bind(local, &up, &down)
+                        .map_err(|error| Failure(format!("{local}: no UDP port: {error}")))?;
+                    return Ok((wire, (Rate::from_bps(max_rate), port)));
+                }
+                Ok(Some(Message::Refuse { why })) => {
+                    return Err(Failure(format!("{server}: refused: {why}")));
+                }
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        Err(lost("before the measurement"))
+    }
+
+    /// Exchanges signs of life until the end; returns why the connection was lost, if it was.
+    fn watch(&mut self, shared: &Shared, is_over: impl Fn() -> bool) -> Option<String> {
+        let clock = Clock::start();
+        let (mut heard, mut beaten) = (clock.now(), clock.now());
+        let mut told = false;
+        let lost = "the control connection was lost; results are of the time until then, as far as this end \
+                    knows";
+        let lose = || {
+            shared.stop(lost);
+            Some(lost.to_owned())
+        };
+        while !is_over() {
+            let now = clock.now();
+            if now.saturating_since(heard) >= LOST {
+                return lose();
+            }
+            if shared.is_over() && !told {
+                told = true;
+                if self.channel.send(&Message::Stop).is_err() {
+                    return lose();
+                }
+            }
+            if now.saturating_since(beaten) >= BEAT {
+                beaten = now;
+                if self.channel.send(&Message::Beat).is_err() {
+                    return lose();
+                }
+            }
+            match self.channel.receive(Duration::from_millis(50)) {
+                Ok(Some(_)) => heard = clock.now(),
+                Ok(None) => {}
+                Err(_) => return lose(),
+            }
+        }
+        None
+    }
+
+    /// The server's notes.
+    fn fetch(&mut self) -> Result<(Vec<u8>, Ended), String> {
+        let lost = || {
+            "the control connection was lost before the server's notes came; results are of what this end knows"
+                .to_owned()
+        };
+        self.channel.send(&Message::Finish).map_err(|_| lost())?;
+        let mut all = Vec::new();
+        let clock = Clock::start();
+        let mut heard = clock.now();
+        while clock.now().saturating_since(heard) < NOTES {
+            match self.channel.receive(BEAT).map_err(|_| lost())? {
+                Some(Message::Notes { bytes }) => {
+                    heard = clock.now();
+                    all.extend(bytes);
+                    if all.len() > MAX_NOTES {
+                        return Err("the server's notes are longer than 1 GB".to_owned());
+                    }
+                }
+                Some(Message::Done { ended }) => return Ok((all, ended)),
+                Some(_) | None => {}
+            }
+        }
+        Err(lost())
+    }
+}
+
+/// The resolved scenario without its only link, which stands for the path.
+fn shown(point: &Point) -> String {
+    let mut scenario = point.scenario.clone();
+    scenario.links.clear();
+    to_toml(&scenario)
+}

@@ -1,0 +1,48 @@
+//! Measurements of a real path: a server and a client exchange the traffic of a [`Plan`] over UDP, with the
+//! same peers as in the simulator, and the client makes the tables of a run from the notes of both ends.
+//!
+//! [`Server`] waits for clients; [`Measurement`] is the client. Both talk over one TCP connection (`channel`:
+//! Noise, with a shared secret), which carries requests, signs of life and, at the end, the server's notes.
+//! `media` runs the peers in real time; `seal` authenticates every datagram; `breaker` stops harmful media (RFC
+//! 8083). `clocks` finds the drift and the offset of the two clocks, and `merge` makes one run of two logs.
+#![cfg(target_os = "linux")]
+
+mod breaker;
+mod channel;
+mod client;
+mod clocks;
+mod media;
+mod merge;
+mod notes;
+mod plan;
+mod seal;
+mod server;
+
+pub use channel::{Secret, VERSION};
+pub use client::{Measured, Measurement, Target, Watch};
+pub use plan::{FlowPlan, Plan, Traffic, Transport};
+pub use server::{Config, Server};
+
+/// Why something did not succeed, in words for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure(pub String);
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<String> for Failure {
+    fn from(words: String) -> Self {
+        Self(words)
+    }
+}
+
+impl From<&str> for Failure {
+    fn from(words: &str) -> Self {
+        Self(words.to_owned())
+    }
+}

@@ -1,0 +1,519 @@
+//! Real time: runs this end's peers of a plan over one UDP socket, with sealed datagrams, and keeps the notes.
+//!
+//! Besides media, the ends exchange probes, from which the clocks' relation is found, and reports, which drive
+//! the circuit breakers. The loop ends at the end of the plan or when it is asked to stop.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use talkspurt_app::peer::Action;
+use talkspurt_flow::{Materials, Peer, hints, peers};
+use talkspurt_live::{Clock, Datagram, Encapsulation, UdpPort, emit, label, parse, wrap};
+use talkspurt_proto::body::{Bodies, Body};
+use talkspurt_proto::endpoint::{Arrival, Endpoint as _};
+use talkspurt_proto::gauge::Gauge;
+use talkspurt_proto::packet::{BodyId, IpVersion, Packet, PathId};
+use talkspurt_proto::probe::{Note, Probe as _};
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::units::Rate;
+use talkspurt_proto::wire::{Ends, Hints};
+use talkspurt_scenario::Point;
+
+use crate::breaker::{self, Breaker, Trip};
+use crate::channel::Ended;
+use crate::notes::{Log, What};
+use crate::plan::{LEAD, Plan};
+use crate::seal::{Header, Key, Kind, OVERHEAD, Opener, Sealer};
+
+/// Longest sleep: how late a request to stop can be seen.
+const STEP: Duration = Duration::from_millis(50);
+/// Longest sleep before time starts: how much later it can start here than at the client.
+const START_STEP: Duration = Duration::from_millis(2);
+/// Time between probes before and after the flows, and beside them.
+const QUIET_PROBES: Duration = Duration::from_millis(50);
+const BUSY_PROBES: Duration = Duration::from_millis(200);
+/// Bytes of a question; the answer is as long.
+const PROBE: usize = 16;
+/// Packets beyond the rate limit that may leave at once, as time at the limit.
+const BURST: Duration = Duration::from_millis(100);
+/// Buffer of the socket: a second at 16 Mbit/s, so that a busy machine loses no packets here.
+const SOCKET_BUFFER: usize = 2 << 20;
+
+/// State shared with the thread that watches the control connection.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// Nanoseconds passed at this end.
+    pub(crate) passed: AtomicU64,
+    /// The clock starts.
+    pub(crate) started: AtomicBool,
+    over: AtomicBool,
+    why: Mutex<Option<String>>,
+}
+
+impl Shared {
+    /// Ends the measurement early; the first reason stays.
+    pub(crate) fn stop(&self, why: &str) {
+        let mut said = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        said.get_or_insert_with(|| why.to_owned());
+        self.over.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    fn why(&self) -> Option<String> {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The socket of one end, with keys.
+pub(crate) struct Wire {
+    socket: UdpPort,
+    sealer: Sealer,
+    opener: Opener,
+    /// Once known.
+    remote: Option<SocketAddr>,
+    refused: u64,
+    unsent: u64,
+}
+
+impl Wire {
+    /// A socket on this address; `ours` seals what we send.
+    pub(crate) fn bind(local: SocketAddr, ours: &Key, theirs: &Key) -> io::Result<Self> {
+        let socket = UdpPort::bind(local)?;
+        // The system gives what it permits.
+        let _ = socket.socket().set_recv_buffer_size(SOCKET_BUFFER);
+        let (sealer, opener) = (Sealer::new(ours), Opener::new(theirs));
+        Ok(Self { socket, sealer, opener, remote: None, refused: 0, unsent: 0 })
+    }
+
+    pub(crate) const fn local(&self) -> SocketAddr {
+        self.socket.local()
+    }
+
+    /// Client: makes our address known to the server; returns the round-trip time if UDP passes both ways.
+    pub(crate) fn greet(
+        &mut self,
+        server: SocketAddr,
+        shared: &Shared,
+    ) -> io::Result<Option<Duration>> {
+        // Shorter than what makes the server give the control connection up.
+        const TRIES: u32 = 20;
+        self.remote = Some(server);
+        let clock = Clock::start();
+        for _ in 0..TRIES {
+            let sent = clock.now();
+            self.send(Kind::Hello, 0, 0, Instant::ZERO, &[0; PROBE], 0);
+            if let Some((Header { kind: Kind::Welcome, .. }, ..)) =
+                self.receive(Duration::from_millis(100))?
+            {
+                return Ok(Some(clock.now() - sent));
+            }
+            if shared.is_over() {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Server: answers greetings from this address until time starts; false if it never does.
+    pub(crate) fn be_greeted(&mut self, client: IpAddr, shared: &Shared) -> io::Result<bool> {
+        while !shared.started.load(Ordering::Acquire) {
+            if shared.is_over() {
+                return Ok(false);
+            }
+            let Some(datagram) = self.socket.receive_datagram(Some(START_STEP))? else { continue };
+            let opened = self.opener.open(&datagram.bytes);
+            // The control connection has proved that the client is at its address.
+            let at_home = datagram.from.ip().to_canonical() == client.to_canonical();
+            match opened.filter(|_| at_home) {
+                Some((Header { kind: Kind::Hello, .. }, _)) => {}
+                // The client's clock has started before ours.
+                Some(_) => continue,
+                None => {
+                    self.refused += 1;
+                    continue;
+                }
+            }
+            self.remote = Some(datagram.from);
+            self.send(Kind::Welcome, 0, 0, Instant::ZERO, &[], 0);
+        }
+        Ok(self.remote.is_some())
+    }
+
+    /// Sends a datagram; returns its length as an IP packet. What the system refuses is lost.
+    fn send(&mut self, kind: Kind, flow: u8, number: u32, now: Instant, payload: &[u8], class: u8) {
+        let Some(to) = self.remote else { return };
+        let header = Header { kind, flow, number, sent: now.as_nanos() };
+        let datagram = self.sealer.seal(&header, payload);
+        self.unsent += u64::from(self.socket.send_datagram(&datagram, to, class).is_err());
+    }
+
+    /// Waits for a datagram from the other end.
+    fn receive(&mut self, wait: Duration) -> io::Result<Option<(Header, Vec<u8>, Datagram)>> {
+        let Some(datagram) = self.socket.receive_datagram(Some(wait))? else { return Ok(None) };
+        let from_peer = Some(datagram.from) == self.remote;
+        match self.opener.open(&datagram.bytes).filter(|_| from_peer) {
+            Some((header, payload)) => Ok(Some((header, payload, datagram))),
+            None => {
+                self.refused += 1;
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// A peer of this end.
+struct Own {
+    peer: Peer,
+    /// As in [`talkspurt_proto::probe::Place::Peer`].
+    number: usize,
+    hints: Hints,
+    encapsulation: Option<Encapsulation>,
+    wake: Option<Instant>,
+    /// Of a sender without congestion control.
+    breaker: Option<Breaker>,
+    tripped: Option<(Instant, Trip)>,
+    /// Packets sent.
+    sent: u32,
+    /// One more than the highest number received, and the number of packets received.
+    highest: u64,
+    received: u64,
+}
+
+/// The packet between a peer and the socket.
+#[derive(Default)]
+struct Slot(Option<Body>);
+
+impl Bodies for Slot {
+    fn put(&mut self, body: impl FnOnce() -> Body) -> BodyId {
+        self.0 = Some(body());
+        BodyId(0)
+    }
+}
+
+/// One end of a measurement.
+pub(crate) struct Media<'a> {
+    plan: &'a Plan,
+    wire: Wire,
+    shared: &'a Shared,
+    clock: Clock,
+    own: Vec<Own>,
+    log: Log,
+    client: bool,
+    version: IpVersion,
+    rtt: Duration,
+    next_probe: Instant,
+    next_report: Instant,
+    limit: Rate,
+    /// Token bucket of the limit, in bytes times 8e9.
+    tokens: u128,
+    filled: Instant,
+    policed: u64,
+}
+
+impl<'a> Media<'a> {
+    /// This end of the plan, before time starts; it sends no more than `limit`.
+    pub(crate) fn new(
+        plan: &'a Plan,
+        point: &Point,
+        wire: Wire,
+        client: bool,
+        limit: Rate,
+        shared: &'a Shared,
+    ) -> Self {
+        let all = peers(&point.scenario, &point.network, &Materials::default());
+        let mine =
+            |number: usize| number.is_multiple_of(2) == (plan.client_opens(number / 2) == client);
+        let own = all.into_iter().enumerate().filter(|(number, _)| mine(*number));
+        let own = own.map(|(number, peer)| {
+            let flow = &plan.flows[number / 2];
+            let sends = if client { &flow.up } else { &flow.down };
+            let watched = sends.is_some() && !flow.transport.is_responsive();
+            Own {
+                peer,
+                number,
+                hints: hints(&point.scenario.flows[number / 2]),
+                encapsulation: flow.transport.encapsulation(),
+                wake: Some(Instant::ZERO),
+                breaker: watched.then(Breaker::default),
+                tripped: None,
+                sent: 0,
+                highest: 0,
+                received: 0,
+            }
+        });
+        Self {
+            plan,
+            wire,
+            shared,
+            clock: Clock::start(),
+            own: own.collect(),
+            log: Log::default(),
+            client,
+            version: if plan.ipv6 { IpVersion::V6 } else { IpVersion::V4 },
+            rtt: Duration::ZERO,
+            next_probe: Instant::ZERO,
+            next_report: Instant::ZERO + breaker::INTERVAL,
+            limit,
+            tokens: burst(limit),
+            filled: Instant::ZERO,
+            policed: 0,
+        }
+    }
+
+    /// Runs to the end; time begins now.
+    pub(crate) fn run(mut self) -> (Log, Ended) {
+        self.clock = Clock::start();
+        let end = self.plan.end();
+        let mut failed = None;
+        loop {
+            let now = self.clock.now();
+            self.shared.passed.store(now.as_nanos(), Ordering::Relaxed);
+            if now >= end || self.shared.is_over() {
+                break;
+            }
+            for at in 0..self.own.len() {
+                if self.own[at].wake.is_some_and(|wake| wake <= now) {
+                    self.own[at].peer.wake(now, &mut self.log);
+                    self.send_all(at);
+                }
+            }
+            self.exchange(now);
+            let wakes = self.own.iter().filter_map(|own| own.wake);
+            let due = [end, now + STEP, self.next_probe, self.next_report];
+            let wake = wakes.chain(due).min().unwrap_or(end);
+            match self.wire.receive(wake.saturating_since(self.clock.now())) {
+                Ok(Some((header, payload, datagram))) => self.receive(&header, &payload, &datagram),
+                Ok(None) => {}
+                Err(error) => {
+                    failed = Some(format!("the socket failed: {error}"));
+                    break;
+                }
+            }
+        }
+        let now = self.clock.now().min(end);
+        for own in &mut self.own {
+            own.peer.finish(now, &mut self.log);
+        }
+        let flow = |own: &Own| (own.number / 2) as u8;
+        let tripped = self.own.iter().filter_map(|own| {
+            let (at, trip) = own.tripped?;
+            Some((flow(own), at.as_nanos(), trip.words().to_owned()))
+        });
+        let ended = Ended {
+            at: now.as_nanos(),
+            early: failed.or_else(|| self.shared.why()),
+            tripped: tripped.collect(),
+            policed_packets: self.policed,
+            unsent_packets: self.wire.unsent,
+            refused_datagrams: self.wire.refused,
+        };
+        (self.log, ended)
+    }
+
+    /// Sends what a peer has to send, and notes when it wants to be woken.
+    fn send_all(&mut self, at: usize) {
+        let mut slot = Slot::default();
+        loop {
+            let now = self.clock.now();
+            let Self { own, log, .. } = self;
+            match own[at].peer.poll(now, &mut slot, log) {
+                Action::Send { path, ecn, .. } => {
+                    let body = slot.0.take().expect("a packet to send has a body");
+                    let own = &self.own[at];
+                    if own.tripped.is_none() {
+                        let (dscp, version) = own.peer.header();
+                        let label = label(path, ecn, &body, version, own.sent, now);
+                        self.transmit(at, now, &Packet { dscp, ..label }, &body);
+                    }
+                }
+                Action::Idle { until } => {
+                    self.own[at].wake = until;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn transmit(&mut self, at: usize, now: Instant, packet: &Packet, body: &Body) {
+        let own = &mut self.own[at];
+        let ends = ends(self.version, self.client);
+        let mut whole = Vec::new();
+        if emit(packet, body, &ends, own.encapsulation, &mut whole).is_err() {
+            self.wire.unsent += 1;
+            return;
+        }
+        let headers = self.version.header_bytes() as usize + 8;
+        let payload = &whole[headers..];
+        let bytes = (headers + OVERHEAD + payload.len()) as u32;
+        self.log.sent(now, own.number, &Packet { ip_bytes: bytes, ..*packet }, body);
+        own.sent = own.sent.wrapping_add(1);
+        if let Some(breaker) = &mut own.breaker {
+            breaker.on_sent(now, bytes);
+        }
+        let flow = (own.number / 2) as u8;
+        if !self.is_within_limit(now, bytes) {
+            self.policed += 1;
+            return;
+        }
+        let class = packet.dscp << 2 | packet.ecn as u8;
+        self.wire.send(Kind::Media, flow, packet.number, now, payload, class);
+    }
+
+    /// Token bucket: whether a packet of this length may leave.
+    fn is_within_limit(&mut self, now: Instant, bytes: u32) -> bool {
+        let since = now.saturating_since(self.filled).as_nanos();
+        self.filled = now;
+        let fresh = u128::from(since) * u128::from(self.limit.as_bps());
+        self.tokens = (self.tokens + fresh).min(burst(self.limit));
+        let cost = u128::from(bytes) * 8_000_000_000;
+        let within = self.tokens >= cost;
+        self.tokens -= if within { cost } else { 0 };
+        within
+    }
+
+    /// Sends probes and reports that are due, and watches for missing reports.
+    fn exchange(&mut self, now: Instant) {
+        if now >= self.next_probe {
+            self.wire.send(Kind::Probe, 0, 0, now, &[0; PROBE], 0);
+            let quiet = now < Instant::ZERO + LEAD || now >= self.plan.stop();
+            self.next_probe = now + if quiet { QUIET_PROBES } else { BUSY_PROBES };
+        }
+        if now >= self.next_report {
+            let mut payload = Vec::new();
+            for own in &self.own {
+                payload.push((own.number / 2) as u8);
+                payload.extend(own.highest.to_be_bytes());
+                payload.extend(own.received.to_be_bytes());
+            }
+            self.wire.send(Kind::Report, 0, 0, now, &payload, 0);
+            self.next_report += breaker::INTERVAL;
+        }
+        // After the sources have stopped nothing more is sent that could do harm.
+        if now < self.plan.stop() {
+            for own in &mut self.own {
+                let trip = own.breaker.as_ref().and_then(|breaker| breaker.on_time(now));
+                own.trip(now, trip);
+            }
+        }
+    }
+
+    fn receive(&mut self, header: &Header, payload: &[u8], datagram: &Datagram) {
+        let now = self.clock.now();
+        match header.kind {
+            Kind::Media => self.receive_media(now, header, payload, datagram),
+            Kind::Probe => {
+                self.log.add(now, 0, What::Heard { sent: header.sent });
+                let mut answer = [0; PROBE];
+                answer[..8].copy_from_slice(&header.sent.to_be_bytes());
+                answer[8..].copy_from_slice(&now.as_nanos().to_be_bytes());
+                self.wire.send(Kind::Answer, 0, 0, self.clock.now(), &answer, 0);
+            }
+            Kind::Answer => self.on_answer(now, header, payload),
+            Kind::Report => self.on_report(now, payload),
+            // A greeting that came late.
+            Kind::Hello | Kind::Welcome => {}
+        }
+    }
+
+    fn on_answer(&mut self, now: Instant, header: &Header, payload: &[u8]) {
+        let (Some(asked), Some(came)) = (number(payload, 0), number(payload, 8)) else { return };
+        self.log.add(now, 0, What::Heard { sent: header.sent });
+        self.log.add(now, 0, What::Answered { asked, came });
+        let there_and_back = now.as_nanos().saturating_sub(asked);
+        let nanos = there_and_back.saturating_sub(header.sent.saturating_sub(came));
+        self.log.add(now, 0, What::RoundTrip { nanos });
+        self.rtt = Duration::from_nanos(nanos);
+        let value = self.rtt.as_secs_f64();
+        // Other transports measure it themselves.
+        for own in self.own.iter().filter(|own| own.breaker.is_some() && !own.hints.media) {
+            let note = Note::Gauge { gauge: Gauge::RtcpRtt, value };
+            self.log.record(now, own.peer.place(), &note);
+        }
+    }
+
+    fn on_report(&mut self, now: Instant, payload: &[u8]) {
+        for entry in payload.chunks_exact(17) {
+            let (Some(highest), Some(received)) = (number(entry, 1), number(entry, 9)) else {
+                continue;
+            };
+            let flow = usize::from(entry[0]);
+            let rtt = self.rtt;
+            if let Some(own) = self.own.iter_mut().find(|own| own.number / 2 == flow) {
+                let breaker = own.breaker.as_mut();
+                let trip = breaker.and_then(|it| it.on_report(now, highest, received, rtt));
+                own.trip(now, trip);
+            }
+        }
+    }
+
+    fn receive_media(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        payload: &[u8],
+        datagram: &Datagram,
+    ) {
+        let flow = usize::from(header.flow);
+        let Some(at) = self.own.iter().position(|own| own.number / 2 == flow) else { return };
+        let own = &mut self.own[at];
+        own.highest = own.highest.max(u64::from(header.number) + 1);
+        own.received += 1;
+        let bytes = self.version.header_bytes() + 8 + datagram.bytes.len() as u32;
+        let what = What::Received { number: header.number, bytes, sent: header.sent };
+        self.log.add(now, own.number, what);
+        let mut ends = ends(self.version, !self.client);
+        if let Some(Encapsulation { local_port, remote_port, .. }) = own.encapsulation {
+            (ends.src_port, ends.dst_port) = (remote_port, local_port);
+        }
+        let mut whole = Vec::new();
+        wrap(&ends, datagram.class, payload, &mut whole);
+        let inside = own.encapsulation.map(|it| it.inside);
+        match parse(&whole, own.hints, inside) {
+            Ok((parsed, _)) => {
+                let mut body = parsed.body;
+                let arrival = Arrival { path: PathId(0), ecn: parsed.ecn, damage: parsed.damage };
+                if own.peer.transport().is_listening() {
+                    own.peer.transport().between(b"sealed");
+                }
+                own.peer.receive_from_wire(now, arrival, &mut body, &mut self.log);
+            }
+            Err(error) => {
+                self.log.record(now, own.peer.place(), &Note::RxError(error.rx_error()));
+            }
+        }
+        self.send_all(at);
+    }
+}
+
+impl Own {
+    fn trip(&mut self, now: Instant, trip: Option<Trip>) {
+        if let (Some(trip), None) = (trip, self.tripped) {
+            self.tripped = Some((now, trip));
+        }
+    }
+}
+
+fn burst(limit: Rate) -> u128 {
+    // At least a few of the longest packets.
+    (u128::from(limit.as_bps()) * u128::from(BURST.as_nanos())).max(64_000 * 8_000_000_000)
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
+}
+
+/// Addresses inside the sealed datagrams, where they only take part in checksums: those of documentation (RFC
+/// 5737, RFC 3849).
+fn ends(version: IpVersion, from_client: bool) -> Ends {
+    let address = |last: u8| match version {
+        IpVersion::V4 => IpAddr::from([192, 0, 2, last]),
+        IpVersion::V6 => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(last)]),
+    };
+    let (src, dst) = if from_client { (1, 2) } else { (2, 1) };
+    Ends { src: address(src), dst: address(dst), src_port: 5004, dst_port: 5004 }
+}

@@ -1,0 +1,427 @@
+//! Makes one run of the logs of both ends: the times of the server are converted to the client's, every packet
+//! that was sent is found among those received or lost, and the recorder takes the notes in order of time.
+//!
+//! Without the server's log (the control connection was lost), what the server sent is known from what came:
+//! every sealed datagram has its number and time of departure, and gaps in the numbers are losses.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use serde_json::{Value, json};
+use talkspurt_experiment::{Finished, layout, scores};
+use talkspurt_proto::body::{Body, Layers};
+use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet};
+use talkspurt_proto::probe::{DropReason, Note, Place, Playout, Probe as _};
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_record::{Layout, Options, Recorder, RouteInfo, Tables};
+use talkspurt_scenario::Point;
+
+use crate::Failure;
+use crate::channel::Ended;
+use crate::clocks::{Point as Difference, Relation, Unrelated};
+use crate::notes::{EVENTS, RX_ERRORS, Row, What, gauge};
+use crate::plan::Plan;
+use crate::seal;
+
+/// What one end knows.
+pub(crate) struct End {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) ended: Ended,
+}
+
+/// Results of a measurement, and facts about it that no table has.
+pub(crate) fn merge(
+    plan: &Plan,
+    point: &Point,
+    client: End,
+    server: Option<End>,
+) -> Result<(Finished, Value), Failure> {
+    let relation = relate(&client.rows, server.as_ref().map(|end| &end.rows[..]));
+    let clocks = relation.unwrap_or(Relation { offset_s: 0.0, bound_s: 0.0, drift: 0.0 });
+    let round_trips = round_trips(&client.rows, server.as_ref());
+    let complete = server.is_some();
+    let ended = Ended { at: client.ended.at, ..client.ended.clone() };
+    let server_ended = server.as_ref().map(|end| end.ended.clone());
+    let mut rows: Vec<Row> =
+        client.rows.into_iter().map(|row| converted(row, None, &clocks)).collect();
+    let theirs = server.into_iter().flat_map(|end| end.rows);
+    rows.extend(theirs.map(|row| converted(row, Some(&clocks), &clocks)));
+    let packets = Packets::of(plan, &mut rows, complete);
+    rows.sort_by_key(|row| packets.time(row));
+    let mut recorder = Recording::new(plan, point, &ended);
+    for row in &rows {
+        recorder.take(row, &packets);
+    }
+    let known = relation.is_ok();
+    let facts = json!({
+        "clock_offset_s": known.then_some(clocks.offset_s),
+        "clock_offset_bound_s": known.then_some(clocks.bound_s),
+        "clock_drift_ppm": known.then_some(clocks.drift * 1e6),
+        "clock_jump_s": match relation { Err(Unrelated::Jumped(by)) => Some(by), _ => None },
+        "rtt_min_s": quantile(&round_trips, 0.0),
+        "rtt_p50_s": quantile(&round_trips, 0.5),
+        "rtt_p95_s": quantile(&round_trips, 0.95),
+        "rtt_max_s": quantile(&round_trips, 1.0),
+        "rtt_samples": round_trips.len(),
+        "overhead_bytes": seal::OVERHEAD,
+        "complete": complete,
+        "duration_s": Duration::from_nanos(ended.at).as_secs_f64(),
+        "flows": packets.facts(plan, [Some(&ended), server_ended.as_ref()]),
+        "ends": {
+            "client": end_facts(&ended),
+            "server": server_ended.as_ref().map(end_facts),
+        },
+    });
+    let finished = recorder.finish(point, known)?;
+    Ok((finished, facts))
+}
+
+fn end_facts(ended: &Ended) -> Value {
+    json!({
+        "ended_s": Duration::from_nanos(ended.at).as_secs_f64(),
+        "ended_early": ended.early,
+        "policed_packets": ended.policed_packets,
+        "unsent_packets": ended.unsent_packets,
+        "refused_datagrams": ended.refused_datagrams,
+    })
+}
+
+/// The relation of the clocks, from every datagram of both directions.
+fn relate(client: &[Row], server: Option<&[Row]>) -> Result<Relation, Unrelated> {
+    let seconds = |nanos: u64| nanos as f64 / 1e9;
+    let difference =
+        |later: u64, earlier: u64| (i128::from(later) - i128::from(earlier)) as f64 / 1e9;
+    let (mut to, mut from) = (Vec::new(), Vec::new());
+    for row in client {
+        match row.what {
+            What::Received { sent, .. } | What::Heard { sent } => {
+                from.push(Difference { x: seconds(row.at), y: difference(row.at, sent) });
+            }
+            What::Answered { asked, came } => {
+                to.push(Difference { x: seconds(asked), y: difference(came, asked) });
+            }
+            _ => {}
+        }
+    }
+    for row in server.unwrap_or_default() {
+        match row.what {
+            What::Received { sent, .. } | What::Heard { sent } => {
+                to.push(Difference { x: seconds(sent), y: difference(row.at, sent) });
+            }
+            What::Answered { asked, came } => {
+                from.push(Difference { x: seconds(came), y: difference(came, asked) });
+            }
+            _ => {}
+        }
+    }
+    Relation::of(&to, &from)
+}
+
+fn round_trips(client: &[Row], server: Option<&End>) -> Vec<u64> {
+    let theirs = server.into_iter().flat_map(|end| &end.rows);
+    let trips = client.iter().chain(theirs).filter_map(|row| match row.what {
+        What::RoundTrip { nanos } => Some(nanos),
+        _ => None,
+    });
+    let mut trips: Vec<_> = trips.collect();
+    trips.sort_unstable();
+    trips
+}
+
+/// The nearest rank (RFC 2330 §11.3).
+fn quantile(sorted: &[u64], share: f64) -> Option<f64> {
+    let rank = (share * sorted.len() as f64).ceil().max(1.0) as usize;
+    sorted.get(rank - 1).map(|nanos| Duration::from_nanos(*nanos).as_secs_f64())
+}
+
+/// A row with all times by the client's clock. Departures in `Received` are by the other end's clock.
+fn converted(row: Row, own: Option<&Relation>, clocks: &Relation) -> Row {
+    let ours = |at: u64| own.map_or(at, |clocks| clocks.ours(at));
+    let what = match row.what {
+        What::Generated { index, bytes, captured } => {
+            What::Generated { index, bytes, captured: ours(captured) }
+        }
+        What::Played { index, at } => What::Played { index, at: ours(at) },
+        What::Recovered { index, at } => What::Recovered { index, at: ours(at) },
+        What::Late { index, at } => What::Late { index, at: ours(at) },
+        What::Received { number, bytes, sent } => {
+            let sent = if own.is_some() { sent } else { clocks.ours(sent) };
+            What::Received { number, bytes, sent }
+        }
+        other => other,
+    };
+    Row { at: ours(row.at), what, ..row }
+}
+
+/// The packets of all directions, by sending peer and number.
+struct Packets {
+    /// Departures.
+    sent: BTreeMap<(u16, u32), u64>,
+    /// Packets that came.
+    received: BTreeSet<(u16, u32)>,
+    /// By sending peer: packets that came after one with a higher number (RFC 4737 §3.3).
+    reordered: BTreeMap<u16, u64>,
+    /// Whether losses of a peer's packets are known.
+    judged: Vec<bool>,
+}
+
+impl Packets {
+    /// Also adds rows for departures that are not in a log, but seen from arrivals and from gaps before them.
+    fn of(plan: &Plan, rows: &mut Vec<Row>, complete: bool) -> Self {
+        let (mut sent, mut came) = (BTreeMap::new(), Vec::new());
+        for row in rows.iter() {
+            match row.what {
+                What::Sent { number, .. } => {
+                    sent.insert((row.peer, number), row.at);
+                }
+                What::Received { number, bytes, sent } => {
+                    came.push((row.at, row.peer ^ 1, number, bytes, sent));
+                }
+                _ => {}
+            }
+        }
+        came.sort_unstable();
+        let (mut received, mut reordered) = (BTreeSet::new(), BTreeMap::new());
+        let mut next = BTreeMap::<u16, u32>::new();
+        let mut inferred = BTreeMap::new();
+        for (_, peer, number, bytes, left) in came {
+            if !received.insert((peer, number)) {
+                continue;
+            }
+            let highest = next.entry(peer).or_default();
+            if number < *highest {
+                *reordered.entry(peer).or_default() += 1;
+            }
+            // Numbers that were skipped left about then.
+            for missing in *highest..number {
+                inferred.entry((peer, missing)).or_insert((left, bytes));
+            }
+            *highest = (*highest).max(number.saturating_add(1));
+            inferred.insert((peer, number), (left, bytes));
+        }
+        inferred.retain(|key, _| !complete && !sent.contains_key(key));
+        for ((peer, number), (at, bytes)) in inferred {
+            sent.insert((peer, number), at);
+            // Its layers are not known: all above IP counts as payload.
+            let header = if plan.ipv6 { IpVersion::V6 } else { IpVersion::V4 }.header_bytes();
+            let payload = u32::saturating_sub(bytes, header);
+            let what =
+                What::Sent { number, bytes, transport: 0, media: 0, payload, in_stream: false };
+            rows.push(Row { at, peer, what });
+        }
+        // The client alone does not know what of its own packets came.
+        let judged = (0..2 * plan.flows.len()).map(|peer| {
+            let of_client = peer.is_multiple_of(2) == plan.client_opens(peer / 2);
+            complete || !of_client
+        });
+        Self { sent, received, reordered, judged: judged.collect() }
+    }
+
+    /// When a row is to be taken, and its rank at that time: no packet comes before it left.
+    fn time(&self, row: &Row) -> (u64, u8) {
+        match row.what {
+            What::Received { number, .. } => {
+                let left = self.sent.get(&(row.peer ^ 1, number)).copied().unwrap_or(0);
+                (row.at.max(left), 1)
+            }
+            What::Sent { .. } | What::Generated { .. } => (row.at, 0),
+            // After the packet that caused it.
+            _ => (row.at, 2),
+        }
+    }
+
+    fn facts(&self, plan: &Plan, ended: [Option<&Ended>; 2]) -> Value {
+        let mut all = serde_json::Map::new();
+        for (number, flow) in plan.flows.iter().enumerate() {
+            let tripped: Vec<_> = ended
+                .into_iter()
+                .flatten()
+                .flat_map(|ended| &ended.tripped)
+                .filter(|(of, ..)| usize::from(*of) == number)
+                .map(|(_, at, why)| {
+                    json!({"at_s": Duration::from_nanos(*at).as_secs_f64(), "why": why})
+                })
+                .collect();
+            for side in 0..2 {
+                let peer = (2 * number + side) as u16;
+                let name = match side {
+                    0 => flow.name.clone(),
+                    _ => format!("{}.reverse", flow.name),
+                };
+                let reordered = self.reordered.get(&peer).copied().unwrap_or(0);
+                let told = json!({"reordered_packets": reordered, "stopped": tripped});
+                all.insert(name, told);
+            }
+        }
+        Value::Object(all)
+    }
+}
+
+/// The recorder of a measurement.
+struct Recording {
+    recorder: Recorder,
+    layout: Layout,
+    now: Instant,
+    next_sample: Instant,
+    version: IpVersion,
+    events: u64,
+    hops: u64,
+}
+
+impl Recording {
+    fn new(plan: &Plan, point: &Point, ended: &Ended) -> Self {
+        let mut layout = layout(&point.scenario, &point.network);
+        layout.links.clear();
+        layout.routes = (0..2 * plan.flows.len())
+            .map(|peer| RouteInfo { flow: peer as u32 / 2, side: (peer % 2) as u8 })
+            .collect();
+        let end = Instant::from_nanos(ended.at);
+        layout.duration = Duration::from_nanos(ended.at.max(1));
+        layout.to = layout.to.min(end).max(layout.from);
+        let options = Options { gauges: true, sojourn: false };
+        let recorder = Recorder::keeping(layout.clone(), options, Tables::Memory);
+        let version = if plan.ipv6 { IpVersion::V6 } else { IpVersion::V4 };
+        let next_sample = Instant::ZERO;
+        Self { recorder, layout, now: Instant::ZERO, next_sample, version, events: 0, hops: 0 }
+    }
+
+    fn take(&mut self, row: &Row, packets: &Packets) {
+        let (at, _) = packets.time(row);
+        // Notes of the other end may be from before our time, or after it.
+        let end = Instant::ZERO + self.layout.duration;
+        let now = Instant::from_nanos(at).max(self.now).min(end);
+        self.now = now;
+        while self.next_sample <= now {
+            self.recorder.sample(self.next_sample, &[]);
+            self.next_sample += self.layout.interval.max(Duration::from_millis(1));
+        }
+        self.events += 1;
+        if usize::from(row.peer) >= 2 * self.layout.flows.len() {
+            return;
+        }
+        let (peer, place) = (u32::from(row.peer), Place::Peer(row.peer.into()));
+        let recorder = &mut self.recorder;
+        let instant = Instant::from_nanos;
+        let note = match row.what {
+            What::Sent { number, bytes, transport, media, payload, in_stream } => {
+                let packet = label(self.version, peer, number, bytes, now);
+                let (transport, media) = (transport.into(), media.into());
+                let layers = Layers { transport, media, payload };
+                recorder.record_sent(peer, &packet, layers, in_stream);
+                let key = (row.peer, number);
+                if !packets.received.contains(&key) && packets.judged[usize::from(row.peer)] {
+                    drop_packet(recorder, now, &packet);
+                }
+                return;
+            }
+            What::Received { number, bytes, .. } => {
+                self.hops += 1;
+                let sender = row.peer ^ 1;
+                let left = packets.sent.get(&(sender, number)).copied().unwrap_or(at);
+                let packet = label(self.version, sender.into(), number, bytes, instant(left));
+                let note = Note::Received { packet: &packet, body: &Body::default() };
+                recorder.record(now, place, &note);
+                return;
+            }
+            What::Generated { index, bytes, captured } => {
+                Note::Generated { index, bytes, captured: instant(captured) }
+            }
+            What::HandedOver { index } => Note::HandedOver { index },
+            What::Discarded { index } => Note::Discarded { index },
+            What::Delivered { index, bytes } => Note::Delivered { index, bytes },
+            What::Played { index, at } => {
+                Note::Decided { index, playout: Playout::Played(instant(at)) }
+            }
+            What::Recovered { index, at } => {
+                Note::Decided { index, playout: Playout::Recovered(instant(at)) }
+            }
+            What::Late { index, at } => {
+                Note::Decided { index, playout: Playout::Late(instant(at)) }
+            }
+            What::Paused { index, nanos } => {
+                Note::Paused { index, length: Duration::from_nanos(nanos) }
+            }
+            What::InOrder { nanos } => Note::InOrder { waited: Duration::from_nanos(nanos) },
+            What::Encoding { rung } => Note::Encoding(rung),
+            What::Rejected { why } => match RX_ERRORS.get(usize::from(why)) {
+                Some(why) => Note::RxError(*why),
+                None => return,
+            },
+            What::Event { event } => match EVENTS.get(usize::from(event)) {
+                Some(event) => Note::Event(*event),
+                None => return,
+            },
+            What::Gauge { gauge: number, value } => match gauge(number) {
+                Some(gauge) => Note::Gauge { gauge, value },
+                None => return,
+            },
+            What::Heard { .. } | What::Answered { .. } | What::RoundTrip { .. } => return,
+        };
+        recorder.record(now, place, &note);
+    }
+
+    /// The results; without a known relation of the clocks, no one-way delay is given.
+    fn finish(self, point: &Point, known: bool) -> Result<Finished, Failure> {
+        let Self { mut recorder, layout, events, hops, next_sample, .. } = self;
+        let end = Instant::ZERO + layout.duration;
+        let mut next = next_sample;
+        while next < end {
+            recorder.sample(next, &[]);
+            next += layout.interval.max(Duration::from_millis(1));
+        }
+        recorder.sample(end, &[]);
+        let failed = |error: io::Error| Failure(format!("a temporary file failed: {error}"));
+        let mut recording = recorder.finish().map_err(failed)?;
+        if !known {
+            for flow in &mut recording.flows {
+                for delay in [
+                    &mut flow.delay_min_s,
+                    &mut flow.delay_mean_s,
+                    &mut flow.delay_p50_s,
+                    &mut flow.delay_p95_s,
+                    &mut flow.delay_p99_s,
+                    &mut flow.delay_max_s,
+                    &mut flow.mouth_to_ear_p50_s,
+                    &mut flow.mouth_to_ear_mean_s,
+                    &mut flow.mouth_to_ear_max_s,
+                ] {
+                    *delay = None;
+                }
+            }
+        }
+        let qualities: Vec<_> = scores(&point.scenario, &recording.flows).collect();
+        for (flow, quality) in recording.flows.iter_mut().zip(qualities) {
+            flow.quality = quality;
+        }
+        Ok(Finished {
+            digest: String::new(),
+            hops,
+            events,
+            cpu_s: 0.0,
+            duration_s: layout.duration.as_secs_f64(),
+            recording,
+            audio: Vec::new(),
+        })
+    }
+}
+
+fn drop_packet(recorder: &mut Recorder, now: Instant, packet: &Packet) {
+    let note = Note::Dropped { packet, why: DropReason::Medium };
+    recorder.record(now, Place::Link(0), &note);
+}
+
+/// The label of a packet whose route is its sender.
+fn label(version: IpVersion, peer: u32, number: u32, ip_bytes: u32, sent: Instant) -> Packet {
+    Packet {
+        body: BodyId(0),
+        ip_bytes,
+        route: peer,
+        flow: peer / 2,
+        hop: 0,
+        ecn: Ecn::NotEct,
+        dscp: 0,
+        version,
+        number,
+        sent,
+    }
+}

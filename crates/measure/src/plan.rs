@@ -1,0 +1,355 @@
+//! What is measured: flows between the two ends, as both make the same scenario of it.
+//!
+//! A plan can name only the traffic below: it comes from the network, and a whole scenario could name files.
+
+use serde::{Deserialize, Serialize};
+use talkspurt_live::{Encapsulation, Inside};
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::units::Rate;
+use talkspurt_proto::wire::{dccp_udp, sctp_udp};
+use talkspurt_scenario::{Point, load};
+
+use crate::Failure;
+use crate::seal;
+
+/// Quiet time before the flows, in which the clocks are compared over an idle path.
+pub(crate) const LEAD: Duration = Duration::from_secs(1);
+/// Time after the flows for late packets and closing connections.
+pub(crate) const DRAIN: Duration = Duration::from_millis(1500);
+/// Most flows of a plan.
+const MAX_FLOWS: usize = 16;
+/// Names of the two ends.
+pub(crate) const CLIENT: &str = "client";
+pub(crate) const SERVER: &str = "server";
+/// The ladder of TFRC-TB: G.711 and G.726 (Maldonado, Baset, Schulzrinne 2005).
+const LADDER: &str = r#"["pcmu", "g726-40", "g726-32", "g726-24", "g726-16"]"#;
+
+/// A measurement of flows at the same time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Root of the random streams of both ends.
+    pub seed: u64,
+    /// How long the sources send.
+    pub duration: u64,
+    /// Longest IP packet on the path, in bytes.
+    pub mtu: u16,
+    /// Whether the path is IPv6.
+    pub ipv6: bool,
+    /// The flows.
+    pub flows: Vec<FlowPlan>,
+}
+
+/// A flow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowPlan {
+    /// Its name in tables.
+    pub name: String,
+    /// Its transport.
+    pub transport: Transport,
+    /// What the client sends.
+    pub up: Option<Traffic>,
+    /// What the server sends.
+    pub down: Option<Traffic>,
+}
+
+/// A transport, over UDP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Transport {
+    /// Plain UDP, with circuit breakers.
+    Udp,
+    /// TFRC (RFC 5348).
+    Tfrc,
+    /// TFRC with a token bucket.
+    TfrcTb,
+    /// DCCP with a CCID, 2, 3 or 4, in UDP (RFC 6773).
+    Dccp(u8),
+    /// SCTP in UDP (RFC 6951).
+    Sctp,
+}
+
+/// Traffic of a direction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Traffic {
+    /// Constant bit rate: payload bits per second, and payload bytes per packet.
+    Cbr {
+        /// Bits per second of payload.
+        rate: u64,
+        /// Bytes of payload per packet.
+        packet: u32,
+    },
+    /// Talkspurts of a codec with pauses.
+    Talkspurts {
+        /// The codec by its name in scenarios.
+        codec: String,
+    },
+    /// As much as the transport permits, in packets of so many bytes of payload.
+    Bulk {
+        /// Bytes of payload per packet.
+        packet: u32,
+    },
+}
+
+impl Transport {
+    /// A transport by its name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(_, known)| *known == name).map(|(transport, _)| *transport)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let found = Self::NAMES.iter().find(|(transport, _)| *transport == self);
+        found.map_or("dccp of an unknown CCID", |(_, name)| name)
+    }
+
+    /// Every transport and its name.
+    pub const NAMES: [(Self, &str); 7] = [
+        (Self::Udp, "udp"),
+        (Self::Tfrc, "tfrc"),
+        (Self::TfrcTb, "tfrc-tb"),
+        (Self::Dccp(2), "dccp-ccid2"),
+        (Self::Dccp(3), "dccp-ccid3"),
+        (Self::Dccp(4), "dccp-ccid4"),
+        (Self::Sctp, "sctp"),
+    ];
+
+    /// Whether it adapts its rate to the path.
+    #[must_use]
+    pub fn is_responsive(self) -> bool {
+        self != Self::Udp
+    }
+
+    fn scenario(self) -> String {
+        match self {
+            Self::Udp => r#"{ kind = "udp" }"#.to_owned(),
+            Self::Tfrc => r#"{ kind = "tfrc" }"#.to_owned(),
+            // The parameters of the study of TFRC-TB.
+            Self::TfrcTb => {
+                r#"{ kind = "tfrc", rate = { token_bucket = { depth = "8kB", step_up = "2s" } } }"#
+                    .to_owned()
+            }
+            Self::Dccp(ccid) => format!(r#"{{ kind = "dccp", ccid = {ccid} }}"#),
+            Self::Sctp => r#"{ kind = "sctp" }"#.to_owned(),
+        }
+    }
+
+    /// Ports around it inside the datagram.
+    pub(crate) fn encapsulation(self) -> Option<Encapsulation> {
+        let (inside, port) = match self {
+            Self::Dccp(_) => (Inside::Dccp, dccp_udp::PORT),
+            Self::Sctp => (Inside::Sctp, sctp_udp::PORT),
+            Self::Udp | Self::Tfrc | Self::TfrcTb => return None,
+        };
+        Some(Encapsulation { inside, local_port: port, remote_port: port })
+    }
+}
+
+impl Traffic {
+    fn scenario(&self, transport: Transport) -> String {
+        match self {
+            Self::Cbr { rate, packet } => {
+                format!(r#"{{ kind = "cbr", rate = "{rate}bit/s", packet = "{packet}B" }}"#)
+            }
+            Self::Talkspurts { codec } if transport == Transport::TfrcTb && codec == "pcmu" => {
+                format!(
+                    r#"{{ kind = "speech", codec = "pcmu", ladder = {LADDER}, talkspurts = {{}} }}"#
+                )
+            }
+            Self::Talkspurts { codec } => {
+                format!(r#"{{ kind = "speech", codec = "{codec}", talkspurts = {{}} }}"#)
+            }
+            Self::Bulk { packet } => format!(r#"{{ kind = "bulk", packet = "{packet}B" }}"#),
+        }
+    }
+
+    /// Its rate as IP packets in bits per second, if it has one.
+    fn rate(&self) -> Option<u64> {
+        match self {
+            Self::Cbr { rate, packet } => {
+                let whole = u64::from(*packet) + 28 + seal::OVERHEAD as u64;
+                Some(rate.saturating_mul(whole) / u64::from(*packet).max(1))
+            }
+            // G.711, the codec of the highest rate, with its headers.
+            Self::Talkspurts { .. } => Some(64_000 * 238 / 160),
+            Self::Bulk { .. } => None,
+        }
+    }
+}
+
+impl Plan {
+    /// When the sources stop.
+    pub(crate) fn stop(&self) -> Instant {
+        Instant::ZERO + LEAD + Duration::from_nanos(self.duration)
+    }
+
+    /// When the measurement ends.
+    pub(crate) fn end(&self) -> Instant {
+        self.stop() + DRAIN
+    }
+
+    /// Whether the client opens a flow: the end that sends, the client if both do.
+    pub(crate) fn client_opens(&self, flow: usize) -> bool {
+        self.flows[flow].up.is_some()
+    }
+
+    /// Sum of the rates of both directions as IP packets, as far as they are known.
+    pub(crate) fn rate(&self) -> Rate {
+        let traffic = self.flows.iter().flat_map(|flow| [&flow.up, &flow.down]).flatten();
+        Rate::from_bps(traffic.filter_map(Traffic::rate).fold(0, u64::saturating_add))
+    }
+
+    /// The scenario of the plan. Its only link stands for the path, of which nothing is known.
+    ///
+    /// # Errors
+    /// All that is wrong, by flow.
+    pub fn point(&self) -> Result<Point, Failure> {
+        self.check()?;
+        let study = load(&self.text(), "plan", std::path::Path::new("."), &[], None);
+        let mut study = study.map_err(|problems| {
+            let words =
+                problems.0.iter().map(|problem| format!("{}: {}", problem.path, problem.message));
+            Failure(words.collect::<Vec<_>>().join("; "))
+        })?;
+        Ok(study.points.remove(0))
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        let mut faults = Vec::new();
+        if self.flows.is_empty() || self.flows.len() > MAX_FLOWS {
+            faults.push(format!("{} flows: expected 1 to {MAX_FLOWS}", self.flows.len()));
+        }
+        if !(576..=9000).contains(&self.mtu) {
+            faults.push(format!("an MTU of {} bytes: expected 576 to 9000", self.mtu));
+        }
+        let second = Duration::from_secs(1).as_nanos();
+        if !(second..=3600 * second).contains(&self.duration) {
+            faults.push("duration: expected 1 s to 1 h".to_owned());
+        }
+        for flow in &self.flows {
+            let plain = |text: &str| {
+                !text.is_empty()
+                    && text.len() <= 40
+                    && text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_.".contains(&it))
+            };
+            if !plain(&flow.name) {
+                faults.push("name of a flow: expected letters, digits and - _ .".to_owned());
+                continue;
+            }
+            let fault = |what: &str| format!("{}: {what}", flow.name);
+            if flow.up.is_none() && flow.down.is_none() {
+                faults.push(fault("it sends in no direction"));
+            }
+            for traffic in [&flow.up, &flow.down].into_iter().flatten() {
+                match traffic {
+                    Traffic::Bulk { .. } if !flow.transport.is_responsive() => faults.push(fault(
+                        "bulk over UDP has no rate; use constant bit rate at the rate to test",
+                    )),
+                    Traffic::Cbr { rate: 0, .. } => faults.push(fault("a rate of 0")),
+                    Traffic::Cbr { packet, .. } | Traffic::Bulk { packet }
+                        if *packet < 8 || *packet > u32::from(self.largest()) =>
+                    {
+                        faults.push(fault(&format!(
+                            "packets of {packet} B: expected 8 B to {} B, the most that fits an MTU of {}",
+                            self.largest(),
+                            self.mtu
+                        )));
+                    }
+                    Traffic::Talkspurts { codec } if !plain(codec) => {
+                        faults.push(fault("name of a codec: expected letters, digits and - _ ."));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if faults.is_empty() { Ok(()) } else { Err(Failure(faults.join("; "))) }
+    }
+
+    /// The most payload that every transport can carry in a packet of the MTU.
+    pub(crate) const fn largest(&self) -> u16 {
+        // IPv6 and UDP, the seal, and the headers of DCCP with its options.
+        self.mtu - 40 - 8 - seal::OVERHEAD as u16 - 90
+    }
+
+    fn text(&self) -> String {
+        let Self { seed, duration, .. } = self;
+        let nanos = |at: Instant| format!("{}ns", at.as_nanos());
+        let (stop, end) = (nanos(self.stop()), nanos(self.end()));
+        let lead = format!("{}ns", LEAD.as_nanos());
+        let _ = duration;
+        // The seal, and the UDP header around DCCP and SCTP.
+        let mtu = usize::from(self.mtu) - seal::OVERHEAD - 8;
+        let mut text = format!(
+            "title = \"A measurement\"\nduration = \"{end}\"\nseed = {seed}\n\
+             [measure]\nfrom = \"{lead}\"\nto = \"{stop}\"\n\
+             [record]\ninterval = \"100ms\"\ngauges = true\n\
+             [links.path]\nfrom = \"{CLIENT}\"\nto = \"{SERVER}\"\nrate = \"100Gbit/s\"\ndelay = \"1ms\"\n\
+             mtu = \"{mtu}B\"\nqueue = {{ kind = \"droptail\", packets = 1000 }}\n"
+        );
+        for (number, flow) in self.flows.iter().enumerate() {
+            let FlowPlan { name, transport, up, down } = flow;
+            let (from, to) = match self.client_opens(number) {
+                true => (CLIENT, SERVER),
+                false => (SERVER, CLIENT),
+            };
+            let ip = if self.ipv6 { "v6" } else { "v4" };
+            let kind = transport.scenario();
+            text += &format!(
+                "[flows.\"{name}\"]\nfrom = \"{from}\"\nto = \"{to}\"\nip = \"{ip}\"\nstart = \"{lead}\"\n\
+                 stop = \"{stop}\"\ntransport = {kind}\n"
+            );
+            let first = up.as_ref().or(down.as_ref());
+            for (key, traffic) in [("source", first), ("reverse", up.as_ref().and(down.as_ref()))] {
+                if let Some(traffic) = traffic {
+                    text += &format!("{key} = {}\n", traffic.scenario(*transport));
+                }
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(transport: Transport, up: Option<Traffic>, down: Option<Traffic>) -> Plan {
+        let flows = vec![FlowPlan { name: "flow-1".to_owned(), transport, up, down }];
+        let duration = Duration::from_secs(5).as_nanos();
+        Plan { seed: 7, duration, mtu: 1500, ipv6: false, flows }
+    }
+
+    #[test]
+    fn every_transport_has_a_scenario_of_every_traffic_in_every_direction() {
+        let cbr = Traffic::Cbr { rate: 1_000_000, packet: 1000 };
+        let talk = Traffic::Talkspurts { codec: "pcmu".to_owned() };
+        for (transport, name) in Transport::NAMES {
+            assert_eq!(Transport::named(name), Some(transport));
+            for traffic in [cbr.clone(), talk.clone(), Traffic::Bulk { packet: 1200 }] {
+                let bulk = matches!(traffic, Traffic::Bulk { .. });
+                for (up, down) in [(true, false), (false, true), (true, true)] {
+                    let given = |wanted: bool| wanted.then(|| traffic.clone());
+                    let point = plan(transport, given(up), given(down)).point();
+                    // The bucket of TFRC-TB holds what a codec sends.
+                    if bulk && matches!(transport, Transport::Udp | Transport::TfrcTb) {
+                        assert!(point.is_err());
+                    } else {
+                        assert!(point.is_ok(), "{name} {traffic:?}: {:?}", point.err());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn all_faults_of_a_plan_are_told_at_once() {
+        let bad = Traffic::Cbr { rate: 0, packet: 1 };
+        let talk = Traffic::Talkspurts { codec: "\"\nfile='x'".to_owned() };
+        let mut plan = plan(Transport::Udp, Some(bad), Some(talk));
+        (plan.mtu, plan.duration) = (100, 0);
+        let Failure(words) = plan.point().expect_err("it is bad");
+        for part in ["MTU of 100", "duration", "rate of 0", "name of a codec"] {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! The server: waits for clients that know the secret, and serves each of them a measurement at a time, within
+//! limits.
+//!
+//! A thread per connection. Those that have not proved the secret yet are limited in number and time; when
+//! there are too many, the oldest is closed, so that a flood of them keeps nobody out for long.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use talkspurt_live::Clock;
+use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::Rate;
+
+use crate::Failure;
+use crate::channel::{Channel, HANDSHAKE, Message, PIECE, Secret};
+use crate::media::{Media, Shared, Wire};
+use crate::plan::{Plan, Traffic};
+use crate::seal::Key;
+
+/// Time between signs of life.
+pub(crate) const BEAT: Duration = Duration::from_millis(500);
+/// Silence on the control connection after which it is lost: media stops within three seconds.
+pub(crate) const LOST: Duration = Duration::from_millis(2500);
+/// Time a client may be idle between measurements.
+const IDLE: Duration = Duration::from_secs(30);
+/// Connections that have not proved the secret.
+const MAX_PENDING: usize = 64;
+/// Lines kept for the log.
+const MAX_LINES: usize = 1000;
+
+/// What a server permits.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Sum of the rates of both directions of a session.
+    pub max_rate: Rate,
+    /// Longest measurement.
+    pub max_duration: Duration,
+    /// Sessions at the same time.
+    pub max_sessions: usize,
+    /// First and last UDP port for media; absent: any.
+    pub ports: Option<(u16, u16)>,
+    /// The user to become when started as root.
+    pub user: String,
+}
+
+/// A running server.
+pub struct Server {
+    state: Arc<State>,
+    listener: SocketAddr,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct State {
+    config: Config,
+    secret: Secret,
+    stop: AtomicBool,
+    sessions: AtomicUsize,
+    pending: Mutex<VecDeque<(u64, TcpStream)>>,
+    lines: Mutex<VecDeque<String>>,
+}
+
+impl Server {
+    /// Listens, and gives up the privileges of root.
+    ///
+    /// # Errors
+    /// The address cannot be used, or privileges cannot be dropped.
+    pub fn start(config: Config, secret: Secret) -> Result<Self, Failure> {
+        let at = config.listen;
+        let listener = TcpListener::bind(at)
+            .map_err(|error| Failure(format!("{at}: cannot listen: {error}")))?;
+        drop_privileges(&config.user)?;
+        let failed = |error: io::Error| Failure(format!("{at}: {error}"));
+        let local = listener.local_addr().map_err(failed)?;
+        // The thread looks for a request to stop now and then.
+        listener.set_nonblocking(true).map_err(failed)?;
+        let state = Arc::new(State {
+            config,
+            secret,
+            stop: AtomicBool::new(false),
+            sessions: AtomicUsize::new(0),
+            pending: Mutex::default(),
+            lines: Mutex::default(),
+        });
+        let inner = Arc::clone(&state);
+        let thread = thread::spawn(move || inner.listen(&listener));
+        Ok(Self { state, listener: local, thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn local(&self) -> SocketAddr {
+        self.listener
+    }
+
+    /// Lines about sessions since the last call.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        lock(&self.state.lines).drain(..).collect()
+    }
+
+    /// Ends all sessions and stops listening.
+    pub fn stop(&mut self) {
+        self.state.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // It does not panic; if it did, it has ended too.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl State {
+    fn listen(self: &Arc<Self>, listener: &TcpListener) {
+        let mut number = 0;
+        while !self.stop.load(Ordering::Acquire) {
+            let Ok((stream, _)) = listener.accept() else {
+                // Nobody is there, no descriptors are left, or a connection is gone already.
+                thread::sleep(std::time::Duration::from_millis(10));
+                continue;
+            };
+            number += 1;
+            if !self.admit(number, &stream) {
+                continue;
+            }
+            let state = Arc::clone(self);
+            let id = number;
+            let work = move || {
+                let channel = Channel::accept(stream, &state.secret);
+                let request = channel.and_then(|mut channel| {
+                    let request = channel.receive(HANDSHAKE).ok().flatten()?;
+                    Some((channel, request))
+                });
+                lock(&state.pending).retain(|(other, _)| *other != id);
+                // The request is the first message that only who knows the secret could write.
+                if let Some((channel, request)) = request {
+                    state.serve(channel, request);
+                }
+            };
+            if thread::Builder::new().spawn(work).is_err() {
+                lock(&self.pending).retain(|(other, _)| *other != number);
+            }
+        }
+    }
+
+    /// Keeps a connection until the secret is proved; closes the oldest if there are too many.
+    fn admit(&self, number: u64, stream: &TcpStream) -> bool {
+        let Ok(copy) = stream.try_clone() else { return false };
+        let mut pending = lock(&self.pending);
+        if pending.len() >= MAX_PENDING
+            && let Some((_, oldest)) = pending.pop_front()
+        {
+            // Fails if it is closed already.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        pending.push_back((number, copy));
+        true
+    }
+
+    fn say(&self, line: String) {
+        let mut lines = lock(&self.lines);
+        if lines.len() < MAX_LINES {
+            lines.push_back(line);
+        }
+    }
+
+    fn serve(&self, mut channel: Channel, request: Message) {
+        let Ok(peer) = channel.peer() else { return };
+        let client = peer.ip().to_canonical();
+        let sessions = self.sessions.fetch_add(1, Ordering::AcqRel);
+        if sessions >= self.config.max_sessions {
+            let most = self.config.max_sessions;
+            let why =
+                format!("the server has {most} sessions, as many as it permits; try again later");
+            self.say(format!("{client}: refused: {why}"));
+            // Whoever left does not need to know.
+            let _ = channel.send(&Message::Refuse { why });
+        } else {
+            let mut next = Some(request);
+            while let Some(request) = next.take() {
+                match self.measure(&mut channel, client, request) {
+                    Ok(()) => next = self.next_request(&mut channel),
+                    Err(why) => self.say(format!("{client}: {why}")),
+                }
+            }
+        }
+        self.sessions.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    fn next_request(&self, channel: &mut Channel) -> Option<Message> {
+        let clock = Clock::start();
+        while clock.now().as_nanos() < IDLE.as_nanos() && !self.stop.load(Ordering::Acquire) {
+            match channel.receive(BEAT) {
+                Ok(Some(Message::Beat)) | Ok(None) => {}
+                Ok(Some(request)) => return Some(request),
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+
+    /// Serves a request; an error ends the session and is for the log.
+    fn measure(
+        &self,
+        channel: &mut Channel,
+        client: IpAddr,
+        request: Message,
+    ) -> Result<(), String> {
+        let Message::Request { release, plan } = request else {
+            return Err("no request".to_owned());
+        };
+        let refused = |channel: &mut Channel, why: String| {
+            // Whoever left does not need to know.
+            let _ = channel.send(&Message::Refuse { why: why.clone() });
+            format!("refused: {why}")
+        };
+        let point = match self.check(&release, &plan) {
+            Ok(point) => point,
+            Err(why) => return Err(refused(channel, why)),
+        };
+        let keys = keys();
+        let local = channel.local().map_err(|error| error.to_string())?;
+        let wire = match self.bind(local.ip(), &keys) {
+            Ok(wire) => wire,
+            Err(why) => return Err(refused(channel, why)),
+        };
+        let port = wire.local().port();
+        let [up, down] = keys;
+        let max_rate = self.config.max_rate;
+        let accept = Message::Accept { port, up, down, max_rate: max_rate.as_bps() };
+        channel.send(&accept).map_err(|error| format!("lost: {error}"))?;
+        self.say(format!("{client}: {}", told(&plan)));
+        let shared = Shared::default();
+        let (log, mut ended) = thread::scope(|scope| {
+            let media = scope.spawn(|| {
+                let mut wire = wire;
+                match wire.be_greeted(client, &shared) {
+                    Ok(true) => {
+                        Some(Media::new(&plan, &point, wire, false, max_rate, &shared).run())
+                    }
+                    Ok(false) => None,
+                    Err(error) => {
+                        shared.stop(&format!("the socket failed: {error}"));
+                        None
+                    }
+                }
+            });
+            let finished = self.watch(channel, &shared, &plan);
+            let media = media.join().map_err(|_| "internal error in the media loop".to_owned())?;
+            finished?;
+            media.ok_or_else(|| "no datagram came from the client".to_owned())
+        })?;
+        ended.early = ended.early.filter(|why| why != FINISHED);
+        for piece in log.bytes().chunks(PIECE) {
+            let notes = Message::Notes { bytes: piece.to_vec() };
+            channel.send(&notes).map_err(|error| format!("lost while sending notes: {error}"))?;
+        }
+        let early = ended.early.clone().map_or_else(String::new, |why| format!(" ({why})"));
+        channel.send(&Message::Done { ended }).map_err(|error| format!("lost: {error}"))?;
+        self.say(format!("{client}: done{early}"));
+        Ok(())
+    }
+
+    /// Watches the control connection until the client has finished; an error if it was lost.
+    fn watch(&self, channel: &mut Channel, shared: &Shared, plan: &Plan) -> Result<(), String> {
+        let clock = Clock::start();
+        let (mut heard, mut beaten) = (clock.now(), clock.now());
+        // The client says when it is finished; without that, some time after it should have.
+        let latest = plan.end() + IDLE;
+        let lost = |why: String| {
+            shared.stop("the control connection was lost");
+            Err(why)
+        };
+        loop {
+            let now = clock.now();
+            if self.stop.load(Ordering::Acquire) {
+                return lost("the server stops".to_owned());
+            }
+            if now.saturating_since(heard) >= LOST || now >= latest {
+                return lost("lost: no sign of life from the client".to_owned());
+            }
+            if now.saturating_since(beaten) >= BEAT {
+                beaten = now;
+                if let Err(error) = channel.send(&Message::Beat) {
+                    return lost(format!("lost: {error}"));
+                }
+            }
+            match channel.receive(Duration::from_millis(100)) {
+                Ok(None) => continue,
+                Ok(Some(Message::Start)) => shared.started.store(true, Ordering::Release),
+                Ok(Some(Message::Stop)) => shared.stop("the client stopped"),
+                Ok(Some(Message::Finish)) => {
+                    shared.stop(FINISHED);
+                    return Ok(());
+                }
+                Ok(Some(_)) => {}
+                Err(error) => return lost(format!("lost: {error}")),
+            }
+            heard = clock.now();
+        }
+    }
+
+    fn check(&self, release: &str, plan: &Plan) -> Result<talkspurt_scenario::Point, String> {
+        let ours = env!("CARGO_PKG_VERSION");
+        if release != ours {
+            return Err(format!(
+                "the server is talkspurt {ours}, and the client {release}: install the same release at both ends"
+            ));
+        }
+        let Config { max_rate, max_duration, .. } = &self.config;
+        let point = plan.point().map_err(|failure| failure.0)?;
+        let mut faults = Vec::new();
+        if plan.duration > max_duration.as_nanos() {
+            let asked = Duration::from_nanos(plan.duration);
+            faults.push(format!("a duration of {asked}: the server permits {max_duration}"));
+        }
+        let rate = plan.rate();
+        if rate > *max_rate {
+            faults.push(format!(
+                "{rate} with all headers and directions: the server permits {max_rate} a session"
+            ));
+        }
+        if faults.is_empty() { Ok(point) } else { Err(faults.join("; ")) }
+    }
+
+    fn bind(&self, local: IpAddr, [up, down]: &[Key; 2]) -> Result<Wire, String> {
+        let bind = |port| Wire::bind(SocketAddr::new(local, port), down, up);
+        let Some((first, last)) = self.config.ports else {
+            return bind(0).map_err(|error| format!("no UDP port: {error}"));
+        };
+        let found = (first..=last).find_map(|port| bind(port).ok());
+        found.ok_or_else(|| format!("all UDP ports from {first} to {last} are in use"))
+    }
+}
+
+/// Not a reason for an early end.
+const FINISHED: &str = "finished";
+
+/// A key for each direction, up and down.
+fn keys() -> [Key; 2] {
+    [(); 2].map(|()| {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).expect("the system has random numbers");
+        key
+    })
+}
+
+/// A plan in a line.
+fn told(plan: &Plan) -> String {
+    let flow = |flow: &crate::FlowPlan| {
+        let traffic = |way: &str, it: &Option<Traffic>| {
+            it.as_ref().map(|traffic| match traffic {
+                Traffic::Cbr { rate, .. } => format!("{way} {}", Rate::from_bps(*rate)),
+                Traffic::Talkspurts { codec } => format!("{way} {codec}"),
+                Traffic::Bulk { .. } => format!("{way} bulk"),
+            })
+        };
+        let ways = [traffic("up", &flow.up), traffic("down", &flow.down)];
+        let ways: Vec<_> = ways.into_iter().flatten().collect();
+        format!("{} {}", flow.transport.name(), ways.join(", "))
+    };
+    let flows: Vec<_> = plan.flows.iter().map(flow).collect();
+    format!("{} for {}", flows.join(" and "), Duration::from_nanos(plan.duration))
+}
+
+/// Becomes another user for good, if this one is root.
+fn drop_privileges(user: &str) -> Result<(), Failure> {
+    use nix::unistd::{Uid, User, getuid, setgroups, setresgid, setresuid};
+    if !getuid().is_root() {
+        return Ok(());
+    }
+    let failed = |error: nix::Error| Failure(format!("cannot become user {user}: {error}"));
+    let found = User::from_name(user).map_err(failed)?;
+    let User { uid, gid, .. } = found.ok_or_else(|| {
+        Failure(format!("started as root, and there is no user {user} to become"))
+    })?;
+    if uid == Uid::from_raw(0) {
+        return Err(Failure(format!("user {user} is root: name another one")));
+    }
+    setgroups(&[]).map_err(failed)?;
+    setresgid(gid, gid, gid).map_err(failed)?;
+    setresuid(uid, uid, uid).map_err(failed)
+}

@@ -1,0 +1,222 @@
+//! Measurements of real paths: the server, and the client in its own thread.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use talkspurt_measure::{
+    Config, Failure, FlowPlan, Measured, Measurement, Plan, Secret, Target, Traffic, Transport,
+    Watch,
+};
+use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::Rate;
+
+use crate::RunError;
+use crate::outcome::Outcome;
+
+fn failed(failure: Failure) -> PyErr {
+    RunError::new_err(failure.0)
+}
+
+fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(name: &str, text: &str) -> PyResult<T> {
+    text.parse().map_err(|error| PyValueError::new_err(format!("{name}: {error}")))
+}
+
+/// A server for measurements.
+#[pyclass(frozen)]
+pub(crate) struct MeasureServer(Mutex<talkspurt_measure::Server>);
+
+#[pymethods]
+impl MeasureServer {
+    /// Listens on ADDRESS:PORT. Started as root, the process becomes `user`.
+    #[new]
+    fn new(
+        listen: &str,
+        secret: &[u8],
+        max_rate: &str,
+        max_duration: &str,
+        max_sessions: usize,
+        ports: Option<(u16, u16)>,
+        user: String,
+    ) -> PyResult<Self> {
+        let listen = listen.parse().map_err(|_| {
+            let message = format!("--listen {listen}: expected ADDRESS:PORT, as in 127.0.0.1:7862");
+            PyValueError::new_err(message)
+        })?;
+        let config = Config {
+            listen,
+            max_rate: parsed::<Rate>("--max-rate", max_rate)?,
+            max_duration: parsed::<Duration>("--max-duration", max_duration)?,
+            max_sessions,
+            ports,
+            user,
+        };
+        let secret = Secret::new(secret).map_err(failed)?;
+        let server = talkspurt_measure::Server::start(config, secret).map_err(failed)?;
+        Ok(Self(Mutex::new(server)))
+    }
+
+    /// Where it listens.
+    #[getter]
+    fn local(&self) -> String {
+        self.server().local().to_string()
+    }
+
+    /// Lines about sessions since the last call.
+    fn lines(&self) -> Vec<String> {
+        self.server().lines()
+    }
+
+    /// Ends all sessions.
+    fn stop(&self, py: Python<'_>) {
+        py.detach(|| self.server().stop());
+    }
+}
+
+impl MeasureServer {
+    fn server(&self) -> std::sync::MutexGuard<'_, talkspurt_measure::Server> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a direction sends: kind, bits per second, bytes per packet, codec.
+type Way = (String, u64, u32, String);
+
+fn traffic(way: Way) -> PyResult<Traffic> {
+    let (kind, rate, packet, codec) = way;
+    match kind.as_str() {
+        "cbr" => Ok(Traffic::Cbr { rate, packet }),
+        "talkspurts" => Ok(Traffic::Talkspurts { codec }),
+        "bulk" => Ok(Traffic::Bulk { packet }),
+        other => Err(PyValueError::new_err(format!("{other}: no such traffic"))),
+    }
+}
+
+/// Names of the transports that can be measured.
+#[pyfunction]
+pub(crate) fn measured_transports() -> Vec<&'static str> {
+    Transport::NAMES.iter().map(|(_, name)| *name).collect()
+}
+
+/// Bits per second of text such as "64kbit/s".
+#[pyfunction]
+pub(crate) fn rate_bps(text: &str) -> PyResult<u64> {
+    text.parse().map(Rate::as_bps).map_err(|error| PyValueError::new_err(format!("{error}")))
+}
+
+/// A session with a server.
+#[pyclass(frozen)]
+pub(crate) struct MeasureSession {
+    session: Arc<Mutex<Measurement>>,
+    server: String,
+    ipv6: bool,
+}
+
+#[pymethods]
+impl MeasureSession {
+    /// Connects; raises RunError with the reason.
+    #[new]
+    fn new(py: Python<'_>, host: String, port: u16, secret: &[u8]) -> PyResult<Self> {
+        let secret = Secret::new(secret).map_err(failed)?;
+        let target = Target { host, port };
+        let session = py.detach(|| Measurement::connect(&target, &secret)).map_err(failed)?;
+        let (server, ipv6) = (session.server().to_string(), session.is_ipv6());
+        Ok(Self { session: Arc::new(Mutex::new(session)), server, ipv6 })
+    }
+
+    /// The server's address.
+    #[getter]
+    fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// Starts a measurement of flows (name, transport, up, down) at the same time.
+    fn start(
+        &self,
+        flows: Vec<(String, String, Option<Way>, Option<Way>)>,
+        duration: &str,
+        mtu: u16,
+        seed: u64,
+    ) -> PyResult<Measuring> {
+        let flows = flows.into_iter().map(|(name, transport, up, down)| {
+            let transport = Transport::named(&transport)
+                .ok_or_else(|| PyValueError::new_err(format!("{transport}: no such transport")))?;
+            let [up, down] = [up, down].map(|way| way.map(traffic).transpose());
+            Ok(FlowPlan { name, transport, up: up?, down: down? })
+        });
+        let flows = flows.collect::<PyResult<Vec<_>>>()?;
+        let duration = parsed::<Duration>("--for", duration)?.as_nanos();
+        let plan = Plan { seed, duration, mtu, ipv6: self.ipv6, flows };
+        plan.point().map_err(failed)?;
+        Ok(Measuring::start(Arc::clone(&self.session), plan))
+    }
+}
+
+/// A measurement in progress.
+#[pyclass(frozen)]
+pub(crate) struct Measuring {
+    watch: Watch,
+    total: u64,
+    done: Arc<(Mutex<bool>, Condvar)>,
+    thread: Mutex<Option<JoinHandle<Result<Measured, Failure>>>>,
+}
+
+impl Measuring {
+    fn start(session: Arc<Mutex<Measurement>>, plan: Plan) -> Self {
+        let (watch, done) = (Watch::default(), Arc::<(Mutex<bool>, Condvar)>::default());
+        let (watched, ended, total) = (watch.clone(), Arc::clone(&done), plan.duration);
+        let thread = std::thread::spawn(move || {
+            let measured = {
+                let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+                std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                    session.run(&plan, &watched)
+                }))
+            };
+            *ended.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            ended.1.notify_all();
+            measured.unwrap_or_else(|_| {
+                Err(Failure("internal error, please report it with the command".to_owned()))
+            })
+        });
+        Self { watch, total, done, thread: Mutex::new(Some(thread)) }
+    }
+}
+
+/// Tables, facts as JSON, the resolved scenario, and why less was measured than asked for.
+type Results = (Outcome, String, String, Option<String>);
+
+#[pymethods]
+impl Measuring {
+    /// Fraction of the time passed, 0 to 1.
+    fn progress(&self) -> f64 {
+        (self.watch.passed().as_nanos() as f64 / self.total.max(1) as f64).min(1.0)
+    }
+
+    /// Waits at most this many seconds; true if it has ended.
+    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
+        let limit = std::time::Duration::from_secs_f64(seconds.clamp(0.0, 3600.0));
+        py.detach(|| {
+            let done = self.done.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let waited = self.done.1.wait_timeout_while(done, limit, |done| !*done);
+            *waited.unwrap_or_else(PoisonError::into_inner).0
+        })
+    }
+
+    /// Ends it early, with results of the time until now.
+    fn stop(&self) {
+        self.watch.stop();
+    }
+
+    /// The results; waits for the end. Can be called once. Raises RunError if nothing could be measured.
+    fn result(&self, py: Python<'_>) -> PyResult<Results> {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = thread.ok_or_else(|| RunError::new_err("the result was already taken"))?;
+        let joined = py.detach(|| thread.join());
+        let measured = joined
+            .map_err(|_| RunError::new_err("the thread ended without a result"))?
+            .map_err(failed)?;
+        let Measured { finished, facts, scenario, broken } = measured;
+        Ok((Outcome::new(finished), facts.to_string(), scenario, broken))
+    }
+}

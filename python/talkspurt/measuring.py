@@ -1,0 +1,329 @@
+"""``talkspurt measure``: traffic over a real path to a server, as tables of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import platform
+import re
+import secrets
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from talkspurt import _core, disk, serving, store
+from talkspurt.errors import BadInputError
+from talkspurt.resolved import MEASURED
+from talkspurt.result import Result
+from talkspurt.terminal.progress import Bar
+from talkspurt.visible import print_json, visible
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Way = Literal["up", "down", "both"]
+Traffic = Literal["cbr", "talkspurts", "bulk"]
+PACKET_B = {"cbr": 160, "talkspurts": 160, "bulk": 1200}
+"""Payload per packet unless told otherwise: 20 ms of G.711, or most of an Ethernet frame."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What to measure."""
+
+    transports: Sequence[str]
+    traffic: Traffic
+    rate: str
+    packet: int | None
+    codec: str
+    way: Way
+    duration: str
+    together: bool
+    mtu: int
+    seed: int | None
+
+    def way_of(self, way: Way) -> tuple[str, int, int, str] | None:
+        """What a direction sends, as Rust takes it; None for nothing."""
+        if self.way not in (way, "both"):
+            return None
+        packet = self.packet if self.packet is not None else PACKET_B[self.traffic]
+        return self.traffic, _core.rate_bps(self.rate), packet, self.codec
+
+    def flows(self) -> list[tuple[str, str, Any, Any]]:
+        """Name, transport, and both directions of each flow."""
+        names: list[str] = []
+        for transport in self.transports:
+            name = transport
+            while name in names:
+                name = f"{transport}-{sum(n.startswith(transport) for n in names) + 1}"
+            names.append(name)
+        up, down = self.way_of("up"), self.way_of("down")
+        both = zip(names, self.transports, strict=True)
+        return [(name, transport, up, down) for name, transport in both]
+
+    def check(self) -> None:
+        """Raise BadInputError with everything that is wrong."""
+        faults = []
+        known = _core.measured_transports()
+        for transport in self.transports:
+            if transport not in known:
+                faults.append(f"--transport {transport}: unknown; there are {', '.join(known)}")
+        try:
+            _core.rate_bps(self.rate)
+        except ValueError as error:
+            faults.append(f"--rate: {error}")
+        if self.packet is not None and not 8 <= self.packet <= 9000:
+            faults.append(f"--packet {self.packet}: expected 8 to 9000 bytes")
+        if not 576 <= self.mtu <= 9000:
+            faults.append(f"--mtu {self.mtu}: expected 576 to 9000 bytes")
+        if self.seed is not None and not 0 <= self.seed < 2**63:
+            faults.append(f"--seed {self.seed}: expected 0 to 9223372036854775807")
+        if faults:
+            raise BadInputError(visible("; ".join(faults)))
+
+
+def target(host: str) -> tuple[str, int]:
+    """Name and port of HOST, HOST:PORT, ADDRESS or [ADDRESS]:PORT.
+
+    Raises:
+        BadInputError: it is none of these.
+    """
+    found = re.fullmatch(
+        r"\[([^\]]+)\](?::(\d+))?|([^:]+)(?::(\d+))?|([0-9a-fA-F:.%\w]*::?.*)", host
+    )
+    if found is None:
+        raise BadInputError(visible(f"{host}: expected HOST, HOST:PORT or [ADDRESS]:PORT"))
+    name = found[1] or found[3] or found[5]
+    port = int(found[2] or found[4] or serving.PORT)
+    if not name or not 1 <= port <= 65535:
+        raise BadInputError(visible(f"{host}: expected HOST, HOST:PORT or [ADDRESS]:PORT"))
+    return name, port
+
+
+def run(
+    host: str,
+    wanted: Wanted,
+    *,
+    secret_file: Path | None,
+    out: Path | None,
+    as_json: bool,
+    report: bool,
+    overwrite: bool,
+) -> None:
+    """Measure, print, and write the folders."""
+    serving.supported()
+    wanted.check()
+    name, port = target(host)
+    key = serving.secret(secret_file)
+    try:
+        session = _core.MeasureSession(name, port, key)
+    except _core.RunError as error:
+        raise BadInputError(visible(str(error))) from None
+    flows = wanted.flows()
+    tests = [flows] if wanted.together else [[flow] for flow in flows]
+    base = out or Path("runs") / f"measure-{disk.plain_name(name)}"
+    documents = []
+    for test in tests:
+        result, broken = one(session, test, wanted, host)
+        folder = base if len(tests) == 1 else base / test[0][0]
+        if out is not None or not as_json:
+            result.save(folder, report=report, overwrite=overwrite)
+        if as_json:
+            documents.append(document(result))
+        else:
+            say(result, folder, report=report)
+        if broken is not None:
+            if as_json:
+                print_json(documents[0] if len(tests) == 1 else documents)
+            if broken == STOPPED:
+                raise KeyboardInterrupt
+            kept = "" if as_json and out is None else f"; what was measured is in {folder}/"
+            raise BadInputError(visible(f"{broken}{kept}"))
+    if as_json:
+        print_json(documents[0] if len(tests) == 1 else documents)
+
+
+STOPPED = "stopped"
+"""Why a measurement ended after Ctrl-C."""
+
+
+def one(
+    session: _core.MeasureSession,
+    flows: Sequence[tuple[str, str, Any, Any]],
+    wanted: Wanted,
+    host: str,
+) -> tuple[Result, str | None]:
+    """Measure these flows at the same time; also returns why it ended early, if it did."""
+    seed = wanted.seed if wanted.seed is not None else secrets.randbits(62)
+    began = time.monotonic()
+    try:
+        measuring = session.start(list(flows), wanted.duration, wanted.mtu, seed)
+        with Bar(", ".join(name for name, *_ in flows)) as bar:
+            try:
+                while not measuring.wait(0.05):
+                    bar.on_fraction(measuring.progress())
+            except BaseException:
+                # Ctrl-C: what was measured so far is a result, too.
+                measuring.stop()
+                measuring.wait(5.0)
+        outcome, facts, scenario, broken = measuring.result()
+    except _core.RunError as error:
+        raise BadInputError(visible(str(error))) from None
+    except ValueError as error:
+        raise BadInputError(visible(str(error))) from None
+    measured = {"server": session.server, **json.loads(facts)}
+    title = f"{' and '.join(name for name, *_ in flows)} to {host}"
+    manifest = {
+        "talkspurt": _core.version(), "kind": "result", "scenario": "measurement", "file": None,
+        "set": {}, "settings": {}, "replicate": 0, "seed": seed, "digest": None,
+        "machine_dependent": True, "duration_s": outcome.duration_s, "hops": outcome.hops,
+        "events": outcome.events, "cpu_s": outcome.cpu_s, "wall_s": time.monotonic() - began,
+        "python": platform.python_version(), "platform": f"{sys.platform} {platform.machine()}",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "measured": measured,
+    }  # fmt: skip
+    known = measured["clock_offset_s"] is not None
+    result = Result(
+        name="measurement",
+        title=title,
+        description="\n".join(
+            ["Measured on a real path.", "", *(f"* {n}" for n in notes(measured))]
+        ),
+        settings={},
+        replicate=0,
+        seed=seed,
+        scenario=f"{MEASURED}, with every default.\n{scenario}",
+        topology=_topology(flows),
+        manifest=manifest,
+        _read_table=partial(_table, outcome, known=known, complete=measured["complete"]),
+        _read_audio=lambda _: None,
+    )
+    return result, broken
+
+
+ARRIVALS = (
+    "received_packets", "lost_packets", "received_bytes", "throughput_bps", "goodput_bps",
+)  # fmt: skip
+"""Columns of the flows and of their series that the receiver knows."""
+
+
+def _table(
+    outcome: _core.Outcome, name: str, *, known: bool, complete: bool
+) -> pl.DataFrame | None:
+    """A table, with null for what is not known.
+
+    Delays are not ``known`` without the clocks' offset; without the server's notes the tables are
+    not ``complete``: what arrived there is missing.
+    """
+    import polars as pl
+
+    if name in ("packets", "scores"):
+        return None
+    table = pl.DataFrame(outcome.table(name))
+    nothing = []
+    if name == "series" and not known:
+        nothing += ["delay_mean_s", "delay_max_s"]
+    if nothing:
+        table = table.with_columns(pl.lit(None, pl.Float64).alias(column) for column in nothing)
+    if name in ("flows", "series") and not complete:
+        column = "name" if name == "flows" else "flow"
+        flows = pl.DataFrame(outcome.table("flows"))
+        there = flows.filter(pl.col("from") == "client")["name"]
+        arrived = pl.when(pl.col(column).is_in(there.implode()).not_())
+        present = [each for each in ARRIVALS if each in table.columns]
+        table = table.with_columns(arrived.then(pl.col(each)).alias(each) for each in present)
+    return table
+
+
+def _topology(flows: Sequence[tuple[str, str, Any, Any]]) -> dict[str, Any]:
+    """The two ends and the path between them, of which nothing is known."""
+    there, back = ["client", "server"], ["server", "client"]
+    found = []
+    for name, transport, up, _ in flows:
+        routes = (there, back) if up else (back, there)
+        links = ("path", "path.back") if up else ("path.back", "path")
+        found.append(
+            {"name": name, "transport": transport, "from": routes[0][0], "to": routes[0][1],
+             "routes": [routes[0]], "back": [routes[1]],
+             "links": {"from": [[links[0]]], "to": [[links[1]]]}, "speech": [None, None]}
+        )  # fmt: skip
+    link: dict[str, Any] = {
+        "name": "path", "from": "client", "to": "server", "mtu": None, "fails": False, "back": {},
+        "rate_bps": None, "delay_s": None, "jitter_s": None, "queue": None, "loss": None,
+        "bursts": False, "bit_error_rate": None, "changes": False,
+    }  # fmt: skip
+    return {
+        "nodes": [{"name": name, "colour": None} for name in there],
+        "links": [link],
+        "access_points": [],
+        "flows": found,
+    }
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms" if seconds < 0.1 else f"{seconds * 1e3:.0f} ms"
+
+
+def notes(measured: dict[str, Any]) -> list[str]:
+    """What a reader must know about a measurement, a sentence each."""
+    said = []
+    bound = measured["clock_offset_bound_s"]
+    if measured["clock_jump_s"] is not None:
+        said.append(
+            f"A clock was set during the measurement, by {_ms(measured['clock_jump_s'])} or more: "
+            "one-way delays are not known."
+        )
+    elif bound is None:
+        said.append("No packets came back: one-way delays are not known.")
+    else:
+        said.append(
+            f"One-way delays are within ± {_ms(bound)}, half the minimum round-trip time: a longer "
+            "way there and a shorter one back look the same. The server's clock gained "
+            f"{measured['clock_drift_ppm']:.1f} µs a second, which is removed."
+        )
+    if measured["rtt_min_s"] is not None:
+        least, middle, most = (measured[f"rtt_{what}_s"] for what in ("min", "p50", "max"))
+        said.append(
+            f"Round-trip time: minimum {_ms(least)}, median {_ms(middle)}, maximum {_ms(most)} of "
+            f"{measured['rtt_samples']} probes."
+        )
+    for flow, facts in measured["flows"].items():
+        if facts["reordered_packets"]:
+            said.append(f"{flow}: packets overtaken by later ones: {facts['reordered_packets']}.")
+        if not flow.endswith(".reverse"):
+            said += [f"{flow}: stopped at {s['at_s']:.1f} s: {s['why']}." for s in facts["stopped"]]
+    for end, facts in measured["ends"].items():
+        if facts is None:
+            continue
+        for what, words in (
+            ("policed_packets", "packets not sent, as beyond the server's --max-rate"),
+            ("unsent_packets", "packets not accepted by the system"),
+            ("refused_datagrams", "datagrams not authentic, or repeated"),
+        ):
+            if facts[what]:
+                said.append(f"At the {end}, {words}: {facts[what]}.")
+    if not measured["complete"]:
+        said.append("The server's notes are missing: what arrived there is not known.")
+    return said
+
+
+def say(result: Result, folder: Path, *, report: bool) -> None:
+    """Print the table, what to know about it, and where the folder is."""
+    from talkspurt.terminal import tables
+    from talkspurt.terminal.console import say_line
+
+    tables.print_result(result)
+    for note in notes(result.manifest["measured"]):
+        say_line(note)
+    print(visible(f"Results: {folder}/"))
+    if report:
+        print(visible(f"Report:  {folder}/{store.REPORT}"))
+
+
+def document(result: Result) -> dict[str, Any]:
+    """The JSON of ``--json``: that of a run, and the facts of the measurement."""
+    return {**result.to_json(), "measured": result.manifest["measured"]}

@@ -1,0 +1,93 @@
+"""``talkspurt serve``: the other end of ``talkspurt measure``, and the secret that both share."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+import time
+from pathlib import Path
+
+from talkspurt import _core
+from talkspurt.errors import BadInputError
+from talkspurt.visible import visible
+
+PORT = 7862
+"""TCP port of the server unless told otherwise."""
+SECRET = "TALKSPURT_SECRET"
+"""Environment variable with the secret, where no file has it."""
+STEP_S = 0.2
+
+
+def supported() -> None:
+    """Raise BadInputError where real-time sockets are not supported."""
+    if not hasattr(_core, "MeasureServer"):
+        raise BadInputError(f"serve and measure: only on Linux, and this is {sys.platform}")
+
+
+def secret(file: Path | None) -> bytes:
+    """The shared secret, from a file or the environment.
+
+    Raises:
+        BadInputError: there is none, or the file can be read by others.
+        OSError: the file cannot be read.
+    """
+    if file is None:
+        found = os.environ.get(SECRET)
+        if found is None:
+            raise BadInputError(
+                "no secret: name a file with --secret-file, or set TALKSPURT_SECRET. Make one with "
+                "`(umask 077; openssl rand -hex 32 > secret)` and copy it to the other end"
+            )
+        return found.encode()
+    with file.open("rb") as opened:
+        mode = os.fstat(opened.fileno()).st_mode
+        if stat.S_ISREG(mode) and mode & 0o077:
+            raise BadInputError(
+                visible(f"--secret-file {file}: others may read or write it; chmod 600 {file}")
+            )
+        return opened.read(4096)
+
+
+def _ports(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d{1,5})-(\d{1,5})", text)
+    first, last = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not 1024 <= first <= last <= 65535:
+        raise BadInputError(visible(f"--media-ports {text}: expected FIRST-LAST within 1024-65535"))
+    return first, last
+
+
+def serve(
+    *,
+    listen: str,
+    secret_file: Path | None,
+    max_rate: str,
+    max_duration: str,
+    max_sessions: int,
+    media_ports: str | None,
+    user: str,
+) -> None:
+    """Serve until a signal ends it."""
+    supported()
+    if max_sessions < 1:
+        raise BadInputError(f"--max-sessions {max_sessions}: expected 1 or more")
+    ports = None if media_ports is None else _ports(media_ports)
+    key = secret(secret_file)
+    try:
+        server = _core.MeasureServer(listen, key, max_rate, max_duration, max_sessions, ports, user)
+    except (_core.RunError, ValueError) as error:
+        raise BadInputError(visible(str(error))) from None
+    print(
+        f"Listening on {server.local}: at most {max_sessions} sessions, each of {max_rate} in both "
+        f"directions together, for {max_duration}. Ctrl-C ends it.",
+        flush=True,
+    )
+    try:
+        while True:
+            time.sleep(STEP_S)
+            for line in server.lines():
+                now = time.strftime("%H:%M:%S")
+                print(visible(f"{now} {line}"), flush=True)
+    finally:
+        server.stop()

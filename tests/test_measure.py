@@ -1,0 +1,342 @@
+"""`talkspurt serve` and `talkspurt measure`: results, bad input, and attacks from the network."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+import talkspurt
+from command import start
+from command import talkspurt as command
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve and measure need Linux")
+SECRET = {"TALKSPURT_SECRET": "a secret of these tests"}
+
+
+@contextlib.contextmanager
+def server(*options):
+    """A running server; its port."""
+    env = {**os.environ, **SECRET, "PYTHONUNBUFFERED": "1"}
+    process = start("serve", "--listen", "127.0.0.1:0", "--user", "nobody", *options, env=env)
+    try:
+        line = process.stdout.readline()
+        assert line.startswith("Listening on 127.0.0.1:"), line + process.stderr.read()
+        yield int(line.split(":")[1])
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+
+
+def measure(port, *options, env=SECRET, **more):
+    return command("measure", f"127.0.0.1:{port}", *options, env=env, **more)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """Two transports, one after another, in both directions; the output and the folder."""
+    out = tmp_path_factory.mktemp("measured") / "out"
+    with server() as port:
+        done = measure(
+            port, "--transport", "udp", "--transport", "tfrc", "--traffic", "talkspurts",
+            "--for", "2s", "--seed", "5", "--out", out, env={**SECRET, "COLUMNS": "80"},
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout, out
+
+
+def test_a_measurement_is_a_run_to_other_commands(measured, tmp_path):
+    said, out = measured
+    assert "Round-trip time: minimum" in said
+    assert "One-way delays are within ±" in said
+    assert max(map(len, said.splitlines())) <= 80
+    for folder in (out / "udp", out / "tfrc"):
+        assert (folder / "report.html").exists()
+        result = talkspurt.load(folder)
+        assert result.digest == ""
+        assert result.manifest["digest"] is None
+        assert result.flows.height == 2
+        for row in result.flows.iter_rows(named=True):
+            assert row["sent_packets"] == row["received_packets"] > 0
+            assert row["lost_packets"] == 0
+            assert row["mos"] > 3
+        assert result.gauges().height > 0
+    sheet = command("metrics", out / "tfrc")
+    assert sheet.returncode == 0, sheet.stderr
+    drawn = command("plot", out / "tfrc", "goodput_over_time", "--out", tmp_path / "x.png")
+    assert drawn.returncode == 0, drawn.stderr
+    both = command("compare", out / "udp", out / "tfrc", "--no-report", "--out", tmp_path / "both")
+    assert both.returncode == 0, both.stderr
+    again = command("export", out / "udp", "--to", "pcapng")
+    assert again.returncode == 2
+    assert "was measured on a real path" in again.stderr
+
+
+def test_the_clocks_of_one_machine_are_found_to_agree(measured):
+    """Both processes use one clock, whose offset is the difference of the two starts."""
+    _, out = measured
+    for folder in (out / "udp", out / "tfrc"):
+        facts = json.loads((folder / "manifest.json").read_text())["measured"]
+        assert abs(facts["clock_drift_ppm"]) < 50
+        assert facts["clock_offset_bound_s"] == pytest.approx(facts["rtt_min_s"] / 2, rel=0.5)
+        flows = talkspurt.load(folder).flows
+        assert (flows["delay_min_s"] >= 0).all()
+        assert (flows["delay_p50_s"] < 0.1).all()
+
+
+def test_all_transports_at_once_as_json():
+    """Greedy flows stay below the server's limit together: the policer shows where they do not."""
+    with server("--max-rate", "8Mbit/s") as port:
+        done = measure(
+            port, "--together", "--transport", "dccp-ccid2", "--transport", "dccp-ccid3",
+            "--transport", "sctp", "--traffic", "bulk", "--up", "--for", "2s", "--json",
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["digest"] is None
+    assert set(document["flows"]) == {"dccp-ccid2", "dccp-ccid3", "sctp"}
+    total = sum(flow["throughput_bps"] for flow in document["flows"].values())
+    assert 1e6 < total < 8e6 * 1.1
+    assert document["measured"]["ends"]["client"]["policed_packets"] > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "env", "expected"),
+    [
+        ((), {"TALKSPURT_SECRET": "another secret, as long"}, "the server has another secret"),
+        ((), {"TALKSPURT_SECRET": "short"}, "the secret has 5 characters"),
+        (("--rate", "100Mbit/s"), SECRET, "the server permits 20Mbit/s a session"),
+        (("--for", "10min"), SECRET, "the server permits 2min"),
+        (("--traffic", "bulk"), SECRET, "bulk over UDP has no rate"),
+        (("--transport", "x", "--rate", "y", "--mtu", "1"), SECRET, "--transport x: unknown"),
+        (("--up", "--down"), SECRET, "give one of them"),
+        (("--traffic", "talkspurts", "--codec", "x"), SECRET, "codec"),
+        (("--packet", "1400"), SECRET, "packets of 1400 B"),
+    ],
+)
+def test_bad_input_is_told_in_a_line(refusing, options, env, expected):
+    done = measure(refusing, "--no-report", *options, env=env)
+    assert done.returncode == 2
+    assert expected in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.fixture(scope="module")
+def refusing():
+    with server() as port:
+        yield port
+
+
+def test_a_host_without_a_server_is_told(tmp_path):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        done = measure(unused.getsockname()[1])
+    assert done.returncode == 2
+    assert "nothing listens there" in done.stderr
+    done = command("measure", "no-such-host.invalid", env=SECRET)
+    assert done.returncode == 2
+    assert "no-such-host.invalid" in done.stderr
+    done = command("measure", "localhost", "--secret-file", tmp_path / "missing")
+    assert done.returncode == 2
+    open_to_all = tmp_path / "secret"
+    open_to_all.write_text("a secret of these tests")
+    open_to_all.chmod(0o644)
+    done = command("measure", "localhost", "--secret-file", open_to_all)
+    assert done.returncode == 2
+    assert "chmod 600" in done.stderr
+    done = command("serve", "--max-sessions", "0", env=SECRET)
+    assert done.returncode == 2
+
+
+def test_another_version_of_the_protocol_is_told():
+    """A server that answers as a later version would."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        env = {**os.environ, **SECRET}
+        client = start("measure", f"127.0.0.1:{port}", env=env)
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.recv(4096).startswith(b"TLKSPRT\x01")
+            accepted.sendall(b"TLKSPRT\x02\x01")
+            _, said = client.communicate(timeout=20)
+    assert client.returncode == 2
+    assert "speaks version 2 of the protocol" in said
+
+
+def test_ctrl_c_keeps_what_was_measured(tmp_path):
+    with server() as port:
+        env = {**os.environ, **SECRET}
+        out = tmp_path / "out"
+        client = start(
+            "measure", f"127.0.0.1:{port}", "--for", "30s", "--no-report", "--out", out, env=env
+        )
+        time.sleep(4)
+        client.send_signal(signal.SIGINT)
+        client.communicate(timeout=20)
+    assert client.returncode == 130
+    result = talkspurt.load(out)
+    assert 1 < result.duration_s < 10
+    assert (result.flows["received_packets"] > 20).all()
+
+
+def test_a_lost_server_stops_media_within_three_seconds_and_results_are_kept(tmp_path):
+    env = {**os.environ, **SECRET, "PYTHONUNBUFFERED": "1"}
+    process = start("serve", "--listen", "127.0.0.1:0", env=env)
+    port = int(process.stdout.readline().split(":")[1])
+    out = tmp_path / "out"
+    client = start(
+        "measure", f"127.0.0.1:{port}", "--for", "60s", "--no-report", "--out", out, env=env
+    )
+    time.sleep(4)
+    process.send_signal(signal.SIGSTOP)  # its connection stays open, but it says nothing
+    began = time.monotonic()
+    _, said = client.communicate(timeout=30)
+    assert time.monotonic() - began < 6
+    process.kill()
+    process.communicate(timeout=20)
+    assert client.returncode == 2
+    assert "the control connection was lost" in said
+    flows = talkspurt.load(out).flows
+    down = flows.filter(name="udp.reverse").row(0, named=True)
+    assert down["received_packets"] > 20
+    up = flows.filter(name="udp").row(0, named=True)
+    assert up["sent_packets"] > 20
+    assert up["received_packets"] is None
+
+
+def test_attacks_do_not_disturb_a_measurement():
+    """Floods of connections, of bytes, and of datagrams while a client measures."""
+    with server("--media-ports", "29000-29009") as port, contextlib.ExitStack() as held:
+        env = {**os.environ, **SECRET}
+        client = start("measure", f"127.0.0.1:{port}", "--for", "2s", "--json", env=env)
+        for _ in range(150):  # half open: they say nothing
+            held.enter_context(socket.create_connection(("127.0.0.1", port)))
+        with socket.create_connection(("127.0.0.1", port)) as oversized:
+            oversized.sendall(b"TLKSPRT\x01\xff\xff" + bytes(65535))
+        datagrams = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        until = time.monotonic() + 4
+        while time.monotonic() < until:
+            datagrams.sendto(os.urandom(200), ("127.0.0.1", 29000))
+            time.sleep(0.002)
+        printed, said = client.communicate(timeout=30)
+        # The flood of connections keeps no other client out.
+        after = measure(port, "--for", "1s", "--json")
+    assert client.returncode == 0, said
+    document = json.loads(printed)
+    for flow in document["flows"].values():
+        assert flow["lost_packets"] == 0
+        assert flow["received_packets"] == flow["sent_packets"] > 90
+    assert document["measured"]["ends"]["server"]["refused_datagrams"] > 100
+    assert after.returncode == 0, after.stderr
+
+
+def namespaces():
+    """Why two network namespaces cannot be made, or None."""
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        return "needs root and iproute2"
+    name = f"tsp-{os.getpid()}"
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, check=False)
+    subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+    return None if made.returncode == 0 else "network namespaces cannot be made here"
+
+
+WITHOUT = namespaces()
+
+
+@pytest.fixture
+def two_hosts():
+    """Two namespaces joined by veth, with addresses of both families; their names."""
+    if WITHOUT:
+        pytest.skip(WITHOUT)
+
+    def ip(*words):
+        subprocess.run(["ip", *words], check=True, capture_output=True)
+
+    here, there = f"tsa-{os.getpid()}", f"tsb-{os.getpid()}"
+    for name in (here, there):
+        ip("netns", "add", name)
+    try:
+        link = ("ip", "netns", "exec", here)
+        subprocess.run(
+            [*link, "ip", "link", "add", "v0", "type", "veth", "peer", "name", "v0", "netns", there],
+            check=True, capture_output=True,
+        )  # fmt: skip
+        for last, name in enumerate((here, there), 1):
+            inside = ("-n", name)
+            ip(*inside, "addr", "add", f"10.77.0.{last}/24", "dev", "v0")
+            ip(*inside, "addr", "add", f"fd77::{last}/64", "dev", "v0", "nodad")
+            ip(*inside, "link", "set", "v0", "up")
+            ip(*inside, "link", "set", "lo", "up")
+        yield here, there
+    finally:
+        for name in (here, there):
+            ip("netns", "del", name)
+
+
+@contextlib.contextmanager
+def server_on(there, address):
+    """A running server on a host."""
+    env = {**os.environ, **SECRET, "PYTHONUNBUFFERED": "1"}
+    program = ["ip", "netns", "exec", there, sys.executable, "-m", "talkspurt"]
+    with subprocess.Popen(
+        [*program, "serve", "--listen", f"{address}:7862"],
+        env=env,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as serving:
+        try:
+            assert serving.stdout.readline().startswith("Listening on ")
+            yield
+        finally:
+            serving.send_signal(signal.SIGINT)
+            serving.wait(timeout=20)
+
+
+def client_on(here, *words):
+    return ["ip", "netns", "exec", here, sys.executable, "-m", "talkspurt", "measure", *words]
+
+
+@pytest.mark.parametrize(("address", "header"), [("10.77.0.2", 20), ("[fd77::2]", 40)])
+def test_a_path_between_two_hosts(two_hosts, address, header, tmp_path):
+    here, there = two_hosts
+    out = tmp_path / "out"
+    words = (address, "--no-report", "--for", "1s", "--out", out, "--transport", "dccp-ccid3")
+    with server_on(there, address):
+        subprocess.run(
+            client_on(here, *words), env={**os.environ, **SECRET}, check=True, timeout=60
+        )
+    flows = talkspurt.load(out).flows
+    assert (flows["lost_packets"] == 0).all()
+    assert (flows["received_packets"] > 20).all()
+    # IP, the seal, and UDP around DCCP.
+    assert (flows["network_header_bytes"] / flows["sent_packets"] == header + 38 + 8).all()
+
+
+def test_an_interface_that_disappears_is_told_and_results_are_kept(two_hosts, tmp_path):
+    here, there = two_hosts
+    out = tmp_path / "out"
+    words = ("10.77.0.2", "--no-report", "--for", "30s", "--out", out)
+    with (
+        server_on(there, "10.77.0.2"),
+        subprocess.Popen(
+            client_on(here, *words), env={**os.environ, **SECRET}, stderr=subprocess.PIPE, text=True
+        ) as broken,
+    ):
+        time.sleep(4)
+        subprocess.run(["ip", "-n", here, "link", "del", "v0"], check=True)
+        began = time.monotonic()
+        _, said = broken.communicate(timeout=30)
+        assert time.monotonic() - began < 6
+    assert broken.returncode == 2
+    assert "the control connection was lost" in said
+    up, down = talkspurt.load(out).flows.sort("name").iter_rows(named=True)
+    assert up["sent_packets"] > 20
+    assert up["received_packets"] is None
+    assert down["received_packets"] > 20
