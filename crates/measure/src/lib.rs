@@ -4,8 +4,8 @@
 //! [`Server`] waits for clients; [`Measurement`] is the client. Both talk over one TCP connection (`channel`:
 //! Noise, with a shared secret), which carries requests, signs of life and, at the end, the server's notes.
 //! `media` runs the peers in real time; `seal` authenticates every datagram; `breaker` stops harmful media (RFC
-//! 8083). `clocks` finds the drift and the offset of the two clocks, and `merge` makes one run of two logs. `stamp`
-//! is RFC 8762's reflector and sender, for measurements against the equipment of others.
+//! 8083). `clocks` finds the drift and the offset of the two clocks, and `merge` makes one run of two logs.
+//! `stamp` is RFC 8762's reflector and sender, for measurements against the equipment of others.
 #![cfg(target_os = "linux")]
 
 mod breaker;
