@@ -345,6 +345,34 @@ source = { kind = "bulk" }
     assert 0.1 < sorted(took)[len(took) // 2] < 0.2
 
 
+FULL = """\
+import socket, sys, time
+s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+s.bind((sys.argv[1], 5000))
+time.sleep(100)
+"""
+
+
+@real
+def test_packets_that_a_program_does_not_read_are_its_loss():
+    with talkspurt.Emulation(NETWORK, ["laptop", "server"]) as network:
+        for at in network.addresses["server"]:
+            words = [sys.executable, "-I", "-S", "-c", FULL, at]
+            network.serve("server", words)
+            ask = ASK.replace("s.settimeout(1)", "s.settimeout(0)").replace(
+                "TimeoutError", "OSError"
+            )
+            script(network, "laptop", ask, at, 50, 500, 0.002)
+        time.sleep(0.2)
+    real_time = network.result.manifest["real_time"]
+    server = next(host for host in real_time["hosts"] if host["node"] == "server")
+    assert server["written_packets"] == real_time["arrived_packets"] == 100
+    lost = server["device"]["socket_dropped"]
+    assert 80 < lost < 100
+    assert f"server: {lost} datagrams arrived and were lost" in account.findings(real_time)[0]
+
+
 @real
 def test_two_emulations_at_once_do_not_see_each_other():
     with (
@@ -589,7 +617,7 @@ def test_every_difference_is_a_finding():
         "refused_packets": 0, "malformed_packets": 0, "unroutable_packets": 0,
         "device": {
             "sent_packets": 9, "received_packets": 5, "sent_dropped": 0, "received_dropped": 0,
-            "received_errors": 0,
+            "received_errors": 0, "socket_dropped": 0,
         },
     }  # fmt: skip
     whole = {
@@ -598,7 +626,13 @@ def test_every_difference_is_a_finding():
         "lateness": {"later_than_1ms_ratio": 0.0},
     }  # fmt: skip
     assert account.findings(whole) == []
-    for key in ("sent_packets", "received_packets", "sent_dropped", "received_errors"):
+    for key in (
+        "sent_packets",
+        "received_packets",
+        "sent_dropped",
+        "received_errors",
+        "socket_dropped",
+    ):
         other = {**host, "device": {**host["device"], key: 3}}
         assert len(account.findings({**whole, "hosts": [other]})) == 1
     for key in ("refused_packets", "malformed_packets", "unroutable_packets"):

@@ -9,8 +9,12 @@ use talkspurt_proto::time::{Duration, Instant};
 
 /// The loop spins for this time before an event: waking up from a sleep takes about as long.
 const SPIN: Duration = Duration::from_micros(50);
+/// The same if it sleeps nearly always: its processor sleeps, too, and takes longer to wake up.
+const LONG_SPIN: Duration = Duration::from_micros(150);
 /// Length of a span.
 const SPAN: Duration = Duration::from_millis(2);
+/// The sleep of a span after which the loop spins for longer.
+const MUCH: Duration = Duration::from_micros(1500);
 /// The least sleep of a span after which the loop may spin.
 const ENOUGH: Duration = Duration::from_micros(400);
 /// The least sleep of a span: a twentieth plus a margin.
@@ -23,7 +27,8 @@ const NAP: Duration = Duration::from_micros(20);
 pub(crate) struct Pace {
     began: Instant,
     slept: Duration,
-    may_spin: bool,
+    /// Zero if it may not.
+    spin: Duration,
 }
 
 /// What the loop does next.
@@ -39,25 +44,28 @@ pub(crate) enum Wait {
 
 impl Pace {
     pub(crate) const fn new(now: Instant) -> Self {
-        Self { began: now, slept: Duration::ZERO, may_spin: true }
+        Self { began: now, slept: Duration::ZERO, spin: LONG_SPIN }
     }
 
     /// What to do until `next`. `busy`: there was a packet in this round.
     pub(crate) fn wait(&mut self, now: Instant, next: Instant, busy: bool) -> Wait {
         if now.saturating_since(self.began) >= SPAN {
             let lack = LEAST.saturating_sub(self.slept);
-            self.may_spin = self.slept >= ENOUGH;
+            self.spin = match self.slept {
+                slept if slept >= MUCH => LONG_SPIN,
+                slept if slept >= ENOUGH => SPIN,
+                _ => Duration::ZERO,
+            };
             (self.began, self.slept) = (now, Duration::ZERO);
             if !lack.is_zero() {
                 return Wait::Rest(lack);
             }
         }
         let ahead = next.saturating_since(now);
-        match self.may_spin {
-            _ if busy => Wait::Spin,
-            true if ahead <= SPIN => Wait::Spin,
-            true => Wait::Sleep(ahead - SPIN),
-            false => Wait::Sleep(ahead.max(NAP)),
+        if busy || ahead < self.spin {
+            Wait::Spin
+        } else {
+            Wait::Sleep((ahead - self.spin).max(NAP))
         }
     }
 
@@ -78,9 +86,13 @@ mod tests {
     #[test]
     fn it_sleeps_until_shortly_before_an_event_and_then_spins() {
         let mut pace = Pace::new(us(0));
-        assert_eq!(pace.wait(us(0), us(200), false), Wait::Sleep(Duration::from_micros(150)));
-        assert_eq!(pace.wait(us(151), us(200), false), Wait::Spin);
-        assert_eq!(pace.wait(us(151), us(9000), true), Wait::Spin);
+        assert_eq!(pace.wait(us(0), us(900), false), Wait::Sleep(Duration::from_micros(750)));
+        assert_eq!(pace.wait(us(751), us(900), false), Wait::Spin);
+        assert_eq!(pace.wait(us(751), us(9000), true), Wait::Spin);
+        // After a span with less sleep, it wakes up faster.
+        pace.slept(Duration::from_micros(750));
+        let next = pace.wait(us(2_000), us(2_900), false);
+        assert_eq!(next, Wait::Sleep(Duration::from_micros(850)));
     }
 
     /// Whatever comes, at least a twentieth of the time is left to others.

@@ -61,6 +61,11 @@ def _of_host(host: Mapping[str, Any]) -> Iterator[str]:
         ):
             if system != network:
                 yield f"{node}: its device {what} {system} packets, and the network {network}"
+        if device["socket_dropped"]:
+            yield (
+                f"{node}: {device['socket_dropped']} datagrams arrived and were lost, because "
+                "their program did not read its socket in time"
+            )
         if device["received_dropped"] or device["received_errors"]:
             lost = device["received_dropped"] + device["received_errors"]
             yield f"{node}: its device lost {lost} packets that arrived"

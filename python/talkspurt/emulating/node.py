@@ -227,8 +227,26 @@ def counters() -> dict[str, int] | None:
             sent = zip(NAMES, numbers[8:], strict=False)
             found = {f"received_{k}": v for k, v in received} | {f"sent_{k}": v for k, v in sent}
             kept = ("bytes", "packets", "errors", "dropped")
-            return {k: v for k, v in found.items() if k.partition("_")[2] in kept}
+            found = {k: v for k, v in found.items() if k.partition("_")[2] in kept}
+            return found | {"socket_dropped": socket_dropped()}
     return None
+
+
+def socket_dropped() -> int:
+    """Datagrams that arrived while the buffer of their socket was full."""
+    count = 0
+    with contextlib.suppress(OSError):
+        names, values = (
+            row.split()
+            for row in Path("/proc/net/snmp").read_text().splitlines()
+            if row.startswith("Udp:")
+        )
+        count += int(dict(zip(names, values, strict=True))["RcvbufErrors"])
+    with contextlib.suppress(OSError):
+        for row in Path("/proc/net/snmp6").read_text().splitlines():
+            if row.startswith("Udp6RcvbufErrors"):
+                count += int(row.split()[1])
+    return count
 
 
 def send(link: socket.socket, message: dict[str, Any], files: list[int] | None = None) -> None:
