@@ -573,6 +573,12 @@ def test_all_that_the_system_lacks_is_said(monkeypatch, tmp_path):
         assert word in said
 
 
+def test_other_systems_are_refused(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(BadInputError, match="needs Linux with network namespaces, not darwin"):
+        talkspurt.Emulation(NETWORK, ["laptop"])
+
+
 def test_commands_are_split_at_their_nodes():
     rest = [
         "iperf3",
