@@ -237,6 +237,63 @@ def test_attacks_do_not_disturb_a_measurement():
     assert after.returncode == 0, after.stderr
 
 
+@pytest.mark.parametrize("mode", ["--stamp", "--stamp-open"])
+def test_stamp_measures_against_the_reflector(mode):
+    extra = ["--stamp-open"] if mode == "--stamp-open" else []
+    with server("--stamp", "127.0.0.1:29100", *extra):
+        words = ("measure", "127.0.0.1:29100", mode, "--for", "1s", "--rate", "256kbit/s")
+        done = command(*words, "--packet", "160", "--json", env=SECRET)
+        printed = command(*words, "--packet", "160", env={**SECRET, "COLUMNS": "80"})
+        wrong = command(*words, env={"TALKSPURT_SECRET": "another key of a test"})
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    # 256 kbit/s of 160 bytes: 200 packets a second.
+    assert facts["sent_packets"] == pytest.approx(200, abs=2)
+    assert facts["received_packets"] == facts["sent_packets"]
+    assert facts["authenticated"] == (mode == "--stamp")
+    assert facts["ttl_there"] == 64
+    assert 0 < facts["rtt"]["min_s"] <= facts["rtt"]["p50_s"] < 0.1
+    assert 0 <= facts["delay_there"]["min_s"] < 0.1
+    assert facts["clock_offset_bound_s"] == pytest.approx(facts["rtt"]["min_s"] / 2, rel=0.5)
+    assert "0 lost" in printed.stdout
+    assert max(map(len, printed.stdout.splitlines())) <= 80
+    if mode == "--stamp":
+        assert wrong.returncode == 2
+        assert "none of " in wrong.stderr
+    else:
+        assert wrong.returncode == 0
+
+
+def test_a_stamp_reflector_answers_no_longer_than_it_was_asked():
+    """RFC 8762 figure 5, as octets, from a sender of another kind; short packets get nothing."""
+    with (
+        server("--stamp", "127.0.0.1:29101", "--stamp-open"),
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking,
+    ):
+        asking.settimeout(0.5)
+        asking.connect(("127.0.0.1", 29101))
+        for sequence in (0, 7):
+            packet = (
+                sequence.to_bytes(4, "big") + bytes(range(8)) + b"\x80\x01" + bytes(30) + b"tlv"
+            )
+            asking.send(packet)
+            answer = asking.recv(2000)
+            assert len(answer) == len(packet)
+            # Stateful: the reflector counts what it reflects.
+            assert int.from_bytes(answer[:4], "big") == (0 if sequence == 0 else 1)
+            assert answer[24:28] == packet[:4]
+            assert answer[28:38] == packet[4:14]
+            assert answer[38:40] == bytes(2)
+            assert answer[40] == 64
+            assert answer[41:44] == bytes(3)
+            assert answer[44:] == b"tlv"
+            now = time.time() + 2_208_988_800
+            assert abs(int.from_bytes(answer[4:8], "big") - now) < 5
+        asking.send(bytes(43))
+        with pytest.raises(TimeoutError):
+            asking.recv(2000)
+
+
 def namespaces():
     """Why two network namespaces cannot be made, or None."""
     if os.geteuid() != 0 or shutil.which("ip") is None:

@@ -16,7 +16,7 @@ NOT_RUN = {
     r"(sudo|sudo -E) \.venv/bin/talkspurt emulate\b": "needs root; tests/test_emulate.py emulates",
     r"talkspurt run .*--scores\b": "takes a minute; tests/test_scores.py scores a shorter call",
     r"talkspurt import (call\.pcapng|sender\.pcap|out\.tr)\b": "a file of the reader",
-    r"talkspurt (serve\b|measure (far|\$)|plot runs/measure-far)": "needs two machines; "
+    r"talkspurt (serve\b|measure (far|router|\$)|plot runs/measure-far)": "needs two machines; "
     "tests/test_measure.py measures on one",
     r"\(umask 077; openssl": "a secret for two machines",
     r"talkspurt reproduce\b": "takes two minutes; tests/test_reproduce_studies.py runs the studies",

@@ -467,6 +467,8 @@ def serve(
     max_sessions: int = 4,
     media_ports: str | None = None,
     user: str = "nobody",
+    stamp: str | None = None,
+    stamp_open: Annotated[bool, Parameter(name="--stamp-open", negative=())] = False,
 ) -> None:
     """Serve measurements of the path to this machine, for `talkspurt measure` elsewhere.
 
@@ -490,12 +492,19 @@ def serve(
         FIRST-LAST, the UDP ports for datagrams, to open in a firewall; default: any free port.
     user
         The user to become when started as root.
+    stamp
+        ADDRESS:PORT (UDP, the standard's port is 862) on which to reflect the packets of STAMP (RFC
+        8762) senders, as other makers' equipment has them, in authenticated mode; the key is the
+        secret.
+    stamp_open
+        Reflect them for everybody: in unauthenticated mode.
     """
     from talkspurt import serving
 
     serving.serve(
         listen=listen, secret_file=secret_file, max_rate=max_rate, max_duration=max_duration,
-        max_sessions=max_sessions, media_ports=media_ports, user=user,
+        max_sessions=max_sessions, media_ports=media_ports, user=user, stamp=stamp,
+        stamp_open=stamp_open,
     )  # fmt: skip
 
 
@@ -516,6 +525,8 @@ def measure(
     for_: Annotated[str, Parameter(name="--for")] = "10s",
     together: Annotated[bool, Parameter(name="--together", negative=())] = False,
     mtu: int = 1500,
+    stamp: Annotated[bool, Parameter(name="--stamp", negative=())] = False,
+    stamp_open: Annotated[bool, Parameter(name="--stamp-open", negative=())] = False,
     seed: int | None = None,
     out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
     json: Annotated[bool, Parameter(name="--json", negative=())] = False,
@@ -558,6 +569,11 @@ def measure(
         Measure all transports at the same time, in one result.
     mtu
         Longest IP packet on the path, in bytes.
+    stamp
+        Send packets of STAMP (RFC 8762) instead, in authenticated mode, to any reflector at HOST
+        (UDP port 862 unless HOST has one), with the rate, packet and duration given. Only printed.
+    stamp_open
+        The same in unauthenticated mode, without a secret.
     seed
         Seed of the random parts of the traffic; default: another one each time.
     out
@@ -579,6 +595,13 @@ def measure(
         way="up" if up else "down" if down else "both", duration=for_, together=together, mtu=mtu,
         seed=seed,
     )  # fmt: skip
+    if stamp or stamp_open:
+        if transport or up or down or both or together or out:
+            raise BadInputError("--stamp: not with options of other transports, nor with --out")
+        measuring.run_stamp(
+            host, wanted, secret_file=secret_file, unauthenticated=stamp_open, as_json=json
+        )
+        return
     measuring.run(
         host, wanted, secret_file=secret_file, out=out, as_json=json, report=report,
         overwrite=overwrite,

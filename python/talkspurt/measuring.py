@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Way = Literal["up", "down", "both"]
 Traffic = Literal["cbr", "talkspurts", "bulk"]
+STAMP_PORT = 862
+"""UDP port of STAMP reflectors (RFC 8762 §4)."""
 PACKET_B = {"cbr": 160, "talkspurts": 160, "bulk": 1200}
 """Payload per packet unless told otherwise: 20 ms of G.711, or most of an Ethernet frame."""
 
@@ -86,7 +88,7 @@ class Wanted:
             raise BadInputError(visible("; ".join(faults)))
 
 
-def target(host: str) -> tuple[str, int]:
+def target(host: str, port_of: int = serving.PORT) -> tuple[str, int]:
     """Name and port of HOST, HOST:PORT, ADDRESS or [ADDRESS]:PORT.
 
     Raises:
@@ -98,7 +100,7 @@ def target(host: str) -> tuple[str, int]:
     if found is None:
         raise BadInputError(visible(f"{host}: expected HOST, HOST:PORT or [ADDRESS]:PORT"))
     name = found[1] or found[3] or found[5]
-    port = int(found[2] or found[4] or serving.PORT)
+    port = int(found[2] or found[4] or port_of)
     if not name or not 1 <= port <= 65535:
         raise BadInputError(visible(f"{host}: expected HOST, HOST:PORT or [ADDRESS]:PORT"))
     return name, port
@@ -151,6 +153,79 @@ STOPPED = "stopped"
 """Why a measurement ended after Ctrl-C."""
 
 
+def run_stamp(
+    host: str, wanted: Wanted, *, secret_file: Path | None, unauthenticated: bool, as_json: bool
+) -> None:
+    """Measure with STAMP (RFC 8762) against any reflector, and print the result."""
+    serving.supported()
+    wanted.check()
+    name, port = target(host, STAMP_PORT)
+    key = None if unauthenticated else serving.stamp_key(serving.secret(secret_file))
+    packet = wanted.packet if wanted.packet is not None else 0
+    stopped = False
+    try:
+        sender = _core.Stamping(
+            name, port, key, packet, _core.rate_bps(wanted.rate), wanted.duration
+        )
+        with Bar(f"STAMP to {host}") as bar:
+            while not sender.wait(0.05):
+                try:
+                    bar.on_fraction(sender.progress())
+                except KeyboardInterrupt:
+                    stopped = True
+                    sender.stop()
+        facts = json.loads(sender.result())
+    except (_core.RunError, ValueError) as error:
+        raise BadInputError(visible(str(error))) from None
+    if as_json:
+        print_json(facts)
+    else:
+        from talkspurt.terminal.console import say_line
+
+        for line in stamp_lines(facts):
+            say_line(line)
+    if stopped:
+        raise KeyboardInterrupt
+
+
+def stamp_lines(facts: dict[str, Any]) -> list[str]:
+    """What STAMP measured, a sentence each."""
+
+    def quantiles(of: dict[str, float]) -> str:
+        named = (("min", "minimum"), ("p50", "median"), ("p95", "95 %"), ("max", "maximum"))
+        return ", ".join(f"{words} {_ms(of[f'{what}_s'])}" for what, words in named)
+
+    mode = "authenticated" if facts["authenticated"] else "unauthenticated"
+    there, back = facts["lost_there_packets"], facts["lost_back_packets"]
+    ways = "of unknown direction" if there is None else f"{there} there and {back} back"
+    lost = facts["lost_packets"]
+    said = [
+        f"STAMP (RFC 8762), {mode}, {facts['packet_bytes']} B, to {facts['reflector']}, which is "
+        f"reached with a TTL of {facts['ttl_there']}.",
+        f"Packets: {facts['sent_packets']} sent, {facts['received_packets']} came back, {lost} "
+        f"lost{f' ({ways})' if lost else ''}, {facts['reordered_packets']} overtaken, "
+        f"{facts['repeated_packets']} repeated.",
+        f"Round-trip time without the reflector's: {quantiles(facts['rtt'])}.",
+    ]
+    bound = facts["clock_offset_bound_s"]
+    if bound is None:
+        said.append("A clock was set during the measurement: one-way delays are not known.")
+    else:
+        for way in ("there", "back"):
+            of = facts[f"delay_{way}"]
+            said.append(
+                f"One-way delay {way}, ± {_ms(bound)}: {quantiles(of)}; variation (95 % − minimum) "
+                f"{_ms(of['variation_s'])}."
+            )
+    for what, words in (
+        ("unsent_packets", "Packets not accepted by the system"),
+        ("refused_packets", "Packets not authentic, or not of this session"),
+    ):
+        if facts[what]:
+            said.append(f"{words}: {facts[what]}.")
+    return said
+
+
 def one(
     session: _core.MeasureSession,
     flows: Sequence[tuple[str, str, Any, Any]],
@@ -196,7 +271,7 @@ def one(
         settings={},
         replicate=0,
         seed=seed,
-        scenario=f"{MEASURED}, with every default.\n{scenario}",
+        scenario=f"{MEASURED}\n{scenario}",
         topology=_topology(flows),
         manifest=manifest,
         _read_table=partial(_table, outcome, known=known, complete=measured["complete"]),
@@ -303,6 +378,7 @@ def notes(measured: dict[str, Any]) -> list[str]:
             ("policed_packets", "packets not sent, as beyond the server's --max-rate"),
             ("unsent_packets", "packets not accepted by the system"),
             ("refused_datagrams", "datagrams not authentic, or repeated"),
+            ("overrun_datagrams", "datagrams lost in the socket's full buffer, not on the path"),
         ):
             if facts[what]:
                 said.append(f"At the {end}, {words}: {facts[what]}.")

@@ -58,7 +58,7 @@ def written(text: str) -> dict[str, Any]:
 IMPORTED = "# This describes an imported trace"
 """How the scenario of an imported trace begins; it is none that Rust knows."""
 MEASURED = (
-    "# This describes a measurement of a real path: the network is not known, and it cannot be run"
+    "# This describes the traffic of a measurement. It cannot be run: the network is not known."
 )
 """How the scenario of a measurement begins."""
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|min)")

@@ -50,6 +50,11 @@ def secret(file: Path | None) -> bytes:
         return opened.read(4096)
 
 
+def stamp_key(secret: bytes) -> bytes:
+    """The key of STAMP's authenticated mode: the secret as it is, without spaces around it."""
+    return secret.strip()
+
+
 def _ports(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"(\d{1,5})-(\d{1,5})", text)
     first, last = (int(found[1]), int(found[2])) if found else (0, 0)
@@ -67,15 +72,22 @@ def serve(
     max_sessions: int,
     media_ports: str | None,
     user: str,
+    stamp: str | None,
+    stamp_open: bool,
 ) -> None:
     """Serve until a signal ends it."""
     supported()
     if max_sessions < 1:
         raise BadInputError(f"--max-sessions {max_sessions}: expected 1 or more")
     ports = None if media_ports is None else _ports(media_ports)
+    if stamp_open and stamp is None:
+        raise BadInputError("--stamp-open: for --stamp, which is not given")
     key = secret(secret_file)
+    reflector = None if stamp is None else (stamp, None if stamp_open else stamp_key(key))
     try:
-        server = _core.MeasureServer(listen, key, max_rate, max_duration, max_sessions, ports, user)
+        server = _core.MeasureServer(
+            listen, key, max_rate, max_duration, max_sessions, ports, user, reflector
+        )
     except (_core.RunError, ValueError) as error:
         raise BadInputError(visible(str(error))) from None
     print(
@@ -83,6 +95,9 @@ def serve(
         f"directions together, for {max_duration}. Ctrl-C ends it.",
         flush=True,
     )
+    if server.stamp is not None:
+        mode = "unauthenticated" if stamp_open else "authenticated"
+        print(f"Reflecting {mode} STAMP packets (UDP) on {server.stamp}.", flush=True)
     try:
         while True:
             time.sleep(STEP_S)

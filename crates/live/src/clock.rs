@@ -2,7 +2,7 @@
 
 use std::time;
 
-use talkspurt_proto::time::Instant;
+use talkspurt_proto::time::{Duration, Instant};
 
 /// A monotonic clock whose origin is the moment it was started.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,18 @@ impl Clock {
     #[expect(clippy::disallowed_methods, reason = "real time begins here, and only here")]
     pub fn start() -> Self {
         Self(time::Instant::now())
+    }
+
+    /// A clock that starts now, and the time since the Unix epoch at its start by the system's clock, which may
+    /// be wrong, and set meanwhile: this clock is not.
+    #[must_use]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "timestamps for other machines are of the calendar"
+    )]
+    pub fn start_with_date() -> (Self, Duration) {
+        let date = time::SystemTime::now().duration_since(time::UNIX_EPOCH).unwrap_or_default();
+        (Self::start(), Duration::from_nanos(date.as_nanos() as u64))
     }
 
     /// The current time.

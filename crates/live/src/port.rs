@@ -8,7 +8,9 @@ use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
 use nix::cmsg_space;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
+};
 use nix::sys::time::{TimeSpec, TimeValLike as _};
 use socket2::{Domain, Protocol, Socket, Type};
 use talkspurt_proto::packet::Ecn;
@@ -142,9 +144,16 @@ impl UdpPort {
         let socket = Socket::new(domain(local.ip()), Type::DGRAM, Some(Protocol::UDP))?;
         socket.bind(&local.into())?;
         match local {
-            SocketAddr::V4(_) => socket.set_recv_tos_v4(true)?,
-            SocketAddr::V6(_) => socket.set_recv_tclass_v6(true)?,
+            SocketAddr::V4(_) => {
+                socket.set_recv_tos_v4(true)?;
+                setsockopt(&socket, sockopt::Ipv4RecvTtl, &true)?;
+            }
+            SocketAddr::V6(_) => {
+                socket.set_recv_tclass_v6(true)?;
+                setsockopt(&socket, sockopt::Ipv6RecvHopLimit, &true)?;
+            }
         }
+        setsockopt(&socket, sockopt::RxqOvfl, &1)?;
         let local = socket.local_addr()?.as_socket().expect("a UDP socket has an IP address");
         Ok(Self { socket, local, class: 0 })
     }
@@ -231,6 +240,11 @@ pub struct Datagram {
     pub from: SocketAddr,
     /// Type of service, or traffic class.
     pub class: u8,
+    /// Time to live, or hop limit, as it arrived, if the system tells it.
+    pub ttl: Option<u8>,
+    /// Datagrams that the system dropped before this one because the socket's buffer was full, since the socket
+    /// was made.
+    pub overruns: u32,
 }
 
 impl Datagram {
@@ -239,7 +253,7 @@ impl Datagram {
             return Ok(None);
         }
         let mut bytes = vec![0; LONGEST];
-        let mut control = cmsg_space!(i32, u8);
+        let mut control = cmsg_space!(i32, i32, u8, u32);
         let mut parts = [IoSliceMut::new(&mut bytes)];
         let flags = MsgFlags::MSG_DONTWAIT;
         let received =
@@ -257,11 +271,27 @@ impl Datagram {
             ControlMessageOwned::Ipv6TClass(class) => Some(class as u8),
             _ => None,
         });
+        let ttl = received.cmsgs()?.find_map(|message| match message {
+            ControlMessageOwned::Ipv4Ttl(ttl) | ControlMessageOwned::Ipv6HopLimit(ttl) => {
+                u8::try_from(ttl).ok()
+            }
+            _ => None,
+        });
+        let overruns = received.cmsgs()?.find_map(|message| match message {
+            ControlMessageOwned::RxqOvfl(count) => Some(count),
+            _ => None,
+        });
         let from = received.address.and_then(|address| address_of(&address));
         let length = received.bytes;
         bytes.truncate(length);
         let Some(from) = from else { return Ok(None) };
-        Ok(Some(Self { bytes, from, class: class.unwrap_or(0) }))
+        Ok(Some(Self {
+            bytes,
+            from,
+            class: class.unwrap_or(0),
+            ttl,
+            overruns: overruns.unwrap_or(0),
+        }))
     }
 }
 

@@ -95,6 +95,8 @@ pub(crate) struct Ended {
     pub(crate) unsent_packets: u64,
     /// Datagrams that were not authentic, or not new.
     pub(crate) refused_datagrams: u64,
+    /// Datagrams that arrived while the socket's buffer was full: lost at this machine, not on the path.
+    pub(crate) overrun_datagrams: u64,
 }
 
 /// What the server says before the secret is proved.

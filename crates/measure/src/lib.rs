@@ -5,6 +5,7 @@
 //! Noise, with a shared secret), which carries requests, signs of life and, at the end, the server's notes.
 //! `media` runs the peers in real time; `seal` authenticates every datagram; `breaker` stops harmful media (RFC
 //! 8083). `clocks` finds the drift and the offset of the two clocks, and `merge` makes one run of two logs.
+//! `stamp` is RFC 8762's reflector and sender, for measurements against the equipment of others.
 #![cfg(target_os = "linux")]
 
 mod breaker;
@@ -17,11 +18,13 @@ mod notes;
 mod plan;
 mod seal;
 mod server;
+mod stamp;
 
 pub use channel::{Secret, VERSION};
 pub use client::{Measured, Measurement, Target, Watch};
 pub use plan::{FlowPlan, Plan, Traffic, Transport};
 pub use server::{Config, Server};
+pub use stamp::{StampConfig, StampKey, send_stamp, stamp_bytes};
 
 /// Why something did not succeed, in words for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -78,6 +78,8 @@ pub(crate) struct Wire {
     remote: Option<SocketAddr>,
     refused: u64,
     unsent: u64,
+    /// Datagrams that found the socket's buffer full.
+    overruns: u32,
 }
 
 impl Wire {
@@ -87,7 +89,7 @@ impl Wire {
         // The system gives what it permits.
         let _ = socket.socket().set_recv_buffer_size(SOCKET_BUFFER);
         let (sealer, opener) = (Sealer::new(ours), Opener::new(theirs));
-        Ok(Self { socket, sealer, opener, remote: None, refused: 0, unsent: 0 })
+        Ok(Self { socket, sealer, opener, remote: None, refused: 0, unsent: 0, overruns: 0 })
     }
 
     pub(crate) const fn local(&self) -> SocketAddr {
@@ -155,6 +157,7 @@ impl Wire {
     /// Waits for a datagram from the other end.
     fn receive(&mut self, wait: Duration) -> io::Result<Option<(Header, Vec<u8>, Datagram)>> {
         let Some(datagram) = self.socket.receive_datagram(Some(wait))? else { return Ok(None) };
+        self.overruns = self.overruns.max(datagram.overruns);
         let from_peer = Some(datagram.from) == self.remote;
         match self.opener.open(&datagram.bytes).filter(|_| from_peer) {
             Some((header, payload)) => Ok(Some((header, payload, datagram))),
@@ -311,6 +314,7 @@ impl<'a> Media<'a> {
             policed_packets: self.policed,
             unsent_packets: self.wire.unsent,
             refused_datagrams: self.wire.refused,
+            overrun_datagrams: self.wire.overruns.into(),
         };
         (self.log, ended)
     }

@@ -83,6 +83,7 @@ fn end_facts(ended: &Ended) -> Value {
         "policed_packets": ended.policed_packets,
         "unsent_packets": ended.unsent_packets,
         "refused_datagrams": ended.refused_datagrams,
+        "overrun_datagrams": ended.overrun_datagrams,
     })
 }
 

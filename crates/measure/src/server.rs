@@ -20,6 +20,7 @@ use crate::channel::{Channel, HANDSHAKE, Message, PIECE, Secret};
 use crate::media::{Media, Shared, Wire};
 use crate::plan::{Plan, Traffic};
 use crate::seal::Key;
+use crate::stamp::{Reflector, StampKey};
 
 /// Time between signs of life.
 pub(crate) const BEAT: Duration = Duration::from_millis(500);
@@ -47,13 +48,16 @@ pub struct Config {
     pub ports: Option<(u16, u16)>,
     /// The user to become when started as root.
     pub user: String,
+    /// Where a STAMP reflector listens, and its key.
+    pub stamp: Option<(SocketAddr, StampKey)>,
 }
 
 /// A running server.
 pub struct Server {
     state: Arc<State>,
     listener: SocketAddr,
-    thread: Option<JoinHandle<()>>,
+    stamp: Option<SocketAddr>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 struct State {
@@ -74,6 +78,11 @@ impl Server {
         let at = config.listen;
         let listener = TcpListener::bind(at)
             .map_err(|error| Failure(format!("{at}: cannot listen: {error}")))?;
+        let reflector = config.stamp.clone().map(|(at, key)| {
+            let bound = Reflector::bind(at, key, config.max_rate);
+            bound.map_err(|error| Failure(format!("{at}: cannot listen for STAMP: {error}")))
+        });
+        let reflector = reflector.transpose()?;
         drop_privileges(&config.user)?;
         let failed = |error: io::Error| Failure(format!("{at}: {error}"));
         let local = listener.local_addr().map_err(failed)?;
@@ -88,14 +97,25 @@ impl Server {
             lines: Mutex::default(),
         });
         let inner = Arc::clone(&state);
-        let thread = thread::spawn(move || inner.listen(&listener));
-        Ok(Self { state, listener: local, thread: Some(thread) })
+        let mut threads = vec![thread::spawn(move || inner.listen(&listener))];
+        let stamp = reflector.as_ref().map(Reflector::local);
+        threads.extend(reflector.map(|reflector| {
+            let inner = Arc::clone(&state);
+            thread::spawn(move || reflector.run(&inner.stop))
+        }));
+        Ok(Self { state, listener: local, stamp, threads })
     }
 
     /// Where it listens.
     #[must_use]
     pub const fn local(&self) -> SocketAddr {
         self.listener
+    }
+
+    /// Where the STAMP reflector listens, if there is one.
+    #[must_use]
+    pub const fn stamp(&self) -> Option<SocketAddr> {
+        self.stamp
     }
 
     /// Lines about sessions since the last call.
@@ -107,7 +127,7 @@ impl Server {
     /// Ends all sessions and stops listening.
     pub fn stop(&mut self) {
         self.state.stop.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             // It does not panic; if it did, it has ended too.
             let _ = thread.join();
         }
@@ -181,24 +201,23 @@ impl State {
     fn serve(&self, mut channel: Channel, request: Message) {
         let Ok(peer) = channel.peer() else { return };
         let client = peer.ip().to_canonical();
-        let sessions = self.sessions.fetch_add(1, Ordering::AcqRel);
-        if sessions >= self.config.max_sessions {
+        let session = Counted::new(&self.sessions);
+        if session.before >= self.config.max_sessions {
             let most = self.config.max_sessions;
             let why =
                 format!("the server has {most} sessions, as many as it permits; try again later");
             self.say(format!("{client}: refused: {why}"));
             // Whoever left does not need to know.
             let _ = channel.send(&Message::Refuse { why });
-        } else {
-            let mut next = Some(request);
-            while let Some(request) = next.take() {
-                match self.measure(&mut channel, client, request) {
-                    Ok(()) => next = self.next_request(&mut channel),
-                    Err(why) => self.say(format!("{client}: {why}")),
-                }
+            return;
+        }
+        let mut next = Some(request);
+        while let Some(request) = next.take() {
+            match self.measure(&mut channel, client, request) {
+                Ok(()) => next = self.next_request(&mut channel),
+                Err(why) => self.say(format!("{client}: {why}")),
             }
         }
-        self.sessions.fetch_sub(1, Ordering::AcqRel);
     }
 
     fn next_request(&self, channel: &mut Channel) -> Option<Message> {
@@ -344,6 +363,25 @@ impl State {
         };
         let found = (first..=last).find_map(|port| bind(port).ok());
         found.ok_or_else(|| format!("all UDP ports from {first} to {last} are in use"))
+    }
+}
+
+/// A session that is counted while it lasts, however it ends.
+struct Counted<'a> {
+    sessions: &'a AtomicUsize,
+    /// Sessions that were there before.
+    before: usize,
+}
+
+impl<'a> Counted<'a> {
+    fn new(sessions: &'a AtomicUsize) -> Self {
+        Self { sessions, before: sessions.fetch_add(1, Ordering::AcqRel) }
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.sessions.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -22,6 +22,7 @@ fn server(change: impl Fn(&mut Config)) -> Server {
         max_sessions: 4,
         ports: None,
         user: "nobody".to_owned(),
+        stamp: None,
     };
     change(&mut config);
     // Started as root, the first server gives up the privileges of all tests: not while another starts.

@@ -62,6 +62,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add_class::<measure::MeasureServer>()?;
         module.add_class::<measure::MeasureSession>()?;
         module.add_class::<measure::Measuring>()?;
+        module.add_class::<measure::Stamping>()?;
         module.add_function(wrap_pyfunction!(measure::measured_transports, module)?)?;
         module.add_function(wrap_pyfunction!(measure::rate_bps, module)?)?;
     }

@@ -1,13 +1,14 @@
 //! Measurements of real paths: the server, and the client in its own thread.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use talkspurt_measure::{
-    Config, Failure, FlowPlan, Measured, Measurement, Plan, Secret, Target, Traffic, Transport,
-    Watch,
+    Config, Failure, FlowPlan, Measured, Measurement, Plan, Secret, StampConfig, Target, Traffic,
+    Transport, Watch, send_stamp, stamp_bytes,
 };
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
@@ -23,6 +24,13 @@ fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(name: &str, text: &str) 
     text.parse().map_err(|error| PyValueError::new_err(format!("{name}: {error}")))
 }
 
+fn address(option: &str, text: &str) -> PyResult<std::net::SocketAddr> {
+    text.parse().map_err(|_| {
+        let words = format!("{option} {text}: expected ADDRESS:PORT, as in 127.0.0.1:7862");
+        PyValueError::new_err(words)
+    })
+}
+
 /// A server for measurements.
 #[pyclass(frozen)]
 pub(crate) struct MeasureServer(Mutex<talkspurt_measure::Server>);
@@ -31,6 +39,7 @@ pub(crate) struct MeasureServer(Mutex<talkspurt_measure::Server>);
 impl MeasureServer {
     /// Listens on ADDRESS:PORT. Started as root, the process becomes `user`.
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
         listen: &str,
         secret: &[u8],
@@ -39,11 +48,10 @@ impl MeasureServer {
         max_sessions: usize,
         ports: Option<(u16, u16)>,
         user: String,
+        stamp: Option<(String, Option<Vec<u8>>)>,
     ) -> PyResult<Self> {
-        let listen = listen.parse().map_err(|_| {
-            let message = format!("--listen {listen}: expected ADDRESS:PORT, as in 127.0.0.1:7862");
-            PyValueError::new_err(message)
-        })?;
+        let listen = address("--listen", listen)?;
+        let stamp = stamp.map(|(at, key)| Ok::<_, PyErr>((address("--stamp", &at)?, key)));
         let config = Config {
             listen,
             max_rate: parsed::<Rate>("--max-rate", max_rate)?,
@@ -51,6 +59,7 @@ impl MeasureServer {
             max_sessions,
             ports,
             user,
+            stamp: stamp.transpose()?,
         };
         let secret = Secret::new(secret).map_err(failed)?;
         let server = talkspurt_measure::Server::start(config, secret).map_err(failed)?;
@@ -61,6 +70,12 @@ impl MeasureServer {
     #[getter]
     fn local(&self) -> String {
         self.server().local().to_string()
+    }
+
+    /// Where the STAMP reflector listens, if there is one.
+    #[getter]
+    fn stamp(&self) -> Option<String> {
+        self.server().stamp().map(|at| at.to_string())
     }
 
     /// Lines about sessions since the last call.
@@ -153,33 +168,60 @@ impl MeasureSession {
     }
 }
 
+/// Work in its own thread.
+struct Task<T> {
+    done: Arc<(Mutex<bool>, Condvar)>,
+    thread: Mutex<Option<JoinHandle<Result<T, Failure>>>>,
+}
+
+impl<T: Send + 'static> Task<T> {
+    fn start(work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Self {
+        let done = Arc::<(Mutex<bool>, Condvar)>::default();
+        let ended = Arc::clone(&done);
+        let thread = std::thread::spawn(move || {
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            *ended.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            ended.1.notify_all();
+            result.unwrap_or_else(|_| {
+                Err(Failure("internal error, please report it with the command".to_owned()))
+            })
+        });
+        Self { done, thread: Mutex::new(Some(thread)) }
+    }
+
+    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
+        let limit = std::time::Duration::from_secs_f64(seconds.clamp(0.0, 3600.0));
+        py.detach(|| {
+            let done = self.done.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let waited = self.done.1.wait_timeout_while(done, limit, |done| !*done);
+            *waited.unwrap_or_else(PoisonError::into_inner).0
+        })
+    }
+
+    fn result(&self, py: Python<'_>) -> PyResult<T> {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = thread.ok_or_else(|| RunError::new_err("the result was already taken"))?;
+        let joined = py.detach(|| thread.join());
+        joined.map_err(|_| RunError::new_err("the thread ended without a result"))?.map_err(failed)
+    }
+}
+
 /// A measurement in progress.
 #[pyclass(frozen)]
 pub(crate) struct Measuring {
     watch: Watch,
     total: u64,
-    done: Arc<(Mutex<bool>, Condvar)>,
-    thread: Mutex<Option<JoinHandle<Result<Measured, Failure>>>>,
+    task: Task<Measured>,
 }
 
 impl Measuring {
     fn start(session: Arc<Mutex<Measurement>>, plan: Plan) -> Self {
-        let (watch, done) = (Watch::default(), Arc::<(Mutex<bool>, Condvar)>::default());
-        let (watched, ended, total) = (watch.clone(), Arc::clone(&done), plan.duration);
-        let thread = std::thread::spawn(move || {
-            let measured = {
-                let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
-                std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                    session.run(&plan, &watched)
-                }))
-            };
-            *ended.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
-            ended.1.notify_all();
-            measured.unwrap_or_else(|_| {
-                Err(Failure("internal error, please report it with the command".to_owned()))
-            })
+        let (watch, total) = (Watch::default(), plan.duration);
+        let watched = watch.clone();
+        let task = Task::start(move || {
+            session.lock().unwrap_or_else(PoisonError::into_inner).run(&plan, &watched)
         });
-        Self { watch, total, done, thread: Mutex::new(Some(thread)) }
+        Self { watch, total, task }
     }
 }
 
@@ -195,12 +237,7 @@ impl Measuring {
 
     /// Waits at most this many seconds; true if it has ended.
     fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
-        let limit = std::time::Duration::from_secs_f64(seconds.clamp(0.0, 3600.0));
-        py.detach(|| {
-            let done = self.done.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let waited = self.done.1.wait_timeout_while(done, limit, |done| !*done);
-            *waited.unwrap_or_else(PoisonError::into_inner).0
-        })
+        self.task.wait(py, seconds)
     }
 
     /// Ends it early, with results of the time until now.
@@ -210,13 +247,74 @@ impl Measuring {
 
     /// The results; waits for the end. Can be called once. Raises RunError if nothing could be measured.
     fn result(&self, py: Python<'_>) -> PyResult<Results> {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let thread = thread.ok_or_else(|| RunError::new_err("the result was already taken"))?;
-        let joined = py.detach(|| thread.join());
-        let measured = joined
-            .map_err(|_| RunError::new_err("the thread ended without a result"))?
-            .map_err(failed)?;
-        let Measured { finished, facts, scenario, broken } = measured;
+        let Measured { finished, facts, scenario, broken } = self.task.result(py)?;
         Ok((Outcome::new(finished), facts.to_string(), scenario, broken))
+    }
+}
+
+/// A STAMP sender at work.
+#[pyclass(frozen)]
+pub(crate) struct Stamping {
+    passed: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    total: u64,
+    task: Task<String>,
+}
+
+#[pymethods]
+impl Stamping {
+    /// Starts to send packets of so many bytes to a reflector, so many bits of them a second.
+    #[new]
+    fn new(
+        host: String,
+        port: u16,
+        key: Option<Vec<u8>>,
+        bytes: u32,
+        rate_bps: u64,
+        duration: &str,
+    ) -> PyResult<Self> {
+        let duration = parsed::<Duration>("--for", duration)?;
+        let bytes = bytes.max(stamp_bytes(key.is_some()));
+        let interval = Rate::from_bps(rate_bps).time_for(bytes.into());
+        let interval = interval.filter(|it| *it >= Duration::from_micros(10)).ok_or_else(|| {
+            PyValueError::new_err("--rate: expected at most 100 000 STAMP packets a second")
+        })?;
+        let longest = Duration::from_secs(3600);
+        if duration < interval || duration > longest {
+            let words = format!("--for: expected {interval}, the time of a packet, to 1 h");
+            return Err(PyValueError::new_err(words));
+        }
+        let (passed, stop) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
+        let (at, stopped) = (Arc::clone(&passed), Arc::clone(&stop));
+        let bytes = bytes as usize;
+        let config = StampConfig { host, port, key, bytes, interval, duration };
+        let task = Task::start(move || {
+            let facts = send_stamp(&config, |now| {
+                at.store(now.as_nanos(), Ordering::Relaxed);
+                !stopped.load(Ordering::Relaxed)
+            });
+            facts.map(|facts| facts.to_string())
+        });
+        Ok(Self { passed, stop, total: duration.as_nanos(), task })
+    }
+
+    /// Fraction of the time passed, 0 to 1.
+    fn progress(&self) -> f64 {
+        (self.passed.load(Ordering::Relaxed) as f64 / self.total.max(1) as f64).min(1.0)
+    }
+
+    /// Waits at most this many seconds; true if it has ended.
+    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
+        self.task.wait(py, seconds)
+    }
+
+    /// Ends it early, with results of the time until now.
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// What was measured, as JSON; waits for the end. Can be called once. Raises RunError if nothing came back.
+    fn result(&self, py: Python<'_>) -> PyResult<String> {
+        self.task.result(py)
     }
 }
