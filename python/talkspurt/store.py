@@ -54,10 +54,11 @@ FORMAT = 1
 
 KEYS: Mapping[str, type | tuple[type, ...]] = {
     "name": str, "title": str, "description": str, "settings": dict, "replicate": int, "seed": int,
-    "digest": (str, type(None)), "duration_s": (int, float), "hops": int, "cpu_s": (int, float),
-    "made_of": dict,
+    "digest": str, "duration_s": (int, float), "hops": int, "cpu_s": (int, float), "made_of": dict,
 }  # fmt: skip
 """Required keys of a run's manifest, with types."""
+REAL = {"real_time", "measured"}
+"""A run with one of these keys was in real time, and has no digest."""
 STUDY_KEYS: Mapping[str, type | tuple[type, ...]] = {
     "name": str, "title": str, "description": str, "axes": list, "replications": int,
     "confidence": (int, float), "set": dict, "runs": list,
@@ -219,7 +220,8 @@ def load_result(folder: Path, manifest: dict[str, Any] | None = None) -> Result:
     if manifest is None:
         manifest = _read_manifest(folder)
         _check_format(manifest, folder)
-    checked(manifest, KEYS, folder)
+    simulated = REAL.isdisjoint(manifest)
+    checked(manifest, KEYS if simulated else {**KEYS, "digest": type(None)}, folder)
     scenario = _read_scenario(folder / "scenario.toml")
     return saved(folder, manifest, scenario, _read_topology(folder / "topology.json"))
 
