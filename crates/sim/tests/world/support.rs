@@ -97,8 +97,12 @@ pub(crate) fn run(text: &str) -> Run {
 }
 
 /// Runs and shows every note to `eye`.
-pub(crate) fn watch(point: &Point, look: &Look, eye: impl FnMut(Instant, Place, &Note<'_>)) -> Run {
-    watch_with(point, look, Eye(eye)).0
+pub(crate) fn watch(
+    point: &Point,
+    look: &Look,
+    mut eye: impl FnMut(Instant, Place, &Note<'_>),
+) -> Run {
+    watch_with(point, look, Eye(&mut eye)).0
 }
 
 /// Runs under a further probe.
@@ -222,9 +226,10 @@ impl Probe for InOrder {
 }
 
 /// A closure that looks at every note.
-struct Eye<F>(F);
+/// The function is not a type parameter: each of them would compile a world of its own.
+struct Eye<'a>(&'a mut dyn FnMut(Instant, Place, &Note<'_>));
 
-impl<F: FnMut(Instant, Place, &Note<'_>)> Probe for Eye<F> {
+impl Probe for Eye<'_> {
     fn wants(&self, _: Topic) -> bool {
         true
     }
