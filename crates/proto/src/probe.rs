@@ -275,8 +275,8 @@ pub trait Probe {
         self.record(now, place, &Note::Enqueued { packet, packets: 1, bytes });
         self.record(now, place, &Note::Dequeued { packet, packets: 0, bytes: 0 });
     }
-    /// Takes both notes about a unit of bulk data that is generated when there is room for it. A probe may handle
-    /// them faster together.
+    /// Takes both notes about a unit of bulk data that is generated when there is room for it. A probe may
+    /// handle them faster together.
     #[inline(always)]
     fn record_unit(
         &mut self,

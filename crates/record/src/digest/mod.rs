@@ -177,8 +177,8 @@ fn add(hash: Hash, now: Instant, note: &Note<'_>) -> Hash {
         Note::Dropped { packet, why } => label(hash, head(now, 3, why as u8), packet),
         Note::Sent { packet, body } => packet_and_body(hash, now, 4, packet, body),
         Note::Received { packet, body } => {
-            // The label is in memory and is read as four words; otherwise the compiler assembles a word from bytes
-            // that it has read before.
+            // The label is in memory and is read as four words; otherwise the compiler assembles a word from
+            // bytes that it has read before.
             packet_and_body(hash, now, 5, std::hint::black_box(packet), body)
         }
         Note::Generated { index, bytes, captured } => {

@@ -21,8 +21,8 @@ use crate::network::Network;
 use crate::path::Path;
 use crate::problem::Findings;
 
-/// Checks everything beyond the shape; with `series`, also the memory that they need; with `hosts`, flows may be
-/// missing. The network is complete if there are no findings.
+/// Checks everything beyond the shape; with `series`, also the memory that they need; with `hosts`, flows may
+/// be missing. The network is complete if there are no findings.
 pub(crate) fn meaning(scenario: &Scenario, series: bool, hosts: bool) -> (Network, Findings) {
     let mut found = Findings::default();
     // A run of zero length is reported once, not again for every time after its end.

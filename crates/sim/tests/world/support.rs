@@ -225,8 +225,7 @@ impl Probe for InOrder {
     }
 }
 
-/// A closure that looks at every note.
-/// The function is not a type parameter: each of them would compile a world of its own.
+/// A closure that looks at every note. The function is not a type parameter: each of them would compile a world of its own.
 struct Eye<'a>(&'a mut dyn FnMut(Instant, Place, &Note<'_>));
 
 impl Probe for Eye<'_> {
