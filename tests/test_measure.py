@@ -198,12 +198,15 @@ def test_a_lost_server_stops_media_within_three_seconds_and_results_are_kept(tmp
     process.send_signal(signal.SIGSTOP)  # its connection stays open, but it says nothing
     began = time.monotonic()
     _, said = client.communicate(timeout=30)
-    assert time.monotonic() - began < 6
+    # Half a minute of traffic is left: media stops, and the server's notes do not come in 5 s.
+    assert time.monotonic() - began < 12
     process.kill()
     process.communicate(timeout=20)
     assert client.returncode == 2
     assert "the control connection was lost" in said
     flows = talkspurt.load(out).flows
+    # Sent by a live client until three seconds after the server's last sign of life.
+    assert talkspurt.load(out).duration_s < 4 + 3
     down = flows.filter(name="udp.reverse").row(0, named=True)
     assert down["received_packets"] > 20
     up = flows.filter(name="udp").row(0, named=True)
@@ -390,7 +393,7 @@ def test_an_interface_that_disappears_is_told_and_results_are_kept(two_hosts, tm
         subprocess.run(["ip", "-n", here, "link", "del", "v0"], check=True)
         began = time.monotonic()
         _, said = broken.communicate(timeout=30)
-        assert time.monotonic() - began < 6
+        assert time.monotonic() - began < 12
     assert broken.returncode == 2
     assert "the control connection was lost" in said
     up, down = talkspurt.load(out).flows.sort("name").iter_rows(named=True)
