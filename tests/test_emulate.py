@@ -573,6 +573,12 @@ def test_all_that_the_system_lacks_is_said(monkeypatch, tmp_path):
         assert word in said
 
 
+def test_other_systems_are_refused(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(BadInputError, match="needs Linux with network namespaces, not darwin"):
+        talkspurt.Emulation(NETWORK, ["laptop"])
+
+
 def test_commands_are_split_at_their_nodes():
     rest = [
         "iperf3",
@@ -628,3 +634,65 @@ def test_every_difference_is_a_finding():
     assert len(account.findings({**whole, "arrived_packets": 7})) == 1
     late = {"later_than_1ms_ratio": 0.1}
     assert "10.0%" in account.findings({**whole, "lateness": late})[0]
+
+
+CELL = """\
+title = "Stations share a channel"
+duration = "20s"
+seed = 1
+
+[cells.home]
+access_point = "ap"
+standard = "802.11n"
+rate = { kind = "minstrel" }
+snr_db = 25.0
+queue = { kind = "droptail", packets = 300 }
+contenders = { count = 2 }
+
+[cells.home.stations]
+laptop = {}
+phone = {}
+
+[links.line]
+from = "ap"
+to = "server"
+rate = "100Mbit/s"
+delay = "10ms"
+duplicate = 0.2
+queue = { kind = "droptail", packets = 100 }
+
+[flows.download]
+from = "server"
+to = "phone"
+transport = { kind = "udp" }
+source = { kind = "cbr", packet = "1200B", rate = "1Mbit/s" }
+"""
+
+
+def test_contenders_are_no_nodes_for_programs():
+    with pytest.raises(BadInputError, match="there are ap, laptop, phone, server"):
+        talkspurt.Emulation(CELL, ["home.contenders"])
+
+
+@real
+def test_three_hosts_over_a_cell_and_a_link_that_copies():
+    with talkspurt.Emulation(CELL, ["laptop", "phone", "server"]) as network:
+        at = network.addresses
+        words = [sys.executable, "-I", "-S", "-c", ECHO]
+        for name in ("phone", "server"):
+            network.serve(name, [*words, at[name][0]])
+        near, far = (
+            json.loads(script(network, "laptop", ASK, at[name][0], 20, 50, 0))
+            for name in ("phone", "server")
+        )
+    # An answer may be that to an earlier copy.
+    assert None not in near + far
+    assert max(far) > 0.02
+    real_time = network.result.manifest["real_time"]
+    assert real_time["copied_packets"] > 0
+    ended = (real_time[f"{how}_packets"] for how in ("arrived", "dropped", "in_flight"))
+    assert real_time["sent_packets"] + real_time["copied_packets"] == sum(ended)
+    assert real_time["in_flight_packets"] >= 0
+    flows = network.result.flows.filter(source="real")
+    assert flows["sent_packets"].sum() == real_time["sent_packets"]
+    assert network.result.links.filter(name="home.laptop")["sent_packets"][0] >= 40

@@ -96,13 +96,15 @@ fn host(node: String, number: i32) -> PyResult<Host> {
     Ok(Host { node, device })
 }
 
-/// The nodes of a run as JSON: names, addresses, and the MTU of each node's links.
+/// The nodes of a run as JSON: names, addresses, and the MTU of each node's links; null if packets cannot come
+/// and go.
 #[pyfunction]
 pub(crate) fn nodes(plan: &Plan, index: usize) -> PyResult<String> {
     let network = &plan.point(index)?.network;
     let node = |(number, name): (usize, &String)| {
         let links = network.links.iter().filter(|link| link.from == number);
-        let mtu = links.map(|link| link.mtu.as_bytes()).max();
+        let reached = network.links.iter().any(|link| network.far_ends(link).contains(&number));
+        let mtu = links.map(|link| link.mtu.as_bytes()).max().filter(|_| reached);
         let known = &network.addresses[number];
         json!({ "name": name, "v4": known.v4, "v6": known.v6, "mtu": mtu })
     };

@@ -99,6 +99,7 @@ def read_emulated(
         talkspurt.ScenarioError: if the scenario is invalid, with all errors.
         BadInputError: if it is a study, or has no such nodes.
     """
+    namespaces.check_platform()
     question = read(scenario, set=set, seed=seed)
     if api.is_study(question.plan):
         raise BadInputError(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import pwd
 import select
 import shutil
 import socket
@@ -52,6 +51,8 @@ class User:
         number = os.environ.get("SUDO_UID", "")
         if os.getuid() != 0 or not number.isdigit() or number == "0":
             return None
+        import pwd  # not on Windows
+
         try:
             found = pwd.getpwuid(int(number))
         except KeyError:
@@ -86,10 +87,15 @@ def privileged() -> Iterator[None]:
         os.seteuid(uid)
 
 
-def check_system() -> None:
-    """Refuse systems that cannot emulate; the message names everything that is missing."""
+def check_platform() -> None:
+    """Refuse all systems but Linux."""
     if sys.platform != "linux":
         raise BadInputError(f"emulate: needs Linux with network namespaces, not {sys.platform}")
+
+
+def check_system() -> None:
+    """Refuse systems that cannot emulate; the message names everything that is missing."""
+    check_platform()
     missing = [
         f"the program {name} (Debian's package {package})"
         for name, package in (("unshare", "util-linux"), ("ip", "iproute2"), ("mount", "mount"))

@@ -9,7 +9,6 @@ matter how the emulation ends, the kernel removes processes, mounts, device and 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import signal
@@ -55,6 +54,8 @@ def main(number: int) -> None:
 
 def set_up(wanted: dict[str, Any]) -> int:
     """Create the device and make it the only way out; returns its descriptor."""
+    import fcntl  # the other side of the socket, which imports this module, may be no Linux
+
     with contextlib.suppress(OSError):  # a name may be too long
         socket.sethostname(wanted["name"])
     device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
