@@ -15,6 +15,7 @@ import pytest
 import talkspurt
 from command import start
 from command import talkspurt as command
+from test_emulate import OBSTACLE as NO_EMULATION
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve and measure need Linux")
 SECRET = {"TALKSPURT_SECRET": "a secret of these tests"}
@@ -409,3 +410,54 @@ def test_an_interface_that_disappears_is_told_and_results_are_kept(two_hosts, tm
     assert up["sent_packets"] > 20
     assert up["received_packets"] is None
     assert down["received_packets"] > 20
+
+
+ASYMMETRIC = """
+title = "20 ms there and 60 ms back"
+duration = "60s"
+[links.path]
+from = "here"
+to = "there"
+rate = "20Mbit/s"
+delay = "20ms"
+loss = 0.05
+queue = { kind = "droptail", packets = 100 }
+back = { delay = "60ms", loss = 0.0 }
+[flows.nothing]
+from = "here"
+to = "there"
+transport = { kind = "udp" }
+source = { kind = "cbr", rate = "1kbit/s", packet = "10B" }
+"""
+
+
+@pytest.mark.skipif(NO_EMULATION is not None, reason=str(NO_EMULATION))
+def test_a_known_path_is_measured_within_the_bounds(tmp_path):
+    """Over the links of an emulation, whose delays and losses are known from its scenario."""
+    (tmp_path / "path.toml").write_text(ASYMMETRIC)
+    program = [sys.executable, "-m", "talkspurt"]
+    out = tmp_path / "out"
+    done = subprocess.run(
+        [*program, "emulate", tmp_path / "path.toml", "--out", tmp_path / "run", "--no-report",
+         "--serve", "there", "--", *program, "serve", "--listen", "0.0.0.0:7862",
+         "--at", "here", "--", *program, "measure", "10.0.0.2", "--rate", "256kbit/s", "--for", "3s",
+         "--no-report", "--out", out],
+        env={**os.environ, **SECRET}, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = talkspurt.load(out)
+    facts = result.manifest["measured"]
+    bound = facts["clock_offset_bound_s"]
+    # The machine may be late, never early.
+    assert 0.080 <= facts["rtt_min_s"] < 0.085
+    assert bound == pytest.approx(0.040, abs=0.003)
+    up = result.flows.filter(name="udp").row(0, named=True)
+    down = result.flows.filter(name="udp.reverse").row(0, named=True)
+    # The asymmetry cannot be seen: both are half of the round trip, within the bound of the truth.
+    for row, truth in ((up, 0.020), (down, 0.060)):
+        assert row["delay_min_s"] == pytest.approx(0.040, abs=0.004)
+        assert abs(row["delay_min_s"] - truth) <= bound
+    # 600 packets, of which 5 % are lost: a standard deviation is 5.3 packets.
+    assert up["lost_packets"] == pytest.approx(0.05 * up["sent_packets"], abs=5 * 5.3)
+    assert up["lost_packets"] > 0
+    assert down["lost_packets"] == 0
