@@ -15,23 +15,38 @@ import pytest
 import talkspurt
 from command import start
 from command import talkspurt as command
+from test_emulate import OBSTACLE as NO_EMULATION
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve and measure need Linux")
 SECRET = {"TALKSPURT_SECRET": "a secret of these tests"}
 
 
 @contextlib.contextmanager
-def server(*options):
-    """A running server; its port."""
+def serving(*options):
+    """A running server: its port and its process."""
     env = {**os.environ, **SECRET, "PYTHONUNBUFFERED": "1"}
     process = start("serve", "--listen", "127.0.0.1:0", "--user", "nobody", *options, env=env)
     try:
         line = process.stdout.readline()
         assert line.startswith("Listening on 127.0.0.1:"), line + process.stderr.read()
-        yield int(line.split(":")[1])
+        yield int(line.split(":")[1]), process
     finally:
+        process.send_signal(signal.SIGCONT)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=20)
+
+
+@contextlib.contextmanager
+def server(*options):
+    """A running server; its port."""
+    with serving(*options) as (port, _):
+        yield port
+
+
+def wait_for_media(process):
+    """Wait until a session has sent media for two seconds."""
+    assert " udp up " in process.stdout.readline()
+    time.sleep(3)
 
 
 def measure(port, *options, env=SECRET, **more):
@@ -171,13 +186,13 @@ def test_another_version_of_the_protocol_is_told():
 
 
 def test_ctrl_c_keeps_what_was_measured(tmp_path):
-    with server() as port:
+    with serving() as (port, process):
         env = {**os.environ, **SECRET}
         out = tmp_path / "out"
         client = start(
             "measure", f"127.0.0.1:{port}", "--for", "30s", "--no-report", "--out", out, env=env
         )
-        time.sleep(4)
+        wait_for_media(process)
         client.send_signal(signal.SIGINT)
         client.communicate(timeout=20)
     assert client.returncode == 130
@@ -187,26 +202,24 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path):
 
 
 def test_a_lost_server_stops_media_within_three_seconds_and_results_are_kept(tmp_path):
-    env = {**os.environ, **SECRET, "PYTHONUNBUFFERED": "1"}
-    process = start("serve", "--listen", "127.0.0.1:0", env=env)
-    port = int(process.stdout.readline().split(":")[1])
     out = tmp_path / "out"
-    client = start(
-        "measure", f"127.0.0.1:{port}", "--for", "60s", "--no-report", "--out", out, env=env
-    )
-    time.sleep(4)
-    process.send_signal(signal.SIGSTOP)  # its connection stays open, but it says nothing
-    began = time.monotonic()
-    _, said = client.communicate(timeout=30)
-    assert time.monotonic() - began < 6
-    process.kill()
-    process.communicate(timeout=20)
+    with serving() as (port, process):
+        words = ("--for", "60s", "--no-report", "--out", out)
+        client = start("measure", f"127.0.0.1:{port}", *words, env={**os.environ, **SECRET})
+        wait_for_media(process)
+        process.send_signal(signal.SIGSTOP)  # its connection stays open, but it says nothing
+        began = time.monotonic()
+        _, said = client.communicate(timeout=30)
+        # Media stops, and the server's notes do not come in 5 s.
+        assert time.monotonic() - began < 15
     assert client.returncode == 2
     assert "the control connection was lost" in said
-    flows = talkspurt.load(out).flows
-    down = flows.filter(name="udp.reverse").row(0, named=True)
+    result = talkspurt.load(out)
+    # A second of quiet, two of media, and three until it stops.
+    assert result.duration_s < 1 + 2 + 3 + 2
+    down = result.flows.filter(name="udp.reverse").row(0, named=True)
     assert down["received_packets"] > 20
-    up = flows.filter(name="udp").row(0, named=True)
+    up = result.flows.filter(name="udp").row(0, named=True)
     assert up["sent_packets"] > 20
     assert up["received_packets"] is None
 
@@ -350,7 +363,7 @@ def server_on(there, address):
     ) as serving:
         try:
             assert serving.stdout.readline().startswith("Listening on ")
-            yield
+            yield serving
         finally:
             serving.send_signal(signal.SIGINT)
             serving.wait(timeout=20)
@@ -381,19 +394,70 @@ def test_an_interface_that_disappears_is_told_and_results_are_kept(two_hosts, tm
     out = tmp_path / "out"
     words = ("10.77.0.2", "--no-report", "--for", "30s", "--out", out)
     with (
-        server_on(there, "10.77.0.2"),
+        server_on(there, "10.77.0.2") as process,
         subprocess.Popen(
             client_on(here, *words), env={**os.environ, **SECRET}, stderr=subprocess.PIPE, text=True
         ) as broken,
     ):
-        time.sleep(4)
+        wait_for_media(process)
         subprocess.run(["ip", "-n", here, "link", "del", "v0"], check=True)
         began = time.monotonic()
         _, said = broken.communicate(timeout=30)
-        assert time.monotonic() - began < 6
+        assert time.monotonic() - began < 15
     assert broken.returncode == 2
     assert "the control connection was lost" in said
     up, down = talkspurt.load(out).flows.sort("name").iter_rows(named=True)
     assert up["sent_packets"] > 20
     assert up["received_packets"] is None
     assert down["received_packets"] > 20
+
+
+ASYMMETRIC = """
+title = "20 ms there and 60 ms back"
+duration = "60s"
+[links.path]
+from = "here"
+to = "there"
+rate = "20Mbit/s"
+delay = "20ms"
+loss = 0.05
+queue = { kind = "droptail", packets = 100 }
+back = { delay = "60ms", loss = 0.0 }
+[flows.nothing]
+from = "here"
+to = "there"
+transport = { kind = "udp" }
+source = { kind = "cbr", rate = "1kbit/s", packet = "10B" }
+"""
+
+
+@pytest.mark.skipif(NO_EMULATION is not None, reason=str(NO_EMULATION))
+def test_a_known_path_is_measured_within_the_bounds(tmp_path):
+    """Over the links of an emulation, whose delays and losses are known from its scenario."""
+    (tmp_path / "path.toml").write_text(ASYMMETRIC)
+    program = [sys.executable, "-m", "talkspurt"]
+    out = tmp_path / "out"
+    done = subprocess.run(
+        [*program, "emulate", tmp_path / "path.toml", "--out", tmp_path / "run", "--no-report",
+         "--serve", "there", "--", *program, "serve", "--listen", "0.0.0.0:7862",
+         "--at", "here", "--", *program, "measure", "10.0.0.2", "--rate", "256kbit/s", "--for", "3s",
+         "--no-report", "--out", out],
+        env={**os.environ, **SECRET}, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = talkspurt.load(out)
+    facts = result.manifest["measured"]
+    bound = facts["clock_offset_bound_s"]
+    # The machine may be late, never early.
+    assert 0.080 <= facts["rtt_min_s"] < 0.085
+    assert bound == pytest.approx(0.040, abs=0.003)
+    up = result.flows.filter(name="udp").row(0, named=True)
+    down = result.flows.filter(name="udp.reverse").row(0, named=True)
+    # The asymmetry cannot be seen: both are half of the round trip, within the bound of the truth.
+    for row, truth in ((up, 0.020), (down, 0.060)):
+        assert row["delay_min_s"] == pytest.approx(0.040, abs=0.004)
+        assert abs(row["delay_min_s"] - truth) <= bound
+    # 600 packets, of which 5 % are lost: a standard deviation is 5.3 packets.
+    assert up["lost_packets"] == pytest.approx(0.05 * up["sent_packets"], abs=5 * 5.3)
+    assert up["lost_packets"] > 0
+    assert down["lost_packets"] == 0

@@ -70,7 +70,7 @@ pub(crate) enum Message {
     Start,
     /// Either: still there.
     Beat,
-    /// Client: stop sending now.
+    /// Either: stop sending now.
     Stop,
     /// Client: the end is over here; send the notes.
     Finish,

@@ -18,12 +18,12 @@ use crate::media::{Media, Shared, Wire};
 use crate::merge::{End, merge};
 use crate::notes::Log;
 use crate::plan::Plan;
-use crate::server::{BEAT, LOST};
+use crate::server::{BEAT, LOST, SILENT};
 
 /// Most bytes of notes that a server may send.
 const MAX_NOTES: usize = 1 << 30;
 /// Time for the server's notes to come, without a piece of them.
-const NOTES: Duration = Duration::from_secs(20);
+const NOTES: Duration = Duration::from_secs(5);
 
 /// A server, by name or address.
 #[derive(Clone, Debug)]
@@ -219,8 +219,10 @@ impl Measurement {
         while !is_over() {
             let now = clock.now();
             if now.saturating_since(heard) >= LOST {
-                return lose();
+                // Perhaps media was the reason, and the server's notes still come.
+                shared.stop(SILENT);
             }
+            // The media loop, which sends nothing more, ends soon.
             if shared.is_over() && !told {
                 told = true;
                 if self.channel.send(&Message::Stop).is_err() {
@@ -234,7 +236,13 @@ impl Measurement {
                 }
             }
             match self.channel.receive(Duration::from_millis(50)) {
-                Ok(Some(_)) => heard = clock.now(),
+                Ok(Some(message)) => {
+                    heard = clock.now();
+                    if message == Message::Stop {
+                        // The server has not heard us for that long.
+                        shared.stop(SILENT);
+                    }
+                }
                 Ok(None) => {}
                 Err(_) => return lose(),
             }

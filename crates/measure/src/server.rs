@@ -26,6 +26,9 @@ use crate::stamp::{Reflector, StampKey};
 pub(crate) const BEAT: Duration = Duration::from_millis(500);
 /// Silence on the control connection after which it is lost: media stops within three seconds.
 pub(crate) const LOST: Duration = Duration::from_millis(2500);
+/// Why media stops on such silence.
+pub(crate) const SILENT: &str =
+    "the control connection was silent for 2.5 s, so that media stopped";
 /// Time a client may be idle between measurements.
 const IDLE: Duration = Duration::from_secs(30);
 /// Connections that have not proved the secret.
@@ -297,7 +300,7 @@ impl State {
     /// Watches the control connection until the client has finished; an error if it was lost.
     fn watch(&self, channel: &mut Channel, shared: &Shared, plan: &Plan) -> Result<(), String> {
         let clock = Clock::start();
-        let (mut heard, mut beaten) = (clock.now(), clock.now());
+        let (mut heard, mut beaten, mut told) = (clock.now(), clock.now(), false);
         // The client says when it is finished; without that, some time after it should have.
         let latest = plan.end() + IDLE;
         let lost = |why: String| {
@@ -309,7 +312,16 @@ impl State {
             if self.stop.load(Ordering::Acquire) {
                 return lost("the server stops".to_owned());
             }
-            if now.saturating_since(heard) >= LOST || now >= latest {
+            let silence = now.saturating_since(heard);
+            if silence >= LOST && !told {
+                // Media stops. Perhaps it was the reason, and the client still asks for the notes.
+                told = true;
+                shared.stop(SILENT);
+                if let Err(error) = channel.send(&Message::Stop) {
+                    return lost(format!("lost: {error}"));
+                }
+            }
+            if silence >= IDLE || now >= latest {
                 return lost("lost: no sign of life from the client".to_owned());
             }
             if now.saturating_since(beaten) >= BEAT {

@@ -301,10 +301,12 @@ pub fn send_stamp(
 ) -> Result<Value, Failure> {
     let StampConfig { host, port, key, bytes, interval, duration } = config;
     let failed = |error: io::Error| Failure(format!("{host}: {error}"));
-    let mut found = (host.as_str(), *port).to_socket_addrs().map_err(failed)?;
-    let to = found.next().ok_or_else(|| Failure(format!("{host}: has no address")))?;
-    let any: SocketAddr = if to.is_ipv4() { ([0; 4], 0).into() } else { ([0_u16; 8], 0).into() };
-    let mut socket = UdpPort::bind(any).map_err(failed)?;
+    let found = (host.as_str(), *port).to_socket_addrs().map_err(failed)?.collect::<Vec<_>>();
+    let first = found.first().ok_or_else(|| Failure(format!("{host}: has no address")))?;
+    // A name may have addresses of which not all have a reflector.
+    let answers = |to: &&SocketAddr| found.len() == 1 || is_reflector(key, **to).unwrap_or(false);
+    let to = *found.iter().find(answers).unwrap_or(first);
+    let mut socket = towards(to).map_err(failed)?;
     let (clock, date) = Clock::start_with_date();
     let (mut sent, mut trips, mut refused) = (Vec::new(), Vec::new(), 0_u64);
     let (mut seen, mut repeated) = (BTreeSet::new(), 0_u64);
@@ -361,6 +363,26 @@ pub fn send_stamp(
     facts["authenticated"] = key.is_some().into();
     facts["packet_bytes"] = bytes.max(&fields(key).base).to_owned().into();
     Ok(facts)
+}
+
+/// A socket for this destination.
+fn towards(to: SocketAddr) -> io::Result<UdpPort> {
+    UdpPort::bind(if to.is_ipv4() { ([0; 4], 0).into() } else { ([0_u16; 8], 0).into() })
+}
+
+/// Whether a packet to this address comes back within a second.
+fn is_reflector(key: &StampKey, to: SocketAddr) -> io::Result<bool> {
+    let mut socket = towards(to)?;
+    let (clock, date) = Clock::start_with_date();
+    socket.send_datagram(&request(key, 0, 0, date), to, 0)?;
+    let until = Instant::ZERO + Duration::from_secs(1);
+    while clock.now() < until {
+        let datagram = socket.receive_datagram(Some(until.saturating_since(clock.now())))?;
+        if datagram.is_some_and(|it| Reply::parse(key, &it.bytes).is_some()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn summary(sent: usize, trips: &[Trip]) -> Value {
