@@ -467,7 +467,6 @@ mod tests {
     use crate::codec::Codec;
     use crate::transport::{self, Side};
     use talkspurt_proto::packet::IpVersion;
-    use talkspurt_proto::probe::Place;
     use talkspurt_proto::udp;
 
     /// The listening side of a call that keeps `keep` frames of 20 ms.
