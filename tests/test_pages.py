@@ -18,7 +18,7 @@ NOT_RUN = {
     r"talkspurt import (call\.pcapng|sender\.pcap|out\.tr)\b": "a file of the reader",
     r"talkspurt (serve\b|measure (far|router|\$)|plot runs/measure-far)": "needs two machines; "
     "tests/test_measure.py measures on one",
-    r"\(umask 077; openssl": "a secret for two machines",
+    r"\(umask 077; openssl|export TALKSPURT_SECRET": "a secret for two machines",
     r"talkspurt reproduce\b": "takes two minutes; tests/test_reproduce_studies.py runs the studies",
 }
 """Commands that are not run, by their beginning, with the reason."""

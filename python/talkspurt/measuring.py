@@ -357,8 +357,12 @@ def notes(measured: dict[str, Any]) -> list[str]:
     else:
         said.append(
             f"One-way delays are within ± {_ms(bound)}, half the minimum round-trip time: a longer "
-            "way there and a shorter one back look the same. The server's clock gained "
-            f"{measured['clock_drift_ppm']:.1f} µs a second, which is removed."
+            "way there and a shorter one back look the same. "
+            + (
+                "The drift of the clocks could not be told from queues, and is not removed."
+                if (drift := measured["clock_drift_ppm"]) is None
+                else f"The server's clock gained {drift:.1f} µs a second, which is removed."
+            )
         )
     if measured["rtt_min_s"] is not None:
         least, middle, most = (measured[f"rtt_{what}_s"] for what in ("min", "p50", "max"))

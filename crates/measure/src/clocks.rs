@@ -24,6 +24,8 @@ pub(crate) struct Relation {
     /// The true offset is within this of `offset_s`: half the minimum round-trip time.
     pub(crate) bound_s: f64,
     pub(crate) drift: f64,
+    /// Whether the drift was found; it is taken as 0 where queues grew or shrank throughout.
+    pub(crate) found: bool,
 }
 
 /// Largest drift of a working clock: twice that of a free-running quartz that `adjtimex` slews by its maximum.
@@ -45,7 +47,8 @@ impl Relation {
         let slopes = [(to, 1.0), (from, -1.0)].map(|(points, sign)| Some(sign * slope(points)?));
         let [Some(a), Some(b)] = slopes else { return Err(Unrelated::OneWay) };
         let drift = (a + b) / 2.0;
-        let drift = if drift.abs() <= MAX_DRIFT { drift } else { 0.0 };
+        let found = drift.abs() <= MAX_DRIFT;
+        let drift = if found { drift } else { 0.0 };
         let least = |points: &[Point], sign: f64| {
             points.iter().map(|point| sign * point.y - drift * point.x).fold(
                 sign * f64::INFINITY,
@@ -59,7 +62,7 @@ impl Relation {
             return Err(Unrelated::Jumped(least - most));
         }
         let (offset_s, bound_s) = (f64::midpoint(most, least), (most - least) / 2.0);
-        Ok(Self { offset_s, bound_s, drift })
+        Ok(Self { offset_s, bound_s, drift, found })
     }
 
     /// Our time when the other clock shows `other`, in nanoseconds.
@@ -142,7 +145,7 @@ mod tests {
 
     #[test]
     fn times_are_converted_to_nanoseconds() {
-        let relation = Relation { offset_s: 2.0, bound_s: 0.0, drift: 1e-4 };
+        let relation = Relation { offset_s: 2.0, bound_s: 0.0, drift: 1e-4, found: true };
         let ours = 40_000_000_000_u64;
         let other = ours + 2_000_000_000 + 4_000_000;
         assert!(relation.ours(other).abs_diff(ours) <= 2);

@@ -37,7 +37,8 @@ pub(crate) fn merge(
     server: Option<End>,
 ) -> Result<(Finished, Value), Failure> {
     let relation = relate(&client.rows, server.as_ref().map(|end| &end.rows[..]));
-    let clocks = relation.unwrap_or(Relation { offset_s: 0.0, bound_s: 0.0, drift: 0.0 });
+    let clocks =
+        relation.unwrap_or(Relation { offset_s: 0.0, bound_s: 0.0, drift: 0.0, found: false });
     let round_trips = round_trips(&client.rows, server.as_ref());
     let complete = server.is_some();
     let ended = Ended { at: client.ended.at, ..client.ended.clone() };
@@ -56,7 +57,7 @@ pub(crate) fn merge(
     let facts = json!({
         "clock_offset_s": known.then_some(clocks.offset_s),
         "clock_offset_bound_s": known.then_some(clocks.bound_s),
-        "clock_drift_ppm": known.then_some(clocks.drift * 1e6),
+        "clock_drift_ppm": (known && clocks.found).then_some(clocks.drift * 1e6),
         "clock_jump_s": match relation { Err(Unrelated::Jumped(by)) => Some(by), _ => None },
         "rtt_min_s": quantile(&round_trips, 0.0),
         "rtt_p50_s": quantile(&round_trips, 0.5),

@@ -431,7 +431,7 @@ fn summary(sent: usize, trips: &[Trip]) -> Value {
         "delay_there": delays[0],
         "delay_back": delays[1],
         "clock_offset_bound_s": relation.map(|it| it.bound_s),
-        "clock_drift_ppm": relation.map(|it| it.drift * 1e6),
+        "clock_drift_ppm": relation.filter(|it| it.found).map(|it| it.drift * 1e6),
         "ttl_there": trips[0].reply.ttl,
     })
 }
