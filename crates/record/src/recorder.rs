@@ -310,7 +310,6 @@ impl Recorder {
             (Place::Peer(peer), Note::RxError(rx_error)) => {
                 self.list(now, peer, Some(rx_error_name(*rx_error)));
             }
-            (Place::Link(_), _) => self.sojourn(now, place, note),
             _ => {}
         }
         self.take(now, place, note);

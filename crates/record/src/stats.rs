@@ -240,18 +240,6 @@ impl Stats {
         layers: Option<Layers>,
         in_stream: bool,
     ) -> Option<Fact> {
-        let inside = self.departed(peer, packet, layers, in_stream)?;
-        let what = What::Sent { bytes: packet.ip_bytes };
-        Some(Fact { peer: peer as usize, inside, what })
-    }
-
-    fn departed(
-        &mut self,
-        peer: u32,
-        packet: &Packet,
-        layers: Option<Layers>,
-        in_stream: bool,
-    ) -> Option<bool> {
         let inside = self.window.holds(packet.sent);
         let account = self.account(peer)?;
         if !account.pending.open(packet.number, layers.is_some()) {
@@ -269,7 +257,8 @@ impl Stats {
         if inside {
             account.count_sent(packet.ip_bytes, layers);
         }
-        Some(inside)
+        let what = What::Sent { bytes: packet.ip_bytes };
+        Some(Fact { peer: peer as usize, inside, what })
     }
 
     fn received(&mut self, now: Instant, peer: u32, packet: &Packet) -> Option<bool> {
@@ -466,6 +455,7 @@ impl Probe for Stats {
 
 /// The layers of a packet with payload; `None` for control packets: reports, acknowledgements, feedback,
 /// and connection set-up and release.
+#[inline(always)]
 fn data_layers(body: &Body) -> Option<Layers> {
     if matches!(body, Body::TooBig { .. }) {
         return None;

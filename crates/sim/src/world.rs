@@ -438,17 +438,15 @@ impl<P: Probe> World<P> {
     #[inline(always)]
     fn deliver(&mut self, peer: usize, packet: &Packet) {
         self.delivered += 1;
-        if peer >= self.peers.len() {
-            return self.depart(peer, packet);
-        }
         let path = self.path(packet.route);
+        let Some(receiver) = self.peers.get_mut(peer) else { return self.depart(peer, packet) };
         let body = self.pool.open(packet.body);
         if self.probe.wants(Topic::Packet) {
             let note = Note::Received { packet, body };
             self.probe.record(self.now, Place::Peer(peer as u32), &note);
         }
         let how = (path, packet.ecn);
-        let is_news = self.peers[peer].receive(self.now, how, body, &mut self.probe);
+        let is_news = receiver.receive(self.now, how, body, &mut self.probe);
         self.pool.release(packet.body);
         if is_news {
             self.pump(peer);
