@@ -381,7 +381,7 @@ def notes(measured: dict[str, Any]) -> list[str]:
         for what, words in (
             ("policed_packets", "packets not sent, as beyond the server's --max-rate"),
             ("unsent_packets", "packets not accepted by the system"),
-            ("refused_datagrams", "datagrams not authentic, or repeated"),
+            ("refused_datagrams", "datagrams not authentic, repeated, or beyond the rate"),
             ("overrun_datagrams", "datagrams lost in the socket's full buffer, not on the path"),
         ):
             if facts[what]:

@@ -16,16 +16,15 @@ impl Clock {
         Self(time::Instant::now())
     }
 
-    /// A clock that starts now, and the time since the Unix epoch at its start by the system's clock, which may
-    /// be wrong, and set meanwhile: this clock is not.
+    /// The time since the Unix epoch by the system's clock, which may be wrong, and set at any time.
     #[must_use]
     #[expect(
         clippy::disallowed_methods,
         reason = "timestamps for other machines are of the calendar"
     )]
-    pub fn start_with_date() -> (Self, Duration) {
+    pub fn date() -> Duration {
         let date = time::SystemTime::now().duration_since(time::UNIX_EPOCH).unwrap_or_default();
-        (Self::start(), Duration::from_nanos(date.as_nanos() as u64))
+        Duration::from_nanos(date.as_nanos() as u64)
     }
 
     /// The current time.

@@ -22,7 +22,7 @@ pub use drive::{App, Step, drive, label};
 pub use echo::{EchoConfig, EchoReport, EchoTest};
 pub use envelope::{Encapsulation, Inside, emit, parse};
 pub use impairments::{Impairments, Verdict};
-pub use line::{Line, Port, Setup, Tap, is_a_loss};
+pub use line::{Line, Port, Setup, Tap};
 pub use peer::run_peer;
 #[cfg(target_os = "linux")]
 pub use port::{Datagram, RawIp, Tun, UdpPort, wrap};

@@ -383,8 +383,7 @@ fn passing(verdict: Verdict, mut bytes: Vec<u8>) -> impl Iterator<Item = Vec<u8>
 }
 
 /// Errors by which a network may lose a packet without the socket being broken.
-#[must_use]
-pub fn is_a_loss(error: &io::Error) -> bool {
+fn is_a_loss(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(
         error.kind(),

@@ -143,15 +143,12 @@ impl UdpPort {
     pub fn bind(local: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(domain(local.ip()), Type::DGRAM, Some(Protocol::UDP))?;
         socket.bind(&local.into())?;
-        match local {
-            SocketAddr::V4(_) => {
-                socket.set_recv_tos_v4(true)?;
-                setsockopt(&socket, sockopt::Ipv4RecvTtl, &true)?;
-            }
-            SocketAddr::V6(_) => {
-                socket.set_recv_tclass_v6(true)?;
-                setsockopt(&socket, sockopt::Ipv6RecvHopLimit, &true)?;
-            }
+        // A socket of IPv6 also hears IPv4, from mapped addresses.
+        socket.set_recv_tos_v4(true)?;
+        setsockopt(&socket, sockopt::Ipv4RecvTtl, &true)?;
+        if local.is_ipv6() {
+            socket.set_recv_tclass_v6(true)?;
+            setsockopt(&socket, sockopt::Ipv6RecvHopLimit, &true)?;
         }
         setsockopt(&socket, sockopt::RxqOvfl, &1)?;
         let local = socket.local_addr()?.as_socket().expect("a UDP socket has an IP address");
@@ -176,9 +173,9 @@ impl UdpPort {
     /// Errors of the socket.
     pub fn send_datagram(&mut self, bytes: &[u8], to: SocketAddr, class: u8) -> io::Result<()> {
         if class != self.class {
-            match self.local {
-                SocketAddr::V4(_) => self.socket.set_tos_v4(u32::from(class))?,
-                SocketAddr::V6(_) => self.socket.set_tclass_v6(u32::from(class))?,
+            self.socket.set_tos_v4(u32::from(class))?;
+            if self.local.is_ipv6() {
+                self.socket.set_tclass_v6(u32::from(class))?;
             }
             self.class = class;
         }
@@ -347,3 +344,32 @@ fn write_header(src: IpAddr, dst: IpAddr, protocol: u8, class: u8, packet: &mut 
 
 /// ECN fields by their bits (RFC 3168 §5).
 const ECN: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use super::*;
+
+    /// Type of service, ECN and TTL reach a socket of both families, and the sender of its answer.
+    #[test]
+    fn a_socket_of_both_families_hears_the_class_of_both() {
+        let mut both = UdpPort::bind((Ipv6Addr::UNSPECIFIED, 0).into()).expect("IPv6 is there");
+        let port = both.local().port();
+        let wait = Some(Duration::from_secs(10));
+        for client in [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()] {
+            let mut client = UdpPort::bind((client, 0).into()).expect("loopback has ports");
+            client.socket().set_ttl_v4(33).expect("a TTL");
+            if client.local().is_ipv6() {
+                client.socket().set_unicast_hops_v6(33).expect("a hop limit");
+            }
+            let to = SocketAddr::new(client.local().ip(), port);
+            client.send_datagram(b"there", to, 0xb9).expect("it is there");
+            let there = both.receive_datagram(wait).expect("no error").expect("it came");
+            assert_eq!((there.class, there.ttl), (0xb9, Some(33)), "{to}");
+            both.send_datagram(b"back", there.from, 0x22).expect("it is there");
+            let back = client.receive_datagram(wait).expect("no error").expect("it came");
+            assert_eq!((&back.bytes[..], back.class), (&b"back"[..], 0x22), "{to}");
+        }
+    }
+}

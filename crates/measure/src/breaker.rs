@@ -58,7 +58,9 @@ pub(crate) struct Breaker {
     sent_bytes: u64,
     /// As of the last reports, the oldest first.
     reports: Vec<Counts>,
+    /// Reports in a row without arrivals, and how many of them open the breaker: MEDIA_TIMEOUT.
     unheard: usize,
+    media_timeout: usize,
 }
 
 impl Breaker {
@@ -86,16 +88,22 @@ impl Breaker {
         }
         self.reports.push(Counts { at: now, sent, sent_bytes, highest, received });
         let sends = sent > last.sent;
-        self.unheard = if highest == last.highest && sends { self.unheard + 1 } else { 0 };
         // Tf, the time between packets.
         let frame = match sent - last.sent {
             0 => Duration::ZERO,
             packets => Duration::from_nanos((now - last.at).as_nanos() / packets),
         };
         let longest = frame.max(rtt).max(INTERVAL).as_nanos();
-        let k = (NO_ARRIVALS as u64 * longest).div_ceil(INTERVAL.as_nanos()) as usize;
-        if self.unheard >= k {
-            return Some(Trip::Media);
+        let timeout = (NO_ARRIVALS as u64 * longest).div_ceil(INTERVAL.as_nanos()) as usize;
+        if highest == last.highest && sends {
+            // Reconsidered: only a larger value replaces it.
+            self.media_timeout = self.media_timeout.max(timeout);
+            self.unheard += 1;
+            if self.unheard >= self.media_timeout {
+                return Some(Trip::Media);
+            }
+        } else {
+            (self.unheard, self.media_timeout) = (0, timeout);
         }
         self.is_congested(frame, rtt).then_some(Trip::Congestion)
     }
@@ -116,8 +124,14 @@ impl Breaker {
         if !often || end.highest <= begin.highest || seconds <= 0.0 {
             return false;
         }
-        let expected = (end.highest - begin.highest) as f64;
-        let loss = 1.0 - (end.received - begin.received) as f64 / expected;
+        // The fraction lost of each interval, weighted with its duration.
+        let lost = self.reports.windows(2).map(|pair| {
+            let (expected, received) =
+                (pair[1].highest - pair[0].highest, pair[1].received - pair[0].received);
+            let lost = expected.saturating_sub(received) as f64 / expected.max(1) as f64;
+            lost * (pair[1].at - pair[0].at).as_secs_f64()
+        });
+        let loss = lost.sum::<f64>() / seconds;
         if loss <= 0.0 || rtt <= 0.0 {
             return false;
         }
@@ -183,6 +197,37 @@ mod tests {
     #[test]
     fn media_that_does_not_arrive_stops() {
         assert_eq!(run(50, 0, 100), Some((5, Trip::Media)));
+    }
+
+    /// RFC 8083 §4.2: the timeout is ceil(5 · max(Tf, Tr, 1 s) / 1 s). A round trip of 1.6 s makes it 8 reports, and a
+    /// shorter one afterwards does not take that back.
+    #[test]
+    fn the_media_timeout_does_not_shrink_while_nothing_arrives() {
+        let mut breaker = Breaker::default();
+        for at in 1..=8 {
+            breaker.on_sent(second(at - 1), 1000);
+            let rtt = Duration::from_millis(if at == 2 { 1600 } else { 100 });
+            let trip = breaker.on_report(second(at), 0, 0, rtt);
+            assert_eq!(trip, (at == 8).then_some(Trip::Media), "report {at}");
+        }
+    }
+
+    /// RFC 8083 §4.3 by hand. Of 1000, 1000 and 10 packets in a second each, 5 of the last are lost: the mean of the
+    /// fractions is (0 + 0 + 1/2)/3 = 1/6, and X = 1000/(0.2 √(1/9)) = 15 kB/s. It sends 670 kB/s. The loss of all
+    /// packets together would be 5/2010, X 123 kB/s, and nothing would stop.
+    #[test]
+    fn the_loss_is_the_mean_of_the_intervals() {
+        let mut breaker = Breaker::default();
+        let mut last = None;
+        for (at, packets, highest, received) in
+            [(0, 0, 0, 0), (1, 1000, 1000, 1000), (2, 1000, 2000, 2000), (3, 10, 2010, 2005)]
+        {
+            for _ in 0..packets {
+                breaker.on_sent(second(at), 1000);
+            }
+            last = breaker.on_report(second(at + 1), highest, received, Duration::from_millis(200));
+        }
+        assert_eq!(last, Some(Trip::Congestion));
     }
 
     #[test]

@@ -93,7 +93,7 @@ pub(crate) struct Ended {
     pub(crate) policed_packets: u64,
     /// Packets that the system refused to send.
     pub(crate) unsent_packets: u64,
-    /// Datagrams that were not authentic, or not new.
+    /// Datagrams that were not authentic, not new, or beyond the other end's part of the rate limit.
     pub(crate) refused_datagrams: u64,
     /// Datagrams that arrived while the socket's buffer was full: lost at this machine, not on the path.
     pub(crate) overrun_datagrams: u64,

@@ -9,6 +9,7 @@
 #![cfg(target_os = "linux")]
 
 mod breaker;
+mod bucket;
 mod channel;
 mod client;
 mod clocks;

@@ -18,26 +18,27 @@ use talkspurt_proto::packet::{BodyId, IpVersion, Packet, PathId};
 use talkspurt_proto::probe::{Note, Probe as _};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
-use talkspurt_proto::wire::{Ends, Hints};
+use talkspurt_proto::wire::{Ends, Hints, udp};
 use talkspurt_scenario::Point;
 
 use crate::breaker::{self, Breaker, Trip};
+use crate::bucket::Bucket;
 use crate::channel::Ended;
 use crate::notes::{Log, What};
-use crate::plan::{LEAD, Plan};
+use crate::plan::{LEAD, PROBE, Plan, QUIET_PROBES, REPORT};
 use crate::seal::{Header, Key, Kind, OVERHEAD, Opener, Sealer};
 
 /// Longest sleep: how late a request to stop can be seen.
 const STEP: Duration = Duration::from_millis(50);
 /// Longest sleep before time starts: how much later it can start here than at the client.
 const START_STEP: Duration = Duration::from_millis(2);
-/// Time between probes before and after the flows, and beside them.
-const QUIET_PROBES: Duration = Duration::from_millis(50);
+/// Time between probes beside the flows.
 const BUSY_PROBES: Duration = Duration::from_millis(200);
-/// Bytes of a question; the answer is as long.
-const PROBE: usize = 16;
-/// Packets beyond the rate limit that may leave at once, as time at the limit.
+/// Packets beyond the rate limit that may leave at once, as time at the limit, and in packets of the MTU.
 const BURST: Duration = Duration::from_millis(100);
+const BURST_PACKETS: u32 = 4;
+/// For how long a path may hold packets back before they come at once.
+const HELD_BACK: Duration = Duration::from_secs(10);
 /// Buffer of the socket: a second at 16 Mbit/s, so that a busy machine loses no packets here.
 const SOCKET_BUFFER: usize = 2 << 20;
 
@@ -146,12 +147,22 @@ impl Wire {
         Ok(self.remote.is_some())
     }
 
-    /// Sends a datagram; returns its length as an IP packet. What the system refuses is lost.
-    fn send(&mut self, kind: Kind, flow: u8, number: u32, now: Instant, payload: &[u8], class: u8) {
-        let Some(to) = self.remote else { return };
+    /// Sends a datagram; false if the system refuses it.
+    fn send(
+        &mut self,
+        kind: Kind,
+        flow: u8,
+        number: u32,
+        now: Instant,
+        payload: &[u8],
+        class: u8,
+    ) -> bool {
+        let Some(to) = self.remote else { return false };
         let header = Header { kind, flow, number, sent: now.as_nanos() };
         let datagram = self.sealer.seal(&header, payload);
-        self.unsent += u64::from(self.socket.send_datagram(&datagram, to, class).is_err());
+        let left = self.socket.send_datagram(&datagram, to, class).is_ok();
+        self.unsent += u64::from(!left);
+        left
     }
 
     /// Waits for a datagram from the other end.
@@ -211,15 +222,16 @@ pub(crate) struct Media<'a> {
     rtt: Duration,
     next_probe: Instant,
     next_report: Instant,
-    limit: Rate,
-    /// Token bucket of the limit, in bytes times 8e9.
-    tokens: u128,
-    filled: Instant,
+    /// Our part of the session's limit, and the other end's.
+    outgoing: Bucket,
+    incoming: Bucket,
+    /// Limit of answers: what a sound end asks.
+    answers: Bucket,
     policed: u64,
 }
 
 impl<'a> Media<'a> {
-    /// This end of the plan, before time starts; it sends no more than `limit`.
+    /// This end of the plan, before time starts; both ends together send no more than `limit`.
     pub(crate) fn new(
         plan: &'a Plan,
         point: &Point,
@@ -249,6 +261,9 @@ impl<'a> Media<'a> {
                 received: 0,
             }
         });
+        let [up, down] = plan.shares(limit);
+        let (ours, theirs) = if client { (up, down) } else { (down, up) };
+        let burst = BURST_PACKETS * u32::from(plan.mtu);
         Self {
             plan,
             wire,
@@ -261,9 +276,9 @@ impl<'a> Media<'a> {
             rtt: Duration::ZERO,
             next_probe: Instant::ZERO,
             next_report: Instant::ZERO + breaker::INTERVAL,
-            limit,
-            tokens: burst(limit),
-            filled: Instant::ZERO,
+            outgoing: Bucket::new(ours, BURST, burst),
+            incoming: Bucket::new(theirs, HELD_BACK, burst),
+            answers: Bucket::new(plan.answers(), HELD_BACK, burst),
             policed: 0,
         }
     }
@@ -343,6 +358,8 @@ impl<'a> Media<'a> {
         }
     }
 
+    /// Sends a packet of a flow. One that does not leave is neither numbered nor noted, or it would count as
+    /// lost on the path.
     fn transmit(&mut self, at: usize, now: Instant, packet: &Packet, body: &Body) {
         let own = &mut self.own[at];
         let ends = ends(self.version, self.client);
@@ -351,39 +368,35 @@ impl<'a> Media<'a> {
             self.wire.unsent += 1;
             return;
         }
-        let headers = self.version.header_bytes() as usize + 8;
+        let headers = self.version.header_bytes() as usize + udp::HEADER;
         let payload = &whole[headers..];
         let bytes = (headers + OVERHEAD + payload.len()) as u32;
+        if !self.outgoing.take(now, bytes) {
+            self.policed += 1;
+            return;
+        }
+        let flow = (own.number / 2) as u8;
+        let class = packet.dscp << 2 | packet.ecn as u8;
+        if !self.wire.send(Kind::Media, flow, packet.number, now, payload, class) {
+            return;
+        }
         self.log.sent(now, own.number, &Packet { ip_bytes: bytes, ..*packet }, body);
         own.sent = own.sent.wrapping_add(1);
         if let Some(breaker) = &mut own.breaker {
             breaker.on_sent(now, bytes);
         }
-        let flow = (own.number / 2) as u8;
-        if !self.is_within_limit(now, bytes) {
-            self.policed += 1;
-            return;
-        }
-        let class = packet.dscp << 2 | packet.ecn as u8;
-        self.wire.send(Kind::Media, flow, packet.number, now, payload, class);
     }
 
-    /// Token bucket: whether a packet of this length may leave.
-    fn is_within_limit(&mut self, now: Instant, bytes: u32) -> bool {
-        let since = now.saturating_since(self.filled).as_nanos();
-        self.filled = now;
-        let fresh = u128::from(since) * u128::from(self.limit.as_bps());
-        self.tokens = (self.tokens + fresh).min(burst(self.limit));
-        let cost = u128::from(bytes) * 8_000_000_000;
-        let within = self.tokens >= cost;
-        self.tokens -= if within { cost } else { 0 };
-        within
+    /// Sends what keeps the measurement going, within the limit or not; its rate is a part of our share.
+    fn control(&mut self, kind: Kind, now: Instant, payload: &[u8]) {
+        self.outgoing.charge(now, self.plan.outer() as u32 + payload.len() as u32);
+        self.wire.send(kind, 0, 0, now, payload, 0);
     }
 
     /// Sends probes and reports that are due, and watches for missing reports.
     fn exchange(&mut self, now: Instant) {
         if now >= self.next_probe {
-            self.wire.send(Kind::Probe, 0, 0, now, &[0; PROBE], 0);
+            self.control(Kind::Probe, now, &[0; PROBE]);
             let quiet = now < Instant::ZERO + LEAD || now >= self.plan.stop();
             self.next_probe = now + if quiet { QUIET_PROBES } else { BUSY_PROBES };
         }
@@ -394,7 +407,7 @@ impl<'a> Media<'a> {
                 payload.extend(own.highest.to_be_bytes());
                 payload.extend(own.received.to_be_bytes());
             }
-            self.wire.send(Kind::Report, 0, 0, now, &payload, 0);
+            self.control(Kind::Report, now, &payload);
             self.next_report += breaker::INTERVAL;
         }
         // After the sources have stopped nothing more is sent that could do harm.
@@ -408,14 +421,24 @@ impl<'a> Media<'a> {
 
     fn receive(&mut self, header: &Header, payload: &[u8], datagram: &Datagram) {
         let now = self.clock.now();
+        let bytes = self.plan.outer() as u32 + payload.len() as u32;
+        // Whoever sends more than agreed must not fill our memory with notes.
+        if !self.incoming.take(now, bytes) {
+            self.wire.refused += 1;
+            return;
+        }
         match header.kind {
             Kind::Media => self.receive_media(now, header, payload, datagram),
+            // The answer is no longer than the question.
+            Kind::Probe if payload.len() < PROBE => self.wire.refused += 1,
             Kind::Probe => {
                 self.log.add(now, 0, What::Heard { sent: header.sent });
                 let mut answer = [0; PROBE];
                 answer[..8].copy_from_slice(&header.sent.to_be_bytes());
                 answer[8..].copy_from_slice(&now.as_nanos().to_be_bytes());
-                self.wire.send(Kind::Answer, 0, 0, self.clock.now(), &answer, 0);
+                if self.answers.take(now, bytes) {
+                    self.control(Kind::Answer, self.clock.now(), &answer);
+                }
             }
             Kind::Answer => self.on_answer(now, header, payload),
             Kind::Report => self.on_report(now, payload),
@@ -441,7 +464,7 @@ impl<'a> Media<'a> {
     }
 
     fn on_report(&mut self, now: Instant, payload: &[u8]) {
-        for entry in payload.chunks_exact(17) {
+        for entry in payload.chunks_exact(REPORT) {
             let (Some(highest), Some(received)) = (number(entry, 1), number(entry, 9)) else {
                 continue;
             };
@@ -467,7 +490,8 @@ impl<'a> Media<'a> {
         let own = &mut self.own[at];
         own.highest = own.highest.max(u64::from(header.number) + 1);
         own.received += 1;
-        let bytes = self.version.header_bytes() + 8 + datagram.bytes.len() as u32;
+        let bytes =
+            (self.version.header_bytes() as usize + udp::HEADER + datagram.bytes.len()) as u32;
         let what = What::Received { number: header.number, bytes, sent: header.sent };
         self.log.add(now, own.number, what);
         let mut ends = ends(self.version, !self.client);
@@ -500,11 +524,6 @@ impl Own {
             self.tripped = Some((now, trip));
         }
     }
-}
-
-fn burst(limit: Rate) -> u128 {
-    // At least a few of the longest packets.
-    (u128::from(limit.as_bps()) * u128::from(BURST.as_nanos())).max(64_000 * 8_000_000_000)
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u64> {

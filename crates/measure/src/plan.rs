@@ -4,18 +4,29 @@
 
 use serde::{Deserialize, Serialize};
 use talkspurt_live::{Encapsulation, Inside};
+use talkspurt_proto::packet::IpVersion;
+use talkspurt_proto::rtp;
+use talkspurt_proto::sctp::COMMON_HEADER;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
-use talkspurt_proto::wire::{dccp_udp, sctp_udp};
+use talkspurt_proto::wire::{dccp, dccp_udp, sctp_udp, tfrc, udp};
 use talkspurt_scenario::{Point, load};
 
-use crate::Failure;
-use crate::seal;
+use crate::seal::OVERHEAD;
+use crate::{Failure, breaker};
 
 /// Quiet time before the flows, in which the clocks are compared over an idle path.
 pub(crate) const LEAD: Duration = Duration::from_secs(1);
 /// Time after the flows for late packets and closing connections.
 pub(crate) const DRAIN: Duration = Duration::from_millis(1500);
+/// Time between probes before and after the flows.
+pub(crate) const QUIET_PROBES: Duration = Duration::from_millis(50);
+/// Bytes of a question; the answer is as long.
+pub(crate) const PROBE: usize = 16;
+/// Bytes of a report on a flow.
+pub(crate) const REPORT: usize = 17;
+/// Header of a DATA chunk (RFC 9260 §3.3.1).
+const SCTP_DATA: usize = 16;
 /// Most flows of a plan.
 const MAX_FLOWS: usize = 16;
 /// Names of the two ends.
@@ -134,6 +145,16 @@ impl Transport {
         }
     }
 
+    /// Bytes of its header in a packet with payload, without options and what [`Plan::outer`] has.
+    const fn header_bytes(self) -> u64 {
+        match self {
+            Self::Udp => 0,
+            Self::Tfrc | Self::TfrcTb => tfrc::DATA_HEADER as u64,
+            Self::Dccp(_) => dccp::EXTENDED_HEADER as u64,
+            Self::Sctp => (COMMON_HEADER + SCTP_DATA) as u64,
+        }
+    }
+
     /// Ports around it inside the datagram.
     pub(crate) fn encapsulation(self) -> Option<Encapsulation> {
         let (inside, port) = match self {
@@ -163,15 +184,12 @@ impl Traffic {
         }
     }
 
-    /// Its rate as IP packets in bits per second, if it has one.
-    fn rate(&self) -> Option<u64> {
-        match self {
-            Self::Cbr { rate, packet } => {
-                let whole = u64::from(*packet) + 28 + seal::OVERHEAD as u64;
-                Some(rate.saturating_mul(whole) / u64::from(*packet).max(1))
-            }
-            // G.711, the codec of the highest rate, with its headers.
-            Self::Talkspurts { .. } => Some(64_000 * 238 / 160),
+    /// Payload in bits per second, if it is known, and in bytes per packet; and whether RTP carries it.
+    const fn payload(&self) -> Option<(u64, u64, bool)> {
+        match *self {
+            Self::Cbr { rate, packet } => Some((rate, packet as u64, false)),
+            // G.711, the codec of the highest rate.
+            Self::Talkspurts { .. } => Some((64_000, 160, true)),
             Self::Bulk { .. } => None,
         }
     }
@@ -193,10 +211,52 @@ impl Plan {
         self.flows[flow].up.is_some()
     }
 
+    /// Bytes of the headers of IP and UDP and of the seal.
+    pub(crate) const fn outer(&self) -> u64 {
+        let version = if self.ipv6 { IpVersion::V6 } else { IpVersion::V4 };
+        version.header_bytes() as u64 + (udp::HEADER + OVERHEAD) as u64
+    }
+
+    /// Rate of the answers, and of the questions, as IP packets.
+    pub(crate) const fn answers(&self) -> Rate {
+        Rate::from_bps(8 * (self.outer() + PROBE as u64) * per_second(QUIET_PROBES))
+    }
+
+    /// Rate of a direction as IP packets, in bits per second, as far as it is known: that of probes, answers and
+    /// reports, and of flows without bulk and without acknowledgements and options.
+    fn known(&self, up: bool) -> u64 {
+        let report = 8 * (self.outer() + (self.flows.len() * REPORT) as u64);
+        let control = 2 * self.answers().as_bps() + report * per_second(breaker::INTERVAL);
+        self.flows.iter().fold(control, |sum, flow| {
+            let traffic = if up { &flow.up } else { &flow.down };
+            let Some((rate, packet, in_rtp)) = traffic.as_ref().and_then(Traffic::payload) else {
+                return sum;
+            };
+            let media = if in_rtp { rtp::HEADER_BYTES as u64 } else { 0 };
+            let whole = packet + media + flow.transport.header_bytes() + self.outer();
+            sum.saturating_add(rate.saturating_mul(whole) / packet.max(1))
+        })
+    }
+
     /// Sum of the rates of both directions as IP packets, as far as they are known.
     pub(crate) fn rate(&self) -> Rate {
-        let traffic = self.flows.iter().flat_map(|flow| [&flow.up, &flow.down]).flatten();
-        Rate::from_bps(traffic.filter_map(Traffic::rate).fold(0, u64::saturating_add))
+        Rate::from_bps(self.known(true).saturating_add(self.known(false)))
+    }
+
+    /// The parts of the limit of a session that the client may send, and the server. Each has what is known of
+    /// its direction. Of the rest, bulk in one direction gets seven eighths, and the other direction's
+    /// acknowledgements one; otherwise both get half.
+    pub(crate) fn shares(&self, limit: Rate) -> [Rate; 2] {
+        let bulk = |traffic: &Option<Traffic>| matches!(traffic, Some(Traffic::Bulk { .. }));
+        let ups = self.flows.iter().any(|flow| bulk(&flow.up));
+        let downs = self.flows.iter().any(|flow| bulk(&flow.down));
+        let rest = limit.as_bps().saturating_sub(self.rate().as_bps());
+        let up = match (ups, downs) {
+            (true, false) => rest - rest / 8,
+            (false, true) => rest / 8,
+            _ => rest / 2,
+        };
+        [self.known(true) + up, self.known(false) + (rest - up)].map(Rate::from_bps)
     }
 
     /// The scenario of the plan. Its only link stands for the path, of which nothing is known.
@@ -268,17 +328,16 @@ impl Plan {
     /// The most payload that every transport can carry in a packet of the MTU.
     pub(crate) const fn largest(&self) -> u16 {
         // IPv6 and UDP, the seal, and the headers of DCCP with its options.
-        self.mtu - 40 - 8 - seal::OVERHEAD as u16 - 90
+        self.mtu - 40 - 8 - OVERHEAD as u16 - 90
     }
 
     fn text(&self) -> String {
-        let Self { seed, duration, .. } = self;
+        let seed = self.seed;
         let nanos = |at: Instant| format!("{}ns", at.as_nanos());
         let (stop, end) = (nanos(self.stop()), nanos(self.end()));
         let lead = format!("{}ns", LEAD.as_nanos());
-        let _ = duration;
         // The seal, and the UDP header around DCCP and SCTP.
-        let mtu = usize::from(self.mtu) - seal::OVERHEAD - 8;
+        let mtu = usize::from(self.mtu) - OVERHEAD - udp::HEADER;
         let mut text = format!(
             "title = \"A measurement\"\nduration = \"{end}\"\nseed = {seed}\n\
              [measure]\nfrom = \"{lead}\"\nto = \"{stop}\"\n\
@@ -309,6 +368,10 @@ impl Plan {
     }
 }
 
+const fn per_second(interval: Duration) -> u64 {
+    Duration::from_secs(1).as_nanos() / interval.as_nanos()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -336,6 +399,47 @@ mod tests {
                     } else {
                         assert!(point.is_ok(), "{name} {traffic:?}: {:?}", point.err());
                     }
+                }
+            }
+        }
+    }
+
+    /// Headers by hand: IPv6 40 or IPv4 20, UDP 8, seal 38, and TFRC 16, DCCP 16, SCTP 12 + 16, or RTP 12.
+    #[test]
+    fn the_rate_counts_all_headers() {
+        let cbr = Traffic::Cbr { rate: 800_000, packet: 100 };
+        let talk = Traffic::Talkspurts { codec: "pcmu".to_owned() };
+        // 40 probes and answers and a report a second each way.
+        let control = |ip: u64| 2 * 8 * (40 * (ip + 46 + 16) + (ip + 46 + 17));
+        for (transport, header) in [
+            (Transport::Udp, 0),
+            (Transport::Tfrc, 16),
+            (Transport::Dccp(3), 16),
+            (Transport::Sctp, 28),
+        ] {
+            for (ipv6, ip) in [(false, 20), (true, 40)] {
+                let mut plan = plan(transport, Some(cbr.clone()), Some(talk.clone()));
+                plan.ipv6 = ipv6;
+                let up = 1000 * 8 * (100 + header + ip + 46);
+                let down = 50 * 8 * (160 + 12 + header + ip + 46);
+                assert_eq!(plan.rate().as_bps(), control(ip) + up + down, "{transport:?} {ipv6}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_shares_of_both_directions_are_the_limit() {
+        let cbr = Some(Traffic::Cbr { rate: 64_000, packet: 160 });
+        let bulk = Some(Traffic::Bulk { packet: 1200 });
+        let limit = Rate::from_bps(4_000_000);
+        for up in [&None, &cbr, &bulk] {
+            for down in [&None, &cbr, &bulk] {
+                let plan = plan(Transport::Sctp, up.clone(), down.clone());
+                let [ours, theirs] = plan.shares(limit).map(Rate::as_bps);
+                assert_eq!(ours + theirs, limit.as_bps(), "{up:?} {down:?}");
+                assert!(ours >= plan.known(true) && theirs >= plan.known(false));
+                if up == down {
+                    assert_eq!(ours, theirs);
                 }
             }
         }

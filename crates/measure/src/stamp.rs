@@ -191,6 +191,9 @@ impl Reply {
     }
 }
 
+/// Time without packets after which a packet with number zero begins a session. Earlier it is a copy, or late.
+const SESSION_IDLE: Duration = Duration::from_secs(10);
+
 /// A session's packets so far, and when the last one came.
 type Session = (u32, Instant);
 
@@ -200,7 +203,6 @@ pub(crate) struct Reflector {
     key: StampKey,
     limit: Rate,
     clock: Clock,
-    date: Duration,
     sessions: BTreeMap<SocketAddr, Session>,
     /// When the packets so far would have been reflected at the limit.
     busy_until: Instant,
@@ -209,10 +211,9 @@ pub(crate) struct Reflector {
 impl Reflector {
     /// Listens on this address; reflects at most this rate, of UDP payload.
     pub(crate) fn bind(at: SocketAddr, key: StampKey, limit: Rate) -> io::Result<Self> {
-        let (clock, date) = Clock::start_with_date();
-        let port = UdpPort::bind(at)?;
+        let (clock, port) = (Clock::start(), UdpPort::bind(at)?);
         let (sessions, busy_until) = (BTreeMap::new(), Instant::ZERO);
-        Ok(Self { port, key, limit, clock, date, sessions, busy_until })
+        Ok(Self { port, key, limit, clock, sessions, busy_until })
     }
 
     pub(crate) const fn local(&self) -> SocketAddr {
@@ -227,16 +228,16 @@ impl Reflector {
             else {
                 continue;
             };
-            if let Some(packet) = self.answer(&datagram) {
+            if let Some(packet) = self.answer(&datagram, self.clock.now()) {
                 // What the system refuses is lost.
                 let _ = self.port.send_datagram(&packet, datagram.from, datagram.class);
             }
         }
     }
 
-    fn answer(&mut self, datagram: &Datagram) -> Option<Vec<u8>> {
+    fn answer(&mut self, datagram: &Datagram, now: Instant) -> Option<Vec<u8>> {
         const BURST: Duration = Duration::from_millis(100);
-        let now = self.clock.now();
+        let came = Clock::date();
         let Datagram { bytes, from, ttl, .. } = datagram;
         if !is_valid(&self.key, bytes) {
             return None;
@@ -252,15 +253,13 @@ impl Reflector {
             oldest.and_then(|address| self.sessions.remove(&address));
         }
         let (count, last) = self.sessions.entry(*from).or_insert((0, now));
-        // §4.2: the sender's numbers begin at zero with each session.
-        if bytes[..4] == [0; 4] {
+        // §4.2.1: the sender's numbers begin at zero with each session; §4.3.1: ours do, too.
+        if bytes[..4] == [0; 4] && now >= *last + SESSION_IDLE {
             *count = 0;
         }
         let sequence = *count;
         (*count, *last) = (count.wrapping_add(1), now);
-        let came = self.date + (now - Instant::ZERO);
-        let leaves = self.date + (self.clock.now() - Instant::ZERO);
-        Some(reflected(&self.key, bytes, sequence, ttl.unwrap_or(255), came, leaves))
+        Some(reflected(&self.key, bytes, sequence, ttl.unwrap_or(255), came, Clock::date()))
     }
 }
 
@@ -307,7 +306,7 @@ pub fn send_stamp(
     let answers = |to: &&SocketAddr| found.len() == 1 || is_reflector(key, **to).unwrap_or(false);
     let to = *found.iter().find(answers).unwrap_or(first);
     let mut socket = towards(to).map_err(failed)?;
-    let (clock, date) = Clock::start_with_date();
+    let clock = Clock::start();
     let (mut sent, mut trips, mut refused) = (Vec::new(), Vec::new(), 0_u64);
     let (mut seen, mut repeated) = (BTreeSet::new(), 0_u64);
     let end = Instant::ZERO + *duration;
@@ -322,7 +321,7 @@ pub fn send_stamp(
             break sent.iter().filter(|at: &&Option<Instant>| at.is_none()).count();
         }
         if stopped.is_none() && now >= next {
-            let packet = request(key, *bytes, sent.len() as u32, date + (now - Instant::ZERO));
+            let packet = request(key, *bytes, sent.len() as u32, Clock::date());
             let left = socket.send_datagram(&packet, to, 0).is_ok();
             sent.push(left.then_some(now));
             next += *interval;
@@ -373,8 +372,8 @@ fn towards(to: SocketAddr) -> io::Result<UdpPort> {
 /// Whether a packet to this address comes back within a second.
 fn is_reflector(key: &StampKey, to: SocketAddr) -> io::Result<bool> {
     let mut socket = towards(to)?;
-    let (clock, date) = Clock::start_with_date();
-    socket.send_datagram(&request(key, 0, 0, date), to, 0)?;
+    let clock = Clock::start();
+    socket.send_datagram(&request(key, 0, 0, Clock::date()), to, 0)?;
     let until = Instant::ZERO + Duration::from_secs(1);
     while clock.now() < until {
         let datagram = socket.receive_datagram(Some(until.saturating_since(clock.now())))?;
@@ -543,6 +542,25 @@ mod tests {
         assert!(near(&facts["delay_back"]["variation_s"], 0.0), "{facts}");
     }
 
+    /// RFC 8762 §4.3.1: the reflector's numbers are those of a session. A copy of its first packet, or one with a
+    /// forged address, begins no other.
+    #[test]
+    fn a_repeated_first_packet_begins_no_session() {
+        let at = SocketAddr::from(([127, 0, 0, 1], 0));
+        let limit = Rate::from_bps(1_000_000_000);
+        let mut reflector = Reflector::bind(at, None, limit).expect("loopback has ports");
+        let mut numbered = |second: u64, number: u32| {
+            let bytes = request(&None, 0, number, Duration::ZERO);
+            let datagram = Datagram { bytes, from: at, class: 0, ttl: None, overruns: 0 };
+            let now = Instant::ZERO + Duration::from_secs(second);
+            let answer = reflector.answer(&datagram, now).expect("it is valid");
+            u32::from_be_bytes(get(&answer, 0))
+        };
+        let numbers = [(0, 0), (1, 1), (2, 0), (3, 2), (12, 3), (13, 0), (23, 0), (24, 1)]
+            .map(|(second, number)| numbered(second, number));
+        assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 0, 1]);
+    }
+
     proptest! {
         /// Whatever comes, nothing panics, and no answer is longer than what came.
         #[test]
@@ -554,7 +572,7 @@ mod tests {
             let _ = Reply::parse(&key, &bytes);
             let length = bytes.len();
             let datagram = Datagram { bytes, from: at, class: 0, ttl: None, overruns: 0 };
-            if let Some(answer) = reflector.answer(&datagram) {
+            if let Some(answer) = reflector.answer(&datagram, Instant::ZERO) {
                 prop_assert_eq!(answer.len(), length);
             }
         }
