@@ -25,7 +25,7 @@ use talkspurt_sim::world::{Departure, End, World};
 use crate::flows::{Flows, Found};
 use crate::lateness::Histogram;
 use crate::pace::{Pace, Wait};
-use crate::packet::{Message, Seen, arrived, message, parse, sequence, ttl_at};
+use crate::packet::{Message, Seen, arrived, message, parse, segment, ttl_at};
 use crate::{Account, Control, Host, HostAccount};
 
 /// Longest IP packet.
@@ -415,7 +415,7 @@ impl<'a> Engine<'a> {
         if self.write(host, &bytes) && !is_message {
             let first = self.point.scenario.flows.len();
             let flow = self.flows.flow(packet.flow as usize - first);
-            let bytes = flow.gain(side ^ 1, sequence(&real), real.layers.payload);
+            let bytes = flow.gain(side ^ 1, segment(&real), real.layers.payload);
             let place = Place::Peer(2 * packet.flow + u32::from(side));
             let note = Note::Delivered { index: u32::MAX, bytes };
             self.world.probe.record(at, place, &note);

@@ -189,8 +189,19 @@ fn word(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
 }
 
-/// The sequence number of a TCP segment, and how many it takes; `None` of others, and behind extension headers.
-pub(crate) fn sequence(real: &RealPacket) -> Option<(u32, u32)> {
+/// What a TCP segment takes of the space of sequence numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    /// The first number.
+    pub(crate) seq: u32,
+    /// How many: its payload's, and one each for SYN and FIN (RFC 9293 §3.4).
+    pub(crate) numbers: u32,
+    /// It begins a connection.
+    pub(crate) is_syn: bool,
+}
+
+/// A TCP segment; `None` of other packets, and behind extension headers.
+pub(crate) fn segment(real: &RealPacket) -> Option<Segment> {
     let bytes = &real.bytes;
     let start = if bytes[0] >> 4 == 4 { usize::from(bytes[0] & 0xf) * 4 } else { ipv6::HEADER };
     let next = if bytes[0] >> 4 == 4 { bytes[9] } else { bytes[6] };
@@ -200,9 +211,9 @@ pub(crate) fn sequence(real: &RealPacket) -> Option<(u32, u32)> {
         return None;
     }
     let seq = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
-    // FIN and SYN take a number each (RFC 9293 §3.4).
-    let flags = u32::from(header[13] & 1) + u32::from(header[13] >> 1 & 1);
-    Some((seq, real.layers.payload + flags))
+    let (is_syn, is_fin) = (header[13] & 2 != 0, header[13] & 1 != 0);
+    let numbers = real.layers.payload + u32::from(is_syn) + u32::from(is_fin);
+    Some(Segment { seq, numbers, is_syn })
 }
 
 /// The packet as its destination reads it: the TTL is less by one for each router, and the ECN field is that of
@@ -353,7 +364,7 @@ mod tests {
                     if let Some(seen) = parse(&bytes) {
                         let router = seen.dst;
                         message(Message::TimeExceeded, router, &seen, 1);
-                        sequence(&seen.real);
+                        segment(&seen.real);
                         arrived(
                             &seen.real,
                             &label(seen.version(), 0, 255, Ecn::Ce),
