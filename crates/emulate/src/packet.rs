@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use bytes::Bytes;
 use talkspurt_proto::body::{Layers, RealPacket};
 use talkspurt_proto::packet::{Ecn, IpVersion, Packet};
-use talkspurt_proto::wire::{checksum::Sum, dccp, ipv4, ipv6, sctp, tcp, udp};
+use talkspurt_proto::wire::{Hop, checksum::Sum, dccp, ipv4, ipv6, sctp, tcp, udp};
 
 /// UDP-Lite (RFC 3828), whose header has UDP's ports.
 const UDP_LITE: u8 = 136;
@@ -221,27 +221,13 @@ pub(crate) fn segment(real: &RealPacket) -> Option<Segment> {
 pub(crate) fn arrived(real: &RealPacket, packet: &Packet, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&real.bytes);
-    relabel(ttl_at(real, packet), packet.ecn, out);
+    Hop::new(ttl_at(real, packet), packet.dscp, packet.ecn).relabel(out);
 }
 
 /// The TTL with which a packet arrives at the node that it has reached.
 pub(crate) fn ttl_at(real: &RealPacket, packet: &Packet) -> u8 {
     // The first link needs no router.
     real.ttl.saturating_sub(packet.hop.saturating_sub(1))
-}
-
-fn relabel(ttl: u8, ecn: Ecn, bytes: &mut [u8]) {
-    if bytes[0] >> 4 == 4 {
-        bytes[1] = bytes[1] & !3 | ecn as u8;
-        bytes[8] = ttl;
-        bytes[10..12].fill(0);
-        let length = usize::from(bytes[0] & 0xf) * 4;
-        let sum = Sum::default().over(&bytes[..length]).finish();
-        bytes[10..12].copy_from_slice(&sum.to_be_bytes());
-    } else {
-        bytes[1] = bytes[1] & !0x30 | (ecn as u8) << 4;
-        bytes[7] = ttl;
-    }
 }
 
 /// A router's message.
@@ -265,7 +251,7 @@ pub(crate) fn message(kind: Message, router: IpAddr, about: &Seen, ttl: u8) -> O
         IpAddr::V6(_) => (ipv6::HEADER, MAX_V6),
     };
     let mut quote = about.real.bytes[..about.real.bytes.len().min(most - header - 8)].to_vec();
-    relabel(ttl, about.ecn, &mut quote);
+    Hop::new(ttl, about.dscp, about.ecn).relabel(&mut quote);
     let mut packet = vec![0; header + 8];
     let (kind, code, rest) = match (kind, router) {
         (Message::TimeExceeded, IpAddr::V4(_)) => (11, 0, 0),
@@ -330,6 +316,13 @@ mod tests {
         bytes
     }
 
+    /// Completes a header of IPv4.
+    fn add_sum(header: &mut [u8]) {
+        header[10..12].fill(0);
+        let sum = Sum::default().over(header).finish();
+        header[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+
     const PAIRS: [[&str; 2]; 2] = [["10.0.0.1", "10.0.0.2"], ["fd00::1", "fd00::2"]];
 
     #[test]
@@ -392,6 +385,9 @@ mod tests {
             let mut bytes = datagram(pair, Ecn::NotEct);
             // Of IPv4 the identification, and no Don't Fragment; of IPv6 the length, and UDP.
             bytes[4..8].copy_from_slice([&[9, 8, 0, 0][..], &[0, 108, 17, 64][..]][which]);
+            if which == 0 {
+                add_sum(&mut bytes[..20]);
+            }
             let seen = parse(&bytes).expect("a packet");
             let router: IpAddr = ["10.9.9.9", "fd00::9"][which].parse().expect("an address");
             let message = message(kind, router, &seen, 1).expect("an answer");
@@ -485,10 +481,24 @@ mod tests {
         let [mut v4, mut v6] = PAIRS.map(|pair| datagram(pair, Ecn::Ect1));
         v4.splice(20..20, [7, 7, 4, 0, 0, 0, 0, 0]);
         (v4[0], v4[3]) = (0x47, v4[3] + 8);
+        add_sum(&mut v4[..28]);
         let headers = [43, 0, 1, 4, 0, 0, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0];
         v6.splice(40..40, headers.into_iter().chain([udp::PROTOCOL, 1, 1, 12]).chain([0; 12]));
         (v6[5], v6[6]) = (v6[5] + 32, 0);
         [v4, v6]
+    }
+
+    /// As hops change a header with options, also one that is cut in a capture.
+    #[test]
+    fn the_checksum_of_a_header_has_its_options() {
+        let [sent, _] = with_extensions();
+        let mut bytes = sent.clone();
+        Hop::of(&label(IpVersion::V4, 0, 3, Ecn::Ce)).relabel(&mut bytes);
+        assert_eq!(Sum::default().over(&bytes[..28]).finish(), 0);
+        assert_eq!((bytes[1], bytes[8]), (46 << 2 | 3, 61));
+        let mut cut = sent[..20].to_vec();
+        Hop::of(&label(IpVersion::V4, 0, 3, Ecn::Ce)).relabel(&mut cut);
+        assert_eq!(cut, bytes[..20]);
     }
 
     #[test]
