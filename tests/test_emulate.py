@@ -393,9 +393,11 @@ def test_a_device_that_disappears_ends_the_emulation_with_a_result():
         network.wait([waiting], 10)
         assert network.has_ended()
     assert waiting.is_stopped
-    said = " ".join(account.findings(network.result.manifest["real_time"]))
-    assert "laptop: its device failed, which ended the emulation" in said
-    assert network.result.manifest["real_time"]["arrived_packets"] == 6
+    real_time = network.result.manifest["real_time"]
+    (said,) = account.failures(real_time)
+    assert said.startswith("laptop: its device failed, which ended the emulation")
+    assert sum("laptop" in words for words in account.findings(real_time)) == 1
+    assert real_time["arrived_packets"] == 6
 
 
 @real
@@ -409,7 +411,8 @@ def test_a_node_that_is_killed_ends_the_emulation_with_a_result():
     assert waiting.is_stopped
     real_time = network.result.manifest["real_time"]
     assert real_time["arrived_packets"] == 6
-    assert any("server: its processes were killed" in it for it in account.findings(real_time))
+    (said,) = account.failures(real_time)
+    assert said == "server: its processes were killed, which ended the emulation"
 
 
 def processes(word):
@@ -443,6 +446,7 @@ def test_the_command_line(case, tmp_path):
     assert found.returncode == 7, found.stderr
     assert found.stdout.startswith("laptop\n")
     assert "it\n" in found.stderr
+    assert "no other node answers" in found.stderr
     assert "Real packets: 0 packets sent" in found.stdout
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["digest"] is None
@@ -461,6 +465,18 @@ def test_a_server_ends_with_the_last_command_and_output_can_be_json(case):
     real_time = json.loads(found.stdout)["real_time"]
     assert real_time["arrived_packets"] == 6
     assert [it["status"] for it in real_time["commands"]] == [-signal.SIGTERM, 0]
+
+
+@real
+def test_a_device_that_disappears_is_an_error(case):
+    # The command itself succeeds, and is ended.
+    words = "ip link delete tun0; exec sleep 100"
+    found = command("emulate", case, "--json", "--at", "laptop", "--", "sh", "-c", words)
+    assert found.returncode == 2
+    assert "laptop: its device failed, which ended the emulation" in found.stderr
+    (host,) = json.loads(found.stdout)["real_time"]["hosts"]
+    assert host["failure"]
+    assert not host["killed"]
 
 
 @real
@@ -620,8 +636,9 @@ def test_commands_are_split_at_their_nodes():
 
 def test_every_difference_is_a_finding():
     host = {
-        "node": "a", "failure": None, "read_packets": 9, "written_packets": 5,
-        "refused_packets": 0, "malformed_packets": 0, "unroutable_packets": 0,
+        "node": "a", "failure": None, "killed": False, "read_packets": 9, "sent_packets": 9,
+        "written_packets": 5, "refused_packets": 0, "malformed_packets": 0,
+        "unroutable_packets": 0, "answered_packets": 0, "after_end_packets": 0,
         "device": {
             "sent_packets": 9, "received_packets": 5, "sent_dropped": 0, "received_dropped": 0,
             "received_errors": 0, "socket_dropped": 0,
@@ -629,7 +646,8 @@ def test_every_difference_is_a_finding():
     }  # fmt: skip
     whole = {
         "hosts": [host], "sent_packets": 9, "copied_packets": 1, "message_packets": 2,
-        "arrived_packets": 8, "expired_packets": 1, "dropped_packets": 2, "in_flight_packets": 1,
+        "arrived_packets": 5, "expired_packets": 1, "dropped_packets": 2, "in_flight_packets": 4,
+        "uncaptured_packets": 0,
         "lateness": {"later_than_1ms_ratio": 0.0},
     }  # fmt: skip
     assert account.findings(whole) == []
@@ -642,10 +660,18 @@ def test_every_difference_is_a_finding():
     ):
         other = {**host, "device": {**host["device"], key: 3}}
         assert len(account.findings({**whole, "hosts": [other]})) == 1
+    # Each number is in a sum with others, and those outside the network are worth a sentence.
     for key in ("refused_packets", "malformed_packets", "unroutable_packets"):
+        assert len(account.findings({**whole, "hosts": [{**host, key: 1}]})) == 2
+    for key in ("after_end_packets", "answered_packets"):
         assert len(account.findings({**whole, "hosts": [{**host, key: 1}]})) == 1
-    assert len(account.findings({**whole, "hosts": [{**host, "device": None}]})) == 1
-    assert len(account.findings({**whole, "arrived_packets": 7})) == 1
+    for key in ("copied", "message", "expired", "dropped", "in_flight", "uncaptured"):
+        assert len(account.findings({**whole, f"{key}_packets": 9})) == 1
+    assert len(account.findings({**whole, "sent_packets": 7})) == 2
+    assert len(account.findings({**whole, "arrived_packets": 7})) == 2
+    unknown = {**host, "device": None}
+    for other in (unknown, {**unknown, "killed": True}, {**unknown, "failure": "gone"}):
+        assert len(account.findings({**whole, "hosts": [other]})) == 1
     late = {"later_than_1ms_ratio": 0.1}
     assert "10.0%" in account.findings({**whole, "lateness": late})[0]
 

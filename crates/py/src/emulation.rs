@@ -59,7 +59,7 @@ impl Emulation {
     fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
         self.worker.wait(py, seconds)
     }
-    /// The number of its thread, for its scheduler; 0 before it runs.
+    /// The number of its thread, for its scheduler; 0 before virtual time runs.
     fn thread(&self) -> i32 {
         self.control.thread.load(Ordering::Acquire)
     }

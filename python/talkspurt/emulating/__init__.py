@@ -300,12 +300,14 @@ class Emulation:
                 self._core.wait(STEP_S)
             self.stop()
             counted = {name: self._ask(it, "down", "counters") for name, it in self._nodes.items()}
+            # Its figures and files are no real-time work.
+            self._schedule(os.SCHED_OTHER, 0)
             self._core.close()
             core, self._core = self._core, None
         outcome, said = core.result()
         wall_s = time.monotonic() - self._began
         found = Result.of_outcome(self.question, 0, outcome, wall_s=wall_s, written=self._folder)
-        real_time = account.joined(json.loads(said), counted)
+        real_time = account.joined(json.loads(said), counted, self._gone)
         real_time["priority"] = "real-time" if self.is_real_time else "normal"
         real_time["commands"] = [
             {
@@ -364,10 +366,21 @@ class Emulation:
         self._began = time.monotonic()
         while self._core.thread() == 0 and not self._core.wait(0.001):
             pass
-        # Without the privilege, or in a container without real-time processes, it stays normal.
+        self.is_real_time = self._schedule(os.SCHED_FIFO, PRIORITY)
+
+    def _schedule(self, policy: int, priority: int) -> bool:
+        """Set the priority of the network's thread.
+
+        False without the privilege, in a container without real-time processes, and without the
+        thread, which failed before it began.
+        """
+        thread = self._core.thread() if self._core is not None else 0
+        if thread == 0:
+            return False
         with namespaces.privileged(), contextlib.suppress(OSError):
-            os.sched_setscheduler(self._core.thread(), os.SCHED_FIFO, os.sched_param(PRIORITY))
-            self.is_real_time = True
+            os.sched_setscheduler(thread, policy, os.sched_param(priority))
+            return True
+        return False
 
     def _listen(self, seconds: float) -> None:
         """Handle what nodes report; waits so long at most."""

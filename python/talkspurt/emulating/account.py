@@ -6,7 +6,7 @@ Each step counts for itself; :func:`findings` compares neighbours and says who l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 LATE_S = 1e-3
@@ -15,22 +15,49 @@ NOTABLE = 1e-3
 """The share of late packets above which the result is doubtful."""
 
 
-def joined(said: dict[str, Any], counted: Mapping[str, Mapping[str, int] | None]) -> dict[str, Any]:
-    """The network's account with the system's counters of each device."""
+def joined(
+    said: dict[str, Any],
+    counted: Mapping[str, Mapping[str, int] | None],
+    gone: Collection[str],
+) -> dict[str, Any]:
+    """The network's account with the system's counters of each device, and who was killed."""
     for host in said["hosts"]:
         host["device"] = counted.get(host["node"])
+        host["killed"] = host["node"] in gone
     return said
 
 
+def failures(real_time: Mapping[str, Any]) -> list[str]:
+    """Sentences on what ended the emulation, other than its end or that of its commands."""
+    found = []
+    for host in real_time["hosts"]:
+        if host["killed"]:
+            found.append(f"{host['node']}: its processes were killed, which ended the emulation")
+        if host["failure"]:
+            found.append(
+                f"{host['node']}: its device failed, which ended the emulation: {host['failure']}"
+            )
+    return found
+
+
 def findings(real_time: Mapping[str, Any]) -> list[str]:
-    """Sentences on packets that were lost outside the scenario's network, and on late ones."""
-    found = [words for host in real_time["hosts"] for words in _of_host(host)]
-    ended = sum(
-        real_time[f"{how}_packets"] for how in ("arrived", "expired", "dropped", "in_flight")
-    )
-    begun = sum(real_time[f"{how}_packets"] for how in ("sent", "copied", "message"))
-    if ended != begun or real_time["in_flight_packets"] < 0:
-        found.append(f"the network has {begun} packets to account for, and accounts for {ended}")
+    """Sentences on failures, packets lost outside the scenario's network, and late ones."""
+    hosts = real_time["hosts"]
+    found = failures(real_time)
+    found += [words for host in hosts for words in _of_host(host)]
+    for what, begun, ended in (
+        ("has", _sum([real_time], "sent", "copied", "message"),
+         _sum([real_time], "arrived", "expired", "dropped", "in_flight")),
+        ("got", _sum(hosts, "sent"), _sum([real_time], "sent")),
+        ("gave", _sum([real_time], "arrived") + _sum(hosts, "answered"),
+         _sum(hosts, "written", "refused")),
+    ):  # fmt: skip
+        if begun != ended:
+            found.append(
+                f"the network {what} {begun} packets to account for, and accounts for {ended}"
+            )
+    if count := real_time["uncaptured_packets"]:
+        found.append(f"{count} packets are missing from the captures: they fit no IP packet")
     late = real_time["lateness"]["later_than_1ms_ratio"] or 0.0
     if late > NOTABLE:
         found.append(
@@ -40,15 +67,19 @@ def findings(real_time: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def _sum(counts: Iterable[Mapping[str, Any]], *names: str) -> int:
+    return sum(it[f"{name}_packets"] for it in counts for name in names)
+
+
 def _of_host(host: Mapping[str, Any]) -> Iterator[str]:
     node, device = host["node"], host["device"]
-    if host["failure"]:
-        yield f"{node}: its device failed, which ended the emulation: {host['failure']}"
+    read = host["read_packets"]
+    ended = _sum([host], "sent", "unroutable", "malformed", "after_end")
+    if read != ended:
+        yield f"{node}: the network read {read} packets, and accounts for {ended}"
     if device is None:
-        yield (
-            f"{node}: its processes were killed, which ended the emulation, and the system's "
-            "counters of its device are not known"
-        )
+        if not host["killed"] and not host["failure"]:
+            yield f"{node}: the system's counters of its device are not known"
     else:
         if device["sent_dropped"]:
             yield (
@@ -72,7 +103,7 @@ def _of_host(host: Mapping[str, Any]) -> Iterator[str]:
     for key, words in (
         ("refused", "arrived and were refused by its device"),
         ("malformed", "are no IP packets"),
-        ("unroutable", "went to addresses of no node with --at, --serve or --shell"),
+        ("unroutable", "were not from this node to one with --at, --serve or --shell"),
     ):
         if count := host[f"{key}_packets"]:
             yield f"{node}: {count} packets {words}"
@@ -89,6 +120,8 @@ def summary(real_time: Mapping[str, Any]) -> str:
         )
         if real_time[f"{how}_packets"] or how in ("sent", "arrived", "dropped")
     ]  # fmt: skip
+    if after := _sum(real_time["hosts"], "after_end"):
+        counts.append(f"{after} more sent after the end")
     late = real_time["lateness"]
     words = f"Real packets: {', '.join(counts)}."
     if late["packets"]:

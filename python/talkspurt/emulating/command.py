@@ -107,6 +107,8 @@ def run(
     if as_json:
         from talkspurt.visible import print_json
 
+        for words in account.failures(answer.manifest["real_time"]):
+            _say(words)
         print_json(answer.to_json())
     else:
         from talkspurt.terminal import tables
@@ -132,6 +134,8 @@ def _execute(
     with emulation:
         try:
             _say(_beginning(emulation))
+            if len(emulation.names) == 1:
+                _say("no other node answers: --serve NODE -- COMMAND starts a program there")
             # Servers first, in any order of the command line.
             serving += [_started(emulation, one) for one in commands if one.serves]
             awaited += [_started(emulation, one) for one in commands if not one.serves]
@@ -150,6 +154,8 @@ def _execute(
     for it in awaited:
         if it.is_stopped:
             _say(f"{it.node}: {it.words[0]} was ended with the emulation")
+    if account.failures(emulation.result.manifest["real_time"]):
+        return 2, stop
     ended = (it.status for it in (*awaited, *serving) if not it.is_stopped)
     return next((_exit_status(status) for status in ended if status), 0), stop
 
