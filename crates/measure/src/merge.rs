@@ -10,6 +10,7 @@ use std::io;
 use serde_json::{Value, json};
 use talkspurt_experiment::{Finished, layout, scores};
 use talkspurt_proto::body::{Body, Layers};
+use talkspurt_proto::gauge::Gauge;
 use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet};
 use talkspurt_proto::probe::{DropReason, Note, Place, Playout, Probe as _};
 use talkspurt_proto::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use talkspurt_scenario::Point;
 use crate::Failure;
 use crate::channel::Ended;
 use crate::clocks::{Point as Difference, Relation, Unrelated};
-use crate::notes::{EVENTS, RX_ERRORS, Row, What, gauge};
+use crate::notes::{EVENTS, RX_ERRORS, Row, What};
 use crate::plan::Plan;
 use crate::seal;
 
@@ -353,7 +354,7 @@ impl Recording {
                 Some(event) => Note::Event(*event),
                 None => return,
             },
-            What::Gauge { gauge: number, value } => match gauge(number) {
+            What::Gauge { gauge: number, value } => match Gauge::from_number(number) {
                 Some(gauge) => Note::Gauge { gauge, value },
                 None => return,
             },
