@@ -151,16 +151,9 @@ impl Measurement {
             let failed = self.watch(shared, || media.is_finished());
             (media.join().expect("the media loop does not panic"), failed)
         });
-        let rows = |bytes: &[u8]| Log::rows(bytes).map_err(Failure);
         let mut broken = failed;
         let theirs = match &broken {
-            None => match self.fetch() {
-                Ok((bytes, ended)) => Some(End { rows: rows(&bytes)?, ended }),
-                Err(why) => {
-                    broken = Some(why);
-                    None
-                }
-            },
+            None => self.fetch().map_err(|why| broken = Some(why)).ok(),
             Some(_) => None,
         };
         self.open = broken.is_none();
@@ -175,7 +168,7 @@ impl Measurement {
             broken = Some(STOPPED.to_owned());
         }
         ended.early = broken.clone();
-        let client = End { rows: rows(log.bytes())?, ended };
+        let client = End { rows: Log::rows(log.bytes()).map_err(Failure)?, ended };
         let broken =
             broken.map(|why| if why == STOPPED { why } else { format!("{server}: {why}") });
         let (finished, facts) = merge(plan, &point, client, theirs)?;
@@ -250,8 +243,8 @@ impl Measurement {
         None
     }
 
-    /// The server's notes.
-    fn fetch(&mut self) -> Result<(Vec<u8>, Ended), String> {
+    /// What the server knows.
+    fn fetch(&mut self) -> Result<End, String> {
         let lost = || {
             "the control connection was lost before the server's notes came; results are of what this end knows"
                 .to_owned()
@@ -269,7 +262,11 @@ impl Measurement {
                         return Err("the server's notes are longer than 1 GB".to_owned());
                     }
                 }
-                Some(Message::Done { ended }) => return Ok((all, ended)),
+                Some(Message::Done { ended }) => {
+                    let rows = Log::rows(&all)
+                        .map_err(|why| format!("{why}; results are of what this end knows"))?;
+                    return Ok(End { rows, ended });
+                }
                 Some(_) | None => {}
             }
         }

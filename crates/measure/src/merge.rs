@@ -160,6 +160,9 @@ fn converted(row: Row, own: Option<&Relation>, clocks: &Relation) -> Row {
 struct Packets {
     /// Departures.
     sent: BTreeMap<(u16, u32), u64>,
+/// Most packets that are taken as lost from gaps in the numbers, so that one wrong number does not fill the memory.
+const MAX_GAPS: usize = 1 << 20;
+
     /// Packets that came.
     received: BTreeSet<(u16, u32)>,
     /// By sending peer: packets that came after one with a higher number (RFC 4737 §3.3).
@@ -186,7 +189,7 @@ impl Packets {
         came.sort_unstable();
         let (mut received, mut reordered) = (BTreeSet::new(), BTreeMap::new());
         let mut next = BTreeMap::<u16, u32>::new();
-        let mut inferred = BTreeMap::new();
+        let (mut inferred, mut gaps) = (BTreeMap::new(), 0);
         for (_, peer, number, bytes, left) in came {
             if !received.insert((peer, number)) {
                 continue;
@@ -195,14 +198,17 @@ impl Packets {
             if number < *highest {
                 *reordered.entry(peer).or_default() += 1;
             }
-            // Numbers that were skipped left about then.
-            for missing in *highest..number {
-                inferred.entry((peer, missing)).or_insert((left, bytes));
+            if !complete {
+                // Numbers that were skipped left about then.
+                for missing in (*highest..number).take(MAX_GAPS - gaps) {
+                    inferred.insert((peer, missing), (left, bytes));
+                    gaps += 1;
+                }
+                inferred.insert((peer, number), (left, bytes));
             }
             *highest = (*highest).max(number.saturating_add(1));
-            inferred.insert((peer, number), (left, bytes));
         }
-        inferred.retain(|key, _| !complete && !sent.contains_key(key));
+        inferred.retain(|key, _| !sent.contains_key(key));
         for ((peer, number), (at, bytes)) in inferred {
             sent.insert((peer, number), at);
             // Its layers are not known: all above IP counts as payload.
@@ -426,5 +432,36 @@ fn label(version: IpVersion, peer: u32, number: u32, ip_bytes: u32, sent: Instan
         version,
         number,
         sent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{FlowPlan, Traffic, Transport};
+
+    /// Without the server's notes, a number that cannot be makes no four thousand million lost packets.
+    #[test]
+    fn one_wrong_number_does_not_fill_the_memory() {
+        let flow = FlowPlan {
+            name: "flow".to_owned(),
+            transport: Transport::Udp,
+            up: None,
+            down: Some(Traffic::Cbr { rate: 64_000, packet: 160 }),
+        };
+        let duration = Duration::from_secs(1).as_nanos();
+        let plan = Plan { seed: 1, duration, mtu: 1500, ipv6: false, flows: vec![flow] };
+        let came = [0, 1, 4, u32::MAX].map(|number| Row {
+            at: 1000 + u64::from(number),
+            peer: 1,
+            what: What::Received { number, bytes: 238, sent: 1 },
+        });
+        let mut rows = came[..3].to_vec();
+        let packets = Packets::of(&plan, &mut rows, false);
+        assert_eq!((packets.sent.len(), packets.received.len()), (5, 3));
+        let mut rows = came.to_vec();
+        assert!(Packets::of(&plan, &mut rows, false).sent.len() <= MAX_GAPS + came.len());
+        let mut rows = came.to_vec();
+        assert!(Packets::of(&plan, &mut rows, true).sent.is_empty(), "the server's notes say it");
     }
 }
