@@ -37,15 +37,15 @@ pub(crate) fn merge(
     client: End,
     server: Option<End>,
 ) -> Result<(Finished, Value), Failure> {
-    let relation = relate(&client.rows, server.as_ref().map(|end| &end.rows[..]));
+    let round_trips = round_trips(&client.rows, server.as_ref());
+    let least = quantile(&round_trips, 0.0);
+    let relation = relate(&client.rows, server.as_ref().map(|end| &end.rows[..]), least);
     let clocks =
         relation.unwrap_or(Relation { offset_s: 0.0, bound_s: 0.0, drift: 0.0, found: false });
-    let round_trips = round_trips(&client.rows, server.as_ref());
     let complete = server.is_some();
-    let ended = Ended { at: client.ended.at, ..client.ended.clone() };
+    let End { rows, ended } = client;
     let server_ended = server.as_ref().map(|end| end.ended.clone());
-    let mut rows: Vec<Row> =
-        client.rows.into_iter().map(|row| converted(row, None, &clocks)).collect();
+    let mut rows: Vec<Row> = rows.into_iter().map(|row| converted(row, None, &clocks)).collect();
     let theirs = server.into_iter().flat_map(|end| end.rows);
     rows.extend(theirs.map(|row| converted(row, Some(&clocks), &clocks)));
     let packets = Packets::of(plan, &mut rows, complete);
@@ -60,7 +60,7 @@ pub(crate) fn merge(
         "clock_offset_bound_s": known.then_some(clocks.bound_s),
         "clock_drift_ppm": (known && clocks.found).then_some(clocks.drift * 1e6),
         "clock_jump_s": match relation { Err(Unrelated::Jumped(by)) => Some(by), _ => None },
-        "rtt_min_s": quantile(&round_trips, 0.0),
+        "rtt_min_s": least,
         "rtt_p50_s": quantile(&round_trips, 0.5),
         "rtt_p95_s": quantile(&round_trips, 0.95),
         "rtt_max_s": quantile(&round_trips, 1.0),
@@ -90,7 +90,11 @@ fn end_facts(ended: &Ended) -> Value {
 }
 
 /// The relation of the clocks, from every datagram of both directions.
-fn relate(client: &[Row], server: Option<&[Row]>) -> Result<Relation, Unrelated> {
+fn relate(
+    client: &[Row],
+    server: Option<&[Row]>,
+    round_trip_s: Option<f64>,
+) -> Result<Relation, Unrelated> {
     let seconds = |nanos: u64| nanos as f64 / 1e9;
     let difference =
         |later: u64, earlier: u64| (i128::from(later) - i128::from(earlier)) as f64 / 1e9;
@@ -117,7 +121,7 @@ fn relate(client: &[Row], server: Option<&[Row]>) -> Result<Relation, Unrelated>
             _ => {}
         }
     }
-    Relation::of(&to, &from)
+    Relation::of(&to, &from, round_trip_s.unwrap_or(0.0))
 }
 
 fn round_trips(client: &[Row], server: Option<&End>) -> Vec<u64> {
@@ -156,13 +160,13 @@ fn converted(row: Row, own: Option<&Relation>, clocks: &Relation) -> Row {
     Row { at: ours(row.at), what, ..row }
 }
 
+/// Most packets that are taken as lost from gaps in the numbers, so that one wrong number does not fill the memory.
+const MAX_GAPS: usize = 1 << 20;
+
 /// The packets of all directions, by sending peer and number.
 struct Packets {
     /// Departures.
     sent: BTreeMap<(u16, u32), u64>,
-/// Most packets that are taken as lost from gaps in the numbers, so that one wrong number does not fill the memory.
-const MAX_GAPS: usize = 1 << 20;
-
     /// Packets that came.
     received: BTreeSet<(u16, u32)>,
     /// By sending peer: packets that came after one with a higher number (RFC 4737 §3.3).
