@@ -102,7 +102,7 @@ impl Measurement {
     /// Whether the path is IPv6.
     #[must_use]
     pub fn is_ipv6(&self) -> bool {
-        self.server.ip().to_canonical().is_ipv6()
+        self.server.is_ipv6()
     }
 
     /// The server's address.
@@ -127,10 +127,10 @@ impl Measurement {
         let release = env!("CARGO_PKG_VERSION").to_owned();
         let request = Message::Request { release, plan: plan.clone() };
         self.channel.send(&request).map_err(|_| lost("before the measurement"))?;
-        let (wire, limit) = self.agreed(lost)?;
+        let (mut wire, limit, port) = self.agreed(lost)?;
         let shared = &*watch.0;
-        let mut wire = wire;
-        let to = SocketAddr::new(server.ip(), limit.1);
+        let mut to = server;
+        to.set_port(port);
         let greeted = wire.greet(to, shared);
         let passes =
             greeted.map_err(|error| Failure(format!("{to}: UDP cannot be sent: {error}")))?;
@@ -145,7 +145,7 @@ impl Measurement {
         self.channel.send(&Message::Start).map_err(|_| lost("before the measurement"))?;
         // Both ends start at about the same time, so that their flows do.
         thread::sleep((round_trip / 2).into_std());
-        let media = Media::new(plan, &point, wire, true, limit.0, shared);
+        let media = Media::new(plan, &point, wire, true, limit, shared);
         let ((log, mut ended), failed) = thread::scope(|scope| {
             let media = scope.spawn(|| media.run());
             let failed = self.watch(shared, || media.is_finished());
@@ -176,17 +176,18 @@ impl Measurement {
     }
 
     /// The socket and the limit of an accepted request, with the server's port.
-    fn agreed(&mut self, lost: impl Fn(&str) -> Failure) -> Result<(Wire, (Rate, u16)), Failure> {
+    fn agreed(&mut self, lost: impl Fn(&str) -> Failure) -> Result<(Wire, Rate, u16), Failure> {
         let server = self.server;
         let clock = Clock::start();
         let until = Instant::ZERO + Duration::from_secs(10);
         while clock.now() < until {
             match self.channel.receive(BEAT) {
                 Ok(Some(Message::Accept { port, up, down, max_rate })) => {
-                    let local = SocketAddr::new(self.local.ip(), 0);
+                    let mut local = self.local;
+                    local.set_port(0);
                     let wire = Wire::bind(local, &up, &down)
                         .map_err(|error| Failure(format!("{local}: no UDP port: {error}")))?;
-                    return Ok((wire, (Rate::from_bps(max_rate), port)));
+                    return Ok((wire, Rate::from_bps(max_rate), port));
                 }
                 Ok(Some(Message::Refuse { why })) => {
                     return Err(Failure(format!("{server}: refused: {why}")));

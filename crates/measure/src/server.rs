@@ -203,7 +203,7 @@ impl State {
 
     fn serve(&self, mut channel: Channel, request: Message) {
         let Ok(peer) = channel.peer() else { return };
-        let client = peer.ip().to_canonical();
+        let client = peer.ip();
         let session = Counted::new(&self.sessions);
         if session.before >= self.config.max_sessions {
             let most = self.config.max_sessions;
@@ -256,7 +256,7 @@ impl State {
         };
         let keys = keys();
         let local = channel.local().map_err(|error| error.to_string())?;
-        let wire = match self.bind(local.ip(), &keys) {
+        let wire = match self.bind(local, &keys) {
             Ok(wire) => wire,
             Err(why) => return Err(refused(channel, why)),
         };
@@ -368,8 +368,11 @@ impl State {
         if faults.is_empty() { Ok(point) } else { Err(faults.join("; ")) }
     }
 
-    fn bind(&self, local: IpAddr, [up, down]: &[Key; 2]) -> Result<Wire, String> {
-        let bind = |port| Wire::bind(SocketAddr::new(local, port), down, up);
+    fn bind(&self, mut local: SocketAddr, [up, down]: &[Key; 2]) -> Result<Wire, String> {
+        let mut bind = |port| {
+            local.set_port(port);
+            Wire::bind(local, down, up)
+        };
         let Some((first, last)) = self.config.ports else {
             return bind(0).map_err(|error| format!("no UDP port: {error}"));
         };
