@@ -137,13 +137,12 @@ impl Wire {
             let Some(datagram) = self.socket.receive_datagram(Some(START_STEP))? else { continue };
             // The control connection has proved that the client is at its address.
             let at_home = datagram.from.ip() == client;
-            match self.open(&datagram, at_home) {
-                Some((Header { kind: Kind::Hello, number, .. }, _)) => {
-                    self.remote = Some(datagram.from);
-                    self.send(Kind::Welcome, 0, number, Instant::ZERO, &[], 0);
-                }
-                // The client's clock has started before ours.
-                Some(_) | None => {}
+            // Other datagrams come if the client's clock has started before ours.
+            if let Some((Header { kind: Kind::Hello, number, .. }, _)) =
+                self.open(&datagram, at_home)
+            {
+                self.remote = Some(datagram.from);
+                self.send(Kind::Welcome, 0, number, Instant::ZERO, &[], 0);
             }
         }
         Ok(self.remote.is_some())
