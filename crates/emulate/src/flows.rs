@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use talkspurt_proto::wire::{Ends, dccp, ipv4, ipv6, sctp, tcp, udp};
+use talkspurt_proto::wire::{dccp, ipv4, ipv6, sctp, tcp, udp};
 
 use crate::packet::Seen;
 
@@ -42,8 +42,6 @@ pub(crate) struct Flow {
     pub(crate) transport: String,
     /// By side.
     pub(crate) hosts: [usize; 2],
-    /// Of packets of side 0; the ports are 0 if it has packets of several five-tuples.
-    pub(crate) ends: Ends,
     /// Packets sent by each side.
     pub(crate) sent: [u32; 2],
     /// By sending side, the sequence number after the last that arrived, for TCP.
@@ -81,7 +79,7 @@ impl Flows {
             return Found { index: *index, side: *side, is_new: false };
         }
         if self.own == MAX_FLOWS {
-            return self.others(seen, hosts, names, taken);
+            return self.others(hosts, names, taken);
         }
         let (index, side) = (self.own, 0);
         self.own += 1;
@@ -97,14 +95,13 @@ impl Flows {
         let version = if seen.src.is_ipv6() { " IPv6" } else { "" };
         let (from, to) = (end(names[0], seen.ports.0), end(names[1], seen.ports.1));
         let name = self.free(format!("{transport} {from}-{to}{version}"), taken);
-        self.add(index, Flow::new(name, transport, hosts, seen, seen.ports));
+        self.all[index] = Some(Flow::new(name, transport, hosts));
         Found { index, side, is_new: true }
     }
 
     /// The flow of all packets between two hosts that have none of their own.
     fn others(
         &mut self,
-        seen: &Seen,
         [from, to]: [usize; 2],
         names: [&str; 2],
         taken: impl Fn(&str) -> bool,
@@ -114,14 +111,10 @@ impl Flows {
         let is_new = self.all[index].is_none();
         if is_new {
             let name = self.free(format!("others {}-{}", names[0], names[1]), taken);
-            self.add(index, Flow::new(name, "mixed".to_owned(), [from, to], seen, (0, 0)));
+            self.all[index] = Some(Flow::new(name, "mixed".to_owned(), [from, to]));
         }
         let side = u8::from(self.flow(index).hosts[0] != from);
         Found { index, side, is_new }
-    }
-
-    fn add(&mut self, index: usize, flow: Flow) {
-        self.all[index] = Some(flow);
     }
 
     /// The name, with an appended stroke as long as it is another flow's.
@@ -134,15 +127,8 @@ impl Flows {
 }
 
 impl Flow {
-    fn new(
-        name: String,
-        transport: String,
-        hosts: [usize; 2],
-        seen: &Seen,
-        (src_port, dst_port): (u16, u16),
-    ) -> Self {
-        let ends = Ends { src: seen.src, dst: seen.dst, src_port, dst_port };
-        Self { name, transport, hosts, ends, sent: [0; 2], arrived: [None; 2] }
+    fn new(name: String, transport: String, hosts: [usize; 2]) -> Self {
+        Self { name, transport, hosts, sent: [0; 2], arrived: [None; 2] }
     }
 
     /// It has packets of several five-tuples.
@@ -187,9 +173,9 @@ mod tests {
     fn seen(from: u8, to: u8, protocol: u8, ports: (u16, u16)) -> Seen {
         let address = |last| IpAddr::from([10, 0, 0, last]);
         let layers = Layers::default();
-        let real = RealPacket { bytes: Bytes::new(), layers, protocol, ttl: 64, quoted: None };
+        let real = RealPacket { bytes: Bytes::new(), layers, protocol, ttl: 64 };
         let (src, dst) = (address(from), address(to));
-        Seen { src, dst, ports, ecn: Ecn::NotEct, dscp: 0, real }
+        Seen { src, dst, ports, ecn: Ecn::NotEct, dscp: 0, is_answerable: true, real }
     }
 
     fn found(index: usize, side: u8, is_new: bool) -> Found {

@@ -5,11 +5,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::Bytes;
 use talkspurt_proto::body::{Layers, RealPacket};
-use talkspurt_proto::packet::{Ecn, IpVersion, Packet, Quoted};
+use talkspurt_proto::packet::{Ecn, IpVersion, Packet};
 use talkspurt_proto::wire::{checksum::Sum, dccp, ipv4, ipv6, sctp, tcp, udp};
 
 /// UDP-Lite (RFC 3828), whose header has UDP's ports.
 const UDP_LITE: u8 = 136;
+/// Of a fragment (RFC 791 §3.1).
+const OFFSET: u16 = 0x1fff;
 /// TTL of a router's message, and hops that a packet may take at most.
 const TTL: u8 = 64;
 /// RFC 1812 §4.3.2.3: an ICMP message has at most 576 bytes.
@@ -26,6 +28,8 @@ pub(crate) struct Seen {
     pub(crate) ports: (u16, u16),
     pub(crate) ecn: Ecn,
     pub(crate) dscp: u8,
+    /// A router may send a message about it.
+    pub(crate) is_answerable: bool,
     pub(crate) real: RealPacket,
 }
 
@@ -73,16 +77,19 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Seen> {
     let fixed = if src.is_ipv4() { ipv4::HEADER } else { ipv6::HEADER };
     let transport = (start - fixed + header) as u32;
     let payload = (bytes.len() - fixed) as u32 - transport;
-    let quoted = has_ports && body.len() >= 8;
-    let behind_ports = 4..body.len().min(4 + Quoted::MAX_BYTES);
     let real = RealPacket {
         bytes: Bytes::copy_from_slice(bytes),
         layers: Layers { transport, media: 0, payload },
         protocol,
         ttl,
-        quoted: quoted.then(|| Quoted::new(protocol, &body[behind_ports])),
     };
-    Some(Seen { src, dst, ports, ecn: ECN[usize::from(class & 3)], dscp: class >> 2, real })
+    let (ecn, dscp) = (ECN[usize::from(class & 3)], class >> 2);
+    // RFC 1122 §3.2.2, RFC 4443 §2.4 (e).
+    let is_answerable = is_first_fragment
+        && is_one_host(src)
+        && !is_group(dst)
+        && !(protocol == icmp && is_icmp_error(src, body));
+    Some(Seen { src, dst, ports, ecn, dscp, is_answerable, real })
 }
 
 fn v4(bytes: &[u8]) -> Option<Network> {
@@ -100,7 +107,7 @@ fn v4(bytes: &[u8]) -> Option<Network> {
         ttl: header[8],
         protocol: header[9],
         start,
-        is_first_fragment: u16::from_be_bytes([header[6], header[7]]) & 0x1fff == 0,
+        is_first_fragment: u16::from_be_bytes([header[6], header[7]]) & OFFSET == 0,
     })
 }
 
@@ -113,7 +120,8 @@ fn v6(bytes: &[u8]) -> Option<Network> {
     let address = |at: usize| Ipv6Addr::from(std::array::from_fn::<u8, 16, _>(|i| header[at + i]));
     let (mut protocol, mut start, mut is_first_fragment) = (header[6], ipv6::HEADER, true);
     // RFC 8200 §4: hop-by-hop options, routing, destination options, fragment.
-    while let Some(extension) = bytes.get(start..start + 8) {
+    // What follows the header of a later fragment is data.
+    while is_first_fragment && let Some(extension) = bytes.get(start..start + 8) {
         let length = match protocol {
             0 | 43 | 60 => 8 + 8 * usize::from(extension[1]),
             44 => {
@@ -155,14 +163,25 @@ fn is_echo(src: IpAddr, body: &[u8]) -> bool {
     body.first().is_some_and(|kind| kinds.contains(kind))
 }
 
-/// An ICMP error, to which no router answers (RFC 1122 §3.2.2, RFC 4443 §2.4).
-fn is_icmp_error(seen: &Seen) -> bool {
-    let start = seen.real.bytes.len() - seen.real.layers.payload as usize - 8;
-    let kind = seen.real.bytes.get(start).copied();
-    match (seen.version(), seen.real.protocol) {
-        (IpVersion::V4, ipv4::ICMP) => !matches!(kind, Some(0 | 8 | 13 | 14)),
-        (IpVersion::V6, ipv6::ICMP) => !matches!(kind, Some(128..)),
-        _ => false,
+/// Not one of the queries and answers of RFC 792, RFC 950 and RFC 1256, or of ICMPv6 (RFC 4443 §2.1).
+fn is_icmp_error(src: IpAddr, body: &[u8]) -> bool {
+    match (src, body.first()) {
+        (IpAddr::V4(_), Some(kind)) => !matches!(kind, 0 | 8..=10 | 13..=18),
+        (IpAddr::V6(_), Some(kind)) => *kind < 128,
+        (_, None) => true,
+    }
+}
+
+/// Multicast or broadcast.
+fn is_group(dst: IpAddr) -> bool {
+    dst.is_multicast() || dst == IpAddr::V4(Ipv4Addr::BROADCAST)
+}
+
+/// A source to which a message can be sent: not zero, loopback, multicast, broadcast, or class E.
+fn is_one_host(src: IpAddr) -> bool {
+    match src {
+        IpAddr::V4(src) => !matches!(src.octets()[0], 0 | 127 | 224..),
+        IpAddr::V6(src) => !(src.is_unspecified() || src.is_loopback() || src.is_multicast()),
     }
 }
 
@@ -176,7 +195,8 @@ pub(crate) fn sequence(real: &RealPacket) -> Option<(u32, u32)> {
     let start = if bytes[0] >> 4 == 4 { usize::from(bytes[0] & 0xf) * 4 } else { ipv6::HEADER };
     let next = if bytes[0] >> 4 == 4 { bytes[9] } else { bytes[6] };
     let header: &[u8; 20] = bytes.get(start..)?.first_chunk()?;
-    if next != tcp::PROTOCOL || real.quoted.is_none() {
+    let is_first_fragment = bytes[0] >> 4 == 6 || word(bytes, 6)? & OFFSET == 0;
+    if next != tcp::PROTOCOL || !is_first_fragment {
         return None;
     }
     let seq = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
@@ -190,9 +210,13 @@ pub(crate) fn sequence(real: &RealPacket) -> Option<(u32, u32)> {
 pub(crate) fn arrived(real: &RealPacket, packet: &Packet, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&real.bytes);
+    relabel(ttl_at(real, packet), packet.ecn, out);
+}
+
+/// The TTL with which a packet arrives at the node that it has reached.
+pub(crate) fn ttl_at(real: &RealPacket, packet: &Packet) -> u8 {
     // The first link needs no router.
-    let ttl = real.ttl.saturating_sub(packet.hop.saturating_sub(1));
-    relabel(ttl, packet.ecn, out);
+    real.ttl.saturating_sub(packet.hop.saturating_sub(1))
 }
 
 fn relabel(ttl: u8, ecn: Ecn, bytes: &mut [u8]) {
@@ -216,13 +240,13 @@ pub(crate) enum Message {
     TimeExceeded,
     /// No host has its destination address (RFC 792: net unreachable; RFC 4443 §3.1: no route).
     Unreachable,
+    /// The next link has this MTU (RFC 1191 §4: fragmentation needed; RFC 4443 §3.2).
+    TooBig(u32),
 }
 
-/// The message of `router` about a packet, as it arrived there; `None` if the packet must trigger none.
+/// The message of `router` about a packet that arrived there with this TTL; `None` if it must trigger none.
 pub(crate) fn message(kind: Message, router: IpAddr, about: &Seen, ttl: u8) -> Option<Vec<u8>> {
-    let multicast = about.dst.is_multicast() || about.src.is_unspecified();
-    let is_first = about.real.quoted.is_some() || about.ports != (0, 0);
-    if multicast || is_icmp_error(about) || !is_first {
+    if !about.is_answerable {
         return None;
     }
     let (header, most) = match router {
@@ -232,11 +256,16 @@ pub(crate) fn message(kind: Message, router: IpAddr, about: &Seen, ttl: u8) -> O
     let mut quote = about.real.bytes[..about.real.bytes.len().min(most - header - 8)].to_vec();
     relabel(ttl, about.ecn, &mut quote);
     let mut packet = vec![0; header + 8];
-    packet[header] = match (kind, router) {
-        (Message::TimeExceeded, IpAddr::V4(_)) => 11,
-        (Message::TimeExceeded, IpAddr::V6(_)) | (Message::Unreachable, IpAddr::V4(_)) => 3,
-        (Message::Unreachable, IpAddr::V6(_)) => 1,
+    let (kind, code, rest) = match (kind, router) {
+        (Message::TimeExceeded, IpAddr::V4(_)) => (11, 0, 0),
+        (Message::TimeExceeded, IpAddr::V6(_)) => (3, 0, 0),
+        (Message::Unreachable, IpAddr::V4(_)) => (3, 0, 0),
+        (Message::Unreachable, IpAddr::V6(_)) => (1, 0, 0),
+        (Message::TooBig(mtu), IpAddr::V4(_)) => (3, 4, mtu),
+        (Message::TooBig(mtu), IpAddr::V6(_)) => (2, 0, mtu),
     };
+    packet[header..header + 2].copy_from_slice(&[kind, code]);
+    packet[header + 4..header + 8].copy_from_slice(&u32::to_be_bytes(rest));
     packet.extend_from_slice(&quote);
     let length = packet.len() - header;
     let (ecn, dscp) = (Ecn::NotEct, 0);
@@ -299,7 +328,7 @@ mod tests {
             let seen = parse(&bytes).expect("a packet");
             assert_eq!((seen.ports, seen.ecn, seen.dscp), ((5004, 6000), Ecn::Ect0, 46));
             assert_eq!(seen.real.layers, Layers { transport: 8, media: 0, payload: 100 });
-            assert_eq!(seen.real.quoted.map(|quoted| quoted.bytes()), Some(16));
+            assert!(seen.is_answerable);
             let mut out = Vec::new();
             let packet = label(seen.version(), bytes.len() as u32, 3, Ecn::Ce);
             arrived(&seen.real, &packet, &mut out);
@@ -311,18 +340,20 @@ mod tests {
 
     #[test]
     fn cut_and_garbled_bytes_are_no_packets_and_never_panic() {
-        for pair in PAIRS {
-            let bytes = datagram(pair, Ecn::NotEct);
+        let plain = PAIRS.map(|pair| datagram(pair, Ecn::NotEct));
+        let fragments = [fragment(0, udp::PROTOCOL), fragment(8, udp::PROTOCOL)];
+        for bytes in plain.into_iter().chain(with_extensions()).chain(fragments) {
             for end in 0..bytes.len() {
                 assert_eq!(parse(&bytes[..end]), None);
             }
-            for at in 0..60 {
+            for at in 0..80 {
                 for value in 0..=255 {
                     let mut bytes = bytes.clone();
                     bytes[at] = value;
                     if let Some(seen) = parse(&bytes) {
                         let router = seen.dst;
                         message(Message::TimeExceeded, router, &seen, 1);
+                        sequence(&seen.real);
                         arrived(
                             &seen.real,
                             &label(seen.version(), 0, 255, Ecn::Ce),
@@ -335,24 +366,35 @@ mod tests {
         assert_eq!(parse(&[]), None);
     }
 
-    /// RFC 792 and RFC 4443: type, checksum, and the packet that caused it.
+    /// RFC 792, RFC 1191 and RFC 4443: type, code, MTU, checksum, and the packet that caused it.
     #[test]
     fn a_router_quotes_the_packet_and_answers_no_error() {
-        let kinds = [(Message::TimeExceeded, [11, 3]), (Message::Unreachable, [3, 1])];
-        for ((kind, types), (pair, which)) in kinds
+        let kinds = [
+            (Message::TimeExceeded, [[11, 0], [3, 0]], 0),
+            (Message::Unreachable, [[3, 0], [1, 0]], 0),
+            (Message::TooBig(1006), [[3, 4], [2, 0]], 1006),
+        ];
+        for ((kind, types, mtu), (pair, which)) in kinds
             .into_iter()
             .flat_map(|kind| PAIRS.into_iter().zip(0..).map(move |pair| (kind, pair)))
         {
-            let bytes = datagram(pair, Ecn::NotEct);
+            let mut bytes = datagram(pair, Ecn::NotEct);
+            // Of IPv4 the identification, and no Don't Fragment; of IPv6 the length, and UDP.
+            bytes[4..8].copy_from_slice([&[9, 8, 0, 0][..], &[0, 108, 17, 64][..]][which]);
             let seen = parse(&bytes).expect("a packet");
             let router: IpAddr = ["10.9.9.9", "fd00::9"][which].parse().expect("an address");
             let message = message(kind, router, &seen, 1).expect("an answer");
             let header = [ipv4::HEADER, ipv6::HEADER][which];
-            assert_eq!(message[header..header + 2], [types[which], 0]);
+            assert_eq!(message[header..header + 2], types[which]);
+            assert_eq!(message[header + 4..header + 8], u32::to_be_bytes(mtu));
             let about = &message[header + 8..];
-            assert_eq!(about.len(), bytes.len());
-            assert_eq!(about[header..], bytes[header..]);
-            assert_eq!(about[[8, 7][which]], 1, "its TTL");
+            // All but its TTL and IPv4's checksum.
+            bytes[[8, 7][which]] = 1;
+            if which == 0 {
+                assert_eq!(Sum::default().over(&about[..header]).finish(), 0);
+                bytes[10..12].copy_from_slice(&about[10..12]);
+            }
+            assert_eq!(about, bytes);
             let icmp = [ipv4::ICMP, ipv6::ICMP][which];
             let length = message.len() - header;
             let sum = if which == 0 {
@@ -364,6 +406,87 @@ mod tests {
             let answer = parse(&message).expect("a packet");
             assert_eq!((answer.src, answer.dst), (router, seen.src));
             assert_eq!(super::message(kind, router, &answer, 1), None);
+        }
+    }
+
+    /// RFC 1122 §3.2.2, RFC 4443 §2.4 (e).
+    #[test]
+    fn routers_answer_packets_from_one_host_to_one_host_only() {
+        let is_answerable = |change: &dyn Fn(&mut Vec<u8>), pair| {
+            let mut bytes = datagram(pair, Ecn::NotEct);
+            change(&mut bytes);
+            parse(&bytes).expect("a packet").is_answerable
+        };
+        let v4 = |at: usize, value: &[u8]| {
+            is_answerable(&|bytes| bytes[at..at + value.len()].copy_from_slice(value), PAIRS[0])
+        };
+        for src in [[0, 0, 0, 0], [0, 1, 2, 3], [127, 0, 0, 1], [224, 0, 0, 1], [240, 0, 0, 1]] {
+            assert!(!v4(12, &src), "{src:?}");
+        }
+        assert!(!v4(12, &[255; 4]) && !v4(16, &[255; 4]) && !v4(16, &[239, 1, 2, 3]));
+        assert!(v4(16, &[10, 255, 255, 255]));
+        // The first fragment, and another.
+        assert!(v4(6, &[0x20, 0]) && !v4(6, &[0, 1]));
+        // Generic routing encapsulation; an echo whose identifier is 0; errors, and what may be one.
+        assert!(v4(9, &[47]));
+        let icmp = |kind| {
+            let change = |bytes: &mut Vec<u8>| {
+                bytes[9] = ipv4::ICMP;
+                bytes[20..28].copy_from_slice(&[kind, 0, 0, 0, 0, 0, 0, 1]);
+            };
+            is_answerable(&change, PAIRS[0])
+        };
+        assert!([0, 8, 13, 17].into_iter().all(icmp));
+        assert!(![3, 4, 5, 11, 12, 40].into_iter().any(icmp));
+        let v6 = |at: usize, value: &[u8]| {
+            is_answerable(&|bytes| bytes[at..at + value.len()].copy_from_slice(value), PAIRS[1])
+        };
+        let [mut one, many] = [[0_u8; 16], [0xff; 16]];
+        assert!(!v6(8, &one) && !v6(8, &many) && !v6(24, &many));
+        one[15] = 1;
+        assert!(!v6(8, &one));
+    }
+
+    /// RFC 8200 §4.5: what follows the header of a fragment other than the first is no header.
+    #[test]
+    fn only_the_first_fragment_has_ports() {
+        for (offset, ports, transport) in [(0, (5004, 6000), 16), (8, (0, 0), 8)] {
+            let seen = parse(&fragment(offset, udp::PROTOCOL)).expect("a packet");
+            assert_eq!((seen.ports, seen.real.layers.transport), (ports, transport));
+            assert_eq!(seen.is_answerable, offset == 0);
+        }
+        // Its content, read as the header of destination options, would have a length of 152.
+        let seen = parse(&fragment(8, 60)).expect("a packet");
+        assert_eq!((seen.real.protocol, seen.real.layers.transport), (60, 8));
+    }
+
+    /// A datagram behind a fragment header (RFC 8200 §4.5).
+    fn fragment(offset: u8, protocol: u8) -> Vec<u8> {
+        let mut bytes = datagram(PAIRS[1], Ecn::NotEct);
+        bytes.splice(40..40, [protocol, 0, 0, offset | 1, 0, 0, 0, 7]);
+        bytes[4..7].copy_from_slice(&[0, 116, 44]);
+        bytes
+    }
+
+    /// A datagram behind hop-by-hop options, a routing header, and destination options, or behind the options
+    /// of IPv4.
+    fn with_extensions() -> [Vec<u8>; 2] {
+        let [mut v4, mut v6] = PAIRS.map(|pair| datagram(pair, Ecn::Ect1));
+        v4.splice(20..20, [7, 7, 4, 0, 0, 0, 0, 0]);
+        (v4[0], v4[3]) = (0x47, v4[3] + 8);
+        let headers = [43, 0, 1, 4, 0, 0, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0];
+        v6.splice(40..40, headers.into_iter().chain([udp::PROTOCOL, 1, 1, 12]).chain([0; 12]));
+        (v6[5], v6[6]) = (v6[5] + 32, 0);
+        [v4, v6]
+    }
+
+    #[test]
+    fn ports_are_found_behind_extensions() {
+        for (bytes, extensions) in with_extensions().into_iter().zip([8, 32]) {
+            let seen = parse(&bytes).expect("a packet");
+            assert_eq!((seen.ports, seen.is_answerable), ((5004, 6000), true));
+            let layers = Layers { transport: 8 + extensions, media: 0, payload: 100 };
+            assert_eq!(seen.real.layers, layers);
         }
     }
 }

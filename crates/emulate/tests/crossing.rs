@@ -44,8 +44,8 @@ source = { kind = 'speech', codec = 'pcmu' }
 playout = { kind = 'fixed' }
 ";
 
-fn point() -> Point {
-    let study = talkspurt_scenario::load(NETWORK, "test", Path::new("."), &[], None);
+fn point(network: &str) -> Point {
+    let study = talkspurt_scenario::load(network, "test", Path::new("."), &[], None);
     study.unwrap_or_else(|problems| panic!("{problems}")).points[0].clone()
 }
 
@@ -57,14 +57,19 @@ fn sum(bytes: &[u8]) -> u16 {
     !((sum & 0xffff) + (sum >> 16)) as u16
 }
 
+fn add_sum(bytes: &mut [u8]) {
+    bytes[10..12].fill(0);
+    let header = sum(&bytes[..20]);
+    bytes[10..12].copy_from_slice(&header.to_be_bytes());
+}
+
 /// A UDP datagram without UDP checksum, between hosts by their numbers.
 fn datagram(from: u8, to: u8, ttl: u8, payload: usize) -> Vec<u8> {
     let length = (28 + payload) as u16;
     let mut bytes =
         vec![0x45, 0x02, 0, 0, 0, 7, 0x40, 0, ttl, 17, 0, 0, 10, 0, 0, from, 10, 0, 0, to];
     bytes[2..4].copy_from_slice(&length.to_be_bytes());
-    let header = sum(&bytes);
-    bytes[10..12].copy_from_slice(&header.to_be_bytes());
+    add_sum(&mut bytes);
     bytes.extend_from_slice(&[0x13, 0x88, 0x17, 0x70]);
     bytes.extend_from_slice(&(length - 20).to_be_bytes());
     bytes.extend_from_slice(&[0, 0]);
@@ -74,6 +79,14 @@ fn datagram(from: u8, to: u8, ttl: u8, payload: usize) -> Vec<u8> {
 
 /// Emulates while `programs` has the sockets of `a` and `b`.
 fn emulate(programs: impl FnOnce(&UnixDatagram, &UnixDatagram)) -> (Finished, Account) {
+    emulate_over(NETWORK, None, programs)
+}
+
+fn emulate_over(
+    network: &str,
+    folder: Option<&Path>,
+    programs: impl FnOnce(&UnixDatagram, &UnixDatagram),
+) -> (Finished, Account) {
     let (control, shared) = (Control::default(), Shared::default());
     let pair = || {
         let (ours, theirs) = UnixDatagram::pair().expect("a pair of sockets");
@@ -87,7 +100,7 @@ fn emulate(programs: impl FnOnce(&UnixDatagram, &UnixDatagram)) -> (Finished, Ac
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             let to = (&shared, &control);
-            run(&point(), hosts.into(), None, Tables::Memory, to).expect("it runs")
+            run(&point(network), hosts.into(), folder, Tables::Memory, to).expect("it runs")
         });
         programs(&a, &b);
         control.end.store(true, Ordering::Relaxed);
@@ -177,9 +190,59 @@ fn everything_sent_is_accounted_for() {
     assert_eq!(far.and_then(|far| far.sent_packets), Some(datagrams));
 }
 
+/// RFC 1191 §4, whatever the protocol: the quote is what was sent, and the captures have it, too.
+#[test]
+fn packets_that_are_too_big_are_answered_and_captured() {
+    let network = NETWORK
+        .replace(
+            "to = 'b'\nrate = '10Mbit/s'\ndelay = '20ms'",
+            "to = 's'\nrate = '10Mbit/s'\ndelay = '1ms'",
+        )
+        .replace("[links.apart]\nfrom = 'x'\nto = 'y'", "[links.last]\nfrom = 's'\nto = 'b'")
+        .replace("duration = '20s'", "duration = '20s'\nrecord = { pcapng = ['near', 'far'] }");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("too-big");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let change = |at: usize, value: u8| {
+        let mut bytes = datagram(1, 4, 64, 800);
+        bytes[at] = value;
+        add_sum(&mut bytes);
+        bytes
+    };
+    // A datagram, one whose TTL ends behind the small link, one that may be fragmented, an echo request with
+    // an identifier of 0, and generic routing encapsulation.
+    let mut echo = change(9, 1);
+    echo[20..28].copy_from_slice(&[8, 0, 0, 0, 0, 0, 0, 1]);
+    let sent = [change(8, 64), change(8, 2), change(6, 0), echo, change(9, 47)];
+    let (_, account) = emulate_over(&network, Some(&folder), |a, _| {
+        for bytes in &sent {
+            a.send(bytes).expect("it is sent");
+            let answer = receive(a);
+            assert_eq!(answer[12..20], [10, 0, 0, 2, 10, 0, 0, 1]);
+            assert_eq!((&answer[20..22], &answer[24..28]), (&[3, 4][..], &[0, 0, 2, 88][..]));
+            assert_eq!((sum(&answer[20..]), &answer[28..]), (0, &bytes[..548]));
+        }
+    });
+    assert_eq!((account.sent_packets, account.message_packets, account.arrived_packets), (5, 5, 5));
+    assert_eq!((account.dropped_packets, account.in_flight_packets), (5, 0));
+    let real = |name: &str| {
+        let file = std::fs::read(folder.join(name)).expect("a capture");
+        let mut rest = &file[..];
+        let mut count = 0;
+        while !rest.is_empty() {
+            let word =
+                |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().expect("4 bytes"));
+            // Enhanced packet blocks, without the simulated call's packets, which are shorter.
+            count += u32::from(word(0) == 6 && word(24) > 500);
+            rest = &rest[word(4) as usize..];
+        }
+        count
+    };
+    assert_eq!((real("near.pcapng"), real("far.pcapng")), (10, 0));
+}
+
 #[test]
 fn hosts_must_be_nodes_with_links_between_them() {
-    let network = point().network;
+    let network = point(NETWORK).network;
     let said = |names: &[&str]| routes(&network, names.iter().copied()).err().unwrap_or_default();
     assert_eq!(said(&["a", "b"]), "");
     assert_eq!(said(&["a", "nowhere"]), "\"nowhere\" is no node");

@@ -69,12 +69,12 @@ macro_rules! bodies {
                 }
             }
 
-            /// What a router quotes of it; `None` for a router's own message.
+            /// What a router quotes of it; `None` for a router's own message, and for a real packet, whose bytes
+            /// are quoted.
             fn quoted(&self) -> Option<Quoted> {
                 match self {
                     $(Self::$kind(packet) => Some(packet.quoted()),)*
-                    Self::TooBig { .. } => None,
-                    Self::Real(packet) => packet.quoted,
+                    Self::TooBig { .. } | Self::Real(_) => None,
                 }
             }
 
@@ -124,9 +124,6 @@ pub struct RealPacket {
     pub protocol: u8,
     /// Time to live, or hop limit, when it left its host.
     pub ttl: u8,
-    /// What a router quotes of it; `None` for an ICMP error and for a fragment other than the first, which
-    /// never trigger another (RFC 1122 §3.2.2).
-    pub quoted: Option<Quoted>,
 }
 
 impl Default for Body {
@@ -137,8 +134,8 @@ impl Default for Body {
 }
 
 impl Quote {
-    /// The quote of a packet as it reached the router; `None` for a router's own message, which
-    /// never triggers another (RFC 1122 §3.2.2, RFC 4443 §2.4 (e)).
+    /// The quote of a packet as it reached the router; `None` for a real packet, and for a router's own
+    /// message, which never triggers another (RFC 1122 §3.2.2, RFC 4443 §2.4 (e)).
     #[must_use]
     pub fn of(packet: &Packet, body: &Body) -> Option<Self> {
         let bytes = body.layers().total();

@@ -10,7 +10,7 @@
 //! one per minimum delay.
 
 use talkspurt_proto::body::Bodies;
-use talkspurt_proto::packet::{Packet, Quote};
+use talkspurt_proto::packet::Packet;
 use talkspurt_proto::probe::{DropReason, LinkCounters, Note, Place, Probe, Topic, UNNUMBERED};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
@@ -142,8 +142,8 @@ pub enum Offered {
     /// It is in flight, and its arrival is the wake-up of the link, which had none; except for an outage, it
     /// does not change until it comes.
     First(Instant),
-    /// It exceeds the MTU: it is dropped and its sender must be informed.
-    TooBig(Packet, Quote),
+    /// It exceeds the MTU: it must be [refused](Link::refuse), and its sender informed.
+    TooBig,
 }
 
 impl Link {
@@ -273,11 +273,7 @@ impl Link {
             return Offered::Taken;
         }
         if packet.ip_bytes > self.mtu {
-            let quote = Quote::of(packet, pool.peek(packet.body));
-            self.refuse(now, *packet, DropReason::TooBig, (pool, probe));
-            // A router's own message is dropped silently; packets in flight may have their wake-up in the lane.
-            let silent = if flying > 0 { Offered::Behind } else { Offered::Taken };
-            return quote.map_or(silent, |quote| Offered::TooBig(*packet, quote));
+            return Offered::TooBig;
         }
         let idle = self.free_at <= now && self.waiting == 0;
         if idle && self.passes_when_idle {
@@ -414,7 +410,8 @@ impl Link {
         self.back.drops.iter().sum()
     }
 
-    fn refuse<P: Probe>(
+    /// Drops a packet that reached the link.
+    pub fn refuse<P: Probe>(
         &mut self,
         now: Instant,
         packet: Packet,

@@ -11,7 +11,7 @@ use talkspurt_app::peer::{Action, Peer};
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::endpoint::PathNews;
 use talkspurt_proto::packet::{BodyId, Ecn, Packet, PathId, Quote};
-use talkspurt_proto::probe::{LinkCounters, Note, Place, Probe, Topic};
+use talkspurt_proto::probe::{DropReason, LinkCounters, Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 
 use crate::cell::Cell;
@@ -85,19 +85,31 @@ pub fn real_peer(peers: usize, host: usize, side: u8) -> u32 {
     (peers + 2 * host) as u32 + u32::from(side)
 }
 
-/// A packet that reached a real host.
+/// A packet of a real host that left the world.
 #[derive(Debug)]
 pub struct Departure {
     /// When.
     pub at: Instant,
-    /// The host's number.
-    pub host: u32,
-    /// The side of the flow that receives it.
-    pub side: u8,
-    /// Its label, as it arrived.
+    /// Where.
+    pub end: End,
+    /// Its label, as it arrived there.
     pub packet: Packet,
     /// The packet as it was injected, or a router's message.
     pub body: Body,
+}
+
+/// Where a packet of a real host left the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It reached the end of its route.
+    Host {
+        /// The host's number.
+        host: u32,
+        /// The side of the flow that receives it.
+        side: u8,
+    },
+    /// It was dropped before this link, whose MTU it exceeds.
+    TooBig(u32),
 }
 
 /// A running network and its observer.
@@ -127,7 +139,7 @@ pub struct World<P> {
     injected: u64,
     delivered: u64,
     events: u64,
-    /// Packets that reached real hosts and were not taken yet.
+    /// Packets of real hosts that left and were not taken yet.
     departures: Vec<Departure>,
     /// The observer.
     pub probe: P,
@@ -231,7 +243,7 @@ impl<P: Probe> World<P> {
         packet.body
     }
 
-    /// Takes the packets that reached real hosts, in order of time.
+    /// Takes the packets of real hosts that left, in order of time.
     pub fn departures(&mut self) -> std::vec::Drain<'_, Departure> {
         self.departures.drain(..)
     }
@@ -384,11 +396,7 @@ impl<P: Probe> World<P> {
             Offered::Behind => {}
             Offered::First(arrival) => self.schedule.append(index, arrival),
             Offered::Taken => self.schedule.set(index, link.next()),
-            Offered::TooBig(packet, quote) => {
-                self.schedule.replan(index, link.next());
-                let mtu = self.links[index as usize].mtu();
-                self.answer_too_big(index, mtu, &packet, quote);
-            }
+            Offered::TooBig => self.refuse(index, packet),
         }
     }
 
@@ -397,8 +405,11 @@ impl<P: Probe> World<P> {
         let CellHop { cell: index, from, to } = self.cell_hops[step as usize - self.links.len()];
         let cell = &mut self.cells[index as usize];
         let offered = cell.offer(self.now, (from, to), packet, &mut self.pool, &mut self.probe);
-        if let Offered::TooBig(packet, quote) = offered {
+        if let Offered::TooBig = offered {
             let (link, mtu) = (cell.link(from.into()), cell.mtu());
+            let quote = self.quote(link, &packet);
+            let both = (&mut self.pool, &mut self.probe);
+            self.cells[index as usize].refuse(self.now, from, packet, both);
             self.answer_too_big(link, mtu, &packet, quote);
         }
         self.plan_cell(index as usize);
@@ -431,8 +442,8 @@ impl<P: Probe> World<P> {
             self.probe.record(self.now, place, &Note::Received { packet, body });
         }
         let body = self.pool.take(packet.body);
-        let host = (end - self.peers.len()) as u32 / 2;
-        self.departures.push(Departure { at: self.now, host, side, packet: *packet, body });
+        let end = End::Host { host: (end - self.peers.len()) as u32 / 2, side };
+        self.departures.push(Departure { at: self.now, end, packet: *packet, body });
     }
 
     #[inline(always)]
@@ -513,9 +524,36 @@ impl<P: Probe> World<P> {
         }
     }
 
+    /// Drops a packet that exceeds a link's MTU and informs its sender.
+    #[cold]
+    #[inline(never)]
+    fn refuse(&mut self, index: u32, packet: &Packet) {
+        let quote = self.quote(index, packet);
+        let link = &mut self.links[index as usize];
+        let both = (&mut self.pool, &mut self.probe);
+        link.refuse(self.now, *packet, DropReason::TooBig, both);
+        // Packets in flight may have their wake-up in the lane.
+        self.schedule.replan(index, link.next());
+        let mtu = link.mtu();
+        self.answer_too_big(index, mtu, packet, quote);
+    }
+
+    /// What the router before a link that is too small for a packet quotes of it: nothing of a router's own
+    /// message. Who injected a packet of a real host answers it.
+    fn quote(&mut self, link: u32, packet: &Packet) -> Option<Quote> {
+        let body = self.pool.peek(packet.body);
+        if let Body::Real(_) = body {
+            let (at, end, body) = (self.now, End::TooBig(link), body.clone());
+            self.departures.push(Departure { at, end, packet: *packet, body });
+        }
+        Quote::of(packet, self.pool.peek(packet.body))
+    }
+
     /// RFC 1191 §4, RFC 4443 §3.2: the router that cannot forward a packet informs its sender.
-    fn answer_too_big(&mut self, link: u32, mtu: u32, refused: &Packet, quote: Quote) {
-        self.answer(link, refused, Body::TooBig { mtu, quote });
+    fn answer_too_big(&mut self, link: u32, mtu: u32, refused: &Packet, quote: Option<Quote>) {
+        if let Some(quote) = quote {
+            self.answer(link, refused, Body::TooBig { mtu, quote });
+        }
     }
 
     /// The router before a link sends a message about a packet to its sender.

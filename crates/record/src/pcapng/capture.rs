@@ -9,7 +9,6 @@
 //! flow. A router's answer has the endpoints of the packet it refused, swapped, and the router's address as
 //! source.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -29,8 +28,6 @@ use crate::in_order::InOrder;
 pub struct CaptureProbe {
     /// By route: its flow, and the endpoints of its packets.
     ends: Vec<Option<(u32, Ends)>>,
-    /// By flow and route, for real hosts, whose flows share routes.
-    real: BTreeMap<(u32, u32), Ends>,
     routers: Vec<Router>,
     /// By link.
     taps: Vec<Option<Tap>>,
@@ -91,11 +88,6 @@ impl CaptureProbe {
         self
     }
 
-    /// Adds the endpoints of a flow of real hosts on a route.
-    pub fn add_ends(&mut self, flow: u32, route: u32, ends: Ends) {
-        self.real.insert((flow, route), ends);
-    }
-
     /// Captures these links into `file`: the first as interface 0, and so on.
     pub fn tap(&mut self, file: Pcapng, links: &[u32]) {
         let index = self.files.len() as u32;
@@ -141,12 +133,11 @@ impl CaptureProbe {
     }
 
     fn on_answered(&mut self, link: u32, refused: &Packet, packet: &Packet, body: &Body) {
-        let Self { ends, real, routers, packets, in_flight, .. } = self;
+        let Self { ends, routers, packets, in_flight, .. } = self;
         if let Body::Real(answer) = body {
             return keep_real(packet, answer, packets, in_flight);
         }
-        let ends = find(ends, refused).or_else(|| real.get(&(refused.flow, refused.route)));
-        if let (Some(ends), Some((v4, v6))) = (ends, routers.get(link as usize)) {
+        if let (Some(ends), Some((v4, v6))) = (find(ends, refused), routers.get(link as usize)) {
             let src = match refused.version {
                 IpVersion::V4 => IpAddr::V4(*v4),
                 IpVersion::V6 => IpAddr::V6(*v6),

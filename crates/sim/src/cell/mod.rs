@@ -20,7 +20,7 @@ mod transmitter;
 
 use std::collections::VecDeque;
 
-use talkspurt_proto::packet::{Packet, Quote};
+use talkspurt_proto::packet::Packet;
 use talkspurt_proto::probe::{DropReason, LinkCounters, Note, Place, Probe, Topic};
 use talkspurt_proto::time::{Duration, Instant};
 
@@ -188,9 +188,7 @@ impl Cell {
         let at = usize::from(from);
         let (transmitter, backoff) = (&mut self.transmitters[at], &mut self.backoffs[at]);
         if packet.ip_bytes > self.mtu {
-            let quote = Quote::of(&packet, pool.peek(packet.body));
-            transmitter.hop(now, pool, probe).0.refuse(packet, DropReason::TooBig);
-            return quote.map_or(Offered::Taken, |quote| Offered::TooBig(packet, quote));
+            return Offered::TooBig;
         }
         transmitter.enqueue(now, (to, packet), pool, probe);
         let (waiting, _) = transmitter.waiting();
@@ -209,6 +207,18 @@ impl Cell {
             *most = (*most).max(waiting);
         }
         Offered::Taken
+    }
+
+    /// Drops a packet that exceeds the MTU at its transmitter.
+    pub fn refuse<P: Probe>(
+        &mut self,
+        now: Instant,
+        from: u16,
+        packet: Packet,
+        (pool, probe): (&mut Pool, &mut P),
+    ) {
+        let transmitter = &mut self.transmitters[usize::from(from)];
+        transmitter.hop(now, pool, probe).0.refuse(packet, DropReason::TooBig);
     }
 
     /// Removes the packet that arrives at `now`, if any.
