@@ -9,8 +9,8 @@
 //! No measurement at both ends tells the offset from an asymmetry of the path. It lies where no delay is
 //! negative, which leaves an interval as wide as the minimum round-trip time. Its middle is our estimate.
 //!
-//! The directions give two estimates of the drift. Half of their difference is taken as its error, which over the
-//! time of the measurement is an error of the offset, too.
+//! The directions give two estimates of the drift. Half of their difference is taken as its error, which over
+//! the time of the measurement is an error of the offset, too.
 
 /// A time by one clock and a difference of clocks, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,12 +24,12 @@ pub(crate) struct Point {
 pub(crate) struct Relation {
     /// At our time zero.
     pub(crate) offset_s: f64,
-    /// The true offset is within this of `offset_s`: half the minimum round-trip time, and the error of the drift
-    /// over the time of the measurement.
+    /// The true offset is within this of `offset_s`: half the minimum round-trip time, and the error of the
+    /// drift over the time of the measurement.
     pub(crate) bound_s: f64,
     pub(crate) drift: f64,
-    /// Whether the drift was found; it is taken as 0 where it is smaller than its error, or where queues grew or
-    /// shrank throughout.
+    /// Whether the drift was found; it is taken as 0 where it is smaller than its error, or where queues grew
+    /// or shrank throughout.
     pub(crate) found: bool,
 }
 
@@ -146,8 +146,8 @@ mod tests {
         assert!((found.offset_s - 5.0).abs() <= found.bound_s);
     }
 
-    /// A clock that does not drift, and delays that fall by 20 µs there during 4 s: that direction seems to drift by
-    /// −5 ppm, the other by 0. The drift is not told from its error, and the bound has room for both.
+    /// A clock that does not drift, and delays that fall by 20 µs there during 4 s: that direction seems to
+    /// drift by −5 ppm, the other by 0. The drift is not told from its error, and the bound has room for both.
     #[test]
     fn the_bound_has_the_error_of_the_drift() {
         let fall = 5e-6;

@@ -174,8 +174,8 @@ impl Wire {
         Ok(self.open(&datagram, from_peer).map(|(header, payload)| (header, payload, datagram)))
     }
 
-    /// Header and payload of a datagram. A copy from another address is not opened, or the genuine one would be a
-    /// repeated one.
+    /// Header and payload of a datagram. A copy from another address is not opened, or the genuine one would be
+    /// a repeated one.
     fn open(&mut self, datagram: &Datagram, from_peer: bool) -> Option<(Header, Vec<u8>)> {
         let opened = from_peer.then(|| self.opener.open(&datagram.bytes)).flatten();
         self.refused += u64::from(opened.is_none());
@@ -559,8 +559,8 @@ mod tests {
         UdpSocket::bind(at(last)).expect("loopback has ports")
     }
 
-    /// A path of 250 ms there: the round-trip time is not that since the latest try. Whoever sees the path sends a
-    /// copy of each greeting from another address at once, and 30 datagrams of noise to the client.
+    /// A path of 250 ms there: the round-trip time is not that since the latest try. Whoever sees the path
+    /// sends a copy of each greeting from another address at once, and 30 datagrams of noise to the client.
     #[test]
     fn a_greeting_passes_noise_copies_and_delays() {
         let (up, down) = ([1; 32], [2; 32]);

@@ -160,7 +160,8 @@ fn converted(row: Row, own: Option<&Relation>, clocks: &Relation) -> Row {
     Row { at: ours(row.at), what, ..row }
 }
 
-/// Most packets that are taken as lost from gaps in the numbers, so that one wrong number does not fill the memory.
+/// Most packets that are taken as lost from gaps in the numbers, so that one wrong number does not fill the
+/// memory.
 const MAX_GAPS: usize = 1 << 20;
 
 /// The packets of all directions, by sending peer and number.

@@ -2,8 +2,8 @@
 //! limits.
 //!
 //! A thread per connection. Those that have not proved the secret yet are limited in number and time; when
-//! there are too many, one of the network with most of them is closed, at random. A flood from one network closes its
-//! own, and no flood can tell which others it closes.
+//! there are too many, one of the network with most of them is closed, at random. A flood from one network
+//! closes its own, and no flood can tell which others it closes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;

@@ -543,8 +543,8 @@ mod tests {
         assert!(near(&facts["delay_back"]["variation_s"], 0.0), "{facts}");
     }
 
-    /// RFC 8762 §4.3.1: the reflector's numbers are those of a session. A copy of its first packet, or one with a
-    /// forged address, begins no other.
+    /// RFC 8762 §4.3.1: the reflector's numbers are those of a session. A copy of its first packet, or one with
+    /// a forged address, begins no other.
     #[test]
     fn a_repeated_first_packet_begins_no_session() {
         let at = SocketAddr::from(([127, 0, 0, 1], 0));
