@@ -16,6 +16,7 @@ use talkspurt_proto::body::{Body, RealPacket};
 use talkspurt_proto::packet::{BodyId, IpVersion, Packet};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic, UNNUMBERED};
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_record::pcapng::CaptureProbe;
 use talkspurt_record::{FlowInfo, Recorder, SideInfo};
 use talkspurt_scenario::Point;
 use talkspurt_sim::build::RealHosts;
@@ -25,7 +26,7 @@ use talkspurt_sim::world::{Departure, End, World};
 use crate::flows::{Flows, Found};
 use crate::lateness::Histogram;
 use crate::pace::{Pace, Wait};
-use crate::packet::{Message, Seen, arrived, message, parse, sequence, ttl_at};
+use crate::packet::{Message, Seen, arrived, message, parse, segment, ttl_at};
 use crate::{Account, Control, Host, HostAccount};
 
 /// Longest IP packet.
@@ -34,6 +35,11 @@ const LONGEST: usize = 65_535;
 const BURST: usize = 32;
 /// Longest sleep: how soon a request to end is noticed.
 const LONGEST_SLEEP: Duration = Duration::from_millis(5);
+
+/// RFC 4443 §2.4 (f): messages that a router sends at once, and how long each takes of a longer series. Those of
+/// Linux (`icmp_msgs_burst`, `icmp_msgs_per_sec`).
+const MESSAGES: u64 = 50;
+const MESSAGE_TIME: Duration = Duration::from_millis(1);
 
 /// What observes an emulation.
 pub(crate) type Watch = (Recorder, (Tally, Written));
@@ -88,6 +94,8 @@ pub(crate) struct Engine<'a> {
     /// Hosts by address.
     addresses: BTreeMap<IpAddr, usize>,
     flows: Flows,
+    /// By node: when all its messages so far have taken their time.
+    messages_until: Vec<Instant>,
     expired: u64,
     lateness: Histogram,
     /// When the devices were last looked at, with the sleep since then that a packet ends.
@@ -138,6 +146,7 @@ impl<'a> Engine<'a> {
             devices: devices.collect(),
             addresses,
             flows: Flows::new(routes.nodes.len()),
+            messages_until: vec![Instant::ZERO; network.nodes.len()],
             routes,
             expired: 0,
             lateness: Histogram::new(),
@@ -183,8 +192,7 @@ impl<'a> Engine<'a> {
         self.world.assert_conservation();
         control.ended.store(true, Ordering::Release);
         self.drain(shared, control);
-        let tally = self.world.probe.1.0;
-        let ended = tally.received + tally.dropped;
+        let (tally, (captures, _)) = &self.world.probe.1;
         let account = Account {
             hosts: self.devices.into_iter().map(|device| device.account).collect(),
             sent_packets: tally.sent,
@@ -193,7 +201,8 @@ impl<'a> Engine<'a> {
             arrived_packets: tally.received - self.expired,
             expired_packets: self.expired,
             dropped_packets: tally.dropped,
-            in_flight_packets: (tally.sent + tally.copied + tally.messages) as i64 - ended as i64,
+            in_flight_packets: self.world.real_packets(),
+            uncaptured_packets: captures.as_ref().map_or(0, CaptureProbe::unwritten),
             lateness: self.lateness.summary(),
         };
         Ok((self.world, account))
@@ -373,8 +382,8 @@ impl<'a> Engine<'a> {
         let node = self.routes.nodes[from];
         let first = self.point.network.links.iter().find(|link| link.from == node);
         let router = first.map_or(node, |link| link.to);
-        let router = self.address(router, seen.version());
-        if let Some(answer) = message(Message::Unreachable, router, seen, seen.real.ttl) {
+        if let Some(answer) = self.message(Message::Unreachable, router, seen, seen.real.ttl) {
+            self.devices[from].account.answered_packets += 1;
             self.write(from, &answer);
         }
     }
@@ -415,7 +424,7 @@ impl<'a> Engine<'a> {
         if self.write(host, &bytes) && !is_message {
             let first = self.point.scenario.flows.len();
             let flow = self.flows.flow(packet.flow as usize - first);
-            let bytes = flow.gain(side ^ 1, sequence(&real), real.layers.payload);
+            let bytes = flow.gain(side ^ 1, segment(&real), real.layers.payload);
             let place = Place::Peer(2 * packet.flow + u32::from(side));
             let note = Note::Delivered { index: u32::MAX, bytes };
             self.world.probe.record(at, place, &note);
@@ -432,20 +441,26 @@ impl<'a> Engine<'a> {
     ) {
         let Some(mut seen) = parse(&real.bytes) else { return };
         seen.ecn = packet.ecn;
-        let router = self.router(link as usize, &seen);
-        let answer = message(kind, router, &seen, ttl).and_then(|bytes| parse(&bytes));
+        let link_at = &self.point.network.links[link as usize];
+        let sender = self.addresses.get(&seen.src).map(|host| self.routes.nodes[*host]);
+        // A sender would not believe a message from its own address; the next node's it does.
+        let router = if sender == Some(link_at.from) { link_at.to } else { link_at.from };
+        let answer = self.message(kind, router, &seen, ttl).and_then(|bytes| parse(&bytes));
         if let Some(answer) = answer {
             self.world.answer(link, packet, Body::Real(Box::new(answer.real)));
         }
     }
 
-    /// The address from which the router before a link sends a message about a packet. Where that is the
-    /// packet's sender, which would not believe itself, it is the next one.
-    fn router(&self, link: usize, about: &Seen) -> IpAddr {
-        let link = &self.point.network.links[link];
-        let sender = self.addresses.get(&about.src).map(|host| self.routes.nodes[*host]);
-        let node = if sender == Some(link.from) { link.to } else { link.from };
-        self.address(node, about.version())
+    /// A router's message; `None` if there must be none, or there were too many.
+    fn message(&mut self, kind: Message, router: usize, about: &Seen, ttl: u8) -> Option<Vec<u8>> {
+        let message = message(kind, self.address(router, about.version()), about, ttl)?;
+        let now = self.world.now();
+        let until = self.messages_until[router].max(now) + MESSAGE_TIME;
+        if until.saturating_since(now) > MESSAGE_TIME * MESSAGES {
+            return None;
+        }
+        self.messages_until[router] = until;
+        Some(message)
     }
 
     /// Writes a packet to a host's device; false if that refused it.

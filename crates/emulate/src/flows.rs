@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use talkspurt_proto::wire::{dccp, ipv4, ipv6, sctp, tcp, udp};
 
-use crate::packet::Seen;
+use crate::packet::{Seen, Segment};
 
 /// Flows with an account of their own; all further packets between two hosts are one flow. A scan of ports
 /// would otherwise fill the memory.
@@ -44,8 +44,9 @@ pub(crate) struct Flow {
     pub(crate) hosts: [usize; 2],
     /// Packets sent by each side.
     pub(crate) sent: [u32; 2],
-    /// By sending side, the sequence number after the last that arrived, for TCP.
-    pub(crate) arrived: [Option<u32>; 2],
+    /// For TCP, by sending side: the first sequence number that arrived of its newest connection, and the one
+    /// after the last.
+    arrived: [Option<(u32, u32)>; 2],
 }
 
 impl Flows {
@@ -138,17 +139,21 @@ impl Flow {
 
     /// Bytes of payload that a packet, sent by this side, adds to what its receiver has: of TCP those beyond
     /// the highest sequence number so far, so that retransmissions do not count.
-    pub(crate) fn gain(&mut self, side: u8, seen: Option<(u32, u32)>, payload: u32) -> u32 {
-        let Some((seq, length)) = seen.filter(|_| !self.is_mixed()) else { return payload };
-        let end = seq.wrapping_add(length);
-        let before = self.arrived[usize::from(side)].unwrap_or(seq);
+    pub(crate) fn gain(&mut self, side: u8, segment: Option<Segment>, payload: u32) -> u32 {
+        let segment = segment.filter(|_| !self.is_mixed());
+        let Some(Segment { seq, numbers, is_syn }) = segment else { return payload };
+        let known = &mut self.arrived[usize::from(side)];
+        // Another SYN begins another connection between the same ports.
+        let of_connection = known.filter(|(first, _)| !is_syn || *first == seq);
+        let (first, before) = of_connection.unwrap_or((seq, seq));
+        let end = seq.wrapping_add(numbers);
         let ahead = end.wrapping_sub(before);
         if ahead == 0 || ahead > u32::MAX / 2 {
             return 0;
         }
-        self.arrived[usize::from(side)] = Some(end);
+        *known = Some((first, end));
         // SYN and FIN take a number and carry no byte.
-        ahead - (length - payload).min(ahead)
+        ahead - (numbers - payload).min(ahead)
     }
 }
 
@@ -215,23 +220,49 @@ mod tests {
         assert_eq!(last(2, 1, [1, 0], (60_001, 9)), Found { side: 1, ..others });
         assert!(others.index < Flows::capacity(2) && !others.is_new);
         assert_eq!(flows.flow(others.index).name, "others a-b");
-        assert_eq!(flows.flow(others.index).gain(0, Some((1, 9)), 9), 9);
-        assert_eq!(flows.flow(others.index).gain(0, Some((1, 9)), 9), 9);
+        let segment = Some(Segment { seq: 1, numbers: 9, is_syn: false });
+        assert_eq!(flows.flow(others.index).gain(0, segment, 9), 9);
+        assert_eq!(flows.flow(others.index).gain(0, segment, 9), 9);
+    }
+
+    fn of_tcp() -> Flow {
+        let mut flows = Flows::new(2);
+        flows.find(&seen(1, 2, tcp::PROTOCOL, (1, 2)), [0, 1], ["a", "b"], |_| false);
+        flows.flow(0).clone()
     }
 
     /// SYN, two segments, the first again, one past a hole, the hole, FIN; around the end of the space.
     #[test]
     fn bytes_of_tcp_count_once() {
-        let mut flows = Flows::new(2);
-        flows.find(&seen(1, 2, tcp::PROTOCOL, (1, 2)), [0, 1], ["a", "b"], |_| false);
-        let flow = flows.flow(0);
+        let mut flow = of_tcp();
         let isn = u32::MAX - 150;
         let at = |offset: u32| isn.wrapping_add(offset);
-        let mut gain =
-            |offset, payload, flags| flow.gain(0, Some((at(offset), payload + flags)), payload);
+        let mut gain = |offset, payload, flags| {
+            let (seq, is_syn) = (at(offset), offset == 0);
+            flow.gain(0, Some(Segment { seq, numbers: payload + flags, is_syn }), payload)
+        };
         assert_eq!(gain(0, 0, 1), 0);
         assert_eq!((gain(1, 100, 0), gain(101, 100, 0), gain(1, 100, 0)), (100, 100, 0));
         assert_eq!((gain(301, 100, 0), gain(201, 100, 0), gain(401, 0, 1)), (200, 0, 0));
+        // The SYN again, late.
+        assert_eq!((gain(0, 0, 1), gain(402, 0, 0)), (0, 0));
         assert_eq!(flow.gain(0, None, 55), 55);
+    }
+
+    /// A connection between the ports of the one before it, with another initial sequence number (RFC 6056).
+    #[test]
+    fn ports_that_are_used_again_have_another_connection() {
+        let mut flow = of_tcp();
+        for isn in [7, 4_000_000_000, 2_000_000_000, 2_000_000_001] {
+            let mut gain = |seq, payload, is_syn| {
+                let numbers = payload + u32::from(is_syn);
+                flow.gain(1, Some(Segment { seq, numbers, is_syn }), payload)
+            };
+            assert_eq!((gain(isn, 0, true), gain(isn + 1, 100, false)), (0, 100), "{isn}");
+            assert_eq!((gain(isn, 0, true), gain(isn + 101, 100, false)), (0, 100), "{isn}");
+        }
+        // Data in the SYN (RFC 7413).
+        let segment = Segment { seq: 50, numbers: 11, is_syn: true };
+        assert_eq!(flow.gain(1, Some(segment), 10), 10);
     }
 }

@@ -41,7 +41,7 @@ pub struct Control {
     pub ended: AtomicBool,
     /// The devices are down: the last packets are read.
     pub close: AtomicBool,
-    /// The number of the emulation's thread, for its scheduler; 0 before it runs.
+    /// The number of the emulation's thread, for its scheduler; 0 before virtual time runs.
     pub thread: AtomicI32,
 }
 
@@ -54,7 +54,8 @@ pub struct Host {
     pub device: OwnedFd,
 }
 
-/// Where the packets of real hosts went: sent + copied + messages = arrived + expired + dropped + in flight.
+/// Where the packets of real hosts went, each number counted for itself: sent + copied + messages = arrived +
+/// expired + dropped + in flight; the hosts' sent packets = sent; their written + refused = arrived + answered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Account {
     /// By host.
@@ -72,12 +73,14 @@ pub struct Account {
     /// Packets that links dropped.
     pub dropped_packets: u64,
     /// Packets still in the network at the end.
-    pub in_flight_packets: i64,
+    pub in_flight_packets: u64,
+    /// Packets that are missing from the captures.
+    pub uncaptured_packets: u64,
     /// How late packets were read from their senders' devices, at most, and written to their receivers'.
     pub lateness: Lateness,
 }
 
-/// The packets of one host.
+/// The packets of one host: read = sent + unroutable + malformed + after the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HostAccount {
     /// The node.
@@ -88,8 +91,10 @@ pub struct HostAccount {
     pub read_bytes: u64,
     /// Of these, sent on the first link.
     pub sent_packets: u64,
-    /// Of these, to an address that no host has.
+    /// Of these, to an address that no host has, or from one that is not the host's.
     pub unroutable_packets: u64,
+    /// Messages about unroutable packets, which cross no link.
+    pub answered_packets: u64,
     /// Of these, not an IP packet.
     pub malformed_packets: u64,
     /// Of these, read after the end of the emulation.
@@ -118,7 +123,6 @@ pub fn run(
 ) -> Result<(Finished, Account), Failure> {
     // A sleep ends up to 50 µs late by default; with a real-time priority, this has no effect.
     let _ = nix::sys::prctl::set_timerslack(1);
-    control.thread.store(nix::unistd::gettid().as_raw(), Ordering::Release);
     let point = &*point.expanded();
     let Point { scenario, network, .. } = point;
     let materials = Materials::load(scenario, &Disk)?;
@@ -135,6 +139,7 @@ pub fn run(
     let world =
         build_with_hosts(scenario, network, &materials, &routes, (recorder, (tally, written)));
     let engine = Engine::new(world, point, routes, hosts);
+    control.thread.store(nix::unistd::gettid().as_raw(), Ordering::Release);
     let (world, account) = engine.run(&timetable, shared, control)?;
     let audio = render(scenario, &materials, &world);
     let (hops, events, now) = (world.hops(), world.events(), world.now());

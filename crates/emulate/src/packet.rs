@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use bytes::Bytes;
 use talkspurt_proto::body::{Layers, RealPacket};
 use talkspurt_proto::packet::{Ecn, IpVersion, Packet};
-use talkspurt_proto::wire::{checksum::Sum, dccp, ipv4, ipv6, sctp, tcp, udp};
+use talkspurt_proto::wire::{Hop, checksum::Sum, dccp, ipv4, ipv6, sctp, tcp, udp};
 
 /// UDP-Lite (RFC 3828), whose header has UDP's ports.
 const UDP_LITE: u8 = 136;
@@ -189,8 +189,19 @@ fn word(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
 }
 
-/// The sequence number of a TCP segment, and how many it takes; `None` of others, and behind extension headers.
-pub(crate) fn sequence(real: &RealPacket) -> Option<(u32, u32)> {
+/// What a TCP segment takes of the space of sequence numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    /// The first number.
+    pub(crate) seq: u32,
+    /// How many: its payload's, and one each for SYN and FIN (RFC 9293 §3.4).
+    pub(crate) numbers: u32,
+    /// It begins a connection.
+    pub(crate) is_syn: bool,
+}
+
+/// A TCP segment; `None` of other packets, and behind extension headers.
+pub(crate) fn segment(real: &RealPacket) -> Option<Segment> {
     let bytes = &real.bytes;
     let start = if bytes[0] >> 4 == 4 { usize::from(bytes[0] & 0xf) * 4 } else { ipv6::HEADER };
     let next = if bytes[0] >> 4 == 4 { bytes[9] } else { bytes[6] };
@@ -200,9 +211,9 @@ pub(crate) fn sequence(real: &RealPacket) -> Option<(u32, u32)> {
         return None;
     }
     let seq = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
-    // FIN and SYN take a number each (RFC 9293 §3.4).
-    let flags = u32::from(header[13] & 1) + u32::from(header[13] >> 1 & 1);
-    Some((seq, real.layers.payload + flags))
+    let (is_syn, is_fin) = (header[13] & 2 != 0, header[13] & 1 != 0);
+    let numbers = real.layers.payload + u32::from(is_syn) + u32::from(is_fin);
+    Some(Segment { seq, numbers, is_syn })
 }
 
 /// The packet as its destination reads it: the TTL is less by one for each router, and the ECN field is that of
@@ -210,27 +221,13 @@ pub(crate) fn sequence(real: &RealPacket) -> Option<(u32, u32)> {
 pub(crate) fn arrived(real: &RealPacket, packet: &Packet, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&real.bytes);
-    relabel(ttl_at(real, packet), packet.ecn, out);
+    Hop::new(ttl_at(real, packet), packet.dscp, packet.ecn).relabel(out);
 }
 
 /// The TTL with which a packet arrives at the node that it has reached.
 pub(crate) fn ttl_at(real: &RealPacket, packet: &Packet) -> u8 {
     // The first link needs no router.
     real.ttl.saturating_sub(packet.hop.saturating_sub(1))
-}
-
-fn relabel(ttl: u8, ecn: Ecn, bytes: &mut [u8]) {
-    if bytes[0] >> 4 == 4 {
-        bytes[1] = bytes[1] & !3 | ecn as u8;
-        bytes[8] = ttl;
-        bytes[10..12].fill(0);
-        let length = usize::from(bytes[0] & 0xf) * 4;
-        let sum = Sum::default().over(&bytes[..length]).finish();
-        bytes[10..12].copy_from_slice(&sum.to_be_bytes());
-    } else {
-        bytes[1] = bytes[1] & !0x30 | (ecn as u8) << 4;
-        bytes[7] = ttl;
-    }
 }
 
 /// A router's message.
@@ -254,7 +251,7 @@ pub(crate) fn message(kind: Message, router: IpAddr, about: &Seen, ttl: u8) -> O
         IpAddr::V6(_) => (ipv6::HEADER, MAX_V6),
     };
     let mut quote = about.real.bytes[..about.real.bytes.len().min(most - header - 8)].to_vec();
-    relabel(ttl, about.ecn, &mut quote);
+    Hop::new(ttl, about.dscp, about.ecn).relabel(&mut quote);
     let mut packet = vec![0; header + 8];
     let (kind, code, rest) = match (kind, router) {
         (Message::TimeExceeded, IpAddr::V4(_)) => (11, 0, 0),
@@ -319,6 +316,13 @@ mod tests {
         bytes
     }
 
+    /// Completes a header of IPv4.
+    fn add_sum(header: &mut [u8]) {
+        header[10..12].fill(0);
+        let sum = Sum::default().over(header).finish();
+        header[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+
     const PAIRS: [[&str; 2]; 2] = [["10.0.0.1", "10.0.0.2"], ["fd00::1", "fd00::2"]];
 
     #[test]
@@ -353,7 +357,7 @@ mod tests {
                     if let Some(seen) = parse(&bytes) {
                         let router = seen.dst;
                         message(Message::TimeExceeded, router, &seen, 1);
-                        sequence(&seen.real);
+                        segment(&seen.real);
                         arrived(
                             &seen.real,
                             &label(seen.version(), 0, 255, Ecn::Ce),
@@ -381,6 +385,9 @@ mod tests {
             let mut bytes = datagram(pair, Ecn::NotEct);
             // Of IPv4 the identification, and no Don't Fragment; of IPv6 the length, and UDP.
             bytes[4..8].copy_from_slice([&[9, 8, 0, 0][..], &[0, 108, 17, 64][..]][which]);
+            if which == 0 {
+                add_sum(&mut bytes[..20]);
+            }
             let seen = parse(&bytes).expect("a packet");
             let router: IpAddr = ["10.9.9.9", "fd00::9"][which].parse().expect("an address");
             let message = message(kind, router, &seen, 1).expect("an answer");
@@ -474,10 +481,24 @@ mod tests {
         let [mut v4, mut v6] = PAIRS.map(|pair| datagram(pair, Ecn::Ect1));
         v4.splice(20..20, [7, 7, 4, 0, 0, 0, 0, 0]);
         (v4[0], v4[3]) = (0x47, v4[3] + 8);
+        add_sum(&mut v4[..28]);
         let headers = [43, 0, 1, 4, 0, 0, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0];
         v6.splice(40..40, headers.into_iter().chain([udp::PROTOCOL, 1, 1, 12]).chain([0; 12]));
         (v6[5], v6[6]) = (v6[5] + 32, 0);
         [v4, v6]
+    }
+
+    /// As hops change a header with options, also one that is cut in a capture.
+    #[test]
+    fn the_checksum_of_a_header_has_its_options() {
+        let [sent, _] = with_extensions();
+        let mut bytes = sent.clone();
+        Hop::of(&label(IpVersion::V4, 0, 3, Ecn::Ce)).relabel(&mut bytes);
+        assert_eq!(Sum::default().over(&bytes[..28]).finish(), 0);
+        assert_eq!((bytes[1], bytes[8]), (46 << 2 | 3, 61));
+        let mut cut = sent[..20].to_vec();
+        Hop::of(&label(IpVersion::V4, 0, 3, Ecn::Ce)).relabel(&mut cut);
+        assert_eq!(cut, bytes[..20]);
     }
 
     #[test]

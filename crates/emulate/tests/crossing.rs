@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use talkspurt_emulate::{Account, Control, Host, routes, run};
+use talkspurt_emulate::{Account, Control, Host, HostAccount, routes, run};
 use talkspurt_experiment::{Finished, Shared};
 use talkspurt_live::Clock;
 use talkspurt_record::Tables;
@@ -108,8 +108,30 @@ fn emulate_over(
             std::thread::yield_now();
         }
         control.close.store(true, Ordering::Release);
-        thread.join().expect("no panic")
+        let (finished, account) = thread.join().expect("no panic");
+        check(&account);
+        (finished, account)
     })
+}
+
+/// Every sum of numbers that are counted at different places.
+fn check(account: &Account) {
+    let sum = |of: fn(&HostAccount) -> u64| account.hosts.iter().map(of).sum::<u64>();
+    for host in &account.hosts {
+        let ended = host.sent_packets + host.unroutable_packets + host.malformed_packets;
+        assert_eq!(host.read_packets, ended + host.after_end_packets);
+    }
+    assert_eq!(sum(|host| host.sent_packets), account.sent_packets);
+    let came = sum(|host| host.written_packets + host.refused_packets);
+    assert_eq!(came, account.arrived_packets + sum(|host| host.answered_packets));
+    assert_eq!(
+        account.sent_packets + account.copied_packets + account.message_packets,
+        account.arrived_packets
+            + account.expired_packets
+            + account.dropped_packets
+            + account.in_flight_packets
+    );
+    assert_eq!(account.uncaptured_packets, 0);
 }
 
 fn receive(socket: &UnixDatagram) -> Vec<u8> {
@@ -179,7 +201,7 @@ fn everything_sent_is_accounted_for() {
     assert!((6..10).contains(&datagrams), "{datagrams}");
     let [a, b] = &account.hosts[..] else { panic!("two hosts") };
     assert_eq!((a.read_packets, a.sent_packets), (6, 3));
-    assert_eq!((a.malformed_packets, a.unroutable_packets), (1, 2));
+    assert_eq!((a.malformed_packets, a.unroutable_packets, a.answered_packets), (1, 2, 2));
     assert_eq!((b.read_packets, b.sent_packets, b.written_packets), (10, 10, 0));
     assert_eq!((a.written_packets, a.refused_packets), (datagrams + 4, 0));
     assert_eq!((account.sent_packets, account.message_packets), (13, 2));
@@ -188,6 +210,29 @@ fn everything_sent_is_accounted_for() {
     assert_eq!((account.dropped_packets, account.in_flight_packets), (10 - datagrams + 1, 1));
     let far = finished.recording.links.iter().find(|link| link.name == "far.back");
     assert_eq!(far.and_then(|far| far.sent_packets), Some(datagrams));
+}
+
+/// RFC 4443 §2.4 (f), and as many as the account has.
+#[test]
+fn a_router_sends_few_messages_at_once() {
+    let (mut came, mut took) = (0, Duration::ZERO);
+    let begin = Clock::start();
+    let (_, account) = emulate(|a, _| {
+        for _ in 0..400 {
+            a.send(&datagram(1, 99, 64, 10)).expect("it is sent");
+        }
+        a.set_read_timeout(Some(Duration::from_millis(200))).expect("a socket");
+        while a.recv(&mut [0; 2000]).is_ok() {
+            came += 1;
+        }
+        took = Duration::from_nanos(begin.now().as_nanos());
+    });
+    let host = &account.hosts[0];
+    let messages = host.answered_packets;
+    // The socket holds fewer.
+    assert_eq!((host.unroutable_packets, messages), (400, came + host.refused_packets));
+    // Fifty, and one for each further millisecond.
+    assert!(messages >= 50 && u128::from(messages) <= 50 + took.as_millis(), "{messages}");
 }
 
 /// RFC 1191 §4, whatever the protocol: the quote is what was sent, and the captures have it, too.

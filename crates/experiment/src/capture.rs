@@ -50,14 +50,17 @@ pub fn of<'a>(
 
 /// Completes captures.
 pub(crate) fn finish(captures: CaptureProbe) -> Result<(), String> {
-    let unwritten = captures.unwritten();
-    captures.finish().map_err(|error| format!("a capture could not be written: {error}"))?;
-    if unwritten > 0 {
-        return Err(format!(
-            "{unwritten} packets are missing from the captures: they fit no IP packet"
-        ));
+    captures.finish().map_err(|error| format!("a capture could not be written: {error}"))
+}
+
+/// An error if packets are missing from captures.
+pub(crate) fn check(unwritten: u64) -> Result<(), String> {
+    match unwritten {
+        0 => Ok(()),
+        _ => {
+            Err(format!("{unwritten} packets are missing from the captures: they fit no IP packet"))
+        }
     }
-    Ok(())
 }
 
 /// A file name for a flow or link.

@@ -85,7 +85,10 @@ impl Writer {
 
     fn finish(self) -> Result<(), String> {
         let finished = match self {
-            Self::Captures(captures) => return capture::finish(captures),
+            Self::Captures(captures) => {
+                let unwritten = captures.unwritten();
+                return capture::finish(captures).and_then(|()| capture::check(unwritten));
+            }
             Self::Trace(trace) => trace.finish(),
             Self::Packets(packets) => packets.finish(),
             Self::Qlog(qlog) => qlog.finish(),

@@ -135,7 +135,10 @@ pub fn run(
     let audio = audio::render(scenario, &materials, &world);
     let (hops, events) = (world.hops(), world.events());
     let (recorder, (digest, files)) = world.probe;
-    let recording = conclude(scenario, recorder, files.unwrap_or_default(), finished)?;
+    let files = files.unwrap_or_default();
+    let unwritten = files.0.as_ref().map_or(0, CaptureProbe::unwritten);
+    let recording = conclude(scenario, recorder, files, finished)?;
+    capture::check(unwritten)?;
     Ok(Finished {
         digest: digest.hex(),
         hops,

@@ -88,12 +88,12 @@ macro_rules! bodies {
             }
 
             /// Appends its bytes behind the IP header, except for virtual ones at the end. A router's
-            /// message quotes an IP header, and a real packet has one, so `wire` writes them and this appends
-            /// nothing.
+            /// message quotes an IP header, so `wire` writes it and this appends nothing.
             pub(crate) fn emit(&self, ends: &Ends, out: &mut Vec<u8>) -> Result<Tail, WireError> {
                 match self {
                     $(Self::$kind(packet) => packet.emit(ends, out),)*
-                    Self::TooBig { .. } | Self::Real(_) => Ok(Tail::default()),
+                    Self::TooBig { .. } => Ok(Tail::default()),
+                    Self::Real(_) => Err(WireError::Unsupported("packet with an IP header")),
                 }
             }
         }

@@ -79,6 +79,11 @@ impl Pool {
         }
     }
 
+    /// The stored bodies.
+    pub fn bodies(&self) -> impl Iterator<Item = &Body> {
+        self.slots.iter().flatten()
+    }
+
     /// Number of stored bodies.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -117,7 +122,7 @@ mod tests {
         *pool.open(b) = body(20);
         assert_eq!(offset(&pool.take(b)), 20);
         pool.release(a);
-        assert_eq!(pool.len(), 1);
+        assert_eq!((pool.len(), pool.bodies().map(offset).collect()), (1, vec![3]));
         let again = [4, 5, 6].map(|number| pool.put(|| body(number)));
         assert_eq!((again[0], again[1]), (a, b));
         assert_eq!([c, a, b, again[2]].map(|id| offset(pool.peek(id))), [3, 4, 5, 6]);

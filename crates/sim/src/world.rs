@@ -321,6 +321,12 @@ impl<P: Probe> World<P> {
         self.events
     }
 
+    /// Packets of real hosts inside, with routers' messages about them.
+    #[must_use]
+    pub fn real_packets(&self) -> u64 {
+        self.pool.bodies().filter(|body| matches!(body, Body::Real(_))).count() as u64
+    }
+
     /// Checks that no packet was lost unaccounted or created from nothing.
     ///
     /// # Panics

@@ -81,16 +81,17 @@ impl Header {
         }
     }
 
-    /// Overwrites the fields that hops change.
+    /// Overwrites the fields that hops change; options, which may be cut, stay and count.
     pub(super) fn relabel(hop: Hop, bytes: &mut [u8]) {
         let (header, _) = bytes[..HEADER].as_chunks_mut::<4>();
         // By words: a sum over a word just after a write to one of its bytes stalls.
-        let mut words: [u32; HEADER / 4] = std::array::from_fn(|i| u32::from_be_bytes(header[i]));
-        words[0] = words[0] & 0xff00_ffff | u32::from(hop.class) << 16;
-        words[2] = words[2] & 0x00ff_0000 | u32::from(hop.ttl) << 24;
-        words[2] |= u32::from(Sum::of_words(words).finish());
-        header[0] = words[0].to_be_bytes();
-        header[2] = words[2].to_be_bytes();
+        let [first, third] = [0, 2].map(|i| u32::from_be_bytes(header[i]));
+        let new_first = first & 0xff00_ffff | u32::from(hop.class) << 16;
+        let new_third = third & 0x00ff_0000 | u32::from(hop.ttl) << 24;
+        // RFC 1624 §3, equation 3: HC' = ~(~HC + ~m + m').
+        let sum = Sum::of_words([!first, !third, new_first, new_third]).finish();
+        header[0] = new_first.to_be_bytes();
+        header[2] = (new_third | u32::from(sum)).to_be_bytes();
     }
 
     /// Reads and checks the header; also returns what follows it. Options are skipped.

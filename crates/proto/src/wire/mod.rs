@@ -77,7 +77,7 @@ pub fn emit_from(
 }
 
 /// As [`emit_from`], but does not write a virtual payload at the end of a TCP segment: [`pattern::fill`]
-/// generates it on demand. A real packet is written as its host sent it.
+/// generates it on demand.
 ///
 /// # Errors
 /// As [`emit`].
@@ -88,10 +88,6 @@ pub fn emit_head(
     ends: &Ends,
     out: &mut Vec<u8>,
 ) -> Result<Tail, WireError> {
-    if let Body::Real(real) = body {
-        out.extend_from_slice(&real.bytes);
-        return Ok(Tail::default());
-    }
     let start = out.len();
     let written = emit_ip(router, packet, body, ends, out);
     if written.is_err() {
@@ -115,15 +111,19 @@ impl Hop {
         Self::since(INITIAL_TTL, packet)
     }
 
+    /// This TTL, DSCP and ECN field.
+    #[must_use]
+    pub const fn new(ttl: u8, dscp: u8, ecn: Ecn) -> Self {
+        Self { ttl, class: dscp << 2 | ecn as u8 }
+    }
+
     /// The fields of this packet, given its TTL when it left its sender.
     #[must_use]
     pub const fn since(initial_ttl: u8, packet: &Packet) -> Self {
-        let ttl = initial_ttl.saturating_sub(packet.hop);
-        Self { ttl, class: packet.dscp << 2 | packet.ecn as u8 }
+        Self::new(initial_ttl.saturating_sub(packet.hop), packet.dscp, packet.ecn)
     }
 
-    /// Changes a packet's bytes, written by [`emit`] or [`emit_from`] on another link, to those on this
-    /// link.
+    /// Changes a packet's bytes on another link, or the beginning of them, to those on this link.
     ///
     /// # Panics
     /// If `bytes` is shorter than an IP header.
