@@ -15,6 +15,7 @@ import pytest
 import talkspurt
 from command import start
 from command import talkspurt as command
+from talkspurt import _core, measuring
 from test_emulate import OBSTACLE as NO_EMULATION
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve and measure need Linux")
@@ -101,11 +102,41 @@ def test_the_clocks_of_one_machine_are_found_to_agree(measured):
     _, out = measured
     for folder in (out / "udp", out / "tfrc"):
         facts = json.loads((folder / "manifest.json").read_text())["measured"]
-        assert abs(facts["clock_drift_ppm"]) < 50
-        assert facts["clock_offset_bound_s"] == pytest.approx(facts["rtt_min_s"] / 2, rel=0.5)
+        assert facts["clock_offset_bound_s"] >= facts["rtt_min_s"] / 2
+        assert abs(facts["clock_drift_ppm"] or 0) < 200
         flows = talkspurt.load(folder).flows
         assert (flows["delay_min_s"] >= 0).all()
         assert (flows["delay_p50_s"] < 0.1).all()
+
+
+CALL = """
+title = "A call"
+duration = "1s"
+[links.path]
+from = "here"
+to = "there"
+rate = "1Mbit/s"
+delay = "10ms"
+queue = { kind = "droptail", packets = 10 }
+[flows.call]
+from = "here"
+to = "there"
+transport = { kind = "udp" }
+source = { kind = "speech", codec = "pcmu" }
+"""
+
+
+def test_times_of_unknown_clocks_are_null():
+    """Without a relation of the clocks, no time of the receiver is given."""
+    outcome = _core.load(CALL, "call", ".", [], None).start(0, None).result()
+    for name, columns in measuring.BETWEEN_CLOCKS.items():
+        known, unknown = (
+            measuring._table(outcome, name, known=known, complete=True) for known in (True, False)
+        )
+        assert set(columns) <= set(known.columns)
+        for column in known.columns:
+            nulls = unknown[column].null_count()
+            assert nulls == (known.height if column in columns else known[column].null_count())
 
 
 def test_all_transports_at_once_as_json():
@@ -126,9 +157,9 @@ def test_all_transports_at_once_as_json():
     for flow in flows:
         assert flow["received_packets"] > 0
         assert flow["received_packets"] + flow["lost_packets"] <= flow["sent_packets"]
-    policed = document["measured"]["ends"]["client"]["policed_packets"]
-    assert sum(flow["lost_packets"] for flow in flows) <= lost + policed
-    assert policed > 0
+    # What did not leave is not lost.
+    assert sum(flow["lost_packets"] for flow in flows) <= lost
+    assert document["measured"]["ends"]["client"]["policed_packets"] > 0
 
 
 @pytest.mark.parametrize(
@@ -195,18 +226,21 @@ def test_another_version_of_the_protocol_is_told():
     assert "speaks version 2 of the protocol" in said
 
 
-def test_ctrl_c_keeps_what_was_measured(tmp_path):
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stop_keeps_what_was_measured_and_measures_no_more(number, status, tmp_path):
     with serving() as (port, process):
         env = {**os.environ, **SECRET}
         out = tmp_path / "out"
         client = start(
-            "measure", f"127.0.0.1:{port}", "--for", "30s", "--no-report", "--out", out, env=env
-        )
+            "measure", f"127.0.0.1:{port}", "--transport", "udp", "--transport", "tfrc",
+            "--for", "30s", "--no-report", "--out", out, env=env,
+        )  # fmt: skip
         wait_for_media(process)
-        client.send_signal(signal.SIGINT)
-        client.communicate(timeout=20)
-    assert client.returncode == 130
-    result = talkspurt.load(out)
+        client.send_signal(number)
+        client.communicate(timeout=50)
+    assert client.returncode == status
+    assert [folder.name for folder in out.iterdir()] == ["udp"]
+    result = talkspurt.load(out / "udp")
     assert 1 < result.duration_s < 30
     assert (result.flows["received_packets"] > 0).all()
 
@@ -275,7 +309,7 @@ def test_stamp_measures_against_the_reflector(mode):
     assert facts["ttl_there"] == 64
     assert 0 < facts["rtt"]["min_s"] <= facts["rtt"]["p50_s"] < 0.1
     assert 0 <= facts["delay_there"]["min_s"] < 0.1
-    assert facts["clock_offset_bound_s"] == pytest.approx(facts["rtt"]["min_s"] / 2, rel=0.5)
+    assert facts["clock_offset_bound_s"] >= facts["rtt"]["min_s"] / 2
     assert "0 lost" in printed.stdout
     assert max(map(len, printed.stdout.splitlines())) <= 80
     if mode == "--stamp":
@@ -351,6 +385,7 @@ def two_hosts():
             inside = ("-n", name)
             ip(*inside, "addr", "add", f"10.77.0.{last}/24", "dev", "v0")
             ip(*inside, "addr", "add", f"fd77::{last}/64", "dev", "v0", "nodad")
+            ip(*inside, "addr", "add", f"fe80::{last}/64", "dev", "v0", "nodad")
             ip(*inside, "link", "set", "v0", "up")
             ip(*inside, "link", "set", "lo", "up")
         yield here, there
@@ -382,12 +417,15 @@ def client_on(here, *words):
     return ["ip", "netns", "exec", here, sys.executable, "-m", "talkspurt", "measure", *words]
 
 
-@pytest.mark.parametrize(("address", "header"), [("10.77.0.2", 20), ("[fd77::2]", 40)])
+@pytest.mark.parametrize(
+    ("address", "header"), [("10.77.0.2", 20), ("[fd77::2]", 40), ("[fe80::2%v0]", 40)]
+)
 def test_a_path_between_two_hosts(two_hosts, address, header, tmp_path):
     here, there = two_hosts
     out = tmp_path / "out"
     words = (address, "--no-report", "--for", "1s", "--out", out, "--transport", "dccp-ccid3")
-    with server_on(there, address):
+    # It hears both families.
+    with server_on(there, "[::]"):
         subprocess.run(
             client_on(here, *words), env={**os.environ, **SECRET}, check=True, timeout=60
         )
@@ -457,7 +495,7 @@ def test_a_known_path_is_measured_within_the_bounds(tmp_path):
     bound = facts["clock_offset_bound_s"]
     # The machine may be late, never early.
     assert 0.080 <= facts["rtt_min_s"] < 0.085
-    assert bound == pytest.approx(0.040, abs=0.003)
+    assert 0.040 <= bound < 0.080
     up = result.flows.filter(name="udp").row(0, named=True)
     down = result.flows.filter(name="udp.reverse").row(0, named=True)
     # The asymmetry cannot be seen: both are half of the round trip, within the bound of the truth.

@@ -294,7 +294,7 @@ class MeasureServer:
     def lines(self) -> list[str]:
         """Lines about sessions since the last call."""
     def stop(self) -> None:
-        """End all sessions."""
+        """Stop listening, and ask all sessions to end."""
 
 class MeasureSession:
     """A session with a server; only on Linux."""

@@ -25,6 +25,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from talkspurt import __version__, _core, interrupts, problems, templates
 from talkspurt.errors import BadInputError, OtherVersionWarning
+from talkspurt.interrupts import Terminated
 from talkspurt.visible import below, guard, visible
 
 if TYPE_CHECKING:
@@ -991,10 +992,6 @@ def _left(stop: BaseException) -> str:
 def _kept(error: BaseException) -> str:
     """The files that remain after the error, if any."""
     return "; ".join(getattr(error, "__notes__", []))
-
-
-class Terminated(BaseException):
-    """The process received SIGTERM."""
 
 
 _stops = 0

@@ -20,6 +20,10 @@ written: list[Path | str] = []
 """Folders, files and URLs that this process has completed."""
 
 
+class Terminated(BaseException):
+    """The process received SIGTERM."""
+
+
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """Defer Ctrl-C and SIGTERM until the end of the block, which must be short."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from talkspurt import _core, disk, serving, store
 from talkspurt.errors import BadInputError
+from talkspurt.interrupts import Terminated
 from talkspurt.resolved import MEASURED
 from talkspurt.result import Result
 from talkspurt.terminal.progress import Bar
@@ -130,7 +131,7 @@ def run(
     base = out or Path("runs") / f"measure-{disk.plain_name(name)}"
     documents = []
     for test in tests:
-        result, broken = one(session, test, wanted, host)
+        result, broken, stop = one(session, test, wanted, host)
         folder = base if len(tests) == 1 else base / test[0][0]
         if out is not None or not as_json:
             result.save(folder, report=report, overwrite=overwrite)
@@ -138,19 +139,15 @@ def run(
             documents.append(document(result))
         else:
             say(result, folder, report=report)
+        if as_json and (stop or broken):
+            print_json(documents[0] if len(tests) == 1 else documents)
+        if stop is not None:
+            raise stop
         if broken is not None:
-            if as_json:
-                print_json(documents[0] if len(tests) == 1 else documents)
-            if broken == STOPPED:
-                raise KeyboardInterrupt
             kept = "" if as_json and out is None else f"; what was measured is in {folder}/"
             raise BadInputError(visible(f"{broken}{kept}"))
     if as_json:
         print_json(documents[0] if len(tests) == 1 else documents)
-
-
-STOPPED = "stopped"
-"""Why a measurement ended after Ctrl-C."""
 
 
 def run_stamp(
@@ -162,21 +159,21 @@ def run_stamp(
     name, port = target(host, STAMP_PORT)
     key = None if unauthenticated else serving.stamp_key(serving.secret(secret_file))
     packet = wanted.packet if wanted.packet is not None else 0
-    stopped = False
+    stop: BaseException | None = None
     try:
         sender = _core.Stamping(
             name, port, key, packet, _core.rate_bps(wanted.rate), wanted.duration
         )
         with Bar(f"STAMP to {host}") as bar:
-            while not sender.wait(0.05):
-                try:
+            try:
+                while not sender.wait(0.05):
                     bar.on_fraction(sender.progress())
-                except KeyboardInterrupt:
-                    stopped = True
-                    sender.stop()
+            except (KeyboardInterrupt, Terminated) as stopped:
+                stop = stopped
+                sender.stop()
         facts = json.loads(sender.result())
     except (_core.RunError, ValueError) as error:
-        raise BadInputError(visible(str(error))) from None
+        raise stop or BadInputError(visible(str(error))) from None
     if as_json:
         print_json(facts)
     else:
@@ -184,8 +181,8 @@ def run_stamp(
 
         for line in stamp_lines(facts):
             say_line(line)
-    if stopped:
-        raise KeyboardInterrupt
+    if stop is not None:
+        raise stop
 
 
 def stamp_lines(facts: dict[str, Any]) -> list[str]:
@@ -231,25 +228,28 @@ def one(
     flows: Sequence[tuple[str, str, Any, Any]],
     wanted: Wanted,
     host: str,
-) -> tuple[Result, str | None]:
-    """Measure these flows at the same time; also returns why it ended early, if it did."""
+) -> tuple[Result, str | None, BaseException | None]:
+    """Measure these flows at the same time.
+
+    Also returns why less was measured than wanted, and Ctrl-C or SIGTERM, which come after the
+    results.
+    """
     seed = wanted.seed if wanted.seed is not None else secrets.randbits(62)
     began = time.monotonic()
+    stop: BaseException | None = None
     try:
         measuring = session.start(list(flows), wanted.duration, wanted.mtu, seed)
         with Bar(", ".join(name for name, *_ in flows)) as bar:
             try:
                 while not measuring.wait(0.05):
                     bar.on_fraction(measuring.progress())
-            except BaseException:
-                # Ctrl-C: what was measured so far is a result, too.
+            except (KeyboardInterrupt, Terminated) as stopped:
+                # What was measured so far is a result, too.
+                stop = stopped
                 measuring.stop()
-                measuring.wait(5.0)
         outcome, facts, scenario, broken = measuring.result()
-    except _core.RunError as error:
-        raise BadInputError(visible(str(error))) from None
-    except ValueError as error:
-        raise BadInputError(visible(str(error))) from None
+    except (_core.RunError, ValueError) as error:
+        raise stop or BadInputError(visible(str(error))) from None
     measured = {"server": session.server, **json.loads(facts)}
     title = f"{' and '.join(name for name, *_ in flows)} to {host}"
     manifest = {
@@ -277,9 +277,15 @@ def one(
         _read_table=partial(_table, outcome, known=known, complete=measured["complete"]),
         _read_audio=lambda _: None,
     )
-    return result, broken
+    return result, broken, stop
 
 
+BETWEEN_CLOCKS = {
+    "series": ("delay_mean_s", "delay_max_s"),
+    "frames": ("delivered_s", "playout_s"),
+    "video_frames": ("complete_s",),
+}
+"""Columns that relate the times of both ends, by table."""
 ARRIVALS = (
     "received_packets", "lost_packets", "received_bytes", "throughput_bps", "goodput_bps",
 )  # fmt: skip
@@ -291,19 +297,17 @@ def _table(
 ) -> pl.DataFrame | None:
     """A table, with null for what is not known.
 
-    Delays are not ``known`` without the clocks' offset; without the server's notes the tables are
-    not ``complete``: what arrived there is missing.
+    Times of the other end are not ``known`` without the clocks' offset; without the server's notes
+    the tables are not ``complete``: what arrived there is missing.
     """
     import polars as pl
 
     if name in ("packets", "scores"):
         return None
     table = pl.DataFrame(outcome.table(name))
-    nothing = []
-    if name == "series" and not known:
-        nothing += ["delay_mean_s", "delay_max_s"]
-    if nothing:
-        table = table.with_columns(pl.lit(None, pl.Float64).alias(column) for column in nothing)
+    if not known:
+        present = [column for column in BETWEEN_CLOCKS.get(name, ()) if column in table.columns]
+        table = table.with_columns(pl.lit(None, pl.Float64).alias(column) for column in present)
     if name in ("flows", "series") and not complete:
         column = "name" if name == "flows" else "flow"
         flows = pl.DataFrame(outcome.table("flows"))
@@ -356,10 +360,11 @@ def notes(measured: dict[str, Any]) -> list[str]:
         said.append("No packets came back: one-way delays are not known.")
     else:
         said.append(
-            f"One-way delays are within ± {_ms(bound)}, half the minimum round-trip time: a longer "
-            "way there and a shorter one back look the same. "
+            f"One-way delays are within ± {_ms(bound)}: half the minimum round-trip time, as a "
+            "longer way there and a shorter one back look the same, and the error of the clocks' "
+            "drift. "
             + (
-                "The drift of the clocks could not be told from queues, and is not removed."
+                "The drift could not be told from its error or from queues, and is not removed."
                 if (drift := measured["clock_drift_ppm"]) is None
                 else f"The server's clock gained {drift:.1f} µs a second, which is removed."
             )

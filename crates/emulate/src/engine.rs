@@ -36,8 +36,8 @@ const BURST: usize = 32;
 /// Longest sleep: how soon a request to end is noticed.
 const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 
-/// RFC 4443 §2.4 (f): messages that a router sends at once, and how long each takes of a longer series. Those of
-/// Linux (`icmp_msgs_burst`, `icmp_msgs_per_sec`).
+/// RFC 4443 §2.4 (f): messages that a router sends at once, and how long each takes of a longer series. Those
+/// of Linux (`icmp_msgs_burst`, `icmp_msgs_per_sec`).
 const MESSAGES: u64 = 50;
 const MESSAGE_TIME: Duration = Duration::from_millis(1);
 

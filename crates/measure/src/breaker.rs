@@ -199,8 +199,8 @@ mod tests {
         assert_eq!(run(50, 0, 100), Some((5, Trip::Media)));
     }
 
-    /// RFC 8083 §4.2: the timeout is ceil(5 · max(Tf, Tr, 1 s) / 1 s). A round trip of 1.6 s makes it 8 reports, and a
-    /// shorter one afterwards does not take that back.
+    /// RFC 8083 §4.2: the timeout is ceil(5 · max(Tf, Tr, 1 s) / 1 s). A round trip of 1.6 s makes it 8
+    /// reports, and a shorter one afterwards does not take that back.
     #[test]
     fn the_media_timeout_does_not_shrink_while_nothing_arrives() {
         let mut breaker = Breaker::default();
@@ -212,9 +212,9 @@ mod tests {
         }
     }
 
-    /// RFC 8083 §4.3 by hand. Of 1000, 1000 and 10 packets in a second each, 5 of the last are lost: the mean of the
-    /// fractions is (0 + 0 + 1/2)/3 = 1/6, and X = 1000/(0.2 √(1/9)) = 15 kB/s. It sends 670 kB/s. The loss of all
-    /// packets together would be 5/2010, X 123 kB/s, and nothing would stop.
+    /// RFC 8083 §4.3 by hand. Of 1000, 1000 and 10 packets in a second each, 5 of the last are lost: the mean
+    /// of the fractions is (0 + 0 + 1/2)/3 = 1/6, and X = 1000/(0.2 √(1/9)) = 15 kB/s. It sends 670 kB/s. The
+    /// loss of all packets together would be 5/2010, X 123 kB/s, and nothing would stop.
     #[test]
     fn the_loss_is_the_mean_of_the_intervals() {
         let mut breaker = Breaker::default();

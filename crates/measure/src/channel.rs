@@ -5,7 +5,7 @@
 //! and closes. All messages have a length of two bytes in front.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -252,14 +252,22 @@ impl Channel {
         Ok(Some(message))
     }
 
-    /// The other end.
+    /// The other end, with the zone of a link-local address.
     pub(crate) fn peer(&self) -> io::Result<SocketAddr> {
-        self.stream.peer_addr()
+        self.stream.peer_addr().map(canonical)
     }
 
     /// Our address on this path.
     pub(crate) fn local(&self) -> io::Result<SocketAddr> {
-        self.stream.local_addr()
+        self.stream.local_addr().map(canonical)
+    }
+}
+
+/// A mapped address as what it is, one of IPv4.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => SocketAddr::from((ip, address.port())),
+        IpAddr::V6(_) => address,
     }
 }
 

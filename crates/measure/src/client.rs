@@ -102,7 +102,7 @@ impl Measurement {
     /// Whether the path is IPv6.
     #[must_use]
     pub fn is_ipv6(&self) -> bool {
-        self.server.ip().to_canonical().is_ipv6()
+        self.server.is_ipv6()
     }
 
     /// The server's address.
@@ -127,10 +127,10 @@ impl Measurement {
         let release = env!("CARGO_PKG_VERSION").to_owned();
         let request = Message::Request { release, plan: plan.clone() };
         self.channel.send(&request).map_err(|_| lost("before the measurement"))?;
-        let (wire, limit) = self.agreed(lost)?;
+        let (mut wire, limit, port) = self.agreed(lost)?;
         let shared = &*watch.0;
-        let mut wire = wire;
-        let to = SocketAddr::new(server.ip(), limit.1);
+        let mut to = server;
+        to.set_port(port);
         let greeted = wire.greet(to, shared);
         let passes =
             greeted.map_err(|error| Failure(format!("{to}: UDP cannot be sent: {error}")))?;
@@ -145,22 +145,15 @@ impl Measurement {
         self.channel.send(&Message::Start).map_err(|_| lost("before the measurement"))?;
         // Both ends start at about the same time, so that their flows do.
         thread::sleep((round_trip / 2).into_std());
-        let media = Media::new(plan, &point, wire, true, limit.0, shared);
+        let media = Media::new(plan, &point, wire, true, limit, shared);
         let ((log, mut ended), failed) = thread::scope(|scope| {
             let media = scope.spawn(|| media.run());
             let failed = self.watch(shared, || media.is_finished());
             (media.join().expect("the media loop does not panic"), failed)
         });
-        let rows = |bytes: &[u8]| Log::rows(bytes).map_err(Failure);
         let mut broken = failed;
         let theirs = match &broken {
-            None => match self.fetch() {
-                Ok((bytes, ended)) => Some(End { rows: rows(&bytes)?, ended }),
-                Err(why) => {
-                    broken = Some(why);
-                    None
-                }
-            },
+            None => self.fetch().map_err(|why| broken = Some(why)).ok(),
             Some(_) => None,
         };
         self.open = broken.is_none();
@@ -175,7 +168,7 @@ impl Measurement {
             broken = Some(STOPPED.to_owned());
         }
         ended.early = broken.clone();
-        let client = End { rows: rows(log.bytes())?, ended };
+        let client = End { rows: Log::rows(log.bytes()).map_err(Failure)?, ended };
         let broken =
             broken.map(|why| if why == STOPPED { why } else { format!("{server}: {why}") });
         let (finished, facts) = merge(plan, &point, client, theirs)?;
@@ -183,17 +176,18 @@ impl Measurement {
     }
 
     /// The socket and the limit of an accepted request, with the server's port.
-    fn agreed(&mut self, lost: impl Fn(&str) -> Failure) -> Result<(Wire, (Rate, u16)), Failure> {
+    fn agreed(&mut self, lost: impl Fn(&str) -> Failure) -> Result<(Wire, Rate, u16), Failure> {
         let server = self.server;
         let clock = Clock::start();
         let until = Instant::ZERO + Duration::from_secs(10);
         while clock.now() < until {
             match self.channel.receive(BEAT) {
                 Ok(Some(Message::Accept { port, up, down, max_rate })) => {
-                    let local = SocketAddr::new(self.local.ip(), 0);
+                    let mut local = self.local;
+                    local.set_port(0);
                     let wire = Wire::bind(local, &up, &down)
                         .map_err(|error| Failure(format!("{local}: no UDP port: {error}")))?;
-                    return Ok((wire, (Rate::from_bps(max_rate), port)));
+                    return Ok((wire, Rate::from_bps(max_rate), port));
                 }
                 Ok(Some(Message::Refuse { why })) => {
                     return Err(Failure(format!("{server}: refused: {why}")));
@@ -250,8 +244,8 @@ impl Measurement {
         None
     }
 
-    /// The server's notes.
-    fn fetch(&mut self) -> Result<(Vec<u8>, Ended), String> {
+    /// What the server knows.
+    fn fetch(&mut self) -> Result<End, String> {
         let lost = || {
             "the control connection was lost before the server's notes came; results are of what this end knows"
                 .to_owned()
@@ -269,7 +263,11 @@ impl Measurement {
                         return Err("the server's notes are longer than 1 GB".to_owned());
                     }
                 }
-                Some(Message::Done { ended }) => return Ok((all, ended)),
+                Some(Message::Done { ended }) => {
+                    let rows = Log::rows(&all)
+                        .map_err(|why| format!("{why}; results are of what this end knows"))?;
+                    return Ok(End { rows, ended });
+                }
                 Some(_) | None => {}
             }
         }

@@ -8,6 +8,9 @@
 //!
 //! No measurement at both ends tells the offset from an asymmetry of the path. It lies where no delay is
 //! negative, which leaves an interval as wide as the minimum round-trip time. Its middle is our estimate.
+//!
+//! The directions give two estimates of the drift. Half of their difference is taken as its error, which over
+//! the time of the measurement is an error of the offset, too.
 
 /// A time by one clock and a difference of clocks, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,10 +24,12 @@ pub(crate) struct Point {
 pub(crate) struct Relation {
     /// At our time zero.
     pub(crate) offset_s: f64,
-    /// The true offset is within this of `offset_s`: half the minimum round-trip time.
+    /// The true offset is within this of `offset_s`: half the minimum round-trip time, and the error of the
+    /// drift over the time of the measurement.
     pub(crate) bound_s: f64,
     pub(crate) drift: f64,
-    /// Whether the drift was found; it is taken as 0 where queues grew or shrank throughout.
+    /// Whether the drift was found; it is taken as 0 where it is smaller than its error, or where queues grew
+    /// or shrank throughout.
     pub(crate) found: bool,
 }
 
@@ -42,13 +47,21 @@ pub(crate) enum Unrelated {
 
 impl Relation {
     /// From the packets to the other end and from it. `x` is our time; `y` is the other end's time of arrival
-    /// minus ours of departure, or ours of arrival minus the other end's of departure.
-    pub(crate) fn of(to: &[Point], from: &[Point]) -> Result<Self, Unrelated> {
+    /// minus ours of departure, or ours of arrival minus the other end's of departure. `round_trip_s` is the
+    /// least round-trip time.
+    pub(crate) fn of(to: &[Point], from: &[Point], round_trip_s: f64) -> Result<Self, Unrelated> {
         let slopes = [(to, 1.0), (from, -1.0)].map(|(points, sign)| Some(sign * slope(points)?));
         let [Some(a), Some(b)] = slopes else { return Err(Unrelated::OneWay) };
-        let drift = (a + b) / 2.0;
-        let found = drift.abs() <= MAX_DRIFT;
-        let drift = if found { drift } else { 0.0 };
+        let (mean, half) = (f64::midpoint(a, b), (a - b).abs() / 2.0);
+        let found = mean.abs() <= MAX_DRIFT && mean.abs() > half;
+        let drift = if found { mean } else { 0.0 };
+        // A clock that works drifts no more than that.
+        let error = (half + (mean - drift).abs()).min(MAX_DRIFT);
+        let times = to.iter().chain(from).map(|point| point.x);
+        let (first, last) = times.fold((f64::INFINITY, f64::NEG_INFINITY), |(first, last), x| {
+            (first.min(x), last.max(x))
+        });
+        let moved = error * (last - first);
         let least = |points: &[Point], sign: f64| {
             points.iter().map(|point| sign * point.y - drift * point.x).fold(
                 sign * f64::INFINITY,
@@ -58,10 +71,11 @@ impl Relation {
             )
         };
         let (most, least) = (least(to, 1.0), least(from, -1.0));
-        if most < least {
+        if least - most > 2.0 * moved {
             return Err(Unrelated::Jumped(least - most));
         }
-        let (offset_s, bound_s) = (f64::midpoint(most, least), (most - least) / 2.0);
+        let offset_s = f64::midpoint(most, least);
+        let bound_s = ((most - least) / 2.0).max(round_trip_s / 2.0) + moved;
         Ok(Self { offset_s, bound_s, drift, found })
     }
 
@@ -123,13 +137,29 @@ mod tests {
     fn a_path_without_queues_gives_drift_and_offset() {
         let delays: Vec<_> = (0..1000).map(|_| (0.020, 0.030)).collect();
         let (to, from) = seen(5.0, 80e-6, &delays);
-        let found = Relation::of(&to, &from).expect("there are packets both ways");
+        let found = Relation::of(&to, &from, 0.05).expect("there are packets both ways");
         assert!((found.drift - 80e-6).abs() < 1e-9, "{found:?}");
         // Half the round trip: 25 ms. The truth is where the asymmetry puts it: 5 ms lower.
         // The other clock gains 80e-6 · 25 ms meanwhile.
         assert!((found.bound_s - 0.025).abs() < 3e-6, "{found:?}");
         assert!((found.offset_s - (5.0 - 0.005)).abs() < 1e-5, "{found:?}");
         assert!((found.offset_s - 5.0).abs() <= found.bound_s);
+    }
+
+    /// A clock that does not drift, and delays that fall by 20 µs there during 4 s: that direction seems to
+    /// drift by −5 ppm, the other by 0. The drift is not told from its error, and the bound has room for both.
+    #[test]
+    fn the_bound_has_the_error_of_the_drift() {
+        let fall = 5e-6;
+        let delays: Vec<_> =
+            (0..=400).map(|number| (55e-6 - fall * f64::from(number) * 0.01, 55e-6)).collect();
+        let (to, from) = seen(3.0, 0.0, &delays);
+        let round_trip = 90e-6;
+        let found = Relation::of(&to, &from, round_trip).expect("there are packets both ways");
+        assert!(!found.found && found.drift == 0.0, "{found:?}");
+        // Half of 5 ppm as the error, and as much for the drift that is not used, over 4 s.
+        assert!((found.bound_s - (45e-6 + fall * 4.0)).abs() < 1e-9, "{found:?}");
+        assert!((found.offset_s - 3.0).abs() <= found.bound_s);
     }
 
     #[test]
@@ -139,8 +169,8 @@ mod tests {
         let (later, back) = seen(1.5, 0.0, &delays);
         to.extend(later.into_iter().map(|point| Point { x: point.x + 1.0, ..point }));
         from.extend(back.into_iter().map(|point| Point { x: point.x + 1.0, ..point }));
-        assert!(matches!(Relation::of(&to, &from), Err(Unrelated::Jumped(by)) if by > 0.4));
-        assert_eq!(Relation::of(&to, &[]), Err(Unrelated::OneWay));
+        assert!(matches!(Relation::of(&to, &from, 0.04), Err(Unrelated::Jumped(by)) if by > 0.4));
+        assert_eq!(Relation::of(&to, &[], 0.04), Err(Unrelated::OneWay));
     }
 
     #[test]
@@ -169,9 +199,9 @@ mod tests {
                 .map(|(n, (a, b))| (base.0 + met(n, *a), base.1 + met(n, *b)))
                 .collect();
             let (to, from) = seen(offset, ppm * 1e-6, &delays);
-            let found = Relation::of(&to, &from).expect("there are packets both ways");
+            let found = Relation::of(&to, &from, base.0 + base.1).expect("there are packets both ways");
             prop_assert!((found.drift - ppm * 1e-6).abs() < 1e-6, "{found:?}");
-            prop_assert!((found.offset_s - offset).abs() <= found.bound_s + 1e-5);
+            prop_assert!((found.offset_s - offset).abs() <= found.bound_s + 1e-9);
             prop_assert!((found.bound_s - (base.0 + base.1) / 2.0).abs() < 1e-4);
         }
 

@@ -10,6 +10,7 @@ use std::io;
 use serde_json::{Value, json};
 use talkspurt_experiment::{Finished, layout, scores};
 use talkspurt_proto::body::{Body, Layers};
+use talkspurt_proto::gauge::Gauge;
 use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet};
 use talkspurt_proto::probe::{DropReason, Note, Place, Playout, Probe as _};
 use talkspurt_proto::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use talkspurt_scenario::Point;
 use crate::Failure;
 use crate::channel::Ended;
 use crate::clocks::{Point as Difference, Relation, Unrelated};
-use crate::notes::{EVENTS, RX_ERRORS, Row, What, gauge};
+use crate::notes::{EVENTS, RX_ERRORS, Row, What};
 use crate::plan::Plan;
 use crate::seal;
 
@@ -36,15 +37,15 @@ pub(crate) fn merge(
     client: End,
     server: Option<End>,
 ) -> Result<(Finished, Value), Failure> {
-    let relation = relate(&client.rows, server.as_ref().map(|end| &end.rows[..]));
+    let round_trips = round_trips(&client.rows, server.as_ref());
+    let least = quantile(&round_trips, 0.0);
+    let relation = relate(&client.rows, server.as_ref().map(|end| &end.rows[..]), least);
     let clocks =
         relation.unwrap_or(Relation { offset_s: 0.0, bound_s: 0.0, drift: 0.0, found: false });
-    let round_trips = round_trips(&client.rows, server.as_ref());
     let complete = server.is_some();
-    let ended = Ended { at: client.ended.at, ..client.ended.clone() };
+    let End { rows, ended } = client;
     let server_ended = server.as_ref().map(|end| end.ended.clone());
-    let mut rows: Vec<Row> =
-        client.rows.into_iter().map(|row| converted(row, None, &clocks)).collect();
+    let mut rows: Vec<Row> = rows.into_iter().map(|row| converted(row, None, &clocks)).collect();
     let theirs = server.into_iter().flat_map(|end| end.rows);
     rows.extend(theirs.map(|row| converted(row, Some(&clocks), &clocks)));
     let packets = Packets::of(plan, &mut rows, complete);
@@ -59,7 +60,7 @@ pub(crate) fn merge(
         "clock_offset_bound_s": known.then_some(clocks.bound_s),
         "clock_drift_ppm": (known && clocks.found).then_some(clocks.drift * 1e6),
         "clock_jump_s": match relation { Err(Unrelated::Jumped(by)) => Some(by), _ => None },
-        "rtt_min_s": quantile(&round_trips, 0.0),
+        "rtt_min_s": least,
         "rtt_p50_s": quantile(&round_trips, 0.5),
         "rtt_p95_s": quantile(&round_trips, 0.95),
         "rtt_max_s": quantile(&round_trips, 1.0),
@@ -89,7 +90,11 @@ fn end_facts(ended: &Ended) -> Value {
 }
 
 /// The relation of the clocks, from every datagram of both directions.
-fn relate(client: &[Row], server: Option<&[Row]>) -> Result<Relation, Unrelated> {
+fn relate(
+    client: &[Row],
+    server: Option<&[Row]>,
+    round_trip_s: Option<f64>,
+) -> Result<Relation, Unrelated> {
     let seconds = |nanos: u64| nanos as f64 / 1e9;
     let difference =
         |later: u64, earlier: u64| (i128::from(later) - i128::from(earlier)) as f64 / 1e9;
@@ -116,7 +121,7 @@ fn relate(client: &[Row], server: Option<&[Row]>) -> Result<Relation, Unrelated>
             _ => {}
         }
     }
-    Relation::of(&to, &from)
+    Relation::of(&to, &from, round_trip_s.unwrap_or(0.0))
 }
 
 fn round_trips(client: &[Row], server: Option<&End>) -> Vec<u64> {
@@ -155,6 +160,10 @@ fn converted(row: Row, own: Option<&Relation>, clocks: &Relation) -> Row {
     Row { at: ours(row.at), what, ..row }
 }
 
+/// Most packets that are taken as lost from gaps in the numbers, so that one wrong number does not fill the
+/// memory.
+const MAX_GAPS: usize = 1 << 20;
+
 /// The packets of all directions, by sending peer and number.
 struct Packets {
     /// Departures.
@@ -185,7 +194,7 @@ impl Packets {
         came.sort_unstable();
         let (mut received, mut reordered) = (BTreeSet::new(), BTreeMap::new());
         let mut next = BTreeMap::<u16, u32>::new();
-        let mut inferred = BTreeMap::new();
+        let (mut inferred, mut gaps) = (BTreeMap::new(), 0);
         for (_, peer, number, bytes, left) in came {
             if !received.insert((peer, number)) {
                 continue;
@@ -194,14 +203,17 @@ impl Packets {
             if number < *highest {
                 *reordered.entry(peer).or_default() += 1;
             }
-            // Numbers that were skipped left about then.
-            for missing in *highest..number {
-                inferred.entry((peer, missing)).or_insert((left, bytes));
+            if !complete {
+                // Numbers that were skipped left about then.
+                for missing in (*highest..number).take(MAX_GAPS - gaps) {
+                    inferred.insert((peer, missing), (left, bytes));
+                    gaps += 1;
+                }
+                inferred.insert((peer, number), (left, bytes));
             }
             *highest = (*highest).max(number.saturating_add(1));
-            inferred.insert((peer, number), (left, bytes));
         }
-        inferred.retain(|key, _| !complete && !sent.contains_key(key));
+        inferred.retain(|key, _| !sent.contains_key(key));
         for ((peer, number), (at, bytes)) in inferred {
             sent.insert((peer, number), at);
             // Its layers are not known: all above IP counts as payload.
@@ -353,7 +365,7 @@ impl Recording {
                 Some(event) => Note::Event(*event),
                 None => return,
             },
-            What::Gauge { gauge: number, value } => match gauge(number) {
+            What::Gauge { gauge: number, value } => match Gauge::from_number(number) {
                 Some(gauge) => Note::Gauge { gauge, value },
                 None => return,
             },
@@ -425,5 +437,36 @@ fn label(version: IpVersion, peer: u32, number: u32, ip_bytes: u32, sent: Instan
         version,
         number,
         sent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{FlowPlan, Traffic, Transport};
+
+    /// Without the server's notes, a number that cannot be makes no four thousand million lost packets.
+    #[test]
+    fn one_wrong_number_does_not_fill_the_memory() {
+        let flow = FlowPlan {
+            name: "flow".to_owned(),
+            transport: Transport::Udp,
+            up: None,
+            down: Some(Traffic::Cbr { rate: 64_000, packet: 160 }),
+        };
+        let duration = Duration::from_secs(1).as_nanos();
+        let plan = Plan { seed: 1, duration, mtu: 1500, ipv6: false, flows: vec![flow] };
+        let came = [0, 1, 4, u32::MAX].map(|number| Row {
+            at: 1000 + u64::from(number),
+            peer: 1,
+            what: What::Received { number, bytes: 238, sent: 1 },
+        });
+        let mut rows = came[..3].to_vec();
+        let packets = Packets::of(&plan, &mut rows, false);
+        assert_eq!((packets.sent.len(), packets.received.len()), (5, 3));
+        let mut rows = came.to_vec();
+        assert!(Packets::of(&plan, &mut rows, false).sent.len() <= MAX_GAPS + came.len());
+        let mut rows = came.to_vec();
+        assert!(Packets::of(&plan, &mut rows, true).sent.is_empty(), "the server's notes say it");
     }
 }

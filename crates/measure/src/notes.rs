@@ -218,40 +218,6 @@ impl Probe for Log {
     }
 }
 
-/// A gauge by its number.
-pub(crate) fn gauge(number: u8) -> Option<Gauge> {
-    use Gauge as G;
-    const ALL: [Gauge; GAUGES] = [
-        G::Cwnd,
-        G::Ssthresh,
-        G::Flight,
-        G::Srtt,
-        G::Rto,
-        G::Jitter,
-        G::RtcpRtt,
-        G::CwndPackets,
-        G::SsthreshPackets,
-        G::Pipe,
-        G::AckRatio,
-        G::Rate,
-        G::ReceiveRate,
-        G::EquationRate,
-        G::RttSquareMean,
-        G::LossEventRate,
-        G::LossInterval,
-        G::Tokens,
-        G::Encoding,
-        G::PacingRate,
-        G::Bandwidth,
-        G::MinRtt,
-        G::InflightLongterm,
-        G::Phase,
-        G::PlayoutDelay,
-        G::PlayoutTarget,
-    ];
-    ALL.into_iter().find(|gauge| *gauge as u8 == number)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -261,9 +227,9 @@ mod tests {
     #[test]
     fn numbers_stand_for_the_same_at_both_ends() {
         for number in 0..GAUGES as u8 {
-            assert_eq!(gauge(number).map(|gauge| gauge as u8), Some(number));
+            assert_eq!(Gauge::from_number(number).map(|gauge| gauge as u8), Some(number));
         }
-        assert_eq!(gauge(GAUGES as u8), None);
+        assert_eq!(Gauge::from_number(GAUGES as u8), None);
         for (number, error) in RX_ERRORS.into_iter().enumerate() {
             assert_eq!(error as usize, number);
         }

@@ -222,8 +222,8 @@ impl Plan {
         Rate::from_bps(8 * (self.outer() + PROBE as u64) * per_second(QUIET_PROBES))
     }
 
-    /// Rate of a direction as IP packets, in bits per second, as far as it is known: that of probes, answers and
-    /// reports, and of flows without bulk and without acknowledgements and options.
+    /// Rate of a direction as IP packets, in bits per second, as far as it is known: that of probes, answers
+    /// and reports, and of flows without bulk and without acknowledgements and options.
     fn known(&self, up: bool) -> u64 {
         let report = 8 * (self.outer() + (self.flows.len() * REPORT) as u64);
         let control = 2 * self.answers().as_bps() + report * per_second(breaker::INTERVAL);

@@ -2,11 +2,12 @@
 //! limits.
 //!
 //! A thread per connection. Those that have not proved the secret yet are limited in number and time; when
-//! there are too many, the oldest is closed, so that a flood of them keeps nobody out for long.
+//! there are too many, one of the network with most of them is closed, at random. A flood from one network
+//! closes its own, and no flood can tell which others it closes.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -68,8 +69,15 @@ struct State {
     secret: Secret,
     stop: AtomicBool,
     sessions: AtomicUsize,
-    pending: Mutex<VecDeque<(u64, TcpStream)>>,
+    pending: Mutex<Vec<Pending>>,
     lines: Mutex<VecDeque<String>>,
+}
+
+/// A connection that has not proved the secret.
+struct Pending {
+    number: u64,
+    network: IpAddr,
+    stream: TcpStream,
 }
 
 impl Server {
@@ -127,7 +135,7 @@ impl Server {
         lock(&self.state.lines).drain(..).collect()
     }
 
-    /// Ends all sessions and stops listening.
+    /// Stops listening, and asks all sessions to end.
     pub fn stop(&mut self) {
         self.state.stop.store(true, Ordering::Release);
         for thread in self.threads.drain(..) {
@@ -151,13 +159,13 @@ impl State {
     fn listen(self: &Arc<Self>, listener: &TcpListener) {
         let mut number = 0;
         while !self.stop.load(Ordering::Acquire) {
-            let Ok((stream, _)) = listener.accept() else {
+            let Ok((stream, from)) = listener.accept() else {
                 // Nobody is there, no descriptors are left, or a connection is gone already.
                 thread::sleep(std::time::Duration::from_millis(10));
                 continue;
             };
             number += 1;
-            if !self.admit(number, &stream) {
+            if !self.admit(number, from, &stream) {
                 continue;
             }
             let state = Arc::clone(self);
@@ -168,29 +176,30 @@ impl State {
                     let request = channel.receive(HANDSHAKE).ok().flatten()?;
                     Some((channel, request))
                 });
-                lock(&state.pending).retain(|(other, _)| *other != id);
-                // The request is the first message that only who knows the secret could write.
+                lock(&state.pending).retain(|other| other.number != id);
+                // The request is the first message that only who knows the secret could write: the first of the
+                // handshake may have been recorded.
                 if let Some((channel, request)) = request {
                     state.serve(channel, request);
                 }
             };
             if thread::Builder::new().spawn(work).is_err() {
-                lock(&self.pending).retain(|(other, _)| *other != number);
+                lock(&self.pending).retain(|other| other.number != number);
             }
         }
     }
 
-    /// Keeps a connection until the secret is proved; closes the oldest if there are too many.
-    fn admit(&self, number: u64, stream: &TcpStream) -> bool {
-        let Ok(copy) = stream.try_clone() else { return false };
+    /// Keeps a connection until the secret is proved; closes another one if there are too many.
+    fn admit(&self, number: u64, from: SocketAddr, stream: &TcpStream) -> bool {
+        let Ok(stream) = stream.try_clone() else { return false };
         let mut pending = lock(&self.pending);
-        if pending.len() >= MAX_PENDING
-            && let Some((_, oldest)) = pending.pop_front()
-        {
+        if pending.len() >= MAX_PENDING {
+            let networks: Vec<_> = pending.iter().map(|it| it.network).collect();
+            let closed = pending.swap_remove(victim(&networks, random()));
             // Fails if it is closed already.
-            let _ = oldest.shutdown(Shutdown::Both);
+            let _ = closed.stream.shutdown(Shutdown::Both);
         }
-        pending.push_back((number, copy));
+        pending.push(Pending { number, network: network(from.ip()), stream });
         true
     }
 
@@ -203,7 +212,7 @@ impl State {
 
     fn serve(&self, mut channel: Channel, request: Message) {
         let Ok(peer) = channel.peer() else { return };
-        let client = peer.ip().to_canonical();
+        let client = peer.ip();
         let session = Counted::new(&self.sessions);
         if session.before >= self.config.max_sessions {
             let most = self.config.max_sessions;
@@ -256,7 +265,7 @@ impl State {
         };
         let keys = keys();
         let local = channel.local().map_err(|error| error.to_string())?;
-        let wire = match self.bind(local.ip(), &keys) {
+        let wire = match self.bind(local, &keys) {
             Ok(wire) => wire,
             Err(why) => return Err(refused(channel, why)),
         };
@@ -368,14 +377,37 @@ impl State {
         if faults.is_empty() { Ok(point) } else { Err(faults.join("; ")) }
     }
 
-    fn bind(&self, local: IpAddr, [up, down]: &[Key; 2]) -> Result<Wire, String> {
-        let bind = |port| Wire::bind(SocketAddr::new(local, port), down, up);
+    fn bind(&self, mut local: SocketAddr, [up, down]: &[Key; 2]) -> Result<Wire, String> {
+        let mut bind = |port| {
+            local.set_port(port);
+            Wire::bind(local, down, up)
+        };
         let Some((first, last)) = self.config.ports else {
             return bind(0).map_err(|error| format!("no UDP port: {error}"));
         };
         let found = (first..=last).find_map(|port| bind(port).ok());
         found.ok_or_else(|| format!("all UDP ports from {first} to {last} are in use"))
     }
+}
+
+/// Addresses that one host can take: an address of IPv4, or 64 bits of IPv6.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(six) => Ipv6Addr::from_bits(six.to_bits() >> 64 << 64).into(),
+        four => four,
+    }
+}
+
+/// Which of the connections from these networks to close: one of the network that has most of them.
+fn victim(networks: &[IpAddr], random: u64) -> usize {
+    let mut counts = BTreeMap::<_, usize>::new();
+    for network in networks {
+        *counts.entry(network).or_default() += 1;
+    }
+    let most = counts.values().max();
+    let places = 0..networks.len();
+    let places: Vec<_> = places.filter(|at| counts.get(&networks[*at]) == most).collect();
+    places[random as usize % places.len()]
 }
 
 /// A session that is counted while it lasts, however it ends.
@@ -407,6 +439,10 @@ fn keys() -> [Key; 2] {
         getrandom::fill(&mut key).expect("the system has random numbers");
         key
     })
+}
+
+fn random() -> u64 {
+    getrandom::u64().expect("the system has random numbers")
 }
 
 /// A plan in a line.
@@ -444,4 +480,29 @@ fn drop_privileges(user: &str) -> Result<(), Failure> {
     setgroups(&[]).map_err(failed)?;
     setresgid(gid, gid, gid).map_err(failed)?;
     setresuid(uid, uid, uid).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn networks(addresses: &[&str]) -> Vec<IpAddr> {
+        let parsed = addresses.iter().map(|text| text.parse().expect("an address"));
+        parsed.map(network).collect()
+    }
+
+    /// A flood closes its own connections; one from many networks closes any.
+    #[test]
+    fn a_flood_closes_connections_of_the_network_with_most() {
+        let flood = ["::ffff:10.0.0.9", "10.0.0.9", "10.0.0.9"];
+        let others = ["10.0.0.1", "2001:db8::1", "2001:db8:0:1::1"];
+        let six = ["2001:db8:7::1", "2001:db8:7::2", "2001:db8:7::ffff:0:3"];
+        for flood in [flood, six] {
+            let all = networks(&[&others[..2], &flood[..], &others[2..]].concat());
+            let closed: Vec<_> = (0..9).map(|random| victim(&all, random)).collect();
+            assert_eq!(closed, [2, 3, 4, 2, 3, 4, 2, 3, 4]);
+        }
+        let all = networks(&others);
+        assert_eq!([0, 1, 2, u64::MAX].map(|random| victim(&all, random)), [0, 1, 2, 0]);
+    }
 }

@@ -394,16 +394,17 @@ fn summary(sent: usize, trips: &[Trip]) -> Value {
     let to: Vec<_> = trips.iter().map(|it| Point { x: ours(it.sent), y: there(it) }).collect();
     let from: Vec<_> =
         trips.iter().map(|it| Point { x: ours(it.came_back), y: back(it) }).collect();
-    let relation = Relation::of(&to, &from).ok();
+    let round_trip = |trip: &Trip| {
+        let reflector = trip.reply.left.saturating_sub(trip.reply.received);
+        (trip.came_back - trip.sent).saturating_sub(reflector) as f64 / 1e9
+    };
+    let least = trips.iter().map(round_trip).fold(f64::INFINITY, f64::min);
+    let relation = Relation::of(&to, &from, least).ok();
     let shift = |x: f64| relation.map(|it| it.offset_s + it.drift * x);
     let one_way = |delays: Vec<Option<f64>>| {
         let delays: Option<Vec<f64>> = delays.into_iter().collect();
         delays.map(spread)
     };
-    let trip = trips.iter().map(|it| {
-        let reflector = it.reply.left.saturating_sub(it.reply.received);
-        (it.came_back - it.sent).saturating_sub(reflector) as f64 / 1e9
-    });
     let delays = [
         one_way(to.iter().map(|it| Some(it.y - shift(it.x)?)).collect()),
         one_way(from.iter().map(|it| Some(it.y + shift(it.x)?)).collect()),
@@ -426,7 +427,7 @@ fn summary(sent: usize, trips: &[Trip]) -> Value {
         "lost_there_packets": told.then(|| sent.saturating_sub(highest)),
         "lost_back_packets": told.then(|| highest.saturating_sub(received)),
         "reordered_packets": overtaken.count(),
-        "rtt": spread(trip.collect()),
+        "rtt": spread(trips.iter().map(round_trip).collect()),
         "delay_there": delays[0],
         "delay_back": delays[1],
         "clock_offset_bound_s": relation.map(|it| it.bound_s),
@@ -542,8 +543,8 @@ mod tests {
         assert!(near(&facts["delay_back"]["variation_s"], 0.0), "{facts}");
     }
 
-    /// RFC 8762 §4.3.1: the reflector's numbers are those of a session. A copy of its first packet, or one with a
-    /// forged address, begins no other.
+    /// RFC 8762 §4.3.1: the reflector's numbers are those of a session. A copy of its first packet, or one with
+    /// a forged address, begins no other.
     #[test]
     fn a_repeated_first_packet_begins_no_session() {
         let at = SocketAddr::from(([127, 0, 0, 1], 0));

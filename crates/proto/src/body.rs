@@ -69,8 +69,8 @@ macro_rules! bodies {
                 }
             }
 
-            /// What a router quotes of it; `None` for a router's own message, and for a real packet, whose bytes
-            /// are quoted.
+            /// What a router quotes of it; `None` for a router's own message, and for a real packet, whose
+            /// bytes are quoted.
             fn quoted(&self) -> Option<Quoted> {
                 match self {
                     $(Self::$kind(packet) => Some(packet.quoted()),)*

@@ -41,6 +41,15 @@ macro_rules! gauges {
                 $(Metric { name: $name, meaning: concat!($($doc),+), ..$metric }),*
             ];
 
+            /// The gauge of a number.
+            #[must_use]
+            pub const fn from_number(number: u8) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$gauge),)*
+                    _ => None,
+                }
+            }
+
             /// Its name in tables.
             #[must_use]
             pub const fn name(self) -> &'static str {

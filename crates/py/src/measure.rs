@@ -1,8 +1,7 @@
 //! Measurements of real paths: the server, and the client in its own thread.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,6 +14,7 @@ use talkspurt_proto::units::Rate;
 
 use crate::RunError;
 use crate::outcome::Outcome;
+use crate::run::Work;
 
 fn failed(failure: Failure) -> PyErr {
     RunError::new_err(failure.0)
@@ -83,7 +83,7 @@ impl MeasureServer {
         self.server().lines()
     }
 
-    /// Ends all sessions.
+    /// Stops listening, and asks all sessions to end.
     fn stop(&self, py: Python<'_>) {
         py.detach(|| self.server().stop());
     }
@@ -168,60 +168,23 @@ impl MeasureSession {
     }
 }
 
-/// Work in its own thread.
-struct Task<T> {
-    done: Arc<(Mutex<bool>, Condvar)>,
-    thread: Mutex<Option<JoinHandle<Result<T, Failure>>>>,
-}
-
-impl<T: Send + 'static> Task<T> {
-    fn start(work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Self {
-        let done = Arc::<(Mutex<bool>, Condvar)>::default();
-        let ended = Arc::clone(&done);
-        let thread = std::thread::spawn(move || {
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-            *ended.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
-            ended.1.notify_all();
-            result.unwrap_or_else(|_| {
-                Err(Failure("internal error, please report it with the command".to_owned()))
-            })
-        });
-        Self { done, thread: Mutex::new(Some(thread)) }
-    }
-
-    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
-        let limit = std::time::Duration::from_secs_f64(seconds.clamp(0.0, 3600.0));
-        py.detach(|| {
-            let done = self.done.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let waited = self.done.1.wait_timeout_while(done, limit, |done| !*done);
-            *waited.unwrap_or_else(PoisonError::into_inner).0
-        })
-    }
-
-    fn result(&self, py: Python<'_>) -> PyResult<T> {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let thread = thread.ok_or_else(|| RunError::new_err("the result was already taken"))?;
-        let joined = py.detach(|| thread.join());
-        joined.map_err(|_| RunError::new_err("the thread ended without a result"))?.map_err(failed)
-    }
-}
-
 /// A measurement in progress.
 #[pyclass(frozen)]
 pub(crate) struct Measuring {
     watch: Watch,
     total: u64,
-    task: Task<Measured>,
+    work: Work<Measured>,
 }
 
 impl Measuring {
     fn start(session: Arc<Mutex<Measurement>>, plan: Plan) -> Self {
         let (watch, total) = (Watch::default(), plan.duration);
         let watched = watch.clone();
-        let task = Task::start(move || {
-            session.lock().unwrap_or_else(PoisonError::into_inner).run(&plan, &watched)
+        let work = Work::start(move || {
+            let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+            session.run(&plan, &watched).map_err(|failure| failure.0)
         });
-        Self { watch, total, task }
+        Self { watch, total, work }
     }
 }
 
@@ -237,7 +200,7 @@ impl Measuring {
 
     /// Waits at most this many seconds; true if it has ended.
     fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
-        self.task.wait(py, seconds)
+        self.work.wait(py, seconds)
     }
 
     /// Ends it early, with results of the time until now.
@@ -247,7 +210,7 @@ impl Measuring {
 
     /// The results; waits for the end. Can be called once. Raises RunError if nothing could be measured.
     fn result(&self, py: Python<'_>) -> PyResult<Results> {
-        let Measured { finished, facts, scenario, broken } = self.task.result(py)?;
+        let Measured { finished, facts, scenario, broken } = self.work.result(py)?;
         Ok((Outcome::new(finished), facts.to_string(), scenario, broken))
     }
 }
@@ -258,7 +221,7 @@ pub(crate) struct Stamping {
     passed: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     total: u64,
-    task: Task<String>,
+    work: Work<String>,
 }
 
 #[pymethods]
@@ -288,14 +251,14 @@ impl Stamping {
         let (at, stopped) = (Arc::clone(&passed), Arc::clone(&stop));
         let bytes = bytes as usize;
         let config = StampConfig { host, port, key, bytes, interval, duration };
-        let task = Task::start(move || {
+        let work = Work::start(move || {
             let facts = send_stamp(&config, |now| {
                 at.store(now.as_nanos(), Ordering::Relaxed);
                 !stopped.load(Ordering::Relaxed)
             });
-            facts.map(|facts| facts.to_string())
+            facts.map(|facts| facts.to_string()).map_err(|failure| failure.0)
         });
-        Ok(Self { passed, stop, total: duration.as_nanos(), task })
+        Ok(Self { passed, stop, total: duration.as_nanos(), work })
     }
 
     /// Fraction of the time passed, 0 to 1.
@@ -305,7 +268,7 @@ impl Stamping {
 
     /// Waits at most this many seconds; true if it has ended.
     fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
-        self.task.wait(py, seconds)
+        self.work.wait(py, seconds)
     }
 
     /// Ends it early, with results of the time until now.
@@ -315,6 +278,6 @@ impl Stamping {
 
     /// What was measured, as JSON; waits for the end. Can be called once. Raises RunError if nothing came back.
     fn result(&self, py: Python<'_>) -> PyResult<String> {
-        self.task.result(py)
+        self.work.result(py)
     }
 }

@@ -15,59 +15,36 @@ use talkspurt_scenario::Point;
 use crate::RunError;
 use crate::outcome::{Outcome, Table};
 
-/// State shared by a run's thread and Python.
-#[derive(Debug, Default)]
-struct Waiting {
-    run: Shared,
-    done: Mutex<bool>,
-    ended: Condvar,
-}
-
 /// Work in its own thread, and its result.
-pub(crate) struct Worker<T> {
-    shared: Arc<Waiting>,
-    duration: u64,
+pub(crate) struct Work<T> {
+    done: Arc<(Mutex<bool>, Condvar)>,
     thread: Mutex<Option<JoinHandle<Result<T, Failure>>>>,
 }
 
-impl<T: Send + 'static> Worker<T> {
+impl<T: Send + 'static> Work<T> {
     pub(crate) fn start<E: Into<Failure>>(
-        point: Point,
-        work: impl FnOnce(&Point, &Shared) -> Result<T, E> + Send + 'static,
+        work: impl FnOnce() -> Result<T, E> + Send + 'static,
     ) -> Self {
-        let shared = Arc::new(Waiting::default());
-        let duration = point.scenario.duration.as_nanos();
-        let inner = Arc::clone(&shared);
+        let done = Arc::<(Mutex<bool>, Condvar)>::default();
+        let inner = Arc::clone(&done);
         let thread = std::thread::spawn(move || {
-            let attempt = AssertUnwindSafe(|| work(&point, &inner.run).map_err(Into::into));
+            let attempt = AssertUnwindSafe(|| work().map_err(Into::into));
             let result = catch_unwind(attempt)
                 .unwrap_or_else(|panic| Err(Failure::Said(words(panic.as_ref()))));
-            *inner.done.lock().expect("nothing panics under this lock") = true;
-            inner.ended.notify_all();
+            *inner.0.lock().expect("nothing panics under this lock") = true;
+            inner.1.notify_all();
             result
         });
-        Self { shared, duration, thread: Mutex::new(Some(thread)) }
-    }
-
-    pub(crate) fn progress(&self) -> f64 {
-        self.shared.run.passed.load(Ordering::Relaxed) as f64 / self.duration.max(1) as f64
+        Self { done, thread: Mutex::new(Some(thread)) }
     }
 
     pub(crate) fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
         let limit = std::time::Duration::from_secs_f64(seconds.clamp(0.0, 3600.0));
         py.detach(|| {
-            let done = self.shared.done.lock().expect("nothing panics under this lock");
-            *self
-                .shared
-                .ended
-                .wait_timeout_while(done, limit, |done| !*done)
-                .expect("nothing panics under this lock")
-                .0
+            let done = self.done.0.lock().expect("nothing panics under this lock");
+            let waited = self.done.1.wait_timeout_while(done, limit, |done| !*done);
+            *waited.expect("nothing panics under this lock").0
         })
-    }
-
-    pub(crate) fn cancel(&self) {
-        self.shared.run.cancel.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn result(&self, py: Python<'_>) -> PyResult<T> {
@@ -81,6 +58,41 @@ impl<T: Send + 'static> Worker<T> {
             }
             Err(_) => Err(RunError::new_err("the run's thread ended without a result")),
         }
+    }
+}
+
+/// Work on a point of a scenario, with its progress.
+pub(crate) struct Worker<T> {
+    run: Arc<Shared>,
+    duration: u64,
+    work: Work<T>,
+}
+
+impl<T: Send + 'static> Worker<T> {
+    pub(crate) fn start<E: Into<Failure>>(
+        point: Point,
+        work: impl FnOnce(&Point, &Shared) -> Result<T, E> + Send + 'static,
+    ) -> Self {
+        let run = Arc::<Shared>::default();
+        let duration = point.scenario.duration.as_nanos();
+        let inner = Arc::clone(&run);
+        Self { run, duration, work: Work::start(move || work(&point, &inner)) }
+    }
+
+    pub(crate) fn progress(&self) -> f64 {
+        self.run.passed.load(Ordering::Relaxed) as f64 / self.duration.max(1) as f64
+    }
+
+    pub(crate) fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
+        self.work.wait(py, seconds)
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.run.cancel.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn result(&self, py: Python<'_>) -> PyResult<T> {
+        self.work.result(py)
     }
 }
 
@@ -225,5 +237,5 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("no words");
-    format!("internal error, please report it with the scenario: {said}")
+    format!("internal error, please report it with the scenario or the command: {said}")
 }

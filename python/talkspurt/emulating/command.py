@@ -14,6 +14,7 @@ from pathlib import Path
 from talkspurt import store
 from talkspurt.emulating import Command, Emulation, account, namespaces, read_emulated
 from talkspurt.errors import BadInputError
+from talkspurt.interrupts import Terminated
 from talkspurt.result import Result
 from talkspurt.terminal.console import console, say
 from talkspurt.visible import visible
@@ -126,8 +127,6 @@ def _execute(
     emulation: Emulation, commands: Sequence[Wanted], shell: str | None
 ) -> tuple[int, BaseException | None]:
     """Start the commands and wait for them; returns the exit status, and what stopped them."""
-    from talkspurt.cli import Terminated
-
     stop: BaseException | None = None
     awaited: list[Command] = []
     serving: list[Command] = []
