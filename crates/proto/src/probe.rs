@@ -267,27 +267,11 @@ pub trait Probe {
     fn wants(&self, topic: Topic) -> bool;
     /// Takes a note. Notes of one place are in time order; those of different places may not be.
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>);
-    /// Takes both notes about a packet that passes an idle link without waiting. A probe may handle them faster
-    /// together.
+    /// Takes two notes of the same place, instant and topic. A probe may handle them faster together.
     #[inline(always)]
-    fn record_pass(&mut self, now: Instant, place: Place, packet: &Packet) {
-        let bytes = packet.ip_bytes.into();
-        self.record(now, place, &Note::Enqueued { packet, packets: 1, bytes });
-        self.record(now, place, &Note::Dequeued { packet, packets: 0, bytes: 0 });
-    }
-    /// Takes both notes about a unit of bulk data that is generated when there is room for it. A probe may
-    /// handle them faster together.
-    #[inline(always)]
-    fn record_unit(
-        &mut self,
-        now: Instant,
-        place: Place,
-        index: u32,
-        bytes: u32,
-        captured: Instant,
-    ) {
-        self.record(now, place, &Note::Generated { index, bytes, captured });
-        self.record(now, place, &Note::HandedOver { index });
+    fn record_two(&mut self, now: Instant, place: Place, first: &Note<'_>, second: &Note<'_>) {
+        self.record(now, place, first);
+        self.record(now, place, second);
     }
     /// All notes before `now` have been recorded; notes held back for sorting can be released.
     fn settled(&mut self, _now: Instant) {}
@@ -328,19 +312,8 @@ impl<T: Probe + ?Sized> Probe for &mut T {
         (**self).record(now, place, note);
     }
     #[inline(always)]
-    fn record_pass(&mut self, now: Instant, place: Place, packet: &Packet) {
-        (**self).record_pass(now, place, packet);
-    }
-    #[inline(always)]
-    fn record_unit(
-        &mut self,
-        now: Instant,
-        place: Place,
-        index: u32,
-        bytes: u32,
-        captured: Instant,
-    ) {
-        (**self).record_unit(now, place, index, bytes, captured);
+    fn record_two(&mut self, now: Instant, place: Place, first: &Note<'_>, second: &Note<'_>) {
+        (**self).record_two(now, place, first, second);
     }
     #[inline(always)]
     fn settled(&mut self, now: Instant) {
@@ -363,28 +336,12 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         }
     }
     #[inline(always)]
-    fn record_pass(&mut self, now: Instant, place: Place, packet: &Packet) {
-        if self.0.wants(Topic::Hop) {
-            self.0.record_pass(now, place, packet);
+    fn record_two(&mut self, now: Instant, place: Place, first: &Note<'_>, second: &Note<'_>) {
+        if self.0.wants(first.topic()) {
+            self.0.record_two(now, place, first, second);
         }
-        if self.1.wants(Topic::Hop) {
-            self.1.record_pass(now, place, packet);
-        }
-    }
-    #[inline(always)]
-    fn record_unit(
-        &mut self,
-        now: Instant,
-        place: Place,
-        index: u32,
-        bytes: u32,
-        captured: Instant,
-    ) {
-        if self.0.wants(Topic::Frame) {
-            self.0.record_unit(now, place, index, bytes, captured);
-        }
-        if self.1.wants(Topic::Frame) {
-            self.1.record_unit(now, place, index, bytes, captured);
+        if self.1.wants(first.topic()) {
+            self.1.record_two(now, place, first, second);
         }
     }
     #[inline(always)]
@@ -406,22 +363,9 @@ impl<T: Probe> Probe for Option<T> {
         }
     }
     #[inline(always)]
-    fn record_pass(&mut self, now: Instant, place: Place, packet: &Packet) {
+    fn record_two(&mut self, now: Instant, place: Place, first: &Note<'_>, second: &Note<'_>) {
         if let Some(probe) = self {
-            probe.record_pass(now, place, packet);
-        }
-    }
-    #[inline(always)]
-    fn record_unit(
-        &mut self,
-        now: Instant,
-        place: Place,
-        index: u32,
-        bytes: u32,
-        captured: Instant,
-    ) {
-        if let Some(probe) = self {
-            probe.record_unit(now, place, index, bytes, captured);
+            probe.record_two(now, place, first, second);
         }
     }
     #[inline(always)]
@@ -463,14 +407,7 @@ impl<P: Probe> Probe for Stamped<'_, P> {
         self.probe.record(self.now, self.place(), note);
     }
     #[inline(always)]
-    fn record_unit(
-        &mut self,
-        _local: Instant,
-        _: Place,
-        index: u32,
-        bytes: u32,
-        captured: Instant,
-    ) {
-        self.probe.record_unit(self.now, self.place(), index, bytes, captured);
+    fn record_two(&mut self, _local: Instant, _: Place, first: &Note<'_>, second: &Note<'_>) {
+        self.probe.record_two(self.now, self.place(), first, second);
     }
 }

@@ -271,6 +271,20 @@ impl Recorder {
         self.take(now, Place::Peer(peer), &Note::HandedOver { index });
     }
 
+    /// Generated and handed over.
+    #[inline(never)]
+    fn generated_at_once(
+        &mut self,
+        now: Instant,
+        peer: u32,
+        index: u32,
+        bytes: u32,
+        captured: Instant,
+    ) {
+        self.take(now, Place::Peer(peer), &Note::Generated { index, bytes, captured });
+        self.take(now, Place::Peer(peer), &Note::HandedOver { index });
+    }
+
     #[inline(never)]
     fn delivered(&mut self, now: Instant, peer: u32, index: u32, bytes: u32) {
         self.take(now, Place::Peer(peer), &Note::Delivered { index, bytes });
@@ -409,17 +423,19 @@ impl Probe for Recorder {
             _ => self.other(now, place, note),
         }
     }
-    #[inline(never)]
-    fn record_unit(
-        &mut self,
-        now: Instant,
-        place: Place,
-        index: u32,
-        bytes: u32,
-        captured: Instant,
-    ) {
-        self.take(now, place, &Note::Generated { index, bytes, captured });
-        self.take(now, place, &Note::HandedOver { index });
+    #[inline(always)]
+    fn record_two(&mut self, now: Instant, place: Place, first: &Note<'_>, second: &Note<'_>) {
+        match (place, first, second) {
+            (
+                Place::Peer(peer),
+                Note::Generated { index, bytes, captured },
+                Note::HandedOver { .. },
+            ) => self.generated_at_once(now, peer, *index, *bytes, *captured),
+            _ => {
+                self.record(now, place, first);
+                self.record(now, place, second);
+            }
+        }
     }
 }
 

@@ -278,7 +278,10 @@ impl Link {
         let idle = self.free_at <= now && self.waiting == 0;
         if idle && self.passes_when_idle {
             if probe.wants(Topic::Hop) {
-                probe.record_pass(now, Place::Link(self.index), packet);
+                let bytes = packet.ip_bytes.into();
+                let enqueued = Note::Enqueued { packet, packets: 1, bytes };
+                let dequeued = Note::Dequeued { packet, packets: 0, bytes: 0 };
+                probe.record_two(now, Place::Link(self.index), &enqueued, &dequeued);
             }
             self.transmit(now, packet, pool, probe);
         } else {

@@ -428,6 +428,7 @@ fn note_units<P: Probe>(
 ) {
     let captured = clock.truth(local);
     for index in first..end {
-        probe.record_unit(local, probe.place(), index, bytes, captured);
+        let generated = Note::Generated { index, bytes, captured };
+        probe.record_two(local, probe.place(), &generated, &Note::HandedOver { index });
     }
 }

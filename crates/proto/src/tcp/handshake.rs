@@ -222,6 +222,7 @@ impl Tcp {
         self.recovery = Recovery::from(self.tx.iss);
         let rack = self.config.loss_recovery() == LossRecovery::Rack;
         let rack = rack.then(|| Rack::new(now, self.rtt.latest()));
+        self.told.all |= rack.is_some() && self.negotiated.sack;
         let delivery = self.wants_delivery();
         self.selective = self.negotiated.sack.then(|| Box::new(Selective::new(rack, delivery)));
         self.extended = self.negotiated.sack || self.negotiated.ecn;

@@ -122,6 +122,8 @@ struct Told {
     rto: Duration,
     /// Whether an idle time has reduced cwnd since.
     idle: bool,
+    /// Whether any gauge may change when a segment is sent: of a paced sender, and with RACK-TLP.
+    all: bool,
     /// Whether there are also those below.
     paced: bool,
     pacing_rate: Option<Rate>,
@@ -223,7 +225,7 @@ impl Tcp {
             isn_offset: rng.bits() as u32,
             clock_offset: rng.bits() as u32,
             seed: rng.bits(),
-            told: Told { paced, ..Told::default() },
+            told: Told { paced, all: paced, ..Told::default() },
         }
     }
 
@@ -320,8 +322,7 @@ impl Tcp {
     fn gauge_after_sending<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         let told = &self.told;
         let recovery = &self.recovery;
-        let rack = self.selective.as_ref().is_some_and(|selective| selective.rack.is_some());
-        if told.paced || told.idle || rack || recovery.doubt.is_some() {
+        if told.all || told.idle || recovery.doubt.is_some() {
             self.told.idle = false;
             return self.gauge(now, probe);
         }

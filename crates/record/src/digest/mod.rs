@@ -122,32 +122,23 @@ impl Probe for Digest {
         }
     }
     #[inline(always)]
-    fn record_pass(&mut self, now: Instant, place: Place, packet: &Packet) {
-        let hash = match place {
-            Place::Link(index) => &mut known(&mut self.links, index).hash,
-            Place::Peer(index) => known(&mut self.peers, index),
-        };
-        *hash = passed(*hash, now, packet);
-    }
-    #[inline(always)]
-    fn record_unit(
-        &mut self,
-        now: Instant,
-        place: Place,
-        index: u32,
-        bytes: u32,
-        captured: Instant,
-    ) {
-        let (first, second) =
-            (Note::Generated { index, bytes, captured }, Note::HandedOver { index });
-        match place {
-            Place::Link(_) => {
-                self.record(now, place, &first);
-                self.record(now, place, &second);
+    fn record_two(&mut self, now: Instant, place: Place, first: &Note<'_>, second: &Note<'_>) {
+        match (place, first, second) {
+            (
+                Place::Link(index),
+                Note::Enqueued { packet, packets: 1, .. },
+                Note::Dequeued { packets: 0, bytes: 0, .. },
+            ) => {
+                let link = known(&mut self.links, index);
+                link.hash = passed(link.hash, now, packet);
             }
-            Place::Peer(peer) => {
-                let hash = known(&mut self.peers, peer);
-                *hash = add(add(*hash, now, &first), now, &second);
+            (Place::Peer(index), ..) => {
+                let hash = known(&mut self.peers, index);
+                *hash = add(add(*hash, now, first), now, second);
+            }
+            (Place::Link(_), ..) => {
+                self.record(now, place, first);
+                self.record(now, place, second);
             }
         }
     }
