@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Cited documents whose text is not in the index: their sections are not checked here.
 WITHOUT_TEXT = {
     "RFC 1071": "Internet checksum",
+    "RFC 1624": "incremental update of the Internet checksum",
     "RFC 1662": "PPP in HDLC-like framing",
     "RFC 1812": "requirements for routers",
     "RFC 2364": "PPP over AAL5",
