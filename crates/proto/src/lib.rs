@@ -35,6 +35,7 @@ pub mod math;
 pub mod metric;
 pub mod octets;
 pub mod packet;
+pub mod prefetch;
 pub mod probe;
 pub mod profile;
 pub mod rate;

@@ -273,6 +273,10 @@ pub trait Probe {
         self.record(now, place, first);
         self.record(now, place, second);
     }
+    /// Notes of this peer will come soon, of what it sends or of what it `receives`: a probe may request its data
+    /// from memory.
+    #[inline(always)]
+    fn prefetch(&self, _peer: u32, _receives: bool) {}
     /// All notes before `now` have been recorded; notes held back for sorting can be released.
     fn settled(&mut self, _now: Instant) {}
 }
@@ -316,6 +320,10 @@ impl<T: Probe + ?Sized> Probe for &mut T {
         (**self).record_two(now, place, first, second);
     }
     #[inline(always)]
+    fn prefetch(&self, peer: u32, receives: bool) {
+        (**self).prefetch(peer, receives);
+    }
+    #[inline(always)]
     fn settled(&mut self, now: Instant) {
         (**self).settled(now);
     }
@@ -345,6 +353,11 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         }
     }
     #[inline(always)]
+    fn prefetch(&self, peer: u32, receives: bool) {
+        self.0.prefetch(peer, receives);
+        self.1.prefetch(peer, receives);
+    }
+    #[inline(always)]
     fn settled(&mut self, now: Instant) {
         self.0.settled(now);
         self.1.settled(now);
@@ -366,6 +379,12 @@ impl<T: Probe> Probe for Option<T> {
     fn record_two(&mut self, now: Instant, place: Place, first: &Note<'_>, second: &Note<'_>) {
         if let Some(probe) = self {
             probe.record_two(now, place, first, second);
+        }
+    }
+    #[inline(always)]
+    fn prefetch(&self, peer: u32, receives: bool) {
+        if let Some(probe) = self {
+            probe.prefetch(peer, receives);
         }
     }
     #[inline(always)]

@@ -2,6 +2,7 @@
 
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::packet::BodyId;
+use talkspurt_proto::prefetch::prefetch;
 
 /// A slab of bodies with a free list; the slot freed last is reused first (warm in the cache).
 #[derive(Debug, Default)]
@@ -39,6 +40,12 @@ impl Pool {
     #[must_use]
     pub fn peek(&self, id: BodyId) -> &Body {
         self.slots[id.0 as usize].as_ref().expect("a packet's body waits until it is taken")
+    }
+
+    /// Requests a body from memory.
+    #[inline]
+    pub fn prefetch(&self, id: BodyId) {
+        prefetch(&self.slots[id.0 as usize], usize::MAX);
     }
 
     /// Takes a body out and frees its slot.

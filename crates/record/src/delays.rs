@@ -10,7 +10,13 @@ use crate::spool::{Beyond, Spool};
 #[derive(Debug)]
 pub(crate) struct Delays {
     spool: Spool,
+    /// The latest ones, not yet by key.
+    latest: Vec<(u32, u64)>,
 }
+
+/// Length of `latest`. The keys' lists are extended all at once, because the processor then waits for the memory
+/// of many lists at the same time; with thousands of flows, no list's end is in a cache.
+const LATEST: usize = 256;
 
 /// Durations of all keys in memory: 8 MB.
 const HELD: usize = 1 << 20;
@@ -20,19 +26,31 @@ const PARTS: usize = 1 << 16;
 impl Delays {
     /// None of `keys` keys; those that exceed the memory go to `beyond`.
     pub(crate) fn new(keys: usize, beyond: Beyond) -> Self {
-        Self { spool: Spool::new(keys, HELD, beyond) }
+        Self { spool: Spool::new(keys, HELD, beyond), latest: Vec::with_capacity(LATEST) }
     }
 
     #[inline]
     pub(crate) fn push(&mut self, key: usize, delay: Duration) {
-        self.spool.push(key, delay.as_nanos());
+        self.latest.push((key as u32, delay.as_nanos()));
+        if self.latest.len() == LATEST {
+            self.settle();
+        }
+    }
+
+    /// Adds the latest ones to those of their keys.
+    #[inline(never)]
+    fn settle(&mut self) {
+        for (key, nanos) in self.latest.drain(..) {
+            self.spool.push(key as usize, nanos);
+        }
     }
 
     /// The mean in seconds; `None` of none.
     ///
     /// # Errors
     /// The temporary file cannot be read.
-    pub(crate) fn mean_s(&self, key: usize) -> io::Result<Option<f64>> {
+    pub(crate) fn mean_s(&mut self, key: usize) -> io::Result<Option<f64>> {
+        self.settle();
         let (mut sum, count) = (0_u128, self.spool.len(key));
         self.spool.read(key, 0, count, |nanos| {
             sum += nanos.iter().map(|nanos| u128::from(*nanos)).sum::<u128>();
@@ -46,10 +64,11 @@ impl Delays {
     /// # Errors
     /// The temporary file cannot be read.
     pub(crate) fn quantiles_s<const N: usize>(
-        &self,
+        &mut self,
         key: usize,
         percent: [usize; N],
     ) -> io::Result<[Option<f64>; N]> {
+        self.settle();
         let count = self.spool.len(key);
         if count == 0 {
             return Ok([None; N]);
@@ -139,7 +158,8 @@ mod tests {
             ),
             limit in 1_usize..300,
         ) {
-            let mut delays = Delays { spool: Spool::new(2, limit, Beyond::Temporary) };
+            let spool = Spool::new(2, limit, Beyond::Temporary);
+            let mut delays = Delays { spool, latest: Vec::new() };
             nanos.iter().for_each(|nanos| delays.push(1, Duration::from_nanos(*nanos)));
             let percents = [1, 50, 95, 99, 100];
             let wanted = percents.map(|percent| Some(sorted_s(nanos.clone(), percent)));

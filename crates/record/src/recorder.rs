@@ -6,6 +6,7 @@ use std::io;
 use talkspurt_proto::body::{Body, Layers};
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::Packet;
+use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::{Gauge, LinkCounters, Note, Place, Playout, Probe, RxError, Topic};
 use talkspurt_proto::time::{Duration, Instant};
 
@@ -188,7 +189,7 @@ impl Recorder {
         }
         let mut links = self.links.summaries(&self.layout);
         for (link, row) in links.iter_mut().enumerate() {
-            row.sojourn = match &self.sojourns {
+            row.sojourn = match &mut self.sojourns {
                 Some(sojourns) => sojourns.summary(link)?,
                 None => Sojourn::default(),
             };
@@ -421,6 +422,14 @@ impl Probe for Recorder {
             }
             (Place::Link(_), Note::Arrived { .. }) => {}
             _ => self.other(now, place, note),
+        }
+    }
+    #[inline(always)]
+    fn prefetch(&self, peer: u32, receives: bool) {
+        let peer = peer ^ u32::from(receives);
+        self.stats.prefetch(peer);
+        if let Some(log) = self.logs.get(peer as usize) {
+            prefetch(log, 2);
         }
     }
     #[inline(always)]

@@ -110,7 +110,7 @@ impl Sojourns {
     ///
     /// # Errors
     /// A temporary file cannot be read.
-    pub(crate) fn summary(&self, link: usize) -> io::Result<Sojourn> {
+    pub(crate) fn summary(&mut self, link: usize) -> io::Result<Sojourn> {
         let mean_s = self.inside.mean_s(link)?;
         let [p50_s, p95_s, p99_s, max_s] = self.inside.quantiles_s(link, [50, 95, 99, 100])?;
         Ok(Sojourn { mean_s, p50_s, p95_s, p99_s, max_s })

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use talkspurt_proto::body::{Body, Layers};
 use talkspurt_proto::packet::Packet;
+use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::{Note, Place, Playout, Probe, RxError, Topic, UNNUMBERED};
 use talkspurt_proto::time::{Duration, Instant};
 
@@ -221,6 +222,14 @@ impl Stats {
     fn encoding(&mut self, peer: u32, rung: u8) -> Option<()> {
         self.account(peer)?.voice.as_mut()?.encoding(rung);
         Some(())
+    }
+
+    /// Notes of this peer will come soon.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, peer: u32) {
+        if let Some(account) = self.accounts.get(peer as usize) {
+            prefetch(account, 6);
+        }
     }
 
     #[inline(always)]

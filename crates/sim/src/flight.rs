@@ -2,6 +2,7 @@
 //! division or comparison. Each hop adds one packet and removes one.
 
 use talkspurt_proto::packet::Packet;
+use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::time::Instant;
 
 /// The packets and their arrival times.
@@ -27,6 +28,21 @@ impl Flight {
     #[inline]
     pub(crate) fn first(&self) -> Option<&(Instant, Packet)> {
         if self.count > 0 { self.slots.get(self.head as usize) } else { None }
+    }
+
+    /// The packet that arrives after so many others.
+    #[inline]
+    pub(crate) fn nth(&self, others: u32) -> Option<&Packet> {
+        if self.count > others { Some(&self.slots[self.slot(others)].1) } else { None }
+    }
+
+    /// Requests it from memory, and the place of the packet that is appended next.
+    #[inline]
+    pub(crate) fn prefetch(&self, others: u32) {
+        if self.count > others {
+            prefetch(&self.slots[self.slot(others)], 1);
+            prefetch(&self.slots[self.slot(self.count)], 2);
+        }
     }
 
     /// When the last of them arrives.

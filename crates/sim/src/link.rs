@@ -331,6 +331,18 @@ impl Link {
         self.flight.first().filter(|(arrival, _)| *arrival <= now).map(|(_, packet)| packet)
     }
 
+    /// The packet that arrives after so many others, as far as is known.
+    #[inline]
+    pub fn next_arrival(&self, others: u32) -> Option<&Packet> {
+        self.flight.nth(others)
+    }
+
+    /// Requests from memory the packet that arrives after so many others.
+    #[inline]
+    pub fn prefetch_arrival(&self, others: u32) {
+        self.flight.prefetch(others);
+    }
+
     /// Removes the packet that arrived from the link.
     #[inline]
     pub fn let_go<P: Probe>(&mut self, now: Instant, packet: &Packet, probe: &mut P) {

@@ -1,6 +1,8 @@
 //! Routes, each in a row of one table: links, then the peer at the end. The next hop is then a single lookup,
 //! on which all handling of the packet depends.
 
+use talkspurt_proto::prefetch::prefetch;
+
 /// A step of a route: a link, a hop of a cell (numbered after all links), or with this bit the peer at its end.
 pub(crate) const AT_PEER: u32 = 1 << 31;
 
@@ -25,6 +27,12 @@ impl Routes {
         self.count += 1;
         self.steps.resize((self.count as usize) << self.row, AT_PEER | peer);
         self.count - 1
+    }
+
+    /// Requests a route from memory.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, route: u32) {
+        prefetch(&self.steps[(route as usize) << self.row], 1);
     }
 
     /// The step of a route at this position.

@@ -13,6 +13,7 @@
 //! end of a path predictable. The tree has room for the maximum number of nodes: with a constant length no
 //! bounds are checked, and untouched memory costs nothing.
 
+use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::time::Instant;
 
 use crate::lane::{Lane, NEVER};
@@ -22,7 +23,9 @@ pub const MAX_NODES: usize = 1 << MANY_BITS;
 /// Bits of node numbers in a key, and those of many nodes.
 const NODE_BITS: u32 = 16;
 const MANY_BITS: u32 = 18;
-/// The deepest leaves are under place 5, the last at `6 * MAX_NODES - 1`.
+/// The leaves of nodes other than links are under this place.
+const OTHERS: usize = 5;
+/// The deepest leaves are there, the last at `6 * MAX_NODES - 1`.
 const PLACES: usize = 8 * MAX_NODES;
 
 /// The wake-ups of all nodes.
@@ -99,7 +102,7 @@ impl Schedule {
             let first = place * count.next_power_of_two();
             (first..first + count).map(|leaf| leaf as u32)
         };
-        let mut leaves: Box<[u32]> = under(3, links).chain(under(5, others)).collect();
+        let mut leaves: Box<[u32]> = under(3, links).chain(under(OTHERS, others)).collect();
         for (node, leaf) in busy.iter().zip(under(4, busy.len())) {
             leaves[*node as usize] = leaf;
         }
@@ -124,6 +127,26 @@ impl Schedule {
             return None;
         }
         Some(Wake { at: self.layout.at(key), node: self.layout.node(key), in_lane: lane > tree })
+    }
+
+    /// Of the nodes other than links, the one that wakes first beside that of `wake`.
+    #[must_use]
+    pub fn runner_up(&self, wake: Wake) -> Option<u32> {
+        let (mut place, mut winner) = (self.leaf(wake.node), NEVER);
+        while place > OTHERS {
+            winner = winner.max(self.tree[place ^ 1]);
+            place >>= 1;
+        }
+        (winner != NEVER).then(|| self.layout.node(winner))
+    }
+
+    /// Requests the places of a node that are not those of many.
+    pub fn prefetch(&self, node: u32) {
+        let mut place = self.leaf(node);
+        for _ in 0..6 {
+            prefetch(&self.tree[place], 1);
+            place >>= 1;
+        }
     }
 
     /// Sets the wake-up of `node`, whose current one was not appended, to `at` or to none. Times beyond the
@@ -299,6 +322,11 @@ mod tests {
                     }
                     Move::Wake(span) => {
                         if let Some(wake) = schedule.next(schedule.before(Instant::HORIZON)) {
+                            if wake.node >= links {
+                                let others = (links..links + others).filter(|node| *node != wake.node);
+                                let first = others.filter_map(|node| Some((plain[node as usize]?.0, node))).min();
+                                prop_assert_eq!(schedule.runner_up(wake), first.map(|(_, node)| node));
+                            }
                             now = now.max(wake.at.as_nanos());
                             let at = span.map(|span| now + span);
                             schedule.again(wake, at.map(Instant::from_nanos));

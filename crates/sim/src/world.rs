@@ -11,6 +11,7 @@ use talkspurt_app::peer::{Action, Peer};
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::endpoint::PathNews;
 use talkspurt_proto::packet::{BodyId, Ecn, Packet, PathId, Quote};
+use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::{DropReason, LinkCounters, Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 
@@ -112,6 +113,12 @@ pub enum End {
     TooBig(u32),
 }
 
+/// With more peers, the state of the next one is in no cache, and is requested before its turn.
+const MANY_PEERS: usize = 1 << 10;
+
+/// Packets that still arrive from a link between the last request for a receiver's memory and its turn.
+const AHEAD: u32 = 2;
+
 /// A running network and its observer.
 pub struct World<P> {
     now: Instant,
@@ -139,6 +146,10 @@ pub struct World<P> {
     injected: u64,
     delivered: u64,
     events: u64,
+    /// There are many peers: what the next ones need is requested from memory before.
+    looks_ahead: bool,
+    /// The peer that will wake next, until what it points to is requested.
+    next_woken: Option<u32>,
     /// Packets of real hosts that left and were not taken yet.
     departures: Vec<Departure>,
     /// The observer.
@@ -169,6 +180,8 @@ impl<P: Probe> World<P> {
                 parts.peers.len() + 1 + parts.cells.len(),
                 &busy_links(parts.links.len(), parts.routes.iter().map(|route| &*route.steps)),
             ),
+            looks_ahead: parts.peers.len() > MANY_PEERS,
+            next_woken: None,
             numbers: vec![0; parts.peers.len()],
             links: parts.links,
             cells: parts.cells,
@@ -208,6 +221,9 @@ impl<P: Probe> World<P> {
             if node < links {
                 self.on_link(wake);
             } else if node < peers {
+                if self.looks_ahead {
+                    self.prefetch_sender(wake);
+                }
                 self.wake((node - links) as usize);
             } else if node == peers {
                 self.on_change();
@@ -357,7 +373,58 @@ impl<P: Probe> World<P> {
         let packet = *arrived;
         link.let_go(self.now, &packet, &mut self.probe);
         self.schedule.again(wake, link.next());
+        if self.looks_ahead {
+            self.prefetch_receivers(wake.node);
+        }
         self.forward(&packet);
+    }
+
+    /// Requests what the next peer needs that wakes; what that points to is requested when the next packet
+    /// arrives somewhere.
+    #[inline(never)]
+    fn prefetch_sender(&mut self, wake: Wake) {
+        let first = self.links.len();
+        let runner_up =
+            self.schedule.runner_up(wake).map(|node| (node as usize).wrapping_sub(first));
+        let Some(peer) = runner_up.filter(|peer| *peer < self.peers.len()) else { return };
+        self.peers[peer].prefetch();
+        self.schedule.prefetch((first + peer) as u32);
+        self.routes.prefetch(peer as u32);
+        self.probe.prefetch(peer as u32, false);
+        prefetch(&self.numbers[peer], 1);
+        self.next_woken = Some(peer as u32);
+    }
+
+    /// Requests what the peers need that receive the next packets from a link: with each packet that arrives
+    /// before theirs, what the last request has made readable points to.
+    #[inline(never)]
+    fn prefetch_receivers(&mut self, link: u32) {
+        if let Some(peer) = self.next_woken.take() {
+            self.peers[peer as usize].prefetch_source();
+        }
+        let link = &self.links[link as usize];
+        link.prefetch_arrival(4 * AHEAD);
+        if let Some(packet) = link.next_arrival(AHEAD + 4) {
+            self.routes.prefetch(packet.route);
+        }
+        for others in (AHEAD..AHEAD + 4).rev() {
+            let Some(packet) = link.next_arrival(others) else { continue };
+            let step = self.routes.step(packet.route, packet.hop);
+            let number = step & !AT_PEER;
+            let Some(peer) = self.peers.get(number as usize).filter(|_| step & AT_PEER != 0) else {
+                return;
+            };
+            match others - AHEAD {
+                3 => {
+                    peer.prefetch();
+                    self.pool.prefetch(packet.body);
+                    self.probe.prefetch(number, true);
+                }
+                2 => peer.prefetch_media(),
+                1 => peer.prefetch_playout(),
+                _ => peer.prefetch_frames(),
+            }
+        }
     }
 
     /// A link's turn came to serve its queue, and nothing arrives.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::Payload;
+use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::{Gauge, Note, Playout, Probe, RxError, Stamped, Topic};
 use talkspurt_proto::rfc4571::Deframer;
 use talkspurt_proto::rng::Rng;
@@ -69,6 +70,8 @@ struct Media {
     /// The other side's first RTP timestamp, normally known from signalling.
     first_timestamp: u32,
     first_sequence: u16,
+    /// Packets may have the sound of others before them, or restore them together with repair packets.
+    repeats: bool,
     /// The step of the media clock.
     step: Duration,
     /// Capture of the other side's first sample, by its clock.
@@ -81,8 +84,6 @@ struct Media {
     formats: Vec<(u8, u32)>,
     /// Length of each encoding's packets in steps.
     lengths: Vec<u32>,
-    /// Packets may have the sound of others before them, or restore them together with repair packets.
-    repeats: bool,
 }
 
 /// Packets by which any redundancy within packets reaches back.
@@ -129,6 +130,8 @@ impl Media {
         // Frames among which a lost one may be restored.
         let block = sink.flexfec.map_or(0, |flexfec| flexfec.packets());
         let reach = if repeats { MAX_REACH.max(block) } else { 0 };
+        let steps = |it: &Encoding| (it.packet.as_nanos() / step.as_nanos()).max(1) as u32;
+        let lengths: Vec<u32> = sink.encodings.iter().map(steps).collect();
         let sender =
             media_sender(seed, other, (sink.encodings[0].payload_type(), codec.rtp_clock()));
         Self {
@@ -142,6 +145,7 @@ impl Media {
             concealment: sink.encodings.iter().map(delay).max().unwrap_or_default(),
             outcome: Outcome {
                 present: 0,
+                steps: lengths[0],
                 format: formats[0],
                 heard_now: 0,
                 kept: Box::new(Kept {
@@ -161,11 +165,7 @@ impl Media {
                 reach,
             ),
             repeats,
-            lengths: sink
-                .encodings
-                .iter()
-                .map(|it| (it.packet.as_nanos() / step.as_nanos()).max(1) as u32)
-                .collect(),
+            lengths,
             formats,
         }
     }
@@ -190,6 +190,7 @@ impl Media {
             let outcome = &mut self.outcome;
             outcome.kept.heard[outcome.present as usize] += std::mem::take(&mut outcome.heard_now);
             (outcome.present, outcome.format) = (encoding as u32, exact);
+            outcome.steps = self.lengths[encoding];
             return Some(Content::Speech(encoding));
         }
         // The last packet of a recording may be shorter, and those of a codec of variable rate have any length.
@@ -357,6 +358,24 @@ impl Incoming {
         self.bytes += len;
     }
 
+    pub(super) fn prefetch(&self) {
+        if let Some(media) = &self.media {
+            prefetch(&**media, 4);
+        }
+    }
+
+    pub(super) fn prefetch_playout(&self) {
+        if let Some(media) = &self.media {
+            media.buffer.prefetch();
+        }
+    }
+
+    pub(super) fn prefetch_frames(&self) {
+        if let Some(media) = &self.media {
+            media.buffer.prefetch_frames();
+        }
+    }
+
     fn on_message<P: Probe>(
         &mut self,
         local: Instant,
@@ -413,7 +432,13 @@ impl Incoming {
             Content::Speech(encoding) => Some(encoding as u8),
             Content::Noise | Content::Repair => None,
         };
-        let steps = encoding.map_or(1, |encoding| media.lengths[usize::from(encoding)]);
+        let steps = match content {
+            Content::Speech(encoding) if encoding == media.outcome.present as usize => {
+                media.outcome.steps
+            }
+            Content::Speech(encoding) => media.lengths[encoding],
+            Content::Noise | Content::Repair => 1,
+        };
         let (mut repeats, mut restored) = (0, Vec::new());
         if media.repeats {
             repeats = media.outcome.repeats(packet, encoding);

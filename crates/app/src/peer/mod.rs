@@ -31,6 +31,7 @@ use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output, PathNews, Transmit};
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{BodyId, Damage, Ecn, IpVersion, PathId};
+use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::{Note, Place, Probe, Stamped, Topic};
 use talkspurt_proto::rate::Rung;
 use talkspurt_proto::rng::Rng;
@@ -200,6 +201,38 @@ impl Peer {
             #[cfg(test)]
             force_slow_path: false,
         }
+    }
+
+    /// Requests its own cache lines, before its turn comes.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch(self, usize::MAX);
+    }
+
+    /// Requests what it needs to send; after [`Peer::prefetch`], as each of the following.
+    #[inline]
+    pub fn prefetch_source(&self) {
+        if let Some(outgoing) = &self.outgoing {
+            outgoing.prefetch();
+        }
+    }
+
+    /// Requests what it needs to receive media.
+    #[inline]
+    pub fn prefetch_media(&self) {
+        self.incoming.prefetch();
+    }
+
+    /// Requests the state of its jitter buffer; after [`Peer::prefetch_media`].
+    #[inline]
+    pub fn prefetch_playout(&self) {
+        self.incoming.prefetch_playout();
+    }
+
+    /// Requests the frames in its jitter buffer; after [`Peer::prefetch_playout`].
+    #[inline]
+    pub fn prefetch_frames(&self) {
+        self.incoming.prefetch_frames();
     }
 
     /// A packet arrived at `now`, true time, on a path and with this ECN field; call [`Peer::poll`] until idle,

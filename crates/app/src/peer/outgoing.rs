@@ -4,6 +4,7 @@ use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::endpoint::{Endpoint, Input};
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{BodyId, Payload};
+use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::{Note, Probe, Stamped, Topic};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant, earlier};
@@ -162,6 +163,16 @@ impl Outgoing {
     #[inline]
     pub(super) fn is_done(&self, local: Instant) -> bool {
         self.source.is_done(local) && self.queue.is_empty()
+    }
+
+    /// Requests what it needs for the next unit.
+    pub(super) fn prefetch(&self) {
+        if let Some(media) = &self.media {
+            prefetch(&**media, 1);
+        }
+        if let Source::Timed(timed) = &self.source {
+            prefetch(&**timed, 3);
+        }
     }
 
     /// Hands over what there is room for. If the transport `passes` a single frame unchanged, the frame is put

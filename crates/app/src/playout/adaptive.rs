@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::Playout;
 use talkspurt_proto::time::{Duration, Instant};
 
@@ -105,6 +106,13 @@ impl Adaptive {
             waiting: VecDeque::new(),
             restored: BTreeSet::new(),
             timeline: keeps_timeline.then(Vec::new),
+        }
+    }
+
+    /// Requests the frames that are played and added next.
+    pub(super) fn prefetch_frames(&self) {
+        for frame in [self.waiting.front(), self.waiting.back()].into_iter().flatten() {
+            prefetch(frame, 1);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::Playout;
 use talkspurt_proto::time::{Duration, Instant};
 
@@ -64,6 +65,20 @@ enum Method {
 }
 
 impl Buffer {
+    /// Requests its state.
+    pub(crate) fn prefetch(&self) {
+        if let Method::Adaptive(adaptive) = &self.method {
+            prefetch(&**adaptive, usize::MAX);
+        }
+    }
+
+    /// Requests the frames that wait.
+    pub(crate) fn prefetch_frames(&self) {
+        if let Method::Adaptive(adaptive) = &self.method {
+            adaptive.prefetch_frames();
+        }
+    }
+
     /// A buffer for frames that begin at multiples of `step` and last up to `longest`; both are equal if all
     /// frames have one length. An adaptive one keeps a timeline for rendering if `keeps_timeline`. Redundancy
     /// for a frame comes up to `reach` packets after it; with 0, there is none and [`Frame::repeats`] is

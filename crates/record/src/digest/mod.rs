@@ -15,6 +15,7 @@ mod hash;
 use talkspurt_proto::body::Body;
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::Packet;
+use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::{Note, Place, Playout, Probe, Topic};
 use talkspurt_proto::time::Instant;
 
@@ -119,6 +120,12 @@ impl Probe for Digest {
                 let hash = known(&mut self.peers, index);
                 *hash = add(*hash, now, note);
             }
+        }
+    }
+    #[inline(always)]
+    fn prefetch(&self, peer: u32, _receives: bool) {
+        if let Some(hash) = self.peers.get(peer as usize) {
+            prefetch(hash, 1);
         }
     }
     #[inline(always)]

@@ -126,6 +126,24 @@ fn a_neighbour_on_other_links_changes_no_other_random_stream() {
     }
 }
 
+/// With many peers, the engine requests the memory of the next ones; that is no event.
+#[test]
+fn many_calls_elsewhere_change_nothing() {
+    let alone = run(&question(1, &[dumbbell("x", 0.01)]));
+    let crowd = [
+        link("crowd", "q-p", "100Mbit/s", "5ms", "loss = 0.001"),
+        flow("crowd", "q-p", "udp", "{ kind = 'speech', codec = 'g729' }", "count = 520"),
+    ];
+    for parts in [[dumbbell("x", 0.01), crowd.concat()], [crowd.concat(), dumbbell("x", 0.01)]] {
+        let both = run(&question(1, &parts));
+        assert_eq!(flows_of(&both, "x"), alone.flows);
+        for link in &alone.links {
+            assert_eq!(both.link(&link.name), link);
+        }
+        assert_eq!(both.flows.len(), alone.flows.len() + 520);
+    }
+}
+
 #[test]
 fn a_new_flow_on_the_same_links_leaves_the_others_sources_alone() {
     // Nothing is lost and no queue is full, so calls do not affect each other.
