@@ -17,6 +17,7 @@ LAYERS = (
         "packet",
         "gauge",
         "octets",
+        "prefetch",
         "profile",
         "validate",
     ),

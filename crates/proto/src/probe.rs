@@ -273,8 +273,8 @@ pub trait Probe {
         self.record(now, place, first);
         self.record(now, place, second);
     }
-    /// Notes of this peer will come soon, of what it sends or of what it `receives`: a probe may request its data
-    /// from memory.
+    /// Notes of this peer will come soon, of what it sends or of what it `receives`: a probe may request its
+    /// data from memory.
     #[inline(always)]
     fn prefetch(&self, _peer: u32, _receives: bool) {}
     /// All notes before `now` have been recorded; notes held back for sorting can be released.

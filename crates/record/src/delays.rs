@@ -14,8 +14,8 @@ pub(crate) struct Delays {
     latest: Vec<(u32, u64)>,
 }
 
-/// Length of `latest`. The keys' lists are extended all at once, because the processor then waits for the memory
-/// of many lists at the same time; with thousands of flows, no list's end is in a cache.
+/// Length of `latest`. The keys' lists are extended all at once, because the processor then waits for the
+/// memory of many lists at the same time; with thousands of flows, no list's end is in a cache.
 const LATEST: usize = 256;
 
 /// Durations of all keys in memory: 8 MB.
