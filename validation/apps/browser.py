@@ -21,6 +21,8 @@ from playwright.sync_api import sync_playwright
 HERE = Path(__file__).parent
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 WAIT_S = 60
+VIDEO_BPS = 12_000_000
+"""The highest rate of the video: more than the links can carry."""
 
 
 def main(role: str, folder: Path, seconds: float, speech: Path, *, video: bool) -> None:
@@ -29,9 +31,8 @@ def main(role: str, folder: Path, seconds: float, speech: Path, *, video: bool) 
         "--no-sandbox", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream",
         f"--use-file-for-fake-audio-capture={speech}", "--disable-gpu",
         "--autoplay-policy=no-user-gesture-required", "--disable-background-networking",
-        "--disable-features=WebRtcHideLocalIpsWithMdns,MediaRouter", "--mute-audio",
+        "--disable-features=WebRtcHideLocalIpsWithMdns,MediaRouter",
     ]  # fmt: skip
-    arguments.remove("--mute-audio")
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
         page = running.new_page()
@@ -45,7 +46,8 @@ def main(role: str, folder: Path, seconds: float, speech: Path, *, video: bool) 
         other = "answerer" if role == "caller" else "caller"
         write(folder / f"{role}.ready", "")
         read(folder / f"{other}.ready")
-        page.evaluate("(media) => open(media)", {"video": video and role == "caller"})
+        picture = VIDEO_BPS if video and role == "caller" else 0
+        page.evaluate("(media) => open(media)", {"video": picture})
         if role == "caller":
             write(folder / "caller.sdp", json.dumps(page.evaluate("() => offer()")))
             page.evaluate("(it) => accept(it)", json.loads(read(folder / "answerer.sdp")))

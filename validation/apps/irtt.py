@@ -8,13 +8,15 @@ range of our ten seeds, widened by 5 % or 1 ms, and a loss in theirs, widened by
 from __future__ import annotations
 
 import json
-import shutil
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from networks import (
     SECONDS,
+    Case,
     emulated,
     first_packet_s,
     networks,
@@ -49,7 +51,7 @@ def _measured(network: talkspurt.Emulation) -> dict[str, Any]:
 
 
 def _summary(document: dict[str, Any]) -> dict[str, float]:
-    """irtt's own stamps and counts; a packet counts as lost where it says so."""
+    """Stamps and counts of irtt; a packet counts as lost where it says so."""
     trips = document["round_trips"]
     there = [it["delay"]["send"] for it in trips if "send" in it.get("delay", {})]
     back = [it["delay"]["receive"] for it in trips if "receive" in it.get("delay", {})]
@@ -87,26 +89,21 @@ def agrees(key: str, value: float, ours: list[float]) -> bool:
     return within(value, ours, DELAY_SHARE, DELAY_LEAST_S)
 
 
-def measure(traces: Path | None) -> list[dict[str, Any]]:
-    """A row for each network."""
-    rows = []
+def cases(traces: Path | None) -> Iterator[Case]:
+    """One for each network."""
+    for name, network in networks(traces):
+        yield name, partial(_crossed, name, network)
+
+
+def _crossed(name: str, network: dict[str, Any]) -> dict[str, Any]:
     source = {"kind": "cbr", "rate": "68.8kbit/s", "packet": "172B"}
     flow = {"transport": {"kind": "udp"}, "source": source, "reverse": source}
-    for name, network in networks(traces):
-        document, result, late = emulated(scenario(network, traffic(name)), _measured)
-        row = real_flow(result, "udp")
-        runs = simulated(name, network, flow, first_packet_s(result, row["name"]))
-        ours = [_ours(run) for run in runs]
-        rows.append({
-            "network": name, "late": late, "program": _summary(document),
-            "counted_loss": row["lost_packets"] / row["sent_packets"],
-            "ours": {key: spread([one[key] for one in ours]) for key in ROWS},
-        })  # fmt: skip
-        print(json.dumps(rows[-1]), flush=True)
-    return rows
-
-
-def is_there() -> str | None:
-    """What is missing, if anything."""
-    missing = [name for name in NEEDS if shutil.which(name) is None]
-    return f"needs {', '.join(missing)}" if missing else None
+    document, result, late = emulated(scenario(network, traffic(name)), _measured)
+    row = real_flow(result, "udp")
+    runs = simulated(name, network, flow, first_packet_s(result, row["name"]))
+    ours = [_ours(run) for run in runs]
+    return {
+        "network": name, "late": late, "program": _summary(document),
+        "counted_loss": row["lost_packets"] / row["sent_packets"],
+        "ours": {key: spread([one[key] for one in ours]) for key in ROWS},
+    }  # fmt: skip
