@@ -123,12 +123,11 @@ def neteq_over_time(samples: list[dict[str, Any]], begin_ms: float) -> list[list
     return found
 
 
-def packets(result: talkspurt.Result, folder: Path, name: str, source: str) -> pl.DataFrame:
+def packets(result: talkspurt.Result, folder: Path, name: str) -> pl.DataFrame:
     """Chromium's packets of speech: place in the stream, when they left and arrived (or null)."""
     capture = (folder / "network" / f"{_captured(name)}.pcapng").read_bytes()
     rows = pl.DataFrame(_core.capture(capture)[0])
-    rows = rows.filter((pl.col("rtp_type") == OPUS) & (pl.col("src") == source))
-    rows = rows.with_columns(pl.col("time_ns").cast(pl.Int64))
+    rows = rows.filter(pl.col("rtp_type") == OPUS).with_columns(pl.col("time_ns").cast(pl.Int64))
     hops = result.packets().filter(pl.col("dequeued_s").is_not_null())
     key = ["flow", "side", "number"]
     whole = hops.group_by(key).agg(
@@ -136,6 +135,7 @@ def packets(result: talkspurt.Result, folder: Path, name: str, source: str) -> p
         pl.col("received_s").sort_by("enqueued_s").last().alias("arrived_s"),
         pl.col("fate").sort_by("enqueued_s").last(),
     )
+    # Only packets from `a`: the other direction is a link of another name.
     here = hops.filter(pl.col("link") == _captured(name)).with_columns(
         (pl.col("dequeued_s") * 1e9).round().cast(pl.Int64).alias("time_ns")
     )
@@ -256,7 +256,7 @@ def capacity(name: str, network: dict[str, Any], start_s: float) -> list[float]:
 
 def _voice(name: str, network: dict[str, Any], folder: Path) -> dict[str, Any]:
     result, late, ends = _call(name, network, folder, video=False)
-    rows = packets(result, folder, name, "10.0.0.1")
+    rows = packets(result, folder, name)
     start = float(rows["left_s"].min())
     samples = ends["answerer"]
     begin_ms = _first_sample_ms(samples)
@@ -293,7 +293,7 @@ def _first_sample_ms(samples: list[dict[str, Any]]) -> float:
 
 def _video(name: str, network: dict[str, Any], folder: Path) -> dict[str, Any]:
     result, late, ends = _call(name, network, folder, video=True)
-    rows = packets(result, folder, name, "10.0.0.1")
+    rows = packets(result, folder, name)
     start = float(rows["left_s"].min())
     begin_ms = _first_sample_ms(ends["answerer"])
     received = _stats(ends["answerer"], "inbound-rtp", "video")[-1]

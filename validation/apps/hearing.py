@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from networks import SECONDS, simulated, spread, within
 
 from talkspurt import scores
 from talkspurt.audio import Audio
@@ -25,6 +26,10 @@ Samples = npt.NDArray[np.int16]
 ROOT = Path(__file__).resolve().parents[2]
 SPEECH = ("english-man", "french-woman", "sense-and-sensibility", "italian-man", "spanish-woman")
 SEGMENT_S = 8
+SEEDS = range(1, 4)
+LOST_LEAST, SCORE_LEAST = 0.01, 0.3
+"""Bands, set before the first measurement: the range of our seeds, widened by one point of loss,
+and by 0.3 of a score."""
 SETTLED_S = 1.0
 """At the beginning, the connection is set up and buffers settle."""
 
@@ -78,3 +83,28 @@ def _place(spoken: Samples, segment: Samples) -> int:
 def _mean(values: list[Any]) -> float | None:
     there = [it for it in values if it is not None]
     return math.fsum(there) / len(there) if there else None
+
+
+def ours(
+    name: str,
+    network: dict[str, Any],
+    flow: dict[str, Any],
+    start_s: float,
+    folder: Path,
+    *,
+    rate: int,
+) -> dict[str, Any]:
+    """Loss and scores of our call over a network: least, mean and greatest of the seeds."""
+    rows = []
+    for run in simulated(name, network, flow, start_s, seeds=SEEDS):
+        row = run.flows.filter(name="ours").to_dicts()[0]
+        run.audio("ours").save(folder / "ours")
+        found = judged(folder / "ours" / "ours.received.wav", folder, rate, SECONDS)
+        lost = row["lost_packets"] / row["sent_packets"]
+        rows.append({"lost": lost, "concealed": row["concealed_ratio"], **found})
+    return {key: spread([row[key] for row in rows]) for key in rows[0]}
+
+
+def agrees(key: str, value: float, ours: list[float]) -> bool:
+    """Whether a loss or a score is within the band."""
+    return within(value, ours, 0.0, LOST_LEAST if key == "lost" else SCORE_LEAST)

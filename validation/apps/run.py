@@ -25,7 +25,7 @@ sys.path.insert(0, str(HERE.parent))
 import made  # noqa: E402
 from networks import TooLateError  # noqa: E402
 
-PROGRAMS = ("irtt", "iperf3", "chromium")
+PROGRAMS = ("irtt", "iperf3", "baresip", "ffmpeg", "chromium")
 
 
 def main() -> None:
@@ -46,7 +46,7 @@ def run(name: str, beginning: str, traces: Path | None) -> None:
         return
     file = HERE / f"{name}.json"
     found = json.loads(file.read_text()) if file.exists() else {}
-    about = made.made(HERE, made.ROOT / "docs")
+    about = made.made(*HERE.glob("*.json"), made.ROOT / "docs/validation/apps.md")
     for case, measure in program.cases(traces):
         if not case.startswith(beginning):
             continue
