@@ -34,6 +34,7 @@ from networks import (
 import talkspurt
 
 NEEDS = ("baresip", "pulseaudio", "parec", "ffmpeg")
+VERSION = ("baresip", "-h")
 CALL_S = SECONDS + 3
 PACKETS = 5
 """The answerer's jitter buffer."""

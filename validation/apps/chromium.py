@@ -4,9 +4,10 @@ Each network is crossed twice: by a call of voice alone, whose jitter buffer (Ne
 with ours, and by one with video from ``a``, whose bandwidth estimate is compared with what the link
 had.
 
-Our buffer is simulated twice, too. *Same packets*: the packets of a link that delays and loses
-every one exactly as the emulated network did Chromium's, so that both buffers have one task. *Own
-call*: our call over the same network under five seeds.
+Our buffer is simulated in three ways. *Same packets*: the packets of a link that delays and loses
+every one exactly as the emulated network did Chromium's, so that both buffers have one task. The
+same with FEC in every packet, while otherwise our encoder adds it if the latest RTCP report says
+that packets were lost. *Own call*: our call over the same network under five seeds.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import talkspurt
 from talkspurt import _core
 
 NEEDS = ("chromium", "ffmpeg")
+VERSION = ("chromium", "--version")
 HERE = Path(__file__).parent
 CALL_S = 33
 SEEDS = range(1, 6)
@@ -152,7 +154,7 @@ def packets(result: talkspurt.Result, folder: Path, name: str) -> pl.DataFrame:
     )
 
 
-def same_packets(rows: pl.DataFrame, speech: Path, folder: Path) -> talkspurt.Result:
+def same_packets(rows: pl.DataFrame, speech: Path, folder: Path, **opus: float) -> talkspurt.Result:
     """Our buffer with the arrivals of these packets: a link with a delay for each."""
     place, left, arrived = (rows[name].to_numpy() for name in ("place", "left_s", "arrived_s"))
     place = place - place[0]
@@ -166,13 +168,14 @@ def same_packets(rows: pl.DataFrame, speech: Path, folder: Path) -> talkspurt.Re
         # A packet leaves when its last sample has been spoken.
         at = start + FRAME_S * (number + 1) - FRAME_S / 2
         lines.append(f"{at:.6f},{'' if lost else f'{delay:.9f}'},{100 if lost else 0}")
+    source = {**SOURCE, "opus": {**SOURCE["opus"], **opus}}
     trace = folder / "arrivals.csv"
     trace.write_text("\n".join(lines) + "\n")
     end = start + FRAME_S * (place[-1] + 1)
     flow = {
         "from": "a", "to": "b", "start": f"{start}s", "stop": f"{end:.3f}s", "start_spread": "0s",
         "transport": {"kind": "udp"}, "playout": {"kind": "adaptive"},
-        "source": {**SOURCE, "file": str(speech), "noise": "0s"},
+        "source": {**source, "file": str(speech), "noise": "0s"},
     }  # fmt: skip
     link = {
         "from": "a", "to": "b", "rate": "1Gbit/s", "delay": "0s", "reorder": True,
@@ -262,6 +265,7 @@ def _voice(name: str, network: dict[str, Any], folder: Path) -> dict[str, Any]:
     begin_ms = _first_sample_ms(samples)
     speech = hearing.speech(folder, RATE_HZ)
     same = same_packets(rows, speech, folder)
+    fec = same_packets(rows, speech, folder, expected_loss=0.01)
     flow = {
         "transport": {"kind": "udp"}, "playout": {"kind": "adaptive"},
         "source": {**SOURCE, "file": str(speech)},
@@ -269,13 +273,13 @@ def _voice(name: str, network: dict[str, Any], folder: Path) -> dict[str, Any]:
     own = [
         buffer(run) for run in simulated(name, network, flow, start, seconds=CALL_S, seeds=SEEDS)
     ]
-    same.audio("ours").save(folder / "ours")
-    files = {
-        "neteq": folder / "call" / "answerer.webm",
-        "same": folder / "ours" / "ours.received.wav",
-    }
+    files = {"neteq": folder / "call" / "answerer.webm"}
+    for key, run in (("same", same), ("fec", fec)):
+        run.audio("ours").save(folder / key)
+        files[key] = folder / key / "ours.received.wav"
     return {
         "network": name, "late": late, "neteq": neteq(samples), "same": buffer(same),
+        "fec": buffer(fec),
         "own": {key: spread([one[key] for one in own]) for key in own[0]},
         "scores": {
             key: hearing.judged(file, folder, 16_000, CALL_S) for key, file in files.items()

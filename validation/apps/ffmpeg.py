@@ -19,6 +19,7 @@ from networks import SECONDS, Case, emulated, first_packet_s, networks, real_flo
 import talkspurt
 
 NEEDS = ("ffmpeg",)
+VERSION = ("ffmpeg", "-version")
 RATE_HZ = 8000
 SPEAKS_S = SECONDS + 3
 DESCRIPTION = """\

@@ -2,8 +2,10 @@
 
 The bands within which we claim agreement were set before the first measurement of all networks:
 goodput is in the range of our ten seeds, widened by 5 %; the mean queue of the bottleneck in
-theirs, widened by 25 % or 2 packets; the mean round-trip time, which both sides read once a second
-from their own estimate, in theirs, widened by 25 % or 2 ms.
+theirs, widened by 25 % or 2 packets; the mean round-trip time of packets in the network in theirs,
+widened by 25 % or 2 ms.
+
+The smoothed estimates of both senders, read once a second, have no band.
 
 ``CAUSES`` are settings of ours that show what a difference comes from; they are measured on all
 networks, too.
@@ -38,6 +40,7 @@ from networks import (
 import talkspurt
 
 NEEDS = ("iperf3",)
+VERSION = ("iperf3", "--version")
 CONTROLLERS = {"reno": "sack", "cubic": "cubic", "bbr": "bbr"}
 """The kernel's name, and ours: the kernel's Reno has selective acknowledgements."""
 BANDS = {
@@ -69,7 +72,8 @@ def _kernel(
     found = {
         "goodput_bps": document["end"]["sum_received"]["bits_per_second"],
         "queue_packets": _queue(result, name, start),
-        "rtt_s": document["end"]["streams"][0]["sender"]["mean_rtt"] / 1e6,
+        "rtt_s": _round_trip(result, row["name"]),
+        "srtt_s": document["end"]["streams"][0]["sender"]["mean_rtt"] / 1e6,
         "lost_packets": row["lost_packets"],
     }
     return found, start, late
@@ -81,6 +85,20 @@ def _queue(result: talkspurt.Result, name: str, start_s: float) -> float:
     return float(series.filter(inside)["queue_packets"].mean())
 
 
+def _round_trip(result: talkspurt.Result, flow: str) -> float:
+    """The mean time that packets take there, and that the others take back."""
+    packets = (
+        result.packets(flow)
+        .group_by("side", "number")
+        .agg(
+            (pl.col("received_s").max() - pl.col("enqueued_s").min()).alias("took_s"),
+            (pl.col("fate") == "received").all().alias("arrived"),
+        )
+    )
+    means = packets.filter("arrived").group_by("side").agg(pl.col("took_s").mean())
+    return float(means["took_s"].sum())
+
+
 def _ours(result: talkspurt.Result, name: str, start_s: float) -> dict[str, float]:
     row = next(it for it in result.flows.to_dicts() if it["name"] == "ours")
     gauge = result.gauges("ours", "srtt")
@@ -89,7 +107,8 @@ def _ours(result: talkspurt.Result, name: str, start_s: float) -> dict[str, floa
     return {
         "goodput_bps": row["goodput_bps"],
         "queue_packets": _queue(result, name, start_s),
-        "rtt_s": float(np.mean(values[read[read >= 0]])),
+        "rtt_s": _round_trip(result, "ours"),
+        "srtt_s": float(np.mean(values[read[read >= 0]])),
         "lost_packets": row["lost_packets"],
     }
 

@@ -31,6 +31,7 @@ from networks import (
 import talkspurt
 
 NEEDS = ("irtt",)
+VERSION = ("irtt", "version")
 DELAY_SHARE, DELAY_LEAST_S = 0.05, 1e-3
 LOSS_LEAST = 0.005
 ROWS = {
@@ -100,10 +101,16 @@ def _crossed(name: str, network: dict[str, Any]) -> dict[str, Any]:
     flow = {"transport": {"kind": "udp"}, "source": source, "reverse": source}
     document, result, late = emulated(scenario(network, traffic(name)), _measured)
     row = real_flow(result, "udp")
+    back = result.flows.filter(name=f"{row['name']}.reverse").to_dicts()[0]
     runs = simulated(name, network, flow, first_packet_s(result, row["name"]))
     ours = [_ours(run) for run in runs]
     return {
         "network": name, "late": late, "program": _summary(document),
-        "counted_loss": row["lost_packets"] / row["sent_packets"],
+        "network_counted": {
+            f"{way}_{what}_s": it[f"delay_{what}_s"]
+            for way, it in (("there", row), ("back", back))
+            for what in ("p50", "p95")
+        } | {"there_loss": row["lost_packets"] / row["sent_packets"],
+             "back_loss": back["lost_packets"] / back["sent_packets"]},
         "ours": {key: spread([one[key] for one in ours]) for key in ROWS},
     }  # fmt: skip

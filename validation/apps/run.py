@@ -16,6 +16,7 @@ import importlib
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -47,6 +48,8 @@ def run(name: str, beginning: str, traces: Path | None) -> None:
     file = HERE / f"{name}.json"
     found = json.loads(file.read_text()) if file.exists() else {}
     about = made.made(*HERE.glob("*.json"), made.ROOT / "docs/validation/apps.md")
+    told = subprocess.run(program.VERSION, capture_output=True, text=True, check=False)
+    about["program"] = (told.stdout or told.stderr).splitlines()[0].strip()
     for case, measure in program.cases(traces):
         if not case.startswith(beginning):
             continue

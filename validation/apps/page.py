@@ -1,0 +1,260 @@
+"""Writes docs/validation/apps.md from `page.md` and the files of results beside it alone.
+
+.venv/bin/python validation/apps/page.py [FILE]
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import hearing
+import iperf3
+import irtt
+import numpy as np
+from networks import LATENESS_P99_S, SECONDS, SEEDS, TITLES
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "validation" / "apps.md"
+BUFFERS = {"neteq": "NetEq", "same": "ours, same packets", "fec": "ours, FEC in every packet"}
+PERIODS = ((1, 10), (11, 20), (21, 32))
+"""Seconds of a call over which estimates are averaged."""
+Rows = dict[str, dict[str, Any]]
+
+
+def write(page: Path) -> None:
+    """Write the page from all results there are."""
+    found = {
+        name: json.loads((HERE / f"{name}.json").read_text())
+        for name in TABLES
+        if (HERE / f"{name}.json").exists()
+    }
+    every = [row for rows in found.values() for row in rows.values()]
+    made = [row["made"] for row in every]
+    parts = {
+        "networks": "\n".join(f"| {name} | {title} |" for name, title in TITLES.items()),
+        "seconds": SECONDS,
+        "seeds": len(SEEDS),
+        "few_seeds": len(hearing.SEEDS),
+        "late": f"{LATENESS_P99_S * 1e3:.0f}",
+        "worst": ms(max(row["late"]["p99_s"] for row in every)),
+        "dates": ends([it["date"] for it in made]),
+        "commits": ", ".join(
+            dict.fromkeys(f"commit `{it['commit'][:10]}`{it['modified']}" for it in made)
+        ),
+        "kernels": ", ".join(dict.fromkeys(it["host_kernel"] for it in made)),
+        "programs": ", ".join(dict.fromkeys(it.get("program", "?") for it in made)),
+        "loads": ends([f"{it['load']:.1f}" for it in made]),
+    }
+    for name, tables in TABLES.items():
+        parts |= {key: of(found.get(name, {})) for key, of in tables.items()}
+    page.write_text((HERE / "page.md").read_text().format(**parts))
+
+
+def ends(values: list[str]) -> str:
+    """The first and the last of values in order."""
+    there = sorted(values)
+    return there[0] if there[0] == there[-1] else f"{there[0]} to {there[-1]}"
+
+
+def table(heads: list[str], rows: Iterator[list[str]]) -> str:
+    """A table."""
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def ms(value: float) -> str:
+    """A time in milliseconds."""
+    return f"{value * 1e3:.2f} ms" if value < 0.001 else f"{value * 1e3:.1f} ms"
+
+
+def percent(value: float) -> str:
+    """A share."""
+    return f"{value:.2%}"
+
+
+def mbit(value: float) -> str:
+    """A rate."""
+    return f"{value / 1e6:.2f}"
+
+
+def number(value: float) -> str:
+    """A count or mean."""
+    return f"{value:.1f}"
+
+
+def score(value: float | None) -> str:
+    """A score."""
+    return "–" if value is None else f"{value:.2f}"
+
+
+def spread(ours: list[float] | None, text: Callable[[Any], str]) -> str:
+    """The least and the greatest of our seeds."""
+    if ours is None:
+        return "–"
+    least, greatest = text(ours[0]), text(ours[2])
+    return least if least == greatest else f"{least} – {greatest}"
+
+
+def verdict(agrees: bool) -> str:
+    """Within the band or not."""
+    return "yes" if agrees else "**no**"
+
+
+def irtts(rows: Rows) -> str:
+    """Delays and losses."""
+
+    def lines() -> Iterator[list[str]]:
+        for name, row in rows.items():
+            for key, title in irtt.ROWS.items():
+                ours, value = row["ours"][key], row["program"][key]
+                text = percent if key.endswith("loss") else ms
+                if key.endswith("loss") and not value and not ours[2]:
+                    continue
+                agrees = verdict(irtt.agrees(key, value, ours))
+                network = text(row["network_counted"][key])
+                yield [name, title, text(value), network, spread(ours, text), agrees]
+
+    return table(["network", "", "irtt", "counted in the network", "ours", "in the band"], lines())
+
+
+def transfers(rows: Rows) -> str:
+    """Goodput, queue and round trip."""
+    keys = {
+        "goodput_bps": ("goodput, Mbit/s", mbit), "queue_packets": ("queue, packets", number),
+        "rtt_s": ("round trip", ms), "srtt_s": ("smoothed by the sender", ms),
+        "lost_packets": ("lost packets", lambda value: f"{value:.0f}"),
+    }  # fmt: skip
+
+    def lines() -> Iterator[list[str]]:
+        for row in rows.values():
+            for key, (title, text) in keys.items():
+                ours, value = row["ours"][key], row["program"][key]
+                agrees = verdict(iperf3.agrees(key, value, ours)) if key in iperf3.BANDS else ""
+                cause = spread(row["cause"][key], text)
+                case = [row["network"], row["controller"], title]
+                yield [*case, text(value), spread(ours, text), agrees, cause]
+
+    heads = ["network", "controller", "", "kernel", "ours", "in the band", "cause"]
+    return table(heads, lines())
+
+
+def _pesq(row: dict[str, Any]) -> Any:
+    return row["pesq_nb"] if row["pesq_nb"] is not None else row["pesq_wb"]
+
+
+def calls(rows: Rows) -> str:
+    """Loss and scores of calls."""
+
+    def lines() -> Iterator[list[str]]:
+        for row in rows.values():
+            program, fixed, adaptive = row["program"], row["ours"]["fixed"], row["ours"]["adaptive"]
+            lost = hearing.agrees("lost", program["lost"], fixed["lost"])
+            heard = hearing.agrees("pesq", _pesq(program), _pesq(fixed))
+            yield [
+                row["network"], row["codec"], percent(program["lost"]),
+                spread(fixed["lost"], percent), verdict(lost), score(_pesq(program)),
+                spread(_pesq(fixed), score), verdict(heard), spread(_pesq(adaptive), score),
+                f"{score(program['visqol'])}, {score(program['plcmos'])}",
+            ]  # fmt: skip
+
+    heads = [
+        "network", "codec", "lost: baresip", "ours", "in the band", "PESQ: baresip", "ours, fixed",
+        "in the band", "ours, adaptive", "baresip's ViSQOL, PLCMOS",
+    ]  # fmt: skip
+    return table(heads, lines())
+
+
+def streams(rows: Rows) -> str:
+    """The same of streams."""
+
+    def lines() -> Iterator[list[str]]:
+        for row in rows.values():
+            program, ours = row["program"], row["ours"]
+            yield [
+                row["network"], percent(program["lost"]), spread(ours["lost"], percent),
+                verdict(hearing.agrees("lost", program["lost"], ours["lost"])),
+                score(program["pesq_nb"]), spread(ours["pesq_nb"], score),
+                verdict(hearing.agrees("pesq", program["pesq_nb"], ours["pesq_nb"])),
+            ]  # fmt: skip
+
+    heads = ["network", "lost: FFmpeg", "ours", "in the band", "PESQ: FFmpeg", "ours",
+             "in the band"]  # fmt: skip
+    return table(heads, lines())
+
+
+def buffers(rows: Rows) -> str:
+    """NetEq and ours."""
+
+    def lines() -> Iterator[list[str]]:
+        for row in rows.values():
+            if "neteq" not in row:
+                continue
+            for key, title in BUFFERS.items():
+                if key not in row:
+                    continue
+                it, scores = row[key], row["scores"][key]
+                yield [
+                    row["network"], title, ms(it["delay_s"]), ms(it["target_s"]),
+                    *(percent(it[key]) for key in ("lost", "concealed", "faster", "slower")),
+                    *(score(scores[key]) for key in ("pesq_wb", "visqol", "plcmos")),
+                ]  # fmt: skip
+            it = row["own"]
+            yield [
+                row["network"], "ours, own call",
+                *(spread(it[key], ms) for key in ("delay_s", "target_s")),
+                *(spread(it[key], percent) for key in ("lost", "concealed", "faster", "slower")),
+                "", "", "",
+            ]  # fmt: skip
+
+    heads = [
+        "network", "buffer", "delay", "target", "lost", "concealed", "faster", "slower", "PESQ",
+        "ViSQOL", "PLCMOS",
+    ]  # fmt: skip
+    return table(heads, lines())
+
+
+def estimates(rows: Rows) -> str:
+    """Bandwidth estimates beside what the link had."""
+
+    def lines() -> Iterator[list[str]]:
+        for row in rows.values():
+            if "estimate" not in row:
+                continue
+            link = np.array(row["capacity_bps"])
+            seconds = np.array([it[0] for it in row["estimate"]])
+            values = np.array([it[1] for it in row["estimate"]])
+            parts = []
+            for first, last in PERIODS:
+                inside = (seconds >= first) & (seconds <= last)
+                had = mbit(link[first - 1 : last].mean())
+                parts.append(f"{mbit(values[inside].mean())} of {had}" if inside.any() else "–")
+            lost = row["video"]["packetsLost"]
+            share = lost / (lost + row["video"]["packetsReceived"])
+            voice = row["voice"]
+            yield [
+                row["network"], *parts, percent(share), ms(voice["delay_s"]),
+                percent(voice["concealed"]),
+            ]  # fmt: skip
+
+    heads = [
+        "network", *(f"{first} to {last} s" for first, last in PERIODS), "video lost",
+        "NetEq's delay", "concealed",
+    ]  # fmt: skip
+    return table(heads, lines())
+
+
+TABLES: dict[str, dict[str, Callable[[Rows], str]]] = {
+    "irtt": {"irtt": irtts},
+    "iperf3": {"iperf3": transfers},
+    "baresip": {"baresip": calls},
+    "ffmpeg": {"ffmpeg": streams},
+    "chromium": {"buffers": buffers, "estimates": estimates},
+}
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE)
