@@ -4,10 +4,11 @@ Each network is crossed twice: by a call of voice alone, whose jitter buffer (Ne
 with ours, and by one with video from ``a``, whose bandwidth estimate is compared with what the link
 had.
 
-Our buffer is simulated in three ways. *Same packets*: the packets of a link that delays and loses
+Our buffer is simulated in several ways. *Same packets*: the packets of a link that delays and loses
 every one exactly as the emulated network did Chromium's, so that both buffers have one task. The
 same with FEC in every packet, while otherwise our encoder adds it if the latest RTCP report says
-that packets were lost. *Own call*: our call over the same network under five seeds.
+that packets were lost; and with the quantile of delays for which NetEq buffers, besides. *Own
+call*: our call over the same network under five seeds.
 """
 
 from __future__ import annotations
@@ -43,6 +44,13 @@ SOURCE = {
     "opus": {"bitrate": "32kbit/s", "rate_control": "vbr", "fec": True},
 }  # fmt: skip
 """Chromium's defaults: 32 kbit/s, variable, with in-band FEC, packets of 20 ms."""
+
+VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
+    "same": (),
+    "fec": ({"expected_loss": 0.01},),
+    "quantile": ({"expected_loss": 0.01}, {"quantile": 0.95}),
+}
+"""How ours differs from its defaults: in the encoder, and in the buffer."""
 
 
 def _call(
@@ -154,7 +162,13 @@ def packets(result: talkspurt.Result, folder: Path, name: str) -> pl.DataFrame:
     )
 
 
-def same_packets(rows: pl.DataFrame, speech: Path, folder: Path, **opus: float) -> talkspurt.Result:
+def same_packets(
+    rows: pl.DataFrame,
+    speech: Path,
+    folder: Path,
+    opus: dict[str, Any] | None = None,
+    playout: dict[str, Any] | None = None,
+) -> talkspurt.Result:
     """Our buffer with the arrivals of these packets: a link with a delay for each."""
     place, left, arrived = (rows[name].to_numpy() for name in ("place", "left_s", "arrived_s"))
     place = place - place[0]
@@ -168,13 +182,13 @@ def same_packets(rows: pl.DataFrame, speech: Path, folder: Path, **opus: float) 
         # A packet leaves when its last sample has been spoken.
         at = start + FRAME_S * (number + 1) - FRAME_S / 2
         lines.append(f"{at:.6f},{'' if lost else f'{delay:.9f}'},{100 if lost else 0}")
-    source = {**SOURCE, "opus": {**SOURCE["opus"], **opus}}
+    source = {**SOURCE, "opus": {**SOURCE["opus"], **(opus or {})}}
     trace = folder / "arrivals.csv"
     trace.write_text("\n".join(lines) + "\n")
     end = start + FRAME_S * (place[-1] + 1)
     flow = {
         "from": "a", "to": "b", "start": f"{start}s", "stop": f"{end:.3f}s", "start_spread": "0s",
-        "transport": {"kind": "udp"}, "playout": {"kind": "adaptive"},
+        "transport": {"kind": "udp"}, "playout": {"kind": "adaptive", **(playout or {})},
         "source": {**source, "file": str(speech), "noise": "0s"},
     }  # fmt: skip
     link = {
@@ -264,8 +278,7 @@ def _voice(name: str, network: dict[str, Any], folder: Path) -> dict[str, Any]:
     samples = ends["answerer"]
     begin_ms = _first_sample_ms(samples)
     speech = hearing.speech(folder, RATE_HZ)
-    same = same_packets(rows, speech, folder)
-    fec = same_packets(rows, speech, folder, expected_loss=0.01)
+    same = {key: same_packets(rows, speech, folder, *more) for key, more in VARIANTS.items()}
     flow = {
         "transport": {"kind": "udp"}, "playout": {"kind": "adaptive"},
         "source": {**SOURCE, "file": str(speech)},
@@ -274,18 +287,17 @@ def _voice(name: str, network: dict[str, Any], folder: Path) -> dict[str, Any]:
         buffer(run) for run in simulated(name, network, flow, start, seconds=CALL_S, seeds=SEEDS)
     ]
     files = {"neteq": folder / "call" / "answerer.webm"}
-    for key, run in (("same", same), ("fec", fec)):
+    for key, run in same.items():
         run.audio("ours").save(folder / key)
         files[key] = folder / key / "ours.received.wav"
     return {
-        "network": name, "late": late, "neteq": neteq(samples), "same": buffer(same),
-        "fec": buffer(fec),
+        "network": name, "late": late, "neteq": neteq(samples), **{key: buffer(run) for key, run in same.items()},
         "own": {key: spread([one[key] for one in own]) for key in own[0]},
         "scores": {
             key: hearing.judged(file, folder, 16_000, CALL_S) for key, file in files.items()
         },
         "neteq_over_time": neteq_over_time(samples, begin_ms),
-        "same_over_time": over_time(same, 1.0),
+        "same_over_time": over_time(same["same"], 1.0),
     }  # fmt: skip
 
 

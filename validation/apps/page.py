@@ -19,7 +19,12 @@ from networks import LATENESS_P99_S, SECONDS, SEEDS, TITLES
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "validation" / "apps.md"
-BUFFERS = {"neteq": "NetEq", "same": "ours, same packets", "fec": "ours, FEC in every packet"}
+BUFFERS = {
+    "neteq": "NetEq",
+    "same": "ours, same packets",
+    "fec": "the same, FEC in every packet",
+    "quantile": "and quantile 0.95",
+}
 PERIODS = ((1, 10), (11, 20), (21, 32))
 """Seconds of a call over which estimates are averaged."""
 Rows = dict[str, dict[str, Any]]
