@@ -291,7 +291,8 @@ def _voice(name: str, network: dict[str, Any], folder: Path) -> dict[str, Any]:
         run.audio("ours").save(folder / key)
         files[key] = folder / key / "ours.received.wav"
     return {
-        "network": name, "late": late, "neteq": neteq(samples), **{key: buffer(run) for key, run in same.items()},
+        "network": name, "late": late, "neteq": neteq(samples),
+        **{key: buffer(run) for key, run in same.items()},
         "own": {key: spread([one[key] for one in own]) for key in own[0]},
         "scores": {
             key: hearing.judged(file, folder, 16_000, CALL_S) for key, file in files.items()
