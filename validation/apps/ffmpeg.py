@@ -67,10 +67,12 @@ def _stream(folder: Path, network: talkspurt.Emulation) -> None:
     with Path(os.devnull).open() as nothing:
         receiver = network.serve("b", [
             *quiet, "-protocol_whitelist", "file,udp,rtp", "-i", str(folder / "stream.sdp"),
-            "-af", "aresample=async=1", str(folder / "heard.wav"),
+            "-af", "aresample=async=1:min_hard_comp=0.01", str(folder / "heard.wav"),
         ], stdin=nothing)  # fmt: skip
         sender = network.start("a", [
-            *quiet, "-re", "-i", str(hearing.speech(folder, RATE_HZ)), "-t", str(SPEAKS_S),
+            *quiet, "-i", str(hearing.speech(folder, RATE_HZ)), "-t", str(SPEAKS_S),
+            # -re would send what the file's reader reads at once, a quarter of a second.
+            "-af", "asetnsamples=n=160,arealtime",
             "-c:a", "pcm_mulaw", "-f", "rtp", f"rtp://{at}:5004?pkt_size=172",
         ], stdin=nothing)  # fmt: skip
         sender.wait(SPEAKS_S + 30)

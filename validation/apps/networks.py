@@ -173,7 +173,10 @@ def real_flow(result: talkspurt.Result, transport: str) -> dict[str, Any]:
 
 def first_packet_s(result: talkspurt.Result, flow: str) -> float:
     """When the first packet of a flow left."""
-    return float(result.packets(flow)["enqueued_s"].min())
+    base = flow.removesuffix(".reverse")
+    # The packet table has both directions of a flow, and the opening side is `from`.
+    packets = result.packets(base).filter(side="from" if base == flow else "to")
+    return float(packets["enqueued_s"].min())
 
 
 def simulated(
