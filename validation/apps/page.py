@@ -39,6 +39,8 @@ def write(page: Path) -> None:
     }
     every = [row for rows in found.values() for row in rows.values()]
     made = [row["made"] for row in every]
+    if wrong := untrue(found):
+        raise SystemExit(f"page.md says what the results do not: {'; '.join(wrong)}")
     parts = {
         "networks": "\n".join(f"| {name} | {title} |" for name, title in TITLES.items()),
         "seconds": SECONDS,
@@ -250,6 +252,46 @@ def estimates(rows: Rows) -> str:
         "NetEq's delay", "concealed",
     ]  # fmt: skip
     return table(heads, lines())
+
+
+def untrue(found: dict[str, Rows]) -> list[str]:
+    """Sentences of `page.md` that the results do not support."""
+    said: list[tuple[str, bool]] = []
+    if rows := found.get("irtt"):
+        said += [
+            ("where irtt is outside, the network's count is inside", all(
+                irtt.agrees(key, row["network_counted"][key], row["ours"][key])
+                for row in rows.values() for key in irtt.ROWS if not key.endswith("loss")
+            )),
+        ]  # fmt: skip
+    if rows := found.get("iperf3"):
+        reno, bbr = rows["clean reno"], rows["clean bbr"]
+        lost, queue = reno["program"]["lost_packets"], bbr["program"]["queue_packets"]
+        said += [
+            ("Reno loses twice as many packets", 1.5 < lost / reno["ours"]["lost_packets"][1] < 2.5),
+            ("ours doubles, too", 0.75 < lost / reno["cause"]["lost_packets"][1] < 1.25),
+            ("BBR's queue is longer", queue > 1.5 * bbr["ours"]["queue_packets"][2]),
+            ("our queue grows to about the kernel's", 0.6 < bbr["cause"]["queue_packets"][1] / queue),
+            ("the kernel is faster on geo", all(
+                rows[f"geo {it}"]["program"]["goodput_bps"]
+                > rows[f"geo {it}"]["ours"]["goodput_bps"][2] for it in ("reno", "cubic")
+            )),
+        ]  # fmt: skip
+    if rows := found.get("chromium"):
+        voices = {row["network"]: row for row in rows.values() if "neteq" in row}
+        varying = [voices[name] for name in ("bufferbloat", "wifi", "lte") if name in voices]
+        loss, bloat = voices["loss"], voices["bufferbloat"]
+        said += [
+            ("NetEq buffers more and conceals less", all(
+                row["neteq"]["delay_s"] > 1.3 * row["same"]["delay_s"]
+                and row["neteq"]["concealed"] < row["same"]["concealed"] for row in varying
+            )),
+            ("on loss, ours conceals more because FEC is missing", loss["same"]["concealed"]
+             > 1.5 * loss["neteq"]["concealed"] > 0.5 * loss["fec"]["concealed"]),
+            ("its delay stays above 0.5 s on bufferbloat",
+             sum(1 for it in bloat["neteq_over_time"] if it[1] and it[1] > 0.5) >= 5),
+        ]  # fmt: skip
+    return [sentence for sentence, holds in said if not holds]
 
 
 TABLES: dict[str, dict[str, Callable[[Rows], str]]] = {
