@@ -12,6 +12,7 @@ import io
 import math
 import subprocess
 import wave
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from networks import SECONDS, simulated, spread, within
 
 from talkspurt import scores
 from talkspurt.audio import Audio
+from talkspurt.scores import models
+from talkspurt.scores import speech as speech_of
 
 Samples = npt.NDArray[np.int16]
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,19 +61,32 @@ def read(file: Path, rate: int) -> Samples:
 
 def judged(file: Path, folder: Path, rate: int, seconds: float) -> dict[str, float | None]:
     """Mean scores over the segments of a received file."""
+    rows = [scores.rate(it) for it in _segments(file, folder, rate, seconds)]
+    return {column: _mean([row[column] for row in rows]) for column in scores.COLUMNS}
+
+
+def pesq(file: Path, folder: Path, rate: int, seconds: float) -> float | None:
+    """The mean of PESQ alone, which takes a tenth of the time."""
+    return _mean([
+        models.score("pesq", it.sent, it.received, it.rate)
+        if speech_of.is_heard(it.received) else scores.BOTTOM
+        for it in _segments(file, folder, rate, seconds)
+    ])  # fmt: skip
+
+
+def _segments(file: Path, folder: Path, rate: int, seconds: float) -> Iterator[Audio]:
+    """Each 8 s of a received file, with what was said."""
     spoken = read(speech(folder, rate), rate)
     twice = np.concatenate([spoken, spoken[: SEGMENT_S * rate]])
     heard = read(file, rate)
     first = round(SETTLED_S * rate)
-    rows = []
     for begin in range(first, round(seconds * rate) - SEGMENT_S * rate + 1, SEGMENT_S * rate):
         segment = heard[begin : begin + SEGMENT_S * rate]
         if len(segment) < SEGMENT_S * rate:
-            break
+            return
         at = _place(twice, segment)
         sent = twice[at : at + len(segment)]
-        rows.append(scores.rate(Audio("call", sent.tobytes(), segment.tobytes(), rate)))
-    return {column: _mean([row[column] for row in rows]) for column in scores.COLUMNS}
+        yield Audio("call", sent.tobytes(), segment.tobytes(), rate)
 
 
 def _place(spoken: Samples, segment: Samples) -> int:
@@ -94,14 +110,16 @@ def ours(
     *,
     rate: int,
 ) -> dict[str, Any]:
-    """Loss and scores of our call over a network: least, mean and greatest of the seeds."""
+    """Loss and PESQ of our call over a network: least, mean and greatest of the seeds."""
     rows = []
     for run in simulated(name, network, flow, start_s, seeds=SEEDS):
         row = run.flows.filter(name="ours").to_dicts()[0]
         run.audio("ours").save(folder / "ours")
-        found = judged(folder / "ours" / "ours.received.wav", folder, rate, SECONDS)
-        lost = row["lost_packets"] / row["sent_packets"]
-        rows.append({"lost": lost, "concealed": row["concealed_ratio"], **found})
+        rows.append({
+            "lost": row["lost_packets"] / row["sent_packets"],
+            "concealed": row["concealed_ratio"],
+            "pesq": pesq(folder / "ours" / "ours.received.wav", folder, rate, SECONDS),
+        })  # fmt: skip
     return {key: spread([row[key] for row in rows]) for key in rows[0]}
 
 

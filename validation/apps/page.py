@@ -160,11 +160,11 @@ def calls(rows: Rows) -> str:
         for row in rows.values():
             program, fixed, adaptive = row["program"], row["ours"]["fixed"], row["ours"]["adaptive"]
             lost = hearing.agrees("lost", program["lost"], fixed["lost"])
-            heard = hearing.agrees("pesq", _pesq(program), _pesq(fixed))
+            heard = hearing.agrees("pesq", _pesq(program), fixed["pesq"])
             yield [
                 row["network"], row["codec"], percent(program["lost"]),
                 spread(fixed["lost"], percent), verdict(lost), score(_pesq(program)),
-                spread(_pesq(fixed), score), verdict(heard), spread(_pesq(adaptive), score),
+                spread(fixed["pesq"], score), verdict(heard), spread(adaptive["pesq"], score),
                 f"{score(program['visqol'])}, {score(program['plcmos'])}",
             ]  # fmt: skip
 
@@ -184,8 +184,8 @@ def streams(rows: Rows) -> str:
             yield [
                 row["network"], percent(program["lost"]), spread(ours["lost"], percent),
                 verdict(hearing.agrees("lost", program["lost"], ours["lost"])),
-                score(program["pesq_nb"]), spread(ours["pesq_nb"], score),
-                verdict(hearing.agrees("pesq", program["pesq_nb"], ours["pesq_nb"])),
+                score(program["pesq_nb"]), spread(ours["pesq"], score),
+                verdict(hearing.agrees("pesq", program["pesq_nb"], ours["pesq"])),
             ]  # fmt: skip
 
     heads = ["network", "lost: FFmpeg", "ours", "in the band", "PESQ: FFmpeg", "ours",
