@@ -33,7 +33,7 @@ Rows = dict[str, dict[str, Any]]
 def write(page: Path) -> None:
     """Write the page from all results there are."""
     found = {
-        name: json.loads((HERE / f"{name}.json").read_text())
+        name: in_order(json.loads((HERE / f"{name}.json").read_text()))
         for name in TABLES
         if (HERE / f"{name}.json").exists()
     }
@@ -50,15 +50,21 @@ def write(page: Path) -> None:
         "worst": ms(max(row["late"]["p99_s"] for row in every)),
         "dates": ends([it["date"] for it in made]),
         "commits": ", ".join(
-            dict.fromkeys(f"commit `{it['commit'][:10]}`{it['modified']}" for it in made)
+            dict.fromkeys(f"`{it['commit'][:10]}`{it['modified']}" for it in made)
         ),
         "kernels": ", ".join(dict.fromkeys(it["host_kernel"] for it in made)),
         "programs": ", ".join(dict.fromkeys(it.get("program", "?") for it in made)),
-        "loads": ends([f"{it['load']:.1f}" for it in made]),
+        "loads": f"{min(it['load'] for it in made):.0f} to {max(it['load'] for it in made):.0f}",
     }
     for name, tables in TABLES.items():
         parts |= {key: of(found.get(name, {})) for key, of in tables.items()}
     page.write_text((HERE / "page.md").read_text().format(**parts))
+
+
+def in_order(rows: Rows) -> Rows:
+    """The rows in the order of networks; otherwise as they were measured."""
+    order = list(TITLES)
+    return dict(sorted(rows.items(), key=lambda item: order.index(item[1]["network"])))
 
 
 def ends(values: list[str]) -> str:
@@ -91,6 +97,16 @@ def mbit(value: float) -> str:
 def number(value: float) -> str:
     """A count or mean."""
     return f"{value:.1f}"
+
+
+def whole(value: float) -> str:
+    """A count or its mean, to the nearest."""
+    return f"{value:.0f}"
+
+
+def whole_ms(value: float) -> str:
+    """A time in milliseconds, to the nearest."""
+    return f"{value * 1e3:.0f}"
 
 
 def score(value: float | None) -> str:
@@ -129,24 +145,39 @@ def irtts(rows: Rows) -> str:
 
 
 def transfers(rows: Rows) -> str:
-    """Goodput, queue and round trip."""
-    keys = {
-        "goodput_bps": ("goodput, Mbit/s", mbit), "queue_packets": ("queue, packets", number),
-        "rtt_s": ("round trip", ms), "srtt_s": ("smoothed by the sender", ms),
-        "lost_packets": ("lost packets", lambda value: f"{value:.0f}"),
-    }  # fmt: skip
+    """Goodput, queue and round trip; bold is outside of the band."""
+    texts = {"goodput_bps": mbit, "queue_packets": number, "rtt_s": whole_ms}
 
     def lines() -> Iterator[list[str]]:
         for row in rows.values():
-            for key, (title, text) in keys.items():
-                ours, value = row["ours"][key], row["program"][key]
-                agrees = verdict(iperf3.agrees(key, value, ours)) if key in iperf3.BANDS else ""
-                cause = spread(row["cause"][key], text)
-                case = [row["network"], row["controller"], title]
-                yield [*case, text(value), spread(ours, text), agrees, cause]
+            cells = [row["network"], row["controller"]]
+            for key, text in texts.items():
+                value, ours = row["program"][key], row["ours"][key]
+                marked = text(value) if iperf3.agrees(key, value, ours) else f"**{text(value)}**"
+                cells += [marked, spread(ours, text)]
+                if key == "queue_packets":
+                    cells.append(spread(row["cause"][key], text))
+            cells.append(whole(row["program"]["lost_packets"]))
+            yield cells + [spread(row[it]["lost_packets"], whole) for it in ("ours", "cause")]
 
-    heads = ["network", "controller", "", "kernel", "ours", "in the band", "cause"]
+    heads = [
+        "network", "controller", "goodput, Mbit/s: kernel", "ours", "queue, packets: kernel",
+        "ours", "cause", "round trip, ms: kernel", "ours", "lost packets: kernel", "ours", "cause",
+    ]  # fmt: skip
     return table(heads, lines())
+
+
+def smoothed(rows: Rows) -> str:
+    """What the senders believe of the round trip on lte."""
+    row = rows.get("lte reno")
+    if row is None:
+        return "–"
+    kernel, ours = row["program"], row["ours"]
+    return (
+        f"Reno's mean estimate on *lte* was {kernel['srtt_s']:.2f} s in the kernel and "
+        f"{ours['srtt_s'][1]:.2f} s in ours, where packets took {kernel['rtt_s']:.2f} s and "
+        f"{ours['rtt_s'][1]:.2f} s."
+    )
 
 
 def _pesq(row: dict[str, Any]) -> Any:
@@ -299,7 +330,7 @@ def untrue(found: dict[str, Rows]) -> list[str]:
 
 TABLES: dict[str, dict[str, Callable[[Rows], str]]] = {
     "irtt": {"irtt": irtts},
-    "iperf3": {"iperf3": transfers},
+    "iperf3": {"iperf3": transfers, "smoothed": smoothed},
     "baresip": {"baresip": calls},
     "ffmpeg": {"ffmpeg": streams},
     "chromium": {"buffers": buffers, "estimates": estimates},
