@@ -1,5 +1,4 @@
-//! An end of a flow on a raw socket inside a node: the peer of the simulation, in real time, as a program of its
-//! own would be.
+//! An end of a flow on a raw socket inside a node: the peer of the simulation, in real time, like a program.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;

@@ -18,8 +18,8 @@ use crate::line::{Line, Port};
 const STEP: Duration = Duration::from_millis(50);
 
 /// Runs one end of a flow over `line` until `end` by the line's clock, whose zero is the start of the scenario,
-/// or until `stop`. Both ends get the sources' and transports' configuration from the scenario; [`talkspurt_flow::hints`] has
-/// what packets do not carry.
+/// or until `stop`. Both ends get the sources' and transports' configuration from the scenario;
+/// [`talkspurt_flow::hints`] has what packets do not carry.
 ///
 /// # Errors
 /// The socket failed. A packet it did not accept is lost, as on any network, and is no error.
