@@ -89,6 +89,9 @@ impl Emulation {
     }
 }
 
+/// A change of a gauge: time in seconds, name, value.
+type Step = (f64, &'static str, f64);
+
 /// An end of a flow of run `index` of a plan on a raw socket in a network namespace, in its own thread.
 #[pyclass(frozen)]
 pub(crate) struct FlowEnd {
@@ -141,7 +144,7 @@ impl FlowEnd {
     }
     /// Changes of its gauges (time since its start in seconds, name, value), and the number of packets that the
     /// socket refused; waits for them. Can be called once. Raises RunError.
-    fn result(&self, py: Python<'_>) -> PyResult<(Vec<(f64, &'static str, f64)>, u64)> {
+    fn result(&self, py: Python<'_>) -> PyResult<(Vec<Step>, u64)> {
         let Ended { gauges, unsent_packets } = self.work.result(py)?;
         Ok((gauges, unsent_packets))
     }
