@@ -67,7 +67,7 @@ msrv: setup ## check that the oldest supported Rust compiles the workspace
 	else echo "Rust $(MSRV) cannot be installed: the oldest supported version is not checked."; fi
 
 rustdoc: setup ## check the documentation of the Rust crates
-	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --document-private-items --locked
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --locked
 
 pages: setup ## write the pages and pictures of docs/ that the program makes
 	cargo run --quiet --locked -p talkspurt-scenario --bin schema
