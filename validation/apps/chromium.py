@@ -150,6 +150,8 @@ def packets(result: talkspurt.Result, folder: Path, name: str) -> pl.DataFrame:
         (pl.col("dequeued_s") * 1e9).round().cast(pl.Int64).alias("time_ns")
     )
     joined = rows.join(here.select(*key, "time_ns"), on="time_ns").join(whole, on=key)
+    # Packets of other protocols may look like RTP, with another source.
+    joined = joined.filter(pl.col("rtp_ssrc") == pl.col("rtp_ssrc").mode().first())
     arrived = pl.when(pl.col("fate") == "received").then(pl.col("arrived_s"))
     stamps = joined["rtp_timestamp"].cast(pl.Int64)
     first = int(stamps[0])
