@@ -182,6 +182,25 @@ impl Recording {
         Self { sent: pcm.into(), lower: Vec::new(), encoded, sample_rate, channels, activity: None }
     }
 
+    /// The same with silence after it, up to this duration; `encodings` are those that it was opened for.
+    ///
+    /// # Panics
+    /// Without `encodings`.
+    #[must_use]
+    pub fn lasting(self, duration: Duration, encodings: &[Encoding]) -> Self {
+        let padded = |pcm: &[i16], rate: u32| {
+            let samples = u128::from(duration.as_nanos()) * u128::from(rate) / 1_000_000_000;
+            let mut all = pcm.to_vec();
+            all.resize(pcm.len().max(samples as usize * self.channels), 0);
+            all
+        };
+        let best = encodings.iter().max_by_key(|it| it.codec.sample_rate());
+        let sent = padded(&self.sent, self.sample_rate);
+        let lower = self.lower.iter().map(|(rate, pcm)| (*rate, padded(pcm, *rate).into()));
+        let lower = lower.collect();
+        Self { lower, activity: self.activity, ..Self::from_pcm(sent, best.expect("an encoding")) }
+    }
+
     /// Linear PCM at the sample rate of one of the codecs.
     ///
     /// # Panics
