@@ -5,8 +5,10 @@ import io
 import json
 import os
 import select
+import shutil
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -398,3 +400,96 @@ def test_the_codecs_of_a_call_have_sound():
     codecs = _core.call_codecs()
     assert {"pcmu", "pcma", "g722", "g726-16", "opus"} <= set(codecs)
     assert not {"g729", "g728", "g729-10"} & set(codecs)
+
+
+@pytest.fixture(scope="module")
+def sound_server(tmp_path_factory):
+    """A sound server of its own with two null sinks: the environment of its clients."""
+    for name in ("pulseaudio", "pactl", "parec", "pacat"):
+        if shutil.which(name) is None:
+            pytest.skip(f"{name} is not installed")
+    folder = tmp_path_factory.mktemp("pulse")
+    env = {
+        **os.environ, "XDG_RUNTIME_DIR": str(folder), "PULSE_RUNTIME_PATH": str(folder),
+        "HOME": str(folder), "PULSE_SERVER": f"unix:{folder}/native",
+    }  # fmt: skip
+    process = subprocess.Popen(
+        ["pulseaudio", "-n", "--daemonize=no", "--exit-idle-time=-1", "--disallow-exit",
+         "--use-pid-file=no", "-L", f"module-native-protocol-unix socket={folder}/native",
+         "-L", "module-null-sink sink_name=mouth", "-L", "module-null-sink sink_name=ear"],
+        env={k: v for k, v in env.items() if k != "PULSE_SERVER"},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        for _ in range(100):
+            time.sleep(0.1)
+            done = subprocess.run(["pactl", "info"], env=env, capture_output=True, check=False)
+            if done.returncode == 0:
+                break
+        else:
+            pytest.skip("pulseaudio does not start")
+        yield env
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def likeness(sound, of):
+    """The largest correlation coefficient of two seconds of a sound with another, at any delay."""
+    part = sound[len(sound) // 2 :][: 2 * 8000].astype(float)
+    size = 1 << (len(of) + len(part) - 1).bit_length()
+    spectrum = np.fft.rfft(of.astype(float), size) * np.conj(np.fft.rfft(part, size))
+    products = np.fft.irfft(spectrum, size)[: len(of)]
+    energy = np.concatenate([[0], np.cumsum(of.astype(float) ** 2)])
+    ends = np.minimum(np.arange(len(of)) + len(part), len(of))
+    own = np.sqrt((energy[ends] - energy[: len(of)]) * (part**2).sum())
+    return float((products / np.maximum(own, 1e6)).max())
+
+
+def test_a_call_with_a_microphone_and_a_loudspeaker(tmp_path, sound_server):
+    """What is played into the microphone is heard there, and what is said there is played here."""
+    env = {**sound_server, **SECRET}
+    spoken, _ = samples(HERE)
+    raw = tmp_path / "mouth.raw"
+    raw.write_bytes(spoken[::2].tobytes())
+    plain = ("--raw", "--format=s16le", "--rate=8000", "--channels=1")
+    with (
+        answering(tmp_path, "--no-report") as (port, process),
+        (tmp_path / "ear.raw").open("wb") as ear,
+        raw.open("rb") as mouth,
+    ):
+        says = subprocess.Popen(["pacat", *plain, "--device=mouth"], env=env, stdin=mouth)
+        hears = subprocess.Popen(
+            ["parec", *plain, "--latency-msec=50", "--device=ear.monitor"], env=env, stdout=ear
+        )
+        done = command(
+            "call", f"127.0.0.1:{port}", "--microphone", "mouth.monitor", "--loudspeaker", "ear",
+            "--heard", tmp_path / "here.wav", "--codec", "pcmu", "--for", "6s", "--no-report",
+            "--out", tmp_path / "here", env=env,
+        )  # fmt: skip
+        for each in (says, hears):
+            each.terminate()
+            each.wait(10)
+        assert done.returncode == 0, done.stderr
+        process.communicate(timeout=40)
+    there, here = samples(tmp_path / "there.wav")[0], samples(tmp_path / "here.wav")[0]
+    played = np.frombuffer((tmp_path / "ear.raw").read_bytes(), dtype="<i2")
+    # On a busy machine a sound device may lose samples: two seconds in one piece are not certain.
+    assert likeness(there[: 5 * 8000], spoken[::2]) > 0.5
+    assert likeness(here[: 5 * 8000], played) > 0.5
+    assert likeness(here, spoken[::2]) < 0.3, "the other voice"
+
+
+def test_missing_devices_are_told(tmp_path, sound_server):
+    options = ("call", "127.0.0.1:1", "--heard", tmp_path / "x.wav")
+    done = command(*options, "--microphone", "nose", env={**sound_server, **SECRET})
+    assert done.returncode == 2
+    assert "--microphone nose: unknown; there are mouth.monitor, ear.monitor" in done.stderr
+    env = {**SECRET, "PULSE_SERVER": "unix:/nowhere"}
+    done = command(*options, "--microphone", "default", env=env)
+    assert done.returncode == 2
+    assert "--microphone: no sound server" in done.stderr
+    for more in ((), ("--speech", HERE, "--microphone", "default")):
+        done = command(*options, *more, env=SECRET)
+        assert done.returncode == 2
+        assert "give one of --speech and --microphone" in done.stderr

@@ -344,10 +344,23 @@ class Stamping:
 class CallVoice:
     """What one end of a call says, and the codecs that it has; only on Linux."""
 
-    def __init__(self, file: str | os.PathLike[str], codecs: list[str]) -> None:
-        """Read a WAV file; raises RunError with the reason."""
+    def __init__(
+        self, file: str | os.PathLike[str] | None, codecs: list[str], loudspeaker: bool
+    ) -> None:
+        """Read a WAV file, or take a microphone without one; raises RunError with the reason."""
     @property
-    def duration_s(self) -> float: ...
+    def duration_s(self) -> float | None: ...
+
+class CallDevices:
+    """The sound devices of one end of a call; samples have 16 bits, little endian."""
+
+    @property
+    def format(self) -> tuple[int, int]:
+        """Samples per second and channel, and channels."""
+    def say(self, pcm: bytes) -> None:
+        """Samples of the microphone have come."""
+    def hear(self) -> bytes:
+        """What the loudspeaker is to play after what was returned before."""
 
 Called = tuple[Outcome | None, str, str, tuple[bytes, int, int], str | None]
 """Tables, facts as JSON, the scenario, the sound heard (samples, rate, channels), and a failure."""
@@ -366,6 +379,8 @@ class CallServer:
     def in_call(self) -> bool: ...
     def view(self) -> str | None:
         """The state of the call as JSON, if there is one."""
+    def devices(self) -> CallDevices | None:
+        """The sound devices of the call, once codecs are agreed on, if it has any."""
     def hang_up(self) -> None: ...
     def called(self) -> Called | None:
         """The results of a call that has ended, once."""
@@ -391,6 +406,8 @@ class Calling:
         """Fraction of the time passed, 0 to 1."""
     def view(self) -> str | None:
         """The state of the call as JSON, once there is one."""
+    def devices(self) -> CallDevices | None:
+        """The sound devices of the call, once codecs are agreed on, if it has any."""
     def wait(self, seconds: float) -> bool:
         """Wait at most this many seconds; true if it has ended."""
     def stop(self) -> None:

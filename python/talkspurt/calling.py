@@ -1,4 +1,4 @@
-"""``talkspurt call`` and ``talkspurt answer``: a voice call over a real path, from file to file."""
+"""``talkspurt call`` and ``talkspurt answer``: a voice call over a real path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from talkspurt import _core, disk, measuring, serving
+from talkspurt import _core, devices, disk, measuring, serving
 from talkspurt.audio import wav
 from talkspurt.errors import BadInputError
 from talkspurt.interrupts import Terminated
@@ -33,8 +33,10 @@ LEAVING_S = 30.0
 class Kept:
     """What one end says, and what it keeps and shows of a call."""
 
-    speech: Path
-    heard: Path
+    speech: Path | None
+    heard: Path | None
+    microphone: str | None
+    loudspeaker: str | None
     codec: str | None
     out: Path | None
     as_json: bool
@@ -55,17 +57,29 @@ class Kept:
             from talkspurt.scores import models
 
             models.check()
-        if self.heard.is_dir() or not self.heard.absolute().parent.is_dir():
+        if (self.speech is None) == (self.microphone is None):
+            raise BadInputError("what is said: give one of --speech and --microphone")
+        if self.heard is None and self.loudspeaker is None:
+            raise BadInputError("what is heard: give --heard, --loudspeaker or both")
+        if self.heard is not None and (
+            self.heard.is_dir() or not self.heard.absolute().parent.is_dir()
+        ):
             raise BadInputError(visible(f"--heard {self.heard}: expected a file in a folder"))
+        devices.check(self.microphone, self.loudspeaker)
         codecs = list(default) if self.codec is None else self.codec.split(",")
+        codecs = [name.strip() for name in codecs]
         try:
-            return _core.CallVoice(self.speech, [name.strip() for name in codecs])
+            return _core.CallVoice(self.speech, codecs, self.loudspeaker is not None)
         except _core.RunError as error:
             raise BadInputError(visible(str(error))) from None
 
-    def heard_in(self, number: int) -> Path:
+    def devices(self) -> devices.Devices:
+        """The sound devices, before they are started."""
+        return devices.Devices(self.microphone, self.loudspeaker)
+
+    def heard_in(self, number: int) -> Path | None:
         """The file for what is heard in a call, from 1."""
-        if number == 1:
+        if self.heard is None or number == 1:
             return self.heard
         return self.heard.with_name(f"{self.heard.stem}-{number}{self.heard.suffix}")
 
@@ -100,15 +114,17 @@ def call(
     name, port = measuring.target(host, PORT)
     key = serving.secret(secret_file)
     seed = seed if seed is not None else secrets.randbits(62)
-    length = duration or f"{max(1.0, voice.duration_s):.3f}s"
+    length = duration or ("1h" if (own := voice.duration_s) is None else f"{max(1.0, own):.3f}s")
     stop: BaseException | None = None
     began = time.monotonic()
     try:
         session = _core.CallSession(name, port, key)
         calling = session.start(voice, transport, length, mtu, seed)
-        with _watching(f"Call to {host} over {transport}", kept) as watch:
+        title = f"Call to {host} over {transport}"
+        with kept.devices() as devices, _watching(title, kept) as watch:
             try:
                 while not calling.wait(STEP_S):
+                    devices.attach(calling.devices())
                     watch(calling.progress(), calling.view())
             except (KeyboardInterrupt, Terminated) as stopped:
                 stop = stopped
@@ -179,8 +195,9 @@ def _answered(
             _say_lines(server, kept)
             if server.in_call():
                 began = time.monotonic()
-                with _watching("Call", kept) as watch:
+                with kept.devices() as devices, _watching("Call", kept) as watch:
                     while server.in_call():
+                        devices.attach(server.devices())
                         watch(None, server.view())
                         time.sleep(STEP_S)
             called = server.called()
@@ -204,7 +221,7 @@ def _say_lines(server: _core.CallServer, kept: Kept) -> None:
 def _keep(
     called: _core.Called,
     kept: Kept,
-    file: Path,
+    file: Path | None,
     folder: Path,
     title: str,
     seed: int | None,
@@ -212,7 +229,8 @@ def _keep(
 ) -> str | None:
     """Write what was heard and the folder, print, and return what failed, if anything did."""
     outcome, text, scenario, (pcm, rate, channels), broken = called
-    disk.write_bytes(file, wav(pcm, rate, channels))
+    if file is not None:
+        disk.write_bytes(file, wav(pcm, rate, channels))
     facts: dict[str, Any] = json.loads(text)
     about = facts["call"]
     length_s = len(pcm) / 2 / channels / rate
@@ -227,7 +245,7 @@ def _keep(
             result.save(folder, report=kept.report, overwrite=kept.overwrite)
     if kept.as_json:
         document = {} if result is None else measuring.document(result)
-        print_json({**document, "call": about, "heard": str(file), "heard_s": length_s})
+        print_json({**document, "call": about, "heard": file and str(file), "heard_s": length_s})
     elif not kept.quiet:
         if result is not None:
             measuring.say(result, folder, report=kept.report)
@@ -235,17 +253,19 @@ def _keep(
             print(visible(line), flush=True)
     if broken is None:
         return None
-    return f"{about['other']}: {broken}; what was heard until then is in {file}"
+    where = "" if file is None else f"; what was heard until then is in {file}"
+    return f"{about['other']}: {broken}{where}"
 
 
-def _sentences(about: dict[str, Any], file: Path, length_s: float) -> Iterator[str]:
+def _sentences(about: dict[str, Any], file: Path | None, length_s: float) -> Iterator[str]:
     """What to know about a call, a sentence each."""
     yield f"Codecs agreed: {', '.join(about['codecs'])}."
     if about["hung_up"] is not None:
         yield f"The {about['hung_up']} hung up."
     if not about["sound_exchanged"]:
         yield "The sound of the other end did not come: there are no signals to compare."
-    yield f"Heard:   {file} ({length_s:.1f} s)"
+    if file is not None:
+        yield f"Heard:   {file} ({length_s:.1f} s)"
 
 
 @contextlib.contextmanager

@@ -616,8 +616,10 @@ def measure(
 @app.command
 def answer(
     *,
-    speech: Path,
-    heard: Path,
+    speech: Path | None = None,
+    heard: Path | None = None,
+    microphone: str | None = None,
+    loudspeaker: str | None = None,
     listen: str = "127.0.0.1:7863",
     secret_file: Path | None = None,
     codec: str | None = None,
@@ -641,6 +643,10 @@ def answer(
         WAV file of what is said here; silence follows until the call ends.
     heard
         WAV file for what is heard here; that of a second call is NAME-2.wav.
+    microphone
+        In place of the file: a source of PulseAudio or PipeWire, or default.
+    loudspeaker
+        Play what is heard there, too: a sink of PulseAudio or PipeWire, or default.
     listen
         ADDRESS:PORT for the control connection (TCP); 0.0.0.0:7863 or [::]:7863 for all addresses.
     secret_file
@@ -671,7 +677,10 @@ def answer(
     from talkspurt import calling
 
     calling.answer(
-        calling.Kept(speech, heard, codec, out, json, quiet, report, scores, overwrite),
+        calling.Kept(
+            speech=speech, heard=heard, microphone=microphone, loudspeaker=loudspeaker, codec=codec,
+            out=out, as_json=json, quiet=quiet, report=report, scores=scores, overwrite=overwrite,
+        ),
         listen=listen, secret_file=secret_file, calls=calls, media_ports=media_ports,
     )  # fmt: skip
 
@@ -681,8 +690,10 @@ def call(
     host: str,
     /,
     *,
-    speech: Path,
-    heard: Path,
+    speech: Path | None = None,
+    heard: Path | None = None,
+    microphone: str | None = None,
+    loudspeaker: str | None = None,
     secret_file: Path | None = None,
     transport: str = "udp",
     codec: str | None = None,
@@ -709,6 +720,10 @@ def call(
         WAV file of what is said here; silence follows until the call ends.
     heard
         WAV file for what is heard here.
+    microphone
+        In place of the file: a source of PulseAudio or PipeWire, or default.
+    loudspeaker
+        Play what is heard there, too: a sink of PulseAudio or PipeWire, or default.
     secret_file
         File with the shared secret, readable only by its owner; without it, the environment
         variable TALKSPURT_SECRET has the secret.
@@ -719,7 +734,7 @@ def call(
         Codecs to offer in order of preference, as in opus,pcmu; default: opus, g722, pcmu, pcma;
         with tfrc-tb pcmu and G.726 at 40, 32, 24 and 16 kbit/s.
     for_
-        Length of the call, up to 1h; default: that of the speech.
+        Length of the call, up to 1h; default: that of the speech, and 1h with a microphone.
     mtu
         Longest IP packet on the path, in bytes.
     seed
@@ -741,7 +756,10 @@ def call(
 
     calling.call(
         host,
-        calling.Kept(speech, heard, codec, out, json, quiet, report, scores, overwrite),
+        calling.Kept(
+            speech=speech, heard=heard, microphone=microphone, loudspeaker=loudspeaker, codec=codec,
+            out=out, as_json=json, quiet=quiet, report=report, scores=scores, overwrite=overwrite,
+        ),
         secret_file=secret_file, transport=transport, duration=for_, mtu=mtu, seed=seed,
     )  # fmt: skip
 

@@ -7,11 +7,11 @@
 //! service code of RTP (RFC 5762 §5.2). When the call is over, both ends exchange notes and sound, so that both
 //! have the tables of the call and the signals to score.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use bytes::Bytes;
@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 use talkspurt_app::codec::{Codec, Encoding};
 use talkspurt_app::file::{Disk, Files as _};
 use talkspurt_app::peer::{Parts, Peer};
-use talkspurt_app::playout;
-use talkspurt_app::recording::{MAX_BYTES, Recording};
+use talkspurt_app::playout::{self, Live};
+use talkspurt_app::recording::{MAX_BYTES, Microphone, Recording};
 use talkspurt_app::source::{Config as Source, Material};
 use talkspurt_experiment::{Audio, Finished};
 use talkspurt_flow::{Materials, capture_start, parts};
@@ -77,10 +77,21 @@ pub struct Invitation {
 /// What one end says, and the codecs that it has.
 #[derive(Clone, Debug)]
 pub struct Voice {
-    file: PathBuf,
-    bytes: Bytes,
+    says: Says,
     codecs: Vec<Codec>,
-    duration: Duration,
+    /// A loudspeaker plays what is heard while the call lasts.
+    has_loudspeaker: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Says {
+    File {
+        file: PathBuf,
+        bytes: Bytes,
+        duration: Duration,
+    },
+    /// What comes from a microphone.
+    Microphone,
 }
 
 /// Results of a call.
@@ -130,6 +141,54 @@ pub(crate) fn encoding(codec: Codec) -> Encoding {
     Encoding::new(codec, step * PACKET.as_nanos().div_ceil(step.as_nanos()).max(1))
 }
 
+/// The sound devices of one end of a call, which work at the sample rate of the codecs.
+#[derive(Debug)]
+pub struct Devices {
+    encodings: Vec<Encoding>,
+    microphone: Option<Arc<Microphone>>,
+    heard: Option<Mutex<VecDeque<i16>>>,
+}
+
+impl Devices {
+    /// Samples per second and channel, and channels.
+    #[must_use]
+    pub fn format(&self) -> (u32, usize) {
+        (self.encodings[0].codec.sample_rate(), self.encodings[0].channels())
+    }
+
+    /// Samples of the microphone have come.
+    pub fn say(&self, samples: &[i16]) {
+        if let Some(microphone) = &self.microphone {
+            microphone.push(samples);
+        }
+    }
+
+    /// What the loudspeaker is to play after what was returned before.
+    #[must_use]
+    pub fn hear(&self) -> Vec<i16> {
+        self.heard.as_ref().map_or_else(Vec::new, |heard| lock(heard).drain(..).collect())
+    }
+
+    /// The player of what arrives, if there is a loudspeaker.
+    pub(crate) fn player(&self) -> Option<Live> {
+        self.heard.as_ref().map(|_| Live::new(&self.encodings))
+    }
+
+    pub(crate) fn play(&self, samples: Vec<i16>) {
+        if let Some(heard) = &self.heard {
+            let (mut heard, (rate, channels)) = (lock(heard), self.format());
+            heard.extend(samples);
+            // A loudspeaker that plays nothing takes no memory.
+            let extra = heard.len().saturating_sub(rate as usize * channels);
+            heard.drain(..extra);
+        }
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The names of the codecs that a call can have here: those whose sound can be encoded and decoded.
 #[must_use]
 pub fn call_codecs() -> Vec<String> {
@@ -137,13 +196,16 @@ pub fn call_codecs() -> Vec<String> {
     names(&Codec::ALL.iter().copied().filter(sounds).collect::<Vec<_>>())
 }
 
-/// What is sent after an agreement: the first codec or, where the transport chooses, all that have a lower rate
-/// than those before them.
+/// What is sent after an agreement: the first codec or, where the transport chooses, all that have its sample rate
+/// and a lower rate than those before them.
 pub(crate) fn rungs(transport: Transport, agreed: &[Codec]) -> Vec<Encoding> {
     let most = if transport == Transport::TfrcTb { MAX_RUNGS } else { 1 };
     let mut rungs = Vec::<Encoding>::new();
     for encoding in agreed.iter().copied().map(encoding) {
-        let lower = rungs.last().is_none_or(|last| encoding.rung().rate() < last.rung().rate());
+        let samples = |it: &Encoding| it.codec.sample_rate();
+        let lower = rungs.last().is_none_or(|last| {
+            encoding.rung().rate() < last.rung().rate() && samples(&encoding) == samples(last)
+        });
         if lower && rungs.len() < most {
             rungs.push(encoding);
         }
@@ -203,38 +265,67 @@ impl Voice {
     /// # Errors
     /// The file cannot be used, or a codec is unknown or has no sound here.
     pub fn open(file: &Path, codecs: &[String]) -> Result<Self, Failure> {
-        let known = call_codecs();
-        let unknown = codecs.iter().filter(|name| !known.contains(name));
-        let unknown: Vec<_> = unknown.map(String::as_str).collect();
-        if !unknown.is_empty() {
-            let known = known.join(", ");
-            let unknown = unknown.join(", ");
-            return Err(Failure(format!("codec {unknown}: expected one or more of {known}")));
-        }
-        let codecs: Vec<_> = codecs.iter().filter_map(|name| codec(name)).collect();
-        let Some(first) = codecs.first() else { return Err(Failure("no codec".to_owned())) };
-        let recording = Recording::open(&Disk, file, &[encoding(*first)], None);
+        let voice = Self::of_microphone(codecs)?;
+        let recording = Recording::open(&Disk, file, &[encoding(voice.codecs[0])], None);
         let duration = recording.map_err(|error| Failure(error.to_string()))?.duration();
         let bytes = Disk.read(file, MAX_BYTES);
         let bytes = bytes.map_err(|fault| Failure(format!("{}: {fault}", file.display())))?;
-        Ok(Self { file: file.to_owned(), bytes, codecs, duration })
+        Ok(Self { says: Says::File { file: file.to_owned(), bytes, duration }, ..voice })
     }
 
-    /// Length of the file.
+    /// What comes from a microphone, through [`Devices`].
+    ///
+    /// # Errors
+    /// A codec is unknown or has no sound here.
+    pub fn of_microphone(codecs: &[String]) -> Result<Self, Failure> {
+        let known = call_codecs();
+        let unknown = codecs.iter().filter(|name| !known.contains(name));
+        let unknown: Vec<_> = unknown.map(String::as_str).collect();
+        if !unknown.is_empty() || codecs.is_empty() {
+            let (unknown, known) = (unknown.join(", "), known.join(", "));
+            return Err(Failure(format!("codec {unknown}: expected one or more of {known}")));
+        }
+        let codecs = codecs.iter().filter_map(|name| codec(name)).collect();
+        Ok(Self { says: Says::Microphone, codecs, has_loudspeaker: false })
+    }
+
+    /// The same with a loudspeaker, through [`Devices`].
     #[must_use]
-    pub const fn duration(&self) -> Duration {
-        self.duration
+    pub fn with_loudspeaker(self) -> Self {
+        Self { has_loudspeaker: true, ..self }
+    }
+
+    /// Length of the file, if it says what is in one.
+    #[must_use]
+    pub const fn duration(&self) -> Option<Duration> {
+        match self.says {
+            Says::File { duration, .. } => Some(duration),
+            Says::Microphone => None,
+        }
     }
 
     pub(crate) fn codecs(&self) -> &[Codec] {
         &self.codecs
     }
 
-    /// What is said in these encodings, with silence up to this duration.
+    /// What is said in these encodings: a file has silence after it, up to this duration.
     fn recording(&self, encodings: &[Encoding], duration: Duration) -> Result<Recording, String> {
-        let files = BTreeMap::from([(self.file.clone(), self.bytes.clone())]);
-        let recording = Recording::open(&files, &self.file, encodings, None);
-        Ok(recording.map_err(|error| error.to_string())?.lasting(duration, encodings))
+        match &self.says {
+            Says::File { file, bytes, .. } => {
+                let files = BTreeMap::from([(file.clone(), bytes.clone())]);
+                let recording = Recording::open(&files, file, encodings, None);
+                Ok(recording.map_err(|error| error.to_string())?.lasting(duration, encodings))
+            }
+            Says::Microphone => Ok(Recording::live(Arc::default(), &encodings[0])),
+        }
+    }
+
+    /// The devices for a recording of this voice, if there are any.
+    fn devices(&self, encodings: Vec<Encoding>, recording: &Recording) -> Option<Arc<Devices>> {
+        let microphone = recording.microphone.clone();
+        let heard = self.has_loudspeaker.then(Mutex::default);
+        let any = microphone.is_some() || heard.is_some();
+        any.then(|| Arc::new(Devices { encodings, microphone, heard }))
     }
 }
 
@@ -333,12 +424,13 @@ impl CallEnd<'_> {
         stop: &AtomicBool,
     ) -> Result<Called, String> {
         let shared = &*watch.0;
-        let agreed = self.agreed.as_deref().map(|codecs| self.settle(codecs)).transpose()?;
+        let agreed =
+            self.agreed.as_deref().map(|codecs| self.settle(codecs, shared)).transpose()?;
         let plan = self.invitation.plan(self.agreed.as_deref());
         let point = plan.point().map_err(|failure| failure.0)?;
         let materials = agreed.as_ref().map_or_else(Materials::default, |it| self.materials(it));
         let agreed = Mutex::new(agreed);
-        let opening = self.agreed.is_none().then(|| self.opening(&agreed));
+        let opening = self.agreed.is_none().then(|| self.opening(&agreed, shared));
         let (ran, lost) = thread::scope(|scope| {
             let media = scope.spawn(|| {
                 let mut wire = wire;
@@ -378,12 +470,13 @@ impl CallEnd<'_> {
     }
 
     /// The call in these codecs.
-    fn settle(&self, codecs: &[Codec]) -> Result<Agreed, String> {
+    fn settle(&self, codecs: &[Codec], shared: &Shared) -> Result<Agreed, String> {
         let plan = self.invitation.plan(Some(codecs));
         let point = plan.point().map_err(|failure| failure.0)?;
         let encodings = rungs(self.invitation.transport, codecs);
         let duration = Duration::from_nanos(self.invitation.duration);
         let recording = Arc::new(self.voice.recording(&encodings, duration)?);
+        *lock(&shared.devices) = self.voice.devices(encodings, &recording);
         Ok(Agreed { codecs: codecs.to_vec(), plan, point, recording })
     }
 
@@ -399,17 +492,17 @@ impl CallEnd<'_> {
     }
 
     /// The agreement in DCCP's handshake: names of codecs with spaces between them.
-    fn opening<'s>(&'s self, agreed: &'s Mutex<Option<Agreed>>) -> Opening<'s> {
+    fn opening<'s>(&'s self, agreed: &'s Mutex<Option<Agreed>>, shared: &'s Shared) -> Opening<'s> {
         let offer = names(&self.voice.codecs).join(" ").into_bytes();
         let agree = move |data: &[u8]| -> Result<(Parts, Vec<u8>), String> {
             let text = std::str::from_utf8(data).unwrap_or_default();
             let offered: Vec<_> = text.split(' ').map(str::to_owned).collect();
             let codecs = agree(&offered, &self.voice.codecs)?;
-            let found = self.settle(&codecs)?;
+            let found = self.settle(&codecs, shared)?;
             let Point { scenario, network, .. } = &found.point;
             let both = parts(scenario, network, &self.materials(&found), 0);
             let [opens, answers] = both.ok_or("a call has a flow")?;
-            *agreed.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+            *lock(agreed) = Some(found);
             let own = if self.is_caller() { opens } else { answers };
             Ok((own, names(&codecs).join(" ").into_bytes()))
         };
@@ -467,6 +560,8 @@ impl CallEnd<'_> {
                         Message::Start => shared.started.store(true, Ordering::Release),
                         Message::HangUp { why } => {
                             told = true;
+                            let why: Option<String> =
+                                why.map(|why| why.chars().take(300).collect());
                             shared.stop(why.as_deref().unwrap_or(HUNG_UP));
                         }
                         Message::Finish if !self.is_caller() => {
@@ -490,20 +585,19 @@ impl CallEnd<'_> {
 
     /// Publishes the state of the call.
     fn show(&self, shared: &Shared, agreed: &Mutex<Option<Agreed>>, view: &mut View) {
-        let lock = PoisonError::into_inner;
-        let samples = std::mem::take(&mut *shared.samples.lock().unwrap_or_else(lock));
+        let samples = std::mem::take(&mut *lock(&shared.samples));
         for sample in &samples {
             view.take(sample);
         }
         if samples.is_empty() {
             return;
         }
-        if let Some(agreed) = &*agreed.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(agreed) = &*lock(agreed) {
             let flow = &agreed.point.scenario.flows[0];
             let other = if self.is_caller() { flow.reverse.as_ref() } else { Some(&flow.source) };
             if let Some(other) = other {
                 let shown = view.shown(flow, other).to_string();
-                *shared.view.lock().unwrap_or_else(PoisonError::into_inner) = Some(shown);
+                *lock(&shared.view) = Some(shown);
             }
         }
     }
@@ -512,7 +606,10 @@ impl CallEnd<'_> {
     fn sounds(&self, agreed: &Agreed, peers: &[Peer], ended: &Ended) -> [Vec<i16>; 2] {
         let Some(peer) = peers.first() else { return Default::default() };
         let Agreed { plan, point, recording, .. } = agreed;
-        let mut said = recording.sent.to_vec();
+        let mut said = match &recording.microphone {
+            Some(microphone) => microphone.said(),
+            None => recording.sent.to_vec(),
+        };
         said.truncate(recording.samples_for(peer.spoken()));
         let flow = &point.scenario.flows[0];
         let (direction, other) = match self.is_caller() {
@@ -668,8 +765,8 @@ fn take(channel: &mut Channel) -> Result<Theirs, String> {
     let (mut notes, mut sounds) = (Vec::new(), [Vec::new(), Vec::new()]);
     let (mut end, mut complete) = (None, false);
     let clock = Clock::start();
-    let mut last = clock.now();
-    while clock.now().saturating_since(last) < NOTES {
+    let (mut last, mut until) = (clock.now(), Instant::HORIZON);
+    while clock.now().saturating_since(last) < NOTES && clock.now() < until {
         let Ok(message) = channel.receive(BEAT) else { break };
         let Some(message) = message else { continue };
         last = clock.now();
@@ -680,7 +777,10 @@ fn take(channel: &mut Channel) -> Result<Theirs, String> {
                     return Err("the other end's notes are longer than 1 GB".to_owned());
                 }
             }
-            Message::Done { ended } => end = Some(End { rows: Log::rows(&notes)?, ended }),
+            Message::Done { ended } => {
+                end = Some(End { rows: Log::rows(&notes)?, ended });
+                until = clock.now() + SOUND_TIME * 2;
+            }
             Message::Sound { heard, bytes } => {
                 let sound = &mut sounds[usize::from(heard)];
                 sound.extend(bytes.chunks_exact(2).map(|it| i16::from_le_bytes([it[0], it[1]])));
@@ -727,6 +827,8 @@ mod tests {
         let falling = [Codec::G726At32, Codec::G726At24, Codec::G726At16];
         assert_eq!(rungs(Transport::TfrcTb), falling);
         assert_eq!(rungs(Transport::Udp), falling[..1]);
+        let rungs = super::rungs(Transport::TfrcTb, &[Codec::Opus, Codec::G726At16]);
+        assert_eq!(rungs.len(), 1, "of one sample rate");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use talkspurt_proto::units::Rate;
 use talkspurt_scenario::{Point, to_toml};
 
 use crate::Failure;
+use crate::call::Devices;
 use crate::channel::{Channel, Ended, IntoStd as _, Message, Secret};
 use crate::media::{Media, Ran, Shared, Wire};
 use crate::merge::{End, merge};
@@ -70,6 +71,12 @@ impl Watch {
     #[must_use]
     pub fn view(&self) -> Option<String> {
         self.0.view.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The sound devices of a call in agreed codecs, if it has any.
+    #[must_use]
+    pub fn devices(&self) -> Option<Arc<Devices>> {
+        self.0.devices.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ends the measurement early, or hangs up; results are of the time until now.

@@ -24,7 +24,7 @@ mod server;
 mod stamp;
 mod view;
 
-pub use call::{Called, Caller, Invitation, Sound, Voice, call_codecs};
+pub use call::{Called, Caller, Devices, Invitation, Sound, Voice, call_codecs};
 pub use channel::{Secret, VERSION};
 pub use client::{Measured, Measurement, Target, Watch};
 pub use plan::{FlowPlan, Plan, Traffic, Transport};

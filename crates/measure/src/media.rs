@@ -6,10 +6,11 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use talkspurt_app::peer::Action;
+use talkspurt_app::playout::Live;
 use talkspurt_app::transport::Transport;
 use talkspurt_flow::{Materials, Parts, Peer, hints, parts, peers};
 use talkspurt_live::{Clock, Datagram, Encapsulation, UdpPort, emit, label, parse, wrap};
@@ -27,6 +28,7 @@ use talkspurt_scenario::Point;
 
 use crate::breaker::{self, Breaker, Trip};
 use crate::bucket::Bucket;
+use crate::call::Devices;
 use crate::channel::Ended;
 use crate::notes::{Log, Row, What};
 use crate::plan::{LEAD, PROBE, Plan, QUIET_PROBES, REPORT};
@@ -71,6 +73,8 @@ pub(crate) struct Shared {
     pub(crate) samples: Mutex<Vec<Sample>>,
     /// The state of a call as JSON, for a user who watches it.
     pub(crate) view: Mutex<Option<String>>,
+    /// Of a call in agreed codecs, if there are any.
+    pub(crate) devices: Mutex<Option<Arc<Devices>>>,
 }
 
 impl Shared {
@@ -274,6 +278,8 @@ pub(crate) struct Media<'a> {
     /// Of a call: when the next sample is due, and the bytes of the log up to the last one.
     next_view: Option<Instant>,
     viewed: usize,
+    /// What plays on a loudspeaker.
+    player: Option<(Live, Arc<Devices>)>,
 }
 
 impl<'a> Media<'a> {
@@ -334,6 +340,7 @@ impl<'a> Media<'a> {
             opening,
             next_view: plan.is_call().then_some(Instant::ZERO),
             viewed: 0,
+            player: None,
         }
     }
 
@@ -362,7 +369,10 @@ impl<'a> Media<'a> {
             let due = [end, now + STEP, self.next_probe, self.next_report];
             let wake = wakes.chain(due).min().unwrap_or(end);
             match self.wire.receive(wake.saturating_since(self.clock.now())) {
-                Ok(Some((header, payload, datagram))) => self.receive(&header, &payload, &datagram),
+                Ok(Some((header, payload, datagram))) => {
+                    self.receive(&header, &payload, &datagram);
+                    self.play();
+                }
                 Ok(None) => {}
                 Err(error) => {
                     failed = Some(format!("the socket failed: {error}"));
@@ -390,6 +400,24 @@ impl<'a> Media<'a> {
         };
         self.show(now);
         Ran { log: self.log, ended, peers: self.own.into_iter().map(|own| own.peer).collect() }
+    }
+
+    /// Hands to a loudspeaker what the buffer has decided to play.
+    fn play(&mut self) {
+        if self.next_view.is_none() {
+            return;
+        }
+        if self.player.is_none() {
+            let devices = self.shared.devices.lock().unwrap_or_else(PoisonError::into_inner);
+            let player = devices.as_ref().and_then(|it| it.player().zip(Some(Arc::clone(it))));
+            self.player = player;
+        }
+        let Some((live, devices)) = &mut self.player else { return };
+        if let Some(own) = self.own.first()
+            && let Some(timeline) = own.peer.timeline()
+        {
+            devices.play(live.play(own.peer.played(), timeline));
+        }
     }
 
     /// Leaves a sample for whoever watches a call.

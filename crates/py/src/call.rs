@@ -1,13 +1,13 @@
 //! Calls over real paths: the end that answers, and the end that calls in its own thread.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use talkspurt_measure::{
-    Called, Caller, Config, Invitation, Secret, Server, Target, Transport, Voice, Watch,
+    Called, Caller, Config, Devices, Invitation, Secret, Server, Target, Transport, Voice, Watch,
 };
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
@@ -34,16 +34,45 @@ pub(crate) struct CallVoice(Voice);
 
 #[pymethods]
 impl CallVoice {
-    /// Reads a WAV file; raises RunError with the reason.
+    /// Reads a WAV file, or takes a microphone without one; raises RunError with the reason.
     #[new]
-    fn new(file: PathBuf, codecs: Vec<String>) -> PyResult<Self> {
-        Voice::open(&file, &codecs).map(Self).map_err(failed)
+    fn new(file: Option<PathBuf>, codecs: Vec<String>, loudspeaker: bool) -> PyResult<Self> {
+        let voice = match file {
+            Some(file) => Voice::open(&file, &codecs),
+            None => Voice::of_microphone(&codecs),
+        };
+        let voice = voice.map_err(failed)?;
+        Ok(Self(if loudspeaker { voice.with_loudspeaker() } else { voice }))
     }
 
-    /// Length of the file in seconds.
+    /// Length of the file in seconds, if there is one.
     #[getter]
-    fn duration_s(&self) -> f64 {
-        self.0.duration().as_secs_f64()
+    fn duration_s(&self) -> Option<f64> {
+        self.0.duration().map(Duration::as_secs_f64)
+    }
+}
+
+/// The sound devices of one end of a call.
+#[pyclass(frozen)]
+pub(crate) struct CallDevices(Arc<Devices>);
+
+#[pymethods]
+impl CallDevices {
+    /// Samples per second and channel, and channels.
+    #[getter]
+    fn format(&self) -> (u32, usize) {
+        self.0.format()
+    }
+
+    /// Samples of the microphone have come, 16 bits, little endian.
+    fn say(&self, pcm: &[u8]) {
+        let samples = pcm.chunks_exact(2).map(|it| i16::from_le_bytes([it[0], it[1]]));
+        self.0.say(&samples.collect::<Vec<_>>());
+    }
+
+    /// What the loudspeaker is to play after what was returned before.
+    fn hear<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        pcm(py, &self.0.hear())
     }
 }
 
@@ -105,6 +134,11 @@ impl CallServer {
     /// The state of the call as JSON, if there is one.
     fn view(&self) -> Option<String> {
         self.server().call().and_then(|watch| watch.view())
+    }
+
+    /// The sound devices of the call, once codecs are agreed on, if it has any.
+    fn devices(&self) -> Option<CallDevices> {
+        self.server().call().and_then(|watch| watch.devices()).map(CallDevices)
     }
 
     /// Ends the call.
@@ -204,6 +238,11 @@ impl Calling {
     /// The state of the call as JSON, once there is one.
     fn view(&self) -> Option<String> {
         self.watch.view()
+    }
+
+    /// The sound devices of the call, once codecs are agreed on, if it has any.
+    fn devices(&self) -> Option<CallDevices> {
+        self.watch.devices().map(CallDevices)
     }
 
     /// Waits at most this many seconds; true if it has ended.
