@@ -2,10 +2,10 @@
 //! keep what they hear. [`Caller`] is the end that calls; the other one is a [`Server`](crate::Server) with a
 //! [`Voice`].
 //!
-//! The caller offers codecs in order of preference, and the answerer agrees to those that it has: on the control
-//! connection or, over DCCP, in the application data of Request and Response (RFC 4340 §8.1.1, §8.1.3), with the
-//! service code of RTP (RFC 5762 §5.2). When the call is over, both ends exchange notes and sound, so that both
-//! have the tables of the call and the signals to score.
+//! The caller offers codecs in order of preference, and the answerer agrees to those that it has: on the
+//! control connection or, over DCCP, in the application data of Request and Response (RFC 4340 §8.1.1,
+//! §8.1.3), with the service code of RTP (RFC 5762 §5.2). When the call is over, both ends exchange notes and
+//! sound, so that both have the tables of the call and the signals to score.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -96,8 +96,8 @@ enum Says {
 
 /// Results of a call.
 pub struct Called {
-    /// Tables, as of a run, with times by the caller's clock; absent if the other end's notes, without which the
-    /// answerer knows nothing about its own packets, have not come.
+    /// Tables, as of a run, with times by the caller's clock; absent if the other end's notes, without which
+    /// the answerer knows nothing about its own packets, have not come.
     pub finished: Option<Finished>,
     /// What no table has.
     pub facts: Value,
@@ -196,8 +196,8 @@ pub fn call_codecs() -> Vec<String> {
     names(&Codec::ALL.iter().copied().filter(sounds).collect::<Vec<_>>())
 }
 
-/// What is sent after an agreement: the first codec or, where the transport chooses, all that have its sample rate
-/// and a lower rate than those before them.
+/// What is sent after an agreement: the first codec or, where the transport chooses, all that have its sample
+/// rate and a lower rate than those before them.
 pub(crate) fn rungs(transport: Transport, agreed: &[Codec]) -> Vec<Encoding> {
     let most = if transport == Transport::TfrcTb { MAX_RUNGS } else { 1 };
     let mut rungs = Vec::<Encoding>::new();
@@ -241,7 +241,8 @@ impl Invitation {
         matches!(self.transport, Transport::Dccp(_))
     }
 
-    /// The call in these codecs; before they are agreed on, in a placeholder that determines none of its packets.
+    /// The call in these codecs; before they are agreed on, in a placeholder that determines none of its
+    /// packets.
     pub(crate) fn plan(&self, agreed: Option<&[Codec]>) -> Plan {
         let codecs = names(agreed.unwrap_or(&[Codec::Pcmu]));
         let speech = Some(Traffic::Speech { codecs });

@@ -236,8 +236,8 @@ impl Bodies for Slot {
     }
 }
 
-/// Agrees on codecs: takes the application data of the other end's Request or Response, and returns the parts of
-/// our peer and, for the answering end, the data of its Response.
+/// Agrees on codecs: takes the application data of the other end's Request or Response, and returns the parts
+/// of our peer and, for the answering end, the data of its Response.
 pub(crate) type Agree<'a> = dyn FnMut(&[u8]) -> Result<(Parts, Vec<u8>), String> + Send + 'a;
 
 /// A call whose codecs are offered and agreed in DCCP's handshake (RFC 4340 §8.1.1, §8.1.3).
@@ -283,8 +283,8 @@ pub(crate) struct Media<'a> {
 }
 
 impl<'a> Media<'a> {
-    /// This end of the plan, before time starts; both ends together send no more than `limit`. In a call with an
-    /// `opening`, the plan's codecs are placeholders.
+    /// This end of the plan, before time starts; both ends together send no more than `limit`. In a call with
+    /// an `opening`, the plan's codecs are placeholders.
     pub(crate) fn new(
         plan: &'a Plan,
         (point, materials): (&Point, &Materials),

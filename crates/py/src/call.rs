@@ -76,8 +76,8 @@ impl CallDevices {
     }
 }
 
-/// Tables, facts as JSON, the resolved scenario, the sound heard with its rate and channels, and why the call is
-/// not what was asked for.
+/// Tables, facts as JSON, the resolved scenario, the sound heard with its rate and channels, and why the call
+/// is not what was asked for.
 type Results<'py> =
     (Option<Outcome>, String, String, (Bound<'py, PyBytes>, u32, usize), Option<String>);
 

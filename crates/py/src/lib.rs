@@ -5,8 +5,8 @@
 //! `run::Export` an export to another tool, `run::Excerpt` a part of a run for the report, `run::Count`
 //! a run that only counts what it sends; `outcome::Outcome` is a run's result, and `opinion` scores a
 //! part of a call; `emulation` runs one in real time, with packets of programs; `measure` serves and makes
-//! measurements of real paths, `call` calls over them; `capture` reads a capture file. `av` gives the engine the codecs of PyAV. The
-//! crates `experiment`, `emulate` and `measure` do the work.
+//! measurements of real paths, `call` calls over them; `capture` reads a capture file. `av` gives the engine
+//! the codecs of PyAV. The crates `experiment`, `emulate` and `measure` do the work.
 
 mod av;
 #[cfg(target_os = "linux")]

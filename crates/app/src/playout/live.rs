@@ -1,6 +1,6 @@
 //! Plays a stream while it comes, for a sound device. What is kept of a call is rendered afterwards by
-//! [`render`](super::render()), which knows what follows a gap; here, the decoders and G.711 Appendix I continue
-//! what came before, and a change of pace is a cross-fade within a step.
+//! [`render`](super::render()), which knows what follows a gap; here, the decoders and G.711 Appendix I
+//! continue what came before, and a change of pace is a cross-fade within a step.
 
 use std::collections::VecDeque;
 

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Packets that may wait. The device's clock is not ours: if it is faster, samples pile up and the oldest are left
-/// out; if it is slower, there is silence now and then.
+/// Packets that may wait. The device's clock is not ours: if it is faster, samples pile up and the oldest are
+/// left out; if it is slower, there is silence now and then.
 const MOST_WAITING: usize = 5;
 
 /// Samples of a sound device.
