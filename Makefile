@@ -11,6 +11,12 @@ export UV_SYSTEM_CERTS ?= true
 SOURCES := pyproject.toml Cargo.toml Cargo.lock constraints.txt \
   $(wildcard crates/*/Cargo.toml) $(shell find crates -name '*.rs')
 
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+# All of the workspace is selected, here and below: a selection of packages has its own features of dependencies, for
+# which everything would be compiled again.
+BUILD_BENCH := cargo build --quiet --release --locked --workspace --bin talkspurt-bench
+BUILD_SCHEMA := cargo build --quiet --locked --workspace --bin schema
+
 .PHONY: setup demo test test-rust test-python lint audit msrv format types schema rustdoc pages docs dist bench bench-commands bench-gate bench-peers fuzz fuzz-smoke pins clean help
 
 help: ## list the targets
@@ -47,7 +53,8 @@ lint: setup ## check format, lints, types and the schema
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	cargo run --quiet --locked -p talkspurt-scenario --bin schema -- --check
+	$(BUILD_SCHEMA)
+	$(TARGET)/debug/schema --check
 
 format: setup ## format everything
 	cargo fmt --all
@@ -63,14 +70,15 @@ audit: setup ## check licences, sources and known vulnerabilities of all crates
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 msrv: setup ## check that the oldest supported Rust compiles the workspace
 	@if cargo +$(MSRV) --version > /dev/null 2>&1 || rustup toolchain install $(MSRV) --profile minimal > /dev/null 2>&1; then \
-	  cargo +$(MSRV) check --quiet --workspace --locked --target-dir $${CARGO_TARGET_DIR:-target}/msrv; \
+	  cargo +$(MSRV) check --quiet --workspace --locked --target-dir $(TARGET)/msrv; \
 	else echo "Rust $(MSRV) cannot be installed: the oldest supported version is not checked."; fi
 
 rustdoc: setup ## check the documentation of the Rust crates
-	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --document-private-items --locked
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --locked
 
 pages: setup ## write the pages and pictures of docs/ that the program makes
-	cargo run --quiet --locked -p talkspurt-scenario --bin schema
+	$(BUILD_SCHEMA)
+	$(TARGET)/debug/schema
 	$(BIN)/python docs/hooks.py
 
 docs: setup ## build the documentation into site/
@@ -81,23 +89,23 @@ dist: setup ## build the distributed wheel into dist/: one codegen unit, profile
 	$(BIN)/maturin build --profile dist --pgo --locked --interpreter $(BIN)/python --out dist
 
 bench: setup ## measure the engine (packet-hops per CPU-second, instructions per hop), then the commands
-	cargo build --quiet --release --locked -p talkspurt-bench
-	@$(PYTHON) -m benches.table "$${CARGO_TARGET_DIR:-target}/release/talkspurt-bench"
+	$(BUILD_BENCH)
+	@$(PYTHON) -m benches.table "$(TARGET)/release/talkspurt-bench"
 	@echo
-	@$(BIN)/python -m benches.commands "$${CARGO_TARGET_DIR:-target}/release/talkspurt-bench" $(ARGS)
+	@$(BIN)/python -m benches.commands "$(TARGET)/release/talkspurt-bench" $(ARGS)
 
 # ARGS="--only run out", ARGS=--quick, ARGS=--write: a part, and the table of docs/command-cost.md.
 bench-commands: setup ## compare the cost of commands with the engine alone; part of bench
-	cargo build --quiet --release --locked -p talkspurt-bench
-	@$(BIN)/python -m benches.commands "$${CARGO_TARGET_DIR:-target}/release/talkspurt-bench" $(ARGS)
+	$(BUILD_BENCH)
+	@$(BIN)/python -m benches.commands "$(TARGET)/release/talkspurt-bench" $(ARGS)
 
 bench-gate: setup ## fail if a hop costs more instructions than benches/limits.toml permits
-	cargo build --quiet --release --locked -p talkspurt-bench
-	@$(PYTHON) -m benches.gate "$${CARGO_TARGET_DIR:-target}/release/talkspurt-bench" $(ARGS)
+	$(BUILD_BENCH)
+	@$(PYTHON) -m benches.gate "$(TARGET)/release/talkspurt-bench" $(ARGS)
 
 # ARGS="--only w1 w3 --pairs 1" runs a part and writes no page; see ARGS=--help.
 bench-peers: setup ## compare the speed with ns-2 and ns-3; writes docs/performance.md
-	cargo build --quiet --release --locked -p talkspurt-bench
+	$(BUILD_BENCH)
 	@$(BIN)/python -m benches.peers $(ARGS)
 
 # New inputs are stored in fuzz/corpus, failures in fuzz/artifacts.
@@ -111,7 +119,7 @@ fuzz: ## fuzz the parsers and endpoints, TIME seconds for each of TARGETS
 
 # Without libFuzzer: the archived inputs, and random ones.
 fuzz-smoke: ## run the archived fuzz inputs and some thousand random ones
-	FUZZ_CASES=4000 cargo test --quiet --locked -p talkspurt-proto --test all fuzz::
+	FUZZ_CASES=4000 cargo test --quiet --locked --workspace --test all fuzz::
 
 pins: $(UV) ## update the Python dependencies and their hashes
 	$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate \

@@ -122,7 +122,7 @@ pub(crate) fn run(
             seen.more = format!("\"digest\":\"{}\",", world.probe.hex());
             Ok(seen)
         }
-        Watch::Recorder(extra) => Ok(runner.recorded(extra)),
+        Watch::Recorder(extra) => runner.recorded(extra),
         Watch::Ns2 => runner.traced(),
         Watch::Pcapng(snaplen) => runner.captured(snaplen),
         Watch::Packets => runner.tabled(),
@@ -165,7 +165,7 @@ impl Runner<'_> {
         (world, seen)
     }
 
-    fn recorded(&self, extra: Extra) -> Seen {
+    fn recorded(&self, extra: Extra) -> Result<Seen, String> {
         let options = Options { gauges: extra == Extra::Gauges, sojourn: extra == Extra::Sojourn };
         let recorder = Recorder::new(layout(self.scenario, self.network), options);
         let interval = self.scenario.record.interval;
@@ -173,8 +173,8 @@ impl Runner<'_> {
             self.looked(recorder, interval, |now, counters, recorder: &mut Recorder| {
                 recorder.sample(now, counters);
             });
-        drop(world.probe.finish());
-        seen
+        world.probe.finish().map_err(|error| error.to_string())?;
+        Ok(seen)
     }
 
     fn traced(&self) -> Result<Seen, String> {

@@ -237,6 +237,25 @@ class Emulation:
     def result(self) -> tuple[Outcome, str]:
         """What came out, and the account of the packets as JSON; raises RunError and OSError."""
 
+class FlowEnd:
+    """An end of a flow on a raw socket in a network namespace, in real time; on Linux only."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        index: int,
+        which: tuple[str, int],
+        addresses: tuple[str, str],
+        namespace: int,
+    ) -> None:
+        """Open the socket and start: flow and side (0 is ``from``), local and remote address."""
+    def wait(self, seconds: float) -> bool:
+        """Wait at most so long; true when it has ended."""
+    def stop(self) -> None:
+        """End it early."""
+    def result(self) -> tuple[list[tuple[float, str, float]], int]:
+        """Changes of its gauges (s, name, value), and packets refused by the socket."""
+
 def nodes(plan: Plan, index: int) -> str:
     """The nodes of a run as JSON: names, addresses, and the longest packet of their links."""
 

@@ -1052,6 +1052,7 @@ def reproduce(
     json: Annotated[bool, Parameter(name="--json", negative=())] = False,
     ns2: Annotated[bool, Parameter(name="--ns2", negative=())] = False,
     pdf: Annotated[bool, Parameter(name="--pdf", negative=())] = False,
+    live: Annotated[bool, Parameter(name="--live", negative=())] = False,
     jobs: Annotated[int | None, Parameter(name="--jobs", alias="-j")] = None,
 ) -> None:
     """Re-run a published study: printed value, our value, and a verdict with its reason.
@@ -1071,6 +1072,9 @@ def reproduce(
         Run ns-2, which must be installed, instead of using its recorded values.
     pdf
         Also write each figure of the dossiers as PDF, in addition to SVG and PNG.
+    live
+        Measure the transfers of renker2008 over sockets across an emulated radio, in real time, and
+        print simulated, measured and a Linux kernel's values; takes 16 minutes and needs root.
     jobs
         Concurrent runs; default: all cores.
     """
@@ -1078,7 +1082,9 @@ def reproduce(
 
     if jobs is not None and jobs < 1:
         raise BadInputError(f"--jobs {jobs}: expected 1 or more")
-    running.run(study, out=out, as_json=json, fresh_ns2=ns2, jobs=jobs, sets=set or [], pdf=pdf)
+    running.run(
+        study, out=out, as_json=json, fresh_ns2=ns2, jobs=jobs, sets=set or [], pdf=pdf, live=live
+    )
 
 
 def main() -> None:

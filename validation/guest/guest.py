@@ -14,6 +14,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 HOST = {4: "10.33.0.1", 6: "fd33::1"}
@@ -87,10 +88,10 @@ class Lane:
 class Guest:
     """The kernel. One command runs at a time."""
 
-    def __init__(self, lane: Lane, patience: float = 90) -> None:
+    def __init__(self, lane: Lane, patience: float = 90, at: Mapping[int, str] = GUEST) -> None:
         self.folder = tempfile.TemporaryDirectory()
         path = Path(self.folder.name)
-        words = f"guest.v4={GUEST[4]}/24 guest.v6={GUEST[6]}/64"
+        words = f"guest.v4={at[4]}/24 guest.v6={at[6]}/64"
         self.qemu = subprocess.Popen(
             lane.inside(
                 "qemu-system-x86_64", "-machine", "q35", "-accel", "tcg", "-cpu", "max",

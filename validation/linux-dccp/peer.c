@@ -50,7 +50,7 @@ static struct {
 	const char *role, *host, *port;
 	int ccid, sending_ccid, receiving_ccid, family;
 	uint32_t service;
-	long packets, bytes, gap_us, limit_ms, quiet_ms;
+	long packets, bytes, gap_us, limit_ms, quiet_ms, every_ms;
 	bool closes, timewait;
 } ask = {
 	.ccid = NONE, .sending_ccid = NONE, .receiving_ccid = NONE, .family = AF_INET,
@@ -221,10 +221,25 @@ static bool put(int socket)
 	return true;
 }
 
+/* Prints the state of a CCID 3 sender, with the time since the connection was open. */
+static void tell_sender(int socket, uint64_t time_us)
+{
+	struct tfrc_sender told;
+	socklen_t bytes = sizeof told;
+
+	if (getsockopt(socket, DCCP_LEVEL, CCID_SENDING_INFO, &told, &bytes) != 0)
+		return;
+	printf("{\"event\":\"sender\",\"time_us\":%llu,\"rate_bytes_per_second\":%.0f,"
+	       "\"receive_rate\":%.0f,\"equation_rate\":%u,\"rtt_us\":%u,"
+	       "\"loss_event_rate\":%.6f}\n",
+	       (unsigned long long)time_us, told.rate / 64.0, told.receive_rate / 64.0,
+	       told.equation_rate, told.rtt, told.loss / 1e6);
+}
+
 /* Sends and receives until an endpoint closes; returns which one did, or why the test ended. */
 static const char *converse(int socket)
 {
-	uint64_t start = now_us(), next = start, heard = start;
+	uint64_t start = now_us(), next = start, heard = start, told = start;
 
 	for (;;) {
 		uint64_t now = now_us(), wake = now + 100000;
@@ -238,6 +253,10 @@ static const char *converse(int socket)
 			next = put(socket) ? next + ask.gap_us : now + 1000;
 		if (sending && next < wake)
 			wake = next;
+		if (ask.every_ms > 0 && now >= told) {
+			tell_sender(socket, now - start);
+			told += ask.every_ms * 1000ull;
+		}
 		struct pollfd wait = { .fd = socket, .events = POLLIN };
 		struct timespec span = { 0, wake > now ? (wake - now) * 1000 : 0 };
 		if (ppoll(&wait, 1, &span, NULL) <= 0)
@@ -257,19 +276,6 @@ static const char *converse(int socket)
 	}
 }
 
-static void tell_sender(int socket)
-{
-	struct tfrc_sender told;
-	socklen_t bytes = sizeof told;
-
-	if (getsockopt(socket, DCCP_LEVEL, CCID_SENDING_INFO, &told, &bytes) != 0)
-		return;
-	printf("{\"event\":\"sender\",\"rate_bytes_per_second\":%.0f,\"receive_rate\":%.0f,"
-	       "\"equation_rate\":%u,\"rtt_us\":%u,\"loss_event_rate\":%.6f}\n",
-	       told.rate / 64.0, told.receive_rate / 64.0, told.equation_rate, told.rtt,
-	       told.loss / 1e6);
-}
-
 static void tell_counts(const char *closed_by)
 {
 	printf("{\"event\":\"result\",\"closed_by\":\"%s\",\"sent_packets\":%ld,\"sent_bytes\":%ld,"
@@ -286,13 +292,14 @@ static int usage(void)
 			"  -c CCID both ways  -t CCID sending  -r CCID receiving  -s SERVICE  -6 IPv6\n"
 			"  -n MESSAGES  -l BYTES (multiple of 8)  -g MICROSECONDS between messages\n"
 			"  -k closes when all was sent and nothing was heard for -q MILLISECONDS\n"
-			"  -w the server holds TIMEWAIT  -d MILLISECONDS at most\n");
+			"  -w the server holds TIMEWAIT  -d MILLISECONDS at most\n"
+			"  -i MILLISECONDS between reports of the sender's state\n");
 	return 2;
 }
 
 int main(int arguments, char **argument)
 {
-	for (int option; (option = getopt(arguments, argument, "c:t:r:s:6n:l:g:kq:wd:")) != -1;) {
+	for (int option; (option = getopt(arguments, argument, "c:t:r:s:6n:l:g:kq:wd:i:")) != -1;) {
 		switch (option) {
 		case 'c': ask.ccid = atoi(optarg); break;
 		case 't': ask.sending_ccid = atoi(optarg); break;
@@ -306,6 +313,7 @@ int main(int arguments, char **argument)
 		case 'q': ask.quiet_ms = atol(optarg); break;
 		case 'w': ask.timewait = true; break;
 		case 'd': ask.limit_ms = atol(optarg); break;
+		case 'i': ask.every_ms = atol(optarg); break;
 		default: return usage();
 		}
 	}
@@ -319,8 +327,9 @@ int main(int arguments, char **argument)
 	int fd = connection();
 	if (fd < 0)
 		return 1;
+	uint64_t start = now_us();
 	const char *closed_by = converse(fd);
-	tell_sender(fd);
+	tell_sender(fd, now_us() - start);
 	close(fd);
 	tell_counts(closed_by);
 	return strcmp(closed_by, "self") != 0 && strcmp(closed_by, "peer") != 0;

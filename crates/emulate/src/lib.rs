@@ -5,10 +5,11 @@
 //! follows the monotonic clock: a packet that is read enters the first link of its route, and one that reaches
 //! its destination is written to that host's device. Simulated flows share all links. `packet` reads and
 //! changes the headers of packets, `flows` finds the flow of each, `lateness` counts how late packets were,
-//! `engine` is the loop.
+//! `engine` is the loop. `end` runs an end of a flow on a socket inside a node.
 
 #![cfg(target_os = "linux")]
 
+mod end;
 mod engine;
 mod flows;
 mod lateness;
@@ -28,6 +29,7 @@ use talkspurt_record::{FlowInfo, Options, Recorder, RouteInfo, Tables};
 use talkspurt_scenario::{Network, Point};
 use talkspurt_sim::build::{RealHosts, build_with_hosts};
 
+pub use end::{End, Ended, Which};
 use engine::{Engine, Tally};
 use flows::Flows;
 pub use lateness::Lateness;

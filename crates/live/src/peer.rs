@@ -1,21 +1,25 @@
 //! Runs a peer in real time.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use talkspurt_flow::Peer;
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::endpoint::{Arrival, Endpoint as _};
 use talkspurt_proto::packet::{BodyId, Packet};
 use talkspurt_proto::probe::{Note, Probe};
-use talkspurt_proto::time::Instant;
+use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::wire::Parsed;
 
 use crate::drive::label;
 use crate::line::{Line, Port};
 
-/// Runs one end of a flow over `line` until `end` by the line's clock, whose zero is the start of the scenario.
-/// Both ends get the sources' and transports' configuration from the scenario; [`talkspurt_flow::hints`] has
-/// what packets do not carry.
+/// Longest wait: how late a request to stop can be seen.
+const STEP: Duration = Duration::from_millis(50);
+
+/// Runs one end of a flow over `line` until `end` by the line's clock, whose zero is the start of the scenario,
+/// or until `stop`. Both ends get the sources' and transports' configuration from the scenario;
+/// [`talkspurt_flow::hints`] has what packets do not carry.
 ///
 /// # Errors
 /// The socket failed. A packet it did not accept is lost, as on any network, and is no error.
@@ -23,6 +27,7 @@ pub fn run_peer<L: Port, P: Probe>(
     peer: &mut Peer,
     line: &mut Line<L>,
     end: Instant,
+    stop: &AtomicBool,
     probe: &mut P,
 ) -> io::Result<()> {
     let mut numbers = Numbers::default();
@@ -31,11 +36,13 @@ pub fn run_peer<L: Port, P: Probe>(
         if peer.transport().is_listening() {
             line.forget_peer();
         }
-        if line.now() >= end {
-            peer.finish(end, probe);
+        let now = line.now();
+        if now >= end || stop.load(Ordering::Relaxed) {
+            peer.finish(now.min(end), probe);
             return line.flush();
         }
-        let received = line.receive(Some(wake.map_or(end, |wake| wake.min(end))))?;
+        let limit = end.min(now + STEP);
+        let received = line.receive(Some(wake.map_or(limit, |wake| wake.min(limit))))?;
         let now = line.now();
         match received {
             // Before timers that expired meanwhile, as in `drive`.

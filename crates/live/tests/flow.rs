@@ -111,7 +111,8 @@ fn in_real_time<L: Port + Send + 'static>(
         threads.push(thread::spawn(move || {
             let mut probe = Deliveries::default();
             let mut line = Line::new(port, setup);
-            run_peer(&mut peer, &mut line, end, &mut probe).expect("the ports work");
+            run_peer(&mut peer, &mut line, end, &AtomicBool::new(false), &mut probe)
+                .expect("the ports work");
             assert_eq!(line.unsent_packets(), 0);
             probe.of(&peer, media[side])
         }));

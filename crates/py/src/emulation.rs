@@ -1,20 +1,21 @@
-//! An emulation in progress in its own thread, and the addresses of its hosts.
+//! An emulation in progress in its own thread, ends of flows in its nodes, and the addresses of its hosts.
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use serde_json::{Value, json};
-use talkspurt_emulate::{Account, Control, Host};
+use talkspurt_emulate::{Account, Control, End, Ended, Host, Which};
 use talkspurt_experiment::{Finished, Shared};
 use talkspurt_scenario::Point;
 
 use crate::outcome::Outcome;
 use crate::plan::{ColumnMeanings, Plan, tables_in};
-use crate::run::Worker;
+use crate::run::{Work, Worker};
 
 /// An emulation in progress.
 #[pyclass(frozen)]
@@ -88,12 +89,76 @@ impl Emulation {
     }
 }
 
+/// A change of a gauge: time in seconds, name, value.
+type Step = (f64, &'static str, f64);
+
+/// An end of a flow of run `index` of a plan on a raw socket in a network namespace, in its own thread.
+#[pyclass(frozen)]
+pub(crate) struct FlowEnd {
+    stop: Arc<AtomicBool>,
+    work: Work<Ended>,
+}
+
+#[pymethods]
+impl FlowEnd {
+    /// Opens the socket and starts. `namespace` is the descriptor of a network namespace, which is duplicated;
+    /// `side` is 0 for `from`; addresses have ports. Raises ValueError for an address that is none, RunError if
+    /// the socket cannot be opened.
+    #[new]
+    fn start(
+        py: Python<'_>,
+        plan: &Plan,
+        index: usize,
+        which: (String, usize),
+        addresses: (String, String),
+        namespace: i32,
+    ) -> PyResult<Self> {
+        let point = plan.point(index)?.clone();
+        let address = |text: &str| {
+            text.parse().map_err(|error| PyValueError::new_err(format!("{text}: {error}")))
+        };
+        let ((flow, side), (local, remote)) = (which, addresses);
+        let (local, remote) = (address(&local)?, address(&remote)?);
+        let which = Which { flow, side: side.min(1), local, remote };
+        let namespace = duplicate(namespace)?;
+        let stop = Arc::<AtomicBool>::default();
+        let stopped = Arc::clone(&stop);
+        let (opened, opens) = mpsc::channel();
+        let work = Work::start(move || {
+            let end = End::open(&point, &which, &namespace);
+            // Its privileges are needed no more; if nobody waits for that, nobody waits for the result.
+            let _ = opened.send(());
+            end?.run(&stopped)
+        });
+        // An error is the result.
+        let _ = py.detach(move || opens.recv());
+        Ok(Self { stop, work })
+    }
+    /// Waits at most this many seconds; true if it has ended.
+    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
+        self.work.wait(py, seconds)
+    }
+    /// Ends it early.
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+    /// Changes of its gauges (time since its start in seconds, name, value), and the number of packets that the
+    /// socket refused; waits for them. Can be called once. Raises RunError.
+    fn result(&self, py: Python<'_>) -> PyResult<(Vec<Step>, u64)> {
+        let Ended { gauges, unsent_packets } = self.work.result(py)?;
+        Ok((gauges, unsent_packets))
+    }
+}
+
 /// A host whose device has this number among the descriptors of this process, duplicated without unsafe code.
 fn host(node: String, number: i32) -> PyResult<Host> {
-    let device = pidfd_open(getpid(), PidfdFlags::empty())
+    duplicate(number).map(|device| Host { node, device })
+}
+
+fn duplicate(number: i32) -> PyResult<OwnedFd> {
+    pidfd_open(getpid(), PidfdFlags::empty())
         .and_then(|own| pidfd_getfd(own, number, PidfdGetfdFlags::empty()))
-        .map_err(|error| PyOSError::new_err((error.raw_os_error(), error.to_string())))?;
-    Ok(Host { node, device })
+        .map_err(|error| PyOSError::new_err((error.raw_os_error(), error.to_string())))
 }
 
 /// The nodes of a run as JSON: names, addresses, and the MTU of each node's links; null if packets cannot come

@@ -46,6 +46,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(target_os = "linux")]
     {
         module.add_class::<emulation::Emulation>()?;
+        module.add_class::<emulation::FlowEnd>()?;
         module.add_function(wrap_pyfunction!(emulation::nodes, module)?)?;
         module.add_function(wrap_pyfunction!(emulation::way, module)?)?;
     }

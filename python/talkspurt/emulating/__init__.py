@@ -29,6 +29,7 @@ from talkspurt.emulating import account, namespaces
 from talkspurt.emulating.namespaces import LISTEN_S, STEP_S, Node, User
 from talkspurt.errors import BadInputError
 from talkspurt.format import listed
+from talkspurt.resolved import values
 from talkspurt.result import Result, Scratch
 from talkspurt.scenario import Question, Sets, Source, read
 
@@ -36,6 +37,8 @@ __all__ = ["Command", "Emulation", "read_emulated"]
 
 GRACE_S = 2.0
 """Time for commands to end after a signal, before they are killed."""
+FLOW_PORT = 5001
+"""Of both ends of a flow on raw sockets: that of iperf."""
 PRIORITY = 1
 """Of SCHED_FIFO: above all normal processes, below all other real-time ones."""
 
@@ -277,6 +280,35 @@ class Emulation:
                 raise
             texts = [(it.seek(0), it.read())[1] for it in (out, err)]
         return subprocess.CompletedProcess(list(command), status, *texts)
+
+    def flow(
+        self, question: Question, name: str, ends: tuple[str, str]
+    ) -> tuple[_core.FlowEnd, _core.FlowEnd]:
+        """Start both ends of a flow over DCCP on raw sockets at two nodes, ``from`` and ``to``.
+
+        The flow is one of another scenario, in which time begins now. Needs root.
+
+        Raises:
+            BadInputError: without root.
+            RunError: when the result is taken, if the socket could not be opened.
+        """
+        if os.getuid() != 0:
+            raise BadInputError("raw sockets in network namespaces need root; use sudo")
+        at = [f"{self.addresses[node][0]}:{FLOW_PORT}" for node in ends]
+        opened = []
+        for side in (1, 0):
+            node = self._nodes[ends[side]]
+            with namespaces.privileged(), node.network() as network:
+                which, addresses = (name, side), (at[side], at[1 - side])
+                opened.append(_core.FlowEnd(question.plan, 0, which, addresses, network))
+        to, sender = opened
+        return sender, to
+
+    @property
+    def now_s(self) -> float:
+        """The scenario's time."""
+        assert self._core is not None
+        return self._core.progress() * float(values(self.question.plan.resolved(0))["duration"])
 
     def has_ended(self) -> bool:
         """Whether the network has come to its end, or a node was killed."""

@@ -178,6 +178,15 @@ class Node:
         """Of the socket, for select."""
         return self._link.fileno()
 
+    @contextlib.contextmanager
+    def network(self) -> Iterator[int]:
+        """A descriptor of its network namespace."""
+        number = os.open(f"/proc/{self._process.pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            yield number
+        finally:
+            os.close(number)
+
     def signal(self, number: int, command: int | None = None) -> None:
         """Send a signal to a command, or to all processes of the node."""
         if command is None:

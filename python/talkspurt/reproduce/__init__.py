@@ -25,6 +25,8 @@ from talkspurt.reproduce.study_file import StudyFile
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from talkspurt.reproduce.sample import Sample
+
 NAMES = ("nor2010", "wheeb2017", "maldonado2005", "sarao2019", "renker2008")
 """Command-line names of the studies."""
 
@@ -162,3 +164,15 @@ def judged(file: StudyFile, values: Values, cases: Mapping[str, Case]) -> Reprod
     impossible = {spec.id: checks.impossible(spec, facts) for spec in file.rows}
     rows = judge_all(file.rows, values, impossible)
     return Reproduction(file, tuple(rows), cases, values)
+
+
+LIVE = ("the simulation gives", "over sockets")
+"""The words before the values of a study measured in real time."""
+
+
+def judged_live(file: StudyFile, live: Mapping[str, Sample]) -> list[Row]:
+    """The rows of a study that were measured in real time, with their verdicts."""
+    specs = [spec for spec in file.rows if spec.id in live]
+    facts = {**file.stated, "printed": {spec.id: spec.paper for spec in file.rows}}
+    impossible = {spec.id: checks.impossible(spec, facts) for spec in specs}
+    return judge_all(specs, Values(inferred=live), impossible, LIVE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,8 @@ from talkspurt.reproduce.study_file import FILES
 
 if TYPE_CHECKING:
     from talkspurt.reproduce.lab import Case
+    from talkspurt.reproduce.live import LiveRow
+    from talkspurt.reproduce.study_file import StudyFile
 
 GRADES = {MATCHES: "0", SAME_ORDERING: "2", UNDERSPECIFIED: "3", UNDECIDED: "3", GIVEN: "none"}
 """Colours of verdicts, like the report's grades; others are 5."""
@@ -97,6 +99,48 @@ def study_page(one: Reproduction, drawn: Iterable[tuple[bytes, str]]) -> str:
         ns2=ns2.origin(one.file.name),
         scripted=ns2.scripted(one.file.name),
         linux=_linux(one.file.name),
+    )
+
+
+def live_page(
+    file: StudyFile,
+    rows: Sequence[LiveRow],
+    facts: Mapping[str, Mapping[str, Any]],
+    drawn: Iterable[tuple[bytes, str]],
+) -> str:
+    """The page of a study measured in real time; ``facts`` are its runs."""
+    from markupsafe import Markup
+
+    from talkspurt.reproduce.live import notes
+
+    shown = [
+        {
+            "id": row.row.spec.id,
+            "anchor": row.row.spec.id.replace("/", "-"),
+            "quantity": row.row.spec.quantity,
+            "unit": row.row.spec.unit,
+            "where": row.row.spec.where,
+            "paper": show(row.row.spec.paper),
+            "simulated": show(row.simulated),
+            "live": show(row.row.inferred.value),
+            "kernel": show(row.kernel),
+            "band": row.row.spec.band.words(row.row.spec.unit) or "the same words",
+            "verdict": row.row.verdict,
+            "grade": GRADES.get(row.row.verdict, "5"),
+            "reason": row.row.reason,
+        }
+        for row in rows
+    ]
+    return page.render(
+        "live.html.j2",
+        title=f"{file.name}, live: {file.title}",
+        study=file,
+        rows=shown,
+        tally=_tally([row.row for row in rows]),
+        runs=facts,
+        notes=notes(facts),
+        figures=[Markup(figures.inline_svg(svg, alt)) for svg, alt in drawn],
+        linux=_linux(file.name),
     )
 
 

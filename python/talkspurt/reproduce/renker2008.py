@@ -22,7 +22,7 @@ from talkspurt.reproduce.sample import Sample, show
 from talkspurt.reproduce.study_file import FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from talkspurt.reproduce.lab import Lab, Rows, Run
     from talkspurt.reproduce.sample import Value
@@ -98,6 +98,24 @@ def cases(lab: Lab) -> None:
         ("fq-codel", {"kind": "dccp", "ccid": 3}, {"kind": "fq_codel"}),
     ):
         lab.ask(f"call-beside-{name}", _call(transport, queue), "companion")
+
+
+def live_cases() -> dict[str, Table]:
+    """The scenarios of rows that can be measured in real time, by name."""
+    found: dict[str, Table] = {}
+    for rate, radio, seconds in (
+        (2, "wire", 60),
+        (2, "cell", 60),
+        (5, "cell", 60),
+        (6, "cell", 60),
+        (7, "wire", 600),
+    ):
+        source = {"kind": "cbr", "rate": f"{rate}Mbit/s", "packet": f"{PACKET_BYTES}B"}
+        found[f"cbr-{rate}-{radio}"] = path(radio, source, seconds)
+    found["full-3min-wire"] = path("wire", BULK, 180)
+    found["full-ecn-wire"] = path("wire", BULK, 180, ecn=True)
+    found["full-15min-wire"] = path("wire", BULK, 920)
+    return found
 
 
 def path(radio: str, source: Table, seconds: int, *, ecn: bool = False) -> Table:
@@ -187,10 +205,15 @@ def values(lab: Lab) -> Values:
         for radio in RADIOS:
             asked = [f"{name}-{radio}" for name in names]
             if set(asked) <= set(lab.cases):
-                own = radio == ("cell" if names[0] in ON_AIR else "wire")
+                own = radio == radio_of(names)
                 found = lab.samples(asked, rows)
                 (inferred if own else others).update(found)
     return Values(stated, inferred, notes=_notes(lab, inferred, others), cases=lab.used)
+
+
+def radio_of(names: Sequence[str]) -> str:
+    """The radio whose values are those of the rows."""
+    return "cell" if names[0] in ON_AIR else "wire"
 
 
 def _notes(

@@ -135,9 +135,15 @@ WHOSE = ("the stated parameters give", "the inferred ones")
 
 
 def judge_all(
-    specs: Sequence[Spec], values: Values, impossible: Mapping[str, Sequence[str]]
+    specs: Sequence[Spec],
+    values: Values,
+    impossible: Mapping[str, Sequence[str]],
+    whose: tuple[str, str] = WHOSE,
 ) -> list[Row]:
-    """All rows with their verdicts; ``impossible`` contains the checks' findings, by row."""
+    """All rows with their verdicts; ``impossible`` contains the checks' findings, by row.
+
+    ``whose`` are the words before the stated and the inferred values in reasons.
+    """
     of = {
         s.id: (values.stated.get(s.id, NOTHING), values.inferred.get(s.id, NOTHING)) for s in specs
     }
@@ -146,7 +152,7 @@ def judge_all(
     for spec in specs:
         group = [s for s in specs if spec.group is not None and s.group == spec.group]
         order = in_order(spec, group, ours)
-        verdict, reason = judge(spec, *of[spec.id], impossible.get(spec.id, ()), order)
+        verdict, reason = judge(spec, *of[spec.id], impossible.get(spec.id, ()), order, whose)
         wide = TOO_WIDE if spec.band.as_wide_as(spec.paper) else ""
         again = f"Restates {spec.restates}: the same values once more" if spec.restates else ""
         parts = [reason, again, wide, values.notes.get(spec.id, ""), spec.note]
@@ -161,6 +167,7 @@ def judge(
     inferred: Sample,
     impossible: Sequence[str] = (),
     order: frozenset[bool] = frozenset(),
+    whose: tuple[str, str] = WHOSE,
 ) -> tuple[str, str]:
     """Verdict and reason of one row.
 
@@ -174,8 +181,8 @@ def judge(
     }
     verdict = found.pop() if len(found) == 1 else UNDECIDED
     said = "; ".join(
-        f"{whose} {sample.told(spec.unit)}, {_side(spec, sample, held)}"
-        for whose, (sample, held) in zip(WHOSE, sides, strict=True)
+        f"{words} {sample.told(spec.unit)}, {_side(spec, sample, held)}"
+        for words, (sample, held) in zip(whose, sides, strict=True)
         if sample.there
     )
     said = said or "no value came out of the runs"

@@ -32,8 +32,17 @@ def run(
     jobs: int | None,
     sets: Sequence[str] = (),
     pdf: bool = False,
+    live: bool = False,
 ) -> None:
     """Re-run with the command line's options."""
+    if live:
+        from talkspurt.reproduce import live as real_time
+
+        for option, given in (("--set", sets), ("--ns2", fresh_ns2), ("--jobs", jobs)):
+            if given:
+                raise BadInputError(f"{option}: has no effect on --live")
+        real_time.run(study, out=out, as_json=as_json, pdf=pdf)
+        return
     names = NAMES if study == "all" else (study,)
     if sets and study == "all":
         raise BadInputError("--set: varies one study, not all of them")
@@ -99,7 +108,7 @@ def _print_rows(study: str, rows: Sequence[Row], out: Console) -> None:
             row.spec.id,
             row.spec.unit,
             show(row.spec.paper),
-            *map(_narrow, (row.stated.show(), row.inferred.show(), show(row.ns2))),
+            *map(narrow, (row.stated.show(), row.inferred.show(), show(row.ns2))),
             SHORT[row.verdict],
         ]
         for row in rows
@@ -107,7 +116,7 @@ def _print_rows(study: str, rows: Sequence[Row], out: Console) -> None:
     Table(study, columns, cells, f"{study}/index.html").print(out)
 
 
-def _narrow(value: str) -> str:
+def narrow(value: str) -> str:
     """A value with its interval, or the number of its runs, on a line of its own."""
     return value.replace(" ±", "\n±").replace(" (", "\n(")
 

@@ -74,6 +74,14 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
             yield picture
 
 
+def live_pictures(
+    study: str, live: Mapping[str, Run], simulated: Mapping[str, Run]
+) -> Iterator[Picture]:
+    """The figures of a study that was measured in real time."""
+    module = import_module(f"talkspurt.reproduce.figures.{study}")
+    yield from module.live_pictures(live, simulated)
+
+
 def line_of(
     label: str,
     x: Sequence[float],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from talkspurt.figures.chart import Line, draw, plot
@@ -91,7 +91,15 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
     )
 
 
-def _line(run: Run, name: str, label: str, colour: str, scale: float, to_s: float = 1e9) -> Line:
+def _line(
+    run: Run,
+    name: str,
+    label: str,
+    colour: str,
+    scale: float,
+    to_s: float = 1e9,
+    dashes: tuple[float, ...] = (),
+) -> Line:
     values = gauge(run, name, 0, to_s)
     x = values["time_s"].to_list()
     y = (values["value"] * scale).to_list()
@@ -99,7 +107,7 @@ def _line(run: Run, name: str, label: str, colour: str, scale: float, to_s: floa
         return Line(label, [0.0], [float("nan")], colour)
     # A gauge holds until it changes again.
     end = min(to_s, run.duration_s)
-    return Line(label, [*x, end], [*y, y[-1]], colour, steps=True)
+    return Line(label, [*x, end], [*y, y[-1]], colour, dashes=dashes, steps=True)
 
 
 def _kernel(run: str, column: str, scale: float, label: str = "Linux", to_s: float = 1e9) -> Line:
@@ -174,4 +182,42 @@ def _long(long: Run) -> Figure:
     axes[0].set_ylim(bottom=0)
     draw(axes[1], [_line(long, "loss_event_rate", "p", VERMILLION, 100)], TIME, "p / %")
     axes[1].set_yscale("log")
+    return figure
+
+
+DASHES = (4.0, 1.6)
+
+
+def live_pictures(live: Mapping[str, Run], simulated: Mapping[str, Run]) -> Iterator[Picture]:
+    """Transfers over sockets in real time, beside the simulated ones and a Linux kernel's."""
+    if "full-3min-wire" in live:
+        both = live["full-3min-wire"], simulated["full-3min-wire"]
+        words = "X_calc, round-trip time and loss event rate of the first 20 s over sockets"
+        yield Picture("live-bytestream", words, _live_first(*both))
+    marks = {"FIFO of 1000": ("full-3min-wire", VERMILLION), "ECN": ("full-ecn-wire", GREEN)}
+    lines = [
+        _line(runs[name], "srtt", f"{label}, {where}", colour, 1e3, dashes=dashes)
+        for label, (name, colour) in marks.items()
+        if name in live
+        for where, runs, dashes in (("live", live, ()), ("simulated", simulated, DASHES))
+    ]
+    if lines:
+        title = "Round-trip time under full load, with and without ECN"
+        lines.append(_kernel("full", "rtt_ms", 1.0, "FIFO, Linux"))
+        yield Picture("live-rtt-load", title, plot(title, lines, TIME, RTT, height=2.8))
+
+
+def _live_first(live: Run, simulated: Run) -> Figure:
+    figure, axes = sheet("Bytestream, the first 20 s", height=5.6, rows=3, sharex=True)
+    for ax, gauge_name, column, scale, unit in (
+        (axes[0], "equation_rate", "equation_rate_bps", 1e-6, "X_calc / (Mb/s)"),
+        (axes[1], "srtt", "rtt_ms", 1e3, RTT),
+        (axes[2], "loss_event_rate", "loss_event_rate", 100, "p / %"),
+    ):
+        lines = [
+            _line(live, gauge_name, "live", BLUE, scale, 20),
+            _line(simulated, gauge_name, "simulated", ORANGE, scale, 20, DASHES),
+            _kernel("full", column, 1.0 if column == "rtt_ms" else scale, "Linux", 20),
+        ]
+        draw(ax, lines, TIME if ax is axes[2] else "", unit)
     return figure

@@ -1,0 +1,366 @@
+"""Implements ``talkspurt reproduce STUDY --live``: a study's transfers over sockets, in real time.
+
+The network of each scenario is emulated. Both ends of its flow are endpoints on raw sockets in the
+nodes' network namespaces, with the scenario's parameters. All scenarios run at the same time, each
+in an emulation of its own; their rows are judged by the bands of the study.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from talkspurt import _core, store
+from talkspurt.disk import plain_name
+from talkspurt.emulating import Emulation, account, namespaces
+from talkspurt.errors import BadInputError
+from talkspurt.interrupts import Terminated
+from talkspurt.reproduce import judged_live, module, study_file
+from talkspurt.reproduce.lab import WHOLE, Lab, Run
+from talkspurt.reproduce.rows import Row
+from talkspurt.reproduce.sample import Sample, Value, samples, show
+from talkspurt.scenario import read
+from talkspurt.terminal.progress import Bar
+from talkspurt.visible import print_json, visible
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import polars as pl
+
+    from talkspurt.result import Result
+
+NAMES = ("renker2008",)
+"""Studies that can be measured in real time."""
+FLOW = "iperf"
+SEED = 1
+MARGIN_S = 3.0
+"""For which a network outlasts its flow."""
+STEP_S = 0.1
+
+
+@dataclass
+class Transfer:
+    """A scenario under way.
+
+    Attributes:
+        name: the scenario's name.
+        scenario: the scenario.
+        emulation: its network.
+        ends: the ends ``from`` and ``to`` of its flow.
+        began_s: the network's time at which the flow's began.
+    """
+
+    name: str
+    scenario: Mapping[str, Any]
+    emulation: Emulation
+    ends: tuple[_core.FlowEnd, _core.FlowEnd]
+    began_s: float
+
+    def has_ended(self) -> bool:
+        """Whether both ends have."""
+        return all(end.wait(0.0) for end in self.ends)
+
+    def stop(self) -> None:
+        """End both ends early."""
+        for end in self.ends:
+            end.stop()
+
+
+@dataclass
+class Measured:
+    """What came out.
+
+    Attributes:
+        runs: runs that came to their end, as those of a simulation.
+        facts: lateness and packets of each, by name.
+        broken: why others have no result, by name.
+        stop: Ctrl-C or SIGTERM, which comes after the results.
+    """
+
+    runs: dict[str, Run] = field(default_factory=dict)
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
+    stop: BaseException | None = None
+
+
+@dataclass(frozen=True)
+class LiveRow:
+    """A row with the values of all origins.
+
+    Attributes:
+        row: the row; its inferred value is the measured one, and so is its verdict.
+        simulated: the value of the same scenarios in the simulator.
+        kernel: a recorded kernel's value.
+    """
+
+    row: Row
+    simulated: Value
+    kernel: Value
+
+    def to_json(self, study: str) -> dict[str, Any]:
+        """The row in ``--json`` output."""
+        spec = self.row.spec
+        return {
+            "id": f"{study}/{spec.id}", "quantity": spec.quantity, "unit": spec.unit,
+            "paper": spec.paper, "simulated": self.simulated, "live": self.row.inferred.value,
+            "kernel": self.kernel, "verdict": self.row.verdict, "reason": self.row.reason,
+        }  # fmt: skip
+
+
+def run(study: str, *, out: Path | None, as_json: bool, pdf: bool) -> None:
+    """Measure, print and write; a stop or a failure comes after the results."""
+    if study not in NAMES:
+        raise BadInputError(f"--live: measures {' or '.join(NAMES)}, not {study}")
+    if os.getuid() != 0:
+        raise BadInputError("--live: needs root, for raw sockets in network namespaces; use sudo")
+    namespaces.act_as(namespaces.User.behind_sudo())
+    folder = out if out is not None else None if as_json else Path("runs") / _name(study)
+    if folder is None:
+        found, rows, _ = _measure(study)
+        _print(study, rows, found, as_json=as_json)
+    else:
+        with store.Staging(folder) as staging:
+            found, rows, simulated = _measure(study)
+            # First: what was measured for a quarter of an hour is not lost with a full disk.
+            _print(study, rows, found, as_json=as_json)
+            if found.runs:
+                _write(study, rows, found, simulated, staging.folder, pdf=pdf)
+                where = staging.commit()
+        if found.runs and not as_json:
+            shown = folder if not folder.is_absolute() else where
+            print(visible(f"Dossier: {shown}/index.html"))
+    if found.stop is not None:
+        raise found.stop
+    if found.broken:
+        raise BadInputError("; ".join(f"{name}: {why}" for name, why in found.broken.items()))
+
+
+def _name(study: str) -> str:
+    return plain_name(f"reproduce-{study}-live")
+
+
+def _measure(study: str) -> tuple[Measured, list[LiveRow], dict[str, Run]]:
+    """Measure the scenarios in real time, simulate them, and judge the rows."""
+    of = module(study)
+    cases: Mapping[str, Mapping[str, Any]] = of.live_cases()
+    found = measured(cases, of.ENDS, study)
+    lab = Lab()
+    keep = {"gauges": of.GAUGES, "series": _losses}
+    for name in found.runs:
+        lab.ask(name, cases[name], "inferred", **keep)
+    simulated = {name: lab.first(name) for name in found.runs}
+    live, ours = (_values(of, runs) for runs in (found.runs, simulated))
+    kernel = of.linux()
+    file = study_file.load(study)
+    rows = [
+        LiveRow(row, ours.get(row.spec.id, Sample()).value, kernel.get(row.spec.id))
+        for row in judged_live(file, live)
+    ]
+    return found, rows, simulated
+
+
+def _losses(table: pl.DataFrame) -> pl.DataFrame:
+    return table.select("flow", "time_s", "lost_packets")
+
+
+def _values(of: ModuleType, runs: Mapping[str, Run]) -> dict[str, Sample]:
+    """The rows whose runs are there."""
+    found: dict[str, Sample] = {}
+    for names, rows in of.ROWS:
+        asked = [f"{name}-{of.radio_of(names)}" for name in names]
+        if all(name in runs for name in asked):
+            found.update(samples([rows(*(runs[name] for name in asked))]))
+    return found
+
+
+def measured(cases: Mapping[str, Mapping[str, Any]], ends: tuple[str, str], title: str) -> Measured:
+    """Run all scenarios in real time at once; ``ends`` are the nodes of their flow."""
+    found = Measured()
+    with ExitStack() as stack:
+        under_way: dict[str, Transfer] = {}
+        try:
+            for name, scenario in cases.items():
+                under_way[name] = _begun(name, scenario, ends, stack)
+            _await(under_way, found, title)
+        except (KeyboardInterrupt, Terminated) as stop:
+            found.stop = stop
+        for left in under_way.values():
+            left.stop()
+    return found
+
+
+def _begun(
+    name: str, scenario: Mapping[str, Any], ends: tuple[str, str], stack: ExitStack
+) -> Transfer:
+    question = read({"title": name, **scenario}, seed=SEED)
+    network = {key: value for key, value in scenario.items() if key != "flows"}
+    network |= {"title": name, "duration": f"{_seconds(scenario) + MARGIN_S:g}s"}
+    emulation = stack.enter_context(Emulation(network, ends, seed=SEED))
+    began_s = emulation.now_s
+    return Transfer(name, scenario, emulation, emulation.flow(question, FLOW, ends), began_s)
+
+
+def _seconds(scenario: Mapping[str, Any]) -> float:
+    return float(str(scenario["duration"]).removesuffix("s"))
+
+
+def _await(under_way: dict[str, Transfer], found: Measured, title: str) -> None:
+    """Wait for all transfers and take their results."""
+    longest = max(_seconds(each.scenario) for each in under_way.values())
+    began = time.monotonic()
+    with Bar(title) as bar:
+        while under_way:
+            for name, transfer in list(under_way.items()):
+                if transfer.has_ended() or transfer.emulation.has_ended():
+                    _take(under_way.pop(name), found)
+            bar.on_fraction(min(1.0, (time.monotonic() - began) / longest))
+            time.sleep(STEP_S)
+
+
+def _take(transfer: Transfer, found: Measured) -> None:
+    """The results of a transfer that has ended."""
+    name, emulation = transfer.name, transfer.emulation
+    early = not transfer.has_ended()
+    transfer.stop()
+    emulation.finish()
+    result = emulation.result
+    real_time = result.manifest["real_time"]
+    try:
+        (gauges, unsent), (_, unanswered) = (end.result() for end in transfer.ends)
+    except _core.RunError as error:
+        found.broken[name] = str(error)
+        return
+    if early or (failures := account.failures(real_time)):
+        found.broken[name] = "; ".join(failures) if not early else "its network ended early"
+        return
+    found.runs[name] = _run(transfer, result, gauges)
+    found.facts[name] = {
+        "duration_s": _seconds(transfer.scenario),
+        "unsent_packets": unsent + unanswered,
+        "lateness": real_time["lateness"],
+        "priority": real_time["priority"],
+        "findings": account.findings(real_time),
+    }
+
+
+def _run(transfer: Transfer, result: Result, gauges: Sequence[tuple[float, str, float]]) -> Run:
+    """As a run of the simulator: the gauges are the sender's, the rest is what the network saw."""
+    import polars as pl
+
+    tables = {name: result.table(name) for name in WHOLE}
+    # The flow that sends the most: the others are messages of routers and hosts.
+    flows = tables["flows"].sort("sent_packets", descending=True).head(1)
+    flow = flows["name"][0]
+    tables["flows"] = flows.with_columns(pl.lit(FLOW).alias("name"))
+    series = result.table("series").filter(pl.col("flow") == flow)
+    times = pl.col("time_s") - transfer.began_s
+    tables["series"] = _losses(series.with_columns(pl.lit(FLOW).alias("flow"), times))
+    shape = {"time_s": pl.Float64, "gauge": pl.String, "value": pl.Float64}
+    tables["gauges"] = pl.DataFrame(list(gauges), schema=shape, orient="row").with_columns(
+        pl.lit(FLOW).alias("flow"), pl.lit("from").alias("side")
+    )
+    return Run(transfer.name, SEED, "", _seconds(transfer.scenario), tables)
+
+
+def _write(
+    study: str,
+    rows: Sequence[LiveRow],
+    found: Measured,
+    simulated: Mapping[str, Run],
+    folder: Path,
+    *,
+    pdf: bool,
+) -> None:
+    """The page, its figures and data."""
+    import tomli_w
+
+    from talkspurt import figures
+    from talkspurt.figures.style import styled
+    from talkspurt.reproduce.dossier import live_page
+    from talkspurt.reproduce.figures import live_pictures
+
+    store.write_text(folder / "rows.json", store.to_json(_document(study, rows, found)))
+    cases = module(study).live_cases()
+    for name, run in found.runs.items():
+        text = tomli_w.dumps({"title": name, **cases[name]})
+        store.write_text(folder / "scenarios" / f"{name}.toml", text)
+        for table, data in run.tables.items():
+            file = folder / "tables" / name / f"{table}.parquet"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            store.write_table(file, data)
+    drawn = []
+    with styled(math=True):
+        for picture in live_pictures(study, found.runs, simulated):
+            made = figures.formats(picture.figure, as_pdf=pdf)
+            for ending, image in made.items():
+                store.write_bytes(folder / "figures" / f"{picture.name}.{ending}", image)
+            drawn.append((made["svg"], picture.alt))
+    page = live_page(study_file.load(study), rows, found.facts, drawn)
+    store.write_text(folder / "index.html", page)
+    header = {"talkspurt": _core.version(), "kind": "reproduction", "study": study, "live": True}
+    store.write_text(folder / store.MANIFEST, store.to_json(header))
+
+
+def _document(study: str, rows: Sequence[LiveRow], found: Measured) -> dict[str, Any]:
+    return {
+        "study": study,
+        "live": True,
+        "rows": [row.to_json(study) for row in rows],
+        "runs": found.facts,
+        "broken": found.broken,
+    }
+
+
+def _print(study: str, rows: Sequence[LiveRow], found: Measured, *, as_json: bool) -> None:
+    if as_json:
+        print_json(_document(study, rows, found))
+        return
+    from talkspurt.reproduce.running import SHORT, narrow
+    from talkspurt.terminal.console import console, say_line
+    from talkspurt.terminal.layout import Column, Table
+
+    columns = (
+        Column("row", 0, "id"),  # meant to be copied
+        Column("unit", 4, "text"),
+        Column("printed", 0, "prose"),
+        Column("simulated", 2),
+        Column("live", 1),
+        Column("kernel", 3),
+        Column("verdict", 0, "text"),
+    )
+    cells = [
+        [
+            row.row.spec.id,
+            row.row.spec.unit,
+            show(row.row.spec.paper),
+            *(narrow(show(value)) for value in (row.simulated, row.row.inferred.value, row.kernel)),
+            SHORT[row.row.verdict],
+        ]
+        for row in rows
+    ]
+    if found.runs:
+        Table(f"{study}, live", columns, cells, "index.html").print(console())
+    for words in notes(found.facts):
+        say_line(words)
+
+
+def notes(facts: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """What a reader must know about the machine, a sentence each."""
+    said = []
+    if facts:
+        latest = max(facts, key=lambda name: facts[name]["lateness"]["p99_s"] or 0.0)
+        lateness = facts[latest]["lateness"]
+        said.append(
+            f"Packets of {latest} were late by {lateness['p50_s'] * 1e6:.0f} µs (median) and "
+            f"{lateness['p99_s'] * 1e3:.2g} ms (99 %), those of the other scenarios by less."
+        )
+    if any(each["priority"] != "real-time" for each in facts.values()):
+        said.append("The system permitted no real-time priority.")
+    said += [f"{name}: {words}." for name, each in facts.items() for words in each["findings"]]
+    return said

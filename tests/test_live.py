@@ -1,0 +1,137 @@
+"""A study's transfers over sockets across emulated networks. Needs root and TUN devices."""
+
+import os
+
+import polars as pl
+import pytest
+
+import talkspurt
+from command import talkspurt as command
+from talkspurt.errors import BadInputError
+from talkspurt.reproduce import judged_live, live, renker2008, study_file
+from talkspurt.reproduce.rows import GIVEN, UNDERSPECIFIED
+from talkspurt.reproduce.sample import samples
+
+NETWORK = """\
+title = "A wire"
+duration = "1s"
+
+[links.wire]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "1ms"
+queue = { kind = "droptail", packets = 100 }
+"""
+
+
+def _obstacle():
+    if os.name != "posix" or os.getuid() != 0:
+        return "needs root"
+    try:
+        with talkspurt.Emulation(NETWORK, ["a", "b"]):
+            return None
+    except BadInputError as error:
+        return str(error)
+
+
+OBSTACLE = _obstacle()
+real = pytest.mark.skipif(OBSTACLE is not None, reason=str(OBSTACLE))
+
+
+@pytest.fixture(scope="module")
+def slow_start():
+    """Six seconds of bulk data over CCID 3, with the queue of the study."""
+    cases = {
+        "full-3min-wire": renker2008.path("wire", renker2008.BULK, 6),
+        "full-ecn-wire": renker2008.path("wire", renker2008.BULK, 6, ecn=True),
+    }
+    return live.measured(cases, renker2008.ENDS, "test")
+
+
+@real
+def test_slow_start_over_sockets_is_that_of_the_simulation(slow_start):
+    assert slow_start.broken == {}
+    run = slow_start.runs["full-3min-wire"]
+    simulated = talkspurt.run(
+        {
+            "title": "simulated",
+            **renker2008.path("wire", renker2008.BULK, 6),
+            "record": {"gauges": True},
+        }
+    )
+    found = renker2008.gauge(run, "rate", 0, 1)["value"][-1]
+    twice = renker2008.gauge(run, "receive_rate", 0, 1)["value"][-1]
+    # RFC 5348 §4.3: twice what arrives, before the first loss.
+    assert found == pytest.approx(2 * twice, rel=0.01)
+    # Both fill the same queue of 1000 packets until it overflows, a second and a half later.
+    ours = simulated.gauges().filter(gauge="loss_event_rate", side="from")
+    theirs = renker2008.gauge(run, "loss_event_rate")
+    firsts = [of.filter(pl.col("value") > 0)["time_s"][0] for of in (ours, theirs)]
+    assert min(firsts) > 1.5
+    assert run.flow("iperf", "lost_packets") > 0
+    assert run.links["queue_max_packets"].max() == 1000
+
+
+@real
+def test_routers_mark_packets_of_sockets(slow_start):
+    marked, plain = (slow_start.runs[f"full-{name}-wire"] for name in ("ecn", "3min"))
+    assert marked.links["marks"].max() > 0
+    assert plain.links["marks"].max() == 0
+    values = renker2008.marked(marked, plain)
+    assert values["ecn/heard"] < 0.75
+
+
+@real
+def test_rows_are_judged_by_the_study_s_bands(slow_start):
+    file = study_file.load("renker2008")
+    found = samples([renker2008.full(slow_start.runs["full-3min-wire"])])
+    rows = {row.spec.id: row for row in judged_live(file, found)}
+    assert rows["full/slow-start"].verdict == UNDERSPECIFIED
+    assert "over sockets 2" in rows["full/slow-start"].reason
+    assert all(row.verdict != GIVEN for row in rows.values())
+
+
+@real
+def test_the_page_and_the_tables_are_written(slow_start, tmp_path, capsys):
+    cases = {name: renker2008.live_cases()[name] for name in slow_start.runs}
+    assert set(cases) == set(slow_start.runs)
+    simulated = slow_start.runs
+    file = study_file.load("renker2008")
+    found = samples([renker2008.full(slow_start.runs["full-3min-wire"])])
+    rows = [live.LiveRow(row, None, None) for row in judged_live(file, found)]
+    live._write("renker2008", rows, slow_start, simulated, tmp_path, pdf=False)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    for name in slow_start.runs:
+        gauges = pl.read_parquet(tmp_path / "tables" / name / "gauges.parquet")
+        assert set(gauges["gauge"]) >= {"srtt", "rate", "loss_event_rate"}
+        assert f"scenarios/{name}.toml" in page
+        assert (tmp_path / "scenarios" / f"{name}.toml").is_file()
+    assert {it.name for it in (tmp_path / "figures").iterdir()} >= {
+        "live-bytestream.svg",
+        "live-rtt-load.png",
+    }
+    live._print("renker2008", rows, slow_start, as_json=False)
+    assert "slow-start" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nor2010", "--live"], "--live: measures renker2008, not nor2010"),
+        (["all", "--live"], "--live: measures renker2008, not all"),
+        (["renker2008", "--live", "--set", "seed=2"], "--set: has no effect on --live"),
+        (["renker2008", "--live", "--ns2"], "--ns2: has no effect on --live"),
+        (["renker2008", "--live", "--jobs", "2"], "--jobs: has no effect on --live"),
+    ],
+)
+def test_what_cannot_be_measured_is_said(words, said):
+    ended = command("reproduce", *words)
+    assert ended.returncode == 2
+    assert said in ended.stderr
+
+
+def test_without_root_it_says_what_is_missing(monkeypatch):
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    with pytest.raises(BadInputError, match="needs root"):
+        live.run("renker2008", out=None, as_json=True, pdf=False)
