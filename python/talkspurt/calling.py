@@ -135,7 +135,7 @@ def call(
         raise stop or BadInputError(visible(str(error))) from None
     folder = kept.out or Path("runs") / f"call-{disk.plain_name(name)}"
     title = f"A call to {host} over {transport}"
-    failure = _keep(called, kept, kept.heard, folder, title, seed, time.monotonic() - began)
+    failure = _keep(called, kept, kept.heard, folder, title, time.monotonic() - began)
     if stop is not None:
         raise stop
     if failure is not None:
@@ -172,7 +172,7 @@ def answer(
             if called is not None:
                 folder = base if calls == 1 else base / str(number)
                 heard = kept.heard_in(number)
-                failure = _keep(called, kept, heard, folder, "A call answered", None, wall_s)
+                failure = _keep(called, kept, heard, folder, "A call answered", wall_s)
                 failures += [] if failure is None else [failure]
             if stop is not None:
                 raise stop
@@ -224,7 +224,6 @@ def _keep(
     file: Path | None,
     folder: Path,
     title: str,
-    seed: int | None,
     wall_s: float,
 ) -> str | None:
     """Write what was heard and the folder, print, and return what failed, if anything did."""
@@ -238,7 +237,7 @@ def _keep(
     if outcome is not None:
         flows = [("call", about["transport"], True, True)]
         measured = {"server": about["other"], **facts}
-        result = measuring.made("call", title, flows, outcome, scenario, measured, seed, wall_s)
+        result = measuring.made("call", title, flows, outcome, scenario, measured, wall_s)
         if kept.scores:
             _ = result.scores
         if kept.out is not None or not kept.as_json:

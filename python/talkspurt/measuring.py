@@ -19,7 +19,7 @@ from talkspurt import _core, disk, serving, store
 from talkspurt.audio import Audio
 from talkspurt.errors import BadInputError
 from talkspurt.interrupts import Terminated
-from talkspurt.resolved import MEASURED
+from talkspurt.resolved import MEASURED, values
 from talkspurt.result import Result
 from talkspurt.terminal.progress import Bar
 from talkspurt.visible import print_json, visible
@@ -254,7 +254,7 @@ def one(
     measured = {"server": session.server, **json.loads(facts)}
     title = f"{' and '.join(name for name, *_ in flows)} to {host}"
     wall_s = time.monotonic() - began
-    result = made("measurement", title, flows, outcome, scenario, measured, seed, wall_s)
+    result = made("measurement", title, flows, outcome, scenario, measured, wall_s)
     return result, broken, stop
 
 
@@ -265,10 +265,10 @@ def made(
     outcome: _core.Outcome,
     scenario: str,
     measured: dict[str, Any],
-    seed: int | None,
     wall_s: float,
 ) -> Result:
     """The result of a measurement or a call that has ended."""
+    seed = int(values(scenario)["seed"])
     manifest = {
         "talkspurt": _core.version(), "kind": "result", "scenario": name, "file": None,
         "set": {}, "settings": {}, "replicate": 0, "seed": seed, "digest": None,
@@ -292,7 +292,7 @@ def made(
         ),
         settings={},
         replicate=0,
-        seed=seed or 0,
+        seed=seed,
         scenario=f"{MEASURED}\n{scenario}",
         topology=_topology(flows, ends(measured)),
         manifest=manifest,
