@@ -29,6 +29,7 @@ BLOCKS_NOT_RUN = {
     r"cd (runs/reproduce-all|\.\./nor2010)": "a dossier, which `talkspurt reproduce` writes",
     r"cp -rL /usr/share/tcltk": "needs nam",
     r"sudo validation/": "needs a virtual machine",
+    r"sudo \.venv/bin/python validation/": "takes an hour, with other programs",
 }
 """Blocks that are not run, by the beginning of their first command, with the reason."""
 

@@ -71,7 +71,8 @@ impl Recovery {
         if self.timed.is_none() {
             self.timed = Some((after, now));
         }
-        if self.duplicates > 0 && !self.fast {
+        // RFC 5682 §2.1 step 2b: F-RTO's new data takes the place of what cwnd allows.
+        if self.duplicates > 0 && !self.fast && self.doubt.is_none() {
             self.limited = after.since(una).saturating_sub(window);
         }
     }

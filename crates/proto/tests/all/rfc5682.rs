@@ -384,3 +384,17 @@ fn a_loss_after_a_needless_timeout() {
     assert!(ack(&mut alone, 2).iter().all(|place| *place > 11));
     assert_eq!(ack(&mut alone, 2), [2]);
 }
+
+/// RFC 5682 §2.1 step 2b: the new data is no limited transmit (RFC 3042), even if the acknowledgement that
+/// permits it has a block. It belongs to FlightSize, half of which becomes the threshold when what was
+/// lost before the timeout is found (RFC 6675 §5 step 4.2).
+#[test]
+fn the_new_data_is_no_limited_transmit() {
+    let mut alone = timed_out(&enhanced(), 100);
+    assert_eq!(sack(&mut alone, 1, &[(3, 4)]), [10, 11]);
+    // Step 3b: 4 to 6 were sent once, and with them 1 is known to be lost.
+    let sent = sack(&mut alone, 1, &[(3, 7)]);
+    assert_eq!(sent.first(), Some(&1));
+    // 1 to 11 are outstanding.
+    assert_eq!(alone.notes.last(Gauge::Ssthresh), Some(5500.0));
+}

@@ -1,0 +1,84 @@
+"""One end of a call in Chromium; a command at a node of an emulation.
+
+    python browser.py caller|answerer FOLDER SECONDS SPEECH.wav [video]
+
+Playwright drives the browser over a pipe. FOLDER has the descriptions that both ends exchange, and
+afterwards ROLE.json with the samples of getStats, and ROLE.webm with the sound received.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+HERE = Path(__file__).parent
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
+WAIT_S = 60
+VIDEO_BPS = 12_000_000
+"""The highest rate of the video: more than the links can carry."""
+
+
+def main(role: str, folder: Path, seconds: float, speech: Path, *, video: bool) -> None:
+    """Open the call, let it last, and write what was measured."""
+    arguments = [
+        "--no-sandbox", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream",
+        f"--use-file-for-fake-audio-capture={speech}", "--disable-gpu",
+        "--autoplay-policy=no-user-gesture-required", "--disable-background-networking",
+        "--disable-features=WebRtcHideLocalIpsWithMdns,MediaRouter",
+    ]  # fmt: skip
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        page = running.new_page()
+        page.on("console", lambda message: print(role, message.text, file=sys.stderr))
+        page.on("pageerror", lambda error: print(role, error, file=sys.stderr))
+        # A secure origin, without which there is no microphone; nothing is looked up.
+        page.route("**/*", lambda route: route.fulfill(
+            body=(HERE / "page.html").read_text(), content_type="text/html"
+        ))  # fmt: skip
+        page.goto("https://call.example/")
+        other = "answerer" if role == "caller" else "caller"
+        write(folder / f"{role}.ready", "")
+        read(folder / f"{other}.ready")
+        picture = VIDEO_BPS if video and role == "caller" else 0
+        page.evaluate("(media) => open(media)", {"video": picture})
+        if role == "caller":
+            write(folder / "caller.sdp", json.dumps(page.evaluate("() => offer()")))
+            page.evaluate("(it) => accept(it)", json.loads(read(folder / "answerer.sdp")))
+        else:
+            offer = json.loads(read(folder / "caller.sdp"))
+            write(folder / "answerer.sdp", json.dumps(page.evaluate("(it) => answer(it)", offer)))
+        page.evaluate("() => watch()")
+        page.wait_for_timeout(seconds * 1000)
+        found = page.evaluate("() => close()")
+        (folder / f"{role}.webm").write_bytes(base64.b64decode(found.pop("sound")))
+        (folder / f"{role}.json").write_text(json.dumps(found["samples"]))
+        running.close()
+
+
+def write(file: Path, text: str) -> None:
+    """A file that appears complete."""
+    new = file.with_suffix(".new")
+    new.write_text(text)
+    new.rename(file)
+
+
+def read(file: Path) -> str:
+    """A file of the other end, once it is there."""
+    until = time.monotonic() + WAIT_S
+    while not file.exists():
+        if time.monotonic() > until:
+            raise TimeoutError(f"{file.name} does not appear")
+        time.sleep(0.02)
+    return file.read_text()
+
+
+if __name__ == "__main__":
+    role, folder, seconds, speech, *more = sys.argv[1:]
+    main(role, Path(folder), float(seconds), Path(speech), video=more == ["video"])

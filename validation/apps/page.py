@@ -1,0 +1,357 @@
+"""Writes docs/validation/apps.md from `page.md` and the files of results beside it alone.
+
+.venv/bin/python validation/apps/page.py [FILE]
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import hearing
+import iperf3
+import irtt
+import numpy as np
+from networks import LATENESS_P99_S, SECONDS, SEEDS, TITLES
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "validation" / "apps.md"
+BUFFERS = {
+    "neteq": "NetEq",
+    "same": "ours, same packets",
+    "fec": "the same, FEC in every packet",
+    "quantile": "and quantile 0.95",
+}
+PERIODS = ((1, 10), (11, 20), (21, 32))
+"""Seconds of a call over which estimates are averaged."""
+Rows = dict[str, dict[str, Any]]
+
+
+def write(page: Path) -> None:
+    """Write the page from all results there are."""
+    found = {
+        name: in_order(json.loads((HERE / f"{name}.json").read_text()))
+        for name in TABLES
+        if (HERE / f"{name}.json").exists()
+    }
+    every = [row for rows in found.values() for row in rows.values()]
+    made = [row["made"] for row in every]
+    if wrong := untrue(found):
+        raise SystemExit(f"page.md says what the results do not: {'; '.join(wrong)}")
+    parts = {
+        "networks": "\n".join(f"| {name} | {title} |" for name, title in TITLES.items()),
+        "seconds": SECONDS,
+        "seeds": len(SEEDS),
+        "few_seeds": len(hearing.SEEDS),
+        "late": f"{LATENESS_P99_S * 1e3:.0f}",
+        "worst": ms(max(row["late"]["p99_s"] for row in every)),
+        "dates": ends([it["date"] for it in made]),
+        "commits": ", ".join(
+            dict.fromkeys(f"`{it['commit'][:10]}`{it['modified']}" for it in made)
+        ),
+        "kernels": ", ".join(dict.fromkeys(it["host_kernel"] for it in made)),
+        "programs": ", ".join(dict.fromkeys(it.get("program", "?") for it in made)),
+        "loads": f"{min(it['load'] for it in made):.0f} to {max(it['load'] for it in made):.0f}",
+    }
+    for name, tables in TABLES.items():
+        parts |= {key: of(found.get(name, {})) for key, of in tables.items()}
+    page.write_text((HERE / "page.md").read_text().format(**parts))
+
+
+def in_order(rows: Rows) -> Rows:
+    """The rows in the order of networks; otherwise as they were measured."""
+    order = list(TITLES)
+    return dict(sorted(rows.items(), key=lambda item: order.index(item[1]["network"])))
+
+
+def ends(values: list[str]) -> str:
+    """The first and the last of values in order."""
+    there = sorted(values)
+    return there[0] if there[0] == there[-1] else f"{there[0]} to {there[-1]}"
+
+
+def table(heads: list[str], rows: Iterator[list[str]]) -> str:
+    """A table."""
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def ms(value: float) -> str:
+    """A time in milliseconds."""
+    return f"{value * 1e3:.2f} ms" if value < 0.001 else f"{value * 1e3:.1f} ms"
+
+
+def percent(value: float) -> str:
+    """A share."""
+    return f"{value:.2%}"
+
+
+def mbit(value: float) -> str:
+    """A rate."""
+    return f"{value / 1e6:.2f}"
+
+
+def number(value: float) -> str:
+    """A count or mean."""
+    return f"{value:.1f}"
+
+
+def whole(value: float) -> str:
+    """A count or its mean, to the nearest."""
+    return f"{value:.0f}"
+
+
+def whole_ms(value: float) -> str:
+    """A time in milliseconds, to the nearest."""
+    return f"{value * 1e3:.0f}"
+
+
+def score(value: float | None) -> str:
+    """A score."""
+    return "–" if value is None else f"{value:.2f}"
+
+
+def spread(ours: list[float] | None, text: Callable[[Any], str]) -> str:
+    """The least and the greatest of our seeds."""
+    if ours is None:
+        return "–"
+    least, greatest = text(ours[0]), text(ours[2])
+    return least if least == greatest else f"{least} – {greatest}"
+
+
+def verdict(agrees: bool) -> str:
+    """Within the band or not."""
+    return "yes" if agrees else "**no**"
+
+
+def irtts(rows: Rows) -> str:
+    """Delays and losses."""
+
+    def lines() -> Iterator[list[str]]:
+        for name, row in rows.items():
+            for key, title in irtt.ROWS.items():
+                ours, value = row["ours"][key], row["program"][key]
+                text = percent if key.endswith("loss") else ms
+                if key.endswith("loss") and not value and not ours[2]:
+                    continue
+                agrees = verdict(irtt.agrees(key, value, ours))
+                network = text(row["network_counted"][key])
+                yield [name, title, text(value), network, spread(ours, text), agrees]
+
+    return table(["network", "", "irtt", "counted in the network", "ours", "in the band"], lines())
+
+
+def transfers(rows: Rows) -> str:
+    """Goodput, queue and round trip; bold is outside of the band."""
+    texts = {"goodput_bps": mbit, "queue_packets": number, "rtt_s": whole_ms}
+
+    def lines() -> Iterator[list[str]]:
+        for row in rows.values():
+            cells = [row["network"], row["controller"]]
+            for key, text in texts.items():
+                value, ours = row["program"][key], row["ours"][key]
+                marked = text(value) if iperf3.agrees(key, value, ours) else f"**{text(value)}**"
+                cells += [marked, spread(ours, text)]
+                if key == "queue_packets":
+                    cells.append(spread(row["cause"][key], text))
+            cells.append(whole(row["program"]["lost_packets"]))
+            yield cells + [spread(row[it]["lost_packets"], whole) for it in ("ours", "cause")]
+
+    heads = [
+        "network", "controller", "goodput, Mbit/s: kernel", "ours", "queue, packets: kernel",
+        "ours", "cause", "round trip, ms: kernel", "ours", "lost packets: kernel", "ours", "cause",
+    ]  # fmt: skip
+    return table(heads, lines())
+
+
+def smoothed(rows: Rows) -> str:
+    """What the senders believe of the round trip on lte."""
+    row = rows.get("lte reno")
+    if row is None:
+        return "–"
+    kernel, ours = row["program"], row["ours"]
+    return (
+        f"Reno's mean estimate on *lte* was {kernel['srtt_s']:.2f} s in the kernel and "
+        f"{ours['srtt_s'][1]:.2f} s in ours, where packets took {kernel['rtt_s']:.2f} s and "
+        f"{ours['rtt_s'][1]:.2f} s."
+    )
+
+
+def _pesq(row: dict[str, Any]) -> Any:
+    return row["pesq_nb"] if row["pesq_nb"] is not None else row["pesq_wb"]
+
+
+def calls(rows: Rows) -> str:
+    """Loss and scores of calls."""
+
+    def lines() -> Iterator[list[str]]:
+        for row in rows.values():
+            program, fixed, adaptive = row["program"], row["ours"]["fixed"], row["ours"]["adaptive"]
+            lost = hearing.agrees("lost", program["lost"], fixed["lost"])
+            heard = hearing.agrees("pesq", _pesq(program), fixed["pesq"])
+            yield [
+                row["network"], row["codec"], percent(program["lost"]),
+                spread(fixed["lost"], percent), verdict(lost), score(_pesq(program)),
+                spread(fixed["pesq"], score), verdict(heard), spread(adaptive["pesq"], score),
+                f"{score(program['visqol'])}, {score(program['plcmos'])}",
+            ]  # fmt: skip
+
+    heads = [
+        "network", "codec", "lost: baresip", "ours", "in the band", "PESQ: baresip", "ours, fixed",
+        "in the band", "ours, adaptive", "baresip's ViSQOL, PLCMOS",
+    ]  # fmt: skip
+    return table(heads, lines())
+
+
+def streams(rows: Rows) -> str:
+    """The same of streams."""
+
+    def lines() -> Iterator[list[str]]:
+        for row in rows.values():
+            program, ours = row["program"], row["ours"]
+            yield [
+                row["network"], percent(program["lost"]), spread(ours["lost"], percent),
+                verdict(hearing.agrees("lost", program["lost"], ours["lost"])),
+                score(program["pesq_nb"]), spread(ours["pesq"], score),
+                verdict(hearing.agrees("pesq", program["pesq_nb"], ours["pesq"])),
+            ]  # fmt: skip
+
+    heads = ["network", "lost: FFmpeg", "ours", "in the band", "PESQ: FFmpeg", "ours",
+             "in the band"]  # fmt: skip
+    return table(heads, lines())
+
+
+def buffers(rows: Rows) -> str:
+    """NetEq and ours."""
+
+    def lines() -> Iterator[list[str]]:
+        for row in rows.values():
+            if "neteq" not in row:
+                continue
+            for key, title in BUFFERS.items():
+                if key not in row:
+                    continue
+                it, scores = row[key], row["scores"][key]
+                yield [
+                    row["network"], title, ms(it["delay_s"]), ms(it["target_s"]),
+                    *(percent(it[key]) for key in ("lost", "concealed", "faster", "slower")),
+                    *(score(scores[key]) for key in ("pesq_wb", "visqol", "plcmos")),
+                ]  # fmt: skip
+            it = row["own"]
+            yield [
+                row["network"], "ours, own call",
+                *(spread(it[key], ms) for key in ("delay_s", "target_s")),
+                *(spread(it[key], percent) for key in ("lost", "concealed", "faster", "slower")),
+                "", "", "",
+            ]  # fmt: skip
+
+    heads = [
+        "network", "buffer", "delay", "target", "lost", "concealed", "faster", "slower", "PESQ",
+        "ViSQOL", "PLCMOS",
+    ]  # fmt: skip
+    return table(heads, lines())
+
+
+def estimates(rows: Rows) -> str:
+    """Bandwidth estimates beside what the link had."""
+
+    def lines() -> Iterator[list[str]]:
+        for row in rows.values():
+            if "estimate" not in row:
+                continue
+            link = np.array(row["capacity_bps"])
+            seconds = np.array([it[0] for it in row["estimate"]])
+            values = np.array([it[1] for it in row["estimate"]])
+            parts = []
+            for first, last in PERIODS:
+                inside = (seconds >= first) & (seconds <= last)
+                had = mbit(link[first - 1 : last].mean())
+                parts.append(f"{mbit(values[inside].mean())} of {had}" if inside.any() else "–")
+            lost = row["video"]["packetsLost"]
+            share = lost / (lost + row["video"]["packetsReceived"])
+            voice = row["voice"]
+            yield [
+                row["network"], *parts, percent(share), ms(voice["delay_s"]),
+                percent(voice["concealed"]),
+            ]  # fmt: skip
+
+    heads = [
+        "network", *(f"{first} to {last} s" for first, last in PERIODS), "video lost",
+        "NetEq's delay", "concealed",
+    ]  # fmt: skip
+    return table(heads, lines())
+
+
+def fall_s(rows: list[list[float | None]]) -> int:
+    """Seconds from the greatest delay to the first that is at most 0.35 of it; 99 if none is."""
+    delays = [row[1] or 0.0 for row in rows]
+    top = int(np.argmax(delays))
+    after = (at - top for at in range(top, len(delays)) if delays[at] <= 0.35 * delays[top])
+    return next(after, 99)
+
+
+def untrue(found: dict[str, Rows]) -> list[str]:
+    """Sentences of `page.md` that the results do not support."""
+    said: list[tuple[str, bool]] = []
+    if rows := found.get("irtt"):
+        said += [
+            ("where irtt is outside, the network's count is inside", all(
+                irtt.agrees(key, row["network_counted"][key], row["ours"][key])
+                for row in rows.values() for key in irtt.ROWS if not key.endswith("loss")
+            )),
+        ]  # fmt: skip
+    if rows := found.get("iperf3"):
+        reno, bbr = rows["clean reno"], rows["clean bbr"]
+        lost, queue = reno["program"]["lost_packets"], bbr["program"]["queue_packets"]
+        said += [
+            ("Reno loses twice as many", 1.5 < lost / reno["ours"]["lost_packets"][1] < 2.5),
+            ("ours doubles, too", 0.75 < lost / reno["cause"]["lost_packets"][1] < 1.25),
+            ("BBR's queue is longer", queue > 1.5 * bbr["ours"]["queue_packets"][2]),
+            ("our queue grows, too", bbr["cause"]["queue_packets"][1] > 0.6 * queue),
+            ("the kernel is faster on geo", all(
+                rows[f"geo {it}"]["program"]["goodput_bps"]
+                > rows[f"geo {it}"]["ours"]["goodput_bps"][2] for it in ("reno", "cubic")
+            )),
+        ]  # fmt: skip
+    if rows := found.get("chromium"):
+        voices = {row["network"]: row for row in rows.values() if "neteq" in row}
+        varying = [voices[name] for name in ("bufferbloat", "wifi", "lte") if name in voices]
+        loss, bloat = voices["loss"], voices["bufferbloat"]
+        said += [
+            ("NetEq buffers more and conceals less", all(
+                row["neteq"]["delay_s"] > 1.3 * row["same"]["delay_s"]
+                and row["neteq"]["concealed"] < row["same"]["concealed"] for row in varying
+            )),
+            (
+                "on loss, ours conceals more mostly because FEC is missing",
+                loss["neteq"]["concealed"] < loss["same"]["concealed"]
+                and loss["fec"]["concealed"]
+                < (loss["neteq"]["concealed"] + loss["same"]["concealed"]) / 2,
+            ),
+            (
+                "with 0.95, ours conceals about as little, and its delay is less than half",
+                bloat["quantile"]["concealed"] < 1.2 * bloat["neteq"]["concealed"]
+                and 2 * bloat["quantile"]["delay_s"] < bloat["neteq"]["delay_s"],
+            ),
+            (
+                "its delay takes ten seconds from its maximum to a third",
+                fall_s(bloat["neteq_over_time"]) >= 9 > 4 > fall_s(bloat["same_over_time"]),
+            ),
+        ]  # fmt: skip
+    return [sentence for sentence, holds in said if not holds]
+
+
+TABLES: dict[str, dict[str, Callable[[Rows], str]]] = {
+    "irtt": {"irtt": irtts},
+    "iperf3": {"iperf3": transfers, "smoothed": smoothed},
+    "baresip": {"baresip": calls},
+    "ffmpeg": {"ffmpeg": streams},
+    "chromium": {"buffers": buffers, "estimates": estimates},
+}
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE)
