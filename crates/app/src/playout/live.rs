@@ -165,50 +165,8 @@ fn paced(sound: &[i16], wanted: usize, channels: usize) -> Vec<i16> {
 
 #[cfg(test)]
 mod tests {
-    use talkspurt_proto::time::Instant;
-
     use super::*;
     use crate::codec::Codec;
-    use crate::playout::{Buffer, Concealment, Config, Frame, render};
-    use talkspurt_proto::probe::Playout;
-
-    /// What the renderer makes of the whole call, as far as nothing is missing and the pace is even: the same
-    /// samples, however often it is asked.
-    #[test]
-    fn the_sound_is_that_of_the_renderer() {
-        let packet = Duration::from_millis(20);
-        for codec in [Codec::Pcmu, Codec::G722] {
-            let encodings = [Encoding::new(codec, packet)];
-            let mut encoder = encodings[0].encoder().expect("it has sound");
-            let samples = encodings[0].samples_for(packet);
-            let wave = |at: usize| ((at * 700 % 16_000) as i32 - 8000) as i16;
-            let mut buffer = Buffer::new(&Config::default(), (packet, packet), true, 0);
-            let (mut live, mut played, mut out) = (Live::new(&encodings), Vec::new(), Vec::new());
-            for slot in 0..60_u32 {
-                let at = slot as usize * samples;
-                let pcm: Vec<_> = (at..at + samples).map(wave).collect();
-                let payload = encoder.encode(&pcm, None);
-                let (encoding, marker) = (Some(0), slot == 0);
-                let received = Received { payload, encoding, index: slot, marker, ahead: 0 };
-                played.push(Some(received));
-                let arrival = Instant::ZERO + packet * u64::from(slot);
-                let frame = Frame { slot, steps: 1, index: slot, encoding: Some(0), repeats: 0 };
-                buffer.on_frame(frame, arrival, arrival, |_| {});
-                out.extend(live.play(&played, buffer.timeline().expect("it is adaptive")));
-                assert!(live.play(&played, buffer.timeline().expect("it is")).is_empty());
-            }
-            buffer.finish(|decision| assert!(matches!(decision.playout, Playout::Played(_))));
-            let timeline = buffer.timeline().expect("it is adaptive");
-            out.extend(live.play(&played, timeline));
-            let total = 60 * samples;
-            let all =
-                render(&encodings, Concealment::Silence, &played, Some(timeline), total, None);
-            // The buffer shortens its delay by a faster pace here and there.
-            let even = |sound: &[i16]| sound[..10 * samples].to_vec();
-            assert_eq!(even(&out), even(&all.pcm), "{codec:?}");
-            assert!(out.len().abs_diff(all.pcm.len()) <= 2 * samples, "{codec:?}");
-        }
-    }
 
     #[test]
     fn gaps_are_concealed_and_paces_kept() {
