@@ -4,6 +4,7 @@ Everything here is written in Rust and releases the GIL while it simulates. Use
 :func:`talkspurt.run` unless you build tools of your own.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypedDict
 
@@ -358,6 +359,83 @@ class Stamping:
         """End it early, with results of the time until now."""
     def result(self) -> str:
         """What was measured, as JSON; can be called once. Raises RunError if nothing came back."""
+
+class CallVoice:
+    """What one end of a call says, and the codecs that it has; only on Linux."""
+
+    def __init__(
+        self, file: str | os.PathLike[str] | None, codecs: list[str], loudspeaker: bool
+    ) -> None:
+        """Read a WAV file, or take a microphone without one; raises RunError with the reason."""
+    @property
+    def duration_s(self) -> float | None: ...
+
+class CallDevices:
+    """The sound devices of one end of a call; samples have 16 bits, little endian."""
+
+    @property
+    def format(self) -> tuple[int, int]:
+        """Samples per second and channel, and channels."""
+    def say(self, pcm: bytes) -> None:
+        """Samples of the microphone have come."""
+    def hear(self) -> bytes:
+        """What the loudspeaker is to play after what was returned before."""
+
+Called = tuple[Outcome | None, str, str, tuple[bytes, int, int], str | None]
+"""Tables, facts as JSON, the scenario, the sound heard (samples, rate, channels), and a failure."""
+
+class CallServer:
+    """The end of a call that answers; only on Linux."""
+
+    def __init__(
+        self, listen: str, secret: bytes, voice: CallVoice, ports: tuple[int, int] | None
+    ) -> None:
+        """Listen on ADDRESS:PORT, for one call at a time."""
+    @property
+    def local(self) -> str: ...
+    def lines(self) -> list[str]:
+        """Lines about calls that did not begin."""
+    def in_call(self) -> bool: ...
+    def view(self) -> str | None:
+        """The state of the call as JSON, if there is one."""
+    def devices(self) -> CallDevices | None:
+        """The sound devices of the call, once codecs are agreed on, if it has any."""
+    def hang_up(self) -> None: ...
+    def called(self) -> Called | None:
+        """The results of a call that has ended, once."""
+    def stop(self) -> None:
+        """Stop listening."""
+
+class CallSession:
+    """A connection to an end that answers; only on Linux."""
+
+    def __init__(self, host: str, port: int, secret: bytes) -> None:
+        """Connect; raises RunError with the reason."""
+    @property
+    def server(self) -> str: ...
+    def start(
+        self, voice: CallVoice, transport: str, duration: str, mtu: int, seed: int
+    ) -> Calling:
+        """Call, once."""
+
+class Calling:
+    """A call in progress."""
+
+    def progress(self) -> float:
+        """Fraction of the time passed, 0 to 1."""
+    def view(self) -> str | None:
+        """The state of the call as JSON, once there is one."""
+    def devices(self) -> CallDevices | None:
+        """The sound devices of the call, once codecs are agreed on, if it has any."""
+    def wait(self, seconds: float) -> bool:
+        """Wait at most this many seconds; true if it has ended."""
+    def stop(self) -> None:
+        """Hang up."""
+    def result(self) -> Called:
+        """The results; can be called once. Raises RunError if there was no call."""
+
+def call_codecs() -> list[str]:
+    """Names of the codecs that a call can have here."""
 
 def measured_transports() -> list[str]:
     """Names of the transports that can be measured."""

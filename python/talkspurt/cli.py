@@ -614,6 +614,157 @@ def measure(
 
 
 @app.command
+def answer(
+    *,
+    speech: Path | None = None,
+    heard: Path | None = None,
+    microphone: str | None = None,
+    loudspeaker: str | None = None,
+    listen: str = "127.0.0.1:7863",
+    secret_file: Path | None = None,
+    codec: str | None = None,
+    calls: int = 1,
+    media_ports: str | None = None,
+    out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+    json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    quiet: Annotated[bool, Parameter(name="--quiet", negative=())] = False,
+    report: Annotated[bool, Parameter(negative="--no-report", show_default=False)] = True,
+    scores: Annotated[bool, Parameter(name="--scores", negative=())] = False,
+    overwrite: Annotated[bool, Parameter(name="--overwrite", negative=())] = False,
+) -> None:
+    """Answer a voice call of `talkspurt call` elsewhere: say what is in a file, keep what is heard.
+
+    Only callers with the same secret are answered. Control connection, speech
+    and signalling are encrypted. By default only this machine can call.
+
+    Parameters
+    ----------
+    speech
+        WAV file of what is said here; silence follows until the call ends.
+    heard
+        WAV file for what is heard here; that of a second call is NAME-2.wav.
+    microphone
+        In place of the file: a source of PulseAudio or PipeWire, or default.
+    loudspeaker
+        Play what is heard there, too: a sink of PulseAudio or PipeWire, or default.
+    listen
+        ADDRESS:PORT for the control connection (TCP); 0.0.0.0:7863 or [::]:7863 for all addresses.
+    secret_file
+        File with the shared secret, readable only by its owner; without it, the environment
+        variable TALKSPURT_SECRET has the secret.
+    codec
+        Codecs to agree to, as in pcmu,opus; default: all that a call can have. The caller's order
+        decides.
+    calls
+        Number of calls after which it exits; one at a time.
+    media_ports
+        FIRST-LAST, the UDP ports for datagrams, to open in a firewall; default: any free port.
+    out
+        Folder for the results, with numbered folders if there are several calls; default:
+        runs/answer.
+    json
+        Print only a JSON document for each call on standard output; results are written only with
+        --out.
+    quiet
+        Print nothing but errors.
+    report
+        Whether to write report.html.
+    scores
+        Score the sound with PESQ, ViSQOL and PLCMOS (needs the extra `scores`).
+    overwrite
+        Replace anything talkspurt wrote to the folder before.
+    """
+    from talkspurt import calling
+
+    calling.answer(
+        calling.Kept(
+            speech=speech, heard=heard, microphone=microphone, loudspeaker=loudspeaker, codec=codec,
+            out=out, as_json=json, quiet=quiet, report=report, scores=scores, overwrite=overwrite,
+        ),
+        listen=listen, secret_file=secret_file, calls=calls, media_ports=media_ports,
+    )  # fmt: skip
+
+
+@app.command
+def call(
+    host: str,
+    /,
+    *,
+    speech: Path | None = None,
+    heard: Path | None = None,
+    microphone: str | None = None,
+    loudspeaker: str | None = None,
+    secret_file: Path | None = None,
+    transport: str = "udp",
+    codec: str | None = None,
+    for_: Annotated[str | None, Parameter(name="--for")] = None,
+    mtu: int = 1500,
+    seed: int | None = None,
+    out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+    json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    quiet: Annotated[bool, Parameter(name="--quiet", negative=())] = False,
+    report: Annotated[bool, Parameter(negative="--no-report", show_default=False)] = True,
+    scores: Annotated[bool, Parameter(name="--scores", negative=())] = False,
+    overwrite: Annotated[bool, Parameter(name="--overwrite", negative=())] = False,
+) -> None:
+    """Call a machine that runs `talkspurt answer`: say what is in a file, keep what is heard.
+
+    The results are a folder like that of a run, for all commands that read
+    one, with the sound of both directions. Ctrl-C hangs up.
+
+    Parameters
+    ----------
+    host
+        Name or address of the answerer, with :PORT unless it is 7863; [ADDRESS]:PORT for IPv6.
+    speech
+        WAV file of what is said here; silence follows until the call ends.
+    heard
+        WAV file for what is heard here.
+    microphone
+        In place of the file: a source of PulseAudio or PipeWire, or default.
+    loudspeaker
+        Play what is heard there, too: a sink of PulseAudio or PipeWire, or default.
+    secret_file
+        File with the shared secret, readable only by its owner; without it, the environment
+        variable TALKSPURT_SECRET has the secret.
+    transport
+        udp, tfrc, tfrc-tb, dccp-ccid2, dccp-ccid3, dccp-ccid4 (in UDP, RFC 6773) or sctp (in UDP,
+        RFC 6951). tfrc-tb chooses among the agreed codecs of falling rate during the call.
+    codec
+        Codecs to offer in order of preference, as in opus,pcmu; default: opus, g722, pcmu, pcma;
+        with tfrc-tb pcmu and G.726 at 40, 32, 24 and 16 kbit/s.
+    for_
+        Length of the call, up to 1h; default: that of the speech, and 1h with a microphone.
+    mtu
+        Longest IP packet on the path, in bytes.
+    seed
+        Seed of the random parts of the protocols; default: another one each time.
+    out
+        Folder for the results; default: runs/call-HOST.
+    json
+        Print only a JSON document on standard output; results are written only with --out.
+    quiet
+        Print nothing but errors.
+    report
+        Whether to write report.html.
+    scores
+        Score the sound with PESQ, ViSQOL and PLCMOS (needs the extra `scores`).
+    overwrite
+        Replace anything talkspurt wrote to the folder before.
+    """
+    from talkspurt import calling
+
+    calling.call(
+        host,
+        calling.Kept(
+            speech=speech, heard=heard, microphone=microphone, loudspeaker=loudspeaker, codec=codec,
+            out=out, as_json=json, quiet=quiet, report=report, scores=scores, overwrite=overwrite,
+        ),
+        secret_file=secret_file, transport=transport, duration=for_, mtu=mtu, seed=seed,
+    )  # fmt: skip
+
+
+@app.command
 def crosscheck(
     scenario: Path,
     /,

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from talkspurt import _core, disk, serving, store
+from talkspurt.audio import Audio
 from talkspurt.errors import BadInputError
 from talkspurt.interrupts import Terminated
-from talkspurt.resolved import MEASURED
+from talkspurt.resolved import MEASURED, values
 from talkspurt.result import Result
 from talkspurt.terminal.progress import Bar
 from talkspurt.visible import print_json, visible
@@ -252,18 +253,39 @@ def one(
         raise stop or BadInputError(visible(str(error))) from None
     measured = {"server": session.server, **json.loads(facts)}
     title = f"{' and '.join(name for name, *_ in flows)} to {host}"
+    wall_s = time.monotonic() - began
+    result = made("measurement", title, flows, outcome, scenario, measured, wall_s)
+    return result, broken, stop
+
+
+def made(
+    name: str,
+    title: str,
+    flows: Sequence[tuple[str, str, Any, Any]],
+    outcome: _core.Outcome,
+    scenario: str,
+    measured: dict[str, Any],
+    wall_s: float,
+) -> Result:
+    """The result of a measurement or a call that has ended."""
+    seed = int(values(scenario)["seed"])
     manifest = {
-        "talkspurt": _core.version(), "kind": "result", "scenario": "measurement", "file": None,
+        "talkspurt": _core.version(), "kind": "result", "scenario": name, "file": None,
         "set": {}, "settings": {}, "replicate": 0, "seed": seed, "digest": None,
         "machine_dependent": True, "duration_s": outcome.duration_s, "hops": outcome.hops,
-        "events": outcome.events, "cpu_s": outcome.cpu_s, "wall_s": time.monotonic() - began,
+        "events": outcome.events, "cpu_s": outcome.cpu_s, "wall_s": wall_s,
         "python": platform.python_version(), "platform": f"{sys.platform} {platform.machine()}",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "measured": measured,
     }  # fmt: skip
     known = measured["clock_offset_s"] is not None
-    result = Result(
-        name="measurement",
+
+    def read_audio(flow: str) -> Audio | None:
+        found = outcome.audio(flow)
+        return None if found is None else Audio(flow, *found)
+
+    return Result(
+        name=name,
         title=title,
         description="\n".join(
             ["Measured on a real path.", "", *(f"* {n}" for n in notes(measured))]
@@ -272,12 +294,16 @@ def one(
         replicate=0,
         seed=seed,
         scenario=f"{MEASURED}\n{scenario}",
-        topology=_topology(flows),
+        topology=_topology(flows, ends(measured)),
         manifest=manifest,
         _read_table=partial(_table, outcome, known=known, complete=measured["complete"]),
-        _read_audio=lambda _: None,
+        _read_audio=read_audio,
     )
-    return result, broken, stop
+
+
+def ends(measured: dict[str, Any]) -> tuple[str, str]:
+    """Names of the two ends, the one that connected first."""
+    return ("caller", "answerer") if "call" in measured else ("client", "server")
 
 
 BETWEEN_CLOCKS = {
@@ -311,16 +337,16 @@ def _table(
     if name in ("flows", "series") and not complete:
         column = "name" if name == "flows" else "flow"
         flows = pl.DataFrame(outcome.table("flows"))
-        there = flows.filter(pl.col("from") == "client")["name"]
+        there = flows.filter(pl.col("from").is_in(["client", "caller"]))["name"]
         arrived = pl.when(pl.col(column).is_in(there.implode()).not_())
         present = [each for each in ARRIVALS if each in table.columns]
         table = table.with_columns(arrived.then(pl.col(each)).alias(each) for each in present)
     return table
 
 
-def _topology(flows: Sequence[tuple[str, str, Any, Any]]) -> dict[str, Any]:
+def _topology(flows: Sequence[tuple[str, str, Any, Any]], ends: tuple[str, str]) -> dict[str, Any]:
     """The two ends and the path between them, of which nothing is known."""
-    there, back = ["client", "server"], ["server", "client"]
+    there, back = list(ends), list(reversed(ends))
     found = []
     for name, transport, up, _ in flows:
         routes = (there, back) if up else (back, there)
@@ -331,7 +357,7 @@ def _topology(flows: Sequence[tuple[str, str, Any, Any]]) -> dict[str, Any]:
              "links": {"from": [[links[0]]], "to": [[links[1]]]}, "speech": [None, None]}
         )  # fmt: skip
     link: dict[str, Any] = {
-        "name": "path", "from": "client", "to": "server", "mtu": None, "fails": False, "back": {},
+        "name": "path", "from": ends[0], "to": ends[1], "mtu": None, "fails": False, "back": {},
         "rate_bps": None, "delay_s": None, "jitter_s": None, "queue": None, "loss": None,
         "bursts": False, "bit_error_rate": None, "changes": False,
     }  # fmt: skip
@@ -350,6 +376,7 @@ def _ms(seconds: float) -> str:
 def notes(measured: dict[str, Any]) -> list[str]:
     """What a reader must know about a measurement, a sentence each."""
     said = []
+    first, second = ends(measured)
     bound = measured["clock_offset_bound_s"]
     if measured["clock_jump_s"] is not None:
         said.append(
@@ -366,7 +393,7 @@ def notes(measured: dict[str, Any]) -> list[str]:
             + (
                 "The drift could not be told from its error or from queues, and is not removed."
                 if (drift := measured["clock_drift_ppm"]) is None
-                else f"The server's clock gained {drift:.1f} µs a second, which is removed."
+                else f"The {second}'s clock gained {drift:.1f} µs a second, which is removed."
             )
         )
     if measured["rtt_min_s"] is not None:
@@ -380,11 +407,11 @@ def notes(measured: dict[str, Any]) -> list[str]:
             said.append(f"{flow}: packets overtaken by later ones: {facts['reordered_packets']}.")
         if not flow.endswith(".reverse"):
             said += [f"{flow}: stopped at {s['at_s']:.1f} s: {s['why']}." for s in facts["stopped"]]
-    for end, facts in measured["ends"].items():
+    for end, facts in zip((first, second), measured["ends"].values(), strict=True):
         if facts is None:
             continue
         for what, words in (
-            ("policed_packets", "packets not sent, as beyond the server's --max-rate"),
+            ("policed_packets", f"packets not sent, as beyond the {second}'s limit of the rate"),
             ("unsent_packets", "packets not accepted by the system"),
             ("refused_datagrams", "datagrams not authentic, repeated, or beyond the rate"),
             ("overrun_datagrams", "datagrams lost in the socket's full buffer, not on the path"),
@@ -392,7 +419,7 @@ def notes(measured: dict[str, Any]) -> list[str]:
             if facts[what]:
                 said.append(f"At the {end}, {words}: {facts[what]}.")
     if not measured["complete"]:
-        said.append("The server's notes are missing: what arrived there is not known.")
+        said.append(f"The {second}'s notes are missing: what arrived there is not known.")
     return said
 
 

@@ -55,7 +55,12 @@ def stamp_key(secret: bytes) -> bytes:
     return secret.strip()
 
 
-def _ports(text: str) -> tuple[int, int]:
+def ports(text: str) -> tuple[int, int]:
+    """The first and last port of FIRST-LAST.
+
+    Raises:
+        BadInputError: it is not that.
+    """
     found = re.fullmatch(r"(\d{1,5})-(\d{1,5})", text)
     first, last = (int(found[1]), int(found[2])) if found else (0, 0)
     if not 1024 <= first <= last <= 65535:
@@ -79,14 +84,14 @@ def serve(
     supported()
     if max_sessions < 1:
         raise BadInputError(f"--max-sessions {max_sessions}: expected 1 or more")
-    ports = None if media_ports is None else _ports(media_ports)
+    chosen = None if media_ports is None else ports(media_ports)
     if stamp_open and stamp is None:
         raise BadInputError("--stamp-open: for --stamp, which is not given")
     key = secret(secret_file)
     reflector = None if stamp is None else (stamp, None if stamp_open else stamp_key(key))
     try:
         server = _core.MeasureServer(
-            listen, key, max_rate, max_duration, max_sessions, ports, user, reflector
+            listen, key, max_rate, max_duration, max_sessions, chosen, user, reflector
         )
     except (_core.RunError, ValueError) as error:
         raise BadInputError(visible(str(error))) from None

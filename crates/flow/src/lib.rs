@@ -8,6 +8,6 @@ mod materials;
 mod peers;
 
 pub use materials::Materials;
-pub use peers::{capture_start, hints, peers, start};
+pub use peers::{capture_start, hints, parts, peers, start};
 pub use talkspurt_app::file::{Disk, Files};
-pub use talkspurt_app::peer::Peer;
+pub use talkspurt_app::peer::{Parts, Peer};

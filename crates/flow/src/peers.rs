@@ -43,6 +43,19 @@ pub fn peers(scenario: &Scenario, network: &Network, materials: &Materials) -> V
     peers
 }
 
+/// The parts of both peers of one flow, the opening side first; for a driver that changes some of them.
+#[must_use]
+pub fn parts(
+    scenario: &Scenario,
+    network: &Network,
+    materials: &Materials,
+    number: usize,
+) -> Option<[Parts; 2]> {
+    let plan = Plan { scenario, network, materials };
+    let (name, flow) = scenario.flows.get_index(number)?;
+    Some(pair(&plan, number, name, flow))
+}
+
 /// When a flow opens, including the spread.
 #[must_use]
 pub fn start(scenario: &Scenario, name: &str, flow: &Flow) -> Instant {

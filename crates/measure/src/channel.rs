@@ -14,12 +14,13 @@ use talkspurt_live::Clock;
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::Failure;
+use crate::call::Invitation;
 use crate::plan::Plan;
 use crate::seal::Key;
 
 /// Version of the protocol between client and server. Increase it with any change of messages, of sealed
 /// datagrams, of notes or of the scenario that both ends make of a plan.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 const MAGIC: &[u8; 7] = b"TLKSPRT";
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
 /// Longest Noise message, and what its tag takes of it.
@@ -62,8 +63,10 @@ impl Secret {
 pub(crate) enum Message {
     /// Client: this is wanted.
     Request { release: String, plan: Plan },
-    /// Server: agreed. Media goes to this port.
-    Accept { port: u16, up: Key, down: Key, max_rate: u64 },
+    /// Caller: a call is wanted.
+    Invite { release: String, invitation: Invitation },
+    /// Server: agreed. Media goes to this port, of a call in these codecs unless DCCP's handshake names them.
+    Accept { port: u16, up: Key, down: Key, max_rate: u64, codecs: Vec<String> },
     /// Server: not agreed.
     Refuse { why: String },
     /// Client: time begins at both ends.
@@ -78,6 +81,12 @@ pub(crate) enum Message {
     Notes { bytes: Vec<u8> },
     /// Server: that was all.
     Done { ended: Ended },
+    /// Either end of a call: it is over; without a reason, somebody hung up.
+    HangUp { why: Option<String> },
+    /// Either end of a call: a part of what it said or heard, 16 bits a sample, little endian.
+    Sound { heard: bool, bytes: Vec<u8> },
+    /// Either end of a call: that was all, with the sound or without.
+    Over { complete: bool },
 }
 
 /// How a measurement ended at one end.

@@ -1,29 +1,31 @@
 //! The client: asks a server for measurements, runs its end, and makes a run of both ends' notes.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::thread;
 
 use serde_json::Value;
 use talkspurt_experiment::Finished;
+use talkspurt_flow::Materials;
 use talkspurt_live::Clock;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 use talkspurt_scenario::{Point, to_toml};
 
 use crate::Failure;
+use crate::call::Devices;
 use crate::channel::{Channel, Ended, IntoStd as _, Message, Secret};
-use crate::media::{Media, Shared, Wire};
+use crate::media::{Media, Ran, Shared, Wire};
 use crate::merge::{End, merge};
 use crate::notes::Log;
 use crate::plan::Plan;
 use crate::server::{BEAT, LOST, SILENT};
 
 /// Most bytes of notes that a server may send.
-const MAX_NOTES: usize = 1 << 30;
+pub(crate) const MAX_NOTES: usize = 1 << 30;
 /// Time for the server's notes to come, without a piece of them.
-const NOTES: Duration = Duration::from_secs(5);
+pub(crate) const NOTES: Duration = Duration::from_secs(5);
 
 /// A server, by name or address.
 #[derive(Clone, Debug)]
@@ -38,7 +40,6 @@ pub struct Target {
 pub struct Measurement {
     channel: Channel,
     server: SocketAddr,
-    local: SocketAddr,
     /// Whether the server can still be asked.
     open: bool,
 }
@@ -57,7 +58,7 @@ pub struct Measured {
 
 /// The state of a measurement that another thread watches.
 #[derive(Clone, Default)]
-pub struct Watch(Arc<Shared>);
+pub struct Watch(pub(crate) Arc<Shared>);
 
 impl Watch {
     /// Time passed.
@@ -66,14 +67,26 @@ impl Watch {
         Duration::from_nanos(self.0.passed.load(Ordering::Relaxed))
     }
 
-    /// Ends the measurement early; results are of the time until now.
+    /// The state of a call as JSON, since there is one.
+    #[must_use]
+    pub fn view(&self) -> Option<String> {
+        self.0.view.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The sound devices of a call in agreed codecs, if it has any.
+    #[must_use]
+    pub fn devices(&self) -> Option<Arc<Devices>> {
+        self.0.devices.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the measurement early, or hangs up; results are of the time until now.
     pub fn stop(&self) {
         self.0.stop(STOPPED);
     }
 }
 
 /// The reason of [`Watch::stop`].
-const STOPPED: &str = "stopped";
+pub(crate) const STOPPED: &str = "stopped";
 
 impl Measurement {
     /// Connects to a server.
@@ -81,22 +94,8 @@ impl Measurement {
     /// # Errors
     /// In words: it is not there, has another secret, speaks another version.
     pub fn connect(target: &Target, secret: &Secret) -> Result<Self, Failure> {
-        let Target { host, port } = target;
-        let unknown = |error| Failure(format!("{host}: {error}"));
-        let found = (host.as_str(), *port).to_socket_addrs().map_err(unknown)?;
-        let mut failure = Failure(format!("{host}: has no address"));
-        for address in found {
-            match Channel::connect(address, secret, std::time::Duration::from_secs(5)) {
-                Ok(channel) => {
-                    let failed = |error: std::io::Error| Failure(format!("{address}: {error}"));
-                    let server = channel.peer().map_err(failed)?;
-                    let local = channel.local().map_err(failed)?;
-                    return Ok(Self { channel, server, local, open: true });
-                }
-                Err(why) => failure = why,
-            }
-        }
-        Err(failure)
+        let (channel, server) = connect(target, secret)?;
+        Ok(Self { channel, server, open: true })
     }
 
     /// Whether the path is IPv6.
@@ -127,26 +126,14 @@ impl Measurement {
         let release = env!("CARGO_PKG_VERSION").to_owned();
         let request = Message::Request { release, plan: plan.clone() };
         self.channel.send(&request).map_err(|_| lost("before the measurement"))?;
-        let (mut wire, limit, port) = self.agreed(lost)?;
         let shared = &*watch.0;
-        let mut to = server;
-        to.set_port(port);
-        let greeted = wire.greet(to, shared);
-        let passes =
-            greeted.map_err(|error| Failure(format!("{to}: UDP cannot be sent: {error}")))?;
-        let Some(round_trip) = passes else {
-            return Err(Failure(match shared.is_over() {
-                true => STOPPED.to_owned(),
-                false => {
-                    format!("{to}: no UDP datagram came back within 2 s: is a firewall in between?")
-                }
-            }));
-        };
+        let Met { wire, limit, round_trip, .. } = meet(&mut self.channel, server, shared)?;
         self.channel.send(&Message::Start).map_err(|_| lost("before the measurement"))?;
         // Both ends start at about the same time, so that their flows do.
         thread::sleep((round_trip / 2).into_std());
-        let media = Media::new(plan, &point, wire, true, limit, shared);
-        let ((log, mut ended), failed) = thread::scope(|scope| {
+        let materials = Materials::default();
+        let media = Media::new(plan, (&point, &materials), wire, true, limit, None, shared);
+        let (Ran { log, mut ended, .. }, failed) = thread::scope(|scope| {
             let media = scope.spawn(|| media.run());
             let failed = self.watch(shared, || media.is_finished());
             (media.join().expect("the media loop does not panic"), failed)
@@ -173,30 +160,6 @@ impl Measurement {
             broken.map(|why| if why == STOPPED { why } else { format!("{server}: {why}") });
         let (finished, facts) = merge(plan, &point, client, theirs)?;
         Ok(Measured { finished, facts, scenario: shown(&point), broken })
-    }
-
-    /// The socket and the limit of an accepted request, with the server's port.
-    fn agreed(&mut self, lost: impl Fn(&str) -> Failure) -> Result<(Wire, Rate, u16), Failure> {
-        let server = self.server;
-        let clock = Clock::start();
-        let until = Instant::ZERO + Duration::from_secs(10);
-        while clock.now() < until {
-            match self.channel.receive(BEAT) {
-                Ok(Some(Message::Accept { port, up, down, max_rate })) => {
-                    let mut local = self.local;
-                    local.set_port(0);
-                    let wire = Wire::bind(local, &up, &down)
-                        .map_err(|error| Failure(format!("{local}: no UDP port: {error}")))?;
-                    return Ok((wire, Rate::from_bps(max_rate), port));
-                }
-                Ok(Some(Message::Refuse { why })) => {
-                    return Err(Failure(format!("{server}: refused: {why}")));
-                }
-                Ok(_) => {}
-                Err(_) => break,
-            }
-        }
-        Err(lost("before the measurement"))
     }
 
     /// Exchanges signs of life until the end; returns why the connection was lost, if it was.
@@ -275,8 +238,84 @@ impl Measurement {
     }
 }
 
+/// An authenticated connection to the first address of a host that answers, and this address.
+pub(crate) fn connect(target: &Target, secret: &Secret) -> Result<(Channel, SocketAddr), Failure> {
+    let Target { host, port } = target;
+    let unknown = |error| Failure(format!("{host}: {error}"));
+    let found = (host.as_str(), *port).to_socket_addrs().map_err(unknown)?;
+    let mut failure = Failure(format!("{host}: has no address"));
+    for address in found {
+        match Channel::connect(address, secret, std::time::Duration::from_secs(5)) {
+            Ok(channel) => {
+                let failed = |error: std::io::Error| Failure(format!("{address}: {error}"));
+                let server = channel.peer().map_err(failed)?;
+                return Ok((channel, server));
+            }
+            Err(why) => failure = why,
+        }
+    }
+    Err(failure)
+}
+
+/// A way to a server that has accepted a request.
+pub(crate) struct Met {
+    pub(crate) wire: Wire,
+    /// What both ends together may send.
+    pub(crate) limit: Rate,
+    pub(crate) round_trip: Duration,
+    /// Of a call: the codecs that the server agrees to.
+    pub(crate) codecs: Vec<String>,
+}
+
+/// Waits until the server has accepted the request, and finds the way to its socket.
+pub(crate) fn meet(
+    channel: &mut Channel,
+    server: SocketAddr,
+    shared: &Shared,
+) -> Result<Met, Failure> {
+    let clock = Clock::start();
+    let until = Instant::ZERO + Duration::from_secs(10);
+    while clock.now() < until && !shared.is_over() {
+        match channel.receive(BEAT) {
+            Ok(Some(Message::Accept { port, up, down, max_rate, codecs })) => {
+                let failed = |error| Failure(format!("{server}: no UDP port: {error}"));
+                let mut local = channel.local().map_err(failed)?;
+                local.set_port(0);
+                let mut wire = Wire::bind(local, &up, &down).map_err(failed)?;
+                let mut to = server;
+                to.set_port(port);
+                let round_trip = greet(&mut wire, to, shared)?;
+                return Ok(Met { wire, limit: Rate::from_bps(max_rate), round_trip, codecs });
+            }
+            Ok(Some(Message::Refuse { why })) => {
+                return Err(Failure(format!("{server}: refused: {why}")));
+            }
+            Ok(_) => {}
+            Err(_) => break,
+        }
+    }
+    Err(Failure(match shared.is_over() {
+        true => STOPPED.to_owned(),
+        false => format!("{server}: the control connection was lost before anything was sent"),
+    }))
+}
+
+/// The round-trip time to the server's socket.
+fn greet(wire: &mut Wire, to: SocketAddr, shared: &Shared) -> Result<Duration, Failure> {
+    let greeted = wire.greet(to, shared);
+    let passes = greeted.map_err(|error| Failure(format!("{to}: UDP cannot be sent: {error}")))?;
+    passes.ok_or_else(|| {
+        Failure(match shared.is_over() {
+            true => STOPPED.to_owned(),
+            false => {
+                format!("{to}: no UDP datagram came back within 2 s: is a firewall in between?")
+            }
+        })
+    })
+}
+
 /// The resolved scenario without its only link, which stands for the path.
-fn shown(point: &Point) -> String {
+pub(crate) fn shown(point: &Point) -> String {
     let mut scenario = point.scenario.clone();
     scenario.links.clear();
     to_toml(&scenario)

@@ -5,11 +5,14 @@
 //! Noise, with a shared secret), which carries requests, signs of life and, at the end, the server's notes.
 //! `media` runs the peers in real time; `seal` authenticates every datagram; `breaker` stops harmful media (RFC
 //! 8083). `clocks` finds the drift and the offset of the two clocks, and `merge` makes one run of two logs.
+//! `call` makes a call of the same parts, whose ends say what is in their files or comes from a microphone;
+//! `view` is what a user sees of it.
 //! `stamp` is RFC 8762's reflector and sender, for measurements against the equipment of others.
 #![cfg(target_os = "linux")]
 
 mod breaker;
 mod bucket;
+mod call;
 mod channel;
 mod client;
 mod clocks;
@@ -20,7 +23,9 @@ mod plan;
 mod seal;
 mod server;
 mod stamp;
+mod view;
 
+pub use call::{Called, Caller, Devices, Invitation, Sound, Voice, call_codecs};
 pub use channel::{Secret, VERSION};
 pub use client::{Measured, Measurement, Target, Watch};
 pub use plan::{FlowPlan, Plan, Traffic, Transport};

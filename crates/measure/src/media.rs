@@ -6,15 +6,20 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use talkspurt_app::peer::Action;
-use talkspurt_flow::{Materials, Peer, hints, peers};
+use talkspurt_app::playout::Live;
+use talkspurt_app::transport::Transport;
+use talkspurt_flow::{Materials, Parts, Peer, hints, parts, peers};
 use talkspurt_live::{Clock, Datagram, Encapsulation, UdpPort, emit, label, parse, wrap};
 use talkspurt_proto::body::{Bodies, Body};
+use talkspurt_proto::dccp;
 use talkspurt_proto::endpoint::{Arrival, Endpoint as _};
+use talkspurt_proto::frame::Frame;
 use talkspurt_proto::gauge::Gauge;
-use talkspurt_proto::packet::{BodyId, IpVersion, Packet, PathId};
+use talkspurt_proto::packet::{BodyId, IpVersion, Packet, PathId, Payload};
 use talkspurt_proto::probe::{Note, Probe as _};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
@@ -23,8 +28,9 @@ use talkspurt_scenario::Point;
 
 use crate::breaker::{self, Breaker, Trip};
 use crate::bucket::Bucket;
+use crate::call::Devices;
 use crate::channel::Ended;
-use crate::notes::{Log, What};
+use crate::notes::{Log, Row, What};
 use crate::plan::{LEAD, PROBE, Plan, QUIET_PROBES, REPORT};
 use crate::seal::{Header, Key, Kind, OVERHEAD, Opener, Sealer};
 
@@ -42,6 +48,18 @@ const HELD_BACK: Duration = Duration::from_secs(10);
 /// Buffer of the socket: a second at 16 Mbit/s, so that a busy machine loses no packets here.
 const SOCKET_BUFFER: usize = 2 << 20;
 
+/// Time between samples of a call for those who watch it.
+const VIEW: Duration = Duration::from_millis(500);
+
+/// What happened in a call since the last sample.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    pub(crate) at: Instant,
+    pub(crate) rows: Vec<Row>,
+    /// Frames played so far, by encoding.
+    pub(crate) heard: Vec<u64>,
+}
+
 /// State shared with the thread that watches the control connection.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
@@ -51,6 +69,12 @@ pub(crate) struct Shared {
     pub(crate) started: AtomicBool,
     over: AtomicBool,
     why: Mutex<Option<String>>,
+    /// Of a call, not yet looked at.
+    pub(crate) samples: Mutex<Vec<Sample>>,
+    /// The state of a call as JSON, for a user who watches it.
+    pub(crate) view: Mutex<Option<String>>,
+    /// Of a call in agreed codecs, if there are any.
+    pub(crate) devices: Mutex<Option<Arc<Devices>>>,
 }
 
 impl Shared {
@@ -65,7 +89,7 @@ impl Shared {
         self.over.load(Ordering::Acquire)
     }
 
-    fn why(&self) -> Option<String> {
+    pub(crate) fn why(&self) -> Option<String> {
         self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -212,6 +236,24 @@ impl Bodies for Slot {
     }
 }
 
+/// Agrees on codecs: takes the application data of the other end's Request or Response, and returns the parts
+/// of our peer and, for the answering end, the data of its Response.
+pub(crate) type Agree<'a> = dyn FnMut(&[u8]) -> Result<(Parts, Vec<u8>), String> + Send + 'a;
+
+/// A call whose codecs are offered and agreed in DCCP's handshake (RFC 4340 §8.1.1, §8.1.3).
+pub(crate) struct Opening<'a> {
+    /// Application data of the opening end's Request.
+    pub(crate) offer: Vec<u8>,
+    pub(crate) agree: Box<Agree<'a>>,
+}
+
+/// What is left of an end when it is over.
+pub(crate) struct Ran {
+    pub(crate) log: Log,
+    pub(crate) ended: Ended,
+    pub(crate) peers: Vec<Peer>,
+}
+
 /// One end of a measurement.
 pub(crate) struct Media<'a> {
     plan: &'a Plan,
@@ -231,19 +273,31 @@ pub(crate) struct Media<'a> {
     /// Limit of answers: what a sound end asks.
     answers: Bucket,
     policed: u64,
+    /// Until codecs are agreed on.
+    opening: Option<Opening<'a>>,
+    /// Of a call: when the next sample is due, and the bytes of the log up to the last one.
+    next_view: Option<Instant>,
+    viewed: usize,
+    /// What plays on a loudspeaker.
+    player: Option<(Live, Arc<Devices>)>,
 }
 
 impl<'a> Media<'a> {
-    /// This end of the plan, before time starts; both ends together send no more than `limit`.
+    /// This end of the plan, before time starts; both ends together send no more than `limit`. In a call with
+    /// an `opening`, the plan's codecs are placeholders.
     pub(crate) fn new(
         plan: &'a Plan,
-        point: &Point,
+        (point, materials): (&Point, &Materials),
         wire: Wire,
         client: bool,
         limit: Rate,
+        opening: Option<Opening<'a>>,
         shared: &'a Shared,
     ) -> Self {
-        let all = peers(&point.scenario, &point.network, &Materials::default());
+        let all = match &opening {
+            None => peers(&point.scenario, &point.network, materials),
+            Some(opening) => silent(point, opening),
+        };
         let mine =
             |number: usize| number.is_multiple_of(2) == (plan.client_opens(number / 2) == client);
         let own = all.into_iter().enumerate().filter(|(number, _)| mine(*number));
@@ -283,11 +337,15 @@ impl<'a> Media<'a> {
             incoming: Bucket::new(theirs, HELD_BACK, burst),
             answers: Bucket::new(plan.answers(), HELD_BACK, burst),
             policed: 0,
+            opening,
+            next_view: plan.is_call().then_some(Instant::ZERO),
+            viewed: 0,
+            player: None,
         }
     }
 
     /// Runs to the end; time begins now.
-    pub(crate) fn run(mut self) -> (Log, Ended) {
+    pub(crate) fn run(mut self) -> Ran {
         self.clock = Clock::start();
         let end = self.plan.end();
         let mut failed = None;
@@ -304,11 +362,17 @@ impl<'a> Media<'a> {
                 }
             }
             self.exchange(now);
+            if self.next_view.is_some_and(|at| at <= now) {
+                self.show(now);
+            }
             let wakes = self.own.iter().filter_map(|own| own.wake);
             let due = [end, now + STEP, self.next_probe, self.next_report];
             let wake = wakes.chain(due).min().unwrap_or(end);
             match self.wire.receive(wake.saturating_since(self.clock.now())) {
-                Ok(Some((header, payload, datagram))) => self.receive(&header, &payload, &datagram),
+                Ok(Some((header, payload, datagram))) => {
+                    self.receive(&header, &payload, &datagram);
+                    self.play();
+                }
                 Ok(None) => {}
                 Err(error) => {
                     failed = Some(format!("the socket failed: {error}"));
@@ -334,7 +398,69 @@ impl<'a> Media<'a> {
             refused_datagrams: self.wire.refused,
             overrun_datagrams: self.wire.overruns.into(),
         };
-        (self.log, ended)
+        self.show(now);
+        Ran { log: self.log, ended, peers: self.own.into_iter().map(|own| own.peer).collect() }
+    }
+
+    /// Hands to a loudspeaker what the buffer has decided to play.
+    fn play(&mut self) {
+        if self.next_view.is_none() {
+            return;
+        }
+        if self.player.is_none() {
+            let devices = self.shared.devices.lock().unwrap_or_else(PoisonError::into_inner);
+            let player = devices.as_ref().and_then(|it| it.player().zip(Some(Arc::clone(it))));
+            self.player = player;
+        }
+        let Some((live, devices)) = &mut self.player else { return };
+        if let Some(own) = self.own.first()
+            && let Some(timeline) = own.peer.timeline()
+        {
+            devices.play(live.play(own.peer.played(), timeline));
+        }
+    }
+
+    /// Leaves a sample for whoever watches a call.
+    fn show(&mut self, now: Instant) {
+        let Some(next) = &mut self.next_view else { return };
+        *next = now + VIEW;
+        let rows = Log::rows(&self.log.bytes()[self.viewed..]).unwrap_or_default();
+        self.viewed = self.log.bytes().len();
+        let heard = self.own.first().map_or_else(Vec::new, |own| own.peer.heard());
+        let mut samples = self.shared.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        samples.push(Sample { at: now, rows, heard });
+    }
+
+    /// Takes the codecs from DCCP's handshake. False if the call ends here.
+    fn agree(&mut self, at: usize, packet: &dccp::Packet) -> bool {
+        let Some(opening) = &mut self.opening else { return true };
+        let (expected, empty) = match packet.kind {
+            dccp::Kind::Request { .. } => (!self.client, "the other end offered no codecs"),
+            dccp::Kind::Response { .. } => (self.client, "the other end agreed to no codec"),
+            _ => return true,
+        };
+        if !expected {
+            return true;
+        }
+        let data = match &packet.payload {
+            Frame::Data(Payload::Real(bytes)) if !bytes.is_empty() => Ok(bytes),
+            _ => Err(empty.to_owned()),
+        };
+        let peer = &mut self.own[at].peer;
+        match data.and_then(|data| (opening.agree)(data)) {
+            Ok((parts, answer)) => {
+                self.opening = None;
+                peer.converse(&parts);
+                if !self.client {
+                    set_opening_data(peer, answer);
+                }
+                true
+            }
+            Err(why) => {
+                self.shared.stop(&why);
+                false
+            }
+        }
     }
 
     /// Sends what a peer has to send, and notes when it wants to be woken.
@@ -508,6 +634,12 @@ impl<'a> Media<'a> {
             Ok((parsed, _)) => {
                 let mut body = parsed.body;
                 let arrival = Arrival { path: PathId(0), ecn: parsed.ecn, damage: parsed.damage };
+                if let Body::Dccp(packet) = &body
+                    && packet.get().is_some_and(|packet| !self.agree(at, packet))
+                {
+                    return;
+                }
+                let own = &mut self.own[at];
                 if own.peer.transport().is_listening() {
                     own.peer.transport().between(b"sealed");
                 }
@@ -526,6 +658,23 @@ impl Own {
         if let (Some(trip), None) = (trip, self.tripped) {
             self.tripped = Some((now, trip));
         }
+    }
+}
+
+/// Both peers of a call, without source and sink.
+fn silent(point: &Point, opening: &Opening<'_>) -> Vec<Peer> {
+    let both = parts(&point.scenario, &point.network, &Materials::default(), 0);
+    let both = both.into_iter().flatten().map(|parts| {
+        let mut peer = Peer::new(Parts { source: None, sink: None, ..parts });
+        set_opening_data(&mut peer, opening.offer.clone());
+        peer
+    });
+    both.collect()
+}
+
+fn set_opening_data(peer: &mut Peer, data: Vec<u8>) {
+    if let Transport::Dccp(dccp) = peer.transport() {
+        dccp.set_opening_data(Bytes::from(data));
     }
 }
 

@@ -3,6 +3,7 @@
 //! A plan can name only the traffic below: it comes from the network, and a whole scenario could name files.
 
 use serde::{Deserialize, Serialize};
+use talkspurt_app::source::Config as Source;
 use talkspurt_live::{Encapsulation, Inside};
 use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::rtp;
@@ -10,10 +11,11 @@ use talkspurt_proto::sctp::COMMON_HEADER;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 use talkspurt_proto::wire::{dccp, dccp_udp, sctp_udp, tfrc, udp};
+use talkspurt_scenario::model::Flow;
 use talkspurt_scenario::{Point, load};
 
 use crate::seal::OVERHEAD;
-use crate::{Failure, breaker};
+use crate::{Failure, breaker, call};
 
 /// Quiet time before the flows, in which the clocks are compared over an idle path.
 pub(crate) const LEAD: Duration = Duration::from_secs(1);
@@ -29,9 +31,9 @@ pub(crate) const REPORT: usize = 17;
 const SCTP_DATA: usize = 16;
 /// Most flows of a plan.
 const MAX_FLOWS: usize = 16;
-/// Names of the two ends.
-pub(crate) const CLIENT: &str = "client";
-pub(crate) const SERVER: &str = "server";
+/// Names of the two ends of a measurement, and of a call.
+const ENDS: [&str; 2] = ["client", "server"];
+const CALLERS: [&str; 2] = ["caller", "answerer"];
 /// The ladder of TFRC-TB: G.711 and G.726 (Maldonado, Baset, Schulzrinne 2005).
 const LADDER: &str = r#"["pcmu", "g726-40", "g726-32", "g726-24", "g726-16"]"#;
 
@@ -97,6 +99,11 @@ pub enum Traffic {
     Bulk {
         /// Bytes of payload per packet.
         packet: u32,
+    },
+    /// What somebody says in a call.
+    Speech {
+        /// The codecs that both ends agreed on, by their names in scenarios, in order of preference.
+        codecs: Vec<String>,
     },
 }
 
@@ -169,6 +176,18 @@ impl Transport {
 impl Traffic {
     fn scenario(&self, transport: Transport) -> String {
         match self {
+            Self::Speech { codecs } => {
+                let codecs: Vec<_> = codecs.iter().filter_map(|it| call::codec(it)).collect();
+                let rungs = call::rungs(transport, &codecs);
+                let names: Vec<_> = rungs.iter().map(|it| call::name(it.codec)).collect();
+                let ladder =
+                    if names.len() > 1 { format!("ladder = {names:?}, ") } else { String::new() };
+                let [first, ..] = &rungs[..] else { return "{}".to_owned() };
+                format!(
+                    r#"{{ kind = "speech", codec = "{}", {ladder}packet = "{}" }}"#,
+                    names[0], first.packet
+                )
+            }
             Self::Cbr { rate, packet } => {
                 format!(r#"{{ kind = "cbr", rate = "{rate}bit/s", packet = "{packet}B" }}"#)
             }
@@ -185,9 +204,18 @@ impl Traffic {
     }
 
     /// Payload in bits per second, if it is known, and in bytes per packet; and whether RTP carries it.
-    const fn payload(&self) -> Option<(u64, u64, bool)> {
+    fn payload(&self) -> Option<(u64, u64, bool)> {
         match *self {
-            Self::Cbr { rate, packet } => Some((rate, packet as u64, false)),
+            Self::Cbr { rate, packet } => Some((rate, u64::from(packet), false)),
+            // The codec of the highest rate.
+            Self::Speech { ref codecs } => {
+                let codecs = codecs.iter().filter_map(|it| call::codec(it));
+                let rates = codecs.map(call::encoding).map(|it| {
+                    let bytes = it.payload_bytes() as u64;
+                    (8 * bytes * 1_000_000_000 / it.packet.as_nanos(), bytes)
+                });
+                rates.max().map(|(rate, bytes)| (rate, bytes, true))
+            }
             // G.711, the codec of the highest rate.
             Self::Talkspurts { .. } => Some((64_000, 160, true)),
             Self::Bulk { .. } => None,
@@ -204,6 +232,17 @@ impl Plan {
     /// When the measurement ends.
     pub(crate) fn end(&self) -> Instant {
         self.stop() + DRAIN
+    }
+
+    /// Whether it is a call.
+    pub(crate) fn is_call(&self) -> bool {
+        let speech = |traffic: &Option<Traffic>| matches!(traffic, Some(Traffic::Speech { .. }));
+        self.flows.iter().any(|flow| speech(&flow.up) || speech(&flow.down))
+    }
+
+    /// Names of the two ends, the client first.
+    fn ends(&self) -> [&'static str; 2] {
+        if self.is_call() { CALLERS } else { ENDS }
     }
 
     /// Whether the client opens a flow: the end that sends, the client if both do.
@@ -271,7 +310,11 @@ impl Plan {
                 problems.0.iter().map(|problem| format!("{}: {}", problem.path, problem.message));
             Failure(words.collect::<Vec<_>>().join("; "))
         })?;
-        Ok(study.points.remove(0))
+        let mut point = study.points.remove(0);
+        if self.is_call() {
+            point.scenario.flows.values_mut().for_each(name_files);
+        }
+        Ok(point)
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -318,6 +361,12 @@ impl Plan {
                     Traffic::Talkspurts { codec } if !plain(codec) => {
                         faults.push(fault("name of a codec: expected letters, digits and - _ ."));
                     }
+                    Traffic::Speech { codecs }
+                        if codecs.is_empty()
+                            || codecs.iter().any(|it| call::codec(it).is_none()) =>
+                    {
+                        faults.push(fault("codecs of a call: expected names of codecs with sound"));
+                    }
                     _ => {}
                 }
             }
@@ -338,18 +387,20 @@ impl Plan {
         let lead = format!("{}ns", LEAD.as_nanos());
         // The seal, and the UDP header around DCCP and SCTP.
         let mtu = usize::from(self.mtu) - OVERHEAD - udp::HEADER;
+        let [here, there] = self.ends();
+        let title = if self.is_call() { "A call" } else { "A measurement" };
         let mut text = format!(
-            "title = \"A measurement\"\nduration = \"{end}\"\nseed = {seed}\n\
+            "title = \"{title}\"\nduration = \"{end}\"\nseed = {seed}\n\
              [measure]\nfrom = \"{lead}\"\nto = \"{stop}\"\n\
              [record]\ninterval = \"100ms\"\ngauges = true\n\
-             [links.path]\nfrom = \"{CLIENT}\"\nto = \"{SERVER}\"\nrate = \"100Gbit/s\"\ndelay = \"1ms\"\n\
+             [links.path]\nfrom = \"{here}\"\nto = \"{there}\"\nrate = \"100Gbit/s\"\ndelay = \"1ms\"\n\
              mtu = \"{mtu}B\"\nqueue = {{ kind = \"droptail\", packets = 1000 }}\n"
         );
         for (number, flow) in self.flows.iter().enumerate() {
             let FlowPlan { name, transport, up, down } = flow;
             let (from, to) = match self.client_opens(number) {
-                true => (CLIENT, SERVER),
-                false => (SERVER, CLIENT),
+                true => (here, there),
+                false => (there, here),
             };
             let ip = if self.ipv6 { "v6" } else { "v4" };
             let kind = transport.scenario();
@@ -358,13 +409,24 @@ impl Plan {
                  stop = \"{stop}\"\ntransport = {kind}\n"
             );
             let first = up.as_ref().or(down.as_ref());
-            for (key, traffic) in [("source", first), ("reverse", up.as_ref().and(down.as_ref()))] {
+            let second = up.as_ref().and(down.as_ref());
+            for (key, traffic) in [("source", first), ("reverse", second)] {
                 if let Some(traffic) = traffic {
                     text += &format!("{key} = {}\n", traffic.scenario(*transport));
                 }
             }
         }
         text
+    }
+}
+
+/// Names what both ends of a call say. These are no files: each end has the sound of its own.
+fn name_files(flow: &mut Flow) {
+    let Flow { source, reverse, from, to, .. } = flow;
+    for (source, speaker) in [(Some(source), from), (reverse.as_mut(), to)] {
+        if let Some(Source::Speech(speech)) = source {
+            speech.file = Some(format!("{speaker}.wav").into());
+        }
     }
 }
 

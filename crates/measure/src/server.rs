@@ -12,13 +12,18 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use talkspurt_flow::Materials;
 use talkspurt_live::Clock;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
 
+use talkspurt_app::codec::Codec;
+
 use crate::Failure;
+use crate::call::{CallEnd, Called, Invitation, Voice, agree, names};
 use crate::channel::{Channel, HANDSHAKE, Message, PIECE, Secret};
-use crate::media::{Media, Shared, Wire};
+use crate::client::Watch;
+use crate::media::{Media, Ran, Shared, Wire};
 use crate::plan::{Plan, Traffic};
 use crate::seal::Key;
 use crate::stamp::{Reflector, StampKey};
@@ -50,10 +55,12 @@ pub struct Config {
     pub max_sessions: usize,
     /// First and last UDP port for media; absent: any.
     pub ports: Option<(u16, u16)>,
-    /// The user to become when started as root.
-    pub user: String,
+    /// The user to become when started as root; absent: stay.
+    pub user: Option<String>,
     /// Where a STAMP reflector listens, and its key.
     pub stamp: Option<(SocketAddr, StampKey)>,
+    /// Answers calls with this voice, and measures nothing.
+    pub voice: Option<Voice>,
 }
 
 /// A running server.
@@ -71,6 +78,9 @@ struct State {
     sessions: AtomicUsize,
     pending: Mutex<Vec<Pending>>,
     lines: Mutex<VecDeque<String>>,
+    /// The call in progress, and those that have ended.
+    call: Mutex<Option<Watch>>,
+    called: Mutex<VecDeque<Called>>,
 }
 
 /// A connection that has not proved the secret.
@@ -94,7 +104,7 @@ impl Server {
             bound.map_err(|error| Failure(format!("{at}: cannot listen for STAMP: {error}")))
         });
         let reflector = reflector.transpose()?;
-        drop_privileges(&config.user)?;
+        config.user.as_deref().map_or(Ok(()), drop_privileges)?;
         let failed = |error: io::Error| Failure(format!("{at}: {error}"));
         let local = listener.local_addr().map_err(failed)?;
         // The thread looks for a request to stop now and then.
@@ -106,6 +116,8 @@ impl Server {
             sessions: AtomicUsize::new(0),
             pending: Mutex::default(),
             lines: Mutex::default(),
+            call: Mutex::default(),
+            called: Mutex::default(),
         });
         let inner = Arc::clone(&state);
         let mut threads = vec![thread::spawn(move || inner.listen(&listener))];
@@ -133,6 +145,18 @@ impl Server {
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         lock(&self.state.lines).drain(..).collect()
+    }
+
+    /// The call in progress.
+    #[must_use]
+    pub fn call(&self) -> Option<Watch> {
+        lock(&self.state.call).clone()
+    }
+
+    /// The first call that has ended and was not returned yet.
+    #[must_use]
+    pub fn called(&self) -> Option<Called> {
+        lock(&self.state.called).pop_front()
     }
 
     /// Stops listening, and asks all sessions to end.
@@ -216,13 +240,36 @@ impl State {
         let session = Counted::new(&self.sessions);
         if session.before >= self.config.max_sessions {
             let most = self.config.max_sessions;
-            let why =
-                format!("the server has {most} sessions, as many as it permits; try again later");
+            let why = match self.config.voice {
+                Some(_) => "busy: in another call; try again later".to_owned(),
+                None => format!(
+                    "the server has {most} sessions, as many as it permits; try again later"
+                ),
+            };
             self.say(format!("{client}: refused: {why}"));
             // Whoever left does not need to know.
             let _ = channel.send(&Message::Refuse { why });
             return;
         }
+        let request = match (&self.config.voice, request) {
+            (Some(voice), Message::Invite { release, invitation }) => {
+                if let Err(why) = self.answer(channel, peer, voice, &release, invitation) {
+                    self.say(format!("{client}: {why}"));
+                }
+                return;
+            }
+            (None, Message::Invite { .. }) => {
+                let why = "it serves measurements: calls need `talkspurt answer` there".to_owned();
+                let _ = channel.send(&Message::Refuse { why });
+                return;
+            }
+            (Some(_), Message::Request { .. }) => {
+                let why = "it answers calls: measurements need `talkspurt serve` there".to_owned();
+                let _ = channel.send(&Message::Refuse { why });
+                return;
+            }
+            (_, request) => request,
+        };
         let mut next = Some(request);
         while let Some(request) = next.take() {
             match self.measure(&mut channel, client, request) {
@@ -242,6 +289,66 @@ impl State {
             }
         }
         None
+    }
+
+    /// Answers a call; an error is for the log, of a call that has not begun.
+    fn answer(
+        &self,
+        mut channel: Channel,
+        peer: SocketAddr,
+        voice: &Voice,
+        release: &str,
+        invitation: Invitation,
+    ) -> Result<(), String> {
+        let client = peer.ip();
+        let refused = |channel: &mut Channel, why: String| {
+            // Whoever left does not need to know.
+            let _ = channel.send(&Message::Refuse { why: why.clone() });
+            Err(format!("refused: {why}"))
+        };
+        let checked =
+            self.check_release(release).and_then(|()| self.check_call(&invitation, voice));
+        let agreed = match checked {
+            Ok(agreed) => agreed,
+            Err(why) => return refused(&mut channel, why),
+        };
+        let keys = keys();
+        let local = channel.local().map_err(|error| error.to_string())?;
+        let wire = match self.bind(local, &keys) {
+            Ok(wire) => wire,
+            Err(why) => return refused(&mut channel, why),
+        };
+        let ([up, down], port) = (keys, wire.local().port());
+        let max_rate = self.config.max_rate;
+        let codecs = agreed.as_ref().map_or_else(Vec::new, |codecs| names(codecs));
+        let accept = Message::Accept { port, up, down, max_rate: max_rate.as_bps(), codecs };
+        channel.send(&accept).map_err(|error| format!("lost: {error}"))?;
+        let watch = Watch::default();
+        *lock(&self.call) = Some(watch.clone());
+        let end = CallEnd { invitation, voice, agreed, limit: max_rate, greeted_by: Some(client) };
+        let called = end.converse(&mut channel, wire, peer, &watch, &self.stop);
+        let failed = called.map(|called| lock(&self.called).push_back(called));
+        *lock(&self.call) = None;
+        failed
+    }
+
+    /// The codecs to which we agree, unless DCCP's handshake will name them.
+    fn check_call(
+        &self,
+        invitation: &Invitation,
+        voice: &Voice,
+    ) -> Result<Option<Vec<Codec>>, String> {
+        let agreed = match invitation.in_handshake() {
+            true => None,
+            false => Some(agree(&invitation.codecs, voice.codecs())?),
+        };
+        let most = self.config.max_duration;
+        if invitation.duration > most.as_nanos() {
+            return Err(format!("a call of more than {most}"));
+        }
+        let plan = invitation.plan(agreed.as_deref());
+        plan.point().map_err(|failure| failure.0)?;
+        Ok(agreed)
     }
 
     /// Serves a request; an error ends the session and is for the log.
@@ -272,16 +379,21 @@ impl State {
         let port = wire.local().port();
         let [up, down] = keys;
         let max_rate = self.config.max_rate;
-        let accept = Message::Accept { port, up, down, max_rate: max_rate.as_bps() };
+        let max_rate_bps = max_rate.as_bps();
+        let codecs = Vec::new();
+        let accept = Message::Accept { port, up, down, max_rate: max_rate_bps, codecs };
         channel.send(&accept).map_err(|error| format!("lost: {error}"))?;
         self.say(format!("{client}: {}", told(&plan)));
         let shared = Shared::default();
-        let (log, mut ended) = thread::scope(|scope| {
+        let materials = Materials::default();
+        let Ran { log, mut ended, .. } = thread::scope(|scope| {
             let media = scope.spawn(|| {
                 let mut wire = wire;
                 match wire.be_greeted(client, &shared) {
                     Ok(true) => {
-                        Some(Media::new(&plan, &point, wire, false, max_rate, &shared).run())
+                        let files = (&point, &materials);
+                        let media = Media::new(&plan, files, wire, false, max_rate, None, &shared);
+                        Some(media.run())
                     }
                     Ok(false) => None,
                     Err(error) => {
@@ -354,12 +466,20 @@ impl State {
         }
     }
 
-    fn check(&self, release: &str, plan: &Plan) -> Result<talkspurt_scenario::Point, String> {
+    fn check_release(&self, release: &str) -> Result<(), String> {
         let ours = env!("CARGO_PKG_VERSION");
-        if release != ours {
-            return Err(format!(
-                "the server is talkspurt {ours}, and the client {release}: install the same release at both ends"
-            ));
+        if release == ours {
+            return Ok(());
+        }
+        Err(format!(
+            "the server is talkspurt {ours}, and the client {release}: install the same release at both ends"
+        ))
+    }
+
+    fn check(&self, release: &str, plan: &Plan) -> Result<talkspurt_scenario::Point, String> {
+        self.check_release(release)?;
+        if plan.is_call() {
+            return Err("a call is no measurement".to_owned());
         }
         let Config { max_rate, max_duration, .. } = &self.config;
         let point = plan.point().map_err(|failure| failure.0)?;
@@ -453,6 +573,7 @@ fn told(plan: &Plan) -> String {
                 Traffic::Cbr { rate, .. } => format!("{way} {}", Rate::from_bps(*rate)),
                 Traffic::Talkspurts { codec } => format!("{way} {codec}"),
                 Traffic::Bulk { .. } => format!("{way} bulk"),
+                Traffic::Speech { codecs } => format!("{way} {}", codecs.join(", ")),
             })
         };
         let ways = [traffic("up", &flow.up), traffic("down", &flow.down)];

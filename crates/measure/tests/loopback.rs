@@ -23,8 +23,9 @@ fn server(change: impl Fn(&mut Config)) -> Server {
         max_duration: Duration::from_secs(60),
         max_sessions: 4,
         ports: None,
-        user: "nobody".to_owned(),
+        user: Some("nobody".to_owned()),
         stamp: None,
+        voice: None,
     };
     change(&mut config);
     // Started as root, the first server gives up the privileges of all tests: not while another starts.

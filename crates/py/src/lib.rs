@@ -5,10 +5,12 @@
 //! `run::Export` an export to another tool, `run::Excerpt` a part of a run for the report, `run::Count`
 //! a run that only counts what it sends; `outcome::Outcome` is a run's result, and `opinion` scores a
 //! part of a call; `emulation` runs one in real time, with packets of programs; `measure` serves and makes
-//! measurements of real paths; `capture` reads a capture file. `av` gives the engine the codecs of PyAV. The
-//! crates `experiment`, `emulate` and `measure` do the work.
+//! measurements of real paths, `call` calls over them; `capture` reads a capture file. `av` gives the engine
+//! the codecs of PyAV. The crates `experiment`, `emulate` and `measure` do the work.
 
 mod av;
+#[cfg(target_os = "linux")]
+mod call;
 mod capture;
 #[cfg(target_os = "linux")]
 mod emulation;
@@ -64,6 +66,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add_class::<measure::MeasureSession>()?;
         module.add_class::<measure::Measuring>()?;
         module.add_class::<measure::Stamping>()?;
+        module.add_class::<call::CallVoice>()?;
+        module.add_class::<call::CallDevices>()?;
+        module.add_class::<call::CallServer>()?;
+        module.add_class::<call::CallSession>()?;
+        module.add_class::<call::Calling>()?;
+        module.add_function(wrap_pyfunction!(call::call_codecs, module)?)?;
         module.add_function(wrap_pyfunction!(measure::measured_transports, module)?)?;
         module.add_function(wrap_pyfunction!(measure::rate_bps, module)?)?;
     }

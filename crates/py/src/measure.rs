@@ -16,15 +16,18 @@ use crate::RunError;
 use crate::outcome::Outcome;
 use crate::run::Work;
 
-fn failed(failure: Failure) -> PyErr {
+pub(crate) fn failed(failure: Failure) -> PyErr {
     RunError::new_err(failure.0)
 }
 
-fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(name: &str, text: &str) -> PyResult<T> {
+pub(crate) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
+    name: &str,
+    text: &str,
+) -> PyResult<T> {
     text.parse().map_err(|error| PyValueError::new_err(format!("{name}: {error}")))
 }
 
-fn address(option: &str, text: &str) -> PyResult<std::net::SocketAddr> {
+pub(crate) fn address(option: &str, text: &str) -> PyResult<std::net::SocketAddr> {
     text.parse().map_err(|_| {
         let words = format!("{option} {text}: expected ADDRESS:PORT, as in 127.0.0.1:7862");
         PyValueError::new_err(words)
@@ -58,8 +61,9 @@ impl MeasureServer {
             max_duration: parsed::<Duration>("--max-duration", max_duration)?,
             max_sessions,
             ports,
-            user,
+            user: Some(user),
             stamp: stamp.transpose()?,
+            voice: None,
         };
         let secret = Secret::new(secret).map_err(failed)?;
         let server = talkspurt_measure::Server::start(config, secret).map_err(failed)?;

@@ -194,7 +194,7 @@ fn cell<'py, 'a>(
     })
 }
 
-fn pcm<'py>(py: Python<'py>, samples: &[i16]) -> Bound<'py, PyBytes> {
+pub(crate) fn pcm<'py>(py: Python<'py>, samples: &[i16]) -> Bound<'py, PyBytes> {
     let bytes: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
     PyBytes::new(py, &bytes)
 }

@@ -203,6 +203,23 @@ impl Peer {
         }
     }
 
+    /// Gives it the source and the sink that both sides agreed on while it opened: it had none until then.
+    /// `parts` are those that it was made of, apart from these.
+    #[cold]
+    pub fn converse(&mut self, parts: &Parts) {
+        let rng = |what: &str| Rng::new(parts.seed, &format!("{}/{what}", parts.name));
+        let source = parts.source.as_ref();
+        if let (Transport::Dccp(dccp), Some((source, _))) = (&mut self.transport, source) {
+            dccp.set_source_rates(&source.rungs(), source.any_rate());
+        }
+        self.outgoing =
+            source.map(|(config, material)| Outgoing::new(config, material, parts, rng("source")));
+        self.incoming = Incoming::new(parts);
+        let start = parts.clock.local(parts.start);
+        self.rtcp = reports(parts, self.outgoing.as_ref(), start, rng("rtcp"));
+        self.unfed = true;
+    }
+
     /// Requests its own cache lines, before its turn comes.
     #[inline]
     pub fn prefetch(&self) {

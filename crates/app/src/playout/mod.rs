@@ -1,10 +1,11 @@
 //! Playout: a jitter buffer decides when each frame is played and which are late ([`Buffer`]); the renderer
-//! turns the played frames into sound ([`render()`]).
+//! turns the played frames into sound ([`render()`], or [`Live`] for a sound device).
 
 mod adaptive;
 mod buffer;
 mod delays;
 mod fixed;
+mod live;
 mod losses;
 mod mix;
 mod pauses;
@@ -19,6 +20,7 @@ use talkspurt_proto::validate::{ConfigError, ConfigErrors, Validate};
 
 pub use adaptive::Stretch;
 pub use buffer::{Buffer, Decision, Frame};
+pub use live::Live;
 pub use render::{Heard, Received, Spoken, render};
 
 /// How received speech is played.

@@ -3,6 +3,7 @@
 //! contents.
 
 mod activity;
+mod microphone;
 mod wav;
 
 use std::ops::Range;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+pub use microphone::Microphone;
 use rubato::{
     Fft, FixedSync, Resampler as _, WindowFunction, audioadapter_buffers::direct::InterleavedSlice,
 };
@@ -43,6 +45,8 @@ pub struct Recording {
     pub channels: usize,
     /// When speech is active, in order and apart; `None` without voice activity detection.
     pub activity: Option<Arc<[Range<Duration>]>>,
+    /// Its samples come while it is sent, in place of those above.
+    pub microphone: Option<Arc<Microphone>>,
 }
 
 /// Why a recording cannot be used.
@@ -179,7 +183,41 @@ impl Recording {
         let encoder = encoding.is_stateless().then(|| encoding.encoder()).flatten();
         let encoded = encoder.map(|mut encoder| encoder.encode(&pcm, None));
         let (sample_rate, channels) = (encoding.codec.sample_rate(), encoding.channels());
-        Self { sent: pcm.into(), lower: Vec::new(), encoded, sample_rate, channels, activity: None }
+        Self {
+            sent: pcm.into(),
+            lower: Vec::new(),
+            encoded,
+            sample_rate,
+            channels,
+            activity: None,
+            microphone: None,
+        }
+    }
+
+    /// Speech from a sound device. The codecs of all encodings have one sample rate, at which it comes.
+    #[must_use]
+    pub fn live(microphone: Arc<Microphone>, encoding: &Encoding) -> Self {
+        let nothing = Self::from_pcm(Vec::new(), encoding);
+        Self { encoded: None, microphone: Some(microphone), ..nothing }
+    }
+
+    /// The same with silence after it, up to this duration; `encodings` are those that it was opened for.
+    ///
+    /// # Panics
+    /// Without `encodings`.
+    #[must_use]
+    pub fn lasting(self, duration: Duration, encodings: &[Encoding]) -> Self {
+        let padded = |pcm: &[i16], rate: u32| {
+            let samples = u128::from(duration.as_nanos()) * u128::from(rate) / 1_000_000_000;
+            let mut all = pcm.to_vec();
+            all.resize(pcm.len().max(samples as usize * self.channels), 0);
+            all
+        };
+        let best = encodings.iter().max_by_key(|it| it.codec.sample_rate());
+        let sent = padded(&self.sent, self.sample_rate);
+        let lower = self.lower.iter().map(|(rate, pcm)| (*rate, padded(pcm, *rate).into()));
+        let lower = lower.collect();
+        Self { lower, activity: self.activity, ..Self::from_pcm(sent, best.expect("an encoding")) }
     }
 
     /// Linear PCM at the sample rate of one of the codecs.

@@ -17,7 +17,7 @@ use super::Unit;
 use super::config::{Cbr, OnOff, Speech};
 use super::spurts::{Conversation, Recorded, Spurts};
 use crate::codec::{Encoder, Encoding, comfort_noise, step};
-use crate::recording::{Recording, excerpt};
+use crate::recording::{Microphone, Recording, excerpt};
 
 /// A source that sends by the clock. The fields needed for every unit are on three cache lines, so that those
 /// of five hundred calls stay in the cache.
@@ -96,6 +96,8 @@ struct Live {
     voices: Vec<Voice>,
     /// Rate requested by congestion control, RTP headers included.
     target: Option<Rate>,
+    /// In place of the recordings.
+    microphone: Option<Arc<Microphone>>,
 }
 
 /// An encoding with its encoder.
@@ -132,6 +134,7 @@ impl Content {
                     })
                     .collect(),
                 target: None,
+                microphone: recording.microphone.clone(),
             }),
         };
         let background = Background {
@@ -146,6 +149,7 @@ impl Content {
     fn is_over(&self, slot: u64) -> bool {
         let (len, unit) = match &self.form {
             Form::Encoded { bytes, unit } => (bytes.len(), *unit),
+            Form::Live(Live { microphone: Some(_), .. }) => return false,
             Form::Live(live) => (live.voices[0].pcm.len(), live.voices[0].step),
         };
         len == 0 || (!self.repeat && slot as usize * unit >= len)
@@ -177,7 +181,10 @@ impl Content {
                 let voice = &mut live.voices[usize::from(number)];
                 let (begin, len) = (slot as usize * voice.step, steps as usize * voice.step);
                 let range = (begin + voice.ahead, len);
-                let pcm = excerpt(&voice.pcm, live.channels, range, voice.step, repeat);
+                let pcm = match &live.microphone {
+                    Some(microphone) => microphone.take(len),
+                    None => excerpt(&voice.pcm, live.channels, range, voice.step, repeat),
+                };
                 let target = live.target.map(|rate| voice.encoding.payload_rate(rate));
                 voice.encoder.encode(&pcm, target)
             }

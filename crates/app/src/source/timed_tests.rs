@@ -190,7 +190,7 @@ fn an_encoder_with_state_works_as_the_packets_leave() {
             Voice { encoding: encoding(ms), encoder: encoder(), pcm, step: 80, ahead: 0 }
         };
         let voices = ladder.iter().map(|ms| voice(*ms)).collect();
-        let live = Live { channels: 1, voices, target: None };
+        let live = Live { channels: 1, voices, target: None, microphone: None };
         Content { repeat, form: Form::Live(live), background: no_background() }
     };
     let shape = |steps| Shape { steps, bytes: 1, look_ahead: Duration::ZERO };
@@ -326,7 +326,7 @@ fn what_the_encoder_leaves_out_is_not_sent_and_its_input_is_ahead_by_its_delay()
         let encoding = Encoding::new(Codec::Pcmu, Duration::from_millis(10));
         let (encoder, pcm) = (Box::new(Copying), pcm.into());
         let voices = vec![Voice { encoding, encoder, pcm, step: 4, ahead: 2 }];
-        let live = Live { channels, voices, target: None };
+        let live = Live { channels, voices, target: None, microphone: None };
         let content =
             Content { repeat: false, form: Form::Live(live), background: no_background() };
         let shapes = vec![Shape { steps: 1, bytes: 4, look_ahead: Duration::ZERO }];

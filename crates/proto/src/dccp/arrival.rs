@@ -360,7 +360,8 @@ impl Dccp {
         receiver.on_packet(now, &arrival, probe);
     }
 
-    /// Step 16. Data on Request and Response is not delivered, but reported as dropped.
+    /// Step 16. Data on Request and Response is not delivered, but reported as dropped, unless the application
+    /// reads it ([`Dccp::set_opening_data`]).
     fn deliver<P: EndpointProbe>(
         &mut self,
         now: Instant,
@@ -374,6 +375,7 @@ impl Dccp {
                 self.rx_error(now, probe, RxError::Checksum);
             } else if matches!(packet.kind, Kind::Request { .. } | Kind::Response { .. })
                 && packet.payload.wire_bytes() > 0
+                && self.opening.is_none()
             {
                 // §8.1.3, §11.7
                 self.dropped.note(seq, DropCode::PROTOCOL_CONSTRAINTS);

@@ -1,13 +1,15 @@
 //! Departures (RFC 4340): pending packets, derived from flags one at a time, with their options.
 //! A Reset goes first; data goes before an Acknowledgement that it can carry.
 
+use bytes::Bytes;
+
 use super::ccid::{Departure, Receiver as _, Sender as _, SenderHalf};
 use super::options::{Opt, Options};
 use super::{Dccp, Kind, LONGEST_OPTIONS, Packet, ResetCode, SeqNo, State, WireSeq, arrival};
 use crate::endpoint::Transmit;
 use crate::frame::Frame;
 use crate::gauge::EndpointProbe;
-use crate::packet::{Ecn, PacketBox, PathId};
+use crate::packet::{Ecn, PacketBox, PathId, Payload};
 use crate::time::Instant;
 
 /// A packet to send.
@@ -64,6 +66,11 @@ impl Owed {
 
 fn take(flag: &mut bool) -> bool {
     std::mem::take(flag)
+}
+
+/// Application data of a Request or Response.
+fn opening(data: Bytes) -> Frame {
+    Frame::Data(Payload::Real(data))
 }
 
 /// CsCov for the 12 bytes of an RTP header (§9.2: words covered, plus one).
@@ -156,13 +163,16 @@ impl Dccp {
         self.features.write(seq, LONGEST_OPTIONS, false, &mut options);
         self.timed = Some((seq, now));
         let kind = Kind::Request { service: self.config.service.0 };
-        self.finish_packet(now, seq, kind, options, None, probe)
+        let data = self.opening.clone().map(opening);
+        self.finish_packet(now, seq, kind, options, data, probe)
     }
 
     /// §8.1.3; with an Init Cookie the listener discards its state at once (§8.1.4).
     fn response_packet<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) -> Sent {
         let fixed = self.version.header_bytes() as usize + RESPONSE_BYTES;
         let room = self.owed.allowance.unwrap_or(usize::MAX).saturating_sub(fixed);
+        let data = self.opening.clone().filter(|data| data.len() <= room);
+        let room = room - data.as_ref().map_or(0, Bytes::len);
         let room = room.min(LONGEST_OPTIONS) & !3;
         let cookie = self.config.init_cookie.then(|| self.new_cookie(now)).flatten();
         let cookie = cookie.filter(|cookie| cookie.len() + 2 <= room);
@@ -180,7 +190,7 @@ impl Dccp {
         self.timed = Some((seq, now));
         let kind =
             Kind::Response { ack: self.windows.gsr.extended(), service: self.config.service.0 };
-        let response = self.finish_packet(now, seq, kind, options, None, probe);
+        let response = self.finish_packet(now, seq, kind, options, data.map(opening), probe);
         if cookie.is_some() {
             // §8.5 step 11
             self.listen_again();

@@ -45,6 +45,8 @@ pub use send_capacity::KEPT_BYTES;
 pub use seqno::{SeqNo, WireSeq};
 pub use service::{Service, ServiceError};
 
+use bytes::Bytes;
+
 use crate::endpoint::{Arrival, Endpoint, Event, Input, Output, PendingEvents};
 use crate::frame::Frame;
 use crate::gauge::{EndpointNote, EndpointProbe, RxError, Topic};
@@ -157,6 +159,8 @@ pub struct Dccp {
     ladder: Vec<Rung>,
     /// The source can send at any rate.
     any_rate: bool,
+    /// Application data of our Request or Response.
+    opening: Option<Bytes>,
 }
 
 impl Dccp {
@@ -213,6 +217,7 @@ impl Dccp {
             target_rate: None,
             ladder: Vec::new(),
             any_rate: false,
+            opening: None,
             rng,
         };
         endpoint.owed.listen = server && config.listen_packets;
@@ -257,6 +262,19 @@ impl Dccp {
         self.windows = Windows::new(iss);
         self.agree();
         self
+    }
+
+    /// Sets the application data of the Request or Response (RFC 4340 §8.1.1, §8.1.3), before it is sent; a
+    /// Response without room for it has none. The application then also takes the data of the other side's
+    /// packet, by reading it before the endpoint does: it is not reported as dropped.
+    pub fn set_opening_data(&mut self, data: Bytes) {
+        self.opening = Some(data);
+    }
+
+    /// [`Dccp::with_ladder`] and [`Dccp::reporting_rate`], for a source that is known only now; no later than
+    /// the Response is read or the packet after it.
+    pub fn set_source_rates(&mut self, ladder: &[Rung], any_rate: bool) {
+        (self.ladder, self.any_rate) = (ladder.to_vec(), any_rate);
     }
 
     /// The state the connection is in.

@@ -1,11 +1,13 @@
 //! RFC 4340, clause by clause: how a connection opens (§8.1), including Init Cookies.
 
+use bytes::Bytes;
 use talkspurt_proto::dccp::options::{Opt, feature as name};
 use talkspurt_proto::dccp::{
     Ccid, Config, Dccp, Kind, Location, ResetCode, Service, State, WireSeq,
 };
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
-use talkspurt_proto::packet::{Damage, Ecn};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{Damage, Ecn, Payload};
 use talkspurt_proto::probe::RxError;
 use talkspurt_proto::rng::Rng;
 use talkspurt_testing::dccp::*;
@@ -428,6 +430,37 @@ fn data_in_the_handshake_is_dropped() {
     assert!(options(&answer[0]).contains(&reported));
     assert_eq!(client.endpoint.state(), State::PartOpen);
     assert!(alone.received.is_empty() && client.received.is_empty());
+}
+
+/// §8.1.1, §8.1.3: Request and Response carry the data of applications that agree on something with it, at
+/// each repetition too. It is not reported as dropped, and no amplification: a Response without room has none.
+#[test]
+fn applications_agree_in_the_handshake() {
+    let data = |packet: &talkspurt_proto::dccp::Packet| match &packet.payload {
+        Frame::Data(Payload::Real(bytes)) => bytes.clone(),
+        other => panic!("no bytes: {other:?}"),
+    };
+    let mut client = Alone::client(&plain());
+    client.endpoint.set_opening_data(Bytes::from_static(b"offer"));
+    let request = client.input(Input::Open);
+    assert_eq!((kinds(&request), data(&request[0]).as_ref()), (vec![REQUEST], &b"offer"[..]));
+    client.now = at(5000);
+    let again = client.input(Input::Timeout);
+    assert_eq!((kinds(&again), data(&again[0]).as_ref()), (vec![REQUEST], &b"offer"[..]));
+    let response = Kind::Response { ack: client.ack(), service: SERVICE };
+    let answer = client.arrive_data(response, &[], 50);
+    assert_eq!(client.endpoint.state(), State::PartOpen);
+    assert!(!options(&answer[0]).iter().any(|it| matches!(it, Opt::DataDropped(_))));
+
+    for (answer, fits) in [(&b"answer"[..], true), (&[7; 400], false)] {
+        let mut server = Alone::listener(&plain());
+        server.endpoint.set_opening_data(Bytes::from_static(answer));
+        let response = server.arrive_data(Kind::Request { service: SERVICE }, &[], 50);
+        assert_eq!(kinds(&response), [RESPONSE]);
+        assert!(!options(&response[0]).iter().any(|it| matches!(it, Opt::DataDropped(_))));
+        assert_eq!(response[0].payload.wire_bytes(), if fits { answer.len() } else { 0 });
+        assert!(client.received.is_empty() && server.received.is_empty());
+    }
 }
 
 /// §8.1.4: a cookie proves an address only if it is valid for that address: one made between other

@@ -1,0 +1,282 @@
+"""``talkspurt call`` and ``talkspurt answer``: a voice call over a real path."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import secrets
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from talkspurt import _core, devices, disk, measuring, serving
+from talkspurt.audio import wav
+from talkspurt.errors import BadInputError
+from talkspurt.interrupts import Terminated
+from talkspurt.terminal.progress import Bar
+from talkspurt.visible import print_json, visible
+
+PORT = 7863
+"""TCP port of the end that answers unless told otherwise."""
+OFFER = ("opus", "g722", "pcmu", "pcma")
+LADDER = ("pcmu", "g726-40", "g726-32", "g726-24", "g726-16")
+"""Codecs offered unless told otherwise; with TFRC-TB those of Maldonado et al. (2005)."""
+STEP_S = 0.05
+LEAVING_S = 30.0
+"""Time for the notes and the sound of both ends after hanging up."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """What one end says, and what it keeps and shows of a call."""
+
+    speech: Path | None
+    heard: Path | None
+    microphone: str | None
+    loudspeaker: str | None
+    codec: str | None
+    out: Path | None
+    as_json: bool
+    quiet: bool
+    report: bool
+    scores: bool
+    overwrite: bool
+
+    def voice(self, default: tuple[str, ...]) -> _core.CallVoice:
+        """The file and the codecs, checked.
+
+        Raises:
+            BadInputError: the file cannot be read, a codec is unknown, or ``heard`` cannot be
+                written.
+        """
+        serving.supported()
+        if self.scores:
+            from talkspurt.scores import models
+
+            models.check()
+        if (self.speech is None) == (self.microphone is None):
+            raise BadInputError("what is said: give one of --speech and --microphone")
+        if self.heard is None and self.loudspeaker is None:
+            raise BadInputError("what is heard: give --heard, --loudspeaker or both")
+        if self.heard is not None and (
+            self.heard.is_dir() or not self.heard.absolute().parent.is_dir()
+        ):
+            raise BadInputError(visible(f"--heard {self.heard}: expected a file in a folder"))
+        devices.check(self.microphone, self.loudspeaker)
+        codecs = list(default) if self.codec is None else self.codec.split(",")
+        codecs = [name.strip() for name in codecs]
+        try:
+            return _core.CallVoice(self.speech, codecs, self.loudspeaker is not None)
+        except _core.RunError as error:
+            raise BadInputError(visible(str(error))) from None
+
+    def devices(self) -> devices.Devices:
+        """The sound devices, before they are started."""
+        return devices.Devices(self.microphone, self.loudspeaker)
+
+    def heard_in(self, number: int) -> Path | None:
+        """The file for what is heard in a call, from 1."""
+        if self.heard is None or number == 1:
+            return self.heard
+        return self.heard.with_name(f"{self.heard.stem}-{number}{self.heard.suffix}")
+
+    @property
+    def shows(self) -> bool:
+        """Whether a terminal shows the call while it lasts."""
+        return not self.quiet and not self.as_json and sys.stdout.isatty() and sys.stderr.isatty()
+
+
+def call(
+    host: str,
+    kept: Kept,
+    *,
+    secret_file: Path | None,
+    transport: str,
+    duration: str | None,
+    mtu: int,
+    seed: int | None,
+) -> None:
+    """Call, print, and write what was heard and the folder."""
+    known = _core.measured_transports() if hasattr(_core, "CallVoice") else []
+    voice = kept.voice(LADDER if transport == "tfrc-tb" else OFFER)
+    faults = []
+    if transport not in known:
+        faults.append(f"--transport {transport}: unknown; there are {', '.join(known)}")
+    if not 576 <= mtu <= 9000:
+        faults.append(f"--mtu {mtu}: expected 576 to 9000 bytes")
+    if seed is not None and not 0 <= seed < 2**63:
+        faults.append(f"--seed {seed}: expected 0 to 9223372036854775807")
+    if faults:
+        raise BadInputError(visible("; ".join(faults)))
+    name, port = measuring.target(host, PORT)
+    key = serving.secret(secret_file)
+    seed = seed if seed is not None else secrets.randbits(62)
+    length = duration or ("1h" if (own := voice.duration_s) is None else f"{max(1.0, own):.3f}s")
+    stop: BaseException | None = None
+    began = time.monotonic()
+    try:
+        session = _core.CallSession(name, port, key)
+        calling = session.start(voice, transport, length, mtu, seed)
+        title = f"Call to {host} over {transport}"
+        with kept.devices() as devices, _watching(title, kept) as watch:
+            try:
+                while not calling.wait(STEP_S):
+                    devices.attach(calling.devices())
+                    watch(calling.progress(), calling.view())
+            except (KeyboardInterrupt, Terminated) as stopped:
+                stop = stopped
+                calling.stop()
+                calling.wait(LEAVING_S)
+        called = calling.result()
+    except (_core.RunError, ValueError) as error:
+        raise stop or BadInputError(visible(str(error))) from None
+    folder = kept.out or Path("runs") / f"call-{disk.plain_name(name)}"
+    title = f"A call to {host} over {transport}"
+    failure = _keep(called, kept, kept.heard, folder, title, time.monotonic() - began)
+    if stop is not None:
+        raise stop
+    if failure is not None:
+        raise BadInputError(visible(failure))
+
+
+def answer(
+    kept: Kept,
+    *,
+    listen: str,
+    secret_file: Path | None,
+    calls: int,
+    media_ports: str | None,
+) -> None:
+    """Answer calls, and write what was heard and the folder of each."""
+    if calls < 1:
+        raise BadInputError(f"--calls {calls}: expected 1 or more")
+    serving.supported()
+    voice = kept.voice(tuple(_core.call_codecs()))
+    ports = None if media_ports is None else serving.ports(media_ports)
+    key = serving.secret(secret_file)
+    try:
+        server = _core.CallServer(listen, key, voice, ports)
+    except (_core.RunError, ValueError) as error:
+        raise BadInputError(visible(str(error))) from None
+    says = not kept.quiet and not kept.as_json
+    if says:
+        print(f"Waiting for a call on {server.local}. Ctrl-C ends it.", flush=True)
+    failures = []
+    base = kept.out or Path("runs") / "answer"
+    try:
+        for number in range(1, calls + 1):
+            called, stop, wall_s = _answered(server, kept)
+            if called is not None:
+                folder = base if calls == 1 else base / str(number)
+                heard = kept.heard_in(number)
+                failure = _keep(called, kept, heard, folder, "A call answered", wall_s)
+                failures += [] if failure is None else [failure]
+            if stop is not None:
+                raise stop
+    finally:
+        server.stop()
+    if failures:
+        raise BadInputError(visible("; ".join(failures)))
+
+
+def _answered(
+    server: _core.CallServer, kept: Kept
+) -> tuple[_core.Called | None, BaseException | None, float]:
+    """Wait for a call and its end; its results, Ctrl-C or SIGTERM, and its length in seconds."""
+    stop: BaseException | None = None
+    called = None
+    began = time.monotonic()
+    try:
+        while called is None:
+            # A caller that leaves before the call begins leaves a line, and no results.
+            _say_lines(server, kept)
+            if server.in_call():
+                began = time.monotonic()
+                with kept.devices() as devices, _watching("Call", kept) as watch:
+                    while server.in_call():
+                        devices.attach(server.devices())
+                        watch(None, server.view())
+                        time.sleep(STEP_S)
+            called = server.called()
+            time.sleep(STEP_S)
+    except (KeyboardInterrupt, Terminated) as stopped:
+        stop = stopped
+        server.hang_up()
+        until = time.monotonic() + LEAVING_S
+        while server.in_call() and time.monotonic() < until:
+            time.sleep(STEP_S)
+        called = called or server.called()
+    return called, stop, time.monotonic() - began
+
+
+def _say_lines(server: _core.CallServer, kept: Kept) -> None:
+    for line in server.lines():
+        if not kept.quiet:
+            print(visible(f"{time.strftime('%H:%M:%S')} {line}"), file=sys.stderr, flush=True)
+
+
+def _keep(
+    called: _core.Called,
+    kept: Kept,
+    file: Path | None,
+    folder: Path,
+    title: str,
+    wall_s: float,
+) -> str | None:
+    """Write what was heard and the folder, print, and return what failed, if anything did."""
+    outcome, text, scenario, (pcm, rate, channels), broken = called
+    if file is not None:
+        disk.write_bytes(file, wav(pcm, rate, channels))
+    facts: dict[str, Any] = json.loads(text)
+    about = facts["call"]
+    length_s = len(pcm) / 2 / channels / rate
+    result = None
+    if outcome is not None:
+        flows = [("call", about["transport"], True, True)]
+        measured = {"server": about["other"], **facts}
+        result = measuring.made("call", title, flows, outcome, scenario, measured, wall_s)
+        if kept.scores:
+            _ = result.scores
+        if kept.out is not None or not kept.as_json:
+            result.save(folder, report=kept.report, overwrite=kept.overwrite)
+    if kept.as_json:
+        document = {} if result is None else measuring.document(result)
+        print_json({**document, "call": about, "heard": file and str(file), "heard_s": length_s})
+    elif not kept.quiet:
+        if result is not None:
+            measuring.say(result, folder, report=kept.report)
+        for line in _sentences(about, file, length_s):
+            print(visible(line), flush=True)
+    if broken is None:
+        return None
+    where = "" if file is None else f"; what was heard until then is in {file}"
+    return f"{about['other']}: {broken}{where}"
+
+
+def _sentences(about: dict[str, Any], file: Path | None, length_s: float) -> Iterator[str]:
+    """What to know about a call, a sentence each."""
+    yield f"Codecs agreed: {', '.join(about['codecs'])}."
+    if about["hung_up"] is not None:
+        yield f"The {about['hung_up']} hung up."
+    if not about["sound_exchanged"]:
+        yield "The sound of the other end did not come: there are no signals to compare."
+    if file is not None:
+        yield f"Heard:   {file} ({length_s:.1f} s)"
+
+
+@contextlib.contextmanager
+def _watching(title: str, kept: Kept) -> Iterator[Callable[[float | None, str | None], None]]:
+    """What shows a call while it lasts, given the share of its time and its state as JSON."""
+    if kept.shows:
+        from talkspurt.terminal.call import Screen
+
+        with Screen(title) as screen:
+            yield lambda _, state: screen.show(None if state is None else json.loads(state))
+    elif kept.quiet or kept.as_json:
+        yield lambda *_: None
+    else:
+        with Bar(title) as bar:
+            yield lambda share, _: None if share is None else bar.on_fraction(share)
