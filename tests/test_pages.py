@@ -18,6 +18,8 @@ NOT_RUN = {
     r"talkspurt import (call\.pcapng|sender\.pcap|out\.tr)\b": "a file of the reader",
     r"talkspurt (serve\b|measure (far|router|\$)|plot runs/measure-far)": "needs two machines; "
     "tests/test_measure.py measures on one",
+    r"talkspurt (answer|call)\b": "needs two machines; tests/test_call.py calls on one",
+    r"sudo \.venv/bin/talkspurt reproduce\b": "needs root; tests/test_live.py measures",
     r"\(umask 077; openssl|export TALKSPURT_SECRET": "a secret for two machines",
     r"talkspurt reproduce\b": "takes two minutes; tests/test_reproduce_studies.py runs the studies",
 }
