@@ -22,7 +22,6 @@ pub struct Live {
     present: usize,
     rate: u32,
     channels: usize,
-    step: Duration,
     /// Samples per step, all channels.
     samples: usize,
     /// The stretch that is played, and the steps of it that were.
@@ -47,7 +46,6 @@ impl Live {
             present: 0,
             rate: best.codec.sample_rate(),
             channels: best.channels(),
-            step,
             samples: best.samples_for(step).max(1),
             at: (0, 0),
             decoded: VecDeque::new(),
@@ -136,12 +134,6 @@ impl Live {
         let most = self.samples_in(HISTORY.as_nanos());
         let extra = self.history.len().saturating_sub(most);
         self.history.drain(..extra);
-    }
-
-    /// Length of a step.
-    #[must_use]
-    pub const fn step(&self) -> Duration {
-        self.step
     }
 }
 
