@@ -166,8 +166,8 @@ def judged(file: StudyFile, values: Values, cases: Mapping[str, Case]) -> Reprod
     return Reproduction(file, tuple(rows), cases, values)
 
 
-LIVE = ("the simulation gives", "over sockets")
-"""The words before the values of a study measured in real time."""
+LIVE = ("", "over sockets")
+"""The words before the values of a study measured in real time, which has no stated ones."""
 
 
 def judged_live(file: StudyFile, live: Mapping[str, Sample]) -> list[Row]:
