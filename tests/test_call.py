@@ -45,7 +45,7 @@ def answering(folder, *options, listen="127.0.0.1:0", speech=THERE):
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=40)
+        process.communicate(timeout=40)  # also closes the pipes of a process that has ended
 
 
 def calling(folder, port, *options, host="127.0.0.1", speech=HERE, run=command, env=SECRET, **more):
