@@ -17,6 +17,7 @@ from command import talkspurt as command
 from talkspurt.emulating import account, namespaces
 from talkspurt.emulating.command import Wanted, wanted
 from talkspurt.errors import BadInputError
+from test_animation import close, of_table, on_page, shown, table_of, unpacked
 
 NETWORK = """\
 title = "Two hosts behind a router"
@@ -104,7 +105,10 @@ def crossed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("crossed")
     times = {}
     with talkspurt.Emulation(
-        NETWORK, ["laptop", "server"], folder=folder, set={"record.pcapng": ["line"]}
+        NETWORK,
+        ["laptop", "server"],
+        folder=folder,
+        set={"record.pcapng": ["line"], "record.packets": True},
     ) as network:
         for version in range(2):
             at = network.addresses["server"][version]
@@ -161,15 +165,33 @@ def test_the_result_is_like_a_run_but_without_a_digest(crossed, tmp_path):
     folder = result.save(tmp_path / "saved")
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "Packets of each node" in page
-    assert "an emulation cannot be repeated" in page
+    assert "from the first packet of a program in the window of measurement" in page
     assert "in real time" in page
     again = talkspurt.load(folder)
     assert again.flows.equals(result.flows)
     assert again.series().equals(result.series())
     assert again.manifest["real_time"] == result.manifest["real_time"]
+    assert again.excerpt.equals(result.excerpt)
+    assert (folder / "excerpt.parquet").stat().st_size < 100_000
+    (folder / "report.html").unlink()
+    assert command("report", folder).returncode == 0
+    assert "first packet of a program" in (folder / "report.html").read_text(encoding="utf-8")
     found = command("export", folder, "--to", "pcapng")
     assert found.returncode == 2
     assert "cannot be repeated" in found.stderr
+
+
+@real
+def test_the_animation_has_the_packets_of_the_table(crossed):
+    _, result, _ = crossed
+    made = shown(result)
+    begin, end = made.data["from"], made.data["to"]
+    first = result.packets().filter(pl.col("flow") != "call")["enqueued_s"].min()
+    assert begin == pytest.approx(first, abs=1e-9)
+    rows = unpacked(made.data)
+    close(on_page(rows, end), of_table(table_of(result, begin, end), end))
+    assert {"call", *result.flows.filter(source="real")["name"]} >= set(rows["flow"])
+    assert rows.filter(pl.col("flow") != "call").height == 2 * 80
 
 
 def script(network, node, text, *words):
@@ -202,6 +224,36 @@ try:
 except TimeoutError:
     pass
 """
+
+
+@real
+def test_the_animation_begins_before_the_first_drop_of_a_program(tmp_path):
+    few = {
+        "links.line.queue": "{ kind = 'droptail', packets = 5 }",
+        "links.line.rate": "300kbit/s",
+        "record.animation.packets": 1000,
+        "record.packets": True,
+    }
+    speech = NETWORK[NETWORK.index("source = {") :]
+    # Its packets are dropped first.
+    busy = NETWORK.replace(speech, "source = { kind = 'cbr', packet = '900B', rate = '1Mbit/s' }")
+    with talkspurt.Emulation(busy, ["laptop", "server"], set=few) as network:
+        at = network.addresses["server"][0]
+        script(network, "laptop", SEND, at, 40, 0)
+    result = network.result
+    made = shown(result)
+    assert "around the first packet of a program that is dropped" in made.lead
+    lost = result.packets().filter((pl.col("flow") != "call") & (pl.col("fate") == "full"))
+    begin, end = made.data["from"], made.data["to"]
+    assert begin < lost["enqueued_s"].min() < end
+    close(on_page(unpacked(made.data), end), of_table(table_of(result, begin, end), end))
+    none = {"record.animation.packets": 0, "duration": "300ms"}
+    with talkspurt.Emulation(NETWORK, ["laptop", "server"], set=none) as network:
+        pass
+    assert network.result.excerpt is None
+    assert shown(network.result).startswith("the scenario asks for none")
+
+
 CODEL = "{ kind = 'codel', packets = 1000, ecn = true }"
 
 
@@ -665,7 +717,7 @@ def test_every_difference_is_a_finding():
         assert len(account.findings({**whole, "hosts": [{**host, key: 1}]})) == 2
     for key in ("after_end_packets", "answered_packets"):
         assert len(account.findings({**whole, "hosts": [{**host, key: 1}]})) == 1
-    for key in ("copied", "message", "expired", "dropped", "in_flight", "uncaptured"):
+    for key in ("copied", "fragment", "message", "expired", "dropped", "in_flight", "uncaptured"):
         assert len(account.findings({**whole, f"{key}_packets": 9})) == 1
     assert len(account.findings({**whole, "sent_packets": 7})) == 2
     assert len(account.findings({**whole, "arrived_packets": 7})) == 2

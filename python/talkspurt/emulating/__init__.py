@@ -336,7 +336,7 @@ class Emulation:
             self._schedule(os.SCHED_OTHER, 0)
             self._core.close()
             core, self._core = self._core, None
-        outcome, said = core.result()
+        outcome, said, packets = core.result()
         wall_s = time.monotonic() - self._began
         found = Result.of_outcome(self.question, 0, outcome, wall_s=wall_s, written=self._folder)
         real_time = account.joined(json.loads(said), counted, self._gone)
@@ -351,7 +351,14 @@ class Emulation:
         topology = {**found.topology}
         topology["flows"] = [*topology["flows"], *self._real_flows(found)]
         manifest = {**found.manifest, "digest": None, "real_time": real_time}
-        self._result = replace(found, manifest=manifest, topology=topology)
+        tables = {}
+        if packets is not None:
+            import polars as pl
+
+            begins, from_s, to_s, table = packets
+            manifest["excerpt"] = {"begins": begins, "from_s": from_s, "to_s": to_s}
+            tables["excerpt"] = pl.DataFrame(table)
+        self._result = replace(found, manifest=manifest, topology=topology, _tables=tables)
 
     @staticmethod
     def _core_ended(core: _core.Emulation) -> bool:
