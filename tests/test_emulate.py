@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import shutil
 import signal
 import sys
@@ -328,6 +329,52 @@ def test_routers_send_errors_as_in_rfc_792():
     assert real_time["message_packets"] == 2
     assert real_time["dropped_packets"] == 1
     assert [host["unroutable_packets"] for host in real_time["hosts"]] == [1, 0]
+
+
+LONG = """\
+import hashlib, random, socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(3)
+# IP_MTU_DISCOVER, IP_PMTUDISC_DONT: packets may be fragmented.
+s.setsockopt(socket.IPPROTO_IP, 10, 0)
+for n, length in enumerate((1400, 3000, 9000, 40000)):
+    data = random.Random(n).randbytes(length)
+    s.sendto(data, (sys.argv[1], 5000))
+    assert s.recv(100) == hashlib.sha256(data).digest(), length
+"""
+LISTEN = """\
+import hashlib, socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((sys.argv[1], 5000))
+while True:
+    data, who = s.recvfrom(65535)
+    s.sendto(hashlib.sha256(data).digest(), who)
+"""
+
+
+@real
+def test_the_system_restores_packets_that_it_and_routers_cut():
+    with talkspurt.Emulation(
+        NETWORK, ["laptop", "server"], set={"links.line.mtu": "600B"}
+    ) as network:
+        at = network.addresses["server"][0]
+        network.serve("server", [sys.executable, "-I", "-S", "-c", LISTEN, at])
+        script(network, "laptop", LONG, at)
+    real_time = network.result.manifest["real_time"]
+    assert account.findings({**real_time, "lateness": {"later_than_1ms_ratio": 0}}) == []
+    # RFC 791: the laptop's packets of up to 1500 bytes carry 1480, those on the line 576.
+    sent = [length + 8 for length in (1400, 3000, 9000, 40000)]
+    own = [min(1480, rest) for whole in sent for rest in range(whole, 0, -1480)]
+    cut = sum(math.ceil(length / 576) for length in own)
+    hosts = {host["node"]: host for host in real_time["hosts"]}
+    assert hosts["laptop"]["sent_packets"] == len(own)
+    assert real_time["fragment_packets"] == cut - len(own)
+    assert hosts["server"]["written_packets"] == cut
+    # Fragments have no ports, and are packets of their flow.
+    flows = network.result.flows.filter(source="real")
+    assert flows["transport"].to_list() == ["udp", "udp"]
+    goodput = flows["goodput_bps"][0] * network.result.duration_s / 8
+    assert goodput == pytest.approx(sum(sent) - 4 * 8, abs=1)
 
 
 TAKE = """\

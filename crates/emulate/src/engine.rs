@@ -53,7 +53,6 @@ pub(crate) struct Tally {
     first: u32,
     sent: u64,
     copied: u64,
-    fragments: u64,
     messages: u64,
     received: u64,
     dropped: u64,
@@ -62,7 +61,7 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) const fn new(flows: usize) -> Self {
         let first = flows as u32;
-        Self { first, sent: 0, copied: 0, fragments: 0, messages: 0, received: 0, dropped: 0 }
+        Self { first, sent: 0, copied: 0, messages: 0, received: 0, dropped: 0 }
     }
 }
 
@@ -75,10 +74,6 @@ impl Probe for Tally {
         let (packet, count) = match note {
             Note::Sent { packet, .. } => (packet, &mut self.sent),
             Note::Copied { packet, .. } => (packet, &mut self.copied),
-            // The first fragment has the packet's number.
-            Note::Cut { packet, .. } if packet.number == UNNUMBERED => {
-                (packet, &mut self.fragments)
-            }
             Note::Answered { packet, .. } => (packet, &mut self.messages),
             Note::Received { packet, .. } => (packet, &mut self.received),
             Note::Dropped { packet, .. } => (packet, &mut self.dropped),
@@ -204,7 +199,7 @@ impl<'a> Engine<'a> {
             hosts: self.devices.into_iter().map(|device| device.account).collect(),
             sent_packets: tally.sent,
             copied_packets: tally.copied,
-            fragment_packets: tally.fragments,
+            fragment_packets: self.world.fragments_added(),
             message_packets: tally.messages,
             arrived_packets: tally.received - self.expired,
             expired_packets: self.expired,

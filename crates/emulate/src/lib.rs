@@ -5,7 +5,8 @@
 //! follows the monotonic clock: a packet that is read enters the first link of its route, and one that reaches
 //! its destination is written to that host's device. Simulated flows share all links. `packet` reads and
 //! changes the headers of packets, `flows` finds the flow of each, `lateness` counts how late packets were,
-//! `engine` is the loop, `shown` keeps packets for the report. `end` runs an end of a flow on a socket inside a node.
+//! `engine` is the loop, `shown` keeps packets for the report. `end` runs an end of a flow on a
+//! socket inside a node.
 
 #![cfg(target_os = "linux")]
 
@@ -71,7 +72,8 @@ pub struct Host {
 }
 
 /// Where the packets of real hosts went, each number counted for itself: sent + copied + fragments + messages =
-/// arrived + expired + dropped + in flight; the hosts' sent packets = sent; their written + refused = arrived + answered.
+/// arrived + expired + dropped + in flight; the hosts' sent packets = sent; their written + refused = arrived +
+/// answered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Account {
     /// By host.

@@ -12,8 +12,8 @@ pub(crate) struct Excerpts(Vec<(&'static str, Excerpt)>);
 /// The excerpt that is shown.
 #[derive(Debug)]
 pub struct Excerpted {
-    /// Why it begins where it does: `asked` by the scenario, before the first `drop` of a real packet, or with the
-    /// first real `packet`.
+    /// Why it begins where it does: `asked` by the scenario, before the first `drop` of a real packet, or with
+    /// the first real `packet`.
     pub begins: &'static str,
     /// Its packets.
     pub shown: Shown,

@@ -346,6 +346,33 @@ fn packets_that_may_be_fragmented_are() {
     assert_eq!(ours("far.pcapng"), pieces);
 }
 
+/// A link behind the small one carries even less: all are counted, and the destination can put them together.
+#[test]
+fn fragments_are_fragmented_again() {
+    let network = NETWORK.replace("delay = '3ms'", "delay = '3ms'\nmtu = '300B'");
+    let mut bytes = datagram(3, 1, 64, 1300);
+    (28..).zip(&mut bytes[28..]).for_each(|(at, byte): (u32, _)| *byte = at as u8);
+    bytes[6] = 0;
+    add_sum(&mut bytes);
+    let (_, account) = emulate_over(&network, None, |a, b| {
+        b.send(&bytes).expect("it is sent");
+        // 1308 bytes as 576, 576 and 156, these as 280, 280 and 16.
+        let mut data = vec![None; 1308];
+        for _ in 0..7 {
+            let piece = receive(a);
+            assert!(piece.len() <= 300 && sum(&piece[..20]) == 0);
+            let offset = (usize::from(piece[6] & 0x1f) << 8 | usize::from(piece[7])) * 8;
+            assert_eq!(piece[6] & 0x20 == 0, offset + piece.len() - 20 == 1308);
+            (offset..).zip(&piece[20..]).for_each(|(at, byte)| {
+                assert_eq!(data[at].replace(*byte), None);
+            });
+        }
+        assert!(data.into_iter().eq(bytes[20..].iter().map(|byte| Some(*byte))));
+    });
+    assert_eq!((account.sent_packets, account.fragment_packets), (1, 6));
+    assert_eq!((account.arrived_packets, account.dropped_packets), (7, 0));
+}
+
 #[test]
 fn hosts_must_be_nodes_with_links_between_them() {
     let network = point(NETWORK).network;

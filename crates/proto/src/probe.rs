@@ -169,8 +169,8 @@ pub enum Note<'a> {
         /// What it carries.
         body: &'a Body,
     },
-    /// Link: the router before it cut a packet of a real host; a note for each fragment. The first has the place
-    /// and the number of the packet, the others are [`UNNUMBERED`].
+    /// Link: the router before it cut a packet of a real host; a note for each fragment. The first has the
+    /// place and the number of the packet, the others are [`UNNUMBERED`].
     Cut {
         /// Label of the fragment.
         packet: &'a Packet,

@@ -154,7 +154,8 @@ impl Account {
         settled
     }
 
-    /// Counts received bytes. `inside`: they were sent in the measure window; `arrives_inside`: they arrived in it.
+    /// Counts received bytes. `inside`: they were sent in the measure window; `arrives_inside`: they arrived
+    /// in it.
     #[inline(always)]
     pub(crate) fn count_received(&mut self, ip_bytes: u32, inside: bool, arrives_inside: bool) {
         if inside {

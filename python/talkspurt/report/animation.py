@@ -1,8 +1,9 @@
 """The packets of an excerpt of the run, as data for the page's animation.
 
 Nothing is recorded for it: a run is determined by its scenario and seed, and is repeated up to the
-excerpt's end (``record.animation``). Only an emulation keeps an excerpt in its folder. The page gets one row per packet and link, as columns of
-numbers, and the lanes of the packets: one per direction between two drawn nodes.
+excerpt's end (``record.animation``). Only an emulation keeps an excerpt in its folder. The page
+gets one row per packet and link, as columns of numbers, and the lanes of the packets: one per
+direction between two drawn nodes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import _core
+from talkspurt.figures.style import BACKGROUND, REAL
 from talkspurt.figures.time import styles_of
 from talkspurt.report import topology
 from talkspurt.report.gather import components
@@ -130,7 +132,7 @@ def _kept(result: Result) -> tuple[float, float, pl.DataFrame, str] | str:
     """The excerpt that an emulation kept: begin, end, packets, and why it begins there."""
     hops = result.excerpt
     if hops is None:
-        return "no program sent a packet in the window of measurement."
+        return "the emulation kept no packet of a program in the window of measurement."
     said = result.manifest["excerpt"]
     return said["from_s"], said["to_s"], hops, KEPT[said["begins"]]
 
@@ -228,8 +230,8 @@ class _Shown:
                 shown |= {"lane": lane, "stack": stacks.setdefault(at["name"], lane)}
                 shown |= {key: at[key] for key in ("name", "rate_bps", "delay_s")}
                 entries.append((at["name"], flow, side, shown["number"]))
-        styles = styles_of(result)
-        flows = {f["name"]: styles[f["name"]].colour for f in net["flows"] if f["name"] in styles}
+        colours = _colours(result)
+        flows = {f["name"]: colours[f["name"]] for f in net["flows"] if f["name"] in colours}
         key = ["link", "flow", "side"]
         known = pl.DataFrame(entries, schema=[*key, "link_index"], orient="row")
         self.rows = hops.filter(pl.col("flow").is_in(list(flows))).join(
@@ -300,6 +302,15 @@ class _Shown:
         (ax, ay), (bx, by) = corners[:2]
         name = topology.LETTER * len(words) / 2 + CLEAR if bx > ax else 0.0
         return round(min(max(22.0, name), 0.4 * math.hypot(bx - ax, by - ay)), 1)
+
+
+def _colours(result: Result) -> dict[str, str]:
+    """The colour of each flow; in an emulation, flows that are simulated are grey."""
+    real = set(result.flows.filter(source=REAL)["name"])
+    return {
+        name: BACKGROUND if real and name not in real else style.colour
+        for name, style in styles_of(result).items()
+    }
 
 
 def _longest(rows: pl.DataFrame) -> dict[int, int]:

@@ -149,8 +149,8 @@ pub fn is_later_fragment(packet: &[u8]) -> bool {
     packet.len() >= HEADER && packet[0] >> 4 == 4 && u16_at(packet, 6) & OFFSET != 0
 }
 
-/// The fragments of a packet for a link with this MTU, at least 68 bytes (RFC 791 §3.2, RFC 1812 §4.2.2.7); `None`
-/// if it must not be cut (Don't Fragment), is not of IPv4, or is longer than any packet.
+/// The fragments of a packet for a link with this MTU, at least 68 bytes (RFC 791 §3.2, RFC 1812 §4.2.2.7);
+/// `None` if it must not be cut (Don't Fragment), is not of IPv4, or is longer than any packet.
 #[must_use]
 pub fn fragments(packet: &RealPacket, mtu: u32) -> Option<Vec<RealPacket>> {
     let bytes = &packet.bytes[..];
@@ -192,8 +192,8 @@ pub fn fragments(packet: &RealPacket, mtu: u32) -> Option<Vec<RealPacket>> {
     Some(cut)
 }
 
-/// The header of fragments other than the first: of the options, only those with the copied flag (RFC 791 §3.1),
-/// up to one that is malformed.
+/// The header of fragments other than the first: of the options, only those with the copied flag (RFC 791
+/// §3.1), up to one that is malformed.
 fn later_header(header: &[u8]) -> Vec<u8> {
     let (fixed, mut options) = header.split_at(HEADER);
     let mut later = fixed.to_vec();

@@ -153,7 +153,8 @@ fn random_packets_are_restored() {
     let mut rng = Rng::new(1, "fragments");
     for _ in 0..2000 {
         let (options, copied) = options(&mut rng);
-        let mtu = 68 + rng.below(if rng.chance(0.5) { 60 } else { 9000 }) as u32;
+        let range = if rng.chance(0.5) { 60 } else { 9000 };
+        let mtu = 68 + rng.below(range) as u32;
         let most = (mtu as u64 * 20).min(65_535 - 60);
         let data: Vec<u8> = (0..rng.below(most)).map(|_| rng.below(256) as u8).collect();
         // One that is already a fragment has a multiple of eight bytes before it.
@@ -173,7 +174,8 @@ fn random_packets_are_restored() {
                 false => vec![piece.clone()],
             })
             .collect();
-        again.rotate_left(rng.below(again.len() as u64) as usize);
+        let first = rng.below(again.len() as u64) as usize;
+        again.rotate_left(first);
         assert!(again.iter().all(|piece| piece.bytes.len() <= less as usize));
         let (_, restored, goes_on) = reassembled(&again);
         assert_eq!((restored, goes_on), (data, more != 0));

@@ -144,6 +144,8 @@ pub struct World<P> {
     ways_back: Vec<(u32, u32, u32)>,
     injected: u64,
     delivered: u64,
+    /// Fragments cut from packets, beyond the first of each.
+    fragments: u64,
     events: u64,
     /// There are many peers: what the next ones need is requested from memory before.
     looks_ahead: bool,
@@ -197,6 +199,7 @@ impl<P: Probe> World<P> {
             ways_back: Vec::new(),
             injected: 0,
             delivered: 0,
+            fragments: 0,
             events: 0,
             departures: Vec::new(),
             probe,
@@ -340,6 +343,12 @@ impl<P: Probe> World<P> {
     #[must_use]
     pub fn real_packets(&self) -> u64 {
         self.pool.bodies().filter(|body| matches!(body, Body::Real(_))).count() as u64
+    }
+
+    /// Fragments that routers cut from packets of real hosts, beyond the first of each.
+    #[must_use]
+    pub fn fragments_added(&self) -> u64 {
+        self.fragments
     }
 
     /// Checks that no packet was lost unaccounted or created from nothing.
@@ -587,6 +596,7 @@ impl<P: Probe> World<P> {
                 *self.pool.open(packet.body) = body;
             } else {
                 self.injected += 1;
+                self.fragments += 1;
                 label.body = self.pool.put(|| body);
                 label.number = UNNUMBERED;
             }
