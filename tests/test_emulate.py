@@ -771,6 +771,8 @@ def test_every_difference_is_a_finding():
     unknown = {**host, "device": None}
     for other in (unknown, {**unknown, "killed": True}, {**unknown, "failure": "gone"}):
         assert len(account.findings({**whole, "hosts": [other]})) == 1
+    assert account.findings({**whole, "window_s": [1.0, 1.5]}) == []
+    assert "measure.from=0s" in account.findings({**whole, "window_s": [5.0, 1.5]})[0]
     late = {"later_than_1ms_ratio": 0.1}
     assert "10.0%" in account.findings({**whole, "lateness": late})[0]
 

@@ -340,6 +340,8 @@ class Emulation:
         wall_s = time.monotonic() - self._began
         found = Result.of_outcome(self.question, 0, outcome, wall_s=wall_s, written=self._folder)
         real_time = account.joined(json.loads(said), counted, self._gone)
+        window = values(found.scenario)["measure"]
+        real_time["window_s"] = [float(window["from"]), found.duration_s]
         real_time["priority"] = "real-time" if self.is_real_time else "normal"
         real_time["commands"] = [
             {

@@ -6,6 +6,7 @@ Each step counts for itself; :func:`findings` compares neighbours and says who l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -56,6 +57,12 @@ def findings(real_time: Mapping[str, Any]) -> list[str]:
             found.append(
                 f"the network {what} {begun} packets to account for, and accounts for {ended}"
             )
+    begin_s, end_s = real_time.get("window_s", (0.0, math.inf))
+    if end_s <= begin_s:
+        found.append(
+            f"the tables are empty: the emulation ended after {end_s:.3g} s, and the window of "
+            f"measurement begins after {begin_s:g} s (--set measure.from=0s)"
+        )
     if count := real_time["uncaptured_packets"]:
         found.append(f"{count} packets are missing from the captures: they fit no IP packet")
     late = real_time["lateness"]["later_than_1ms_ratio"] or 0.0
