@@ -331,6 +331,27 @@ def test_routers_send_errors_as_in_rfc_792():
     assert [host["unroutable_packets"] for host in real_time["hosts"]] == [1, 0]
 
 
+@real
+def test_a_stop_while_the_report_is_drawn_leaves_the_result(tmp_path, monkeypatch):
+    from talkspurt import pictures
+    from talkspurt.emulating import command as emulate
+
+    (tmp_path / "network.toml").write_text(NETWORK, encoding="utf-8")
+    asked = [Wanted("laptop", ("true",), serves=False)]
+    options = {"length": "2s", "sets": [], "seed": None, "as_json": False, "report": True}
+    options["overwrite"] = False
+    for number, stop in enumerate((KeyboardInterrupt(), OSError(28, "No space left on device"))):
+
+        def drawing(*_, stop=stop):
+            raise stop
+
+        monkeypatch.setattr(pictures, "of_result", drawing)
+        out = tmp_path / str(number)
+        with pytest.raises(type(stop)):
+            emulate.run(tmp_path / "network.toml", asked, None, out=out, **options)
+        assert talkspurt.load(out).flows["name"].to_list() == ["call"]
+
+
 LONG = """\
 import hashlib, random, socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -206,6 +206,11 @@ class Emulation:
         return self._result
 
     @property
+    def has_result(self) -> bool:
+        """Whether the emulation has ended with a result."""
+        return self._result is not None
+
+    @property
     def addresses(self) -> dict[str, list[str]]:
         """The addresses of each node with a namespace."""
         every = json.loads(_core.nodes(self.question.plan, 0))
@@ -323,19 +328,24 @@ class Emulation:
                 break
 
     def finish(self) -> None:
-        """End the network, then the commands; afterwards there is a result."""
-        if self._core is None:
-            return
-        with interrupts.undisturbed():
-            self._core.end()
-            while not self._core_ended(self._core):
-                self._core.wait(STEP_S)
-            self.stop()
-            counted = {name: self._ask(it, "down", "counters") for name, it in self._nodes.items()}
-            # Its figures and files are no real-time work.
-            self._schedule(os.SCHED_OTHER, 0)
-            self._core.close()
-            core, self._core = self._core, None
+        """End the network, then the commands; afterwards there is a result.
+
+        It cannot be made again: Ctrl-C and SIGTERM are raised when it is there.
+        """
+        if self._core is not None:
+            with interrupts.undisturbed():
+                self._finish(self._core)
+
+    def _finish(self, core: _core.Emulation) -> None:
+        core.end()
+        while not self._core_ended(core):
+            core.wait(STEP_S)
+        self.stop()
+        counted = {name: self._ask(it, "down", "counters") for name, it in self._nodes.items()}
+        # Its figures and files are no real-time work.
+        self._schedule(os.SCHED_OTHER, 0)
+        core.close()
+        self._core = None
         outcome, said, packets = core.result()
         wall_s = time.monotonic() - self._began
         found = Result.of_outcome(self.question, 0, outcome, wall_s=wall_s, written=self._folder)
