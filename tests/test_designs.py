@@ -221,6 +221,20 @@ def test_the_report_says_the_range_of_what_was_sampled(saltelli):
     assert "Sensitivity to the factors</h2>" in page and "Over nothing" not in page
 
 
+def test_a_problem_at_many_points_is_one_error():
+    base = BASE.replace(
+        'kind = "droptail", packets = 50', 'kind = "red", packets = 20, min_threshold = 5'
+    )
+    above = '{ path = "links.wire.queue.max_threshold", min = 6, max = 30 }'
+    text = design("latin_hypercube", 50, DELAY, above).replace(BASE, base)
+    with pytest.raises(talkspurt.ScenarioError) as raised:
+        talkspurt.read(text)
+    (problem,) = raised.value.problems
+    # Of the range from 6 to 30, ten parts of 24 are above 20.
+    found = re.search(r"\(at (\d+) of 50 points, such as delay = \S+, max_", problem["message"])
+    assert int(found[1]) == pytest.approx(50 * 10 / 24, abs=2)
+
+
 def told(text):
     with pytest.raises(talkspurt.ScenarioError) as error:
         talkspurt.run(text, study=True)
@@ -269,4 +283,4 @@ def test_few_samples_and_values_out_of_range_are_told():
     start = '{ path = "flows.call.start", min = "100ms", max = "1900ms" }'
     late = told(design("sobol", 8, start))
     assert late
-    assert all("(when start = " in message for *_, message in late)
+    assert all("points, such as start = " in message for *_, message in late)

@@ -45,6 +45,9 @@ pub struct Shared {
     pub cancel: AtomicBool,
 }
 
+/// As many times in a run without tables, at least, is its progress known.
+const PROGRESS: u64 = 100;
+
 /// The probe of a run.
 type Watch = (Recorder, (Digest, Option<Written>));
 
@@ -111,7 +114,11 @@ pub fn run(
     let options = Options { gauges: scenario.record.gauges, sojourn: scenario.record.sojourn };
     let layout = layout(scenario, network);
     let files = written(&point, &layout, folder)?;
-    let timetable = timetable(scenario, files.0.is_some());
+    let mut timetable = timetable(scenario, files.0.is_some());
+    if !tables.wanted() {
+        // Nobody needs the counters at the end of each bin, but progress.
+        timetable.interval = timetable.interval.max(scenario.duration / PROGRESS);
+    }
     let digest = Digest::of(&layout);
     let recorder = Recorder::keeping(layout, options, tables);
     let files = (files.0.is_some() || files.1.is_some()).then_some(files);

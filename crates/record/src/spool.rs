@@ -19,11 +19,37 @@ pub(crate) enum Beyond {
     Folder(PathBuf),
 }
 
+/// What a [`Spool`] can hold.
+pub(crate) trait Number: Copy {
+    /// Appends it, least significant byte first.
+    fn write(self, bytes: &mut Vec<u8>);
+    /// The numbers in these bytes.
+    fn read(bytes: &[u8]) -> impl Iterator<Item = Self>;
+}
+
+impl Number for u32 {
+    fn write(self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
+    }
+    fn read(bytes: &[u8]) -> impl Iterator<Item = Self> {
+        bytes.as_chunks().0.iter().map(|bytes| Self::from_le_bytes(*bytes))
+    }
+}
+
+impl Number for u64 {
+    fn write(self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
+    }
+    fn read(bytes: &[u8]) -> impl Iterator<Item = Self> {
+        bytes.as_chunks().0.iter().map(|bytes| Self::from_le_bytes(*bytes))
+    }
+}
+
 /// Rows of numbers by key.
 #[derive(Debug)]
-pub(crate) struct Spool {
+pub(crate) struct Spool<T = u64> {
     /// Numbers in memory: the last ones of each key.
-    held: Vec<Vec<u64>>,
+    held: Vec<Vec<T>>,
     count: usize,
     /// As many numbers are held, at most.
     limit: usize,
@@ -41,11 +67,12 @@ struct Block {
     count: usize,
 }
 
-const BYTES: usize = size_of::<u64>();
 /// Numbers that are read or written at once.
 const PIECE: usize = 1 << 13;
 
-impl Spool {
+impl<T: Number> Spool<T> {
+    const BYTES: usize = size_of::<T>();
+
     /// Nothing of `keys` keys. About `limit` numbers are held in memory.
     pub(crate) fn new(keys: usize, limit: usize, beyond: Beyond) -> Self {
         Self {
@@ -61,14 +88,14 @@ impl Spool {
 
     /// Adds a number.
     #[inline]
-    pub(crate) fn push(&mut self, key: usize, number: u64) {
+    pub(crate) fn push(&mut self, key: usize, number: T) {
         self.held[key].push(number);
         self.grown(1);
     }
 
     /// Adds numbers.
     #[inline]
-    pub(crate) fn extend(&mut self, key: usize, numbers: &[u64]) {
+    pub(crate) fn extend(&mut self, key: usize, numbers: &[T]) {
         self.held[key].extend_from_slice(numbers);
         self.grown(numbers.len());
     }
@@ -97,10 +124,10 @@ impl Spool {
                 Beyond::Memory | Beyond::Temporary => tempfile::tempfile()?,
             }),
         };
-        let mut bytes = Vec::with_capacity((PIECE + 1) * BYTES);
+        let mut bytes = Vec::with_capacity((PIECE + 1) * Self::BYTES);
         for numbers in self.held.iter().flat_map(|held| held.chunks(PIECE)) {
-            bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-            if bytes.len() >= PIECE * BYTES {
+            numbers.iter().for_each(|number| number.write(&mut bytes));
+            if bytes.len() >= PIECE * Self::BYTES {
                 file.write_all(&bytes)?;
                 bytes.clear();
             }
@@ -110,7 +137,7 @@ impl Spool {
         for (held, blocks) in self.held.iter_mut().zip(&mut self.blocks) {
             if !held.is_empty() {
                 blocks.push(Block { offset: self.written, count: held.len() });
-                self.written += (held.len() * BYTES) as u64;
+                self.written += (held.len() * Self::BYTES) as u64;
                 held.clear();
             }
         }
@@ -125,7 +152,7 @@ impl Spool {
     }
 
     /// Whether all numbers of a key are in memory.
-    pub(crate) fn held(&self, key: usize) -> Option<&[u64]> {
+    pub(crate) fn held(&self, key: usize) -> Option<&[T]> {
         self.blocks.get(key).is_none_or(Vec::is_empty).then_some(&self.held[key][..])
     }
 
@@ -138,7 +165,7 @@ impl Spool {
         key: usize,
         from: usize,
         to: usize,
-        mut take: impl FnMut(&[u64]),
+        mut take: impl FnMut(&[T]),
     ) -> io::Result<()> {
         let (mut bytes, mut numbers) = (Vec::new(), Vec::new());
         let mut begin = 0;
@@ -148,12 +175,11 @@ impl Spool {
             while next < last {
                 let count = (last - next).min(PIECE);
                 let mut file = self.file.as_ref().expect("a block is in a file");
-                file.seek(SeekFrom::Start(block.offset + ((next - begin) * BYTES) as u64))?;
-                bytes.resize(count * BYTES, 0);
+                file.seek(SeekFrom::Start(block.offset + ((next - begin) * Self::BYTES) as u64))?;
+                bytes.resize(count * Self::BYTES, 0);
                 file.read_exact(&mut bytes)?;
                 numbers.clear();
-                let (words, _) = bytes.as_chunks::<BYTES>();
-                numbers.extend(words.iter().map(|word| u64::from_le_bytes(*word)));
+                numbers.extend(T::read(&bytes));
                 take(&numbers);
                 next += count;
             }
@@ -174,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    fn all(spool: &Spool, key: usize, from: usize, to: usize) -> Vec<u64> {
+    fn all(spool: &Spool<u64>, key: usize, from: usize, to: usize) -> Vec<u64> {
         let mut found = Vec::new();
         spool.read(key, from, to, |numbers| found.extend_from_slice(numbers)).unwrap();
         found
@@ -211,7 +237,7 @@ mod tests {
     #[test]
     fn long_blocks_are_read_in_pieces() {
         let count = 3 * PIECE + 7;
-        let mut spool = Spool::new(2, count, Beyond::Temporary);
+        let mut spool = Spool::<u64>::new(2, count, Beyond::Temporary);
         (0..count as u64).for_each(|number| spool.push(1, number));
         assert!(spool.held(1).is_none() && spool.held(0).is_some());
         assert!(all(&spool, 1, 0, count).into_iter().eq(0..count as u64));
@@ -221,7 +247,7 @@ mod tests {
     #[test]
     fn numbers_stay_in_memory_without_a_folder() {
         let nowhere = std::env::temp_dir().join("no-such-folder/at-all");
-        let mut spool = Spool::new(1, 4, Beyond::Folder(nowhere));
+        let mut spool = Spool::<u64>::new(1, 4, Beyond::Folder(nowhere));
         (0..10).for_each(|number| spool.push(0, number));
         assert_eq!(spool.held(0), Some(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9][..]));
     }

@@ -27,7 +27,9 @@ pub enum Tables {
 }
 
 impl Tables {
-    pub(crate) const fn wanted(&self) -> bool {
+    /// Whether there are any.
+    #[must_use]
+    pub const fn wanted(&self) -> bool {
         !matches!(self, Self::Without)
     }
 

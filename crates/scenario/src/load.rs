@@ -269,6 +269,7 @@ impl Reader<'_> {
         let mut good = Vec::new();
         let mut bad: Vec<(Finding, usize, String)> = Vec::new();
         let mut places: BTreeMap<Same, usize> = BTreeMap::new();
+        let designed = variation.design.is_some();
         let mut tried = 0;
         for number in 0..count {
             if bad.len() > MAX_BAD {
@@ -289,7 +290,7 @@ impl Reader<'_> {
             }
             found.1 = found.1.max(here.1);
             for finding in here.0 {
-                let place = *places.entry(same(&finding)).or_insert(bad.len());
+                let place = *places.entry(same(&finding, designed)).or_insert(bad.len());
                 match bad.get_mut(place) {
                     Some((_, times, _)) => *times += 1,
                     None => bad.push((finding, 1, told(&settings))),
@@ -299,7 +300,11 @@ impl Reader<'_> {
         for (mut finding, times, settings) in bad {
             let from_axis = finding.origin.as_ref().is_some_and(|o| o.axis.is_some());
             if times < tried && !from_axis {
-                finding.message.push_str(&format!(" (when {settings})"));
+                let when = match designed {
+                    true => format!(" (at {times} of {tried} points, such as {settings})"),
+                    false => format!(" (when {settings})"),
+                };
+                finding.message.push_str(&when);
             }
             found.0.push(finding);
         }
@@ -477,14 +482,18 @@ fn without(tree: &Tree, found: &Findings) -> Option<Tree> {
 }
 
 /// Identity of a problem: the field or, for an axis value, the value wherever it was applied. Problems of
-/// values sampled for one field are one problem, though each names its value.
+/// values sampled for one field are one problem, though each names its value; at the points of a design, so
+/// are problems of other fields that differ in numbers only.
 type Same = (String, Option<Origin>, Option<Path>);
 
-fn same(finding: &Finding) -> Same {
+fn same(finding: &Finding, designed: bool) -> Same {
     let from_axis = finding.origin.as_ref().is_some_and(|o| o.axis.is_some());
     let path = (!from_axis).then(|| finding.path.clone());
     let sampled = finding.origin.as_ref().is_some_and(|o| o.sampled);
-    let message = if sampled { String::new() } else { finding.message.clone() };
+    let mut message = if sampled { String::new() } else { finding.message.clone() };
+    if designed {
+        message.retain(|letter| !letter.is_ascii_digit() && letter != '.');
+    }
     (message, finding.origin.clone(), path)
 }
 
