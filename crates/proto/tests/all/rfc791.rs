@@ -72,7 +72,10 @@ fn check(whole: &RealPacket, pieces: &[RealPacket], mtu: usize, copied: &[u8]) {
         let goes_on = !is_last || word(&whole.bytes, 6) & MF != 0;
         assert_eq!(word(bytes, 6) & MF != 0, goes_on);
         let data = bytes.len() - header_bytes(bytes);
-        assert!(is_last || (data % 8 == 0 && bytes.len() + 8 > mtu), "as long as possible");
+        assert!(
+            is_last || (data.is_multiple_of(8) && bytes.len() + 8 > mtu),
+            "as long as possible"
+        );
         let options = &bytes[20..header_bytes(bytes)];
         let (same, zero) = match number {
             0 => options.split_at(header - 20),
@@ -142,7 +145,7 @@ fn options(rng: &mut Rng) -> (Vec<u8>, Vec<u8>) {
         }
     }
     // The end of the list, and anything behind it.
-    while all.len() % 4 != 0 {
+    while !all.len().is_multiple_of(4) {
         all.push(0);
     }
     (all, copied)
