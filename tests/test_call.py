@@ -123,7 +123,7 @@ def test_a_call_is_a_run_at_both_ends(called):
     assert "caller" in (folder / "here" / "report.html").read_text()
 
 
-@pytest.mark.parametrize("transport", ["udp", "dccp-ccid3", "tfrc-tb"])
+@pytest.mark.parametrize("transport", ["udp", "dccp-ccid3", "tfrc-tb", "tcp-reno"])
 def test_what_is_heard_is_what_the_codec_makes_of_what_was_said(tmp_path, transport):
     """G.711 by its own formula here, of files at its rate."""
     files = []

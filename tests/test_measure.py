@@ -219,11 +219,11 @@ def test_another_version_of_the_protocol_is_told():
         client = start("measure", f"127.0.0.1:{port}", env=env)
         accepted, _ = listener.accept()
         with accepted:
-            assert accepted.recv(4096).startswith(b"TLKSPRT\x02")
-            accepted.sendall(b"TLKSPRT\x03\x01")
+            assert accepted.recv(4096).startswith(b"TLKSPRT\x03")
+            accepted.sendall(b"TLKSPRT\x04\x01")
             _, said = client.communicate(timeout=20)
     assert client.returncode == 2
-    assert "speaks version 3 of the protocol" in said
+    assert "speaks version 4 of the protocol" in said
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -275,7 +275,7 @@ def test_attacks_do_not_disturb_a_measurement():
         for _ in range(150):  # half open: they say nothing
             held.enter_context(socket.create_connection(("127.0.0.1", port)))
         with socket.create_connection(("127.0.0.1", port)) as oversized:
-            oversized.sendall(b"TLKSPRT\x02\xff\xff" + bytes(65535))
+            oversized.sendall(b"TLKSPRT\x03\xff\xff" + bytes(65535))
         datagrams = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         while client.poll() is None:
             datagrams.sendto(os.urandom(200), ("127.0.0.1", 29000))

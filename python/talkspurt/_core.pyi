@@ -437,8 +437,11 @@ class Calling:
 def call_codecs() -> list[str]:
     """Names of the codecs that a call can have here."""
 
-def measured_transports() -> list[str]:
-    """Names of the transports that can be measured."""
+def check_transport(name: str, sends: bool) -> None:
+    """Check the name of a transport, and its congestion controller if this end ``sends``.
+
+    Raises ValueError with the reason.
+    """
 
 def rate_bps(text: str) -> int:
     """Bits per second of text such as ``64kbit/s``; raises ValueError."""

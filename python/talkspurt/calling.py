@@ -100,11 +100,12 @@ def call(
     seed: int | None,
 ) -> None:
     """Call, print, and write what was heard and the folder."""
-    known = _core.measured_transports() if hasattr(_core, "CallVoice") else []
     voice = kept.voice(LADDER if transport == "tfrc-tb" else OFFER)
     faults = []
-    if transport not in known:
-        faults.append(f"--transport {transport}: unknown; there are {', '.join(known)}")
+    try:
+        _core.check_transport(transport, sends=True)
+    except ValueError as error:
+        faults.append(str(error))
     if not 576 <= mtu <= 9000:
         faults.append(f"--mtu {mtu}: expected 576 to 9000 bytes")
     if seed is not None and not 0 <= seed < 2**63:

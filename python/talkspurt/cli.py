@@ -493,7 +493,8 @@ def serve(
     max_sessions
         Limit of the number of sessions at the same time.
     media_ports
-        FIRST-LAST, the UDP ports for datagrams, to open in a firewall; default: any free port.
+        FIRST-LAST, the UDP ports for datagrams and TCP ports for flows over TCP, to open in a
+        firewall; default: any free port.
     user
         The user to become when started as root.
     stamp
@@ -537,7 +538,9 @@ def measure(
     report: Annotated[bool, Parameter(negative="--no-report", show_default=False)] = True,
     overwrite: Annotated[bool, Parameter(name="--overwrite", negative=())] = False,
 ) -> None:
-    """Measure the path to a machine that runs `talkspurt serve`, with the transports of scenarios.
+    """Measure the path to a machine that runs `talkspurt serve`.
+
+    Traffic is sent over the transports of scenarios, or over the kernel's TCP.
 
     The results are a folder like that of a run, for all commands that read
     one. One-way delays have the clocks' drift removed, and are given with the
@@ -551,8 +554,10 @@ def measure(
         File with the shared secret, readable only by its owner; without it, the environment
         variable TALKSPURT_SECRET has the secret.
     transport
-        udp, tfrc, tfrc-tb, dccp-ccid2, dccp-ccid3, dccp-ccid4 (in UDP, RFC 6773) or sctp (in UDP,
-        RFC 6951); repeat it to measure several, one after another. Default: udp.
+        udp, tfrc, tfrc-tb, dccp-ccid2, dccp-ccid3, dccp-ccid4 (in UDP, RFC 6773), sctp (in UDP,
+        RFC 6951), tcp (the kernel's) or tcp-CONTROLLER, as in tcp-cubic, with a congestion
+        controller of the sender's kernel; repeat it to measure several, one after another.
+        Default: udp.
     traffic
         cbr: constant bit rate. talkspurts: speech with pauses, in the codec. bulk: as much as the
         transport permits, not over udp and tfrc-tb.
@@ -658,7 +663,8 @@ def answer(
     calls
         Number of calls after which it exits; one at a time.
     media_ports
-        FIRST-LAST, the UDP ports for datagrams, to open in a firewall; default: any free port.
+        FIRST-LAST, the UDP ports for datagrams and TCP ports for flows over TCP, to open in a
+        firewall; default: any free port.
     out
         Folder for the results, with numbered folders if there are several calls; default:
         runs/answer.
@@ -728,8 +734,9 @@ def call(
         File with the shared secret, readable only by its owner; without it, the environment
         variable TALKSPURT_SECRET has the secret.
     transport
-        udp, tfrc, tfrc-tb, dccp-ccid2, dccp-ccid3, dccp-ccid4 (in UDP, RFC 6773) or sctp (in UDP,
-        RFC 6951). tfrc-tb chooses among the agreed codecs of falling rate during the call.
+        udp, tfrc, tfrc-tb, dccp-ccid2, dccp-ccid3, dccp-ccid4 (in UDP, RFC 6773), sctp (in UDP,
+        RFC 6951), tcp (the kernel's) or tcp-CONTROLLER, as in tcp-cubic. tfrc-tb chooses
+        among the agreed codecs of falling rate during the call.
     codec
         Codecs to offer in order of preference, as in opus,pcmu; default: opus, g722, pcmu, pcma;
         with tfrc-tb pcmu and G.726 at 40, 32, 24 and 16 kbit/s.

@@ -72,10 +72,11 @@ class Wanted:
     def check(self) -> None:
         """Raise BadInputError with everything that is wrong."""
         faults = []
-        known = _core.measured_transports()
         for transport in self.transports:
-            if transport not in known:
-                faults.append(f"--transport {transport}: unknown; there are {', '.join(known)}")
+            try:
+                _core.check_transport(transport, sends=self.way != "down")
+            except ValueError as error:
+                faults.append(str(error))
         try:
             _core.rate_bps(self.rate)
         except ValueError as error:
@@ -293,12 +294,22 @@ def made(
         settings={},
         replicate=0,
         seed=seed,
-        scenario=f"{MEASURED}\n{scenario}",
+        scenario="\n".join([MEASURED, *_comments(flows), scenario]),
         topology=_topology(flows, ends(measured)),
         manifest=manifest,
         _read_table=partial(_table, outcome, known=known, complete=measured["complete"]),
         _read_audio=read_audio,
     )
+
+
+def _comments(flows: Sequence[tuple[str, str, Any, Any]]) -> list[str]:
+    """What the scenario does not tell, as comments in it."""
+    of_kernel = [name for name, transport, *_ in flows if transport.split("-")[0] == "tcp"]
+    return [
+        f"# {name} was sent over the kernel's TCP, whose parameters are not known: those here are "
+        "the simulator's."
+        for name in of_kernel
+    ]
 
 
 def ends(measured: dict[str, Any]) -> tuple[str, str]:

@@ -39,6 +39,20 @@ impl Bucket {
         may
     }
 
+    /// Whether no more has passed than was permitted.
+    pub(crate) fn is_positive(&mut self, now: Instant) -> bool {
+        self.fill(now);
+        self.tokens >= 0
+    }
+
+    /// When it will be half full, from now.
+    pub(crate) fn half_full_in(&mut self, now: Instant) -> Duration {
+        self.fill(now);
+        let missing = (self.depth / 2 - self.tokens).max(0);
+        let nanos = (missing + self.rate - 1) / self.rate.max(1);
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
     /// Counts bytes that pass in any case: later ones wait for them.
     pub(crate) fn charge(&mut self, now: Instant, bytes: u32) {
         self.fill(now);
@@ -62,6 +76,12 @@ mod tests {
         bucket.charge(at(0), 5);
         assert!(!bucket.take(at(5), 1));
         assert!(bucket.take(at(6), 1));
+        // Nothing is left; half of ten bytes come in 5 ms.
+        assert_eq!(bucket.half_full_in(at(6)), Duration::from_millis(5));
+        assert_eq!(bucket.half_full_in(at(11)), Duration::ZERO);
+        assert!(bucket.is_positive(at(11)));
+        bucket.charge(at(11), 6);
+        assert!(!bucket.is_positive(at(11)) && bucket.is_positive(at(12)));
     }
 
     proptest! {

@@ -33,12 +33,15 @@ use talkspurt_scenario::Point;
 use crate::Failure;
 use crate::channel::{Channel, Ended, IntoStd as _, Message, PIECE, Secret};
 use crate::client::{MAX_NOTES, Met, NOTES, STOPPED, Target, Watch, connect, meet, shown};
-use crate::media::{Media, Opening, Ran, Shared, Wire};
+use crate::media::{Media, Ran};
 use crate::merge::{End, merge};
 use crate::notes::Log;
+use crate::opening::Opening;
 use crate::plan::{FlowPlan, Plan, Traffic, Transport};
 use crate::server::{BEAT, LOST, SILENT};
+use crate::shared::Shared;
 use crate::view::View;
+use crate::wire::Wire;
 
 /// Name of the flow, from the caller; the other direction is its reverse.
 const FLOW: &str = "call";
@@ -368,13 +371,16 @@ impl Caller {
         if !invitation.in_handshake() {
             invitation.codecs = names(&voice.codecs);
         }
-        invitation.plan(None).point()?;
+        let plan = invitation.plan(None);
+        plan.check_controllers(true)?;
+        plan.point()?;
         let lost =
             |_| Failure(format!("{server}: the control connection was lost before the call"));
         let release = env!("CARGO_PKG_VERSION").to_owned();
         let request = Message::Invite { release, invitation: invitation.clone() };
         self.channel.send(&request).map_err(lost)?;
-        let Met { wire, limit, round_trip, codecs } = meet(&mut self.channel, server, &watch.0)?;
+        let Met { wire, limit, round_trip, codecs } =
+            meet(&mut self.channel, server, &plan, &watch.0)?;
         let agreed = match invitation.in_handshake() {
             true => None,
             false => Some(agree(&codecs, &voice.codecs).map_err(Failure)?),

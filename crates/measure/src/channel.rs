@@ -20,7 +20,7 @@ use crate::seal::Key;
 
 /// Version of the protocol between client and server. Increase it with any change of messages, of sealed
 /// datagrams, of notes or of the scenario that both ends make of a plan.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 const MAGIC: &[u8; 7] = b"TLKSPRT";
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
 /// Longest Noise message, and what its tag takes of it.
@@ -65,7 +65,8 @@ pub(crate) enum Message {
     Request { release: String, plan: Plan },
     /// Caller: a call is wanted.
     Invite { release: String, invitation: Invitation },
-    /// Server: agreed. Media goes to this port, of a call in these codecs unless DCCP's handshake names them.
+    /// Server: agreed. Media goes to this port of UDP and TCP, of a call in these codecs unless DCCP's
+    /// handshake names them.
     Accept { port: u16, up: Key, down: Key, max_rate: u64, codecs: Vec<String> },
     /// Server: not agreed.
     Refuse { why: String },
@@ -96,8 +97,10 @@ pub(crate) struct Ended {
     pub(crate) at: u64,
     /// Why before its time, if it did.
     pub(crate) early: Option<String>,
-    /// Flows that a circuit breaker stopped: number, nanoseconds, why.
+    /// Flows that a circuit breaker or a broken connection stopped: number, nanoseconds, why.
     pub(crate) tripped: Vec<(u8, u64, String)>,
+    /// Congestion controllers of flows over TCP at this end, by number.
+    pub(crate) controllers: Vec<(u8, String)>,
     /// Packets beyond the server's rate limit, which this end did not send.
     pub(crate) policed_packets: u64,
     /// Packets that the system refused to send.
@@ -313,14 +316,14 @@ fn is_timeout(error: &io::Error) -> bool {
 
 /// A stream on which everything together takes no longer than a limit: a peer that sends a byte now and then
 /// holds nothing up.
-struct Timed<'a> {
+pub(crate) struct Timed<'a> {
     stream: &'a TcpStream,
     clock: Clock,
     until: Instant,
 }
 
 impl<'a> Timed<'a> {
-    fn new(stream: &'a TcpStream, limit: Duration) -> Self {
+    pub(crate) fn new(stream: &'a TcpStream, limit: Duration) -> Self {
         let clock = Clock::start();
         Self { stream, clock, until: clock.now() + limit }
     }
@@ -330,7 +333,7 @@ impl<'a> Timed<'a> {
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left.into_std())) }
     }
 
-    fn read(&mut self, mut bytes: &mut [u8]) -> io::Result<()> {
+    pub(crate) fn read(&mut self, mut bytes: &mut [u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             self.stream.set_read_timeout(self.left()?)?;
             match self.stream.read(bytes) {
@@ -343,7 +346,7 @@ impl<'a> Timed<'a> {
         Ok(())
     }
 
-    fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             self.stream.set_write_timeout(self.left()?)?;
             match self.stream.write(bytes) {

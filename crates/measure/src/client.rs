@@ -16,11 +16,13 @@ use talkspurt_scenario::{Point, to_toml};
 use crate::Failure;
 use crate::call::Devices;
 use crate::channel::{Channel, Ended, IntoStd as _, Message, Secret};
-use crate::media::{Media, Ran, Shared, Wire};
+use crate::media::{Media, Ran};
 use crate::merge::{End, merge};
 use crate::notes::Log;
 use crate::plan::Plan;
 use crate::server::{BEAT, LOST, SILENT};
+use crate::shared::Shared;
+use crate::wire::Wire;
 
 /// Most bytes of notes that a server may send.
 pub(crate) const MAX_NOTES: usize = 1 << 30;
@@ -121,13 +123,14 @@ impl Measurement {
         }
         self.open = false;
         let point = plan.point()?;
+        plan.check_controllers(true)?;
         let lost =
             |what: &str| Failure(format!("{server}: the control connection was lost {what}"));
         let release = env!("CARGO_PKG_VERSION").to_owned();
         let request = Message::Request { release, plan: plan.clone() };
         self.channel.send(&request).map_err(|_| lost("before the measurement"))?;
         let shared = &*watch.0;
-        let Met { wire, limit, round_trip, .. } = meet(&mut self.channel, server, shared)?;
+        let Met { wire, limit, round_trip, .. } = meet(&mut self.channel, server, plan, shared)?;
         self.channel.send(&Message::Start).map_err(|_| lost("before the measurement"))?;
         // Both ends start at about the same time, so that their flows do.
         thread::sleep((round_trip / 2).into_std());
@@ -267,10 +270,12 @@ pub(crate) struct Met {
     pub(crate) codecs: Vec<String>,
 }
 
-/// Waits until the server has accepted the request, and finds the way to its socket.
+/// Waits until the server has accepted the request, finds the way to its socket, and opens the streams of the
+/// plan.
 pub(crate) fn meet(
     channel: &mut Channel,
     server: SocketAddr,
+    plan: &Plan,
     shared: &Shared,
 ) -> Result<Met, Failure> {
     let clock = Clock::start();
@@ -285,6 +290,15 @@ pub(crate) fn meet(
                 let mut to = server;
                 to.set_port(port);
                 let round_trip = greet(&mut wire, to, shared)?;
+                let mut beaten = Instant::ZERO;
+                let meanwhile = || {
+                    if clock.now().saturating_since(beaten) >= BEAT {
+                        beaten = clock.now();
+                        // If it is lost, that is seen soon.
+                        let _ = channel.send(&Message::Beat);
+                    }
+                };
+                wire.open_streams(plan, &[up, down], to, meanwhile).map_err(Failure)?;
                 return Ok(Met { wire, limit: Rate::from_bps(max_rate), round_trip, codecs });
             }
             Ok(Some(Message::Refuse { why })) => {

@@ -1,10 +1,12 @@
-//! Measurements of a real path: a server and a client exchange the traffic of a [`Plan`] over UDP, with the
-//! same peers as in the simulator, and the client makes the tables of a run from the notes of both ends.
+//! Measurements of a real path: a server and a client exchange the traffic of a [`Plan`] over UDP or
+//! the kernel's TCP, with the same peers as in the simulator, and the client makes the tables of a run from the
+//! notes of both ends.
 //!
 //! [`Server`] waits for clients; [`Measurement`] is the client. Both talk over one TCP connection (`channel`:
 //! Noise, with a shared secret), which carries requests, signs of life and, at the end, the server's notes.
-//! `media` runs the peers in real time; `seal` authenticates every datagram; `breaker` stops harmful media (RFC
-//! 8083). `clocks` finds the drift and the offset of the two clocks, and `merge` makes one run of two logs.
+//! `media` runs the peers in real time over a `wire`: a UDP socket, and a `stream` for each flow over TCP.
+//! `seal` authenticates every datagram and unit; `breaker` stops harmful media (RFC 8083). `clocks` finds the
+//! drift and the offset of the two clocks, and `merge` makes one run of two logs.
 //! `call` makes a call of the same parts, whose ends say what is in their files or comes from a microphone;
 //! `view` is what a user sees of it.
 //! `stamp` is RFC 8762's reflector and sender, for measurements against the equipment of others.
@@ -16,18 +18,24 @@ mod call;
 mod channel;
 mod client;
 mod clocks;
+mod controller;
 mod media;
 mod merge;
 mod notes;
+mod opening;
 mod plan;
 mod seal;
 mod server;
+mod shared;
 mod stamp;
+mod stream;
 mod view;
+mod wire;
 
 pub use call::{Called, Caller, Devices, Invitation, Sound, Voice, call_codecs};
 pub use channel::{Secret, VERSION};
 pub use client::{Measured, Measurement, Target, Watch};
+pub use controller::Controller;
 pub use plan::{FlowPlan, Plan, Traffic, Transport};
 pub use server::{Config, Server};
 pub use stamp::{StampConfig, StampKey, send_stamp, stamp_bytes};

@@ -1,28 +1,28 @@
-//! Real time: runs this end's peers of a plan over one UDP socket, with sealed datagrams, and keeps the notes.
+//! Real time: runs this end's peers of a plan over its wire, and keeps the notes.
 //!
 //! Besides media, the ends exchange probes, from which the clocks' relation is found, and reports, which drive
 //! the circuit breakers. The loop ends at the end of the plan or when it is asked to stop.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::IpAddr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
-use bytes::Bytes;
 use talkspurt_app::peer::Action;
 use talkspurt_app::playout::Live;
-use talkspurt_app::transport::Transport;
-use talkspurt_flow::{Materials, Parts, Peer, hints, parts, peers};
-use talkspurt_live::{Clock, Datagram, Encapsulation, UdpPort, emit, label, parse, wrap};
+use talkspurt_app::source::Config as Source;
+use talkspurt_app::transport;
+use talkspurt_flow::{Materials, Parts, Peer, hints, parts};
+use talkspurt_live::{Clock, Encapsulation, emit, label, parse, wrap};
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::dccp;
 use talkspurt_proto::endpoint::{Arrival, Endpoint as _};
-use talkspurt_proto::frame::Frame;
 use talkspurt_proto::gauge::Gauge;
-use talkspurt_proto::packet::{BodyId, IpVersion, Packet, PathId, Payload};
+use talkspurt_proto::packet::{BodyId, IpVersion, Packet, PathId};
 use talkspurt_proto::probe::{Note, Probe as _};
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_proto::units::Rate;
+use talkspurt_proto::transport::Layers;
+use talkspurt_proto::units::{Rate, Size};
 use talkspurt_proto::wire::{Ends, Hints, udp};
 use talkspurt_scenario::Point;
 
@@ -30,14 +30,16 @@ use crate::breaker::{self, Breaker, Trip};
 use crate::bucket::Bucket;
 use crate::call::Devices;
 use crate::channel::Ended;
-use crate::notes::{Log, Row, What};
-use crate::plan::{LEAD, PROBE, Plan, QUIET_PROBES, REPORT};
-use crate::seal::{Header, Key, Kind, OVERHEAD, Opener, Sealer};
+use crate::notes::{Log, What};
+use crate::opening::{Opening, silent};
+use crate::plan::{LEAD, PROBE, Plan, QUIET_PROBES, REPORT, Traffic};
+use crate::seal::{Header, Kind, OVERHEAD};
+use crate::shared::{Sample, Shared};
+use crate::stream;
+use crate::wire::Wire;
 
 /// Longest sleep: how late a request to stop can be seen.
 const STEP: Duration = Duration::from_millis(50);
-/// Longest sleep before time starts: how much later it can start here than at the client.
-const START_STEP: Duration = Duration::from_millis(2);
 /// Time between probes beside the flows.
 const BUSY_PROBES: Duration = Duration::from_millis(200);
 /// Packets beyond the rate limit that may leave at once, as time at the limit, and in packets of the MTU.
@@ -45,167 +47,10 @@ const BURST: Duration = Duration::from_millis(100);
 const BURST_PACKETS: u32 = 4;
 /// For how long a path may hold packets back before they come at once.
 const HELD_BACK: Duration = Duration::from_secs(10);
-/// Buffer of the socket: a second at 16 Mbit/s, so that a busy machine loses no packets here.
-const SOCKET_BUFFER: usize = 2 << 20;
-
+/// A stream that breaks so shortly before an early end did so because of it.
+const TOGETHER: Duration = Duration::from_secs(3);
 /// Time between samples of a call for those who watch it.
 const VIEW: Duration = Duration::from_millis(500);
-
-/// What happened in a call since the last sample.
-#[derive(Debug)]
-pub(crate) struct Sample {
-    pub(crate) at: Instant,
-    pub(crate) rows: Vec<Row>,
-    /// Frames played so far, by encoding.
-    pub(crate) heard: Vec<u64>,
-}
-
-/// State shared with the thread that watches the control connection.
-#[derive(Debug, Default)]
-pub(crate) struct Shared {
-    /// Nanoseconds passed at this end.
-    pub(crate) passed: AtomicU64,
-    /// The clock starts.
-    pub(crate) started: AtomicBool,
-    over: AtomicBool,
-    why: Mutex<Option<String>>,
-    /// Of a call, not yet looked at.
-    pub(crate) samples: Mutex<Vec<Sample>>,
-    /// The state of a call as JSON, for a user who watches it.
-    pub(crate) view: Mutex<Option<String>>,
-    /// Of a call in agreed codecs, if there are any.
-    pub(crate) devices: Mutex<Option<Arc<Devices>>>,
-}
-
-impl Shared {
-    /// Ends the measurement early; the first reason stays.
-    pub(crate) fn stop(&self, why: &str) {
-        let mut said = self.why.lock().unwrap_or_else(PoisonError::into_inner);
-        said.get_or_insert_with(|| why.to_owned());
-        self.over.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        self.over.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn why(&self) -> Option<String> {
-        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// The socket of one end, with keys.
-pub(crate) struct Wire {
-    socket: UdpPort,
-    sealer: Sealer,
-    opener: Opener,
-    /// Once known.
-    remote: Option<SocketAddr>,
-    refused: u64,
-    unsent: u64,
-    /// Datagrams that found the socket's buffer full.
-    overruns: u32,
-}
-
-impl Wire {
-    /// A socket on this address; `ours` seals what we send.
-    pub(crate) fn bind(local: SocketAddr, ours: &Key, theirs: &Key) -> io::Result<Self> {
-        let socket = UdpPort::bind(local)?;
-        // The system gives what it permits.
-        let _ = socket.socket().set_recv_buffer_size(SOCKET_BUFFER);
-        let (sealer, opener) = (Sealer::new(ours), Opener::new(theirs));
-        Ok(Self { socket, sealer, opener, remote: None, refused: 0, unsent: 0, overruns: 0 })
-    }
-
-    pub(crate) const fn local(&self) -> SocketAddr {
-        self.socket.local()
-    }
-
-    /// Client: makes our address known to the server; returns the round-trip time if UDP passes both ways.
-    pub(crate) fn greet(
-        &mut self,
-        server: SocketAddr,
-        shared: &Shared,
-    ) -> io::Result<Option<Duration>> {
-        // Shorter than what makes the server give the control connection up.
-        const TRIES: usize = 20;
-        const WAIT: Duration = Duration::from_millis(100);
-        self.remote = Some(server);
-        let clock = Clock::start();
-        let mut sent = Vec::new();
-        while sent.len() < TRIES && !shared.is_over() {
-            let now = clock.now();
-            self.send(Kind::Hello, 0, sent.len() as u32, Instant::ZERO, &[0; PROBE], 0);
-            sent.push(now);
-            // Whatever else comes does not end the wait.
-            let until = now + WAIT;
-            while clock.now() < until {
-                let left = until.saturating_since(clock.now());
-                if let Some((Header { kind: Kind::Welcome, number, .. }, ..)) =
-                    self.receive(left)?
-                    && let Some(sent) = sent.get(number as usize)
-                {
-                    return Ok(Some(clock.now() - *sent));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Server: answers greetings from this address until time starts; false if it never does.
-    pub(crate) fn be_greeted(&mut self, client: IpAddr, shared: &Shared) -> io::Result<bool> {
-        while !shared.started.load(Ordering::Acquire) {
-            if shared.is_over() {
-                return Ok(false);
-            }
-            let Some(datagram) = self.socket.receive_datagram(Some(START_STEP))? else { continue };
-            // The control connection has proved that the client is at its address.
-            let at_home = datagram.from.ip() == client;
-            // Other datagrams come if the client's clock has started before ours.
-            if let Some((Header { kind: Kind::Hello, number, .. }, _)) =
-                self.open(&datagram, at_home)
-            {
-                self.remote = Some(datagram.from);
-                self.send(Kind::Welcome, 0, number, Instant::ZERO, &[], 0);
-            }
-        }
-        Ok(self.remote.is_some())
-    }
-
-    /// Sends a datagram; false if the system refuses it.
-    fn send(
-        &mut self,
-        kind: Kind,
-        flow: u8,
-        number: u32,
-        now: Instant,
-        payload: &[u8],
-        class: u8,
-    ) -> bool {
-        let Some(to) = self.remote else { return false };
-        let header = Header { kind, flow, number, sent: now.as_nanos() };
-        let datagram = self.sealer.seal(&header, payload);
-        let left = self.socket.send_datagram(&datagram, to, class).is_ok();
-        self.unsent += u64::from(!left);
-        left
-    }
-
-    /// Waits for a datagram from the other end.
-    fn receive(&mut self, wait: Duration) -> io::Result<Option<(Header, Vec<u8>, Datagram)>> {
-        let Some(datagram) = self.socket.receive_datagram(Some(wait))? else { return Ok(None) };
-        self.overruns = self.overruns.max(datagram.overruns);
-        let from_peer = Some(datagram.from) == self.remote;
-        Ok(self.open(&datagram, from_peer).map(|(header, payload)| (header, payload, datagram)))
-    }
-
-    /// Header and payload of a datagram. A copy from another address is not opened, or the genuine one would be
-    /// a repeated one.
-    fn open(&mut self, datagram: &Datagram, from_peer: bool) -> Option<(Header, Vec<u8>)> {
-        let opened = from_peer.then(|| self.opener.open(&datagram.bytes)).flatten();
-        self.refused += u64::from(opened.is_none());
-        opened
-    }
-}
 
 /// A peer of this end.
 struct Own {
@@ -217,7 +62,8 @@ struct Own {
     wake: Option<Instant>,
     /// Of a sender without congestion control.
     breaker: Option<Breaker>,
-    tripped: Option<(Instant, Trip)>,
+    /// When it stopped for good, and why.
+    tripped: Option<(Instant, String)>,
     /// Packets sent.
     sent: u32,
     /// One more than the highest number received, and the number of packets received.
@@ -234,17 +80,6 @@ impl Bodies for Slot {
         self.0 = Some(body());
         BodyId(0)
     }
-}
-
-/// Agrees on codecs: takes the application data of the other end's Request or Response, and returns the parts
-/// of our peer and, for the answering end, the data of its Response.
-pub(crate) type Agree<'a> = dyn FnMut(&[u8]) -> Result<(Parts, Vec<u8>), String> + Send + 'a;
-
-/// A call whose codecs are offered and agreed in DCCP's handshake (RFC 4340 §8.1.1, §8.1.3).
-pub(crate) struct Opening<'a> {
-    /// Application data of the opening end's Request.
-    pub(crate) offer: Vec<u8>,
-    pub(crate) agree: Box<Agree<'a>>,
 }
 
 /// What is left of an end when it is over.
@@ -295,7 +130,7 @@ impl<'a> Media<'a> {
         shared: &'a Shared,
     ) -> Self {
         let all = match &opening {
-            None => peers(&point.scenario, &point.network, materials),
+            None => peers(plan, point, materials, &wire),
             Some(opening) => silent(point, opening),
         };
         let mine =
@@ -365,34 +200,34 @@ impl<'a> Media<'a> {
             if self.next_view.is_some_and(|at| at <= now) {
                 self.show(now);
             }
+            let room = self.give_room(now);
             let wakes = self.own.iter().filter_map(|own| own.wake);
             let due = [end, now + STEP, self.next_probe, self.next_report];
-            let wake = wakes.chain(due).min().unwrap_or(end);
-            match self.wire.receive(wake.saturating_since(self.clock.now())) {
-                Ok(Some((header, payload, datagram))) => {
-                    self.receive(&header, &payload, &datagram);
-                    self.play();
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    failed = Some(format!("the socket failed: {error}"));
-                    break;
-                }
+            let wake = wakes.chain(due).chain(room).min().unwrap_or(end);
+            if let Err(error) = self.attend(wake) {
+                failed = Some(format!("the socket failed: {error}"));
+                break;
             }
         }
         let now = self.clock.now().min(end);
         for own in &mut self.own {
             own.peer.finish(now, &mut self.log);
         }
-        let flow = |own: &Own| (own.number / 2) as u8;
+        let early = failed.or_else(|| self.shared.why());
+        let explained = |at: Instant| early.is_some() && now.saturating_since(at) < TOGETHER;
         let tripped = self.own.iter().filter_map(|own| {
-            let (at, trip) = own.tripped?;
-            Some((flow(own), at.as_nanos(), trip.words().to_owned()))
+            let (at, why) = own.tripped.clone()?;
+            let is_news = own.breaker.is_some() || !explained(at);
+            is_news.then(|| (own.flow(), at.as_nanos(), why))
         });
+        let controllers = self.wire.streams.iter();
+        let controllers =
+            controllers.filter_map(|stream| Some((stream.flow, stream.controller()?)));
         let ended = Ended {
             at: now.as_nanos(),
-            early: failed.or_else(|| self.shared.why()),
             tripped: tripped.collect(),
+            controllers: controllers.collect(),
+            early,
             policed_packets: self.policed,
             unsent_packets: self.wire.unsent,
             refused_datagrams: self.wire.refused,
@@ -400,6 +235,87 @@ impl<'a> Media<'a> {
         };
         self.show(now);
         Ran { log: self.log, ended, peers: self.own.into_iter().map(|own| own.peer).collect() }
+    }
+
+    /// Waits until this instant for a datagram, or for streams to be ready, and handles what has come.
+    fn attend(&mut self, wake: Instant) -> io::Result<()> {
+        let now = self.clock.now();
+        let mut wait = wake.saturating_since(now);
+        if !self.wire.streams.is_empty() {
+            // Whoever sends more than agreed is not read.
+            let reads = self.incoming.is_positive(now);
+            self.wire.wait(wait, reads)?;
+            wait = Duration::ZERO;
+            for stream in 0..self.wire.streams.len() {
+                self.receive_units(stream, reads);
+            }
+        }
+        if let Some((header, payload, datagram)) = self.wire.receive(wait)? {
+            self.receive(&header, &payload, datagram.class);
+        }
+        self.play();
+        Ok(())
+    }
+
+    /// Gives room to the peers of streams that have written everything; returns when there will be some, if
+    /// the limit of the rate is the reason that there is none. Half of a burst is for other flows, which do not
+    /// wait.
+    fn give_room(&mut self, now: Instant) -> Option<Instant> {
+        let mut later = None;
+        for stream in 0..self.wire.streams.len() {
+            let of = &mut self.wire.streams[stream];
+            let flow = of.flow;
+            let written = of.flush();
+            if let Err(error) = written {
+                self.lose(stream, &error.to_string());
+            } else if self.wire.streams[stream].wants_room() {
+                let wait = self.outgoing.half_full_in(now);
+                if wait.is_zero() {
+                    self.wire.streams[stream].give_room();
+                    if let Some(at) = self.own.iter().position(|own| own.flow() == flow) {
+                        self.send_all(at);
+                    }
+                } else {
+                    later = Some(now + wait);
+                }
+            }
+        }
+        later
+    }
+
+    /// Takes units from a stream.
+    fn receive_units(&mut self, stream: usize, reads: bool) {
+        let of = &mut self.wire.streams[stream];
+        if of.is_lost || !reads {
+            return;
+        }
+        let flow = of.flow;
+        let units = match of.receive() {
+            Ok(units) => units,
+            Err(why) => return self.lose(stream, &why),
+        };
+        for unit in units {
+            let now = self.clock.now();
+            let bytes = self.plan.stream_bytes(unit.payload.len());
+            self.incoming.charge(now, bytes);
+            if unit.header.kind == Kind::Media && unit.header.flow == flow {
+                let bytes = stream::LENGTH + OVERHEAD + unit.payload.len();
+                self.receive_media(now, &unit.header, &unit.payload, (0, bytes as u32));
+            }
+        }
+    }
+
+    /// A stream broke: its flow stops, unless it was over anyway.
+    fn lose(&mut self, stream: usize, why: &str) {
+        let of = &mut self.wire.streams[stream];
+        let flow = of.flow;
+        of.lose();
+        let now = self.clock.now();
+        if now < self.plan.stop()
+            && let Some(own) = self.own.iter_mut().find(|own| own.flow() == flow)
+        {
+            own.tripped.get_or_insert((now, format!("the TCP connection broke: {why}")));
+        }
     }
 
     /// Hands to a loudspeaker what the buffer has decided to play.
@@ -434,25 +350,10 @@ impl<'a> Media<'a> {
     /// Takes the codecs from DCCP's handshake. False if the call ends here.
     fn agree(&mut self, at: usize, packet: &dccp::Packet) -> bool {
         let Some(opening) = &mut self.opening else { return true };
-        let (expected, empty) = match packet.kind {
-            dccp::Kind::Request { .. } => (!self.client, "the other end offered no codecs"),
-            dccp::Kind::Response { .. } => (self.client, "the other end agreed to no codec"),
-            _ => return true,
-        };
-        if !expected {
-            return true;
-        }
-        let data = match &packet.payload {
-            Frame::Data(Payload::Real(bytes)) if !bytes.is_empty() => Ok(bytes),
-            _ => Err(empty.to_owned()),
-        };
-        let peer = &mut self.own[at].peer;
-        match data.and_then(|data| (opening.agree)(data)) {
-            Ok((parts, answer)) => {
-                self.opening = None;
-                peer.converse(&parts);
-                if !self.client {
-                    set_opening_data(peer, answer);
+        match opening.take(self.client, packet, &mut self.own[at].peer) {
+            Ok(agreed) => {
+                if agreed {
+                    self.opening = None;
                 }
                 true
             }
@@ -480,7 +381,12 @@ impl<'a> Media<'a> {
                     }
                 }
                 Action::Idle { until } => {
-                    self.own[at].wake = until;
+                    let own = &mut self.own[at];
+                    own.wake = until;
+                    if let Some(stream) = self.wire.stream(own.flow()) {
+                        // A failure comes again where streams are served.
+                        let _ = stream.flush();
+                    }
                     return;
                 }
             }
@@ -499,17 +405,28 @@ impl<'a> Media<'a> {
         }
         let headers = self.version.header_bytes() as usize + udp::HEADER;
         let payload = &whole[headers..];
-        let bytes = (headers + OVERHEAD + payload.len()) as u32;
-        if !self.outgoing.take(now, bytes) {
-            self.policed += 1;
-            return;
-        }
-        let flow = (own.number / 2) as u8;
-        let class = packet.dscp << 2 | packet.ecn as u8;
-        if !self.wire.send(Kind::Media, flow, packet.number, now, payload, class) {
-            return;
-        }
-        self.log.sent(now, own.number, &Packet { ip_bytes: bytes, ..*packet }, body);
+        let (flow, mut layers) = (own.flow(), body.layers());
+        let header =
+            Header { kind: Kind::Media, flow, number: packet.number, sent: now.as_nanos() };
+        let bytes = if let Some(stream) = self.wire.stream(flow) {
+            // It was given no more room than the limit permits.
+            self.outgoing.charge(now, self.plan.stream_bytes(payload.len()));
+            stream.queue(&header, payload);
+            layers = Layers { transport: 0, ..layers };
+            (stream::LENGTH + OVERHEAD + payload.len()) as u32
+        } else {
+            let bytes = (headers + OVERHEAD + payload.len()) as u32;
+            if !self.outgoing.take(now, bytes) {
+                self.policed += 1;
+                return;
+            }
+            let class = packet.dscp << 2 | packet.ecn as u8;
+            if !self.wire.send(&header, payload, class) {
+                return;
+            }
+            bytes
+        };
+        self.log.sent(now, own.number, &Packet { ip_bytes: bytes, ..*packet }, layers);
         own.sent = own.sent.wrapping_add(1);
         if let Some(breaker) = &mut own.breaker {
             breaker.on_sent(now, bytes);
@@ -519,7 +436,8 @@ impl<'a> Media<'a> {
     /// Sends what keeps the measurement going, within the limit or not; its rate is a part of our share.
     fn control(&mut self, kind: Kind, now: Instant, payload: &[u8]) {
         self.outgoing.charge(now, self.plan.outer() as u32 + payload.len() as u32);
-        self.wire.send(kind, 0, 0, now, payload, 0);
+        let header = Header { kind, flow: 0, number: 0, sent: now.as_nanos() };
+        self.wire.send(&header, payload, 0);
     }
 
     /// Sends probes and reports that are due, and watches for missing reports.
@@ -548,7 +466,7 @@ impl<'a> Media<'a> {
         }
     }
 
-    fn receive(&mut self, header: &Header, payload: &[u8], datagram: &Datagram) {
+    fn receive(&mut self, header: &Header, payload: &[u8], class: u8) {
         let now = self.clock.now();
         let bytes = self.plan.outer() as u32 + payload.len() as u32;
         // Whoever sends more than agreed must not fill our memory with notes.
@@ -557,7 +475,8 @@ impl<'a> Media<'a> {
             return;
         }
         match header.kind {
-            Kind::Media => self.receive_media(now, header, payload, datagram),
+            Kind::Media if self.wire.stream(header.flow).is_some() => self.wire.refused += 1,
+            Kind::Media => self.receive_media(now, header, payload, (class, bytes)),
             // The answer is no longer than the question.
             Kind::Probe if payload.len() < PROBE => self.wire.refused += 1,
             Kind::Probe => {
@@ -612,15 +531,12 @@ impl<'a> Media<'a> {
         now: Instant,
         header: &Header,
         payload: &[u8],
-        datagram: &Datagram,
+        (class, bytes): (u8, u32),
     ) {
-        let flow = usize::from(header.flow);
-        let Some(at) = self.own.iter().position(|own| own.number / 2 == flow) else { return };
+        let Some(at) = self.own.iter().position(|own| own.flow() == header.flow) else { return };
         let own = &mut self.own[at];
         own.highest = own.highest.max(u64::from(header.number) + 1);
         own.received += 1;
-        let bytes =
-            (self.version.header_bytes() as usize + udp::HEADER + datagram.bytes.len()) as u32;
         let what = What::Received { number: header.number, bytes, sent: header.sent };
         self.log.add(now, own.number, what);
         let mut ends = ends(self.version, !self.client);
@@ -628,7 +544,7 @@ impl<'a> Media<'a> {
             (ends.src_port, ends.dst_port) = (remote_port, local_port);
         }
         let mut whole = Vec::new();
-        wrap(&ends, datagram.class, payload, &mut whole);
+        wrap(&ends, class, payload, &mut whole);
         let inside = own.encapsulation.map(|it| it.inside);
         match parse(&whole, own.hints, inside) {
             Ok((parsed, _)) => {
@@ -654,28 +570,38 @@ impl<'a> Media<'a> {
 }
 
 impl Own {
+    const fn flow(&self) -> u8 {
+        (self.number / 2) as u8
+    }
+
     fn trip(&mut self, now: Instant, trip: Option<Trip>) {
-        if let (Some(trip), None) = (trip, self.tripped) {
-            self.tripped = Some((now, trip));
+        if let Some(trip) = trip {
+            self.tripped.get_or_insert_with(|| (now, trip.words().to_owned()));
         }
     }
 }
 
-/// Both peers of a call, without source and sink.
-fn silent(point: &Point, opening: &Opening<'_>) -> Vec<Peer> {
-    let both = parts(&point.scenario, &point.network, &Materials::default(), 0);
-    let both = both.into_iter().flatten().map(|parts| {
-        let mut peer = Peer::new(Parts { source: None, sink: None, ..parts });
-        set_opening_data(&mut peer, opening.offer.clone());
-        peer
+/// The peers of a plan by number, as [`talkspurt_flow::peers`] makes them; those of flows over TCP hand their
+/// units to the streams.
+fn peers(plan: &Plan, point: &Point, materials: &Materials, wire: &Wire) -> Vec<Peer> {
+    let flows = plan.flows.iter().enumerate().flat_map(|(number, flow)| {
+        let both = parts(&point.scenario, &point.network, materials, number);
+        let stream = wire.streams.iter().find(|stream| usize::from(stream.flow) == number);
+        both.into_iter().flatten().map(move |mut parts: Parts| {
+            if let Some(stream) = stream {
+                parts.transport = transport::Config::External(stream.transport());
+                let packet = [&flow.up, &flow.down].into_iter().flatten().find_map(|it| match it {
+                    Traffic::Bulk { packet } => Some(Size::from_bytes(u64::from(*packet))),
+                    _ => None,
+                });
+                if let Some((Source::Bulk(bulk), _)) = &mut parts.source {
+                    bulk.packet = packet;
+                }
+            }
+            Peer::new(parts)
+        })
     });
-    both.collect()
-}
-
-fn set_opening_data(peer: &mut Peer, data: Vec<u8>) {
-    if let Transport::Dccp(dccp) = peer.transport() {
-        dccp.set_opening_data(Bytes::from(data));
-    }
+    flows.collect()
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u64> {
@@ -691,70 +617,4 @@ fn ends(version: IpVersion, from_client: bool) -> Ends {
     };
     let (src, dst) = if from_client { (1, 2) } else { (2, 1) };
     Ends { src: address(src), dst: address(dst), src_port: 5004, dst_port: 5004 }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::UdpSocket;
-    use std::thread;
-
-    use super::*;
-
-    fn at(last: u8) -> SocketAddr {
-        SocketAddr::from(([127, 0, 0, last], 0))
-    }
-
-    fn bound(last: u8) -> UdpSocket {
-        UdpSocket::bind(at(last)).expect("loopback has ports")
-    }
-
-    /// A path of 250 ms there: the round-trip time is not that since the latest try. Whoever sees the path
-    /// sends a copy of each greeting from another address at once, and 30 datagrams of noise to the client.
-    #[test]
-    fn a_greeting_passes_noise_copies_and_delays() {
-        let (up, down) = ([1; 32], [2; 32]);
-        let mut client = Wire::bind(at(1), &up, &down).expect("loopback has ports");
-        let mut server = Wire::bind(at(1), &down, &up).expect("loopback has ports");
-        let (of_server, of_client) = (server.local(), client.local());
-        let (path, other) = (bound(1), bound(2));
-        let entry = path.local_addr().expect("it is bound");
-        let shared = Shared::default();
-        let delay = Duration::from_millis(250);
-        let clock = Clock::start();
-        thread::scope(|scope| {
-            let greeted = scope.spawn(|| server.be_greeted(IpAddr::from([127, 0, 0, 1]), &shared));
-            let carried = scope.spawn(|| {
-                let mut held = std::collections::VecDeque::new();
-                let mut bytes = [0; 200];
-                while !shared.started.load(Ordering::Acquire) {
-                    let next = held.front().map_or(STEP, |(due, _): &(Instant, Vec<u8>)| {
-                        due.saturating_since(clock.now()).max(Duration::from_millis(1))
-                    });
-                    let wait = std::time::Duration::from_nanos(next.as_nanos());
-                    path.set_read_timeout(Some(wait)).expect("it is no zero");
-                    if let Ok((length, from)) = path.recv_from(&mut bytes) {
-                        if from == of_server {
-                            path.send_to(&bytes[..length], of_client).expect("it is there");
-                            continue;
-                        }
-                        other.send_to(&bytes[..length], of_server).expect("it is there");
-                        for _ in 0..30 {
-                            path.send_to(b"noise", of_client).expect("it is there");
-                        }
-                        held.push_back((clock.now() + delay, bytes[..length].to_vec()));
-                    }
-                    while held.front().is_some_and(|(due, _)| *due <= clock.now()) {
-                        let (_, bytes) = held.pop_front().expect("it is there");
-                        path.send_to(&bytes, of_server).expect("it is there");
-                    }
-                }
-            });
-            let round_trip = client.greet(entry, &shared).expect("no error");
-            shared.started.store(true, Ordering::Release);
-            assert!(round_trip.is_some_and(|it| it >= delay), "{round_trip:?}");
-            assert!(greeted.join().expect("no panic").expect("no error"));
-            carried.join().expect("no panic");
-        });
-        assert!(server.refused > 0 && client.refused > 0);
-    }
 }

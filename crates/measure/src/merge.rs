@@ -74,8 +74,40 @@ pub(crate) fn merge(
             "server": server_ended.as_ref().map(end_facts),
         },
     });
-    let finished = recorder.finish(point, known)?;
+    let mut finished = recorder.finish(point, known)?;
+    let controllers = Controllers { plan, ends: [Some(&ended), server_ended.as_ref()] };
+    for flow in &mut finished.recording.flows {
+        if let Some(name) = controllers.transport(&flow.name) {
+            flow.transport = name;
+        }
+    }
     Ok((finished, facts))
+}
+
+/// The congestion controllers of flows over TCP.
+struct Controllers<'a> {
+    plan: &'a Plan,
+    /// The client, and the server if it is known.
+    ends: [Option<&'a Ended>; 2],
+}
+
+impl Controllers<'_> {
+    /// The name in tables of the transport of a direction over TCP, which is that of its sender.
+    fn transport(&self, direction: &str) -> Option<String> {
+        let flows = self.plan.flows.iter().enumerate();
+        let found = flows.filter(|(_, flow)| flow.transport.is_stream()).find_map(|(at, flow)| {
+            match direction.strip_prefix(&flow.name) {
+                Some("") => Some((at, flow, self.plan.client_opens(at))),
+                Some(".reverse") => Some((at, flow, !self.plan.client_opens(at))),
+                _ => None,
+            }
+        });
+        let (at, flow, of_client) = found?;
+        let end = self.ends[usize::from(!of_client)];
+        let mut known = end.into_iter().flat_map(|ended| &ended.controllers);
+        let known = known.find(|(number, _)| usize::from(*number) == at);
+        Some(known.map_or_else(|| flow.transport.name(), |(_, name)| format!("tcp-{name}")))
+    }
 }
 
 fn end_facts(ended: &Ended) -> Value {
@@ -219,14 +251,14 @@ impl Packets {
             // Its layers are not known: all above IP counts as payload.
             let header = if plan.ipv6 { IpVersion::V6 } else { IpVersion::V4 }.header_bytes();
             let payload = u32::saturating_sub(bytes, header);
-            let what =
-                What::Sent { number, bytes, transport: 0, media: 0, payload, in_stream: false };
+            let what = What::Sent { number, bytes, transport: 0, media: 0, payload };
             rows.push(Row { at, peer, what });
         }
-        // The client alone does not know what of its own packets came.
+        // The client alone does not know what of its own packets came. TCP loses nothing: what has not come is
+        // on the way, or in the sender's socket.
         let judged = (0..2 * plan.flows.len()).map(|peer| {
             let of_client = peer.is_multiple_of(2) == plan.client_opens(peer / 2);
-            complete || !of_client
+            (complete || !of_client) && !plan.flows[peer / 2].transport.is_stream()
         });
         Self { sent, received, reordered, judged: judged.collect() }
     }
@@ -317,11 +349,11 @@ impl Recording {
         let recorder = &mut self.recorder;
         let instant = Instant::from_nanos;
         let note = match row.what {
-            What::Sent { number, bytes, transport, media, payload, in_stream } => {
+            What::Sent { number, bytes, transport, media, payload } => {
                 let packet = label(self.version, peer, number, bytes, now);
                 let (transport, media) = (transport.into(), media.into());
                 let layers = Layers { transport, media, payload };
-                recorder.record_sent(peer, &packet, layers, in_stream);
+                recorder.record_sent(peer, &packet, layers, false);
                 let key = (row.peer, number);
                 if !packets.received.contains(&key) && packets.judged[usize::from(row.peer)] {
                     drop_packet(recorder, now, &packet);

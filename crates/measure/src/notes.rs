@@ -4,12 +4,12 @@
 //! the other end left and came. Times are those of the end's own clock.
 
 use serde::{Deserialize, Serialize};
-use talkspurt_proto::body::{Body, Layers};
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::gauge::{Gauge, RxError};
 use talkspurt_proto::packet::Packet;
 use talkspurt_proto::probe::{Note, Place, Playout, Probe, Topic};
 use talkspurt_proto::time::Instant;
+use talkspurt_proto::transport::Layers;
 
 /// A note, with times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,7 +41,6 @@ pub(crate) enum What {
         transport: u16,
         media: u16,
         payload: u32,
-        in_stream: bool,
     },
     /// A packet came: departure by the sender's clock.
     Received {
@@ -136,15 +135,14 @@ impl Log {
     }
 
     /// A packet left.
-    pub(crate) fn sent(&mut self, at: Instant, peer: usize, packet: &Packet, body: &Body) {
-        let Layers { transport, media, payload } = body.layers();
+    pub(crate) fn sent(&mut self, at: Instant, peer: usize, packet: &Packet, layers: Layers) {
+        let Layers { transport, media, payload } = layers;
         let what = What::Sent {
             number: packet.number,
             bytes: packet.ip_bytes,
             transport: transport as u16,
             media: media as u16,
             payload,
-            in_stream: matches!(body, Body::Tcp(_)),
         };
         self.add(at, peer, what);
     }
@@ -238,14 +236,7 @@ mod tests {
     #[test]
     fn rows_come_back() {
         let mut log = Log::default();
-        let sent = What::Sent {
-            number: 7,
-            bytes: 238,
-            transport: 8,
-            media: 12,
-            payload: 160,
-            in_stream: false,
-        };
+        let sent = What::Sent { number: 7, bytes: 238, transport: 8, media: 12, payload: 160 };
         log.add(Instant::from_nanos(5), 1, sent);
         log.add(Instant::from_nanos(9), 300, What::Gauge { gauge: 3, value: 0.25 });
         let rows = Log::rows(log.bytes()).expect("they were written here");

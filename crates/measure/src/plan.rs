@@ -14,8 +14,9 @@ use talkspurt_proto::wire::{dccp, dccp_udp, sctp_udp, tfrc, udp};
 use talkspurt_scenario::model::Flow;
 use talkspurt_scenario::{Point, load};
 
+use crate::controller::Controller;
 use crate::seal::OVERHEAD;
-use crate::{Failure, breaker, call};
+use crate::{Failure, breaker, call, stream};
 
 /// Quiet time before the flows, in which the clocks are compared over an idle path.
 pub(crate) const LEAD: Duration = Duration::from_secs(1);
@@ -29,6 +30,8 @@ pub(crate) const PROBE: usize = 16;
 pub(crate) const REPORT: usize = 17;
 /// Header of a DATA chunk (RFC 9260 §3.3.1).
 const SCTP_DATA: usize = 16;
+/// Header of a TCP segment with the timestamps option (RFC 7323).
+const TCP_HEADER: usize = 32;
 /// Most flows of a plan.
 const MAX_FLOWS: usize = 16;
 /// Names of the two ends of a measurement, and of a call.
@@ -65,7 +68,7 @@ pub struct FlowPlan {
     pub down: Option<Traffic>,
 }
 
-/// A transport, over UDP.
+/// A transport: the kernel's TCP, or one of the simulator's, over UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Transport {
     /// Plain UDP, with circuit breakers.
@@ -78,6 +81,8 @@ pub enum Transport {
     Dccp(u8),
     /// SCTP in UDP (RFC 6951).
     Sctp,
+    /// The kernel's TCP, with this congestion controller at the ends that send; absent: with the system's.
+    Tcp(Option<Controller>),
 }
 
 /// Traffic of a direction.
@@ -108,21 +113,33 @@ pub enum Traffic {
 }
 
 impl Transport {
-    /// A transport by its name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(_, known)| *known == name).map(|(transport, _)| *transport)
+    /// A transport by its name, one of [`Self::NAMES`] or `tcp-` and that of a congestion controller.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn named(name: &str) -> Result<Self, String> {
+        if let Some((transport, _)) = Self::NAMES.iter().find(|(_, known)| *known == name) {
+            return Ok(*transport);
+        }
+        if let Some(controller) = name.strip_prefix("tcp-") {
+            return Controller::named(controller).map(|it| Self::Tcp(Some(it)));
+        }
+        let known = Self::NAMES.map(|(_, name)| name).join(", ");
+        Err(format!("unknown; there are {known}, tcp-CONTROLLER as in tcp-cubic"))
     }
 
     /// Its name.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub fn name(self) -> String {
+        if let Self::Tcp(Some(controller)) = self {
+            return format!("tcp-{controller}");
+        }
         let found = Self::NAMES.iter().find(|(transport, _)| *transport == self);
-        found.map_or("dccp of an unknown CCID", |(_, name)| name)
+        found.map_or("dccp of an unknown CCID", |(_, name)| name).to_owned()
     }
 
-    /// Every transport and its name.
-    pub const NAMES: [(Self, &str); 7] = [
+    /// Every transport and its name; TCP with the system's controller.
+    pub const NAMES: [(Self, &str); 8] = [
         (Self::Udp, "udp"),
         (Self::Tfrc, "tfrc"),
         (Self::TfrcTb, "tfrc-tb"),
@@ -130,6 +147,7 @@ impl Transport {
         (Self::Dccp(3), "dccp-ccid3"),
         (Self::Dccp(4), "dccp-ccid4"),
         (Self::Sctp, "sctp"),
+        (Self::Tcp(None), "tcp"),
     ];
 
     /// Whether it adapts its rate to the path.
@@ -138,8 +156,18 @@ impl Transport {
         self != Self::Udp
     }
 
+    /// Whether the kernel's TCP carries its units.
+    pub(crate) const fn is_stream(self) -> bool {
+        matches!(self, Self::Tcp(_))
+    }
+
     fn scenario(self) -> String {
         match self {
+            Self::Tcp(controller) => {
+                let controller = controller.map_or_else(String::new, Into::into);
+                let known = ["reno", "cubic", "bbr"].into_iter().find(|it| *it == controller);
+                format!(r#"{{ kind = "tcp", controller = "{}" }}"#, known.unwrap_or("cubic"))
+            }
             Self::Udp => r#"{ kind = "udp" }"#.to_owned(),
             Self::Tfrc => r#"{ kind = "tfrc" }"#.to_owned(),
             // The parameters of the study of TFRC-TB.
@@ -159,6 +187,8 @@ impl Transport {
             Self::Tfrc | Self::TfrcTb => tfrc::DATA_HEADER as u64,
             Self::Dccp(_) => dccp::EXTENDED_HEADER as u64,
             Self::Sctp => (COMMON_HEADER + SCTP_DATA) as u64,
+            // That of a segment with timestamps in place of UDP's, and the length.
+            Self::Tcp(_) => (TCP_HEADER - udp::HEADER + stream::LENGTH) as u64,
         }
     }
 
@@ -167,7 +197,7 @@ impl Transport {
         let (inside, port) = match self {
             Self::Dccp(_) => (Inside::Dccp, dccp_udp::PORT),
             Self::Sctp => (Inside::Sctp, sctp_udp::PORT),
-            Self::Udp | Self::Tfrc | Self::TfrcTb => return None,
+            Self::Udp | Self::Tfrc | Self::TfrcTb | Self::Tcp(_) => return None,
         };
         Some(Encapsulation { inside, local_port: port, remote_port: port })
     }
@@ -199,6 +229,8 @@ impl Traffic {
             Self::Talkspurts { codec } => {
                 format!(r#"{{ kind = "speech", codec = "{codec}", talkspurts = {{}} }}"#)
             }
+            // The simulator's TCP has segments, and no such units.
+            Self::Bulk { .. } if transport.is_stream() => r#"{ kind = "bulk" }"#.to_owned(),
             Self::Bulk { packet } => format!(r#"{{ kind = "bulk", packet = "{packet}B" }}"#),
         }
     }
@@ -254,6 +286,11 @@ impl Plan {
     pub(crate) const fn outer(&self) -> u64 {
         let version = if self.ipv6 { IpVersion::V6 } else { IpVersion::V4 };
         version.header_bytes() as u64 + (udp::HEADER + OVERHEAD) as u64
+    }
+
+    /// Bytes of a unit over TCP that count for the limit of the rate: those of a segment of its own.
+    pub(crate) const fn stream_bytes(&self, payload: usize) -> u32 {
+        (self.outer() + Transport::Tcp(None).header_bytes()) as u32 + payload as u32
     }
 
     /// Rate of the answers, and of the questions, as IP packets.
@@ -315,6 +352,21 @@ impl Plan {
             point.scenario.flows.values_mut().for_each(name_files);
         }
         Ok(point)
+    }
+
+    /// Whether this end has the congestion controllers that it is to send with.
+    ///
+    /// # Errors
+    /// By flow, what is missing.
+    pub fn check_controllers(&self, client: bool) -> Result<(), Failure> {
+        let faults = self.flows.iter().filter_map(|flow| {
+            let sends = if client { &flow.up } else { &flow.down };
+            let Transport::Tcp(Some(controller)) = flow.transport else { return None };
+            let fault = sends.as_ref().and_then(|_| controller.check().err());
+            fault.map(|fault| format!("{}: {fault}", flow.name))
+        });
+        let faults: Vec<_> = faults.collect();
+        if faults.is_empty() { Ok(()) } else { Err(Failure(faults.join("; "))) }
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -449,7 +501,8 @@ mod tests {
         let cbr = Traffic::Cbr { rate: 1_000_000, packet: 1000 };
         let talk = Traffic::Talkspurts { codec: "pcmu".to_owned() };
         for (transport, name) in Transport::NAMES {
-            assert_eq!(Transport::named(name), Some(transport));
+            assert_eq!(Transport::named(name), Ok(transport));
+            assert_eq!(transport.name(), name);
             for traffic in [cbr.clone(), talk.clone(), Traffic::Bulk { packet: 1200 }] {
                 let bulk = matches!(traffic, Traffic::Bulk { .. });
                 for (up, down) in [(true, false), (false, true), (true, true)] {
@@ -466,7 +519,8 @@ mod tests {
         }
     }
 
-    /// Headers by hand: IPv6 40 or IPv4 20, UDP 8, seal 38, and TFRC 16, DCCP 16, SCTP 12 + 16, or RTP 12.
+    /// Headers by hand: IPv6 40 or IPv4 20, UDP 8, seal 38, and TFRC 16, DCCP 16, SCTP 12 + 16, or RTP 12. In
+    /// place of UDP's, TCP's has 20 and timestamps 12; a unit has its length in 2.
     #[test]
     fn the_rate_counts_all_headers() {
         let cbr = Traffic::Cbr { rate: 800_000, packet: 100 };
@@ -478,6 +532,7 @@ mod tests {
             (Transport::Tfrc, 16),
             (Transport::Dccp(3), 16),
             (Transport::Sctp, 28),
+            (Transport::Tcp(None), 32 - 8 + 2),
         ] {
             for (ipv6, ip) in [(false, 20), (true, 40)] {
                 let mut plan = plan(transport, Some(cbr.clone()), Some(talk.clone()));

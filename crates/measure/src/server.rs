@@ -23,10 +23,12 @@ use crate::Failure;
 use crate::call::{CallEnd, Called, Invitation, Voice, agree, names};
 use crate::channel::{Channel, HANDSHAKE, Message, PIECE, Secret};
 use crate::client::Watch;
-use crate::media::{Media, Ran, Shared, Wire};
+use crate::media::{Media, Ran};
 use crate::plan::{Plan, Traffic};
 use crate::seal::Key;
+use crate::shared::Shared;
 use crate::stamp::{Reflector, StampKey};
+use crate::wire::Wire;
 
 /// Time between signs of life.
 pub(crate) const BEAT: Duration = Duration::from_millis(500);
@@ -39,6 +41,8 @@ pub(crate) const SILENT: &str =
 const IDLE: Duration = Duration::from_secs(30);
 /// Connections that have not proved the secret.
 const MAX_PENDING: usize = 64;
+/// Attempts to find a port of UDP and TCP that is free.
+const TRIES: usize = 10;
 /// Lines kept for the log.
 const MAX_LINES: usize = 1000;
 
@@ -53,7 +57,7 @@ pub struct Config {
     pub max_duration: Duration,
     /// Sessions at the same time.
     pub max_sessions: usize,
-    /// First and last UDP port for media; absent: any.
+    /// First and last port for media, of UDP and TCP; absent: any.
     pub ports: Option<(u16, u16)>,
     /// The user to become when started as root; absent: stay.
     pub user: Option<String>,
@@ -314,7 +318,7 @@ impl State {
         };
         let keys = keys();
         let local = channel.local().map_err(|error| error.to_string())?;
-        let wire = match self.bind(local, &keys) {
+        let wire = match self.bind(local, &keys, &invitation.plan(None)) {
             Ok(wire) => wire,
             Err(why) => return refused(&mut channel, why),
         };
@@ -348,6 +352,7 @@ impl State {
         }
         let plan = invitation.plan(agreed.as_deref());
         plan.point().map_err(|failure| failure.0)?;
+        plan.check_controllers(false).map_err(|failure| failure.0)?;
         Ok(agreed)
     }
 
@@ -372,7 +377,7 @@ impl State {
         };
         let keys = keys();
         let local = channel.local().map_err(|error| error.to_string())?;
-        let wire = match self.bind(local, &keys) {
+        let wire = match self.bind(local, &keys, &plan) {
             Ok(wire) => wire,
             Err(why) => return Err(refused(channel, why)),
         };
@@ -484,6 +489,7 @@ impl State {
         let Config { max_rate, max_duration, .. } = &self.config;
         let point = plan.point().map_err(|failure| failure.0)?;
         let mut faults = Vec::new();
+        faults.extend(plan.check_controllers(false).err().map(|failure| failure.0));
         if plan.duration > max_duration.as_nanos() {
             let asked = Duration::from_nanos(plan.duration);
             faults.push(format!("a duration of {asked}: the server permits {max_duration}"));
@@ -497,16 +503,18 @@ impl State {
         if faults.is_empty() { Ok(point) } else { Err(faults.join("; ")) }
     }
 
-    fn bind(&self, mut local: SocketAddr, [up, down]: &[Key; 2]) -> Result<Wire, String> {
+    fn bind(&self, mut local: SocketAddr, keys: &[Key; 2], plan: &Plan) -> Result<Wire, String> {
         let mut bind = |port| {
             local.set_port(port);
-            Wire::bind(local, down, up)
+            Wire::listen(local, keys, plan)
         };
         let Some((first, last)) = self.config.ports else {
-            return bind(0).map_err(|error| format!("no UDP port: {error}"));
+            // TCP may be using the port that UDP gets.
+            let found = (0..TRIES).find_map(|_| bind(0).ok()).map_or_else(|| bind(0), Ok);
+            return found.map_err(|error| format!("no port: {error}"));
         };
         let found = (first..=last).find_map(|port| bind(port).ok());
-        found.ok_or_else(|| format!("all UDP ports from {first} to {last} are in use"))
+        found.ok_or_else(|| format!("all ports from {first} to {last} are in use"))
     }
 }
 

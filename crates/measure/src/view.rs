@@ -10,8 +10,8 @@ use talkspurt_experiment::{Heard, opinion};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_scenario::model::Flow;
 
-use crate::media::Sample;
 use crate::notes::What;
+use crate::shared::Sample;
 
 /// Samples over which is averaged.
 const WINDOW: usize = 10;

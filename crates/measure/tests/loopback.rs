@@ -71,7 +71,7 @@ fn constant_bit_rate_arrives_over_every_transport() {
         connect(&server).run(&plan, &Watch::default()).expect("it runs");
     assert_eq!(broken, None);
     finished.recording.conservation().expect("every account balances");
-    assert_eq!(finished.recording.flows.len(), 12);
+    assert_eq!(finished.recording.flows.len(), 14);
     assert_lost_only_at_full_sockets(&finished.recording.flows, &facts);
     for flow in &finished.recording.flows {
         // The server's sources start later than the window, which is by the client's clock; on a busy machine

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use talkspurt_measure::{
-    Called, Caller, Config, Devices, Invitation, Secret, Server, Target, Transport, Voice, Watch,
+    Called, Caller, Config, Devices, Invitation, Secret, Server, Target, Voice, Watch,
 };
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
@@ -200,8 +200,7 @@ impl CallSession {
         mtu: u16,
         seed: u64,
     ) -> PyResult<Calling> {
-        let transport = Transport::named(transport)
-            .ok_or_else(|| PyValueError::new_err(format!("{transport}: no such transport")))?;
+        let transport = crate::measure::transport(transport)?;
         let duration = parsed::<Duration>("--for", duration)?;
         if !(Duration::from_secs(1)..=LONGEST).contains(&duration) {
             return Err(PyValueError::new_err(format!("--for {duration}: expected 1 s to 1 h")));

@@ -72,7 +72,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add_class::<call::CallSession>()?;
         module.add_class::<call::Calling>()?;
         module.add_function(wrap_pyfunction!(call::call_codecs, module)?)?;
-        module.add_function(wrap_pyfunction!(measure::measured_transports, module)?)?;
+        module.add_function(wrap_pyfunction!(measure::check_transport, module)?)?;
         module.add_function(wrap_pyfunction!(measure::rate_bps, module)?)?;
     }
     Ok(())

@@ -112,10 +112,21 @@ fn traffic(way: Way) -> PyResult<Traffic> {
     }
 }
 
-/// Names of the transports that can be measured.
+pub(crate) fn transport(name: &str) -> PyResult<Transport> {
+    Transport::named(name)
+        .map_err(|why| PyValueError::new_err(format!("--transport {name}: {why}")))
+}
+
+/// Checks the name of a transport that is to be measured, and whether an end that `sends` has its congestion
+/// controller; raises ValueError.
 #[pyfunction]
-pub(crate) fn measured_transports() -> Vec<&'static str> {
-    Transport::NAMES.iter().map(|(_, name)| *name).collect()
+pub(crate) fn check_transport(name: &str, sends: bool) -> PyResult<()> {
+    match transport(name)? {
+        Transport::Tcp(Some(controller)) if sends => controller
+            .check()
+            .map_err(|why| PyValueError::new_err(format!("--transport {name}: {why}"))),
+        _ => Ok(()),
+    }
 }
 
 /// Bits per second of text such as "64kbit/s".
@@ -159,8 +170,7 @@ impl MeasureSession {
         seed: u64,
     ) -> PyResult<Measuring> {
         let flows = flows.into_iter().map(|(name, transport, up, down)| {
-            let transport = Transport::named(&transport)
-                .ok_or_else(|| PyValueError::new_err(format!("{transport}: no such transport")))?;
+            let transport = self::transport(&transport)?;
             let [up, down] = [up, down].map(|way| way.map(traffic).transpose());
             Ok(FlowPlan { name, transport, up: up?, down: down? })
         });

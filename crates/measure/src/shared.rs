@@ -1,0 +1,52 @@
+//! What the media loop of one end shares with the thread that watches the control connection.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use talkspurt_proto::time::Instant;
+
+use crate::call::Devices;
+use crate::notes::Row;
+
+/// What happened in a call since the last sample.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    pub(crate) at: Instant,
+    pub(crate) rows: Vec<Row>,
+    /// Frames played so far, by encoding.
+    pub(crate) heard: Vec<u64>,
+}
+
+/// State shared with the thread that watches the control connection.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// Nanoseconds passed at this end.
+    pub(crate) passed: AtomicU64,
+    /// The clock starts.
+    pub(crate) started: AtomicBool,
+    over: AtomicBool,
+    why: Mutex<Option<String>>,
+    /// Of a call, not yet looked at.
+    pub(crate) samples: Mutex<Vec<Sample>>,
+    /// The state of a call as JSON, for a user who watches it.
+    pub(crate) view: Mutex<Option<String>>,
+    /// Of a call in agreed codecs, if there are any.
+    pub(crate) devices: Mutex<Option<Arc<Devices>>>,
+}
+
+impl Shared {
+    /// Ends the measurement early; the first reason stays.
+    pub(crate) fn stop(&self, why: &str) {
+        let mut said = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        said.get_or_insert_with(|| why.to_owned());
+        self.over.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn why(&self) -> Option<String> {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,258 @@
+//! The way to the other end: a UDP socket with sealed datagrams, and the streams of flows over TCP.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd as _;
+use std::sync::atomic::Ordering;
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::{TimeSpec, TimeValLike as _};
+use talkspurt_live::{Clock, Datagram, UdpPort};
+use talkspurt_proto::time::Duration;
+
+use crate::plan::{PROBE, Plan};
+use crate::seal::{Header, Key, Kind, Opener, Sealer};
+use crate::shared::Shared;
+use crate::stream::{Entrance, Stream, connect};
+
+/// Longest sleep before time starts: how much later it can start here than at the client.
+const START_STEP: Duration = Duration::from_millis(2);
+/// Buffer of the socket: a second at 16 Mbit/s, so that a busy machine loses no packets here.
+const SOCKET_BUFFER: usize = 2 << 20;
+
+/// The socket of one end, with keys.
+pub(crate) struct Wire {
+    socket: UdpPort,
+    sealer: Sealer,
+    opener: Opener,
+    /// Once known.
+    remote: Option<SocketAddr>,
+    pub(crate) refused: u64,
+    pub(crate) unsent: u64,
+    /// Datagrams that found the socket's buffer full.
+    pub(crate) overruns: u32,
+    /// Of flows over TCP.
+    pub(crate) streams: Vec<Stream>,
+    entrance: Option<Entrance>,
+}
+
+impl Wire {
+    /// A socket on this address; `ours` seals what we send.
+    pub(crate) fn bind(local: SocketAddr, ours: &Key, theirs: &Key) -> io::Result<Self> {
+        let socket = UdpPort::bind(local)?;
+        // The system gives what it permits.
+        let _ = socket.socket().set_recv_buffer_size(SOCKET_BUFFER);
+        let (sealer, opener) = (Sealer::new(ours), Opener::new(theirs));
+        let (remote, refused, unsent, overruns) = (None, 0, 0, 0);
+        let (streams, entrance) = (Vec::new(), None);
+        Ok(Self { socket, sealer, opener, remote, refused, unsent, overruns, streams, entrance })
+    }
+
+    /// Server: the same, with a TCP port of this number if the plan has flows over TCP.
+    pub(crate) fn listen(
+        local: SocketAddr,
+        [up, down]: &[Key; 2],
+        plan: &Plan,
+    ) -> io::Result<Self> {
+        let mut wire = Self::bind(local, down, up)?;
+        wire.entrance = Entrance::bind(wire.local(), plan, &[*up, *down])?;
+        Ok(wire)
+    }
+
+    /// Client: opens the streams of a plan to the server's media port; calls `meanwhile` until that is done.
+    pub(crate) fn open_streams(
+        &mut self,
+        plan: &Plan,
+        keys: &[Key; 2],
+        to: SocketAddr,
+        meanwhile: impl FnMut(),
+    ) -> Result<(), String> {
+        let mut from = self.local();
+        from.set_port(0);
+        self.streams = connect(plan, keys, (from, to), meanwhile)?;
+        Ok(())
+    }
+
+    /// The stream of a flow, if it is over TCP.
+    pub(crate) fn stream(&mut self, flow: u8) -> Option<&mut Stream> {
+        self.streams.iter_mut().find(|stream| stream.flow == flow)
+    }
+
+    /// Waits for this long until a datagram has come, or a stream can be written again or, if wanted, read.
+    pub(crate) fn wait(&self, wait: Duration, reads: bool) -> io::Result<()> {
+        let mut files = vec![PollFd::new(self.socket.socket().as_fd(), PollFlags::POLLIN)];
+        for stream in self.streams.iter().filter(|stream| !stream.is_lost) {
+            let mut events = PollFlags::empty();
+            events.set(PollFlags::POLLIN, reads);
+            events.set(PollFlags::POLLOUT, stream.is_blocked());
+            files.push(PollFd::new(stream.socket().as_fd(), events));
+        }
+        let nanos = i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX);
+        match ppoll(&mut files, Some(TimeSpec::nanoseconds(nanos)), None) {
+            Ok(_) | Err(nix::Error::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(crate) const fn local(&self) -> SocketAddr {
+        self.socket.local()
+    }
+
+    /// Client: makes our address known to the server; returns the round-trip time if UDP passes both ways.
+    pub(crate) fn greet(
+        &mut self,
+        server: SocketAddr,
+        shared: &Shared,
+    ) -> io::Result<Option<Duration>> {
+        // Shorter than what makes the server give the control connection up.
+        const TRIES: usize = 20;
+        const WAIT: Duration = Duration::from_millis(100);
+        self.remote = Some(server);
+        let clock = Clock::start();
+        let mut sent = Vec::new();
+        while sent.len() < TRIES && !shared.is_over() {
+            let now = clock.now();
+            let number = sent.len() as u32;
+            self.send(&Header { kind: Kind::Hello, flow: 0, number, sent: 0 }, &[0; PROBE], 0);
+            sent.push(now);
+            // Whatever else comes does not end the wait.
+            let until = now + WAIT;
+            while clock.now() < until {
+                let left = until.saturating_since(clock.now());
+                if let Some((Header { kind: Kind::Welcome, number, .. }, ..)) =
+                    self.receive(left)?
+                    && let Some(sent) = sent.get(number as usize)
+                {
+                    return Ok(Some(clock.now() - *sent));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Server: answers greetings and lets streams in from this address until time starts; false if it never
+    /// does.
+    pub(crate) fn be_greeted(&mut self, client: IpAddr, shared: &Shared) -> io::Result<bool> {
+        let clock = Clock::start();
+        while !shared.started.load(Ordering::Acquire) {
+            if shared.is_over() {
+                return Ok(false);
+            }
+            if let Some(entrance) = &mut self.entrance {
+                self.streams.extend(entrance.admit(clock.now(), client));
+            }
+            let Some(datagram) = self.socket.receive_datagram(Some(START_STEP))? else { continue };
+            // The control connection has proved that the client is at its address.
+            let at_home = datagram.from.ip() == client;
+            // Other datagrams come if the client's clock has started before ours.
+            if let Some((Header { kind: Kind::Hello, number, .. }, _)) =
+                self.open(&datagram, at_home)
+            {
+                self.remote = Some(datagram.from);
+                self.send(&Header { kind: Kind::Welcome, flow: 0, number, sent: 0 }, &[], 0);
+            }
+        }
+        self.entrance = None;
+        Ok(self.remote.is_some())
+    }
+
+    /// Sends a datagram; false if the system refuses it.
+    pub(crate) fn send(&mut self, header: &Header, payload: &[u8], class: u8) -> bool {
+        let Some(to) = self.remote else { return false };
+        let datagram = self.sealer.seal(header, payload);
+        let left = self.socket.send_datagram(&datagram, to, class).is_ok();
+        self.unsent += u64::from(!left);
+        left
+    }
+
+    /// Waits for a datagram from the other end.
+    pub(crate) fn receive(
+        &mut self,
+        wait: Duration,
+    ) -> io::Result<Option<(Header, Vec<u8>, Datagram)>> {
+        let Some(datagram) = self.socket.receive_datagram(Some(wait))? else { return Ok(None) };
+        self.overruns = self.overruns.max(datagram.overruns);
+        let from_peer = Some(datagram.from) == self.remote;
+        Ok(self.open(&datagram, from_peer).map(|(header, payload)| (header, payload, datagram)))
+    }
+
+    /// Header and payload of a datagram. A copy from another address is not opened, or the genuine one would be
+    /// a repeated one.
+    fn open(&mut self, datagram: &Datagram, from_peer: bool) -> Option<(Header, Vec<u8>)> {
+        let opened = from_peer.then(|| self.opener.open(&datagram.bytes)).flatten();
+        self.refused += u64::from(opened.is_none());
+        opened
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::net::UdpSocket;
+    use std::thread;
+
+    use talkspurt_proto::time::Instant;
+
+    use super::*;
+
+    /// Longest sleep of the path.
+    const STEP: Duration = Duration::from_millis(50);
+
+    fn at(last: u8) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, last], 0))
+    }
+
+    fn bound(last: u8) -> UdpSocket {
+        UdpSocket::bind(at(last)).expect("loopback has ports")
+    }
+
+    /// A path of 250 ms there: the round-trip time is not that since the latest try. Whoever sees the path
+    /// sends a copy of each greeting from another address at once, and 30 datagrams of noise to the client.
+    #[test]
+    fn a_greeting_passes_noise_copies_and_delays() {
+        let (up, down) = ([1; 32], [2; 32]);
+        let mut client = Wire::bind(at(1), &up, &down).expect("loopback has ports");
+        let mut server = Wire::bind(at(1), &down, &up).expect("loopback has ports");
+        let (of_server, of_client) = (server.local(), client.local());
+        let (path, other) = (bound(1), bound(2));
+        let entry = path.local_addr().expect("it is bound");
+        let shared = Shared::default();
+        let delay = Duration::from_millis(250);
+        let clock = Clock::start();
+        thread::scope(|scope| {
+            let greeted = scope.spawn(|| server.be_greeted(IpAddr::from([127, 0, 0, 1]), &shared));
+            let carried = scope.spawn(|| {
+                let mut held = VecDeque::new();
+                let mut bytes = [0; 200];
+                while !shared.started.load(Ordering::Acquire) {
+                    let next = held.front().map_or(STEP, |(due, _): &(Instant, Vec<u8>)| {
+                        due.saturating_since(clock.now()).max(Duration::from_millis(1))
+                    });
+                    let wait = std::time::Duration::from_nanos(next.as_nanos());
+                    path.set_read_timeout(Some(wait)).expect("it is no zero");
+                    if let Ok((length, from)) = path.recv_from(&mut bytes) {
+                        if from == of_server {
+                            path.send_to(&bytes[..length], of_client).expect("it is there");
+                            continue;
+                        }
+                        other.send_to(&bytes[..length], of_server).expect("it is there");
+                        for _ in 0..30 {
+                            path.send_to(b"noise", of_client).expect("it is there");
+                        }
+                        held.push_back((clock.now() + delay, bytes[..length].to_vec()));
+                    }
+                    while held.front().is_some_and(|(due, _)| *due <= clock.now()) {
+                        let (_, bytes) = held.pop_front().expect("it is there");
+                        path.send_to(&bytes, of_server).expect("it is there");
+                    }
+                }
+            });
+            let round_trip = client.greet(entry, &shared).expect("no error");
+            shared.started.store(true, Ordering::Release);
+            assert!(round_trip.is_some_and(|it| it >= delay), "{round_trip:?}");
+            assert!(greeted.join().expect("no panic").expect("no error"));
+            carried.join().expect("no panic");
+        });
+        assert!(server.refused > 0 && client.refused > 0);
+    }
+}
