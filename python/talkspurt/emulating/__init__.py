@@ -255,14 +255,30 @@ class Emulation:
 
     def serve(self, node: str, command: Sequence[str], **files: Any) -> Command:
         """Start a command that others connect to, and wait until it has a socket, for a second."""
-        before = self._ask(self._nodes[node], "sockets", "sockets")
-        found = self.start(node, command, **files)
+        with self.listening([node]):
+            return self.start(node, command, **files)
+
+    @contextlib.contextmanager
+    def listening(self, nodes: Sequence[str]) -> Iterator[None]:
+        """After a block that starts a command at each of these nodes, wait until all have sockets.
+
+        The wait lasts a second at most, because some have none.
+        """
+        first = len(self.commands)
+        wanted = {node: self._sockets(node) + nodes.count(node) for node in nodes}
+        yield
+        waiting = self.commands[first:]
         until = time.monotonic() + LISTEN_S
-        while time.monotonic() < until and found.poll() is None:
-            if (self._ask(self._nodes[node], "sockets", "sockets") or 0) > (before or 0):
-                break
+        while waiting and time.monotonic() < until and not self.has_ended():
             time.sleep(STEP_S)
-        return found
+            waiting = [
+                it
+                for it in waiting
+                if it.poll() is None and self._sockets(it.node) < wanted[it.node]
+            ]
+
+    def _sockets(self, node: str) -> int:
+        return self._ask(self._nodes[node], "sockets", "sockets") or 0
 
     def run(
         self, node: str, command: Sequence[str], *, timeout: float | None = None

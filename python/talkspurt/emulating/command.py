@@ -142,7 +142,9 @@ def _execute(
             if len(emulation.names) == 1:
                 _say("no other node answers: --serve NODE -- COMMAND starts a program there")
             # Servers first, in any order of the command line.
-            serving += [_started(emulation, one) for one in commands if one.serves]
+            servers = [one for one in commands if one.serves]
+            with emulation.listening([one.node for one in servers]):
+                serving += [_started(emulation, one) for one in servers]
             awaited += [_started(emulation, one) for one in commands if not one.serves]
             if shell is not None:
                 words = (os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh",)
@@ -193,7 +195,7 @@ def _take_terminal() -> None:
 
 def _started(emulation: Emulation, it: Wanted) -> Command:
     try:
-        return (emulation.serve if it.serves else emulation.start)(it.node, it.words)
+        return emulation.start(it.node, it.words)
     except OSError as error:
         raise BadInputError(
             visible(f"emulate: {it.words[0]} could not be started at {it.node}: {error.strerror}")
