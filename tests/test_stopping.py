@@ -102,6 +102,22 @@ def test_runs_whose_folder_was_removed_are_not_said_to_be_kept(tmp_path):
     assert getattr(error.value, "__notes__", []) == []
 
 
+def test_a_stop_while_the_commands_are_imported_is_told_too():
+    code = """
+import os, signal, sys
+class Stopped:
+    def find_spec(self, name, path, target=None):
+        if name == "cyclopts":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Stopped())
+from talkspurt.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "talkspurt: stopped; nothing was written\n"
+
+
 def test_a_stop_after_everything_was_written_says_so(case, tmp_path):
     # Nobody reads the tables, so the process is still at them when it is stopped.
     reading, writing = os.pipe()

@@ -1,5 +1,22 @@
-"""``python -m talkspurt``: the command line."""
+"""The entry point of the command line, also as ``python -m talkspurt``."""
 
-from talkspurt.cli import main
+import os
+import signal
 
-main()
+
+def main() -> None:
+    """Import the commands, which takes a third of a second, and run one."""
+    signal.signal(signal.SIGINT, _on_stop)
+    from talkspurt.cli import main as run
+
+    run()
+
+
+def _on_stop(number: int, _frame: object) -> None:
+    """End the process: an exception in an import could be printed and ignored by Python."""
+    os.write(2, b"talkspurt: stopped; nothing was written\n")
+    os._exit(128 + number)
+
+
+if __name__ == "__main__":
+    main()
