@@ -221,6 +221,12 @@ def test_the_report_says_the_range_of_what_was_sampled(saltelli):
     assert "Sensitivity to the factors</h2>" in page and "Over nothing" not in page
 
 
+def test_a_negative_seed_is_an_error_of_the_seed():
+    with pytest.raises(talkspurt.ScenarioError) as raised:
+        talkspurt.run(design("sobol", 8, DELAY), set={"seed": -1})
+    assert [problem["path"] for problem in raised.value.problems] == ["seed"]
+
+
 def test_a_problem_at_many_points_is_one_error():
     base = BASE.replace(
         'kind = "droptail", packets = 50', 'kind = "red", packets = 20, min_threshold = 5'

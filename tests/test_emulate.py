@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import shutil
 import signal
 import sys
@@ -17,6 +18,7 @@ from command import talkspurt as command
 from talkspurt.emulating import account, namespaces
 from talkspurt.emulating.command import Wanted, wanted
 from talkspurt.errors import BadInputError
+from test_animation import close, of_table, on_page, shown, table_of, unpacked
 
 NETWORK = """\
 title = "Two hosts behind a router"
@@ -104,7 +106,10 @@ def crossed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("crossed")
     times = {}
     with talkspurt.Emulation(
-        NETWORK, ["laptop", "server"], folder=folder, set={"record.pcapng": ["line"]}
+        NETWORK,
+        ["laptop", "server"],
+        folder=folder,
+        set={"record.pcapng": ["line"], "record.packets": True},
     ) as network:
         for version in range(2):
             at = network.addresses["server"][version]
@@ -161,15 +166,33 @@ def test_the_result_is_like_a_run_but_without_a_digest(crossed, tmp_path):
     folder = result.save(tmp_path / "saved")
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "Packets of each node" in page
-    assert "an emulation cannot be repeated" in page
+    assert "from the first packet of a program in the window of measurement" in page
     assert "in real time" in page
     again = talkspurt.load(folder)
     assert again.flows.equals(result.flows)
     assert again.series().equals(result.series())
     assert again.manifest["real_time"] == result.manifest["real_time"]
+    assert again.excerpt.equals(result.excerpt)
+    assert (folder / "excerpt.parquet").stat().st_size < 100_000
+    (folder / "report.html").unlink()
+    assert command("report", folder).returncode == 0
+    assert "first packet of a program" in (folder / "report.html").read_text(encoding="utf-8")
     found = command("export", folder, "--to", "pcapng")
     assert found.returncode == 2
     assert "cannot be repeated" in found.stderr
+
+
+@real
+def test_the_animation_has_the_packets_of_the_table(crossed):
+    _, result, _ = crossed
+    made = shown(result)
+    begin, end = made.data["from"], made.data["to"]
+    first = result.packets().filter(pl.col("flow") != "call")["enqueued_s"].min()
+    assert begin == pytest.approx(first, abs=1e-9)
+    rows = unpacked(made.data)
+    close(on_page(rows, end), of_table(table_of(result, begin, end), end))
+    assert {"call", *result.flows.filter(source="real")["name"]} >= set(rows["flow"])
+    assert rows.filter(pl.col("flow") != "call").height == 2 * 80
 
 
 def script(network, node, text, *words):
@@ -202,6 +225,36 @@ try:
 except TimeoutError:
     pass
 """
+
+
+@real
+def test_the_animation_begins_before_the_first_drop_of_a_program(tmp_path):
+    few = {
+        "links.line.queue": "{ kind = 'droptail', packets = 5 }",
+        "links.line.rate": "300kbit/s",
+        "record.animation.packets": 1000,
+        "record.packets": True,
+    }
+    speech = NETWORK[NETWORK.index("source = {") :]
+    # Its packets are dropped first.
+    busy = NETWORK.replace(speech, "source = { kind = 'cbr', packet = '900B', rate = '1Mbit/s' }")
+    with talkspurt.Emulation(busy, ["laptop", "server"], set=few) as network:
+        at = network.addresses["server"][0]
+        script(network, "laptop", SEND, at, 40, 0)
+    result = network.result
+    made = shown(result)
+    assert "around the first packet of a program that is dropped" in made.lead
+    lost = result.packets().filter((pl.col("flow") != "call") & (pl.col("fate") == "full"))
+    begin, end = made.data["from"], made.data["to"]
+    assert begin < lost["enqueued_s"].min() < end
+    close(on_page(unpacked(made.data), end), of_table(table_of(result, begin, end), end))
+    none = {"record.animation.packets": 0, "duration": "300ms"}
+    with talkspurt.Emulation(NETWORK, ["laptop", "server"], set=none) as network:
+        pass
+    assert network.result.excerpt is None
+    assert shown(network.result).startswith("the scenario asks for none")
+
+
 CODEL = "{ kind = 'codel', packets = 1000, ecn = true }"
 
 
@@ -276,6 +329,73 @@ def test_routers_send_errors_as_in_rfc_792():
     assert real_time["message_packets"] == 2
     assert real_time["dropped_packets"] == 1
     assert [host["unroutable_packets"] for host in real_time["hosts"]] == [1, 0]
+
+
+@real
+def test_a_stop_while_the_report_is_drawn_leaves_the_result(tmp_path, monkeypatch):
+    from talkspurt import pictures
+    from talkspurt.emulating import command as emulate
+
+    (tmp_path / "network.toml").write_text(NETWORK, encoding="utf-8")
+    asked = [Wanted("laptop", ("true",), serves=False)]
+    options = {"length": "2s", "sets": [], "seed": None, "as_json": False, "report": True}
+    options["overwrite"] = False
+    for number, stop in enumerate((KeyboardInterrupt(), OSError(28, "No space left on device"))):
+
+        def drawing(*_, stop=stop):
+            raise stop
+
+        monkeypatch.setattr(pictures, "of_result", drawing)
+        out = tmp_path / str(number)
+        with pytest.raises(type(stop)):
+            emulate.run(tmp_path / "network.toml", asked, None, out=out, **options)
+        assert talkspurt.load(out).flows["name"].to_list() == ["call"]
+
+
+LONG = """\
+import hashlib, random, socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(3)
+# IP_MTU_DISCOVER, IP_PMTUDISC_DONT: packets may be fragmented.
+s.setsockopt(socket.IPPROTO_IP, 10, 0)
+for n, length in enumerate((1400, 3000, 9000, 40000)):
+    data = random.Random(n).randbytes(length)
+    s.sendto(data, (sys.argv[1], 5000))
+    assert s.recv(100) == hashlib.sha256(data).digest(), length
+"""
+LISTEN = """\
+import hashlib, socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((sys.argv[1], 5000))
+while True:
+    data, who = s.recvfrom(65535)
+    s.sendto(hashlib.sha256(data).digest(), who)
+"""
+
+
+@real
+def test_the_system_restores_packets_that_it_and_routers_cut():
+    with talkspurt.Emulation(
+        NETWORK, ["laptop", "server"], set={"links.line.mtu": "600B"}
+    ) as network:
+        at = network.addresses["server"][0]
+        network.serve("server", [sys.executable, "-I", "-S", "-c", LISTEN, at])
+        script(network, "laptop", LONG, at)
+    real_time = network.result.manifest["real_time"]
+    assert account.findings({**real_time, "lateness": {"later_than_1ms_ratio": 0}}) == []
+    # RFC 791: the laptop's packets of up to 1500 bytes carry 1480, those on the line 576.
+    sent = [length + 8 for length in (1400, 3000, 9000, 40000)]
+    own = [min(1480, rest) for whole in sent for rest in range(whole, 0, -1480)]
+    cut = sum(math.ceil(length / 576) for length in own)
+    hosts = {host["node"]: host for host in real_time["hosts"]}
+    assert hosts["laptop"]["sent_packets"] == len(own)
+    assert real_time["fragment_packets"] == cut - len(own)
+    assert hosts["server"]["written_packets"] == cut
+    # Fragments have no ports, and are packets of their flow.
+    flows = network.result.flows.filter(source="real")
+    assert flows["transport"].to_list() == ["udp", "udp"]
+    goodput = flows["goodput_bps"][0] * network.result.duration_s / 8
+    assert goodput == pytest.approx(sum(sent) - 4 * 8, abs=1)
 
 
 TAKE = """\
@@ -665,13 +785,15 @@ def test_every_difference_is_a_finding():
         assert len(account.findings({**whole, "hosts": [{**host, key: 1}]})) == 2
     for key in ("after_end_packets", "answered_packets"):
         assert len(account.findings({**whole, "hosts": [{**host, key: 1}]})) == 1
-    for key in ("copied", "message", "expired", "dropped", "in_flight", "uncaptured"):
+    for key in ("copied", "fragment", "message", "expired", "dropped", "in_flight", "uncaptured"):
         assert len(account.findings({**whole, f"{key}_packets": 9})) == 1
     assert len(account.findings({**whole, "sent_packets": 7})) == 2
     assert len(account.findings({**whole, "arrived_packets": 7})) == 2
     unknown = {**host, "device": None}
     for other in (unknown, {**unknown, "killed": True}, {**unknown, "failure": "gone"}):
         assert len(account.findings({**whole, "hosts": [other]})) == 1
+    assert account.findings({**whole, "window_s": [1.0, 1.5]}) == []
+    assert "measure.from=0s" in account.findings({**whole, "window_s": [5.0, 1.5]})[0]
     late = {"later_than_1ms_ratio": 0.1}
     assert "10.0%" in account.findings({**whole, "lateness": late})[0]
 

@@ -234,8 +234,12 @@ class Emulation:
     def close(self) -> None:
         """The devices are down: after the last packets, there is a result."""
     def cancel(self) -> None: ...
-    def result(self) -> tuple[Outcome, str]:
-        """What came out, and the account of the packets as JSON; raises RunError and OSError."""
+    def result(self) -> tuple[Outcome, str, tuple[str, float, float, ArrowStream] | None]:
+        """What came out, the account of the packets as JSON, and packets for an animation.
+
+        The last are why they begin where they do (``asked``, ``drop`` or ``packet``), their start
+        and end in seconds, and a table; None without any. Raises RunError and OSError.
+        """
 
 class FlowEnd:
     """An end of a flow on a raw socket in a network namespace, in real time; on Linux only."""

@@ -293,6 +293,21 @@ class Result(Saved):
         """One row per packet and hop, if the scenario sets ``record.packets = true``."""
         return self._of("packets", flow=flow)
 
+    @property
+    def excerpt(self) -> pl.DataFrame | None:
+        """The packets of an emulation that its report animates, one row per packet and hop.
+
+        ``manifest["excerpt"]`` has its start and end. None for a run, whose packets of any interval
+        are found by repeating it.
+        """
+        if "excerpt" not in self.manifest:
+            return None
+        if "excerpt" not in self._tables:
+            found = self._read_table("excerpt")
+            assert found is not None
+            self._tables["excerpt"] = found
+        return self._tables["excerpt"]
+
     def _of(self, table: str, **wanted: str | None) -> pl.DataFrame:
         frame = self.table(table)
         for column, value in wanted.items():

@@ -98,6 +98,9 @@ def write_result(
     if "imported" in result.manifest:
         fields = dictionary.columns(dictionary.TABLES["packets"])
         write_table(folder / "packets.parquet", result.packets(), fields)
+    if (excerpt := result.excerpt) is not None:
+        fields = dictionary.columns(dictionary.EXCERPT)
+        write_table(folder / "excerpt.parquet", excerpt, fields)
     if result.is_scored:
         write_scores(result, folder)
     _copy_written(result, folder)

@@ -16,6 +16,7 @@ use talkspurt_proto::body::{Body, RealPacket};
 use talkspurt_proto::packet::{BodyId, IpVersion, Packet};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic, UNNUMBERED};
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::wire::ipv4;
 use talkspurt_record::pcapng::CaptureProbe;
 use talkspurt_record::{FlowInfo, Recorder, SideInfo};
 use talkspurt_scenario::Point;
@@ -27,6 +28,7 @@ use crate::flows::{Flows, Found};
 use crate::lateness::Histogram;
 use crate::pace::{Pace, Wait};
 use crate::packet::{Message, Seen, arrived, message, parse, segment, ttl_at};
+use crate::shown::Excerpts;
 use crate::{Account, Control, Host, HostAccount};
 
 /// Longest IP packet.
@@ -42,7 +44,7 @@ const MESSAGES: u64 = 50;
 const MESSAGE_TIME: Duration = Duration::from_millis(1);
 
 /// What observes an emulation.
-pub(crate) type Watch = (Recorder, (Tally, Written));
+pub(crate) type Watch = (Recorder, (Tally, (Excerpts, Written)));
 
 /// Counts what happens to packets of real hosts inside the network.
 #[derive(Clone, Copy, Debug)]
@@ -184,7 +186,7 @@ impl<'a> Engine<'a> {
                 shared.passed.store(now.as_nanos(), Ordering::Relaxed);
             }
             // A writer inside a probe cannot return errors: the error is reported when it is finished.
-            if is_last || failed(&self.world.probe.0, &self.world.probe.1.1) {
+            if is_last || failed(&self.world.probe.0, &self.world.probe.1.1.1) {
                 break;
             }
         }
@@ -192,11 +194,12 @@ impl<'a> Engine<'a> {
         self.world.assert_conservation();
         control.ended.store(true, Ordering::Release);
         self.drain(shared, control);
-        let (tally, (captures, _)) = &self.world.probe.1;
+        let (tally, (_, (captures, _))) = &self.world.probe.1;
         let account = Account {
             hosts: self.devices.into_iter().map(|device| device.account).collect(),
             sent_packets: tally.sent,
             copied_packets: tally.copied,
+            fragment_packets: self.world.fragments_added(),
             message_packets: tally.messages,
             arrived_packets: tally.received - self.expired,
             expired_packets: self.expired,
@@ -352,7 +355,7 @@ impl<'a> Engine<'a> {
         let taken = |name: &str| scenario.flows.contains_key(name);
         let Found { index, side, is_new } = self.flows.find(seen, hosts, names, taken);
         let place = scenario.flows.len() + index;
-        let (recorder, (_, (_, packets))) = &mut self.world.probe;
+        let (recorder, (_, (excerpts, (_, packets)))) = &mut self.world.probe;
         if is_new {
             let flow = self.flows.flow(index);
             let [from, to] = names.map(str::to_owned);
@@ -367,6 +370,7 @@ impl<'a> Engine<'a> {
                     ..FlowInfo::reserved()
                 },
             );
+            excerpts.name_flow(place, &flow.name);
             if let Some(packets) = packets {
                 packets.name_flow(place, &flow.name);
             }
@@ -415,13 +419,16 @@ impl<'a> Engine<'a> {
             self.expired += 1;
             return self.answer(next as u32, &packet, &real, (Message::TimeExceeded, 1));
         }
-        let is_message = packet.number == UNNUMBERED;
+        // A router's message, a copy, or a fragment other than the first.
+        let is_more = packet.number == UNNUMBERED;
         let read_late = self.read_late.get(packet.body.0 as usize).copied();
-        let read_late = read_late.filter(|_| !is_message).unwrap_or_default();
+        let read_late = read_late.filter(|_| !is_more).unwrap_or_default();
+        // A message has a route of its own.
+        let is_rest = route.is_some() && ipv4::is_later_fragment(&real.bytes);
         let mut bytes = Vec::new();
         arrived(&real, &packet, &mut bytes);
         self.lateness.add(self.clock.now().saturating_since(at) + read_late);
-        if self.write(host, &bytes) && !is_message {
+        if self.write(host, &bytes) && (!is_more || is_rest) {
             let first = self.point.scenario.flows.len();
             let flow = self.flows.flow(packet.flow as usize - first);
             let bytes = flow.gain(side ^ 1, segment(&real), real.layers.payload);

@@ -1,6 +1,6 @@
 //! The flows of real hosts: found by their five-tuples when their first packet is sent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 use talkspurt_proto::wire::{dccp, ipv4, ipv6, sctp, tcp, udp};
@@ -10,6 +10,8 @@ use crate::packet::{Seen, Segment};
 /// Flows with an account of their own; all further packets between two hosts are one flow. A scan of ports
 /// would otherwise fill the memory.
 const MAX_FLOWS: usize = 100;
+/// Packets in fragments whose ports are kept for the fragments that follow.
+const MAX_CUT: usize = 64;
 
 /// The flows by five-tuple.
 #[derive(Debug)]
@@ -20,9 +22,14 @@ pub(crate) struct Flows {
     /// Five-tuples of both directions.
     known: BTreeMap<Tuple, (usize, u8)>,
     own: usize,
+    /// The ports of packets in fragments, the newest first.
+    cut: VecDeque<(Cut, (u16, u16))>,
 }
 
 type Tuple = (IpAddr, IpAddr, u8, u16, u16);
+
+/// What the fragments of a packet have in common (RFC 791 §3.2).
+type Cut = (IpAddr, IpAddr, u8, u32);
 
 /// The flow of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +60,7 @@ impl Flows {
     /// None between so many hosts.
     pub(crate) fn new(hosts: usize) -> Self {
         let all = vec![None; Self::capacity(hosts)];
-        Self { hosts, all, known: BTreeMap::new(), own: 0 }
+        Self { hosts, all, known: BTreeMap::new(), own: 0, cut: VecDeque::new() }
     }
 
     /// How many flows so many hosts have at most.
@@ -75,7 +82,8 @@ impl Flows {
         taken: impl Fn(&str) -> bool,
     ) -> Found {
         let protocol = seen.real.protocol;
-        let tuple = (seen.src, seen.dst, protocol, seen.ports.0, seen.ports.1);
+        let ports = self.ports(seen);
+        let tuple = (seen.src, seen.dst, protocol, ports.0, ports.1);
         if let Some((index, side)) = self.known.get(&tuple) {
             return Found { index: *index, side: *side, is_new: false };
         }
@@ -86,7 +94,7 @@ impl Flows {
         self.own += 1;
         self.known.insert(tuple, (index, side));
         // A packet to itself never leaves a host, so that this is another tuple.
-        let reverse = (seen.dst, seen.src, protocol, seen.ports.1, seen.ports.0);
+        let reverse = (seen.dst, seen.src, protocol, ports.1, ports.0);
         self.known.insert(reverse, (index, 1));
         let transport = protocol_name(protocol);
         let end = |name: &str, port: u16| match port {
@@ -94,10 +102,22 @@ impl Flows {
             port => format!("{name}:{port}"),
         };
         let version = if seen.src.is_ipv6() { " IPv6" } else { "" };
-        let (from, to) = (end(names[0], seen.ports.0), end(names[1], seen.ports.1));
+        let (from, to) = (end(names[0], ports.0), end(names[1], ports.1));
         let name = self.free(format!("{transport} {from}-{to}{version}"), taken);
         self.all[index] = Some(Flow::new(name, transport, hosts));
         Found { index, side, is_new: true }
+    }
+
+    /// The ports of a packet, which only the first of its fragments has.
+    fn ports(&mut self, seen: &Seen) -> (u16, u16) {
+        let Some(identification) = seen.fragment_of else { return seen.ports };
+        let cut = (seen.src, seen.dst, seen.real.protocol, identification);
+        if seen.has_headers {
+            self.cut.truncate(MAX_CUT - 1);
+            self.cut.push_front((cut, seen.ports));
+        }
+        let known = self.cut.iter().find(|(known, _)| *known == cut);
+        known.map_or(seen.ports, |(_, ports)| *ports)
     }
 
     /// The flow of all packets between two hosts that have none of their own.
@@ -180,7 +200,29 @@ mod tests {
         let layers = Layers::default();
         let real = RealPacket { bytes: Bytes::new(), layers, protocol, ttl: 64 };
         let (src, dst) = (address(from), address(to));
-        Seen { src, dst, ports, ecn: Ecn::NotEct, dscp: 0, is_answerable: true, real }
+        let (ecn, dscp, fragment_of, has_headers) = (Ecn::NotEct, 0, None, true);
+        Seen { src, dst, ports, ecn, dscp, fragment_of, has_headers, is_answerable: true, real }
+    }
+
+    #[test]
+    fn fragments_are_of_the_flow_of_the_first() {
+        let mut flows = Flows::new(2);
+        let mut find = |fragment_of, has_headers, ports| {
+            let seen = Seen { fragment_of, has_headers, ..seen(1, 2, udp::PROTOCOL, ports) };
+            flows.find(&seen, [0, 1], ["a", "b"], |_| false).index
+        };
+        assert_eq!(find(None, true, (7, 9)), 0);
+        assert_eq!(find(Some(5), true, (7, 9)), 0);
+        assert_eq!(find(Some(5), false, (0, 0)), 0);
+        assert_eq!(find(Some(6), true, (8, 9)), 1);
+        assert_eq!((find(Some(5), false, (0, 0)), find(Some(6), false, (0, 0))), (0, 1));
+        // The identification is used again; fragments of a packet that nobody saw the beginning of.
+        assert_eq!((find(Some(5), true, (8, 9)), find(Some(5), false, (0, 0))), (1, 1));
+        assert_eq!(find(Some(7), false, (0, 0)), 2);
+        for other in 0..64 {
+            find(Some(100 + other), true, (7, 9));
+        }
+        assert_eq!(find(Some(5), false, (0, 0)), 2);
     }
 
     fn found(index: usize, side: u8, is_new: bool) -> Found {

@@ -5,7 +5,8 @@
 //! follows the monotonic clock: a packet that is read enters the first link of its route, and one that reaches
 //! its destination is written to that host's device. Simulated flows share all links. `packet` reads and
 //! changes the headers of packets, `flows` finds the flow of each, `lateness` counts how late packets were,
-//! `engine` is the loop. `end` runs an end of a flow on a socket inside a node.
+//! `engine` is the loop, `shown` keeps packets for the report. `end` runs an end of a flow on a
+//! socket inside a node.
 
 #![cfg(target_os = "linux")]
 
@@ -15,6 +16,7 @@ mod flows;
 mod lateness;
 mod pace;
 mod packet;
+mod shown;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -33,6 +35,19 @@ pub use end::{End, Ended, Which};
 use engine::{Engine, Tally};
 use flows::Flows;
 pub use lateness::Lateness;
+pub use shown::Excerpted;
+use shown::Excerpts;
+
+/// What an emulation leaves.
+pub struct Emulated {
+    /// As a run.
+    pub finished: Finished,
+    /// Where the packets of hosts went.
+    pub account: Account,
+    /// Packets for the report's animation: `None` if the hosts sent none in the measure window, or the scenario
+    /// asks for none.
+    pub excerpt: Option<Excerpted>,
+}
 
 /// Requests to an emulation, and what it reports meanwhile.
 #[derive(Debug, Default)]
@@ -56,8 +71,9 @@ pub struct Host {
     pub device: OwnedFd,
 }
 
-/// Where the packets of real hosts went, each number counted for itself: sent + copied + messages = arrived +
-/// expired + dropped + in flight; the hosts' sent packets = sent; their written + refused = arrived + answered.
+/// Where the packets of real hosts went, each number counted for itself: sent + copied + fragments + messages =
+/// arrived + expired + dropped + in flight; the hosts' sent packets = sent; their written + refused = arrived +
+/// answered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Account {
     /// By host.
@@ -66,6 +82,8 @@ pub struct Account {
     pub sent_packets: u64,
     /// Copies that links made.
     pub copied_packets: u64,
+    /// Fragments that routers cut from packets, beyond the first of each.
+    pub fragment_packets: u64,
     /// Routers' messages that entered a link: time exceeded, packet too big.
     pub message_packets: u64,
     /// Packets that reached their hosts.
@@ -122,7 +140,7 @@ pub fn run(
     folder: Option<&Path>,
     tables: Tables,
     (shared, control): (&Shared, &Control),
-) -> Result<(Finished, Account), Failure> {
+) -> Result<Emulated, Failure> {
     // A sleep ends up to 50 µs late by default; with a real-time priority, this has no effect.
     let _ = nix::sys::prctl::set_timerslack(1);
     let point = &*point.expanded();
@@ -136,16 +154,17 @@ pub fn run(
     let options = Options { gauges: scenario.record.gauges, sojourn: scenario.record.sojourn };
     let written = written(point, &layout, folder)?;
     let timetable = timetable(scenario, written.0.is_some());
+    let first = scenario.flows.len();
+    let excerpts = Excerpts::new(scenario, &layout, first as u32);
     let recorder = Recorder::keeping(layout, options, tables);
-    let tally = Tally::new(scenario.flows.len());
-    let world =
-        build_with_hosts(scenario, network, &materials, &routes, (recorder, (tally, written)));
+    let watch = (recorder, (Tally::new(first), (excerpts, written)));
+    let world = build_with_hosts(scenario, network, &materials, &routes, watch);
     let engine = Engine::new(world, point, routes, hosts);
     control.thread.store(nix::unistd::gettid().as_raw(), Ordering::Release);
     let (world, account) = engine.run(&timetable, shared, control)?;
     let audio = render(scenario, &materials, &world);
     let (hops, events, now) = (world.hops(), world.events(), world.now());
-    let (recorder, (_, written)) = world.probe;
+    let (recorder, (_, (excerpts, written))) = world.probe;
     let finished = Finished {
         digest: String::new(),
         hops,
@@ -155,7 +174,7 @@ pub fn run(
         recording: conclude(scenario, recorder, written, true)?,
         audio,
     };
-    Ok((finished, account))
+    Ok(Emulated { finished, account, excerpt: excerpts.finish(now) })
 }
 
 /// The routes between hosts at these nodes.

@@ -10,8 +10,9 @@ use talkspurt_proto::wire::{Hop, checksum::Sum, dccp, ipv4, ipv6, sctp, tcp, udp
 
 /// UDP-Lite (RFC 3828), whose header has UDP's ports.
 const UDP_LITE: u8 = 136;
-/// Of a fragment (RFC 791 §3.1).
+/// Of a fragment (RFC 791 §3.1): its offset, and the bit that more follow.
 const OFFSET: u16 = 0x1fff;
+const MORE: u16 = 0x2000;
 /// TTL of a router's message, and hops that a packet may take at most.
 const TTL: u8 = 64;
 /// RFC 1812 §4.3.2.3: an ICMP message has at most 576 bytes.
@@ -28,6 +29,10 @@ pub(crate) struct Seen {
     pub(crate) ports: (u16, u16),
     pub(crate) ecn: Ecn,
     pub(crate) dscp: u8,
+    /// Of a fragment: the packet's identification.
+    pub(crate) fragment_of: Option<u32>,
+    /// It has the headers: it is no fragment other than the first.
+    pub(crate) has_headers: bool,
     /// A router may send a message about it.
     pub(crate) is_answerable: bool,
     pub(crate) real: RealPacket,
@@ -48,19 +53,20 @@ struct Network {
     protocol: u8,
     /// Where the transport's header begins.
     start: usize,
-    is_first_fragment: bool,
+    fragment_of: Option<u32>,
+    has_headers: bool,
 }
 
-/// Reads a packet; `None` if it is not one.
+/// Reads a packet; `None` if it is not one, or the header checksum of IPv4 is wrong.
 pub(crate) fn parse(bytes: &[u8]) -> Option<Seen> {
     let network = match bytes.first()? >> 4 {
         4 => v4(bytes)?,
         6 => v6(bytes)?,
         _ => return None,
     };
-    let Network { src, dst, class, ttl, protocol, start, is_first_fragment } = network;
+    let Network { src, dst, class, ttl, protocol, start, fragment_of, has_headers } = network;
     let body = bytes.get(start..)?;
-    let body = if is_first_fragment { body } else { &[] };
+    let body = if has_headers { body } else { &[] };
     let icmp = if src.is_ipv4() { ipv4::ICMP } else { ipv6::ICMP };
     let has_ports = matches!(
         protocol,
@@ -85,11 +91,11 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Seen> {
     };
     let (ecn, dscp) = (ECN[usize::from(class & 3)], class >> 2);
     // RFC 1122 §3.2.2, RFC 4443 §2.4 (e).
-    let is_answerable = is_first_fragment
+    let is_answerable = has_headers
         && is_one_host(src)
         && !is_group(dst)
         && !(protocol == icmp && is_icmp_error(src, body));
-    Some(Seen { src, dst, ports, ecn, dscp, is_answerable, real })
+    Some(Seen { src, dst, ports, ecn, dscp, fragment_of, has_headers, is_answerable, real })
 }
 
 fn v4(bytes: &[u8]) -> Option<Network> {
@@ -99,7 +105,12 @@ fn v4(bytes: &[u8]) -> Option<Network> {
     if start < ipv4::HEADER || length < start || length != bytes.len() {
         return None;
     }
+    // RFC 1812 §5.2.2: what a router verifies.
+    if Sum::default().over(&bytes[..start]).finish() != 0 {
+        return None;
+    }
     let address = |at: usize| Ipv4Addr::from([0, 1, 2, 3].map(|i| header[at + i]));
+    let (identification, place) = (word(header, 4)?, word(header, 6)?);
     Some(Network {
         src: address(12).into(),
         dst: address(16).into(),
@@ -107,7 +118,8 @@ fn v4(bytes: &[u8]) -> Option<Network> {
         ttl: header[8],
         protocol: header[9],
         start,
-        is_first_fragment: u16::from_be_bytes([header[6], header[7]]) & OFFSET == 0,
+        fragment_of: (place & (MORE | OFFSET) != 0).then(|| identification.into()),
+        has_headers: place & OFFSET == 0,
     })
 }
 
@@ -118,14 +130,17 @@ fn v6(bytes: &[u8]) -> Option<Network> {
         return None;
     }
     let address = |at: usize| Ipv6Addr::from(std::array::from_fn::<u8, 16, _>(|i| header[at + i]));
-    let (mut protocol, mut start, mut is_first_fragment) = (header[6], ipv6::HEADER, true);
+    let (mut protocol, mut start) = (header[6], ipv6::HEADER);
+    let (mut fragment_of, mut has_headers) = (None, true);
     // RFC 8200 §4: hop-by-hop options, routing, destination options, fragment.
     // What follows the header of a later fragment is data.
-    while is_first_fragment && let Some(extension) = bytes.get(start..start + 8) {
+    while has_headers && let Some(extension) = bytes.get(start..start + 8) {
         let length = match protocol {
             0 | 43 | 60 => 8 + 8 * usize::from(extension[1]),
             44 => {
-                is_first_fragment &= u16::from_be_bytes([extension[2], extension[3]]) >> 3 == 0;
+                has_headers = word(extension, 2)? >> 3 == 0;
+                fragment_of =
+                    Some(u32::from(word(extension, 4)?) << 16 | u32::from(word(extension, 6)?));
                 8
             }
             _ => break,
@@ -140,7 +155,8 @@ fn v6(bytes: &[u8]) -> Option<Network> {
         ttl: header[7],
         protocol,
         start,
-        is_first_fragment,
+        fragment_of,
+        has_headers,
     })
 }
 
@@ -323,6 +339,14 @@ mod tests {
         header[10..12].copy_from_slice(&sum.to_be_bytes());
     }
 
+    /// The same if it is one of IPv4, with its options.
+    fn add_right_sum(bytes: &mut [u8]) {
+        let header = usize::from(bytes[0] & 0xf) * 4;
+        if bytes[0] >> 4 == 4 && (20..=bytes.len()).contains(&header) {
+            add_sum(&mut bytes[..header]);
+        }
+    }
+
     const PAIRS: [[&str; 2]; 2] = [["10.0.0.1", "10.0.0.2"], ["fd00::1", "fd00::2"]];
 
     #[test]
@@ -354,6 +378,9 @@ mod tests {
                 for value in 0..=255 {
                     let mut bytes = bytes.clone();
                     bytes[at] = value;
+                    if at != 10 && at != 11 {
+                        add_right_sum(&mut bytes);
+                    }
                     if let Some(seen) = parse(&bytes) {
                         let router = seen.dst;
                         message(Message::TimeExceeded, router, &seen, 1);
@@ -368,6 +395,18 @@ mod tests {
             }
         }
         assert_eq!(parse(&[]), None);
+    }
+
+    /// RFC 1812 §5.2.2 (2).
+    #[test]
+    fn a_packet_with_a_wrong_header_checksum_is_none() {
+        for (mut bytes, at) in
+            [(datagram(PAIRS[0], Ecn::Ect0), 10), (with_extensions()[0].clone(), 21)]
+        {
+            assert!(parse(&bytes).is_some());
+            bytes[at] ^= 1;
+            assert_eq!(parse(&bytes), None);
+        }
     }
 
     /// RFC 792, RFC 1191 and RFC 4443: type, code, MTU, checksum, and the packet that caused it.
@@ -422,6 +461,7 @@ mod tests {
         let is_answerable = |change: &dyn Fn(&mut Vec<u8>), pair| {
             let mut bytes = datagram(pair, Ecn::NotEct);
             change(&mut bytes);
+            add_right_sum(&mut bytes);
             parse(&bytes).expect("a packet").is_answerable
         };
         let v4 = |at: usize, value: &[u8]| {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use talkspurt_emulate::{Account, Control, Host, HostAccount, routes, run};
+use talkspurt_emulate::{Account, Control, Emulated, Host, HostAccount, routes, run};
 use talkspurt_experiment::{Finished, Shared};
 use talkspurt_live::Clock;
 use talkspurt_record::Tables;
@@ -108,7 +108,7 @@ fn emulate_over(
             std::thread::yield_now();
         }
         control.close.store(true, Ordering::Release);
-        let (finished, account) = thread.join().expect("no panic");
+        let Emulated { finished, account, .. } = thread.join().expect("no panic");
         check(&account);
         (finished, account)
     })
@@ -125,7 +125,10 @@ fn check(account: &Account) {
     let came = sum(|host| host.written_packets + host.refused_packets);
     assert_eq!(came, account.arrived_packets + sum(|host| host.answered_packets));
     assert_eq!(
-        account.sent_packets + account.copied_packets + account.message_packets,
+        account.sent_packets
+            + account.copied_packets
+            + account.fragment_packets
+            + account.message_packets,
         account.arrived_packets
             + account.expired_packets
             + account.dropped_packets
@@ -253,11 +256,11 @@ fn packets_that_are_too_big_are_answered_and_captured() {
         add_sum(&mut bytes);
         bytes
     };
-    // A datagram, one whose TTL ends behind the small link, one that may be fragmented, an echo request with
-    // an identifier of 0, and generic routing encapsulation.
+    // A datagram, one whose TTL ends behind the small link, an echo request with an identifier of 0, and generic
+    // routing encapsulation.
     let mut echo = change(9, 1);
     echo[20..28].copy_from_slice(&[8, 0, 0, 0, 0, 0, 0, 1]);
-    let sent = [change(8, 64), change(8, 2), change(6, 0), echo, change(9, 47)];
+    let sent = [change(8, 64), change(8, 2), echo, change(9, 47)];
     let (_, account) = emulate_over(&network, Some(&folder), |a, _| {
         for bytes in &sent {
             a.send(bytes).expect("it is sent");
@@ -267,22 +270,107 @@ fn packets_that_are_too_big_are_answered_and_captured() {
             assert_eq!((sum(&answer[20..]), &answer[28..]), (0, &bytes[..548]));
         }
     });
-    assert_eq!((account.sent_packets, account.message_packets, account.arrived_packets), (5, 5, 5));
-    assert_eq!((account.dropped_packets, account.in_flight_packets), (5, 0));
-    let real = |name: &str| {
-        let file = std::fs::read(folder.join(name)).expect("a capture");
-        let mut rest = &file[..];
-        let mut count = 0;
-        while !rest.is_empty() {
-            let word =
-                |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().expect("4 bytes"));
-            // Enhanced packet blocks, without the simulated call's packets, which are shorter.
-            count += u32::from(word(0) == 6 && word(24) > 500);
-            rest = &rest[word(4) as usize..];
+    assert_eq!((account.sent_packets, account.message_packets, account.arrived_packets), (4, 4, 4));
+    assert_eq!((account.dropped_packets, account.in_flight_packets), (4, 0));
+    let real = |name: &str| captured(&folder.join(name), 500).len();
+    assert_eq!((real("near.pcapng"), real("far.pcapng")), (8, 0));
+}
+
+/// The packets of a capture that are longer than this: those of the simulated call are shorter.
+fn captured(file: &Path, longer: usize) -> Vec<Vec<u8>> {
+    let file = std::fs::read(file).expect("a capture");
+    let (mut rest, mut found) = (&file[..], Vec::new());
+    while !rest.is_empty() {
+        let word =
+            |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().expect("4 bytes")) as usize;
+        // Enhanced packet blocks.
+        if word(0) == 6 && word(24) > longer {
+            found.push(rest[28..28 + word(20)].to_vec());
         }
-        count
+        rest = &rest[word(4)..];
+    }
+    found
+}
+
+/// RFC 791 §3.2, RFC 1812 §4.2.2.7: fragments as they arrive, are captured and are counted; a message about their
+/// TTL for the first only.
+#[test]
+fn packets_that_may_be_fragmented_are() {
+    let network = NETWORK
+        .replace("duration = '20s'", "duration = '20s'\nrecord = { pcapng = ['near', 'far'] }");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fragments");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let may = |ttl, payload| {
+        let mut bytes = datagram(1, 3, ttl, payload);
+        // The data differs from byte to byte.
+        (28..).zip(&mut bytes[28..]).for_each(|(at, byte): (u32, _)| *byte = at as u8);
+        bytes[6] = 0;
+        add_sum(&mut bytes);
+        bytes
     };
-    assert_eq!((real("near.pcapng"), real("far.pcapng")), (10, 0));
+    let whole = may(64, 1300);
+    let mut pieces = Vec::new();
+    let (finished, account) = emulate_over(&network, Some(&folder), |a, b| {
+        a.send(&whole).expect("it is sent");
+        pieces.extend((0..3).map(|_| receive(b)));
+        // Its last hop is the link that cuts it: the router there has no TTL to send it on, nor to cut it.
+        a.send(&may(1, 1300)).expect("it is sent");
+        let answer = receive(a);
+        assert_eq!((answer[20..22].to_vec(), answer[28 + 8]), (vec![11, 0], 1));
+    });
+    let told: Vec<_> = pieces.iter().map(|it| (it.len(), it[1] & 3, it[6], it[7], it[8])).collect();
+    assert_eq!(told, [(596, 2, 0x20, 0, 63), (596, 2, 0x20, 72, 63), (176, 2, 0, 144, 63)]);
+    let data: Vec<u8> = pieces.iter().flat_map(|piece| piece[20..].to_vec()).collect();
+    assert_eq!(data, whole[20..]);
+    assert!(pieces.iter().all(|piece| sum(&piece[..20]) == 0));
+    assert_eq!((account.sent_packets, account.fragment_packets), (2, 2));
+    assert_eq!((account.arrived_packets, account.expired_packets), (4, 1));
+    assert_eq!((account.message_packets, account.dropped_packets), (1, 0));
+    // The delay and the loss of the packet, and all bytes.
+    let flow = finished.recording.flows.iter().find(|flow| flow.name.starts_with("udp a"));
+    let flow = flow.expect("its flow");
+    assert_eq!((flow.sent_packets, flow.received_packets, flow.lost_packets), (2, 2, 0));
+    let seconds = finished.duration_s;
+    // Fragments, and the whole packet that ended at the router.
+    assert_eq!(
+        (flow.throughput_bps.expect("a rate") * seconds / 8.0).round(),
+        f64::from(596 + 596 + 176 + 1328)
+    );
+    assert_eq!((flow.goodput_bps.expect("a rate") * seconds / 8.0).round(), 1300.0);
+    // On the first link whole; behind it in pieces, with the TTL of their hop.
+    let ours = |name: &str| {
+        let all = captured(&folder.join(name), 0).into_iter();
+        all.filter(|it| it[4..6] == [0, 7]).collect::<Vec<_>>()
+    };
+    assert_eq!(ours("near.pcapng").iter().map(Vec::len).collect::<Vec<_>>(), [1328, 1328]);
+    assert_eq!(ours("far.pcapng"), pieces);
+}
+
+/// A link behind the small one carries even less: all are counted, and the destination can put them together.
+#[test]
+fn fragments_are_fragmented_again() {
+    let network = NETWORK.replace("delay = '3ms'", "delay = '3ms'\nmtu = '300B'");
+    let mut bytes = datagram(3, 1, 64, 1300);
+    (28..).zip(&mut bytes[28..]).for_each(|(at, byte): (u32, _)| *byte = at as u8);
+    bytes[6] = 0;
+    add_sum(&mut bytes);
+    let (_, account) = emulate_over(&network, None, |a, b| {
+        b.send(&bytes).expect("it is sent");
+        // 1308 bytes as 576, 576 and 156, these as 280, 280 and 16.
+        let mut data = vec![None; 1308];
+        for _ in 0..7 {
+            let piece = receive(a);
+            assert!(piece.len() <= 300 && sum(&piece[..20]) == 0);
+            let offset = (usize::from(piece[6] & 0x1f) << 8 | usize::from(piece[7])) * 8;
+            assert_eq!(piece[6] & 0x20 == 0, offset + piece.len() - 20 == 1308);
+            (offset..).zip(&piece[20..]).for_each(|(at, byte)| {
+                assert_eq!(data[at].replace(*byte), None);
+            });
+        }
+        assert!(data.into_iter().eq(bytes[20..].iter().map(|byte| Some(*byte))));
+    });
+    assert_eq!((account.sent_packets, account.fragment_packets), (1, 6));
+    assert_eq!((account.arrived_packets, account.dropped_packets), (7, 0));
 }
 
 #[test]

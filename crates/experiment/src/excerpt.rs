@@ -1,7 +1,7 @@
 //! The packets that a report animates, collected by repeating part of a run.
 
 use talkspurt_proto::time::Instant;
-use talkspurt_record::{Excerpt, Shown};
+use talkspurt_record::{Begin, Excerpt, Shown};
 use talkspurt_scenario::Point;
 
 use crate::Shared;
@@ -18,10 +18,11 @@ pub fn excerpt(point: &Point, lossless: bool, shared: &Shared) -> Result<Shown, 
     let point = &*point.expanded();
     let Point { scenario, network, .. } = point;
     let asked = &scenario.record.animation;
-    let begin = lossless.then_some(window(scenario).0);
-    let from = asked.from.map(|from| Instant::ZERO + from).or(begin);
+    let lossless = lossless.then_some(window(scenario).0);
+    let from = asked.from.map(|from| Instant::ZERO + from).or(lossless);
+    let begin = from.map_or(Begin::BeforeDrop(0), Begin::At);
     let to = Instant::ZERO + asked.to.unwrap_or(scenario.duration);
-    let probe = Excerpt::new(layout(scenario, network), from, to, asked.packets as usize);
+    let probe = Excerpt::new(layout(scenario, network), begin, to, asked.packets as usize);
     let (probe, now) = again(point, probe, shared, |now, probe| probe.complete(now))?;
     Ok(probe.finish(now))
 }

@@ -169,6 +169,14 @@ pub enum Note<'a> {
         /// What it carries.
         body: &'a Body,
     },
+    /// Link: the router before it cut a packet of a real host; a note for each fragment. The first has the
+    /// place and the number of the packet, the others are [`UNNUMBERED`].
+    Cut {
+        /// Label of the fragment.
+        packet: &'a Packet,
+        /// What it carries.
+        body: &'a Body,
+    },
     /// Peer: it was received from the last link.
     Received {
         /// Its label.
@@ -247,6 +255,7 @@ impl Note<'_> {
             Note::Sent { .. }
             | Note::Answered { .. }
             | Note::Copied { .. }
+            | Note::Cut { .. }
             | Note::Received { .. } => Topic::Packet,
             Note::Generated { .. }
             | Note::HandedOver { .. }

@@ -9,18 +9,18 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use serde_json::{Value, json};
-use talkspurt_emulate::{Account, Control, End, Ended, Host, Which};
-use talkspurt_experiment::{Finished, Shared};
+use talkspurt_emulate::{Control, Emulated, End, Ended, Excerpted, Host, Which};
+use talkspurt_experiment::Shared;
 use talkspurt_scenario::Point;
 
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Table};
 use crate::plan::{ColumnMeanings, Plan, tables_in};
 use crate::run::{Work, Worker};
 
 /// An emulation in progress.
 #[pyclass(frozen)]
 pub(crate) struct Emulation {
-    worker: Worker<(Finished, Account)>,
+    worker: Worker<Emulated>,
     control: Arc<Control>,
 }
 
@@ -80,14 +80,20 @@ impl Emulation {
     fn cancel(&self) {
         self.worker.cancel();
     }
-    /// The results, and the account of the packets as JSON; waits for them. Can be called once. Raises as
-    /// [`Run::result`](crate::run::Run).
-    fn result(&self, py: Python<'_>) -> PyResult<(Outcome, String)> {
-        let (finished, account) = self.worker.result(py)?;
+    /// The results, the account of the packets as JSON, and the packets that a report animates; waits for them.
+    /// Can be called once. Raises as [`Run::result`](crate::run::Run).
+    fn result(&self, py: Python<'_>) -> PyResult<(Outcome, String, Option<Packets>)> {
+        let Emulated { finished, account, excerpt } = self.worker.result(py)?;
         let account = serde_json::to_string(&account).expect("an account is plain data");
-        Ok((Outcome::new(finished), account))
+        let packets = excerpt.map(|Excerpted { begins, shown }| {
+            (begins, shown.from.as_secs_f64(), shown.to.as_secs_f64(), Table::new(shown.hops))
+        });
+        Ok((Outcome::new(finished), account, packets))
     }
 }
+
+/// Why an excerpt begins where it does, its start and end in seconds, and its packets.
+type Packets = (&'static str, f64, f64, Table);
 
 /// A change of a gauge: time in seconds, name, value.
 type Step = (f64, &'static str, f64);

@@ -154,6 +154,19 @@ impl Account {
         settled
     }
 
+    /// Counts received bytes. `inside`: they were sent in the measure window; `arrives_inside`: they arrived
+    /// in it.
+    #[inline(always)]
+    pub(crate) fn count_received(&mut self, ip_bytes: u32, inside: bool, arrives_inside: bool) {
+        if inside {
+            self.received_bytes += u64::from(ip_bytes);
+        }
+        if inside != arrives_inside {
+            let bytes = i64::from(ip_bytes);
+            self.carried_bytes += if arrives_inside { bytes } else { -bytes };
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn count_sent(&mut self, ip_bytes: u32, layers: Layers) {
         self.sent += 1;

@@ -12,16 +12,31 @@ use crate::in_flight::InFlight;
 use crate::layout::Layout;
 use crate::packets::HopOutcome;
 
-/// A probe that keeps the packets of an excerpt.
+/// When an excerpt begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// At this instant.
+    At(Instant),
+    /// Before the first drop in the measure window of a packet of a flow with this number or a higher one.
+    BeforeDrop(u32),
+    /// With the first packet in the measure window of a flow with this number or a higher one.
+    WithPacket(u32),
+}
+
+/// A probe that keeps the packets of an excerpt. Its memory is bounded by the number of packets to keep and of
+/// packets in flight.
 #[derive(Debug)]
 pub struct Excerpt {
     layout: Layout,
+    begins: Begin,
     /// Every packet on a link from here on is kept.
     from: Instant,
     to: Instant,
     most: usize,
     /// Whether the excerpt has begun; until then only the most recent packets are kept.
     begun: bool,
+    /// It is complete: no further note is taken.
+    ended: bool,
     in_flight: InFlight<Hop>,
     gone: VecDeque<Hop>,
     next: u64,
@@ -57,27 +72,47 @@ pub struct Shown {
 const BEFORE: usize = 4;
 
 impl Excerpt {
-    /// At most `most` packets, counted on each link, that are on a link between `from` and `to`; without
-    /// `from`, those around the first drop in the measure window.
+    /// At most `most` packets, counted on each link, that are on a link between its beginning and `to`.
     #[must_use]
-    pub fn new(layout: Layout, from: Option<Instant>, to: Instant, most: usize) -> Self {
+    pub fn new(layout: Layout, begin: Begin, to: Instant, most: usize) -> Self {
+        let from = if let Begin::At(from) = begin { Some(from) } else { None };
         Self {
             layout,
+            begins: begin,
             from: from.unwrap_or(Instant::ZERO),
             to,
             most,
             begun: from.is_some(),
+            ended: false,
             in_flight: InFlight::default(),
             gone: VecDeque::new(),
             next: 0,
         }
     }
 
+    /// Names a flow that the layout reserved for real hosts.
+    ///
+    /// # Panics
+    /// If the layout has no such flow.
+    pub fn name_flow(&mut self, index: usize, name: &str) {
+        name.clone_into(&mut self.layout.flows[index].name);
+    }
+
+    /// Whether it began with what it is to begin with.
+    #[must_use]
+    pub const fn begun(&self) -> bool {
+        self.begun
+    }
+
     /// Whether the excerpt is complete, once everything before `now` has been reported.
     #[must_use]
     pub fn complete(&self, now: Instant) -> bool {
-        let kept = self.gone.len() + self.in_flight.count();
-        now >= self.to || (self.begun && now > self.from && kept >= self.most)
+        now >= self.to || self.holds(now, self.most)
+    }
+
+    /// Whether it has begun and holds so many packets.
+    fn holds(&self, now: Instant, packets: usize) -> bool {
+        self.begun && now > self.from && self.gone.len() + self.in_flight.count() >= packets
     }
 
     /// The kept packets, once everything before `now` has been reported.
@@ -96,7 +131,19 @@ impl Excerpt {
     }
 
     fn begin(&mut self, now: Instant, link: u32, packet: &Packet) {
+        // Far more than are shown, of which the latest are not.
+        if self.holds(now, 2 * self.most) {
+            self.to = self.to.min(now);
+        }
+        if now >= self.to {
+            return;
+        }
         let Some(sender) = self.layout.sender(packet) else { return };
+        let is_awaited = matches!(self.begins, Begin::WithPacket(first) if packet.flow >= first);
+        if !self.begun && is_awaited && now >= self.layout.from {
+            (self.begun, self.from) = (true, now);
+            self.gone.clear();
+        }
         let hop = Hop {
             enqueued: now,
             dequeued: Moment::NEVER,
@@ -130,7 +177,8 @@ impl Excerpt {
             return;
         }
         self.gone.push_back(hop);
-        if matches!(fate, HopOutcome::Dropped(_)) && now >= self.layout.from {
+        let is_drop = matches!(fate, HopOutcome::Dropped(_)) && now >= self.layout.from;
+        if is_drop && matches!(self.begins, Begin::BeforeDrop(first) if packet.flow >= first) {
             self.begun = true;
         } else if self.gone.len() > self.most / BEFORE {
             // Evicted packets had left by then: from that instant on, all are known.
@@ -151,11 +199,14 @@ impl Excerpt {
 impl Probe for Excerpt {
     #[inline]
     fn wants(&self, topic: Topic) -> bool {
-        matches!(topic, Topic::Hop | Topic::Drop | Topic::Packet)
+        !self.ended && matches!(topic, Topic::Hop | Topic::Drop | Topic::Packet)
     }
 
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
         let Place::Link(link) = place else { return };
+        if self.ended {
+            return;
+        }
         match *note {
             Note::Enqueued { packet, .. } => self.begin(now, link, packet),
             Note::Dequeued { packet, .. } => {
@@ -172,6 +223,12 @@ impl Probe for Excerpt {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn settled(&mut self, now: Instant) {
+        if !self.ended && self.complete(now) {
+            (self.ended, self.to) = (true, self.to.min(now));
         }
     }
 }

@@ -46,7 +46,7 @@ mod voice;
 
 pub use columns::Table;
 pub use digest::Digest;
-pub use excerpt::{Excerpt, Shown};
+pub use excerpt::{Begin, Excerpt, Shown};
 pub use file::Output;
 pub use frame_state::FrameOutcome;
 pub use jitter::Jitter;

@@ -243,7 +243,11 @@ impl Recorder {
                 return;
             }
             What::Played { after, .. } if fact.inside => self.mouth_to_ear.push(fact.peer, after),
-            What::Sent { .. } | What::Lost | What::Discarded | What::Encoding { .. } => return,
+            What::Sent { .. }
+            | What::Continued { .. }
+            | What::Lost
+            | What::Discarded
+            | What::Encoding { .. } => return,
             _ => {}
         }
         let log = &mut self.logs[fact.peer];
@@ -381,6 +385,7 @@ impl Log {
             What::Discarded
             | What::Sent { .. }
             | What::Received { .. }
+            | What::Continued { .. }
             | What::Lost
             | What::Encoding { .. } => {}
         }

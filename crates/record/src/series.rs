@@ -168,6 +168,7 @@ impl Series {
                 bin.delay_sum += delay.as_nanos();
                 bin.delay_max = bin.delay_max.max(delay.as_nanos());
             }
+            What::Continued { bytes } => bin.received_bytes += u64::from(bytes),
             What::Lost => bin.lost += 1,
             What::Late { .. } => bin.late += 1,
             What::Delivered { bytes, .. } => bin.delivered_bytes += u64::from(bytes),

@@ -11,6 +11,7 @@ use talkspurt_proto::packet::Packet;
 use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::{Note, Place, Playout, Probe, RxError, Topic, UNNUMBERED};
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::wire::ipv4;
 
 use crate::account::Account;
 use crate::frame_state::{FrameOutcome, FrameState};
@@ -60,6 +61,7 @@ pub(crate) struct Fact {
     pub(crate) what: What,
 }
 
+/// What happened; [`What::Continued`]: more of a packet that was received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
     Generated { captured: Instant, bytes: u32 },
@@ -70,6 +72,7 @@ pub(crate) enum What {
     Late { index: u32, at: Instant },
     Sent { bytes: u32 },
     Received { bytes: u32, delay: Duration },
+    Continued { bytes: u32 },
     Lost,
     Encoding { rung: u8 },
 }
@@ -165,7 +168,15 @@ impl Stats {
                 let (peer, inside) = self.dropped(packet)?;
                 (peer, inside, What::Lost)
             }
-            (Place::Peer(peer), Note::Received { packet, .. }) => {
+            (Place::Peer(peer), Note::Received { packet, body }) => {
+                if packet.number == UNNUMBERED {
+                    let bytes = self.continued(now, peer ^ 1, packet, body)?;
+                    return Some(Fact {
+                        peer: peer as usize ^ 1,
+                        inside: false,
+                        what: What::Continued { bytes },
+                    });
+                }
                 let inside = self.received(now, peer ^ 1, packet)?;
                 let delay = now.saturating_since(packet.sent);
                 (peer ^ 1, inside, What::Received { bytes: packet.ip_bytes, delay })
@@ -270,23 +281,30 @@ impl Stats {
         Some(Fact { peer: peer as usize, inside, what })
     }
 
-    fn received(&mut self, now: Instant, peer: u32, packet: &Packet) -> Option<bool> {
-        if packet.number == UNNUMBERED {
+    /// A packet that no peer numbered arrived: its bytes if it is the rest of a packet that a router cut, which
+    /// counts with its first fragment.
+    #[cold]
+    fn continued(&mut self, now: Instant, peer: u32, packet: &Packet, body: &Body) -> Option<u32> {
+        let Body::Real(real) = body else { return None };
+        // A router's message has a route of its own.
+        if !ipv4::is_later_fragment(&real.bytes) || sender(&self.routes, packet).is_none() {
             return None;
         }
+        let (inside, arrives_inside) = (self.window.holds(packet.sent), self.window.holds(now));
+        self.account(peer)?.count_received(packet.ip_bytes, inside, arrives_inside);
+        Some(packet.ip_bytes)
+    }
+
+    fn received(&mut self, now: Instant, peer: u32, packet: &Packet) -> Option<bool> {
         let inside = self.window.holds(packet.sent);
         let arrives_inside = self.window.holds(now);
         let account = self.account(peer)?;
         if !account.settle(packet.number)? {
             return None;
         }
+        account.count_received(packet.ip_bytes, inside, arrives_inside);
         if inside {
-            account.received_bytes += u64::from(packet.ip_bytes);
             account.delay.add(now.saturating_since(packet.sent));
-        }
-        if inside != arrives_inside {
-            let bytes = i64::from(packet.ip_bytes);
-            account.carried_bytes += if arrives_inside { bytes } else { -bytes };
         }
         if account.voice.is_none() && account.video.is_none() {
             account.jitter.arrive(packet.sent, now, inside);

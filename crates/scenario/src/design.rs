@@ -339,7 +339,7 @@ impl Design {
     ) -> Option<(usize, ResolvedDesign)> {
         let factors = self.ranges.len();
         let seed = match tree.key("seed").map(|seed| &seed.value) {
-            Some(Value::Integer(seed)) => u64::try_from(*seed).ok()?, // else reported with the run
+            Some(Value::Integer(seed)) => u64::try_from(*seed).unwrap_or(0), // reported with the runs
             _ => Scenario::default_seed(),
         };
         let ResolvedDesign { ref kind, samples, indices, .. } = self.shown;

@@ -206,6 +206,11 @@ class Emulation:
         return self._result
 
     @property
+    def has_result(self) -> bool:
+        """Whether the emulation has ended with a result."""
+        return self._result is not None
+
+    @property
     def addresses(self) -> dict[str, list[str]]:
         """The addresses of each node with a namespace."""
         every = json.loads(_core.nodes(self.question.plan, 0))
@@ -250,14 +255,30 @@ class Emulation:
 
     def serve(self, node: str, command: Sequence[str], **files: Any) -> Command:
         """Start a command that others connect to, and wait until it has a socket, for a second."""
-        before = self._ask(self._nodes[node], "sockets", "sockets")
-        found = self.start(node, command, **files)
+        with self.listening([node]):
+            return self.start(node, command, **files)
+
+    @contextlib.contextmanager
+    def listening(self, nodes: Sequence[str]) -> Iterator[None]:
+        """After a block that starts a command at each of these nodes, wait until all have sockets.
+
+        The wait lasts a second at most, because some have none.
+        """
+        first = len(self.commands)
+        wanted = {node: self._sockets(node) + nodes.count(node) for node in nodes}
+        yield
+        waiting = self.commands[first:]
         until = time.monotonic() + LISTEN_S
-        while time.monotonic() < until and found.poll() is None:
-            if (self._ask(self._nodes[node], "sockets", "sockets") or 0) > (before or 0):
-                break
+        while waiting and time.monotonic() < until and not self.has_ended():
             time.sleep(STEP_S)
-        return found
+            waiting = [
+                it
+                for it in waiting
+                if it.poll() is None and self._sockets(it.node) < wanted[it.node]
+            ]
+
+    def _sockets(self, node: str) -> int:
+        return self._ask(self._nodes[node], "sockets", "sockets") or 0
 
     def run(
         self, node: str, command: Sequence[str], *, timeout: float | None = None
@@ -323,23 +344,30 @@ class Emulation:
                 break
 
     def finish(self) -> None:
-        """End the network, then the commands; afterwards there is a result."""
-        if self._core is None:
-            return
-        with interrupts.undisturbed():
-            self._core.end()
-            while not self._core_ended(self._core):
-                self._core.wait(STEP_S)
-            self.stop()
-            counted = {name: self._ask(it, "down", "counters") for name, it in self._nodes.items()}
-            # Its figures and files are no real-time work.
-            self._schedule(os.SCHED_OTHER, 0)
-            self._core.close()
-            core, self._core = self._core, None
-        outcome, said = core.result()
+        """End the network, then the commands; afterwards there is a result.
+
+        It cannot be made again: Ctrl-C and SIGTERM are raised when it is there.
+        """
+        if self._core is not None:
+            with interrupts.undisturbed():
+                self._finish(self._core)
+
+    def _finish(self, core: _core.Emulation) -> None:
+        core.end()
+        while not self._core_ended(core):
+            core.wait(STEP_S)
+        self.stop()
+        counted = {name: self._ask(it, "down", "counters") for name, it in self._nodes.items()}
+        # Its figures and files are no real-time work.
+        self._schedule(os.SCHED_OTHER, 0)
+        core.close()
+        self._core = None
+        outcome, said, packets = core.result()
         wall_s = time.monotonic() - self._began
         found = Result.of_outcome(self.question, 0, outcome, wall_s=wall_s, written=self._folder)
         real_time = account.joined(json.loads(said), counted, self._gone)
+        window = values(found.scenario)["measure"]
+        real_time["window_s"] = [float(window["from"]), found.duration_s]
         real_time["priority"] = "real-time" if self.is_real_time else "normal"
         real_time["commands"] = [
             {
@@ -351,7 +379,14 @@ class Emulation:
         topology = {**found.topology}
         topology["flows"] = [*topology["flows"], *self._real_flows(found)]
         manifest = {**found.manifest, "digest": None, "real_time": real_time}
-        self._result = replace(found, manifest=manifest, topology=topology)
+        tables = {}
+        if packets is not None:
+            import polars as pl
+
+            begins, from_s, to_s, table = packets
+            manifest["excerpt"] = {"begins": begins, "from_s": from_s, "to_s": to_s}
+            tables["excerpt"] = pl.DataFrame(table)
+        self._result = replace(found, manifest=manifest, topology=topology, _tables=tables)
 
     @staticmethod
     def _core_ended(core: _core.Emulation) -> bool:

@@ -6,6 +6,7 @@ Each step counts for itself; :func:`findings` compares neighbours and says who l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -46,7 +47,7 @@ def findings(real_time: Mapping[str, Any]) -> list[str]:
     found = failures(real_time)
     found += [words for host in hosts for words in _of_host(host)]
     for what, begun, ended in (
-        ("has", _sum([real_time], "sent", "copied", "message"),
+        ("has", _sum([real_time], "sent", "copied", "fragment", "message"),
          _sum([real_time], "arrived", "expired", "dropped", "in_flight")),
         ("got", _sum(hosts, "sent"), _sum([real_time], "sent")),
         ("gave", _sum([real_time], "arrived") + _sum(hosts, "answered"),
@@ -56,6 +57,12 @@ def findings(real_time: Mapping[str, Any]) -> list[str]:
             found.append(
                 f"the network {what} {begun} packets to account for, and accounts for {ended}"
             )
+    begin_s, end_s = real_time.get("window_s", (0.0, math.inf))
+    if end_s <= begin_s:
+        found.append(
+            f"the tables are empty: the emulation ended after {end_s:.3g} s, and the window of "
+            f"measurement begins after {begin_s:g} s (--set measure.from=0s)"
+        )
     if count := real_time["uncaptured_packets"]:
         found.append(f"{count} packets are missing from the captures: they fit no IP packet")
     late = real_time["lateness"]["later_than_1ms_ratio"] or 0.0
@@ -68,7 +75,7 @@ def findings(real_time: Mapping[str, Any]) -> list[str]:
 
 
 def _sum(counts: Iterable[Mapping[str, Any]], *names: str) -> int:
-    return sum(it[f"{name}_packets"] for it in counts for name in names)
+    return sum(it.get(f"{name}_packets", 0) for it in counts for name in names)
 
 
 def _of_host(host: Mapping[str, Any]) -> Iterator[str]:
@@ -102,7 +109,7 @@ def _of_host(host: Mapping[str, Any]) -> Iterator[str]:
             yield f"{node}: its device lost {lost} packets that arrived"
     for key, words in (
         ("refused", "arrived and were refused by its device"),
-        ("malformed", "are no IP packets"),
+        ("malformed", "are no valid IP packets"),
         ("unroutable", "were not from this node to one with --at, --serve or --shell"),
     ):
         if count := host[f"{key}_packets"]:
@@ -112,13 +119,14 @@ def _of_host(host: Mapping[str, Any]) -> Iterator[str]:
 def summary(real_time: Mapping[str, Any]) -> str:
     """A sentence on the packets and one on their lateness."""
     counts = [
-        f"{real_time[f'{how}_packets']} {words}"
+        f"{_sum([real_time], how)} {words}"
         for how, words in (
             ("sent", "packets sent"), ("arrived", "arrived"), ("dropped", "dropped by links"),
             ("in_flight", "on their way at the end"), ("copied", "copied by links"),
+            ("fragment", "more by fragmentation"),
             ("expired", "at the end of their time to live"), ("message", "messages of routers"),
         )
-        if real_time[f"{how}_packets"] or how in ("sent", "arrived", "dropped")
+        if _sum([real_time], how) or how in ("sent", "arrived", "dropped")
     ]  # fmt: skip
     if after := _sum(real_time["hosts"], "after_end"):
         counts.append(f"{after} more sent after the end")

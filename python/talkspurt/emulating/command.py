@@ -7,11 +7,11 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from talkspurt import store
+from talkspurt import interrupts, store
 from talkspurt.emulating import Command, Emulation, account, namespaces, read_emulated
 from talkspurt.errors import BadInputError
 from talkspurt.interrupts import Terminated
@@ -96,13 +96,19 @@ def run(
             emulation = Emulation(question, nodes, folder=staging.folder)
             status, stop = _execute(emulation, commands, shell)
             answer = emulation.result
-            store.write_result(answer, staging.folder)
-            if report:
-                from talkspurt import pictures
+            with _resulting() as late:
+                with interrupts.undisturbed():
+                    store.write_result(answer, staging.folder)
+                if report:
+                    from talkspurt import pictures
 
-                pictures.of_result(answer, staging.folder)
-            else:
-                staging.keep(store.DRAWN)
+                    try:
+                        pictures.of_result(answer, staging.folder)
+                    except Exception as error:  # such as a full disk: the result is there
+                        late.stop = error
+            stop = stop or late.stop
+            # An earlier emulation's report would be of other packets.
+            report = (staging.folder / store.REPORT).exists()
             where = staging.commit()
             answer = answer.moved(where)
     if as_json:
@@ -130,13 +136,15 @@ def _execute(
     stop: BaseException | None = None
     awaited: list[Command] = []
     serving: list[Command] = []
-    with emulation:
+    with _resulting(emulation) as late, emulation:
         try:
             _say(_beginning(emulation))
             if len(emulation.names) == 1:
                 _say("no other node answers: --serve NODE -- COMMAND starts a program there")
             # Servers first, in any order of the command line.
-            serving += [_started(emulation, one) for one in commands if one.serves]
+            servers = [one for one in commands if one.serves]
+            with emulation.listening([one.node for one in servers]):
+                serving += [_started(emulation, one) for one in servers]
             awaited += [_started(emulation, one) for one in commands if not one.serves]
             if shell is not None:
                 words = (os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh",)
@@ -150,6 +158,7 @@ def _execute(
         finally:
             if shell is not None:
                 _take_terminal()
+    stop = stop or late.stop
     for it in awaited:
         if it.is_stopped:
             _say(f"{it.node}: {it.words[0]} was ended with the emulation")
@@ -157,6 +166,23 @@ def _execute(
         return 2, stop
     ended = (it.status for it in (*awaited, *serving) if not it.is_stopped)
     return next((_exit_status(status) for status in ended if status), 0), stop
+
+
+@dataclass
+class _Stopped:
+    stop: BaseException | None = None
+
+
+@contextlib.contextmanager
+def _resulting(emulation: Emulation | None = None) -> Iterator[_Stopped]:
+    """Keep what stops the block if there is a result, which is not lost then."""
+    found = _Stopped()
+    try:
+        yield found
+    except (KeyboardInterrupt, Terminated) as stopped:
+        if emulation is not None and not emulation.has_result:
+            raise
+        found.stop = stopped
 
 
 def _take_terminal() -> None:
@@ -169,7 +195,7 @@ def _take_terminal() -> None:
 
 def _started(emulation: Emulation, it: Wanted) -> Command:
     try:
-        return (emulation.serve if it.serves else emulation.start)(it.node, it.words)
+        return emulation.start(it.node, it.words)
     except OSError as error:
         raise BadInputError(
             visible(f"emulate: {it.words[0]} could not be started at {it.node}: {error.strerror}")

@@ -69,6 +69,7 @@ TRANSPORTS = {
     "tfrc": TransportStyle(ORANGE, "P"),
     "tfrc-tb": TransportStyle(BROWN, "p"),
     "beritelli": TransportStyle(SLATE, "h"),
+    "icmp": TransportStyle(SLATE, "*"),
 }
 OTHER = TransportStyle("#6b7280", "X")
 BACKGROUND = "#8F979F"
@@ -77,6 +78,8 @@ IN_BACKGROUND = "background"
 """Stands for the transport of such traffic in figures of studies."""
 MEDIA = ("speech", "video")
 """Sources whose flows are not background."""
+REAL = "real"
+"""The source of flows of programs, in an emulation."""
 
 DASHES: tuple[tuple[float, ...], ...] = ((), (6, 2.5), (2, 2), (8, 2, 2, 2), (12, 3))
 """Dashes of the first, second … flow over one transport; empty is a solid line."""

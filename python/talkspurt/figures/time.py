@@ -10,6 +10,7 @@ from talkspurt.figures.style import (
     MEDIA,
     ORANGE,
     PURPLE,
+    REAL,
     SKY,
     FlowStyle,
     bounds,
@@ -34,9 +35,9 @@ MOST = 12
 
 
 def styles_of(result: Result) -> dict[str, FlowStyle]:
-    """A style for each flow of a result: beside calls and video, other flows are background."""
+    """A style for each flow: beside calls, video and programs, other flows are background."""
     flows = result.flows.select("name", "transport", "source").rows()
-    media = {name for name, _, source in flows if source in MEDIA}
+    media = {name for name, _, source in flows if source in (*MEDIA, REAL)}
     background = {name for name, *_ in flows} - media if media else set()
     return flow_styles({name: transport for name, transport, _ in flows}, background)
 

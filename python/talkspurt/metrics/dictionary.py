@@ -152,6 +152,12 @@ TABLES: dict[str, tuple[Field, ...]] = {
 }
 """The tables of a run."""
 
+EXCERPT = (
+    *TABLES["packets"],
+    Field("dropped_s", "s", "when it was dropped; null if it was not"),
+)
+"""The packets of an emulation that its report animates."""
+
 OF_RUNS = (
     Field("replicate", "1", "number of the replication, from 0"),
     Field("seed", "1", "seed of the run"),

@@ -1,8 +1,9 @@
 """The packets of an excerpt of the run, as data for the page's animation.
 
 Nothing is recorded for it: a run is determined by its scenario and seed, and is repeated up to the
-excerpt's end (``record.animation``). The page gets one row per packet and link, as columns of
-numbers, and the lanes of the packets: one per direction between two drawn nodes.
+excerpt's end (``record.animation``). Only an emulation keeps an excerpt in its folder. The page
+gets one row per packet and link, as columns of numbers, and the lanes of the packets: one per
+direction between two drawn nodes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import _core
+from talkspurt.figures.style import BACKGROUND, REAL
 from talkspurt.figures.time import styles_of
 from talkspurt.report import topology
 from talkspurt.report.gather import components
@@ -41,6 +43,18 @@ ABOVE, BELOW = 36.0, 20.0
 """Space for a node and its name."""
 NEVER = 2**32 - 1
 MOST_NAMES = 3
+ASKED = "as the scenario asks"
+LOSSLESS = "from the beginning of the window of measurement, in which none was dropped"
+AROUND_DROP = "around the first that is dropped in the window of measurement"
+KEPT = {
+    "asked": ASKED,
+    "drop": "around the first packet of a program that is dropped in the window of measurement",
+    "packet": (
+        "from the first packet of a program in the window of measurement, in which none of them "
+        "was dropped"
+    ),
+}
+"""Why the excerpt of an emulation begins where it does."""
 
 
 @dataclass(frozen=True)
@@ -88,28 +102,14 @@ def animation(result: Result, picture: Picture | None) -> Animation | str:
         return "an imported trace cannot be run again."
     if "measured" in result.manifest:
         return "a measurement of a real path cannot be run again."
-    if "real_time" in result.manifest:
-        return "an emulation cannot be repeated."
     asked = recorded(result.scenario).get("animation", {})
     most = asked.get("packets", 0)
     if not most:
         return "the scenario asks for none (record.animation.packets = 0)."
-    made_by = result.manifest["talkspurt"]
-    if made_by != _core.version():
-        return (
-            f"the run was made by talkspurt {made_by}, and cannot be done again by this one, "
-            f"{_core.version()}."
-        )
-    lossless = not _drops(result)
-    try:
-        begin, end, hops = _excerpt(result, lossless)
-        if not lossless and "from" not in asked and hops["dropped_s"].is_null().all():
-            lossless = True
-            begin, end, hops = _excerpt(result, lossless)
-    except _core.ScenarioError:
-        return (
-            "a file that the scenario names is no longer there, and the run cannot be done again."
-        )
+    found = _kept(result) if "real_time" in result.manifest else _repeated(result, "from" in asked)
+    if isinstance(found, str):
+        return found
+    begin, end, hops, why = found
     if end <= begin and not hops.is_empty():
         return f"more packets are on their way at once than can be shown, which is {most:,}."
     shown = _shown(result, picture, hops)
@@ -124,8 +124,38 @@ def animation(result: Result, picture: Picture | None) -> Animation | str:
         "step": STEP,
         **_columns(shown.rows),
     }
-    lead = _lead(begin, end, shown.rows.height, lossless, "from" in asked)
+    lead = _lead(begin, end, shown.rows.height, why)
     return Animation(tuple(shown.worlds), first, lead, data)
+
+
+def _kept(result: Result) -> tuple[float, float, pl.DataFrame, str] | str:
+    """The excerpt that an emulation kept: begin, end, packets, and why it begins there."""
+    hops = result.excerpt
+    if hops is None:
+        return "the emulation kept no packet of a program in the window of measurement."
+    said = result.manifest["excerpt"]
+    return said["from_s"], said["to_s"], hops, KEPT[said["begins"]]
+
+
+def _repeated(result: Result, asked: bool) -> tuple[float, float, pl.DataFrame, str] | str:
+    """The same of a run, which is repeated; ``asked``: the scenario says where it begins."""
+    made_by = result.manifest["talkspurt"]
+    if made_by != _core.version():
+        return (
+            f"the run was made by talkspurt {made_by}, and cannot be done again by this one, "
+            f"{_core.version()}."
+        )
+    lossless = not _drops(result)
+    try:
+        begin, end, hops = _excerpt(result, lossless)
+        if not lossless and not asked and hops["dropped_s"].is_null().all():
+            lossless = True
+            begin, end, hops = _excerpt(result, lossless)
+    except _core.ScenarioError:
+        return (
+            "a file that the scenario names is no longer there, and the run cannot be done again."
+        )
+    return begin, end, hops, ASKED if asked else LOSSLESS if lossless else AROUND_DROP
 
 
 def _shown(result: Result, picture: Picture | None, hops: pl.DataFrame) -> _Shown | None:
@@ -159,14 +189,7 @@ def _excerpt(result: Result, lossless: bool) -> tuple[float, float, pl.DataFrame
     return begin, end, pl.DataFrame(table)
 
 
-def _lead(begin: float, end: float, count: int, lossless: bool, asked: bool) -> str:
-    why = (
-        "as the scenario asks"
-        if asked
-        else "from the beginning of the window of measurement, in which none was dropped"
-        if lossless
-        else "around the first that is dropped in the window of measurement"
-    )
+def _lead(begin: float, end: float, count: int, why: str) -> str:
     many = f"{count:,}".replace(",", "\u202f")
     return f"{many} packets, counted on each link, from {begin:.5g} s to {end:.5g} s: {why}."
 
@@ -207,8 +230,8 @@ class _Shown:
                 shown |= {"lane": lane, "stack": stacks.setdefault(at["name"], lane)}
                 shown |= {key: at[key] for key in ("name", "rate_bps", "delay_s")}
                 entries.append((at["name"], flow, side, shown["number"]))
-        styles = styles_of(result)
-        flows = {f["name"]: styles[f["name"]].colour for f in net["flows"] if f["name"] in styles}
+        colours = _colours(result)
+        flows = {f["name"]: colours[f["name"]] for f in net["flows"] if f["name"] in colours}
         key = ["link", "flow", "side"]
         known = pl.DataFrame(entries, schema=[*key, "link_index"], orient="row")
         self.rows = hops.filter(pl.col("flow").is_in(list(flows))).join(
@@ -279,6 +302,15 @@ class _Shown:
         (ax, ay), (bx, by) = corners[:2]
         name = topology.LETTER * len(words) / 2 + CLEAR if bx > ax else 0.0
         return round(min(max(22.0, name), 0.4 * math.hypot(bx - ax, by - ay)), 1)
+
+
+def _colours(result: Result) -> dict[str, str]:
+    """The colour of each flow; in an emulation, flows that are simulated are grey."""
+    real = set(result.flows.filter(source=REAL)["name"])
+    return {
+        name: BACKGROUND if real and name not in real else style.colour
+        for name, style in styles_of(result).items()
+    }
 
 
 def _longest(rows: pl.DataFrame) -> dict[int, int]:

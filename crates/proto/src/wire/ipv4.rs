@@ -2,7 +2,10 @@
 
 use std::net::Ipv4Addr;
 
+use bytes::Bytes;
+
 use super::Hop;
+use crate::body::{Layers, RealPacket};
 use crate::octets::checksum::Sum;
 use crate::octets::{WireError, at_least, ecn, u16_at};
 use crate::packet::{Ecn, Packet};
@@ -13,8 +16,12 @@ pub const HEADER: usize = 20;
 pub const ICMP: u8 = 1;
 /// RFC 791 §3.1: the Don't Fragment bit.
 const DF: u16 = 0x4000;
-/// RFC 791 §3.1: the More Fragments bit and the fragment offset.
-const FRAGMENT: u16 = 0x3fff;
+/// RFC 791 §3.1: the More Fragments bit.
+const MF: u16 = 0x2000;
+/// RFC 791 §3.1: the fragment offset, in units of 8 bytes.
+const OFFSET: u16 = 0x1fff;
+/// Both: a packet without them is whole.
+const FRAGMENT: u16 = MF | OFFSET;
 
 /// The header's fields, without its lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,4 +141,76 @@ impl Header {
             dst: address(16),
         })
     }
+}
+
+/// Whether a packet is a fragment other than the first.
+#[must_use]
+pub fn is_later_fragment(packet: &[u8]) -> bool {
+    packet.len() >= HEADER && packet[0] >> 4 == 4 && u16_at(packet, 6) & OFFSET != 0
+}
+
+/// The fragments of a packet for a link with this MTU, at least 68 bytes (RFC 791 §3.2, RFC 1812 §4.2.2.7);
+/// `None` if it must not be cut (Don't Fragment), is not of IPv4, or is longer than any packet.
+#[must_use]
+pub fn fragments(packet: &RealPacket, mtu: u32) -> Option<Vec<RealPacket>> {
+    let bytes = &packet.bytes[..];
+    Header::parse_quoted(bytes).ok()?;
+    let flags = u16_at(bytes, 6);
+    let header = usize::from(bytes[0] & 0xf) * 4;
+    let data = bytes.get(header..)?;
+    let begin = usize::from(flags & OFFSET) * 8;
+    if flags & DF != 0 || begin + data.len() > usize::from(u16::MAX) {
+        return None;
+    }
+    let later = later_header(&bytes[..header]);
+    let (mut cut, mut at) = (Vec::new(), 0);
+    while at < data.len() || cut.is_empty() {
+        let is_first = cut.is_empty();
+        let mut piece = if is_first { bytes[..header].to_vec() } else { later.clone() };
+        let header = piece.len();
+        let room = (mtu as usize).checked_sub(header)?;
+        let rest = data.len() - at;
+        let length = if rest <= room { rest } else { room / 8 * 8 };
+        if length == 0 && rest > 0 {
+            return None;
+        }
+        let more = if at + length < data.len() { MF } else { flags & MF };
+        let offset = ((begin + at) / 8) as u16;
+        piece[2..4].copy_from_slice(&((header + length) as u16).to_be_bytes());
+        piece[6..8].copy_from_slice(&(flags & !FRAGMENT | more | offset).to_be_bytes());
+        piece[10..12].fill(0);
+        let sum = Sum::default().over(&piece).finish();
+        piece[10..12].copy_from_slice(&sum.to_be_bytes());
+        piece.extend_from_slice(&data[at..at + length]);
+        let all = (piece.len() - HEADER) as u32;
+        let transport = if is_first { packet.layers.transport } else { (header - HEADER) as u32 };
+        let transport = transport.min(all);
+        let layers = Layers { transport, media: 0, payload: all - transport };
+        cut.push(RealPacket { bytes: Bytes::from(piece), layers, ..*packet });
+        at += length;
+    }
+    Some(cut)
+}
+
+/// The header of fragments other than the first: of the options, only those with the copied flag (RFC 791
+/// §3.1), up to one that is malformed.
+fn later_header(header: &[u8]) -> Vec<u8> {
+    let (fixed, mut options) = header.split_at(HEADER);
+    let mut later = fixed.to_vec();
+    // Type 0 ends the list, type 1 is a single byte, and others have a length.
+    while let [kind, rest @ ..] = options
+        && *kind != 0
+    {
+        let length = if *kind == 1 { 1 } else { rest.first().copied().map_or(0, usize::from) };
+        let Some(option) = options.get(..length).filter(|_| *kind == 1 || length > 1) else {
+            break;
+        };
+        if kind & 0x80 != 0 {
+            later.extend_from_slice(option);
+        }
+        options = &options[length..];
+    }
+    later.resize(later.len().next_multiple_of(4), 0);
+    later[0] = 0x40 | (later.len() / 4) as u8;
+    later
 }

@@ -72,6 +72,7 @@ mod rfc7323;
 mod rfc7496;
 mod rfc768;
 mod rfc7829;
+mod rfc791;
 mod rfc8260;
 mod rfc8627;
 mod rfc8985;

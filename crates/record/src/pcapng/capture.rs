@@ -148,6 +148,12 @@ impl CaptureProbe {
         }
     }
 
+    /// The fragment is what is captured from now on.
+    fn on_cut(&mut self, packet: &Packet, body: &Body) {
+        self.is_gone(packet);
+        self.on_sent(packet, body);
+    }
+
     fn is_gone(&mut self, packet: &Packet) {
         if let Some(sent) = self.in_flight.take(packet) {
             self.packets.gone(sent.place, sent.seen);
@@ -227,6 +233,7 @@ impl Probe for CaptureProbe {
             (Place::Link(link), Note::Answered { refused, packet, body }) => {
                 self.on_answered(link, refused, packet, body);
             }
+            (_, Note::Cut { packet, body }) => self.on_cut(packet, body),
             (_, Note::Received { packet, .. } | Note::Dropped { packet, .. }) => {
                 self.is_gone(packet);
             }

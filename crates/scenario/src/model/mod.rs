@@ -133,7 +133,8 @@ pub struct Record {
 }
 
 /// The part of the run that the report animates. Nothing is recorded for it: the report repeats the run
-/// up to the end of this part.
+/// up to the end of this part. Only an emulation, which cannot be repeated, keeps it: there, drops are those of
+/// packets of programs, and without any it begins with the first of these packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Animation {

@@ -10,11 +10,12 @@ mod ahead;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use talkspurt_app::peer::{Action, Peer};
-use talkspurt_proto::body::{Bodies, Body};
+use talkspurt_proto::body::{Bodies, Body, RealPacket};
 use talkspurt_proto::endpoint::PathNews;
 use talkspurt_proto::packet::{BodyId, Ecn, Packet, PathId, Quote};
-use talkspurt_proto::probe::{DropReason, LinkCounters, Note, Place, Probe, Topic};
+use talkspurt_proto::probe::{DropReason, LinkCounters, Note, Place, Probe, Topic, UNNUMBERED};
 use talkspurt_proto::time::Instant;
+use talkspurt_proto::wire::ipv4;
 
 use crate::cell::Cell;
 use crate::link::{Link, Offered};
@@ -143,6 +144,8 @@ pub struct World<P> {
     ways_back: Vec<(u32, u32, u32)>,
     injected: u64,
     delivered: u64,
+    /// Fragments cut from packets, beyond the first of each.
+    fragments: u64,
     events: u64,
     /// There are many peers: what the next ones need is requested from memory before.
     looks_ahead: bool,
@@ -196,6 +199,7 @@ impl<P: Probe> World<P> {
             ways_back: Vec::new(),
             injected: 0,
             delivered: 0,
+            fragments: 0,
             events: 0,
             departures: Vec::new(),
             probe,
@@ -341,6 +345,12 @@ impl<P: Probe> World<P> {
         self.pool.bodies().filter(|body| matches!(body, Body::Real(_))).count() as u64
     }
 
+    /// Fragments that routers cut from packets of real hosts, beyond the first of each.
+    #[must_use]
+    pub fn fragments_added(&self) -> u64 {
+        self.fragments
+    }
+
     /// Checks that no packet was lost unaccounted or created from nothing.
     ///
     /// # Panics
@@ -430,6 +440,10 @@ impl<P: Probe> World<P> {
         let offered = cell.offer(self.now, (from, to), packet, &mut self.pool, &mut self.probe);
         if let Offered::TooBig = offered {
             let (link, mtu) = (cell.link(from.into()), cell.mtu());
+            if let Some(fragments) = self.fragments(mtu, &packet) {
+                self.send_fragments(link, &packet, fragments);
+                return self.plan_cell(index as usize);
+            }
             let quote = self.quote(link, &packet);
             let both = (&mut self.pool, &mut self.probe);
             self.cells[index as usize].refuse(self.now, from, packet, both);
@@ -547,18 +561,51 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// Drops a packet that exceeds a link's MTU and informs its sender.
+    /// A packet exceeds a link's MTU: cuts it, or drops it and informs its sender.
     #[cold]
     #[inline(never)]
     fn refuse(&mut self, index: u32, packet: &Packet) {
+        let link = &self.links[index as usize];
+        let mtu = link.mtu();
+        if let Some(fragments) = self.fragments(mtu, packet) {
+            // Packets that left the queue have no wake-up yet.
+            self.schedule.replan(index, link.next());
+            return self.send_fragments(index, packet, fragments);
+        }
         let quote = self.quote(index, packet);
         let link = &mut self.links[index as usize];
         let both = (&mut self.pool, &mut self.probe);
         link.refuse(self.now, *packet, DropReason::TooBig, both);
         // Packets in flight may have their wake-up in the lane.
         self.schedule.replan(index, link.next());
-        let mtu = link.mtu();
         self.answer_too_big(index, mtu, packet, quote);
+    }
+
+    /// RFC 1812 §4.2.2.7: the fragments of a packet of a real host; `None` if it must not be cut.
+    fn fragments(&self, mtu: u32, packet: &Packet) -> Option<Vec<RealPacket>> {
+        let Body::Real(real) = self.pool.peek(packet.body) else { return None };
+        ipv4::fragments(real, mtu)
+    }
+
+    /// The router before a link sends the fragments of a packet on.
+    fn send_fragments(&mut self, link: u32, packet: &Packet, fragments: Vec<RealPacket>) {
+        for (number, fragment) in fragments.into_iter().enumerate() {
+            let mut label = Packet { ip_bytes: fragment.bytes.len() as u32, ..*packet };
+            let body = Body::Real(Box::new(fragment));
+            if number == 0 {
+                *self.pool.open(packet.body) = body;
+            } else {
+                self.injected += 1;
+                self.fragments += 1;
+                label.body = self.pool.put(|| body);
+                label.number = UNNUMBERED;
+            }
+            if self.probe.wants(Topic::Packet) {
+                let note = Note::Cut { packet: &label, body: self.pool.peek(label.body) };
+                self.probe.record(self.now, Place::Link(link), &note);
+            }
+            self.set_out(label);
+        }
     }
 
     /// What the router before a link that is too small for a packet quotes of it: nothing of a router's own
@@ -589,7 +636,7 @@ impl<P: Probe> World<P> {
             body: self.pool.put(|| body),
             route,
             flow: refused.flow,
-            number: talkspurt_proto::probe::UNNUMBERED,
+            number: UNNUMBERED,
             hop: 0,
             ecn: Ecn::NotEct,
             dscp: 0,

@@ -47,6 +47,7 @@ enum Owned {
     Received(Packet, Body),
     Answered(Packet, Packet, Body),
     Copied(Packet, Body),
+    Cut(Packet, Body),
     Generated(u32, u32, Instant),
     HandedOver(u32),
     Discarded(u32),
@@ -74,6 +75,7 @@ impl Entry {
                 Owned::Answered(*refused, *packet, body.clone())
             }
             Note::Copied { packet, body } => Owned::Copied(*packet, body.clone()),
+            Note::Cut { packet, body } => Owned::Cut(*packet, body.clone()),
             Note::Generated { index, bytes, captured } => Owned::Generated(index, bytes, captured),
             Note::HandedOver { index } => Owned::HandedOver(index),
             Note::Discarded { index } => Owned::Discarded(index),
@@ -106,6 +108,7 @@ impl Entry {
                 Note::Answered { refused, packet, body }
             }
             Owned::Copied(ref packet, ref body) => Note::Copied { packet, body },
+            Owned::Cut(ref packet, ref body) => Note::Cut { packet, body },
             Owned::Generated(index, bytes, captured) => Note::Generated { index, bytes, captured },
             Owned::HandedOver(index) => Note::HandedOver { index },
             Owned::Discarded(index) => Note::Discarded { index },
@@ -133,7 +136,8 @@ impl Entry {
             | Owned::Sent(packet, _)
             | Owned::Received(packet, _)
             | Owned::Answered(_, packet, _)
-            | Owned::Copied(packet, _) => Some(packet),
+            | Owned::Copied(packet, _)
+            | Owned::Cut(packet, _) => Some(packet),
             _ => None,
         }
     }
@@ -220,6 +224,7 @@ impl Entry {
             Owned::Sent(packet, ref body) => {
                 vary(1, &|e, _| e.note = Owned::Received(packet, body.clone()));
                 vary(1, &|e, _| e.note = Owned::Copied(packet, body.clone()));
+                vary(1, &|e, _| e.note = Owned::Cut(packet, body.clone()));
             }
             Owned::Answered(refused, packet, ref body) => vary(TIME_BITS, &|e, bit| {
                 let mut refused = refused;
@@ -285,7 +290,11 @@ impl Entry {
                 }
             }
             Owned::RxError(_) => vary(1, &|e, _| e.note = Owned::Encoding(0)),
-            Owned::Marked(_) | Owned::Received(..) | Owned::Copied(..) | Owned::InOrder(_) => {}
+            Owned::Marked(_)
+            | Owned::Received(..)
+            | Owned::Copied(..)
+            | Owned::Cut(..)
+            | Owned::InOrder(_) => {}
         }
         all
     }
