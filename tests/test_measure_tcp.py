@@ -66,6 +66,10 @@ def test_a_measurement_of_tcp_is_a_run_to_other_commands(measured, tmp_path):
         # Of a unit: length, seal and RTP; headers of TCP and IP are not known.
         assert row["network_header_bytes"] == 40 * row["sent_packets"]
         assert row["transport_header_bytes"] == 0
+        flow, reverse = name.removesuffix(".reverse"), name.endswith(".reverse")
+        gauges = result.gauges(flow).filter(side="to" if reverse else "from")
+        assert {"cwnd", "srtt", "rto"} <= set(gauges["gauge"])
+        assert result.manifest["measured"]["flows"][name]["tcp"]["segments"] > 0
     assert "the kernel's TCP, whose parameters are not known" in result.scenario
     assert (out / "report.html").exists()
     copy = shutil.copytree(out, tmp_path / "copy")
@@ -75,16 +79,15 @@ def test_a_measurement_of_tcp_is_a_run_to_other_commands(measured, tmp_path):
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("way", ["--down", "--both"])
-def test_bulk_stays_within_the_limit_of_the_server(way):
+def test_bulk_stays_within_the_limit_of_the_server():
     with server("--max-rate", "8Mbit/s") as port:
         done = measure(
-            port, "--transport", "tcp-reno", "--traffic", "bulk", way, "--for", "1s", "--json"
+            port, "--transport", "tcp-reno", "--traffic", "bulk", "--for", "1s", "--json"
         )
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     flows = document["flows"].values()
-    assert len(flows) == (2 if way == "--both" else 1)
+    assert len(flows) == 2
     # The headers of TCP count for the limit, and are not in the tables.
     assert sum(flow["throughput_bps"] for flow in flows) < 8e6 * 1.1
     for flow in flows:
@@ -322,6 +325,11 @@ def test_tcp_fills_a_bottleneck_and_its_queue(tmp_path):
     assert 0.6 * most < row["goodput_bps"] < 1.02 * most
     # 100 packets of 1500 bytes take 300 ms, and 32 kB in the socket 65 ms.
     assert 0.06 < row["delay_p50_s"] < 0.45
+    gauges = result.gauges()
+    # The window fills the queue; what is in flight is in the queue and on the path.
+    assert 40e3 < gauges.filter(gauge="cwnd")["value"].max() < 1e6
+    assert 0.06 < gauges.filter(gauge="srtt")["value"].max() < 0.6
     facts = result.manifest["measured"]
+    assert facts["flows"]["tcp-reno"]["tcp"]["retransmitted_segments"] > 0
     assert 0.040 <= facts["rtt_min_s"] < 0.060
     assert facts["rtt_max_s"] > 0.1, "probes meet the queue, too"

@@ -416,6 +416,9 @@ def notes(measured: dict[str, Any]) -> list[str]:
     for flow, facts in measured["flows"].items():
         if facts["reordered_packets"]:
             said.append(f"{flow}: packets overtaken by later ones: {facts['reordered_packets']}.")
+        if tcp := facts["tcp"]:
+            sent, again = tcp["segments"], tcp["retransmitted_segments"]
+            said.append(f"{flow}: TCP segments sent: {sent}, retransmissions among them: {again}.")
         if not flow.endswith(".reverse"):
             said += [f"{flow}: stopped at {s['at_s']:.1f} s: {s['why']}." for s in facts["stopped"]]
     for end, facts in zip((first, second), measured["ends"].values(), strict=True):

@@ -17,6 +17,7 @@ use crate::Failure;
 use crate::call::Invitation;
 use crate::plan::Plan;
 use crate::seal::Key;
+use crate::stream::StreamEnd;
 
 /// Version of the protocol between client and server. Increase it with any change of messages, of sealed
 /// datagrams, of notes or of the scenario that both ends make of a plan.
@@ -99,8 +100,8 @@ pub(crate) struct Ended {
     pub(crate) early: Option<String>,
     /// Flows that a circuit breaker or a broken connection stopped: number, nanoseconds, why.
     pub(crate) tripped: Vec<(u8, u64, String)>,
-    /// Congestion controllers of flows over TCP at this end, by number.
-    pub(crate) controllers: Vec<(u8, String)>,
+    /// Of flows over TCP.
+    pub(crate) streams: Vec<StreamEnd>,
     /// Packets beyond the server's rate limit, which this end did not send.
     pub(crate) policed_packets: u64,
     /// Packets that the system refused to send.

@@ -9,6 +9,7 @@
 //! drift and the offset of the two clocks, and `merge` makes one run of two logs.
 //! `call` makes a call of the same parts, whose ends say what is in their files or comes from a microphone;
 //! `view` is what a user sees of it.
+//! `tcp_info` is what the kernel knows of a connection.
 //! `stamp` is RFC 8762's reflector and sender, for measurements against the equipment of others.
 #![cfg(target_os = "linux")]
 
@@ -29,6 +30,7 @@ mod server;
 mod shared;
 mod stamp;
 mod stream;
+mod tcp_info;
 mod view;
 mod wire;
 

@@ -35,7 +35,8 @@ use crate::opening::{Opening, silent};
 use crate::plan::{LEAD, PROBE, Plan, QUIET_PROBES, REPORT, Traffic};
 use crate::seal::{Header, Kind, OVERHEAD};
 use crate::shared::{Sample, Shared};
-use crate::stream;
+use crate::stream::{self, Stream};
+use crate::tcp_info::{Diagnosis, TcpInfo};
 use crate::wire::Wire;
 
 /// Longest sleep: how late a request to stop can be seen.
@@ -49,6 +50,8 @@ const BURST_PACKETS: u32 = 4;
 const HELD_BACK: Duration = Duration::from_secs(10);
 /// A stream that breaks so shortly before an early end did so because of it.
 const TOGETHER: Duration = Duration::from_secs(3);
+/// Time between questions about TCP, as between samples of simulated runs.
+const DIAGNOSES: Duration = Duration::from_millis(100);
 /// Time between samples of a call for those who watch it.
 const VIEW: Duration = Duration::from_millis(500);
 
@@ -102,6 +105,8 @@ pub(crate) struct Media<'a> {
     rtt: Duration,
     next_probe: Instant,
     next_report: Instant,
+    /// Of the kernel's TCP, with the time of the next questions.
+    diagnosis: Option<(Diagnosis, Instant)>,
     /// Our part of the session's limit, and the other end's.
     outgoing: Bucket,
     incoming: Bucket,
@@ -156,6 +161,8 @@ impl<'a> Media<'a> {
         let [up, down] = plan.shares(limit);
         let (ours, theirs) = if client { (up, down) } else { (down, up) };
         let burst = BURST_PACKETS * u32::from(plan.mtu);
+        let over_tcp = !wire.streams.is_empty();
+        let diagnosis = over_tcp.then(|| Some((Diagnosis::open().ok()?, Instant::ZERO))).flatten();
         Self {
             plan,
             wire,
@@ -168,6 +175,7 @@ impl<'a> Media<'a> {
             rtt: Duration::ZERO,
             next_probe: Instant::ZERO,
             next_report: Instant::ZERO + breaker::INTERVAL,
+            diagnosis,
             outgoing: Bucket::new(ours, BURST, burst),
             incoming: Bucket::new(theirs, HELD_BACK, burst),
             answers: Bucket::new(plan.answers(), HELD_BACK, burst),
@@ -203,13 +211,15 @@ impl<'a> Media<'a> {
             let room = self.give_room(now);
             let wakes = self.own.iter().filter_map(|own| own.wake);
             let due = [end, now + STEP, self.next_probe, self.next_report];
-            let wake = wakes.chain(due).chain(room).min().unwrap_or(end);
+            let questions = self.diagnosis.as_ref().map(|(_, next)| *next);
+            let wake = wakes.chain(due).chain(room).chain(questions).min().unwrap_or(end);
             if let Err(error) = self.attend(wake) {
                 failed = Some(format!("the socket failed: {error}"));
                 break;
             }
         }
         let now = self.clock.now().min(end);
+        self.diagnose(now);
         for own in &mut self.own {
             own.peer.finish(now, &mut self.log);
         }
@@ -220,13 +230,10 @@ impl<'a> Media<'a> {
             let is_news = own.breaker.is_some() || !explained(at);
             is_news.then(|| (own.flow(), at.as_nanos(), why))
         });
-        let controllers = self.wire.streams.iter();
-        let controllers =
-            controllers.filter_map(|stream| Some((stream.flow, stream.controller()?)));
         let ended = Ended {
             at: now.as_nanos(),
             tripped: tripped.collect(),
-            controllers: controllers.collect(),
+            streams: self.wire.streams.iter().map(Stream::end).collect(),
             early,
             policed_packets: self.policed,
             unsent_packets: self.wire.unsent,
@@ -457,11 +464,29 @@ impl<'a> Media<'a> {
             self.control(Kind::Report, now, &payload);
             self.next_report += breaker::INTERVAL;
         }
+        if self.diagnosis.as_ref().is_some_and(|(_, next)| *next <= now) {
+            self.diagnose(now);
+        }
         // After the sources have stopped nothing more is sent that could do harm.
         if now < self.plan.stop() {
             for own in &mut self.own {
                 let trip = own.breaker.as_ref().and_then(|breaker| breaker.on_time(now));
                 own.trip(now, trip);
+            }
+        }
+    }
+
+    /// Notes what the kernel tells of the streams on which this end sends.
+    fn diagnose(&mut self, now: Instant) {
+        let Some((diagnosis, next)) = &mut self.diagnosis else { return };
+        *next = now + DIAGNOSES;
+        for stream in self.wire.streams.iter_mut().filter(|stream| !stream.is_lost) {
+            let Some(own) = self.own.iter().find(|own| own.flow() == stream.flow) else { continue };
+            let flow = &self.plan.flows[usize::from(stream.flow)];
+            let sends = if self.client { &flow.up } else { &flow.down };
+            let told = sends.as_ref().and_then(|_| stream.ask(diagnosis));
+            for (gauge, value) in told.iter().flat_map(TcpInfo::gauges) {
+                self.log.record(now, own.peer.place(), &Note::Gauge { gauge, value });
             }
         }
     }

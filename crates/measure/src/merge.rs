@@ -21,8 +21,9 @@ use crate::Failure;
 use crate::channel::Ended;
 use crate::clocks::{Point as Difference, Relation, Unrelated};
 use crate::notes::{EVENTS, RX_ERRORS, Row, What};
-use crate::plan::Plan;
+use crate::plan::{FlowPlan, Plan};
 use crate::seal;
+use crate::stream::StreamEnd;
 
 /// What one end knows.
 pub(crate) struct End {
@@ -55,6 +56,8 @@ pub(crate) fn merge(
         recorder.take(row, &packets);
     }
     let known = relation.is_ok();
+    let ends = [Some(&ended), server_ended.as_ref()];
+    let streams = Streams { plan, ends };
     let facts = json!({
         "clock_offset_s": known.then_some(clocks.offset_s),
         "clock_offset_bound_s": known.then_some(clocks.bound_s),
@@ -68,32 +71,31 @@ pub(crate) fn merge(
         "overhead_bytes": seal::OVERHEAD,
         "complete": complete,
         "duration_s": Duration::from_nanos(ended.at).as_secs_f64(),
-        "flows": packets.facts(plan, [Some(&ended), server_ended.as_ref()]),
+        "flows": packets.facts(&streams),
         "ends": {
             "client": end_facts(&ended),
             "server": server_ended.as_ref().map(end_facts),
         },
     });
     let mut finished = recorder.finish(point, known)?;
-    let controllers = Controllers { plan, ends: [Some(&ended), server_ended.as_ref()] };
     for flow in &mut finished.recording.flows {
-        if let Some(name) = controllers.transport(&flow.name) {
+        if let Some(name) = streams.transport(&flow.name) {
             flow.transport = name;
         }
     }
     Ok((finished, facts))
 }
 
-/// The congestion controllers of flows over TCP.
-struct Controllers<'a> {
+/// The streams of flows over TCP.
+struct Streams<'a> {
     plan: &'a Plan,
     /// The client, and the server if it is known.
     ends: [Option<&'a Ended>; 2],
 }
 
-impl Controllers<'_> {
-    /// The name in tables of the transport of a direction over TCP, which is that of its sender.
-    fn transport(&self, direction: &str) -> Option<String> {
+impl Streams<'_> {
+    /// The flow over TCP of a direction, and what its sender knows of its stream.
+    fn of(&self, direction: &str) -> Option<(&FlowPlan, Option<&StreamEnd>)> {
         let flows = self.plan.flows.iter().enumerate();
         let found = flows.filter(|(_, flow)| flow.transport.is_stream()).find_map(|(at, flow)| {
             match direction.strip_prefix(&flow.name) {
@@ -104,9 +106,22 @@ impl Controllers<'_> {
         });
         let (at, flow, of_client) = found?;
         let end = self.ends[usize::from(!of_client)];
-        let mut known = end.into_iter().flat_map(|ended| &ended.controllers);
-        let known = known.find(|(number, _)| usize::from(*number) == at);
-        Some(known.map_or_else(|| flow.transport.name(), |(_, name)| format!("tcp-{name}")))
+        let mut known = end.into_iter().flat_map(|ended| &ended.streams);
+        Some((flow, known.find(|stream| usize::from(stream.flow) == at)))
+    }
+
+    /// The name in tables of the transport of a direction over TCP, which is that of its sender.
+    fn transport(&self, direction: &str) -> Option<String> {
+        let (flow, end) = self.of(direction)?;
+        Some(end.map_or_else(|| flow.transport.name(), |end| format!("tcp-{}", end.controller)))
+    }
+
+    /// Segments with data of a direction over TCP, as its sender's kernel counts them.
+    fn facts(&self, direction: &str) -> Value {
+        let Some((sent, again)) = self.of(direction).and_then(|(_, end)| end?.segments) else {
+            return Value::Null;
+        };
+        json!({"segments": sent, "retransmitted_segments": again})
     }
 }
 
@@ -276,10 +291,11 @@ impl Packets {
         }
     }
 
-    fn facts(&self, plan: &Plan, ended: [Option<&Ended>; 2]) -> Value {
+    fn facts(&self, streams: &Streams<'_>) -> Value {
+        let Streams { plan, ends } = *streams;
         let mut all = serde_json::Map::new();
         for (number, flow) in plan.flows.iter().enumerate() {
-            let tripped: Vec<_> = ended
+            let tripped: Vec<_> = ends
                 .into_iter()
                 .flatten()
                 .flat_map(|ended| &ended.tripped)
@@ -295,7 +311,8 @@ impl Packets {
                     _ => format!("{}.reverse", flow.name),
                 };
                 let reordered = self.reordered.get(&peer).copied().unwrap_or(0);
-                let told = json!({"reordered_packets": reordered, "stopped": tripped});
+                let tcp = streams.facts(&name);
+                let told = json!({"reordered_packets": reordered, "stopped": tripped, "tcp": tcp});
                 all.insert(name, told);
             }
         }
@@ -475,7 +492,7 @@ fn label(version: IpVersion, peer: u32, number: u32, ip_bytes: u32, sent: Instan
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{FlowPlan, Traffic, Transport};
+    use crate::plan::{Traffic, Transport};
 
     /// Without the server's notes, a number that cannot be makes no four thousand million lost packets.
     #[test]

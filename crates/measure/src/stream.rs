@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use talkspurt_proto::endpoint::{Input, Output, Transmit};
@@ -25,6 +26,7 @@ use crate::channel::{IntoStd as _, Timed};
 use crate::controller::Controller;
 use crate::plan::{Plan, Traffic, Transport};
 use crate::seal::{Header, Key, Kind, OVERHEAD, Opener, Sealer};
+use crate::tcp_info::{Diagnosis, TcpInfo};
 
 /// Bytes of the length in front of a sealed unit.
 pub(crate) const LENGTH: usize = 2;
@@ -84,6 +86,10 @@ pub(crate) struct Stream {
     /// Bytes of units that the socket has not taken.
     out: Vec<u8>,
     room: Arc<AtomicUsize>,
+    /// Ours and that of the other end.
+    addresses: [SocketAddr; 2],
+    /// The latest.
+    info: Option<TcpInfo>,
     /// It broke; nothing more is sent or received.
     pub(crate) is_lost: bool,
 }
@@ -103,9 +109,19 @@ impl Stream {
         if wanted.bulk {
             options.set_tcp_notsent_lowat(UNSENT)?;
         }
-        let (deframer, room) = (Deframer::default(), Arc::default());
-        let (flow, out, is_lost) = (wanted.flow, Vec::new(), false);
-        Ok(Self { flow, socket, sealer, opener, deframer, out, room, is_lost })
+        let addresses = [socket.local_addr()?, socket.peer_addr()?];
+        Ok(Self {
+            flow: wanted.flow,
+            socket,
+            sealer,
+            opener,
+            deframer: Deframer::default(),
+            out: Vec::new(),
+            room: Arc::default(),
+            addresses,
+            info: None,
+            is_lost: false,
+        })
     }
 
     /// The transport of the peer whose units it carries.
@@ -189,12 +205,34 @@ impl Stream {
         self.out.clear();
     }
 
-    /// The controller of this end.
-    pub(crate) fn controller(&self) -> Option<String> {
-        let name = SockRef::from(&self.socket).tcp_congestion().ok()?;
-        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-        Some(String::from_utf8_lossy(name).into_owned())
+    /// What the kernel tells of it now.
+    pub(crate) fn ask(&mut self, diagnosis: &Diagnosis) -> Option<TcpInfo> {
+        let [ours, theirs] = self.addresses;
+        let told = diagnosis.ask(ours, theirs);
+        self.info = told.or(self.info);
+        told
     }
+
+    /// What is known of this end when it is over.
+    pub(crate) fn end(&self) -> StreamEnd {
+        let name = SockRef::from(&self.socket).tcp_congestion().unwrap_or_default();
+        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        StreamEnd {
+            flow: self.flow,
+            controller: String::from_utf8_lossy(name).into_owned(),
+            segments: self.info.map(|info| (info.segments, info.retransmitted)),
+        }
+    }
+}
+
+/// One end of the stream of a flow when it is over.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StreamEnd {
+    pub(crate) flow: u8,
+    /// The congestion controller.
+    pub(crate) controller: String,
+    /// Segments with data that were sent, and how many of them again; absent if the kernel does not tell.
+    pub(crate) segments: Option<(u32, u32)>,
 }
 
 fn append(out: &mut Vec<u8>, sealed: &[u8]) {
