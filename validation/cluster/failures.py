@@ -30,7 +30,7 @@ from validation.cluster.machines import (
 )
 
 RUNS = 48
-LIMIT_S = 600
+LIMIT_S = 3600
 
 
 @dataclass
