@@ -55,6 +55,17 @@ def calling(folder, port, *options, host="127.0.0.1", speech=HERE, run=command, 
     )  # fmt: skip
 
 
+def wait_for_connection(port):
+    """Until a caller, whose start takes long on a busy machine, has connected to this port."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        if any(row[1].endswith(f":{port:04X}") and row[3] == "01" for row in rows):
+            return
+        time.sleep(0.05)
+    pytest.fail("nobody connects")
+
+
 def samples(file):
     pcm, rate, channels = read_wav(file)
     assert channels == 1
@@ -249,7 +260,8 @@ def test_ctrl_c_hangs_up_at_both_ends(tmp_path, first):
         env = {**os.environ, **SECRET}
         caller = calling(tmp_path, port, "--for", "50s", "--no-report", run=start, env=env)
         # The answerer says nothing while it is in a call: give the call three seconds.
-        time.sleep(5)
+        wait_for_connection(port)
+        time.sleep(4)
         process = caller if first == "caller" else answerer
         process.send_signal(signal.SIGINT)
         began = time.monotonic()
@@ -277,7 +289,8 @@ def test_an_end_that_is_killed_ends_the_call(tmp_path):
     with answering(tmp_path, "--no-report") as (port, answerer):
         env = {**os.environ, **SECRET}
         caller = calling(tmp_path, port, "--for", "50s", "--no-report", run=start, env=env)
-        time.sleep(5)
+        wait_for_connection(port)
+        time.sleep(4)
         caller.kill()
         caller.communicate()
         began = time.monotonic()
@@ -338,7 +351,7 @@ def test_a_second_caller_is_told_that_the_line_is_busy(tmp_path):
     with answering(tmp_path, "--no-report") as (port, _):
         env = {**os.environ, **SECRET}
         caller = calling(tmp_path, port, "--for", "20s", "--no-report", run=start, env=env)
-        time.sleep(4)
+        wait_for_connection(port)
         second = calling(tmp_path / "second", port, "--no-report")
         caller.send_signal(signal.SIGINT)
         caller.communicate(timeout=40)

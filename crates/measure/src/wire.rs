@@ -85,7 +85,10 @@ impl Wire {
             let mut events = PollFlags::empty();
             events.set(PollFlags::POLLIN, reads);
             events.set(PollFlags::POLLOUT, stream.is_blocked());
-            files.push(PollFd::new(stream.socket().as_fd(), events));
+            // A broken stream would end the wait at once, though nothing is to be done with it now.
+            if !events.is_empty() {
+                files.push(PollFd::new(stream.socket().as_fd(), events));
+            }
         }
         let nanos = i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX);
         match ppoll(&mut files, Some(TimeSpec::nanoseconds(nanos)), None) {
