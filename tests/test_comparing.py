@@ -270,3 +270,35 @@ def test_every_frame_not_heard_in_a_study_has_one_cause(study):
             found = causes.unheard([(one, row)])
             assert found.causes.total() == row["late_packets"] + row["missing_packets"]
             assert found.total == pytest.approx(row["loss_ratio"])
+
+
+def test_the_frames_of_a_limited_number_of_runs_are_read(tmp_path, monkeypatch):
+    other = '{ path = "flows.call.transport.kind", name = "over", values = ["udp", "sctp"] }'
+    link = (
+        'from = "a"\nto = "b"\nrate = "1Mbit/s"\ndelay = "150ms"\nloss = 0.05\n'
+        'queue = { kind = "droptail", packets = 100 }'
+    )
+    call = (
+        'from = "a"\nto = "b"\nsource = { kind = "speech", codec = "pcmu" }\ntransport.kind = "udp"'
+    )
+    text = (
+        f'title = "t"\nduration = "3s"\naxes = [{other}]\nreplications = {{ count = 4 }}\n'
+        f"[links.l]\n{link}\n[flows.call]\n{call}\n"
+    )
+    study = talkspurt.run(text, study=True)
+    read = []
+    unheard = causes.unheard
+
+    def counted(rows):
+        rows = list(rows)
+        read.append(len(rows))
+        return unheard(rows)
+
+    monkeypatch.setattr(causes, "unheard", counted)
+    (all_said,) = comparing.of_study(study)["over"].sentences()
+    assert "95 % interval, 4 seeds" in plain(all_said) and set(read) == {4}
+    monkeypatch.setattr(comparing, "MOST_PAIRS", 3)
+    read.clear()
+    (said,) = comparing.of_study(study)["over"].sentences()
+    assert said.split("; cause: ")[0] == all_said.split("; cause: ")[0]
+    assert set(read) == {3}
