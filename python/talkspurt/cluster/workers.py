@@ -170,6 +170,11 @@ def _loopback(host: str) -> bool:
         return False
 
 
+def _not_of_distributed(record: logging.LogRecord) -> bool:
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is None or kind.__module__.partition(".")[0] != "distributed"
+
+
 @contextlib.contextmanager
 def connected(address: Address) -> Iterator[Workers]:
     """Connect to the workers at an address.
@@ -189,6 +194,8 @@ def connected(address: Address) -> Iterator[Workers]:
     for name in [*logging.root.manager.loggerDict]:
         if name.partition(".")[0] == "distributed":  # some have levels of their own
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    # Of results that were lost together, distributed retrieves the exception of one.
+    logging.getLogger("asyncio").addFilter(_not_of_distributed)
     with contextlib.ExitStack() as stack:
         target: Any = address.url
         if address.local:

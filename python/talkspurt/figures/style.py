@@ -32,7 +32,7 @@ PAPER = "#ffffff"
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, YELLOW = "#E69F00", "#56B4E9", "#F0E442"
 # Okabe and Ito have eight; these are darker variants of three of them, for related transports.
-TEAL, BROWN, SLATE = "#1F5F7A", "#7A4B00", "#5B4A8A"
+TEAL, BROWN, SLATE, OLIVE = "#1F5F7A", "#7A4B00", "#5B4A8A", "#6B7000"
 
 FATE_COLOURS = {
     "played": "#b9c2cb",
@@ -69,7 +69,7 @@ TRANSPORTS = {
     "tfrc": TransportStyle(ORANGE, "P"),
     "tfrc-tb": TransportStyle(BROWN, "p"),
     "beritelli": TransportStyle(SLATE, "h"),
-    "icmp": TransportStyle(SLATE, "*"),
+    "icmp": TransportStyle(OLIVE, "*"),
 }
 OTHER = TransportStyle("#6b7280", "X")
 BACKGROUND = "#8F979F"
