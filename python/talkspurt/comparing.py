@@ -55,7 +55,7 @@ LEAST = 0.05
 MAIN = 0.3
 PART = 0.25
 MOST_PAIRS = 200
-"""Pairs whose frames are read for a cause; their shares then have errors of a few per cent."""
+"""Pairs whose frames are read for a cause."""
 MOST = 5
 """Sentences in one place; of more comparisons, the best and the worst are shown."""
 MOST_CALLS = 24

@@ -153,7 +153,7 @@ impl Stream {
         self.room.store(CHUNK, Ordering::Relaxed);
     }
 
-    /// Appends a unit to what waits for the socket.
+    /// Adds a unit to the bytes that are written next.
     pub(crate) fn queue(&mut self, header: &Header, payload: &[u8]) {
         append(&mut self.out, &self.sealer.seal(header, payload));
     }
