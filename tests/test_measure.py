@@ -457,9 +457,32 @@ def test_an_interface_that_disappears_is_told_and_results_are_kept(two_hosts, tm
     assert down["received_packets"] > 0
 
 
-ASYMMETRIC = """
-title = "20 ms there and 60 ms back"
+def measured_over(folder, links, *options):
+    """The result of `talkspurt measure` from `here` to `there` in an emulation with these links."""
+    (folder / "path.toml").write_text(
+        f"""
+title = "a path"
 duration = "60s"
+{links}
+[flows.nothing]
+from = "here"
+to = "there"
+transport = {{ kind = "udp" }}
+source = {{ kind = "cbr", rate = "1kbit/s", packet = "10B" }}
+"""
+    )
+    program = (sys.executable, "-m", "talkspurt")
+    done = command(
+        "emulate", folder / "path.toml", "--out", folder / "run", "--no-report",
+        "--serve", "there", "--", *program, "serve", "--listen", "0.0.0.0:7862",
+        "--at", "here", "--", *program, "measure", "10.0.0.2", *options, "--no-report",
+        "--out", folder / "out", env=SECRET,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return talkspurt.load(folder / "out")
+
+
+ASYMMETRIC = """
 [links.path]
 from = "here"
 to = "there"
@@ -468,29 +491,13 @@ delay = "20ms"
 loss = 0.05
 queue = { kind = "droptail", packets = 100 }
 back = { delay = "60ms", loss = 0.0 }
-[flows.nothing]
-from = "here"
-to = "there"
-transport = { kind = "udp" }
-source = { kind = "cbr", rate = "1kbit/s", packet = "10B" }
 """
 
 
 @pytest.mark.skipif(NO_EMULATION is not None, reason=str(NO_EMULATION))
 def test_a_known_path_is_measured_within_the_bounds(tmp_path):
     """Over the links of an emulation, whose delays and losses are known from its scenario."""
-    (tmp_path / "path.toml").write_text(ASYMMETRIC)
-    program = [sys.executable, "-m", "talkspurt"]
-    out = tmp_path / "out"
-    done = subprocess.run(
-        [*program, "emulate", tmp_path / "path.toml", "--out", tmp_path / "run", "--no-report",
-         "--serve", "there", "--", *program, "serve", "--listen", "0.0.0.0:7862",
-         "--at", "here", "--", *program, "measure", "10.0.0.2", "--rate", "256kbit/s", "--for", "3s",
-         "--no-report", "--out", out],
-        env={**os.environ, **SECRET}, capture_output=True, text=True, timeout=100, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    result = talkspurt.load(out)
+    result = measured_over(tmp_path, ASYMMETRIC, "--rate", "256kbit/s", "--for", "3s")
     facts = result.manifest["measured"]
     bound = facts["clock_offset_bound_s"]
     # The machine may be late, never early.

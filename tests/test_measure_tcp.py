@@ -7,7 +7,6 @@ import random
 import select
 import shutil
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -18,7 +17,7 @@ import pytest
 import talkspurt
 from command import talkspurt as command
 from test_emulate import OBSTACLE as NO_EMULATION
-from test_measure import SECRET, measure, server
+from test_measure import SECRET, measure, measured_over, server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve and measure need Linux")
 
@@ -288,37 +287,20 @@ def test_attacks_on_the_port_of_streams_do_not_disturb_a_measurement():
 
 
 BOTTLENECK = """
-title = "4 Mbit/s with a long queue"
-duration = "60s"
 [links.path]
 from = "here"
 to = "there"
 rate = "4Mbit/s"
 delay = "20ms"
 queue = { kind = "droptail", packets = 100 }
-[flows.nothing]
-from = "here"
-to = "there"
-transport = { kind = "udp" }
-source = { kind = "cbr", rate = "1kbit/s", packet = "10B" }
 """
 
 
 @pytest.mark.skipif(NO_EMULATION is not None, reason=str(NO_EMULATION))
 def test_tcp_fills_a_bottleneck_and_its_queue(tmp_path):
     """Over the links of an emulation, whose rate is known; the kernel's Reno fills the queue."""
-    (tmp_path / "path.toml").write_text(BOTTLENECK)
-    program = [sys.executable, "-m", "talkspurt"]
-    out = tmp_path / "out"
-    done = subprocess.run(
-        [*program, "emulate", tmp_path / "path.toml", "--out", tmp_path / "run", "--no-report",
-         "--serve", "there", "--", *program, "serve", "--listen", "0.0.0.0:7862",
-         "--at", "here", "--", *program, "measure", "10.0.0.2", "--transport", "tcp-reno", "--traffic",
-         "bulk", "--up", "--for", "5s", "--no-report", "--out", out],
-        env={**os.environ, **SECRET}, capture_output=True, text=True, timeout=100, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    result = talkspurt.load(out)
+    options = ("--transport", "tcp-reno", "--traffic", "bulk", "--up", "--for", "5s")
+    result = measured_over(tmp_path, BOTTLENECK, *options)
     (row,) = result.flows.iter_rows(named=True)
     # A segment of 1500 bytes has 1448 of the stream; of a unit of 1242 there, 1200 are payload.
     most = 4e6 * 1448 / 1500 * 1200 / 1242
