@@ -6,10 +6,13 @@
 //! * [`tcp`], [`dccp`] and [`sctp`] describe the packets of these protocols to [`Pair`], and have `Alone`:
 //!   one endpoint, whose peer the test plays with packets made by hand.
 //!
+//! [`fuzz`] reads the scripts of fuzz targets.
+//!
 //! A new protocol implements [`Logged`] for its endpoint to use [`Pair`]; [`Road`] needs nothing beyond
 //! [`Endpoint`](talkspurt_proto::endpoint::Endpoint).
 
 pub mod dccp;
+pub mod fuzz;
 mod notes;
 mod pair;
 pub mod road;

@@ -1,35 +1,11 @@
 //! Attack scripts: random ones, and those that the fuzz targets of `fuzz/` found to cover most code.
 
-use std::path::Path;
-
 use crate::hostile;
 use proptest::prelude::*;
 use talkspurt_proto::dccp::Dccp;
 use talkspurt_proto::sctp::Sctp;
 use talkspurt_proto::tcp::Tcp;
-
-/// Runs the stored scripts of a target.
-fn replay(target: &str, play: fn(&[u8])) {
-    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
-    let text = std::fs::read_to_string(seeds.join(format!("{target}.txt"))).expect("seeds");
-    assert!(text.lines().count() > 20, "{} seeds", text.lines().count());
-    for line in text.lines() {
-        let (name, script) = line.split_once(' ').expect("a name and bytes");
-        println!("{target} {name}");
-        play(&unhex(script));
-    }
-}
-
-fn unhex(digits: &str) -> Vec<u8> {
-    let byte =
-        |pair: &[u8]| str::from_utf8(pair).ok().and_then(|it| u8::from_str_radix(it, 16).ok());
-    digits.as_bytes().chunks(2).map(|pair| byte(pair).expect("two hexadecimal digits")).collect()
-}
-
-/// Random scripts per test; `make fuzz-smoke` sets more.
-fn cases() -> u32 {
-    std::env::var("FUZZ_CASES").map_or(200, |cases| cases.parse().expect("a number"))
-}
+use talkspurt_testing::fuzz::{cases, replay};
 
 #[test]
 fn kept_packets() {
@@ -49,7 +25,7 @@ fn kept_scripts_for_sctp() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(200), ..ProptestConfig::default() })]
 
     #[test]
     fn random_scripts(script in prop::collection::vec(any::<u8>(), 0..2000)) {

@@ -22,6 +22,7 @@ use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{BodyId, Damage, Ecn, IpVersion, Packet, PathId, Payload, Quote};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::wire::{Ends, Hints, emit, parse};
+pub use talkspurt_testing::fuzz::Script;
 
 use repair::repair;
 
@@ -35,50 +36,6 @@ const MAX_FLYING: usize = 256;
 const MAX_LOGGED: usize = 64;
 /// Bytes of an IPv4 header without options.
 const IP: usize = 20;
-
-/// The bytes of a script, from the first to the last; behind the last all are zero.
-pub struct Script<'a>(&'a [u8]);
-
-impl<'a> Script<'a> {
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
-    }
-    fn is_over(&self) -> bool {
-        self.0.is_empty()
-    }
-    pub fn byte(&mut self) -> u8 {
-        let Some((first, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        *first
-    }
-    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[usize::from(self.byte()) % of.len()]
-    }
-    fn bit(&mut self) -> bool {
-        self.byte() & 1 == 1
-    }
-    fn u16(&mut self) -> u16 {
-        u16::from_be_bytes([self.byte(), self.byte()])
-    }
-    fn u32(&mut self) -> u32 {
-        u32::from(self.u16()) << 16 | u32::from(self.u16())
-    }
-    /// Small steps mostly, and now and then any number.
-    fn step(&mut self) -> i32 {
-        match self.byte() {
-            0..=99 => i32::from(self.byte() as i8),
-            100..=199 => i32::from(self.u16() as i16),
-            200..=219 => 0,
-            _ => self.u32() as i32,
-        }
-    }
-    /// So many bytes at most.
-    fn bytes(&mut self, most: usize) -> &'a [u8] {
-        let (taken, rest) = self.0.split_at(most.min(self.0.len()));
-        self.0 = rest;
-        taken
-    }
-}
 
 /// A transport that can be attacked.
 pub trait Subject: Endpoint<Packet: Into<Body> + TryFrom<Body, Error = Body>> + Sized {
