@@ -162,6 +162,21 @@ def test_all_transports_at_once_as_json():
     assert document["measured"]["ends"]["client"]["policed_packets"] > 0
 
 
+def test_a_path_that_falls_silent_is_told(measured):
+    facts = talkspurt.load(measured[1] / "udp").manifest["measured"]
+    assert facts["ends"]["client"]["silent_from_s"] is None
+    assert not any("firewall" in note for note in measuring.notes(facts))
+    facts["ends"]["server"]["silent_from_s"] = 1.25
+    facts["flows"]["udp.reverse"]["silent_from_s"] = 2.5
+    said = [note for note in measuring.notes(facts) if "firewall" in note]
+    assert said == [
+        "udp.reverse: nothing arrived any more after 2.5 s, while more was sent: "
+        "is a firewall in between?",
+        "At the server, no datagram arrived any more after 1.2 s, until "
+        f"{facts['ends']['server']['ended_s']:.1f} s: is a firewall in between?",
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "env", "expected"),
     [

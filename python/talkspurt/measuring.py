@@ -388,6 +388,7 @@ def notes(measured: dict[str, Any]) -> list[str]:
     """What a reader must know about a measurement, a sentence each."""
     said = []
     first, second = ends(measured)
+    named = {"client": first, "server": second}
     bound = measured["clock_offset_bound_s"]
     if measured["clock_jump_s"] is not None:
         said.append(
@@ -420,10 +421,23 @@ def notes(measured: dict[str, Any]) -> list[str]:
             sent, again = tcp["segments"], tcp["retransmitted_segments"]
             said.append(f"{flow}: TCP segments sent: {sent}, retransmissions among them: {again}.")
         if not flow.endswith(".reverse"):
-            said += [f"{flow}: stopped at {s['at_s']:.1f} s: {s['why']}." for s in facts["stopped"]]
+            said += [
+                f"{flow}: stopped at {s['at_s']:.1f} s by the {named[s['end']]}: {s['why']}."
+                for s in facts["stopped"]
+            ]
+        if (since := facts["silent_from_s"]) is not None:
+            said.append(
+                f"{flow}: nothing arrived any more after {since:.1f} s, while more was sent: "
+                "is a firewall in between?"
+            )
     for end, facts in zip((first, second), measured["ends"].values(), strict=True):
         if facts is None:
             continue
+        if (since := facts["silent_from_s"]) is not None:
+            said.append(
+                f"At the {end}, no datagram arrived any more after {since:.1f} s, until "
+                f"{facts['ended_s']:.1f} s: is a firewall in between?"
+            )
         for what, words in (
             ("policed_packets", f"packets not sent, as beyond the {second}'s limit of the rate"),
             ("unsent_packets", "packets not accepted by the system"),

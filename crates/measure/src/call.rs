@@ -34,7 +34,7 @@ use crate::Failure;
 use crate::channel::{Channel, Ended, IntoStd as _, Message, PIECE, Secret};
 use crate::client::{MAX_NOTES, Met, NOTES, STOPPED, Target, Watch, connect, meet, shown};
 use crate::media::{Media, Ran};
-use crate::merge::{End, merge};
+use crate::merge::{End, Merged, merge};
 use crate::notes::Log;
 use crate::opening::Opening;
 use crate::plan::{FlowPlan, Plan, Traffic, Transport};
@@ -695,8 +695,13 @@ impl CallEnd<'_> {
             (false, _, None) => None,
         };
         let merged = merged.transpose().map_err(|failure| failure.0)?;
-        let (mut finished, mut facts) =
-            merged.map_or((None, json!({})), |(it, facts)| (Some(it), facts));
+        let (mut finished, mut facts) = match merged {
+            None => (None, json!({})),
+            Some(Merged { finished, facts, contradiction }) => {
+                broken = broken.or(contradiction);
+                (Some(finished), facts)
+            }
+        };
         let end = |caller: bool| if caller { "caller" } else { "answerer" };
         facts["call"] = json!({
             "role": end(self.is_caller()),

@@ -141,9 +141,10 @@ impl Channel {
             io::ErrorKind::ConnectionRefused => {
                 Failure(format!("{to}: nothing listens there (connection refused)"))
             }
-            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
-                Failure(format!("{to}: no answer within {} s", wait.as_secs()))
-            }
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Failure(format!(
+                "{to}: no answer within {} s: is the machine on, or a firewall in between?",
+                wait.as_secs()
+            )),
             _ => Failure(format!("{to}: {error}")),
         })?;
         let failed = |error: io::Error| Failure(format!("{to}: no handshake: {error}"));

@@ -17,7 +17,7 @@ use crate::Failure;
 use crate::call::Devices;
 use crate::channel::{Channel, Ended, IntoStd as _, Message, Secret};
 use crate::media::{Media, Ran};
-use crate::merge::{End, merge};
+use crate::merge::{End, Merged, merge};
 use crate::notes::Log;
 use crate::plan::Plan;
 use crate::server::{BEAT, LOST, SILENT};
@@ -153,7 +153,11 @@ impl Measurement {
         };
         let ours = early(&ended).filter(|_| broken.is_none());
         let others = theirs.as_ref().and_then(|end| early(&end.ended));
-        broken = broken.or(ours).or(others.map(|why| format!("at the server, {why}")));
+        broken = match (broken, early(&ended)) {
+            // What came first explains what came then.
+            (Some(then), Some(first)) if first != then => Some(format!("{first}; then {then}")),
+            (broken, _) => broken.or(ours).or(others.map(|why| format!("at the server, {why}"))),
+        };
         if stopped {
             broken = Some(STOPPED.to_owned());
         }
@@ -161,7 +165,8 @@ impl Measurement {
         let client = End { rows: Log::rows(log.bytes()).map_err(Failure)?, ended };
         let broken =
             broken.map(|why| if why == STOPPED { why } else { format!("{server}: {why}") });
-        let (finished, facts) = merge(plan, &point, client, theirs)?;
+        let Merged { finished, facts, contradiction } = merge(plan, &point, client, theirs)?;
+        let broken = broken.or(contradiction.map(|why| format!("{server}: {why}")));
         Ok(Measured { finished, facts, scenario: shown(&point), broken })
     }
 

@@ -6,7 +6,8 @@
 //! Noise, with a shared secret), which carries requests, signs of life and, at the end, the server's notes.
 //! `media` runs the peers in real time over a `wire`: a UDP socket, and a `stream` for each flow over TCP.
 //! `seal` authenticates every datagram and unit; `breaker` stops harmful media (RFC 8083). `clocks` finds the
-//! drift and the offset of the two clocks, and `merge` makes one run of two logs.
+//! drift and the offset of the two clocks, and `merge` makes one run of two logs, without notes that are not
+//! `plausible`.
 //! `call` makes a call of the same parts, whose ends say what is in their files or comes from a microphone;
 //! `view` is what a user sees of it.
 //! `tcp_info` is what the kernel knows of a connection.
@@ -28,6 +29,7 @@ mod plan;
 mod seal;
 mod server;
 mod shared;
+mod plausible;
 mod stamp;
 mod stream;
 mod tcp_info;

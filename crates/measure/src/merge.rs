@@ -22,6 +22,7 @@ use crate::channel::Ended;
 use crate::clocks::{Point as Difference, Relation, Unrelated};
 use crate::notes::{EVENTS, RX_ERRORS, Row, What};
 use crate::plan::{FlowPlan, Plan};
+use crate::plausible::{Order, sift};
 use crate::seal;
 use crate::stream::StreamEnd;
 
@@ -31,29 +32,68 @@ pub(crate) struct End {
     pub(crate) ended: Ended,
 }
 
-/// Results of a measurement, and facts about it that no table has.
+/// So long nothing comes at the end of a measurement whose path has stopped to carry packets: ten questions for its clock and as many answers are lost.
+const SILENCE: Duration = Duration::from_secs(2);
+
+impl End {
+    /// When the last datagram came, if that was long before the end.
+    fn silent_from(&self, plan: &Plan) -> Option<u64> {
+        let over_udp = |peer: u16| {
+            plan.flows.get(usize::from(peer / 2)).is_some_and(|flow| !flow.transport.is_stream())
+        };
+        let came = self.rows.iter().filter(|row| match row.what {
+            What::Heard { .. } => true,
+            What::Received { .. } => over_udp(row.peer),
+            _ => false,
+        });
+        let last = came.map(|row| row.at).max().unwrap_or(0);
+        (self.ended.at >= last.saturating_add(SILENCE.as_nanos())).then_some(last)
+    }
+}
+
+/// A run of a measurement.
+pub(crate) struct Merged {
+    /// The tables.
+    pub(crate) finished: Finished,
+    /// What no table has.
+    pub(crate) facts: Value,
+    /// What one end noted and the other did not.
+    pub(crate) contradiction: Option<String>,
+}
+
+/// Results of a measurement from what its ends know.
 pub(crate) fn merge(
     plan: &Plan,
     point: &Point,
     client: End,
     server: Option<End>,
-) -> Result<(Finished, Value), Failure> {
+) -> Result<Merged, Failure> {
     let round_trips = round_trips(&client.rows, server.as_ref());
     let least = quantile(&round_trips, 0.0);
     let relation = relate(&client.rows, server.as_ref().map(|end| &end.rows[..]), least);
     let clocks =
         relation.unwrap_or(Relation { offset_s: 0.0, bound_s: 0.0, drift: 0.0, found: false });
     let complete = server.is_some();
-    let End { rows, ended } = client;
+    let silent =
+        [Some(&client), server.as_ref()].map(|end| end.and_then(|end| end.silent_from(plan)));
+    let End { rows, mut ended } = client;
+    // In a call, these are notes from the network.
+    ended.at = ended.at.min(plan.end().as_nanos());
     let server_ended = server.as_ref().map(|end| end.ended.clone());
     let mut rows: Vec<Row> = rows.into_iter().map(|row| converted(row, None, &clocks)).collect();
     let theirs = server.into_iter().flat_map(|end| end.rows);
     rows.extend(theirs.map(|row| converted(row, Some(&clocks), &clocks)));
+    let mut implausible = sift(plan, &mut rows);
     let packets = Packets::of(plan, &mut rows, complete);
     rows.sort_by_key(|row| packets.time(row));
     let mut recorder = Recording::new(plan, point, &ended);
+    let mut order = Order::default();
     for row in &rows {
-        recorder.take(row, &packets);
+        if order.admits(row) {
+            recorder.take(row, &packets);
+        } else {
+            implausible += 1;
+        }
     }
     let known = relation.is_ok();
     let ends = [Some(&ended), server_ended.as_ref()];
@@ -73,8 +113,8 @@ pub(crate) fn merge(
         "duration_s": Duration::from_nanos(ended.at).as_secs_f64(),
         "flows": packets.facts(&streams),
         "ends": {
-            "client": end_facts(&ended),
-            "server": server_ended.as_ref().map(end_facts),
+            "client": end_facts(&ended, silent[0]),
+            "server": server_ended.as_ref().map(|ended| end_facts(ended, silent[1])),
         },
     });
     let mut finished = recorder.finish(point, known)?;
@@ -83,7 +123,13 @@ pub(crate) fn merge(
             flow.transport = name;
         }
     }
-    Ok((finished, facts))
+    let contradiction = match implausible {
+        0 => finished.recording.conservation().err(),
+        some => Some(format!("{some} notes cannot be true")),
+    };
+    let contradiction =
+        contradiction.map(|why| format!("the notes of both ends do not agree: {why}"));
+    Ok(Merged { finished, facts, contradiction })
 }
 
 /// The streams of flows over TCP.
@@ -125,8 +171,9 @@ impl Streams<'_> {
     }
 }
 
-fn end_facts(ended: &Ended) -> Value {
+fn end_facts(ended: &Ended, silent_from: Option<u64>) -> Value {
     json!({
+        "silent_from_s": silent_from.map(|at| Duration::from_nanos(at).as_secs_f64()),
         "ended_s": Duration::from_nanos(ended.at).as_secs_f64(),
         "ended_early": ended.early,
         "policed_packets": ended.policed_packets,
@@ -217,6 +264,8 @@ struct Packets {
     sent: BTreeMap<(u16, u32), u64>,
     /// Packets that came.
     received: BTreeSet<(u16, u32)>,
+    /// By sending peer: when the last packet left, and when the last one came.
+    last: BTreeMap<u16, [u64; 2]>,
     /// By sending peer: packets that came after one with a higher number (RFC 4737 §3.3).
     reordered: BTreeMap<u16, u64>,
     /// Whether losses of a peer's packets are known.
@@ -227,12 +276,17 @@ impl Packets {
     /// Also adds rows for departures that are not in a log, but seen from arrivals and from gaps before them.
     fn of(plan: &Plan, rows: &mut Vec<Row>, complete: bool) -> Self {
         let (mut sent, mut came) = (BTreeMap::new(), Vec::new());
+        let mut last = BTreeMap::<u16, [u64; 2]>::new();
         for row in rows.iter() {
             match row.what {
                 What::Sent { number, .. } => {
                     sent.insert((row.peer, number), row.at);
+                    let [left, _] = last.entry(row.peer).or_default();
+                    *left = row.at.max(*left);
                 }
                 What::Received { number, bytes, sent } => {
+                    let [_, arrived] = last.entry(row.peer ^ 1).or_default();
+                    *arrived = row.at.max(*arrived);
                     came.push((row.at, row.peer ^ 1, number, bytes, sent));
                 }
                 _ => {}
@@ -275,7 +329,7 @@ impl Packets {
             let of_client = peer.is_multiple_of(2) == plan.client_opens(peer / 2);
             (complete || !of_client) && !plan.flows[peer / 2].transport.is_stream()
         });
-        Self { sent, received, reordered, judged: judged.collect() }
+        Self { sent, received, last, reordered, judged: judged.collect() }
     }
 
     /// When a row is to be taken, and its rank at that time: no packet comes before it left.
@@ -293,15 +347,18 @@ impl Packets {
 
     fn facts(&self, streams: &Streams<'_>) -> Value {
         let Streams { plan, ends } = *streams;
+        let complete = ends[1].is_some();
         let mut all = serde_json::Map::new();
         for (number, flow) in plan.flows.iter().enumerate() {
-            let tripped: Vec<_> = ends
+            let stopped: Vec<_> = ["client", "server"]
                 .into_iter()
-                .flatten()
-                .flat_map(|ended| &ended.tripped)
-                .filter(|(of, ..)| usize::from(*of) == number)
-                .map(|(_, at, why)| {
-                    json!({"at_s": Duration::from_nanos(*at).as_secs_f64(), "why": why})
+                .zip(ends)
+                .flat_map(|(end, ended)| Some((end, ended?)))
+                .flat_map(|(end, ended)| ended.tripped.iter().map(move |tripped| (end, tripped)))
+                .filter(|(_, (of, ..))| usize::from(*of) == number)
+                .map(|(end, (_, at, why))| {
+                    let at_s = Duration::from_nanos(*at).as_secs_f64();
+                    json!({"at_s": at_s, "end": end, "why": why})
                 })
                 .collect();
             for side in 0..2 {
@@ -310,10 +367,20 @@ impl Packets {
                     0 => flow.name.clone(),
                     _ => format!("{}.reverse", flow.name),
                 };
-                let reordered = self.reordered.get(&peer).copied().unwrap_or(0);
-                let tcp = streams.facts(&name);
-                let told = json!({"reordered_packets": reordered, "stopped": tripped, "tcp": tcp});
-                all.insert(name, told);
+                let [left, arrived] = self.last.get(&peer).copied().unwrap_or_default();
+                let is_silent = flow.transport.is_stream()
+                    && complete
+                    && left >= arrived.saturating_add(SILENCE.as_nanos());
+                all.insert(
+                    name.clone(),
+                    json!({
+                        "reordered_packets": self.reordered.get(&peer).copied().unwrap_or(0),
+                        "stopped": stopped,
+                        "silent_from_s":
+                            is_silent.then(|| Duration::from_nanos(arrived).as_secs_f64()),
+                        "tcp": streams.facts(&name),
+                    }),
+                );
             }
         }
         Value::Object(all)
@@ -493,6 +560,19 @@ fn label(version: IpVersion, peer: u32, number: u32, ip_bytes: u32, sent: Instan
 mod tests {
     use super::*;
     use crate::plan::{Traffic, Transport};
+
+    /// In a call, the answerer takes the caller's word for when it ended.
+    #[test]
+    fn a_wrong_end_makes_no_long_run() {
+        let invitation = crate::call::Invitation::example(Transport::Udp, &["pcmu"]);
+        let plan = invitation.plan(None);
+        let point = plan.point().expect("a call");
+        let end = |at| End { rows: Vec::new(), ended: Ended { at, ..Ended::default() } };
+        let merged = merge(&plan, &point, end(u64::MAX), Some(end(1))).expect("no file fails");
+        let end = plan.end().as_nanos();
+        assert_eq!(merged.finished.duration_s, Duration::from_nanos(end).as_secs_f64());
+        assert_eq!(merged.contradiction, None);
+    }
 
     /// Without the server's notes, a number that cannot be makes no four thousand million lost packets.
     #[test]

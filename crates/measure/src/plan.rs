@@ -429,7 +429,7 @@ impl Plan {
     /// The most payload that every transport can carry in a packet of the MTU.
     pub(crate) const fn largest(&self) -> u16 {
         // IPv6 and UDP, the seal, and the headers of DCCP with its options.
-        self.mtu - 40 - 8 - OVERHEAD as u16 - 90
+        self.mtu.saturating_sub(40 + 8 + OVERHEAD as u16 + 90)
     }
 
     fn text(&self) -> String {
@@ -564,7 +564,7 @@ mod tests {
 
     #[test]
     fn all_faults_of_a_plan_are_told_at_once() {
-        let bad = Traffic::Cbr { rate: 0, packet: 1 };
+        let bad = Traffic::Cbr { rate: 0, packet: 9 };
         let talk = Traffic::Talkspurts { codec: "\"\nfile='x'".to_owned() };
         let mut plan = plan(Transport::Udp, Some(bad), Some(talk));
         (plan.mtu, plan.duration) = (100, 0);
