@@ -110,16 +110,16 @@ bench-peers: setup ## compare the speed with ns-2 and ns-3; writes docs/performa
 
 # New inputs are stored in fuzz/corpus, failures in fuzz/artifacts.
 TIME ?= 60
-TARGETS ?= wire dccp tcp sctp
-fuzz: ## fuzz the parsers and endpoints, TIME seconds for each of TARGETS
+TARGETS ?= wire dccp tcp sctp measure talk emulate
+fuzz: ## fuzz parsers, endpoints, measurements and emulations, TIME seconds for each of TARGETS
 	@cargo +nightly --version > /dev/null 2>&1 || { echo "A nightly Rust toolchain is needed: rustup toolchain install nightly"; exit 1; }
 	@cargo fuzz --version > /dev/null 2>&1 || { echo "cargo-fuzz is needed: cargo install cargo-fuzz --locked"; exit 1; }
 	@for target in $(TARGETS); do python3 fuzz/seeds.py unpack $$target fuzz/corpus/$$target && \
-	  cargo +nightly fuzz run -s none $$target fuzz/corpus/$$target -- -max_len=1500 -rss_limit_mb=512 -max_total_time=$(TIME) || exit 1; done
+	  cargo +nightly fuzz run -s none $$target fuzz/corpus/$$target -- -max_len=3000 -rss_limit_mb=1024 -max_total_time=$(TIME) || exit 1; done
 
 # Without libFuzzer: the archived inputs, and random ones.
 fuzz-smoke: ## run the archived fuzz inputs and some thousand random ones
-	FUZZ_CASES=4000 cargo test --quiet --locked --workspace --test all fuzz::
+	FUZZ_CASES=4000 cargo test --quiet --locked --workspace --lib --test all fuzz::
 
 pins: $(UV) ## update the Python dependencies and their hashes
 	$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate \

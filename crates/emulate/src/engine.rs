@@ -194,6 +194,21 @@ impl<'a> Engine<'a> {
         self.world.assert_conservation();
         control.ended.store(true, Ordering::Release);
         self.drain(shared, control);
+        Ok(self.finish())
+    }
+
+    /// Lets so much time pass for a test, and sends what hosts have sent since.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn pass(&mut self, time: Duration) {
+        self.clock = self.clock.ahead(time);
+        let (now, never) = (self.clock.now(), AtomicBool::new(false));
+        self.step(now, &never).expect("nothing cancels it");
+        self.read_all(now, &never).expect("nothing cancels it");
+        self.step(self.clock.now(), &never).expect("nothing cancels it");
+    }
+
+    /// The world and the account when it is over.
+    pub(crate) fn finish(self) -> (World<Watch>, Account) {
         let (tally, (_, (captures, _))) = &self.world.probe.1;
         let account = Account {
             hosts: self.devices.into_iter().map(|device| device.account).collect(),
@@ -208,7 +223,7 @@ impl<'a> Engine<'a> {
             uncaptured_packets: captures.as_ref().map_or(0, CaptureProbe::unwritten),
             lateness: self.lateness.summary(),
         };
-        Ok((self.world, account))
+        (self.world, account)
     }
 
     /// Runs in real time until this instant; true if the end was requested before.

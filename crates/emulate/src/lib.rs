@@ -6,13 +6,15 @@
 //! its destination is written to that host's device. Simulated flows share all links. `packet` reads and
 //! changes the headers of packets, `flows` finds the flow of each, `lateness` counts how late packets were,
 //! `engine` is the loop, `shown` keeps packets for the report. `end` runs an end of a flow on a
-//! socket inside a node.
+//! socket inside a node. `fuzz` has hosts that send any bytes, in tests.
 
 #![cfg(target_os = "linux")]
 
 mod end;
 mod engine;
 mod flows;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod lateness;
 mod pace;
 mod packet;
@@ -30,6 +32,7 @@ use talkspurt_flow::{Disk, Materials};
 use talkspurt_record::{FlowInfo, Options, Recorder, RouteInfo, Tables};
 use talkspurt_scenario::{Network, Point};
 use talkspurt_sim::build::{RealHosts, build_with_hosts};
+use talkspurt_sim::drive::Timetable;
 
 pub use end::{End, Ended, Which};
 use engine::{Engine, Tally};
@@ -144,22 +147,9 @@ pub fn run(
     // A sleep ends up to 50 µs late by default; with a real-time priority, this has no effect.
     let _ = nix::sys::prctl::set_timerslack(1);
     let point = &*point.expanded();
-    let Point { scenario, network, .. } = point;
+    let scenario = &point.scenario;
     let materials = Materials::load(scenario, &Disk)?;
-    let routes = routes(network, hosts.iter().map(|host| &*host.node))?;
-    let mut layout = layout(scenario, network);
-    layout.flows.resize_with(layout.flows.len() + Flows::capacity(hosts.len()), FlowInfo::reserved);
-    let flow = RouteInfo::SHARED;
-    layout.routes.extend(routes.routes.iter().map(|route| RouteInfo { flow, side: route.side }));
-    let options = Options { gauges: scenario.record.gauges, sojourn: scenario.record.sojourn };
-    let written = written(point, &layout, folder)?;
-    let timetable = timetable(scenario, written.0.is_some());
-    let first = scenario.flows.len();
-    let excerpts = Excerpts::new(scenario, &layout, first as u32);
-    let recorder = Recorder::keeping(layout, options, tables);
-    let watch = (recorder, (Tally::new(first), (excerpts, written)));
-    let world = build_with_hosts(scenario, network, &materials, &routes, watch);
-    let engine = Engine::new(world, point, routes, hosts);
+    let (engine, timetable) = engine(point, &materials, hosts, folder, tables)?;
     control.thread.store(nix::unistd::gettid().as_raw(), Ordering::Release);
     let (world, account) = engine.run(&timetable, shared, control)?;
     let audio = render(scenario, &materials, &world);
@@ -175,6 +165,31 @@ pub fn run(
         audio,
     };
     Ok(Emulated { finished, account, excerpt: excerpts.finish(now) })
+}
+
+/// The engine of a point with these hosts.
+fn engine<'a>(
+    point: &'a Point,
+    materials: &Materials,
+    hosts: Vec<Host>,
+    folder: Option<&Path>,
+    tables: Tables,
+) -> Result<(Engine<'a>, Timetable), Failure> {
+    let Point { scenario, network, .. } = point;
+    let routes = routes(network, hosts.iter().map(|host| &*host.node))?;
+    let mut layout = layout(scenario, network);
+    layout.flows.resize_with(layout.flows.len() + Flows::capacity(hosts.len()), FlowInfo::reserved);
+    let flow = RouteInfo::SHARED;
+    layout.routes.extend(routes.routes.iter().map(|route| RouteInfo { flow, side: route.side }));
+    let options = Options { gauges: scenario.record.gauges, sojourn: scenario.record.sojourn };
+    let written = written(point, &layout, folder)?;
+    let timetable = timetable(scenario, written.0.is_some());
+    let first = scenario.flows.len();
+    let excerpts = Excerpts::new(scenario, &layout, first as u32);
+    let recorder = Recorder::keeping(layout, options, tables);
+    let watch = (recorder, (Tally::new(first), (excerpts, written)));
+    let world = build_with_hosts(scenario, network, materials, &routes, watch);
+    Ok((Engine::new(world, point, routes, hosts), timetable))
 }
 
 /// The routes between hosts at these nodes.

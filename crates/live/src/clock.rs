@@ -16,6 +16,12 @@ impl Clock {
         Self(time::Instant::now())
     }
 
+    /// The same clock, started this much earlier: time that passes for tests only.
+    #[must_use]
+    pub fn ahead(self, by: Duration) -> Self {
+        Self(self.0.checked_sub(time::Duration::from_nanos(by.as_nanos())).unwrap_or(self.0))
+    }
+
     /// The time since the Unix epoch by the system's clock, which may be wrong, and set at any time.
     #[must_use]
     #[expect(

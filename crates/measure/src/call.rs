@@ -408,8 +408,8 @@ pub(crate) struct CallEnd<'a> {
 }
 
 /// A call in agreed codecs.
-struct Agreed {
-    codecs: Vec<Codec>,
+pub(crate) struct Agreed {
+    pub(crate) codecs: Vec<Codec>,
     plan: Plan,
     point: Point,
     /// What this end says.
@@ -477,7 +477,7 @@ impl CallEnd<'_> {
     }
 
     /// The call in these codecs.
-    fn settle(&self, codecs: &[Codec], shared: &Shared) -> Result<Agreed, String> {
+    pub(crate) fn settle(&self, codecs: &[Codec], shared: &Shared) -> Result<Agreed, String> {
         let plan = self.invitation.plan(Some(codecs));
         let point = plan.point().map_err(|failure| failure.0)?;
         let encodings = rungs(self.invitation.transport, codecs);
@@ -488,7 +488,7 @@ impl CallEnd<'_> {
     }
 
     /// What this end says.
-    fn materials(&self, agreed: &Agreed) -> Materials {
+    pub(crate) fn materials(&self, agreed: &Agreed) -> Materials {
         let mut materials = Materials::default();
         let flow = &agreed.point.scenario.flows[0];
         let own = if self.is_caller() { Some(&flow.source) } else { flow.reverse.as_ref() };
@@ -499,7 +499,11 @@ impl CallEnd<'_> {
     }
 
     /// The agreement in DCCP's handshake: names of codecs with spaces between them.
-    fn opening<'s>(&'s self, agreed: &'s Mutex<Option<Agreed>>, shared: &'s Shared) -> Opening<'s> {
+    pub(crate) fn opening<'s>(
+        &'s self,
+        agreed: &'s Mutex<Option<Agreed>>,
+        shared: &'s Shared,
+    ) -> Opening<'s> {
         let offer = names(&self.voice.codecs).join(" ").into_bytes();
         let agree = move |data: &[u8]| -> Result<(Parts, Vec<u8>), String> {
             let text = std::str::from_utf8(data).unwrap_or_default();
@@ -591,7 +595,7 @@ impl CallEnd<'_> {
     }
 
     /// Publishes the state of the call.
-    fn show(&self, shared: &Shared, agreed: &Mutex<Option<Agreed>>, view: &mut View) {
+    pub(crate) fn show(&self, shared: &Shared, agreed: &Mutex<Option<Agreed>>, view: &mut View) {
         let samples = std::mem::take(&mut *lock(&shared.samples));
         for sample in &samples {
             view.take(sample);
@@ -610,7 +614,7 @@ impl CallEnd<'_> {
     }
 
     /// What this end said and heard.
-    fn sounds(&self, agreed: &Agreed, peers: &[Peer], ended: &Ended) -> [Vec<i16>; 2] {
+    pub(crate) fn sounds(&self, agreed: &Agreed, peers: &[Peer], ended: &Ended) -> [Vec<i16>; 2] {
         let Some(peer) = peers.first() else { return Default::default() };
         let Agreed { plan, point, recording, .. } = agreed;
         let mut said = match &recording.microphone {

@@ -11,6 +11,7 @@
 //! `call` makes a call of the same parts, whose ends say what is in their files or comes from a microphone;
 //! `view` is what a user sees of it.
 //! `tcp_info` is what the kernel knows of a connection.
+//! `fuzz` plays a hostile other end in tests.
 //! `stamp` is RFC 8762's reflector and sender, for measurements against the equipment of others.
 #![cfg(target_os = "linux")]
 
@@ -21,15 +22,17 @@ mod channel;
 mod client;
 mod clocks;
 mod controller;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod media;
 mod merge;
 mod notes;
 mod opening;
 mod plan;
+mod plausible;
 mod seal;
 mod server;
 mod shared;
-mod plausible;
 mod stamp;
 mod stream;
 mod tcp_info;

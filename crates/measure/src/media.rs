@@ -190,35 +190,43 @@ impl<'a> Media<'a> {
     /// Runs to the end; time begins now.
     pub(crate) fn run(mut self) -> Ran {
         self.clock = Clock::start();
-        let end = self.plan.end();
         let mut failed = None;
-        loop {
-            let now = self.clock.now();
-            self.shared.passed.store(now.as_nanos(), Ordering::Relaxed);
-            if now >= end || self.shared.is_over() {
-                break;
-            }
-            for at in 0..self.own.len() {
-                if self.own[at].wake.is_some_and(|wake| wake <= now) {
-                    self.own[at].peer.wake(now, &mut self.log);
-                    self.send_all(at);
-                }
-            }
-            self.exchange(now);
-            if self.next_view.is_some_and(|at| at <= now) {
-                self.show(now);
-            }
-            let room = self.give_room(now);
-            let wakes = self.own.iter().filter_map(|own| own.wake);
-            let due = [end, now + STEP, self.next_probe, self.next_report];
-            let questions = self.diagnosis.as_ref().map(|(_, next)| *next);
-            let wake = wakes.chain(due).chain(room).chain(questions).min().unwrap_or(end);
+        while let Some(wake) = self.turn() {
             if let Err(error) = self.attend(wake) {
                 failed = Some(format!("the socket failed: {error}"));
                 break;
             }
         }
-        let now = self.clock.now().min(end);
+        self.finish(failed)
+    }
+
+    /// Does what is due; returns when more will be, `None` if time is over.
+    pub(crate) fn turn(&mut self) -> Option<Instant> {
+        let (now, end) = (self.clock.now(), self.plan.end());
+        self.shared.passed.store(now.as_nanos(), Ordering::Relaxed);
+        if now >= end || self.shared.is_over() {
+            return None;
+        }
+        for at in 0..self.own.len() {
+            if self.own[at].wake.is_some_and(|wake| wake <= now) {
+                self.own[at].peer.wake(now, &mut self.log);
+                self.send_all(at);
+            }
+        }
+        self.exchange(now);
+        if self.next_view.is_some_and(|at| at <= now) {
+            self.show(now);
+        }
+        let room = self.give_room(now);
+        let wakes = self.own.iter().filter_map(|own| own.wake);
+        let due = [end, now + STEP, self.next_probe, self.next_report];
+        let questions = self.diagnosis.as_ref().map(|(_, next)| *next);
+        wakes.chain(due).chain(room).chain(questions).min()
+    }
+
+    /// What is left when it is over, for this reason if the loop failed.
+    pub(crate) fn finish(mut self, failed: Option<String>) -> Ran {
+        let now = self.clock.now().min(self.plan.end());
         self.diagnose(now);
         for own in &mut self.own {
             own.peer.finish(now, &mut self.log);
@@ -242,6 +250,19 @@ impl<'a> Media<'a> {
         };
         self.show(now);
         Ran { log: self.log, ended, peers: self.own.into_iter().map(|own| own.peer).collect() }
+    }
+
+    /// The next datagram that has come, for a test that hands it over itself.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn next_datagram(&mut self) -> Option<(Header, Vec<u8>, u8)> {
+        let received = self.wire.receive(Duration::ZERO).expect("the socket works");
+        received.map(|(header, payload, datagram)| (header, payload, datagram.class))
+    }
+
+    /// Lets so much time pass for a test.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn pass(&mut self, time: Duration) {
+        self.clock = self.clock.ahead(time);
     }
 
     /// Waits until this instant for a datagram, or for streams to be ready, and handles what has come.
@@ -491,7 +512,8 @@ impl<'a> Media<'a> {
         }
     }
 
-    fn receive(&mut self, header: &Header, payload: &[u8], class: u8) {
+    /// Takes an authentic datagram.
+    pub(crate) fn receive(&mut self, header: &Header, payload: &[u8], class: u8) {
         let now = self.clock.now();
         let bytes = self.plan.outer() as u32 + payload.len() as u32;
         // Whoever sends more than agreed must not fill our memory with notes.

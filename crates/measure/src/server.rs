@@ -75,7 +75,7 @@ pub struct Server {
     threads: Vec<JoinHandle<()>>,
 }
 
-struct State {
+pub(crate) struct State {
     config: Config,
     secret: Secret,
     stop: AtomicBool,
@@ -113,16 +113,7 @@ impl Server {
         let local = listener.local_addr().map_err(failed)?;
         // The thread looks for a request to stop now and then.
         listener.set_nonblocking(true).map_err(failed)?;
-        let state = Arc::new(State {
-            config,
-            secret,
-            stop: AtomicBool::new(false),
-            sessions: AtomicUsize::new(0),
-            pending: Mutex::default(),
-            lines: Mutex::default(),
-            call: Mutex::default(),
-            called: Mutex::default(),
-        });
+        let state = Arc::new(State::new(config, secret));
         let inner = Arc::clone(&state);
         let mut threads = vec![thread::spawn(move || inner.listen(&listener))];
         let stamp = reflector.as_ref().map(Reflector::local);
@@ -184,6 +175,19 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl State {
+    pub(crate) fn new(config: Config, secret: Secret) -> Self {
+        Self {
+            config,
+            secret,
+            stop: AtomicBool::new(false),
+            sessions: AtomicUsize::new(0),
+            pending: Mutex::default(),
+            lines: Mutex::default(),
+            call: Mutex::default(),
+            called: Mutex::default(),
+        }
+    }
+
     fn listen(self: &Arc<Self>, listener: &TcpListener) {
         let mut number = 0;
         while !self.stop.load(Ordering::Acquire) {
@@ -337,7 +341,7 @@ impl State {
     }
 
     /// The codecs to which we agree, unless DCCP's handshake will name them.
-    fn check_call(
+    pub(crate) fn check_call(
         &self,
         invitation: &Invitation,
         voice: &Voice,
@@ -481,7 +485,11 @@ impl State {
         ))
     }
 
-    fn check(&self, release: &str, plan: &Plan) -> Result<talkspurt_scenario::Point, String> {
+    pub(crate) fn check(
+        &self,
+        release: &str,
+        plan: &Plan,
+    ) -> Result<talkspurt_scenario::Point, String> {
         self.check_release(release)?;
         if plan.is_call() {
             return Err("a call is no measurement".to_owned());
@@ -574,7 +582,7 @@ fn random() -> u64 {
 }
 
 /// A plan in a line.
-fn told(plan: &Plan) -> String {
+pub(crate) fn told(plan: &Plan) -> String {
     let flow = |flow: &crate::FlowPlan| {
         let traffic = |way: &str, it: &Option<Traffic>| {
             it.as_ref().map(|traffic| match traffic {

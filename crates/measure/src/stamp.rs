@@ -128,7 +128,7 @@ fn nanos(timestamp: u64, error: u16) -> u64 {
 }
 
 /// A sender's packet of this length.
-fn request(key: &StampKey, bytes: usize, sequence: u32, now: Duration) -> Vec<u8> {
+pub(crate) fn request(key: &StampKey, bytes: usize, sequence: u32, now: Duration) -> Vec<u8> {
     let at = fields(key);
     let mut packet = vec![0; bytes.max(at.base)];
     put(&mut packet, 0, &sequence.to_be_bytes());
@@ -139,7 +139,7 @@ fn request(key: &StampKey, bytes: usize, sequence: u32, now: Duration) -> Vec<u8
 }
 
 /// The reflected packet (§4.3): as long as the request, with what is beyond the base packet copied.
-fn reflected(
+pub(crate) fn reflected(
     key: &StampKey,
     request: &[u8],
     sequence: u32,
@@ -164,7 +164,7 @@ fn reflected(
 
 /// What a reflected packet says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Reply {
+pub(crate) struct Reply {
     sequence: u32,
     sender_sequence: u32,
     /// By the reflector's clock, in nanoseconds.
@@ -174,7 +174,7 @@ struct Reply {
 }
 
 impl Reply {
-    fn parse(key: &StampKey, packet: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(key: &StampKey, packet: &[u8]) -> Option<Self> {
         if !is_valid(key, packet) {
             return None;
         }
@@ -235,7 +235,8 @@ impl Reflector {
         }
     }
 
-    fn answer(&mut self, datagram: &Datagram, now: Instant) -> Option<Vec<u8>> {
+    /// What is reflected of a packet, if anything.
+    pub(crate) fn answer(&mut self, datagram: &Datagram, now: Instant) -> Option<Vec<u8>> {
         const BURST: Duration = Duration::from_millis(100);
         let came = Clock::date();
         let Datagram { bytes, from, ttl, .. } = datagram;

@@ -242,21 +242,21 @@ fn append(out: &mut Vec<u8>, sealed: &[u8]) {
 
 /// Cuts a stream of bytes into sealed units.
 #[derive(Debug, Default)]
-struct Deframer {
+pub(crate) struct Deframer {
     bytes: Vec<u8>,
     /// Bytes that were taken.
     taken: usize,
 }
 
 impl Deframer {
-    fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.taken);
         self.taken = 0;
         self.bytes.extend(bytes);
     }
 
     /// The next unit, if it has come completely. After an error nothing can be found in the stream.
-    fn next(&mut self) -> Result<Option<&[u8]>, String> {
+    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, String> {
         let left = &self.bytes[self.taken..];
         let Some((length, rest)) = left.split_first_chunk::<LENGTH>() else { return Ok(None) };
         let length = usize::from(u16::from_be_bytes(*length));

@@ -48,6 +48,16 @@ impl Wire {
         Ok(Self { socket, sealer, opener, remote, refused, unsent, overruns, streams, entrance })
     }
 
+    /// The wires of a client and a server that have met, for tests.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn pair() -> io::Result<[Self; 2]> {
+        let (local, up, down) = (SocketAddr::from(([127, 0, 0, 1], 0)), [1; 32], [2; 32]);
+        let (mut client, mut server) =
+            (Self::bind(local, &up, &down)?, Self::bind(local, &down, &up)?);
+        (client.remote, server.remote) = (Some(server.local()), Some(client.local()));
+        Ok([client, server])
+    }
+
     /// Server: the same, with a TCP port of this number if the plan has flows over TCP.
     pub(crate) fn listen(
         local: SocketAddr,
