@@ -32,7 +32,8 @@ pub(crate) struct End {
     pub(crate) ended: Ended,
 }
 
-/// So long nothing comes at the end of a measurement whose path has stopped to carry packets: ten questions for its clock and as many answers are lost.
+/// So long nothing comes at the end of a measurement whose path has stopped to carry packets: ten questions for
+/// its clock and as many answers are lost.
 const SILENCE: Duration = Duration::from_secs(2);
 
 impl End {
