@@ -3,7 +3,7 @@
     sudo .venv/bin/python validation/apps/run.py [--recorded FOLDER] [NAME ...]
 
 NAME is one of the programs below, or one with the beginning of a case, such as "iperf3 clean"; the
-other cases of its file are kept. Without names all are run, in an hour. Programs that are not
+other cases of its file are kept. Without names all are run, in 90 minutes. Programs that are not
 installed are skipped with a message. FOLDER has mahimahi's recorded traces of
 https://github.com/ravinet/mahimahi (GPL-3.0, therefore not copied here); without it there is no
 network called lte. Needs root. `page.py` writes the page from the files.
@@ -26,7 +26,7 @@ sys.path.insert(0, str(HERE.parent))
 import made  # noqa: E402
 from networks import TooLateError  # noqa: E402
 
-PROGRAMS = ("irtt", "iperf3", "baresip", "ffmpeg", "chromium")
+PROGRAMS = ("irtt", "iperf3", "measured", "baresip", "ffmpeg", "chromium")
 
 
 def main() -> None:
