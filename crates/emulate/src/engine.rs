@@ -16,7 +16,6 @@ use talkspurt_proto::body::{Body, RealPacket};
 use talkspurt_proto::packet::{BodyId, IpVersion, Packet};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic, UNNUMBERED};
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_proto::wire::ipv4;
 use talkspurt_record::pcapng::CaptureProbe;
 use talkspurt_record::{FlowInfo, Recorder, SideInfo};
 use talkspurt_scenario::Point;
@@ -27,8 +26,11 @@ use talkspurt_sim::world::{Departure, End, World};
 use crate::flows::{Flows, Found};
 use crate::lateness::Histogram;
 use crate::pace::{Pace, Wait};
-use crate::packet::{Message, Seen, arrived, message, parse, segment, ttl_at};
+use crate::packet::{
+    Message, Seen, Segment, arrived, may_be_fragment, message, parse, segment, ttl_at,
+};
 use crate::shown::Excerpts;
+use crate::whole::Fragments;
 use crate::{Account, Control, Host, HostAccount};
 
 /// Longest IP packet.
@@ -96,6 +98,7 @@ pub(crate) struct Engine<'a> {
     /// Hosts by address.
     addresses: BTreeMap<IpAddr, usize>,
     flows: Flows,
+    fragments: Fragments,
     /// By node: when all its messages so far have taken their time.
     messages_until: Vec<Instant>,
     expired: u64,
@@ -148,6 +151,7 @@ impl<'a> Engine<'a> {
             devices: devices.collect(),
             addresses,
             flows: Flows::new(routes.nodes.len()),
+            fragments: Fragments::default(),
             messages_until: vec![Instant::ZERO; network.nodes.len()],
             routes,
             expired: 0,
@@ -434,22 +438,31 @@ impl<'a> Engine<'a> {
             self.expired += 1;
             return self.answer(next as u32, &packet, &real, (Message::TimeExceeded, 1));
         }
-        // A router's message, a copy, or a fragment other than the first.
-        let is_more = packet.number == UNNUMBERED;
-        let read_late = self.read_late.get(packet.body.0 as usize).copied();
-        let read_late = read_late.filter(|_| !is_more).unwrap_or_default();
-        // A message has a route of its own.
-        let is_rest = route.is_some() && ipv4::is_later_fragment(&real.bytes);
+        // Of what a router made, nothing was read late.
+        let read_late = self.read_late.get_mut(packet.body.0 as usize).map(std::mem::take);
+        let read_late = read_late.unwrap_or_default();
         let mut bytes = Vec::new();
         arrived(&real, &packet, &mut bytes);
         self.lateness.add(self.clock.now().saturating_since(at) + read_late);
-        if self.write(host, &bytes) && (!is_more || is_rest) {
+        // A router's message, or a copy.
+        let is_more = packet.number == UNNUMBERED;
+        if self.write(host, &bytes) && !is_more {
+            let Some((payload, segment)) = self.whole(at, &real) else { return };
             let first = self.point.scenario.flows.len();
             let flow = self.flows.flow(packet.flow as usize - first);
-            let bytes = flow.gain(side ^ 1, segment(&real), real.layers.payload);
+            let bytes = flow.gain(side ^ 1, segment, payload);
             let place = Place::Peer(2 * packet.flow + u32::from(side));
             let note = Note::Delivered { index: u32::MAX, bytes };
             self.world.probe.record(at, place, &note);
+        }
+    }
+
+    /// The payload of a packet that arrived, and what it is as a TCP segment; `None` as long as it is not
+    /// complete.
+    fn whole(&mut self, at: Instant, real: &RealPacket) -> Option<(u32, Option<Segment>)> {
+        match may_be_fragment(real).then(|| parse(&real.bytes)).flatten() {
+            Some(seen) if seen.fragment.is_some() => self.fragments.add(at, &seen),
+            _ => Some((real.layers.payload, segment(real))),
         }
     }
 

@@ -29,7 +29,7 @@ pub(crate) struct Flows {
 type Tuple = (IpAddr, IpAddr, u8, u16, u16);
 
 /// What the fragments of a packet have in common (RFC 791 §3.2).
-type Cut = (IpAddr, IpAddr, u8, u32);
+pub(crate) type Cut = (IpAddr, IpAddr, u8, u32);
 
 /// The flow of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,8 +110,8 @@ impl Flows {
 
     /// The ports of a packet, which only the first of its fragments has.
     fn ports(&mut self, seen: &Seen) -> (u16, u16) {
-        let Some(identification) = seen.fragment_of else { return seen.ports };
-        let cut = (seen.src, seen.dst, seen.real.protocol, identification);
+        let Some(fragment) = seen.fragment else { return seen.ports };
+        let cut = (seen.src, seen.dst, seen.real.protocol, fragment.of);
         if seen.has_headers {
             self.cut.truncate(MAX_CUT - 1);
             self.cut.push_front((cut, seen.ports));
@@ -191,6 +191,7 @@ fn protocol_name(protocol: u8) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Fragment;
     use bytes::Bytes;
     use talkspurt_proto::body::{Layers, RealPacket};
     use talkspurt_proto::packet::Ecn;
@@ -200,15 +201,17 @@ mod tests {
         let layers = Layers::default();
         let real = RealPacket { bytes: Bytes::new(), layers, protocol, ttl: 64 };
         let (src, dst) = (address(from), address(to));
-        let (ecn, dscp, fragment_of, has_headers) = (Ecn::NotEct, 0, None, true);
-        Seen { src, dst, ports, ecn, dscp, fragment_of, has_headers, is_answerable: true, real }
+        let (ecn, dscp, fragment, has_headers) = (Ecn::NotEct, 0, None, true);
+        Seen { src, dst, ports, ecn, dscp, fragment, has_headers, is_answerable: true, real }
     }
 
     #[test]
     fn fragments_are_of_the_flow_of_the_first() {
         let mut flows = Flows::new(2);
-        let mut find = |fragment_of, has_headers, ports| {
-            let seen = Seen { fragment_of, has_headers, ..seen(1, 2, udp::PROTOCOL, ports) };
+        let mut find = |of: Option<u32>, has_headers, ports| {
+            let fragment =
+                of.map(|of| Fragment { of, offset: 0, length: 8, has_more: has_headers });
+            let seen = Seen { fragment, has_headers, ..seen(1, 2, udp::PROTOCOL, ports) };
             flows.find(&seen, [0, 1], ["a", "b"], |_| false).index
         };
         assert_eq!(find(None, true, (7, 9)), 0);

@@ -4,9 +4,10 @@
 //! [`run`] moves packets between these devices and a [`World`](talkspurt_sim::world::World) whose virtual time
 //! follows the monotonic clock: a packet that is read enters the first link of its route, and one that reaches
 //! its destination is written to that host's device. Simulated flows share all links. `packet` reads and
-//! changes the headers of packets, `flows` finds the flow of each, `lateness` counts how late packets were,
-//! `engine` is the loop, `shown` keeps packets for the report. `end` runs an end of a flow on a
-//! socket inside a node. `fuzz` has hosts that send any bytes, in tests.
+//! changes the headers of packets, `flows` finds the flow of each, `whole` puts fragments together to count
+//! what receivers get, `lateness` counts how late packets were, `engine` is the loop, `shown` keeps packets for
+//! the report. `end` runs an end of a flow on a socket inside a node. `fuzz` has hosts that send any bytes, in
+//! tests.
 
 #![cfg(target_os = "linux")]
 
@@ -19,6 +20,7 @@ mod lateness;
 mod pace;
 mod packet;
 mod shown;
+mod whole;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;

@@ -29,8 +29,8 @@ pub(crate) struct Seen {
     pub(crate) ports: (u16, u16),
     pub(crate) ecn: Ecn,
     pub(crate) dscp: u8,
-    /// Of a fragment: the packet's identification.
-    pub(crate) fragment_of: Option<u32>,
+    /// Of a fragment: which one it is.
+    pub(crate) fragment: Option<Fragment>,
     /// It has the headers: it is no fragment other than the first.
     pub(crate) has_headers: bool,
     /// A router may send a message about it.
@@ -44,6 +44,18 @@ impl Seen {
     }
 }
 
+/// A part of a packet (RFC 791 §3.2, RFC 8200 §4.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fragment {
+    /// The packet's identification.
+    pub(crate) of: u32,
+    /// Where its data begins in that of the packet, and how long it is.
+    pub(crate) offset: u32,
+    pub(crate) length: u32,
+    /// It is not the last.
+    pub(crate) has_more: bool,
+}
+
 /// The network layer of a packet.
 struct Network {
     src: IpAddr,
@@ -53,7 +65,7 @@ struct Network {
     protocol: u8,
     /// Where the transport's header begins.
     start: usize,
-    fragment_of: Option<u32>,
+    fragment: Option<Fragment>,
     has_headers: bool,
 }
 
@@ -64,7 +76,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Seen> {
         6 => v6(bytes)?,
         _ => return None,
     };
-    let Network { src, dst, class, ttl, protocol, start, fragment_of, has_headers } = network;
+    let Network { src, dst, class, ttl, protocol, start, fragment, has_headers } = network;
     let body = bytes.get(start..)?;
     let body = if has_headers { body } else { &[] };
     let icmp = if src.is_ipv4() { ipv4::ICMP } else { ipv6::ICMP };
@@ -95,7 +107,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Seen> {
         && is_one_host(src)
         && !is_group(dst)
         && !(protocol == icmp && is_icmp_error(src, body));
-    Some(Seen { src, dst, ports, ecn, dscp, fragment_of, has_headers, is_answerable, real })
+    Some(Seen { src, dst, ports, ecn, dscp, fragment, has_headers, is_answerable, real })
 }
 
 fn v4(bytes: &[u8]) -> Option<Network> {
@@ -111,6 +123,12 @@ fn v4(bytes: &[u8]) -> Option<Network> {
     }
     let address = |at: usize| Ipv4Addr::from([0, 1, 2, 3].map(|i| header[at + i]));
     let (identification, place) = (word(header, 4)?, word(header, 6)?);
+    let fragment = (place & (MORE | OFFSET) != 0).then(|| Fragment {
+        of: identification.into(),
+        offset: u32::from(place & OFFSET) * 8,
+        length: (length - start) as u32,
+        has_more: place & MORE != 0,
+    });
     Some(Network {
         src: address(12).into(),
         dst: address(16).into(),
@@ -118,7 +136,7 @@ fn v4(bytes: &[u8]) -> Option<Network> {
         ttl: header[8],
         protocol: header[9],
         start,
-        fragment_of: (place & (MORE | OFFSET) != 0).then(|| identification.into()),
+        fragment,
         has_headers: place & OFFSET == 0,
     })
 }
@@ -131,16 +149,21 @@ fn v6(bytes: &[u8]) -> Option<Network> {
     }
     let address = |at: usize| Ipv6Addr::from(std::array::from_fn::<u8, 16, _>(|i| header[at + i]));
     let (mut protocol, mut start) = (header[6], ipv6::HEADER);
-    let (mut fragment_of, mut has_headers) = (None, true);
+    let (mut fragment, mut has_headers) = (None, true);
     // RFC 8200 §4: hop-by-hop options, routing, destination options, fragment.
     // What follows the header of a later fragment is data.
     while has_headers && let Some(extension) = bytes.get(start..start + 8) {
         let length = match protocol {
             0 | 43 | 60 => 8 + 8 * usize::from(extension[1]),
             44 => {
-                has_headers = word(extension, 2)? >> 3 == 0;
-                fragment_of =
-                    Some(u32::from(word(extension, 4)?) << 16 | u32::from(word(extension, 6)?));
+                let place = word(extension, 2)?;
+                has_headers = place >> 3 == 0;
+                fragment = Some(Fragment {
+                    of: u32::from(word(extension, 4)?) << 16 | u32::from(word(extension, 6)?),
+                    offset: u32::from(place & !7),
+                    length: (length - start - 8) as u32,
+                    has_more: place & 1 != 0,
+                });
                 8
             }
             _ => break,
@@ -155,7 +178,7 @@ fn v6(bytes: &[u8]) -> Option<Network> {
         ttl: header[7],
         protocol,
         start,
-        fragment_of,
+        fragment,
         has_headers,
     })
 }
@@ -203,6 +226,15 @@ fn is_one_host(src: IpAddr) -> bool {
 
 fn word(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
+}
+
+/// Whether a packet has the flags of a fragment, or an extension header of IPv6.
+pub(crate) fn may_be_fragment(real: &RealPacket) -> bool {
+    let bytes = &real.bytes;
+    match bytes[0] >> 4 {
+        4 => word(bytes, 6).is_some_and(|place| place & (MORE | OFFSET) != 0),
+        _ => matches!(bytes[6], 0 | 43 | 44 | 60),
+    }
 }
 
 /// What a TCP segment takes of the space of sequence numbers.

@@ -346,6 +346,78 @@ fn packets_that_may_be_fragmented_are() {
     assert_eq!(ours("far.pcapng"), pieces);
 }
 
+/// A datagram that may be cut.
+fn long(from: u8, to: u8, payload: usize) -> Vec<u8> {
+    let mut bytes = datagram(from, to, 64, payload);
+    bytes[6] = 0;
+    add_sum(&mut bytes);
+    bytes
+}
+
+/// Packets sent, received and lost, and the bytes of goodput, of the only flow of real packets.
+fn counted(finished: &Finished) -> (u64, u64, u64, f64) {
+    let real = |flow: &&talkspurt_record::FlowSummary| flow.name.starts_with("udp");
+    let flow = finished.recording.flows.iter().find(real).expect("its flow");
+    let bytes = flow.goodput_bps.expect("a rate") * finished.duration_s / 8.0;
+    (flow.sent_packets, flow.received_packets, flow.lost_packets, bytes.round())
+}
+
+/// Nine fragments at once, for a queue of five behind the one that leaves: what arrives of them is of no use.
+#[test]
+fn a_packet_is_lost_with_any_of_its_fragments() {
+    let network = NETWORK.replace("delay = '3ms'", "delay = '3ms'\nmtu = '9000B'");
+    let (finished, account) = emulate_over(&network, None, |a, b| {
+        a.send(&long(1, 3, 1300)).expect("it is sent");
+        (0..3).for_each(|_| drop(receive(b)));
+        a.send(&long(1, 3, 5000)).expect("it is sent");
+        (0..6).for_each(|_| drop(receive(b)));
+    });
+    assert_eq!((account.sent_packets, account.fragment_packets), (2, 2 + 8));
+    assert_eq!((account.arrived_packets, account.dropped_packets), (3 + 6, 3));
+    assert_eq!(counted(&finished), (2, 1, 1, 1300.0));
+}
+
+#[test]
+fn copies_of_fragments_count_no_second_time() {
+    let network = NETWORK.replace("mtu = '600B'", "mtu = '600B'\nduplicate = 1.0");
+    let (finished, account) = emulate_over(&network, None, |a, b| {
+        a.send(&long(1, 3, 1300)).expect("it is sent");
+        (0..6).for_each(|_| drop(receive(b)));
+    });
+    assert_eq!((account.copied_packets, account.arrived_packets), (3, 6));
+    assert_eq!(counted(&finished), (1, 1, 0, 1300.0));
+}
+
+/// Fragments that the sender made are packets of their own; what is delivered is their datagram.
+#[test]
+fn fragments_of_the_sender_are_delivered_together() {
+    let cut = |identification: u8| {
+        let whole = long(1, 3, 1000);
+        [(0, 512, 0x20), (512, 496, 0)].map(|(at, length, more)| {
+            let mut piece = [&whole[..20], &whole[20 + at..20 + at + length]].concat();
+            let total = (20 + length) as u16;
+            piece[2..4].copy_from_slice(&total.to_be_bytes());
+            (piece[5], piece[6], piece[7]) = (identification, more, (at / 8) as u8);
+            add_sum(&mut piece);
+            piece
+        })
+    };
+    let (finished, _) = emulate(|a, b| {
+        let ([first, last], [alone, _], [begin, end]) = (cut(8), cut(9), cut(10));
+        // In another order, and one without its end.
+        for piece in [last, alone, first, begin, end] {
+            a.send(&piece).expect("it is sent");
+            receive(b);
+        }
+    });
+    let real: Vec<_> =
+        finished.recording.flows.iter().filter(|flow| flow.name.starts_with("udp")).collect();
+    // The fragment that came before the first has no ports.
+    let goodput: f64 = real.iter().filter_map(|flow| flow.goodput_bps).sum();
+    assert_eq!((goodput * finished.duration_s / 8.0).round(), 2000.0);
+    assert_eq!(real.iter().map(|flow| flow.received_packets).sum::<u64>(), 5);
+}
+
 /// A link behind the small one carries even less: all are counted, and the destination can put them together.
 #[test]
 fn fragments_are_fragmented_again() {

@@ -169,11 +169,13 @@ pub enum Note<'a> {
         /// What it carries.
         body: &'a Body,
     },
-    /// Link: the router before it cut a packet of a real host; a note for each fragment. The first has the
-    /// place and the number of the packet, the others are [`UNNUMBERED`].
+    /// Link: the router before it cut a packet of a real host; a note for each fragment. All have the number
+    /// of the packet, and the first has its place.
     Cut {
         /// Label of the fragment.
         packet: &'a Packet,
+        /// It is not the first: one more packet with this number is on its way.
+        is_more: bool,
         /// What it carries.
         body: &'a Body,
     },

@@ -11,7 +11,6 @@ use talkspurt_proto::packet::Packet;
 use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::{Note, Place, Playout, Probe, RxError, Topic, UNNUMBERED};
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_proto::wire::ipv4;
 
 use crate::account::Account;
 use crate::frame_state::{FrameOutcome, FrameState};
@@ -35,6 +34,20 @@ pub struct Stats {
     pauses: BTreeMap<u32, (u32, u64)>,
     /// Packets rejected by each peer.
     rejected: Vec<Rejected>,
+    /// Packets that a router cut and of which fragments are on their way, by sending peer and number.
+    cut: BTreeMap<(u32, u32), Pieces>,
+}
+
+/// The fragments of a packet.
+#[derive(Clone, Copy, Debug)]
+struct Pieces {
+    on_their_way: u32,
+    is_lost: bool,
+}
+
+impl Pieces {
+    /// Of a packet before it is cut.
+    const WHOLE: Self = Self { on_their_way: 1, is_lost: false };
 }
 
 /// Head-of-line waiting times of messages that were delivered in the window.
@@ -107,6 +120,7 @@ impl Stats {
             accounts: layout.flows.iter().flat_map(|flow| flow.sides.iter().map(account)).collect(),
             waits: BTreeMap::new(),
             pauses: BTreeMap::new(),
+            cut: BTreeMap::new(),
         }
     }
 
@@ -160,13 +174,24 @@ impl Stats {
             (Place::Peer(peer), Note::Sent { packet, body }) => {
                 return self.sent(peer, packet, data_layers(body), matches!(body, Body::Tcp(_)));
             }
+            (Place::Link(_), Note::Cut { packet, is_more: true, .. }) => {
+                let peer = sender(&self.routes, packet)? as u32;
+                if packet.number != UNNUMBERED {
+                    let pieces = self.cut.entry((peer, packet.number)).or_insert(Pieces::WHOLE);
+                    pieces.on_their_way += 1;
+                }
+                return None;
+            }
             (Place::Link(_), Note::Dropped { packet, .. }) => {
                 let (peer, inside) = self.dropped(packet)?;
                 (peer, inside, What::Lost)
             }
-            (Place::Peer(peer), Note::Received { packet, body }) => {
+            (Place::Peer(peer), Note::Received { packet, .. }) => {
                 if packet.number == UNNUMBERED {
-                    let bytes = self.continued(now, peer ^ 1, packet, body)?;
+                    return None;
+                }
+                if !self.cut.is_empty() && self.is_incomplete(peer ^ 1, packet.number) {
+                    let bytes = self.continued(now, peer ^ 1, packet)?;
                     return Some(Fact {
                         peer: peer as usize ^ 1,
                         inside: false,
@@ -277,15 +302,34 @@ impl Stats {
         Some(Fact { peer: peer as usize, inside, what })
     }
 
-    /// A packet that no peer numbered arrived: its bytes if it is the rest of a packet that a router cut, which
-    /// counts with its first fragment.
+    /// A fragment of a packet that a router cut arrived: whether the packet is not received with it, because
+    /// others are on their way, or one is lost.
     #[cold]
-    fn continued(&mut self, now: Instant, peer: u32, packet: &Packet, body: &Body) -> Option<u32> {
-        let Body::Real(real) = body else { return None };
-        // A router's message has a route of its own.
-        if !ipv4::is_later_fragment(&real.bytes) || sender(&self.routes, packet).is_none() {
-            return None;
+    fn is_incomplete(&mut self, peer: u32, number: u32) -> bool {
+        let Some(pieces) = self.cut.get_mut(&(peer, number)) else { return false };
+        pieces.on_their_way -= 1;
+        let (left, is_lost) = (pieces.on_their_way, pieces.is_lost);
+        if left == 0 {
+            self.cut.remove(&(peer, number));
         }
+        left > 0 || is_lost
+    }
+
+    /// A fragment was dropped: whether the packet was lost already.
+    #[cold]
+    fn was_lost(&mut self, peer: u32, number: u32) -> bool {
+        let Some(pieces) = self.cut.get_mut(&(peer, number)) else { return false };
+        pieces.on_their_way -= 1;
+        let was_lost = std::mem::replace(&mut pieces.is_lost, true);
+        if pieces.on_their_way == 0 {
+            self.cut.remove(&(peer, number));
+        }
+        was_lost
+    }
+
+    /// The bytes of a fragment with which its packet is not received.
+    #[cold]
+    fn continued(&mut self, now: Instant, peer: u32, packet: &Packet) -> Option<u32> {
         let (inside, arrives_inside) = (self.window.holds(packet.sent), self.window.holds(now));
         self.account(peer)?.count_received(packet.ip_bytes, inside, arrives_inside);
         Some(packet.ip_bytes)
@@ -313,6 +357,9 @@ impl Stats {
             return None;
         }
         let peer = sender(&self.routes, packet)? as u32;
+        if !self.cut.is_empty() && self.was_lost(peer, packet.number) {
+            return None;
+        }
         let inside = self.window.holds(packet.sent);
         let account = self.account(peer)?;
         if !account.settle(packet.number)? {

@@ -143,12 +143,6 @@ impl Header {
     }
 }
 
-/// Whether a packet is a fragment other than the first.
-#[must_use]
-pub fn is_later_fragment(packet: &[u8]) -> bool {
-    packet.len() >= HEADER && packet[0] >> 4 == 4 && u16_at(packet, 6) & OFFSET != 0
-}
-
 /// The fragments of a packet for a link with this MTU, at least 68 bytes (RFC 791 §3.2, RFC 1812 §4.2.2.7);
 /// `None` if it must not be cut (Don't Fragment), is not of IPv4, or is longer than any packet.
 #[must_use]

@@ -208,7 +208,7 @@ fn add(hash: Hash, now: Instant, note: &Note<'_>) -> Hash {
         Note::InOrder { waited } => short(17, 0, waited.as_nanos()),
         Note::Paused { index, length } => long(18, 0, index.into(), length.as_nanos()),
         Note::Encoding(rung) => short(19, rung, 0),
-        Note::Cut { packet, body } => packet_and_body(hash, now, 21, packet, body),
+        Note::Cut { packet, body, .. } => packet_and_body(hash, now, 21, packet, body),
     }
 }
 

@@ -233,7 +233,7 @@ impl Probe for CaptureProbe {
             (Place::Link(link), Note::Answered { refused, packet, body }) => {
                 self.on_answered(link, refused, packet, body);
             }
-            (_, Note::Cut { packet, body }) => self.on_cut(packet, body),
+            (_, Note::Cut { packet, body, .. }) => self.on_cut(packet, body),
             (_, Note::Received { packet, .. } | Note::Dropped { packet, .. }) => {
                 self.is_gone(packet);
             }

@@ -589,19 +589,20 @@ impl<P: Probe> World<P> {
 
     /// The router before a link sends the fragments of a packet on.
     fn send_fragments(&mut self, link: u32, packet: &Packet, fragments: Vec<RealPacket>) {
-        for (number, fragment) in fragments.into_iter().enumerate() {
+        for (place, fragment) in fragments.into_iter().enumerate() {
+            let is_more = place > 0;
             let mut label = Packet { ip_bytes: fragment.bytes.len() as u32, ..*packet };
             let body = Body::Real(Box::new(fragment));
-            if number == 0 {
-                *self.pool.open(packet.body) = body;
-            } else {
+            if is_more {
                 self.injected += 1;
                 self.fragments += 1;
                 label.body = self.pool.put(|| body);
-                label.number = UNNUMBERED;
+            } else {
+                *self.pool.open(packet.body) = body;
             }
             if self.probe.wants(Topic::Packet) {
-                let note = Note::Cut { packet: &label, body: self.pool.peek(label.body) };
+                let body = self.pool.peek(label.body);
+                let note = Note::Cut { packet: &label, is_more, body };
                 self.probe.record(self.now, Place::Link(link), &note);
             }
             self.set_out(label);

@@ -47,7 +47,7 @@ enum Owned {
     Received(Packet, Body),
     Answered(Packet, Packet, Body),
     Copied(Packet, Body),
-    Cut(Packet, Body),
+    Cut(Packet, bool, Body),
     Generated(u32, u32, Instant),
     HandedOver(u32),
     Discarded(u32),
@@ -75,7 +75,7 @@ impl Entry {
                 Owned::Answered(*refused, *packet, body.clone())
             }
             Note::Copied { packet, body } => Owned::Copied(*packet, body.clone()),
-            Note::Cut { packet, body } => Owned::Cut(*packet, body.clone()),
+            Note::Cut { packet, is_more, body } => Owned::Cut(*packet, is_more, body.clone()),
             Note::Generated { index, bytes, captured } => Owned::Generated(index, bytes, captured),
             Note::HandedOver { index } => Owned::HandedOver(index),
             Note::Discarded { index } => Owned::Discarded(index),
@@ -108,7 +108,7 @@ impl Entry {
                 Note::Answered { refused, packet, body }
             }
             Owned::Copied(ref packet, ref body) => Note::Copied { packet, body },
-            Owned::Cut(ref packet, ref body) => Note::Cut { packet, body },
+            Owned::Cut(ref packet, is_more, ref body) => Note::Cut { packet, is_more, body },
             Owned::Generated(index, bytes, captured) => Note::Generated { index, bytes, captured },
             Owned::HandedOver(index) => Note::HandedOver { index },
             Owned::Discarded(index) => Note::Discarded { index },
@@ -137,7 +137,7 @@ impl Entry {
             | Owned::Received(packet, _)
             | Owned::Answered(_, packet, _)
             | Owned::Copied(packet, _)
-            | Owned::Cut(packet, _) => Some(packet),
+            | Owned::Cut(packet, ..) => Some(packet),
             _ => None,
         }
     }
@@ -224,7 +224,7 @@ impl Entry {
             Owned::Sent(packet, ref body) => {
                 vary(1, &|e, _| e.note = Owned::Received(packet, body.clone()));
                 vary(1, &|e, _| e.note = Owned::Copied(packet, body.clone()));
-                vary(1, &|e, _| e.note = Owned::Cut(packet, body.clone()));
+                vary(1, &|e, _| e.note = Owned::Cut(packet, false, body.clone()));
             }
             Owned::Answered(refused, packet, ref body) => vary(TIME_BITS, &|e, bit| {
                 let mut refused = refused;
