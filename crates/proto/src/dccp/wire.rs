@@ -36,11 +36,27 @@ const CHECKSUM: std::ops::Range<usize> = 6..8;
 pub fn emit(packet: &Packet, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
     let start = out.len();
     let covered = emit_unsummed(packet, ends, out)?;
-    let bytes = &mut out[start..];
+    write_checksum(&mut out[start..], covered, ends.src, ends.dst);
+    Ok(())
+}
+
+fn write_checksum(bytes: &mut [u8], covered: usize, src: IpAddr, dst: IpAddr) {
+    bytes[CHECKSUM].fill(0);
     // §9.1: the length in the pseudo-header is the packet's, regardless of coverage.
-    let sum = Sum::pseudo_header(ends.src, ends.dst, PROTOCOL, bytes.len());
+    let sum = Sum::pseudo_header(src, dst, PROTOCOL, bytes.len());
     let checksum = sum.over(&bytes[..covered]).finish();
     bytes[CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// Writes the checksum of a packet whose bytes were changed.
+///
+/// # Errors
+/// As [`check`], except for a wrong checksum.
+pub fn sum(bytes: &mut [u8], src: IpAddr, dst: IpAddr) -> Result<(), WireError> {
+    let header_bytes = check_header(bytes)?;
+    let covered =
+        covered(bytes[5], header_bytes, bytes.len()).ok_or(WireError::Checksum("DCCP"))?;
+    write_checksum(bytes, covered, src, dst);
     Ok(())
 }
 
@@ -193,14 +209,7 @@ pub fn parse(
     dst: IpAddr,
     hints: Hints,
 ) -> Result<(Ends, Packet, Damage), WireError> {
-    let header_bytes = check_header(bytes)?;
-    // §9.2: a packet whose coverage exceeds its data is treated as one with a wrong checksum.
-    let wrong = WireError::Checksum("DCCP");
-    let covered = covered(bytes[5], header_bytes, bytes.len()).ok_or(wrong)?;
-    let sum = Sum::pseudo_header(src, dst, PROTOCOL, bytes.len());
-    if sum.over(&bytes[..covered]).finish() != 0 {
-        return Err(wrong);
-    }
+    let (header_bytes, covered) = check(bytes, src, dst)?;
     let packet = read(bytes, header_bytes, hints);
     let damage = match packet.options.data_checksum() {
         Some(crc) if covered < bytes.len() && crc != crc32c(&bytes[header_bytes..]) => {
@@ -210,6 +219,23 @@ pub fn parse(
     };
     let ends = Ends { src, dst, src_port: u16_at(bytes, 0), dst_port: u16_at(bytes, 2) };
     Ok((ends, packet, damage))
+}
+
+/// §8.5 step 1: the header and its checksum. Returns the bytes of header and options, and those that the
+/// checksum covers.
+///
+/// # Errors
+/// As [`parse`].
+pub fn check(bytes: &[u8], src: IpAddr, dst: IpAddr) -> Result<(usize, usize), WireError> {
+    let header_bytes = check_header(bytes)?;
+    // §9.2: a packet whose coverage exceeds its data is treated as one with a wrong checksum.
+    let wrong = WireError::Checksum("DCCP");
+    let covered = covered(bytes[5], header_bytes, bytes.len()).ok_or(wrong)?;
+    let sum = Sum::pseudo_header(src, dst, PROTOCOL, bytes.len());
+    if sum.over(&bytes[..covered]).finish() != 0 {
+        return Err(wrong);
+    }
+    Ok((header_bytes, covered))
 }
 
 /// §8.5 step 1 up to the checksum; returns the length of header and options.

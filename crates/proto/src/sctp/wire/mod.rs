@@ -56,10 +56,37 @@ pub fn emit(packet: &Packet, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireE
     if bytes.len() > usize::from(u16::MAX) {
         return Err(WireError::TooLong("SCTP packet"));
     }
-    // RFC 9260 appendix A: over the packet with a checksum of zero, its low byte first.
+    write_checksum(bytes);
+    Ok(())
+}
+
+/// RFC 9260 appendix A: over the packet with a checksum of zero, its low byte first.
+fn write_checksum(bytes: &mut [u8]) {
+    bytes[CHECKSUM].fill(0);
     let checksum = crc32c(bytes);
     bytes[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Writes the checksum of a packet whose bytes were changed.
+///
+/// # Errors
+/// [`WireError::Truncated`] if it is shorter than a common header.
+pub fn sum(bytes: &mut [u8]) -> Result<(), WireError> {
+    at_least(bytes, COMMON_HEADER, "SCTP header")?;
+    write_checksum(bytes);
     Ok(())
+}
+
+/// Checks the checksum of a packet (§6.8).
+///
+/// # Errors
+/// It is wrong, or the common header is truncated.
+pub fn check(bytes: &[u8]) -> Result<(), WireError> {
+    at_least(bytes, COMMON_HEADER, "SCTP header")?;
+    let mut summed = bytes.to_vec();
+    write_checksum(&mut summed);
+    // §6.8: a packet with a wrong checksum is dropped.
+    if summed[CHECKSUM] == bytes[CHECKSUM] { Ok(()) } else { Err(WireError::Checksum("SCTP")) }
 }
 
 /// Reads and checks a packet.
@@ -72,17 +99,11 @@ pub fn parse(
     dst: IpAddr,
     hints: Hints,
 ) -> Result<(Ends, Packet), WireError> {
-    at_least(bytes, COMMON_HEADER, "SCTP header")?;
-    let mut bytes = bytes.to_vec();
-    let checksum = [bytes[8], bytes[9], bytes[10], bytes[11]];
-    bytes[CHECKSUM].fill(0);
-    // §6.8: a packet with a wrong checksum is dropped.
-    if checksum != crc32c(&bytes).to_le_bytes() {
-        return Err(WireError::Checksum("SCTP"));
-    }
+    check(bytes)?;
+    let bytes = Bytes::copy_from_slice(bytes);
     let ends = Ends { src, dst, src_port: u16_at(&bytes, 0), dst_port: u16_at(&bytes, 2) };
     let tag = u32_at(&bytes, 4);
-    let chunks = parse_chunks(Bytes::from(bytes).slice(COMMON_HEADER..), hints)?;
+    let chunks = parse_chunks(bytes.slice(COMMON_HEADER..), hints)?;
     Ok((ends, Packet { tag, chunks }))
 }
 
