@@ -28,6 +28,7 @@ pub struct RawIp {
     socket: Socket,
     local: IpAddr,
     protocol: u8,
+    overruns: u32,
 }
 
 impl RawIp {
@@ -49,17 +50,47 @@ impl RawIp {
     }
 
     fn open(local: IpAddr, protocol: u8) -> io::Result<Self> {
-        let kind = Type::RAW;
-        let socket = Socket::new(domain(local), kind, Some(Protocol::from(i32::from(protocol))))?;
-        socket.bind(&SocketAddr::new(local, 0).into())?;
+        Self::on(Self::unbound(protocol, local.is_ipv6())?, protocol, SocketAddr::new(local, 0))
+    }
+
+    /// A raw socket of a protocol that has no address yet, for [`Self::on`]. Only this needs the privilege.
+    ///
+    /// # Errors
+    /// System errors, mostly missing privileges.
+    pub fn unbound(protocol: u8, ipv6: bool) -> io::Result<Socket> {
+        let domain = if ipv6 { Domain::IPV6 } else { Domain::IPV4 };
+        Socket::new(domain, Type::RAW, Some(Protocol::from(i32::from(protocol))))
+    }
+
+    /// A raw socket of this protocol on the local address; its port does not matter.
+    ///
+    /// # Errors
+    /// System errors.
+    pub fn on(socket: Socket, protocol: u8, mut local: SocketAddr) -> io::Result<Self> {
+        local.set_port(0);
+        socket.bind(&local.into())?;
         match local {
-            IpAddr::V4(_) => socket.set_header_included_v4(true)?,
-            IpAddr::V6(_) => {
+            SocketAddr::V4(_) => socket.set_header_included_v4(true)?,
+            SocketAddr::V6(_) => {
                 socket.set_header_included_v6(true)?;
                 socket.set_recv_tclass_v6(true)?;
             }
         }
-        Ok(Self { socket, local, protocol })
+        setsockopt(&socket, sockopt::RxqOvfl, &1)?;
+        Ok(Self { socket, local: local.ip(), protocol, overruns: 0 })
+    }
+
+    /// The socket, for its options.
+    #[must_use]
+    pub const fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    /// Packets that the system dropped before the last one received because the socket's buffer was full, since
+    /// the socket was made.
+    #[must_use]
+    pub const fn overruns(&self) -> u32 {
+        self.overruns
     }
 }
 
@@ -71,6 +102,7 @@ impl Port for RawIp {
 
     fn receive(&mut self, wait: Option<Duration>, packet: &mut Vec<u8>) -> io::Result<bool> {
         let Some(message) = Datagram::receive(&self.socket, wait)? else { return Ok(false) };
+        self.overruns = message.overruns;
         packet.clear();
         match self.local {
             // An IPv4 raw socket includes the header (raw(7)), an IPv6 one does not (RFC 3542 §3).
