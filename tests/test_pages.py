@@ -13,6 +13,8 @@ NOT_RUN = {
     r"\. \.venv/bin/activate$": "the test has its own path to talkspurt",
     r"talkspurt open\b": "opens a browser",
     r"pip install 'talkspurt\[": "make setup has installed it",
+    r"sudo -E \.venv/bin/talkspurt measure far\b": "needs root on two machines; "
+    "tests/test_measure_ip.py measures on one",
     r"(sudo|sudo -E) \.venv/bin/talkspurt emulate\b": "needs root; tests/test_emulate.py emulates",
     r"talkspurt run .*--scores\b": "takes a minute; tests/test_scores.py scores a shorter call",
     r"talkspurt import (call\.pcapng|sender\.pcap|out\.tr)\b": "a file of the reader",

@@ -555,9 +555,10 @@ def measure(
         variable TALKSPURT_SECRET has the secret.
     transport
         udp, tfrc, tfrc-tb, dccp-ccid2, dccp-ccid3, dccp-ccid4 (in UDP, RFC 6773), sctp (in UDP,
-        RFC 6951), tcp (the kernel's) or tcp-CONTROLLER, as in tcp-cubic, with a congestion
-        controller of the sender's kernel; repeat it to measure several, one after another.
-        Default: udp.
+        RFC 6951), each of these four with -ip, as in dccp-ccid3-ip (directly over IP; both ends
+        need the privilege CAP_NET_RAW), tcp (the kernel's) or tcp-CONTROLLER, as in tcp-cubic,
+        with a congestion controller of the sender's kernel; repeat it to measure several, one
+        after another. Default: udp.
     traffic
         cbr: constant bit rate. talkspurts: speech with pauses, in the codec. bulk: as much as the
         transport permits, not over udp and tfrc-tb.
@@ -735,8 +736,9 @@ def call(
         variable TALKSPURT_SECRET has the secret.
     transport
         udp, tfrc, tfrc-tb, dccp-ccid2, dccp-ccid3, dccp-ccid4 (in UDP, RFC 6773), sctp (in UDP,
-        RFC 6951), tcp (the kernel's) or tcp-CONTROLLER, as in tcp-cubic. tfrc-tb chooses
-        among the agreed codecs of falling rate during the call.
+        RFC 6951), each of these four with -ip, as in dccp-ccid3-ip (directly over IP; both ends
+        need the privilege CAP_NET_RAW), tcp (the kernel's) or tcp-CONTROLLER, as in tcp-cubic.
+        tfrc-tb chooses among the agreed codecs of falling rate during the call.
     codec
         Codecs to offer in order of preference, as in opus,pcmu; default: opus, g722, pcmu, pcma;
         with tfrc-tb pcmu and G.726 at 40, 32, 24 and 16 kbit/s.

@@ -425,6 +425,8 @@ def notes(measured: dict[str, Any]) -> list[str]:
                 f"{flow}: stopped at {s['at_s']:.1f} s by the {named[s['end']]}: {s['why']}."
                 for s in facts["stopped"]
             ]
+            if facts["blocked"]:
+                said.append(f"{flow}: {facts['blocked']}.")
         if (since := facts["silent_from_s"]) is not None:
             said.append(
                 f"{flow}: nothing arrived any more after {since:.1f} s, while more was sent: "

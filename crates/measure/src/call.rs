@@ -33,13 +33,15 @@ use talkspurt_scenario::Point;
 use crate::Failure;
 use crate::channel::{Channel, Ended, IntoStd as _, Message, PIECE, Secret};
 use crate::client::{MAX_NOTES, Met, NOTES, STOPPED, Target, Watch, connect, meet, shown};
+use crate::direct;
 use crate::media::{Media, Ran};
 use crate::merge::{End, Merged, merge};
 use crate::notes::Log;
 use crate::opening::Opening;
-use crate::plan::{FlowPlan, Plan, Traffic, Transport};
+use crate::plan::{FlowPlan, Plan, Traffic};
 use crate::server::{BEAT, LOST, SILENT};
 use crate::shared::Shared;
+use crate::transport::Transport;
 use crate::view::View;
 use crate::wire::Wire;
 
@@ -241,7 +243,7 @@ pub(crate) fn agree(offered: &[String], ours: &[Codec]) -> Result<Vec<Codec>, St
 impl Invitation {
     /// Whether DCCP's handshake offers the codecs.
     pub(crate) const fn in_handshake(&self) -> bool {
-        matches!(self.transport, Transport::Dccp(_))
+        matches!(self.transport, Transport::Dccp(_) | Transport::DccpIp(_))
     }
 
     /// The call in these codecs; before they are agreed on, in a placeholder that determines none of its
@@ -374,13 +376,14 @@ impl Caller {
         let plan = invitation.plan(None);
         plan.check_controllers(true)?;
         plan.point()?;
+        let raw = direct::open(&plan).map_err(Failure)?;
         let lost =
             |_| Failure(format!("{server}: the control connection was lost before the call"));
         let release = env!("CARGO_PKG_VERSION").to_owned();
         let request = Message::Invite { release, invitation: invitation.clone() };
         self.channel.send(&request).map_err(lost)?;
         let Met { wire, limit, round_trip, codecs } =
-            meet(&mut self.channel, server, &plan, &watch.0)?;
+            meet(&mut self.channel, server, (&plan, raw), &watch.0)?;
         let agreed = match invitation.in_handshake() {
             true => None,
             false => Some(agree(&codecs, &voice.codecs).map_err(Failure)?),

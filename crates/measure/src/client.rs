@@ -16,6 +16,7 @@ use talkspurt_scenario::{Point, to_toml};
 use crate::Failure;
 use crate::call::Devices;
 use crate::channel::{Channel, Ended, IntoStd as _, Message, Secret};
+use crate::direct::{self, Unbound};
 use crate::media::{Media, Ran};
 use crate::merge::{End, Merged, merge};
 use crate::notes::Log;
@@ -124,13 +125,15 @@ impl Measurement {
         self.open = false;
         let point = plan.point()?;
         plan.check_controllers(true)?;
+        let raw = direct::open(plan).map_err(Failure)?;
         let lost =
             |what: &str| Failure(format!("{server}: the control connection was lost {what}"));
         let release = env!("CARGO_PKG_VERSION").to_owned();
         let request = Message::Request { release, plan: plan.clone() };
         self.channel.send(&request).map_err(|_| lost("before the measurement"))?;
         let shared = &*watch.0;
-        let Met { wire, limit, round_trip, .. } = meet(&mut self.channel, server, plan, shared)?;
+        let Met { wire, limit, round_trip, .. } =
+            meet(&mut self.channel, server, (plan, raw), shared)?;
         self.channel.send(&Message::Start).map_err(|_| lost("before the measurement"))?;
         // Both ends start at about the same time, so that their flows do.
         thread::sleep((round_trip / 2).into_std());
@@ -276,11 +279,11 @@ pub(crate) struct Met {
 }
 
 /// Waits until the server has accepted the request, finds the way to its socket, and opens the streams of the
-/// plan.
+/// plan. `raw` are the sockets for its flows directly over IP.
 pub(crate) fn meet(
     channel: &mut Channel,
     server: SocketAddr,
-    plan: &Plan,
+    (plan, raw): (&Plan, Vec<Unbound>),
     shared: &Shared,
 ) -> Result<Met, Failure> {
     let clock = Clock::start();
@@ -294,6 +297,8 @@ pub(crate) fn meet(
                 let mut wire = Wire::bind(local, &up, &down).map_err(failed)?;
                 let mut to = server;
                 to.set_port(port);
+                let failed = |error| Failure(format!("{server}: no raw socket: {error}"));
+                wire.use_raw(plan, raw, &[up, down], Some(to)).map_err(failed)?;
                 let round_trip = greet(&mut wire, to, shared)?;
                 let mut beaten = Instant::ZERO;
                 let meanwhile = || {

@@ -1,13 +1,13 @@
-//! Measurements of a real path: a server and a client exchange the traffic of a [`Plan`] over UDP or
+//! Measurements of a real path: a server and a client exchange the traffic of a [`Plan`] over UDP, IP or
 //! the kernel's TCP, with the same peers as in the simulator, and the client makes the tables of a run from the
 //! notes of both ends.
 //!
 //! [`Server`] waits for clients; [`Measurement`] is the client. Both talk over one TCP connection (`channel`:
 //! Noise, with a shared secret), which carries requests, signs of life and, at the end, the server's notes.
-//! `media` runs the peers in real time over a `wire`: a UDP socket, and a `stream` for each flow over TCP.
-//! `seal` authenticates every datagram and unit; `breaker` stops harmful media (RFC 8083). `clocks` finds the
-//! drift and the offset of the two clocks, and `merge` makes one run of two logs, without notes that are not
-//! `plausible`.
+//! `media` runs the peers in real time over a `wire`: a UDP socket, a `stream` for each flow over TCP, and the
+//! raw sockets of `direct` for flows directly over IP. `seal` authenticates every datagram, packet and unit;
+//! `breaker` stops harmful media (RFC 8083). `clocks` finds the drift and the offset of the two clocks, and
+//! `merge` makes one run of two logs, without notes that are not `plausible`.
 //! `call` makes a call of the same parts, whose ends say what is in their files or comes from a microphone;
 //! `view` is what a user sees of it.
 //! `tcp_info` is what the kernel knows of a connection.
@@ -22,12 +22,14 @@ mod channel;
 mod client;
 mod clocks;
 mod controller;
+mod direct;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod media;
 mod merge;
 mod notes;
 mod opening;
+mod own;
 mod plan;
 mod plausible;
 mod seal;
@@ -36,6 +38,7 @@ mod shared;
 mod stamp;
 mod stream;
 mod tcp_info;
+mod transport;
 mod view;
 mod wire;
 
@@ -43,9 +46,10 @@ pub use call::{Called, Caller, Devices, Invitation, Sound, Voice, call_codecs};
 pub use channel::{Secret, VERSION};
 pub use client::{Measured, Measurement, Target, Watch};
 pub use controller::Controller;
-pub use plan::{FlowPlan, Plan, Traffic, Transport};
+pub use plan::{FlowPlan, Plan, Traffic};
 pub use server::{Config, Server};
 pub use stamp::{StampConfig, StampKey, send_stamp, stamp_bytes};
+pub use transport::Transport;
 
 /// Why something did not succeed, in words for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]

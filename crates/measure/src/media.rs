@@ -4,16 +4,13 @@
 //! the circuit breakers. The loop ends at the end of the plan or when it is asked to stop.
 
 use std::io;
-use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use talkspurt_app::peer::Action;
 use talkspurt_app::playout::Live;
-use talkspurt_app::source::Config as Source;
-use talkspurt_app::transport;
-use talkspurt_flow::{Materials, Parts, Peer, hints, parts};
-use talkspurt_live::{Clock, Encapsulation, emit, label, parse, wrap};
+use talkspurt_flow::{Materials, Peer, hints};
+use talkspurt_live::{Clock, emit, label, parse};
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::dccp;
 use talkspurt_proto::endpoint::{Arrival, Endpoint as _};
@@ -22,17 +19,19 @@ use talkspurt_proto::packet::{BodyId, IpVersion, Packet, PathId};
 use talkspurt_proto::probe::{Note, Probe as _};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::transport::Layers;
-use talkspurt_proto::units::{Rate, Size};
-use talkspurt_proto::wire::{Ends, Hints, udp};
+use talkspurt_proto::units::Rate;
+use talkspurt_proto::wire::udp;
 use talkspurt_scenario::Point;
 
-use crate::breaker::{self, Breaker, Trip};
+use crate::breaker::{self, Breaker};
 use crate::bucket::Bucket;
 use crate::call::Devices;
 use crate::channel::Ended;
+use crate::direct::Came;
 use crate::notes::{Log, What};
 use crate::opening::{Opening, silent};
-use crate::plan::{LEAD, PROBE, Plan, QUIET_PROBES, REPORT, Traffic};
+use crate::own::{Own, ends, peers};
+use crate::plan::{LEAD, PROBE, Plan, QUIET_PROBES, REPORT};
 use crate::seal::{Header, Kind, OVERHEAD};
 use crate::shared::{Sample, Shared};
 use crate::stream::{self, Stream};
@@ -52,27 +51,10 @@ const HELD_BACK: Duration = Duration::from_secs(10);
 const TOGETHER: Duration = Duration::from_secs(3);
 /// Time between questions about TCP, as between samples of simulated runs.
 const DIAGNOSES: Duration = Duration::from_millis(100);
+/// Time for the first packet directly over IP to come, after which a call ends.
+const UNHEARD: Duration = Duration::from_secs(10);
 /// Time between samples of a call for those who watch it.
 const VIEW: Duration = Duration::from_millis(500);
-
-/// A peer of this end.
-struct Own {
-    peer: Peer,
-    /// As in [`talkspurt_proto::probe::Place::Peer`].
-    number: usize,
-    hints: Hints,
-    encapsulation: Option<Encapsulation>,
-    wake: Option<Instant>,
-    /// Of a sender without congestion control.
-    breaker: Option<Breaker>,
-    /// When it stopped for good, and why.
-    tripped: Option<(Instant, String)>,
-    /// Packets sent.
-    sent: u32,
-    /// One more than the highest number received, and the number of packets received.
-    highest: u64,
-    received: u64,
-}
 
 /// The packet between a peer and the socket.
 #[derive(Default)]
@@ -246,7 +228,7 @@ impl<'a> Media<'a> {
             policed_packets: self.policed,
             unsent_packets: self.wire.unsent,
             refused_datagrams: self.wire.refused,
-            overrun_datagrams: self.wire.overruns.into(),
+            overrun_datagrams: self.wire.overruns().into(),
         };
         self.show(now);
         Ran { log: self.log, ended, peers: self.own.into_iter().map(|own| own.peer).collect() }
@@ -269,13 +251,16 @@ impl<'a> Media<'a> {
     fn attend(&mut self, wake: Instant) -> io::Result<()> {
         let now = self.clock.now();
         let mut wait = wake.saturating_since(now);
-        if !self.wire.streams.is_empty() {
+        if self.wire.has_more() {
             // Whoever sends more than agreed is not read.
             let reads = self.incoming.is_positive(now);
             self.wire.wait(wait, reads)?;
             wait = Duration::ZERO;
             for stream in 0..self.wire.streams.len() {
                 self.receive_units(stream, reads);
+            }
+            if let Some(came) = self.wire.receive_packet()? {
+                self.receive_packet(&came);
             }
         }
         if let Some((header, payload, datagram)) = self.wire.receive(wait)? {
@@ -300,7 +285,7 @@ impl<'a> Media<'a> {
                 let wait = self.outgoing.half_full_in(now);
                 if wait.is_zero() {
                     self.wire.streams[stream].give_room();
-                    if let Some(at) = self.own.iter().position(|own| own.flow() == flow) {
+                    if let Some(at) = self.of(flow) {
                         self.send_all(at);
                     }
                 } else {
@@ -328,8 +313,19 @@ impl<'a> Media<'a> {
             self.incoming.charge(now, bytes);
             if unit.header.kind == Kind::Media && unit.header.flow == flow {
                 let bytes = stream::LENGTH + OVERHEAD + unit.payload.len();
-                self.receive_media(now, &unit.header, &unit.payload, (0, bytes as u32));
+                self.receive_payload(now, &unit.header, &unit.payload, (0, bytes as u32));
             }
+        }
+    }
+
+    /// Takes a packet of a flow directly over IP.
+    fn receive_packet(&mut self, came: &Came) {
+        let now = self.clock.now();
+        // As of datagrams.
+        if came.header.kind != Kind::Media || !self.incoming.take(now, came.bytes) {
+            self.wire.refused += 1;
+        } else if let Some(at) = self.of(came.header.flow) {
+            self.receive_media(now, at, &came.header, (&came.packet, came.bytes));
         }
     }
 
@@ -425,7 +421,9 @@ impl<'a> Media<'a> {
     /// lost on the path.
     fn transmit(&mut self, at: usize, now: Instant, packet: &Packet, body: &Body) {
         let own = &mut self.own[at];
-        let ends = ends(self.version, self.client);
+        let (flow, mut layers) = (own.flow(), body.layers());
+        let direct = self.wire.direct(flow);
+        let ends = direct.map_or_else(|| ends(self.version, self.client), |(_, ends)| ends);
         let mut whole = Vec::new();
         if emit(packet, body, &ends, own.encapsulation, &mut whole).is_err() {
             self.wire.unsent += 1;
@@ -433,10 +431,23 @@ impl<'a> Media<'a> {
         }
         let headers = self.version.header_bytes() as usize + udp::HEADER;
         let payload = &whole[headers..];
-        let (flow, mut layers) = (own.flow(), body.layers());
         let header =
             Header { kind: Kind::Media, flow, number: packet.number, sent: now.as_nanos() };
-        let bytes = if let Some(stream) = self.wire.stream(flow) {
+        let bytes = if let Some((protocol, _)) = direct {
+            let Some(sealed) = self.wire.seal_packet(protocol, &header, &whole) else {
+                self.wire.unsent += 1;
+                return;
+            };
+            let bytes = sealed.len() as u32;
+            if !self.outgoing.take(now, bytes) {
+                self.policed += 1;
+                return;
+            }
+            if !self.wire.send_packet(protocol, &sealed) {
+                return;
+            }
+            bytes
+        } else if let Some(stream) = self.wire.stream(flow) {
             // It was given no more room than the limit permits.
             self.outgoing.charge(now, self.plan.stream_bytes(payload.len()));
             stream.queue(&header, payload);
@@ -488,6 +499,13 @@ impl<'a> Media<'a> {
         if self.diagnosis.as_ref().is_some_and(|(_, next)| *next <= now) {
             self.diagnose(now);
         }
+        if self.plan.is_call()
+            && now >= Instant::ZERO + LEAD + UNHEARD
+            && let Some(own) = self.own.iter().find(|own| own.received == 0)
+            && let Some((protocol, _)) = self.wire.direct(own.flow())
+        {
+            self.shared.stop(&protocol.unheard(UNHEARD));
+        }
         // After the sources have stopped nothing more is sent that could do harm.
         if now < self.plan.stop() {
             for own in &mut self.own {
@@ -522,8 +540,8 @@ impl<'a> Media<'a> {
             return;
         }
         match header.kind {
-            Kind::Media if self.wire.stream(header.flow).is_some() => self.wire.refused += 1,
-            Kind::Media => self.receive_media(now, header, payload, (class, bytes)),
+            Kind::Media if !self.is_in_datagrams(header.flow) => self.wire.refused += 1,
+            Kind::Media => self.receive_payload(now, header, payload, (class, bytes)),
             // The answer is no longer than the question.
             Kind::Probe if payload.len() < PROBE => self.wire.refused += 1,
             Kind::Probe => {
@@ -573,27 +591,44 @@ impl<'a> Media<'a> {
         }
     }
 
-    fn receive_media(
+    /// Our peer of a flow.
+    fn of(&self, flow: u8) -> Option<usize> {
+        self.own.iter().position(|own| own.flow() == flow)
+    }
+
+    fn is_in_datagrams(&mut self, flow: u8) -> bool {
+        self.wire.stream(flow).is_none() && self.wire.direct(flow).is_none()
+    }
+
+    /// Takes a packet without its IP and UDP headers.
+    fn receive_payload(
         &mut self,
         now: Instant,
         header: &Header,
         payload: &[u8],
         (class, bytes): (u8, u32),
     ) {
-        let Some(at) = self.own.iter().position(|own| own.flow() == header.flow) else { return };
+        if let Some(at) = self.of(header.flow) {
+            let ends = ends(self.version, !self.client);
+            let whole = self.own[at].wrapped(ends, class, payload);
+            self.receive_media(now, at, header, (&whole, bytes));
+        }
+    }
+
+    fn receive_media(
+        &mut self,
+        now: Instant,
+        at: usize,
+        header: &Header,
+        (whole, bytes): (&[u8], u32),
+    ) {
         let own = &mut self.own[at];
         own.highest = own.highest.max(u64::from(header.number) + 1);
         own.received += 1;
         let what = What::Received { number: header.number, bytes, sent: header.sent };
         self.log.add(now, own.number, what);
-        let mut ends = ends(self.version, !self.client);
-        if let Some(Encapsulation { local_port, remote_port, .. }) = own.encapsulation {
-            (ends.src_port, ends.dst_port) = (remote_port, local_port);
-        }
-        let mut whole = Vec::new();
-        wrap(&ends, class, payload, &mut whole);
         let inside = own.encapsulation.map(|it| it.inside);
-        match parse(&whole, own.hints, inside) {
+        match parse(whole, own.hints, inside) {
             Ok((parsed, _)) => {
                 let mut body = parsed.body;
                 let arrival = Arrival { path: PathId(0), ecn: parsed.ecn, damage: parsed.damage };
@@ -616,52 +651,6 @@ impl<'a> Media<'a> {
     }
 }
 
-impl Own {
-    const fn flow(&self) -> u8 {
-        (self.number / 2) as u8
-    }
-
-    fn trip(&mut self, now: Instant, trip: Option<Trip>) {
-        if let Some(trip) = trip {
-            self.tripped.get_or_insert_with(|| (now, trip.words().to_owned()));
-        }
-    }
-}
-
-/// The peers of a plan by number, as [`talkspurt_flow::peers`] makes them; those of flows over TCP hand their
-/// units to the streams.
-fn peers(plan: &Plan, point: &Point, materials: &Materials, wire: &Wire) -> Vec<Peer> {
-    let flows = plan.flows.iter().enumerate().flat_map(|(number, flow)| {
-        let both = parts(&point.scenario, &point.network, materials, number);
-        let stream = wire.streams.iter().find(|stream| usize::from(stream.flow) == number);
-        both.into_iter().flatten().map(move |mut parts: Parts| {
-            if let Some(stream) = stream {
-                parts.transport = transport::Config::External(stream.transport());
-                let packet = [&flow.up, &flow.down].into_iter().flatten().find_map(|it| match it {
-                    Traffic::Bulk { packet } => Some(Size::from_bytes(u64::from(*packet))),
-                    _ => None,
-                });
-                if let Some((Source::Bulk(bulk), _)) = &mut parts.source {
-                    bulk.packet = packet;
-                }
-            }
-            Peer::new(parts)
-        })
-    });
-    flows.collect()
-}
-
 fn number(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
-}
-
-/// Addresses inside the sealed datagrams, where they only take part in checksums: those of documentation (RFC
-/// 5737, RFC 3849).
-fn ends(version: IpVersion, from_client: bool) -> Ends {
-    let address = |last: u8| match version {
-        IpVersion::V4 => IpAddr::from([192, 0, 2, last]),
-        IpVersion::V6 => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(last)]),
-    };
-    let (src, dst) = if from_client { (1, 2) } else { (2, 1) };
-    Ends { src: address(src), dst: address(dst), src_port: 5004, dst_port: 5004 }
 }

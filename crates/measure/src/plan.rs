@@ -4,19 +4,18 @@
 
 use serde::{Deserialize, Serialize};
 use talkspurt_app::source::Config as Source;
-use talkspurt_live::{Encapsulation, Inside};
 use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::rtp;
-use talkspurt_proto::sctp::COMMON_HEADER;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
-use talkspurt_proto::wire::{dccp, dccp_udp, sctp_udp, tfrc, udp};
+use talkspurt_proto::wire::udp;
 use talkspurt_scenario::model::Flow;
 use talkspurt_scenario::{Point, load};
 
-use crate::controller::Controller;
+use crate::direct::Protocol;
 use crate::seal::OVERHEAD;
-use crate::{Failure, breaker, call, stream};
+use crate::transport::Transport;
+use crate::{Failure, breaker, call};
 
 /// Quiet time before the flows, in which the clocks are compared over an idle path.
 pub(crate) const LEAD: Duration = Duration::from_secs(1);
@@ -28,10 +27,6 @@ pub(crate) const QUIET_PROBES: Duration = Duration::from_millis(50);
 pub(crate) const PROBE: usize = 16;
 /// Bytes of a report on a flow.
 pub(crate) const REPORT: usize = 17;
-/// Header of a DATA chunk (RFC 9260 §3.3.1).
-const SCTP_DATA: usize = 16;
-/// Header of a TCP segment with the timestamps option (RFC 7323).
-const TCP_HEADER: usize = 32;
 /// Most flows of a plan.
 const MAX_FLOWS: usize = 16;
 /// Names of the two ends of a measurement, and of a call.
@@ -68,23 +63,6 @@ pub struct FlowPlan {
     pub down: Option<Traffic>,
 }
 
-/// A transport: the kernel's TCP, or one of the simulator's, over UDP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Transport {
-    /// Plain UDP, with circuit breakers.
-    Udp,
-    /// TFRC (RFC 5348).
-    Tfrc,
-    /// TFRC with a token bucket.
-    TfrcTb,
-    /// DCCP with a CCID, 2, 3 or 4, in UDP (RFC 6773).
-    Dccp(u8),
-    /// SCTP in UDP (RFC 6951).
-    Sctp,
-    /// The kernel's TCP, with this congestion controller at the ends that send; absent: with the system's.
-    Tcp(Option<Controller>),
-}
-
 /// Traffic of a direction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Traffic {
@@ -110,97 +88,6 @@ pub enum Traffic {
         /// The codecs that both ends agreed on, by their names in scenarios, in order of preference.
         codecs: Vec<String>,
     },
-}
-
-impl Transport {
-    /// A transport by its name, one of [`Self::NAMES`] or `tcp-` and that of a congestion controller.
-    ///
-    /// # Errors
-    /// There is none.
-    pub fn named(name: &str) -> Result<Self, String> {
-        if let Some((transport, _)) = Self::NAMES.iter().find(|(_, known)| *known == name) {
-            return Ok(*transport);
-        }
-        if let Some(controller) = name.strip_prefix("tcp-") {
-            return Controller::named(controller).map(|it| Self::Tcp(Some(it)));
-        }
-        let known = Self::NAMES.map(|(_, name)| name).join(", ");
-        Err(format!("unknown; there are {known}, tcp-CONTROLLER as in tcp-cubic"))
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> String {
-        if let Self::Tcp(Some(controller)) = self {
-            return format!("tcp-{controller}");
-        }
-        let found = Self::NAMES.iter().find(|(transport, _)| *transport == self);
-        found.map_or("dccp of an unknown CCID", |(_, name)| name).to_owned()
-    }
-
-    /// Every transport and its name; TCP with the system's controller.
-    pub const NAMES: [(Self, &str); 8] = [
-        (Self::Udp, "udp"),
-        (Self::Tfrc, "tfrc"),
-        (Self::TfrcTb, "tfrc-tb"),
-        (Self::Dccp(2), "dccp-ccid2"),
-        (Self::Dccp(3), "dccp-ccid3"),
-        (Self::Dccp(4), "dccp-ccid4"),
-        (Self::Sctp, "sctp"),
-        (Self::Tcp(None), "tcp"),
-    ];
-
-    /// Whether it adapts its rate to the path.
-    #[must_use]
-    pub fn is_responsive(self) -> bool {
-        self != Self::Udp
-    }
-
-    /// Whether the kernel's TCP carries its units.
-    pub(crate) const fn is_stream(self) -> bool {
-        matches!(self, Self::Tcp(_))
-    }
-
-    fn scenario(self) -> String {
-        match self {
-            Self::Tcp(controller) => {
-                let controller = controller.map_or_else(String::new, Into::into);
-                let known = ["reno", "cubic", "bbr"].into_iter().find(|it| *it == controller);
-                format!(r#"{{ kind = "tcp", controller = "{}" }}"#, known.unwrap_or("cubic"))
-            }
-            Self::Udp => r#"{ kind = "udp" }"#.to_owned(),
-            Self::Tfrc => r#"{ kind = "tfrc" }"#.to_owned(),
-            // The parameters of the study of TFRC-TB.
-            Self::TfrcTb => {
-                r#"{ kind = "tfrc", rate = { token_bucket = { depth = "8kB", step_up = "2s" } } }"#
-                    .to_owned()
-            }
-            Self::Dccp(ccid) => format!(r#"{{ kind = "dccp", ccid = {ccid} }}"#),
-            Self::Sctp => r#"{ kind = "sctp" }"#.to_owned(),
-        }
-    }
-
-    /// Bytes of its header in a packet with payload, without options and what [`Plan::outer`] has.
-    const fn header_bytes(self) -> u64 {
-        match self {
-            Self::Udp => 0,
-            Self::Tfrc | Self::TfrcTb => tfrc::DATA_HEADER as u64,
-            Self::Dccp(_) => dccp::EXTENDED_HEADER as u64,
-            Self::Sctp => (COMMON_HEADER + SCTP_DATA) as u64,
-            // That of a segment with timestamps in place of UDP's, and the length.
-            Self::Tcp(_) => (TCP_HEADER - udp::HEADER + stream::LENGTH) as u64,
-        }
-    }
-
-    /// Ports around it inside the datagram.
-    pub(crate) fn encapsulation(self) -> Option<Encapsulation> {
-        let (inside, port) = match self {
-            Self::Dccp(_) => (Inside::Dccp, dccp_udp::PORT),
-            Self::Sctp => (Inside::Sctp, sctp_udp::PORT),
-            Self::Udp | Self::Tfrc | Self::TfrcTb | Self::Tcp(_) => return None,
-        };
-        Some(Encapsulation { inside, local_port: port, remote_port: port })
-    }
 }
 
 impl Traffic {
@@ -273,8 +160,15 @@ impl Plan {
     }
 
     /// Names of the two ends, the client first.
-    fn ends(&self) -> [&'static str; 2] {
+    pub(crate) fn ends(&self) -> [&'static str; 2] {
         if self.is_call() { CALLERS } else { ENDS }
+    }
+
+    /// The protocols of its flows directly over IP.
+    pub(crate) fn direct(&self) -> Vec<Protocol> {
+        let needs =
+            |it: &Protocol| self.flows.iter().any(|flow| flow.transport.direct() == Some(*it));
+        Protocol::ALL.into_iter().filter(needs).collect()
     }
 
     /// Whether the client opens a flow: the end that sends, the client if both do.
@@ -532,6 +426,9 @@ mod tests {
             (Transport::Tfrc, 16),
             (Transport::Dccp(3), 16),
             (Transport::Sctp, 28),
+            // The seal of SCTP is 44 long.
+            (Transport::DccpIp(3), 16 - 8),
+            (Transport::SctpIp, 28 - 8 + 6),
             (Transport::Tcp(None), 32 - 8 + 2),
         ] {
             for (ipv6, ip) in [(false, 20), (true, 40)] {

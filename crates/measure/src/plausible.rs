@@ -80,7 +80,8 @@ fn fits(what: &What, latest: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{FlowPlan, Traffic, Transport};
+    use crate::plan::{FlowPlan, Traffic};
+    use crate::transport::Transport;
 
     #[test]
     fn notes_that_no_honest_end_takes_are_left_out() {

@@ -6,15 +6,27 @@
 
 use chacha20poly1305::aead::{AeadInPlace as _, KeyInit as _};
 use chacha20poly1305::{ChaCha20Poly1305, Nonce, Tag};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
 
 /// A key of one direction.
 pub(crate) type Key = [u8; 32];
 
+/// Another key of the same direction for one purpose: nothing is sealed under the same key for two.
+pub(crate) fn derived(key: &Key, purpose: &[u8]) -> Key {
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(key).expect("any key has a length that HMAC takes");
+    mac.update(purpose);
+    mac.finalize().into_bytes().into()
+}
+
 const COUNTER: usize = 8;
 const HEADER: usize = 14;
+/// Bytes in front of the encrypted payload.
+pub(crate) const HEAD: usize = COUNTER + HEADER;
 const TAG: usize = 16;
 /// Bytes that sealing adds to a payload.
-pub(crate) const OVERHEAD: usize = COUNTER + HEADER + TAG;
+pub(crate) const OVERHEAD: usize = HEAD + TAG;
 
 /// What a datagram carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,12 +76,17 @@ impl Sealer {
 
     /// The datagram of a payload.
     pub(crate) fn seal(&mut self, header: &Header, payload: &[u8]) -> Vec<u8> {
+        self.seal_with(header, payload, &[])
+    }
+
+    /// The same, which is authentic only together with bytes in clear.
+    pub(crate) fn seal_with(&mut self, header: &Header, payload: &[u8], clear: &[u8]) -> Vec<u8> {
         let mut out = self.begin(payload.len());
         out.extend([header.kind as u8, header.flow]);
         out.extend(header.number.to_be_bytes());
         out.extend(header.sent.to_be_bytes());
         out.extend(payload);
-        self.finish(out)
+        self.finish(out, clear)
     }
 
     /// The datagram of bytes that may be no header and payload, for tests.
@@ -77,7 +94,7 @@ impl Sealer {
     pub(crate) fn seal_any(&mut self, plain: &[u8]) -> Vec<u8> {
         let mut out = self.begin(plain.len());
         out.extend(plain);
-        self.finish(out)
+        self.finish(out, &[])
     }
 
     /// The counter, and room for so much payload.
@@ -88,12 +105,12 @@ impl Sealer {
     }
 
     /// Encrypts what follows the counter.
-    fn finish(&mut self, mut out: Vec<u8>) -> Vec<u8> {
+    fn finish(&mut self, mut out: Vec<u8>, clear: &[u8]) -> Vec<u8> {
         let counter = self.counter;
         self.counter += 1;
         let tag = self
             .cipher
-            .encrypt_in_place_detached(&nonce(counter), &[], &mut out[COUNTER..])
+            .encrypt_in_place_detached(&nonce(counter), clear, &mut out[COUNTER..])
             .expect("a datagram is shorter than the cipher's limit");
         out.extend(tag);
         out
@@ -113,6 +130,11 @@ impl Opener {
 
     /// Header and payload of a datagram; `None` if it is not from the other end, or not new.
     pub(crate) fn open(&mut self, datagram: &[u8]) -> Option<(Header, Vec<u8>)> {
+        self.open_with(datagram, &[])
+    }
+
+    /// The same of a datagram together with bytes in clear.
+    pub(crate) fn open_with(&mut self, datagram: &[u8], clear: &[u8]) -> Option<(Header, Vec<u8>)> {
         if datagram.len() < OVERHEAD {
             return None;
         }
@@ -124,7 +146,7 @@ impl Opener {
         let (sealed, tag) = rest.split_last_chunk::<TAG>()?;
         let mut plain = sealed.to_vec();
         let tag = Tag::from_slice(tag);
-        self.cipher.decrypt_in_place_detached(&nonce(counter), &[], &mut plain, tag).ok()?;
+        self.cipher.decrypt_in_place_detached(&nonce(counter), clear, &mut plain, tag).ok()?;
         // Only an authentic datagram moves the window.
         self.window.take(counter);
         let (header, _) = plain.split_first_chunk::<HEADER>()?;

@@ -23,6 +23,7 @@ use crate::Failure;
 use crate::call::{CallEnd, Called, Invitation, Voice, agree, names};
 use crate::channel::{Channel, HANDSHAKE, Message, PIECE, Secret};
 use crate::client::Watch;
+use crate::direct;
 use crate::media::{Media, Ran};
 use crate::plan::{Plan, Traffic};
 use crate::seal::Key;
@@ -78,6 +79,8 @@ pub struct Server {
 pub(crate) struct State {
     config: Config,
     secret: Secret,
+    /// For flows directly over IP.
+    raw: direct::Pool,
     stop: AtomicBool,
     sessions: AtomicUsize,
     pending: Mutex<Vec<Pending>>,
@@ -108,12 +111,13 @@ impl Server {
             bound.map_err(|error| Failure(format!("{at}: cannot listen for STAMP: {error}")))
         });
         let reflector = reflector.transpose()?;
+        let raw = direct::Pool::open(at.ip(), config.max_sessions);
         config.user.as_deref().map_or(Ok(()), drop_privileges)?;
         let failed = |error: io::Error| Failure(format!("{at}: {error}"));
         let local = listener.local_addr().map_err(failed)?;
         // The thread looks for a request to stop now and then.
         listener.set_nonblocking(true).map_err(failed)?;
-        let state = Arc::new(State::new(config, secret));
+        let state = Arc::new(State::new(config, secret, raw));
         let inner = Arc::clone(&state);
         let mut threads = vec![thread::spawn(move || inner.listen(&listener))];
         let stamp = reflector.as_ref().map(Reflector::local);
@@ -175,10 +179,11 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl State {
-    pub(crate) fn new(config: Config, secret: Secret) -> Self {
+    pub(crate) fn new(config: Config, secret: Secret, raw: direct::Pool) -> Self {
         Self {
             config,
             secret,
+            raw,
             stop: AtomicBool::new(false),
             sessions: AtomicUsize::new(0),
             pending: Mutex::default(),
@@ -512,17 +517,22 @@ impl State {
     }
 
     fn bind(&self, mut local: SocketAddr, keys: &[Key; 2], plan: &Plan) -> Result<Wire, String> {
+        let raw = self.raw.take(plan, local.ip())?;
         let mut bind = |port| {
             local.set_port(port);
             Wire::listen(local, keys, plan)
         };
-        let Some((first, last)) = self.config.ports else {
+        let mut wire = if let Some((first, last)) = self.config.ports {
+            let found = (first..=last).find_map(|port| bind(port).ok());
+            found.ok_or_else(|| format!("all ports from {first} to {last} are in use"))?
+        } else {
             // TCP may be using the port that UDP gets.
             let found = (0..TRIES).find_map(|_| bind(0).ok()).map_or_else(|| bind(0), Ok);
-            return found.map_err(|error| format!("no port: {error}"));
+            found.map_err(|error| format!("no port: {error}"))?
         };
-        let found = (first..=last).find_map(|port| bind(port).ok());
-        found.ok_or_else(|| format!("all ports from {first} to {last} are in use"))
+        let failed = |error| format!("no raw socket: {error}");
+        wire.use_raw(plan, raw, keys, None).map_err(failed)?;
+        Ok(wire)
     }
 }
 

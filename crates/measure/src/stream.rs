@@ -11,9 +11,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::{Deserialize, Serialize};
-use sha2::Sha256;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use talkspurt_proto::endpoint::{Input, Output, Transmit};
 use talkspurt_proto::external::{self, Stack};
@@ -24,9 +22,10 @@ use talkspurt_proto::time::{Duration, Instant};
 
 use crate::channel::{IntoStd as _, Timed};
 use crate::controller::Controller;
-use crate::plan::{Plan, Traffic, Transport};
-use crate::seal::{Header, Key, Kind, OVERHEAD, Opener, Sealer};
+use crate::plan::{Plan, Traffic};
+use crate::seal::{Header, Key, Kind, OVERHEAD, Opener, Sealer, derived};
 use crate::tcp_info::{Diagnosis, TcpInfo};
+use crate::transport::Transport;
 
 /// Bytes of the length in front of a sealed unit.
 pub(crate) const LENGTH: usize = 2;
@@ -67,13 +66,9 @@ fn wanted(plan: &Plan, client: bool) -> Vec<Wanted> {
     flows.collect()
 }
 
-/// The key of a stream: nothing is sealed under the keys of datagrams or of another stream.
+/// The key of a stream, different from those of datagrams and of other streams.
 fn stream_key(key: &Key, flow: u8) -> Key {
-    let mut mac =
-        Hmac::<Sha256>::new_from_slice(key).expect("any key has a length that HMAC takes");
-    mac.update(b"stream");
-    mac.update(&[flow]);
-    mac.finalize().into_bytes().into()
+    derived(key, &[b"stream".as_slice(), &[flow]].concat())
 }
 
 /// One end of the stream of a flow.

@@ -148,7 +148,7 @@ impl View {
 mod tests {
     use super::*;
     use crate::notes::Row;
-    use crate::plan::Transport;
+    use crate::transport::Transport;
 
     /// By hand: 50 packets of 238 bytes in half a second of which one in five is lost, each 60 ms in the
     /// buffer.

@@ -1,4 +1,5 @@
-//! The way to the other end: a UDP socket with sealed datagrams, and the streams of flows over TCP.
+//! The way to the other end: a UDP socket with sealed datagrams, the streams of flows over TCP, and the raw
+//! sockets of those directly over IP.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -9,7 +10,9 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::{TimeSpec, TimeValLike as _};
 use talkspurt_live::{Clock, Datagram, UdpPort};
 use talkspurt_proto::time::Duration;
+use talkspurt_proto::wire::Ends;
 
+use crate::direct::{Came, Direct, Protocol, Unbound};
 use crate::plan::{PROBE, Plan};
 use crate::seal::{Header, Key, Kind, Opener, Sealer};
 use crate::shared::Shared;
@@ -18,7 +21,7 @@ use crate::stream::{Entrance, Stream, connect};
 /// Longest sleep before time starts: how much later it can start here than at the client.
 const START_STEP: Duration = Duration::from_millis(2);
 /// Buffer of the socket: a second at 16 Mbit/s, so that a busy machine loses no packets here.
-const SOCKET_BUFFER: usize = 2 << 20;
+pub(crate) const SOCKET_BUFFER: usize = 2 << 20;
 
 /// The socket of one end, with keys.
 pub(crate) struct Wire {
@@ -30,10 +33,12 @@ pub(crate) struct Wire {
     pub(crate) refused: u64,
     pub(crate) unsent: u64,
     /// Datagrams that found the socket's buffer full.
-    pub(crate) overruns: u32,
+    overruns: u32,
     /// Of flows over TCP.
     pub(crate) streams: Vec<Stream>,
     entrance: Option<Entrance>,
+    /// Of flows directly over IP.
+    direct: Option<Direct>,
 }
 
 impl Wire {
@@ -44,8 +49,19 @@ impl Wire {
         let _ = socket.socket().set_recv_buffer_size(SOCKET_BUFFER);
         let (sealer, opener) = (Sealer::new(ours), Opener::new(theirs));
         let (remote, refused, unsent, overruns) = (None, 0, 0, 0);
-        let (streams, entrance) = (Vec::new(), None);
-        Ok(Self { socket, sealer, opener, remote, refused, unsent, overruns, streams, entrance })
+        let (streams, entrance, direct) = (Vec::new(), None, None);
+        Ok(Self {
+            socket,
+            sealer,
+            opener,
+            remote,
+            refused,
+            unsent,
+            overruns,
+            streams,
+            entrance,
+            direct,
+        })
     }
 
     /// The wires of a client and a server that have met, for tests.
@@ -69,6 +85,60 @@ impl Wire {
         Ok(wire)
     }
 
+    /// Uses these raw sockets for the flows of the plan that are directly over IP. A client knows the server
+    /// already.
+    pub(crate) fn use_raw(
+        &mut self,
+        plan: &Plan,
+        sockets: Vec<Unbound>,
+        [up, down]: &[Key; 2],
+        server: Option<SocketAddr>,
+    ) -> io::Result<()> {
+        let keys = if server.is_some() { [up, down] } else { [down, up] };
+        self.direct = Direct::bind(plan, sockets, keys, self.local(), server)?;
+        Ok(())
+    }
+
+    /// Protocol, addresses and ports of a flow directly over IP, if it is one.
+    pub(crate) fn direct(&self, flow: u8) -> Option<(Protocol, Ends)> {
+        self.direct.as_ref()?.of(flow)
+    }
+
+    /// The sealed form of an IP packet of a flow directly over IP.
+    pub(crate) fn seal_packet(
+        &mut self,
+        protocol: Protocol,
+        header: &Header,
+        packet: &[u8],
+    ) -> Option<Vec<u8>> {
+        self.direct.as_mut()?.seal(protocol, header, packet)
+    }
+
+    /// Sends a sealed IP packet; false if the system refuses it.
+    pub(crate) fn send_packet(&mut self, protocol: Protocol, sealed: &[u8]) -> bool {
+        let left = self.direct.as_mut().is_some_and(|direct| direct.send(protocol, sealed));
+        self.unsent += u64::from(!left);
+        left
+    }
+
+    /// An IP packet of a flow directly over IP, without waiting.
+    pub(crate) fn receive_packet(&mut self) -> io::Result<Option<Came>> {
+        let Some(direct) = &mut self.direct else { return Ok(None) };
+        let received = direct.receive()?;
+        self.refused += u64::from(matches!(received, Some(None)));
+        Ok(received.flatten())
+    }
+
+    /// Whether there is more to wait for than datagrams.
+    pub(crate) const fn has_more(&self) -> bool {
+        !self.streams.is_empty() || self.direct.is_some()
+    }
+
+    /// Datagrams and packets that found a socket's buffer full.
+    pub(crate) fn overruns(&self) -> u32 {
+        self.overruns + self.direct.as_ref().map_or(0, Direct::overruns)
+    }
+
     /// Client: opens the streams of a plan to the server's media port; calls `meanwhile` until that is done.
     pub(crate) fn open_streams(
         &mut self,
@@ -88,9 +158,11 @@ impl Wire {
         self.streams.iter_mut().find(|stream| stream.flow == flow)
     }
 
-    /// Waits for this long until a datagram has come, or a stream can be written again or, if wanted, read.
+    /// Waits for this long until a datagram or packet has come, or a stream can be written again or, if wanted, read.
     pub(crate) fn wait(&self, wait: Duration, reads: bool) -> io::Result<()> {
         let mut files = vec![PollFd::new(self.socket.socket().as_fd(), PollFlags::POLLIN)];
+        let raw = self.direct.iter().flat_map(Direct::descriptors);
+        files.extend(raw.map(|file| PollFd::new(file, PollFlags::POLLIN)));
         for stream in self.streams.iter().filter(|stream| !stream.is_lost) {
             let mut events = PollFlags::empty();
             events.set(PollFlags::POLLIN, reads);
@@ -166,6 +238,9 @@ impl Wire {
             }
         }
         self.entrance = None;
+        if let (Some(direct), Some(remote)) = (&mut self.direct, self.remote) {
+            direct.meet(remote);
+        }
         Ok(self.remote.is_some())
     }
 

@@ -66,7 +66,9 @@ fn constant_bit_rate_arrives_over_every_transport() {
     let flows = Transport::NAMES
         .map(|(transport, name)| flow(name, transport, cbr(64_000, 160), cbr(64_000, 160)));
     let mut plan = plan(flows.to_vec());
-    plan.flows.retain(|flow| flow.transport != Transport::TfrcTb);
+    // Servers of these tests give up the privilege for raw sockets of the whole process.
+    let direct = |flow: &FlowPlan| flow.name.ends_with("-ip");
+    plan.flows.retain(|flow| flow.transport != Transport::TfrcTb && !direct(flow));
     let Measured { finished, facts, broken, .. } =
         connect(&server).run(&plan, &Watch::default()).expect("it runs");
     assert_eq!(broken, None);

@@ -117,16 +117,12 @@ pub(crate) fn transport(name: &str) -> PyResult<Transport> {
         .map_err(|why| PyValueError::new_err(format!("--transport {name}: {why}")))
 }
 
-/// Checks the name of a transport that is to be measured, and whether an end that `sends` has its congestion
-/// controller; raises ValueError.
+/// Checks the name of a transport that is to be measured, and whether this end has what it needs: if it `sends`,
+/// the congestion controller, and for DCCP and SCTP directly over IP raw sockets; raises ValueError.
 #[pyfunction]
 pub(crate) fn check_transport(name: &str, sends: bool) -> PyResult<()> {
-    match transport(name)? {
-        Transport::Tcp(Some(controller)) if sends => controller
-            .check()
-            .map_err(|why| PyValueError::new_err(format!("--transport {name}: {why}"))),
-        _ => Ok(()),
-    }
+    let checked = transport(name)?.check(sends);
+    checked.map_err(|why| PyValueError::new_err(format!("--transport {name}: {why}")))
 }
 
 /// Bits per second of text such as "64kbit/s".

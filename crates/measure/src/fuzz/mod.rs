@@ -17,13 +17,15 @@ use talkspurt_testing::fuzz::Script;
 
 use crate::call::{Voice, agree, call_codecs, codec, rungs};
 use crate::channel::{Ended, Message, Secret};
+use crate::direct::Pool;
 use crate::merge::{End, Merged, merge};
 use crate::notes::Log;
-use crate::plan::{FlowPlan, Plan, Traffic, Transport};
+use crate::plan::{FlowPlan, Plan, Traffic};
 use crate::seal::{Opener, Sealer};
 use crate::server::{Config, State};
 use crate::stamp::{Reflector, Reply, StampKey};
 use crate::stream::Deframer;
+use crate::transport::Transport;
 
 pub use talk::talk;
 
@@ -79,7 +81,9 @@ fn message(bytes: &[u8]) {
             stamp: None,
             voice: None,
         };
-        State::new(config, Secret::new(&[b'x'; 32]).expect("it is long enough"))
+        let secret = Secret::new(&[b'x'; 32]).expect("it is long enough");
+        let raw = Pool::open(config.listen.ip(), 0);
+        State::new(config, secret, raw)
     });
     let Ok(message) = postcard::from_bytes::<Message>(bytes) else { return };
     let again = postcard::to_stdvec(&message).expect("a message has a form in bytes");

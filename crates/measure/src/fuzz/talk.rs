@@ -15,9 +15,10 @@ use crate::call::{CallEnd, Invitation, Voice, name};
 use crate::media::{Media, Ran};
 use crate::merge::{End, merge};
 use crate::notes::Log;
-use crate::plan::{LEAD, Plan, Transport};
+use crate::plan::{LEAD, Plan};
 use crate::seal::{Header, Kind};
 use crate::shared::Shared;
+use crate::transport::Transport;
 use crate::view::View;
 use crate::wire::Wire;
 

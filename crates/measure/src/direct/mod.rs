@@ -1,0 +1,204 @@
+//! Flows over DCCP and SCTP directly over IP (protocols 33 and 132), so that a measurement finds what the network
+//! does with these protocols. [`packet`] seals their packets, and [`sockets`] are the raw sockets for them.
+//!
+//! The flows of a session have the server's media port at the server, and ports from the number of the client's
+//! UDP port on at the client. A server behind which nothing authentic came from answers nothing.
+
+mod packet;
+mod sockets;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+
+use talkspurt_live::Port as _;
+use talkspurt_proto::time::Duration;
+use talkspurt_proto::wire::{Ends, dccp, sctp};
+
+use crate::plan::Plan;
+use crate::seal::{Header, Key, OVERHEAD, Opener, Sealer, derived};
+use sockets::Bound;
+pub(crate) use sockets::{Pool, Unbound, check, open};
+
+/// A protocol of packets directly in IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Dccp,
+    Sctp,
+}
+
+impl Protocol {
+    pub(crate) const ALL: [Self; 2] = [Self::Dccp, Self::Sctp];
+
+    pub(crate) const fn number(self) -> u8 {
+        match self {
+            Self::Dccp => dccp::PROTOCOL,
+            Self::Sctp => sctp::PROTOCOL,
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Dccp => "DCCP",
+            Self::Sctp => "SCTP",
+        }
+    }
+
+    /// What an end says that has heard nothing of the protocol since the flow began.
+    pub(crate) fn unheard(self, since: Duration) -> String {
+        let (name, number) = (self.name(), self.number());
+        format!(
+            "no {name} packet came from the other end within {since}: something on the path drops IP protocol \
+             {number}"
+        )
+    }
+
+    /// Bytes that sealing adds to a packet.
+    pub(crate) const fn overhead(self) -> usize {
+        match self {
+            Self::Dccp => OVERHEAD,
+            Self::Sctp => packet::ELEMENT,
+        }
+    }
+}
+
+/// The flows of a session that are directly over IP, at one end.
+pub(crate) struct Direct {
+    sockets: Vec<Bound>,
+    sealer: Sealer,
+    opener: Opener,
+    /// The server's address with the media port, and the client's with its UDP port, or ours and the other end's.
+    local: SocketAddr,
+    remote: Option<SocketAddr>,
+    client: bool,
+    /// By flow of the plan, from here to the other end, once it is known.
+    flows: Vec<Option<(Protocol, Option<Ends>)>>,
+}
+
+/// A packet from the other end.
+pub(crate) struct Came {
+    pub(crate) header: Header,
+    /// As it would be without the seal.
+    pub(crate) packet: Vec<u8>,
+    /// Its length on the wire.
+    pub(crate) bytes: u32,
+}
+
+/// Ports of the client for so many flows: from that of its UDP socket on, without the server's.
+fn ports(first: u16, server: u16, flows: usize) -> impl Iterator<Item = u16> {
+    (first..=u16::MAX).chain(1024..).filter(move |port| *port != server).take(flows)
+}
+
+impl Direct {
+    /// The flows of a plan on these sockets; `None` without sockets. `ours` seals what we send, `server` is the
+    /// media port, and a client knows the other end already.
+    pub(crate) fn bind(
+        plan: &Plan,
+        sockets: Vec<Unbound>,
+        [ours, theirs]: [&Key; 2],
+        local: SocketAddr,
+        remote: Option<SocketAddr>,
+    ) -> io::Result<Option<Self>> {
+        if sockets.is_empty() {
+            return Ok(None);
+        }
+        let client = remote.is_some();
+        let server = remote.unwrap_or(local).port();
+        let mut at = local;
+        at.set_ip(local.ip().to_canonical());
+        let sockets = sockets.into_iter().map(|it| it.bind(at, server, client));
+        let [sealer, opener] = [ours, theirs].map(|key| derived(key, b"directly over IP"));
+        let flows = plan.flows.iter().map(|flow| Some((flow.transport.direct()?, None)));
+        let mut direct = Self {
+            sockets: sockets.collect::<io::Result<_>>()?,
+            sealer: Sealer::new(&sealer),
+            opener: Opener::new(&opener),
+            local,
+            remote: None,
+            client,
+            flows: flows.collect(),
+        };
+        if let Some(remote) = remote {
+            direct.meet(remote);
+        }
+        Ok(Some(direct))
+    }
+
+    /// The other end is at this address, with this UDP port.
+    pub(crate) fn meet(&mut self, remote: SocketAddr) {
+        self.remote = Some(remote);
+        let (client, server) = match self.client {
+            true => (self.local.port(), remote.port()),
+            false => (remote.port(), self.local.port()),
+        };
+        let ports = ports(client, server, self.flows.len());
+        for (flow, port) in self.flows.iter_mut().zip(ports) {
+            let (src_port, dst_port) = if self.client { (port, server) } else { (server, port) };
+            let (src, dst) = (self.local.ip().to_canonical(), remote.ip().to_canonical());
+            if let Some((_, ends)) = flow {
+                *ends = Some(Ends { src, dst, src_port, dst_port });
+            }
+        }
+    }
+
+    /// Protocol, addresses and ports of a flow, if it is directly over IP.
+    pub(crate) fn of(&self, flow: u8) -> Option<(Protocol, Ends)> {
+        let (protocol, ends) = (*self.flows.get(usize::from(flow))?)?;
+        Some((protocol, ends?))
+    }
+
+    pub(crate) fn seal(
+        &mut self,
+        protocol: Protocol,
+        header: &Header,
+        whole: &[u8],
+    ) -> Option<Vec<u8>> {
+        packet::seal(&mut self.sealer, protocol, header, whole).ok()
+    }
+
+    /// Sends a sealed packet; false if the system refuses it.
+    pub(crate) fn send(&mut self, protocol: Protocol, sealed: &[u8]) -> bool {
+        let socket = self.sockets.iter_mut().find(|it| it.protocol == protocol);
+        socket.is_some_and(|socket| socket.raw.send(sealed).is_ok())
+    }
+
+    /// A packet that has come, without waiting; `Some(None)` if it is not from the other end.
+    pub(crate) fn receive(&mut self) -> io::Result<Option<Option<Came>>> {
+        let mut bytes = Vec::new();
+        for at in 0..self.sockets.len() {
+            if self.sockets[at].raw.receive(Some(Duration::ZERO), &mut bytes)? {
+                return Ok(Some(self.open(self.sockets[at].protocol, &bytes)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A copy from another address is not opened, or the genuine one would be a repeated one.
+    fn open(&mut self, protocol: Protocol, bytes: &[u8]) -> Option<Came> {
+        let remote = self.remote?.ip().to_canonical();
+        if packet::source(bytes) != Some(remote) {
+            return None;
+        }
+        let opened = packet::open(&mut self.opener, protocol, bytes)?;
+        let packet::Opened { header, src_port, packet } = opened;
+        let (of, ends) = self.flows.get_mut(usize::from(header.flow))?.as_mut()?;
+        if *of != protocol {
+            return None;
+        }
+        // A NAT may have given it another port.
+        if let Some(ends) = ends {
+            ends.dst_port = src_port;
+        }
+        Some(Came { header, packet, bytes: bytes.len() as u32 })
+    }
+
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.sockets.iter().map(|it| std::os::fd::AsFd::as_fd(it.raw.socket()))
+    }
+
+    pub(crate) fn overruns(&self) -> u32 {
+        self.sockets.iter().map(Bound::overruns).sum()
+    }
+}

@@ -1,0 +1,235 @@
+//! Sealed packets of DCCP and SCTP as they are on the wire: the headers are genuine and in clear, so that the
+//! network sees the protocol and can follow it, and user data are encrypted in place.
+//!
+//! The seal of a packet, with number and time of departure, is at the end of DCCP's application data area, which
+//! every packet type has (RFC 4340 §5). In SCTP it is a PAD chunk (RFC 4820 §3), which every receiver skips. INIT,
+//! INIT ACK and SHUTDOWN COMPLETE are alone in their packets (RFC 9260 §6.10) and have it as a last parameter of
+//! a type that receivers skip (§3.2.1); SHUTDOWN COMPLETE becomes longer than the standard has it (§3.3.13).
+//!
+//! What is in clear is authenticated with it, except for what a NAT changes: addresses, ports and checksums. TTL,
+//! DSCP and ECN are in front of all this.
+
+use std::net::IpAddr;
+use std::ops::Range;
+
+use talkspurt_proto::sctp::{CHUNK_HEADER, COMMON_HEADER};
+use talkspurt_proto::wire::{WireError, dccp, ipv4, ipv6, sctp};
+
+use super::Protocol;
+use crate::seal::{HEAD, Header, OVERHEAD, Opener, Sealer};
+
+/// Bytes of both ports.
+const PORTS: Range<usize> = 0..4;
+/// Position of the checksums of DCCP (RFC 4340 §5.1) and of SCTP (RFC 9260 §3.1).
+const DCCP_CHECKSUM: Range<usize> = 6..8;
+const SCTP_CHECKSUM: Range<usize> = 8..12;
+/// Bytes of SCTP's element with the seal: its header, the seal, and the Chunk Length of a chunk that it extends.
+pub(super) const ELEMENT: usize = CHUNK_HEADER + OVERHEAD + 2;
+/// The beginning of the element as a chunk: PAD, without flags, of this length.
+const PAD: [u8; 4] = [0x84, 0, 0, ELEMENT as u8];
+/// As a parameter: of an unassigned type whose highest bits are 10, to be skipped without report.
+const PARAMETER: [u8; 4] = [0xbf, 0xfe, 0, ELEMENT as u8];
+
+/// An authentic packet.
+#[derive(Debug, PartialEq)]
+pub(super) struct Opened {
+    pub(super) header: Header,
+    /// The source port on the wire.
+    pub(super) src_port: u16,
+    /// The whole IP packet as its sender wrote it, with the addresses on the wire.
+    pub(super) packet: Vec<u8>,
+}
+
+/// The header of an IP packet.
+#[derive(Clone, Copy, Debug)]
+enum Ip {
+    V4(ipv4::Header),
+    V6(ipv6::Header),
+}
+
+impl Ip {
+    /// The header, and what follows it.
+    fn parse(packet: &[u8]) -> Result<(Self, &[u8]), WireError> {
+        if packet.first().is_some_and(|byte| byte >> 4 == 4) {
+            ipv4::Header::parse(packet).map(|(header, rest)| (Self::V4(header), rest))
+        } else {
+            ipv6::Header::parse(packet).map(|(header, rest)| (Self::V6(header), rest))
+        }
+    }
+
+    fn addresses(&self) -> [IpAddr; 2] {
+        match self {
+            Self::V4(header) => [header.src.into(), header.dst.into()],
+            Self::V6(header) => [header.src.into(), header.dst.into()],
+        }
+    }
+
+    /// Puts the header in front of these bytes.
+    fn before(&self, inside: &[u8]) -> Result<Vec<u8>, WireError> {
+        let length = if matches!(self, Self::V4(_)) { ipv4::HEADER } else { ipv6::HEADER };
+        let mut packet = vec![0; length];
+        packet.extend_from_slice(inside);
+        match self {
+            Self::V4(header) => header.write(&mut packet),
+            Self::V6(header) => header.write(&mut packet),
+        }?;
+        Ok(packet)
+    }
+}
+
+/// Source address of an IP packet.
+pub(super) fn source(packet: &[u8]) -> Option<IpAddr> {
+    Ip::parse(packet).ok().map(|(ip, _)| ip.addresses()[0])
+}
+
+/// Seals a whole IP packet.
+///
+/// # Errors
+/// It is no packet of this protocol, or gets too long.
+pub(super) fn seal(
+    sealer: &mut Sealer,
+    protocol: Protocol,
+    header: &Header,
+    packet: &[u8],
+) -> Result<Vec<u8>, WireError> {
+    let (ip, inside) = Ip::parse(packet)?;
+    let mut inside = inside.to_vec();
+    let secret = secret(protocol, &inside).ok_or(WireError::Malformed("no packet to seal"))?;
+    let clear = clear(protocol, &inside, &secret);
+    let plain: Vec<_> = secret.iter().flat_map(|part| &inside[part.clone()]).copied().collect();
+    let sealed = sealer.seal_with(header, &plain, &clear);
+    let (head, rest) = sealed.split_at(HEAD);
+    let (mut rest, tag) = rest.split_at(plain.len());
+    for part in secret {
+        let (encrypted, later) = rest.split_at(part.len());
+        inside[part].copy_from_slice(encrypted);
+        rest = later;
+    }
+    let [src, dst] = ip.addresses();
+    match protocol {
+        Protocol::Dccp => {
+            inside.extend([head, tag].concat());
+            dccp::sum(&mut inside, src, dst)?;
+        }
+        Protocol::Sctp => {
+            let mut before = [0; 2];
+            if is_alone(&inside) {
+                before.copy_from_slice(&inside[LENGTH]);
+                let whole = (inside.len() - COMMON_HEADER + ELEMENT) as u16;
+                inside[LENGTH].copy_from_slice(&whole.to_be_bytes());
+            }
+            let kind = if is_alone(&inside) { PARAMETER } else { PAD };
+            inside.extend([&kind, head, tag, &before].concat());
+            sctp::sum(&mut inside)?;
+        }
+    }
+    ip.before(&inside)
+}
+
+/// Opens a whole IP packet; `None` if it is not from the other end, or not new.
+pub(super) fn open(opener: &mut Opener, protocol: Protocol, packet: &[u8]) -> Option<Opened> {
+    let (ip, inside) = Ip::parse(packet).ok()?;
+    let [src, dst] = ip.addresses();
+    let (mut inside, seal) = match protocol {
+        Protocol::Dccp => {
+            let (header_bytes, _) = dccp::check(inside, src, dst).ok()?;
+            let data = inside.len() - header_bytes;
+            let (rest, seal) = inside.split_at(inside.len() - OVERHEAD.min(data));
+            (rest.to_vec(), seal)
+        }
+        Protocol::Sctp => {
+            sctp::check(inside).ok()?;
+            without_element(inside)?
+        }
+    };
+    let secret = secret(protocol, &inside)?;
+    let clear = clear(protocol, &inside, &secret);
+    let (head, tag) = seal.split_at_checked(HEAD)?;
+    let mut sealed = head.to_vec();
+    secret.iter().for_each(|part| sealed.extend(&inside[part.clone()]));
+    sealed.extend(tag);
+    let (header, plain) = opener.open_with(&sealed, &clear)?;
+    let mut rest = &plain[..];
+    for part in secret {
+        let (decrypted, later) = rest.split_at_checked(part.len())?;
+        inside[part].copy_from_slice(decrypted);
+        rest = later;
+    }
+    match protocol {
+        Protocol::Dccp => dccp::sum(&mut inside, src, dst).ok()?,
+        Protocol::Sctp => sctp::sum(&mut inside).ok()?,
+    }
+    let src_port = u16::from_be_bytes(*inside.first_chunk()?);
+    Some(Opened { header, src_port, packet: ip.before(&inside).ok()? })
+}
+
+/// What is encrypted: DCCP's application data area, and the user data of SCTP's chunks. `None` if the bytes are
+/// no packet.
+fn secret(protocol: Protocol, inside: &[u8]) -> Option<Vec<Range<usize>>> {
+    let (mut parts, mut at) = (Vec::new(), COMMON_HEADER);
+    if protocol == Protocol::Dccp {
+        let header_bytes = 4 * usize::from(*inside.get(4)?);
+        parts.push(inside.len().min(header_bytes)..inside.len());
+        return Some(parts);
+    }
+    while at < inside.len() {
+        let [kind, _, length @ ..] = *inside[at..].first_chunk::<CHUNK_HEADER>()?;
+        let end = at + usize::from(u16::from_be_bytes(length)).max(CHUNK_HEADER);
+        // DATA (RFC 9260 §3.3.1) and I-DATA (RFC 8260 §2.1).
+        let header_bytes = match kind {
+            0 => Some(16),
+            64 => Some(20),
+            _ => None,
+        };
+        if end > inside.len() {
+            return None;
+        }
+        if let Some(header_bytes) = header_bytes {
+            parts.push((at + header_bytes).min(end)..end);
+        }
+        at = end.next_multiple_of(4);
+    }
+    Some(parts)
+}
+
+/// What is authenticated in clear: the protocol and its headers, without what is encrypted and what a NAT
+/// changes.
+fn clear(protocol: Protocol, inside: &[u8], secret: &[Range<usize>]) -> Vec<u8> {
+    let mut clear = inside.to_vec();
+    let checksum = match protocol {
+        Protocol::Dccp => DCCP_CHECKSUM,
+        Protocol::Sctp => SCTP_CHECKSUM,
+    };
+    for part in secret.iter().cloned().chain([PORTS, checksum]) {
+        clear[part].fill(0);
+    }
+    clear.push(protocol.number());
+    clear
+}
+
+/// Position of the first chunk's Chunk Length.
+const LENGTH: Range<usize> = COMMON_HEADER + 2..COMMON_HEADER + 4;
+
+/// RFC 9260 §6.10: whether the first chunk, INIT, INIT ACK or SHUTDOWN COMPLETE, is the only one.
+fn is_alone(inside: &[u8]) -> bool {
+    matches!(inside.get(COMMON_HEADER), Some(1 | 2 | 14))
+}
+
+/// An SCTP packet without the element that has the seal, and the seal.
+fn without_element(inside: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let start = inside.len().checked_sub(ELEMENT).filter(|start| *start >= COMMON_HEADER)?;
+    let (before, element) = inside.split_at(start);
+    let (kind, element) = element.split_at(CHUNK_HEADER);
+    let (seal, length) = element.split_at(OVERHEAD);
+    let mut before = before.to_vec();
+    if is_alone(inside) {
+        let whole = u16::from_be_bytes(*inside.get(LENGTH)?.first_chunk()?);
+        if kind != PARAMETER || usize::from(whole) != inside.len() - COMMON_HEADER {
+            return None;
+        }
+        before.get_mut(LENGTH)?.copy_from_slice(length);
+    } else if kind != PAD || length != [0; 2] {
+        return None;
+    }
+    Some((before, seal))
+}
