@@ -341,12 +341,20 @@ def test_a_verdict_is_that_of_the_mean_and_not_of_a_seed(
 
 
 def test_a_scenario_that_is_asked_is_not_what_its_maker_makes_of_it_later() -> None:
-    asked = {"duration": "1s", "flows": {"call": {"transport": {"kind": "udp"}}}}
+    call = {
+        "from": "a",
+        "to": "b",
+        "transport": {"kind": "udp"},
+        "source": {"kind": "cbr", "rate": "64kbit/s", "packet": "160B"},
+    }
+    queue = {"kind": "droptail", "packets": 10}
+    wire = {"from": "a", "to": "b", "rate": "1Mbit/s", "delay": "1ms", "queue": queue}
+    asked = {"duration": "1s", "links": {"wire": wire}, "flows": {"call": call}}
     with ThreadPoolExecutor(1) as pool:
         waiting = threading.Event()
-        pool.submit(waiting.wait)
+        pool.submit(waiting.wait, 30)
         case = lab.Lab(pool).ask("a", asked, "stated")
-        asked["flows"]["call"]["transport"]["kind"] = "tcp"
+        call["transport"]["kind"] = "tcp"
         assert case.scenario["flows"]["call"]["transport"]["kind"] == "udp"
         waiting.set()
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from talkspurt import _core
-from talkspurt.resolved import written
+from talkspurt.resolved import apart_from_seed, written
 
 
 def engine() -> str:
@@ -37,14 +36,6 @@ def files(resolved: str) -> dict[str, str]:
 def named(resolved: str) -> list[str]:
     """Files named by a resolved scenario."""
     return list(_named_in(apart_from_seed(resolved)))
-
-
-SEED = re.compile(r"^seed = \d+$", re.MULTILINE)
-
-
-def apart_from_seed(resolved: str) -> str:
-    """What replications of a run have in common, as a key to what was found in one of them."""
-    return SEED.sub("seed = 0", resolved)
 
 
 @functools.lru_cache(maxsize=256)

@@ -55,6 +55,14 @@ def written(text: str) -> dict[str, Any]:
     return _with_durations(found) if text.startswith(IMPORTED) else found
 
 
+SEED = re.compile(r"^seed = \d+$", re.MULTILINE)
+
+
+def apart_from_seed(text: str) -> str:
+    """What replications of a run have in common, as a key to what was found in one of them."""
+    return SEED.sub("seed = 0", text)
+
+
 IMPORTED = "# This describes an imported trace"
 """How the scenario of an imported trace begins; it is none that Rust knows."""
 MEASURED = (

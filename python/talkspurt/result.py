@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from talkspurt.audio import Audio
 from talkspurt.disk import reading
 from talkspurt.format import listed
 from talkspurt.members import routed
-from talkspurt.resolved import values
+from talkspurt.resolved import apart_from_seed, written
 from talkspurt.saving import Saved
 from talkspurt.scenario import Question
 from talkspurt.visible import whole
@@ -185,6 +185,7 @@ class Result(Saved):
     ) -> Result:
         """The result of run ``i`` of a plan that has just ended."""
         plan = question.plan
+        resolved = plan.resolved(i)
         manifest = _manifest(question, i, outcome, wall_s)
 
         def read_audio(name: str) -> Audio | None:
@@ -198,10 +199,10 @@ class Result(Saved):
             settings=plan.settings(i),
             replicate=plan.replicate(i),
             seed=plan.seed(i),
-            scenario=plan.resolved(i),
+            scenario=resolved,
             topology=routed(json.loads(plan.topology(i))),
             manifest=manifest,
-            _read_table=partial(_table, outcome, plan.resolved(i), written),
+            _read_table=partial(_table, outcome, resolved, written),
             _read_audio=read_audio,
             _written=written,
             _outcome=outcome,
@@ -512,9 +513,14 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def recorded(resolved: str) -> dict[str, Any]:
-    """The record settings of a resolved scenario."""
-    record: dict[str, Any] = values(resolved).get("record", {})
+def recorded(resolved: str) -> Mapping[str, Any]:
+    """The record settings of a resolved scenario, read once for all replications."""
+    return _recorded(apart_from_seed(resolved))
+
+
+@lru_cache(maxsize=256)
+def _recorded(resolved: str) -> Mapping[str, Any]:
+    record: dict[str, Any] = written(resolved).get("record", {})
     return record
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import sys
 import tempfile
 import time
@@ -416,20 +415,12 @@ def _check_room(
     question: Question, runs: list[int], staging: store.Staging, jobs: int | None = None
 ) -> None:
     """Refuse to start captures and packet tables that exceed the disk space."""
-    records = {i: _records(question.plan.resolved(i)) for i in runs}
+    records = {i: recorded(question.plan.resolved(i)) for i in runs}
     asked = [i for i, record in records.items() if record.get("pcapng") or record.get("packets")]
     if asked:
         counts = room.count(question.plan, asked, jobs)
         needs = (room.recorded(c, records[i]) for i, c in zip(asked, counts, strict=True))
         room.check(sum(needs), "what the scenario records of packets", staging.target)
-
-
-def _records(resolved: str) -> dict[str, Any]:
-    """The record settings of a run, read once for all its replications."""
-    return _recorded(provenance.apart_from_seed(resolved))
-
-
-_recorded = functools.lru_cache(maxsize=256)(recorded)
 
 
 def say(

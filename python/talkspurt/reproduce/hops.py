@@ -60,7 +60,7 @@ def of_ns2(trace: Path, kinds: Iterable[str] | None = None) -> pl.DataFrame:
 
 def mean_delay_s(hops: pl.DataFrame) -> float:
     """Mean time over one hop, including queueing, of received packets."""
-    return _mean(hops.select(pl.col("received_s") - pl.col("enqueued_s")).to_series())
+    return mean(hops.select(pl.col("received_s") - pl.col("enqueued_s")).to_series())
 
 
 def end_to_end(hops: pl.DataFrame) -> pl.DataFrame:
@@ -73,9 +73,10 @@ def end_to_end(hops: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _mean(values: pl.Series) -> float:
-    mean = values.mean()
-    return float("nan") if not isinstance(mean, int | float) else float(mean)
+def mean(values: pl.Series) -> float:
+    """The mean, NaN if there is none; equal whatever the number of threads that made the chunks."""
+    found = values.rechunk().mean()
+    return float("nan") if not isinstance(found, int | float) else float(found)
 
 
 def counts(hops: pl.DataFrame) -> dict[str, float]:
@@ -110,7 +111,7 @@ def jitter_s(hops: pl.DataFrame) -> float:
     """Mean absolute difference of the delays of successive arrivals of a flow."""
     packets = end_to_end(hops).filter(pl.col("received_s").is_not_null()).sort("received_s")
     delay = pl.col("received_s") - pl.col("sent_s")
-    return _mean(packets.select(delay.diff().over("flow").abs()).to_series())
+    return mean(packets.select(delay.diff().over("flow").abs()).to_series())
 
 
 def throughput_bps(hops: pl.DataFrame, *, until_s: float | None = None) -> float:

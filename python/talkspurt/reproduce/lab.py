@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 from talkspurt import _core, api, engine, problems
 from talkspurt.errors import BadInputError
 from talkspurt.reproduce.sample import Sample, Value, samples
-from talkspurt.result import Result
-from talkspurt.scenario import read
+from talkspurt.scenario import Question, read
 from talkspurt.visible import visible
 
 if TYPE_CHECKING:
@@ -83,8 +82,13 @@ class Run:
 
     def flow(self, name: str, column: str) -> float:
         """A number of a flow, NaN if missing."""
-        value = self.flows.filter(self.flows["name"] == name)[column][0]
+        value = self._rows[name][column]
         return float("nan") if value is None else float(value)
+
+    @cached_property
+    def _rows(self) -> dict[str, dict[str, Any]]:
+        """The rows of flows by name: a filter costs more than a row."""
+        return {row["name"]: row for row in reversed(self.flows.to_dicts())}
 
     def of(self, table: str, flow: str) -> pl.DataFrame:
         """The kept part of a table for one flow."""
@@ -180,10 +184,10 @@ class Lab:
         # A copy: the caller may reuse the same tables for the next request.
         asked = {"title": name, **deepcopy(dict(scenario))}
         sets = self._fitting(asked)
-        answers = [
-            self._pool.submit(_run, name, asked, seed, keep, sets) for seed in range(1, count + 1)
-        ]
         whole = {**asked, "replications": {"count": count}} if count > 1 else asked
+        question = read(whole, set=list(sets) or None)
+        runs = range(len(question.plan))
+        answers = [self._pool.submit(_run, name, question, i, keep) for i in runs]
         self.cases[name] = Case(name, whole, profile, answers, sets)
         return self.cases[name]
 
@@ -251,17 +255,9 @@ class Lab:
         return self.cases[name].first
 
 
-def _run(
-    name: str,
-    scenario: Mapping[str, Any],
-    seed: int,
-    keep: Mapping[str, Keep],
-    sets: Sequence[str] = (),
-) -> Run:
-    question = read(scenario, set=list(sets) or None, seed=seed)
+def _run(name: str, question: Question, i: int, keep: Mapping[str, Keep]) -> Run:
     # The digest does not depend on what is recorded.
-    answer = api.answer(question, jobs=1, tables="memory" if keep else "none")
-    assert isinstance(answer, Result)
+    answer = api.collect(question, [i], jobs=1, tables="memory" if keep else "none")[i]
     tables = {table: answer.table(table) for table in WHOLE}
     tables |= {table: kept(answer.table(table)) for table, kept in keep.items()}
-    return Run(name, seed, answer.digest, answer.duration_s, tables)
+    return Run(name, answer.seed, answer.digest, answer.duration_s, tables)
