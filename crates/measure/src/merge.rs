@@ -20,6 +20,7 @@ use talkspurt_scenario::Point;
 use crate::Failure;
 use crate::channel::Ended;
 use crate::clocks::{Point as Difference, Relation, Unrelated};
+use crate::direct;
 use crate::notes::{EVENTS, RX_ERRORS, Row, What};
 use crate::plan::{FlowPlan, Plan};
 use crate::plausible::{Order, sift};
@@ -120,7 +121,7 @@ pub(crate) fn merge(
     });
     let mut finished = recorder.finish(point, known)?;
     for flow in &mut finished.recording.flows {
-        if let Some(name) = streams.transport(&flow.name).or_else(|| direct_name(plan, &flow.name))
+        if let Some(name) = streams.transport(&flow.name).or_else(|| direct::name(plan, &flow.name))
         {
             flow.transport = name;
         }
@@ -132,13 +133,6 @@ pub(crate) fn merge(
     let contradiction =
         contradiction.map(|why| format!("the notes of both ends do not agree: {why}"));
     Ok(Merged { finished, facts, contradiction })
-}
-
-/// The name in tables of the transport of a direction directly over IP.
-fn direct_name(plan: &Plan, direction: &str) -> Option<String> {
-    let name = direction.strip_suffix(".reverse").unwrap_or(direction);
-    let flow = plan.flows.iter().find(|flow| [name, direction].contains(&flow.name.as_str()))?;
-    flow.transport.direct().map(|_| flow.transport.name())
 }
 
 /// The streams of flows over TCP.
@@ -354,52 +348,6 @@ impl Packets {
         }
     }
 
-    /// Why nothing of a flow directly over IP has arrived, although its datagrams passed.
-    fn blocked(&self, streams: &Streams<'_>, flow: usize) -> Option<String> {
-        let Streams { plan, ends: [client, Some(server)] } = streams else { return None };
-        let protocol = plan.flows[flow].transport.direct()?;
-        let (name, number) = (protocol.name(), protocol.number());
-        let of = |peer: u16| (peer, 0)..=(peer, u32::MAX);
-        let [here, there] = plan.ends();
-        let client_opens = plan.client_opens(flow);
-        let (opens, answers) = if client_opens { (here, there) } else { (there, here) };
-        // What the opening end sends, then what the other one answers.
-        for (side, from, to) in [(0, opens, answers), (1, answers, opens)] {
-            let peer = 2 * flow as u16 + side;
-            let sent = self.sent.range(of(peer)).count();
-            if self.received.range(of(peer)).next().is_some() {
-                continue;
-            }
-            let [sender, receiver] = match from == here {
-                true => [client.as_ref(), Some(server)],
-                false => [Some(server), client.as_ref()],
-            };
-            return match sent {
-                0 if sender.is_some_and(|end| end.unsent_packets > 0) => Some(format!(
-                    "no {name} packet left the {from}, whose system refuses to send them"
-                )),
-                _ if sent > 0 && receiver.is_some_and(|end| end.refused_datagrams > 0) => {
-                    Some(format!(
-                        "no {name} packet from the {from} arrived intact at the {to}: something on the path \
-                     drops or changes IP protocol {number}"
-                    ))
-                }
-                0 => None,
-                _ => {
-                    let or = match (side, client_opens) {
-                        (0, false) => ", or lets no connection in that the server opens",
-                        _ => "",
-                    };
-                    Some(format!(
-                        "no {name} packet from the {from} arrived at the {to}: something on the path drops IP \
-                         protocol {number}{or}"
-                    ))
-                }
-            };
-        }
-        None
-    }
-
     fn facts(&self, streams: &Streams<'_>) -> Value {
         let Streams { plan, ends } = *streams;
         let complete = ends[1].is_some();
@@ -416,7 +364,11 @@ impl Packets {
                     json!({"at_s": at_s, "end": end, "why": why})
                 })
                 .collect();
-            let blocked = self.blocked(streams, number);
+            let blocked = direct::blocked(plan, number, ends, |peer| {
+                let of = (peer, 0)..=(peer, u32::MAX);
+                let arrived = self.received.range(of.clone()).next().is_some();
+                (self.sent.range(of).next().is_some(), arrived)
+            });
             for side in 0..2 {
                 let peer = (2 * number + side) as u16;
                 let name = match side {

@@ -158,7 +158,8 @@ impl Wire {
         self.streams.iter_mut().find(|stream| stream.flow == flow)
     }
 
-    /// Waits for this long until a datagram or packet has come, or a stream can be written again or, if wanted, read.
+    /// Waits for this long until a datagram or packet has come, or a stream can be written again or, if wanted,
+    /// read.
     pub(crate) fn wait(&self, wait: Duration, reads: bool) -> io::Result<()> {
         let mut files = vec![PollFd::new(self.socket.socket().as_fd(), PollFlags::POLLIN)];
         let raw = self.direct.iter().flat_map(Direct::descriptors);

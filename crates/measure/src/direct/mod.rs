@@ -1,9 +1,11 @@
-//! Flows over DCCP and SCTP directly over IP (protocols 33 and 132), so that a measurement finds what the network
-//! does with these protocols. [`packet`] seals their packets, and [`sockets`] are the raw sockets for them.
+//! Flows over DCCP and SCTP directly over IP (protocols 33 and 132), so that a measurement finds what the
+//! network does with these protocols. [`packet`] seals their packets, [`sockets`] are the raw sockets for them,
+//! and [`blocked()`] finds flows of which nothing arrived.
 //!
 //! The flows of a session have the server's media port at the server, and ports from the number of the client's
-//! UDP port on at the client. A server behind which nothing authentic came from answers nothing.
+//! UDP port on at the client.
 
+mod blocked;
 mod packet;
 mod sockets;
 #[cfg(test)]
@@ -19,6 +21,7 @@ use talkspurt_proto::wire::{Ends, dccp, sctp};
 
 use crate::plan::Plan;
 use crate::seal::{Header, Key, OVERHEAD, Opener, Sealer, derived};
+pub(crate) use blocked::{blocked, name};
 use sockets::Bound;
 pub(crate) use sockets::{Pool, Unbound, check, open};
 
@@ -69,8 +72,9 @@ pub(crate) struct Direct {
     sockets: Vec<Bound>,
     sealer: Sealer,
     opener: Opener,
-    /// The server's address with the media port, and the client's with its UDP port, or ours and the other end's.
+    /// Our address with the port of our datagrams, which is the media port at the server.
     local: SocketAddr,
+    /// The other end's, once known.
     remote: Option<SocketAddr>,
     client: bool,
     /// By flow of the plan, from here to the other end, once it is known.

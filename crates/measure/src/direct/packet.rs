@@ -1,13 +1,14 @@
 //! Sealed packets of DCCP and SCTP as they are on the wire: the headers are genuine and in clear, so that the
 //! network sees the protocol and can follow it, and user data are encrypted in place.
 //!
-//! The seal of a packet, with number and time of departure, is at the end of DCCP's application data area, which
-//! every packet type has (RFC 4340 §5). In SCTP it is a PAD chunk (RFC 4820 §3), which every receiver skips. INIT,
-//! INIT ACK and SHUTDOWN COMPLETE are alone in their packets (RFC 9260 §6.10) and have it as a last parameter of
-//! a type that receivers skip (§3.2.1); SHUTDOWN COMPLETE becomes longer than the standard has it (§3.3.13).
+//! The seal of a packet, with number and time of departure, is at the end of DCCP's application data area,
+//! which every packet type has (RFC 4340 §5). In SCTP it is a PAD chunk (RFC 4820 §3), which every receiver
+//! skips. INIT, INIT ACK and SHUTDOWN COMPLETE are alone in their packets (RFC 9260 §6.10) and have it as last
+//! parameter of a type that receivers skip (§3.2.1); SHUTDOWN COMPLETE becomes longer than the standard has it
+//! (§3.3.13).
 //!
-//! What is in clear is authenticated with it, except for what a NAT changes: addresses, ports and checksums. TTL,
-//! DSCP and ECN are in front of all this.
+//! What is in clear is authenticated with it, except for what a NAT changes: addresses, ports and checksums.
+//! TTL, DSCP and ECN are in front of all this.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -23,7 +24,7 @@ const PORTS: Range<usize> = 0..4;
 /// Position of the checksums of DCCP (RFC 4340 §5.1) and of SCTP (RFC 9260 §3.1).
 const DCCP_CHECKSUM: Range<usize> = 6..8;
 const SCTP_CHECKSUM: Range<usize> = 8..12;
-/// Bytes of SCTP's element with the seal: its header, the seal, and the Chunk Length of a chunk that it extends.
+/// Bytes of SCTP's element with the seal: its header, the seal, and the Chunk Length of a chunk it extends.
 pub(super) const ELEMENT: usize = CHUNK_HEADER + OVERHEAD + 2;
 /// The beginning of the element as a chunk: PAD, without flags, of this length.
 const PAD: [u8; 4] = [0x84, 0, 0, ELEMENT as u8];
