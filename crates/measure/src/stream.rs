@@ -103,6 +103,8 @@ impl Stream {
         options.set_linger(Some(std::time::Duration::ZERO))?;
         if wanted.bulk {
             options.set_tcp_notsent_lowat(UNSENT)?;
+            // As programs that transfer files: the ends of units make no short segments.
+            options.set_tcp_nodelay(false)?;
         }
         let addresses = [socket.local_addr()?, socket.peer_addr()?];
         Ok(Self {
