@@ -113,6 +113,18 @@ def test_copies_of_lost_packets_sound_as_if_nothing_was_lost(call, codec):
     assert (audio.received[:last] == whole.received[:last]).all()
 
 
+def test_a_report_without_loss_does_not_switch_fec_off(tmp_path):
+    # One packet in a hundred is lost: of 250 between two reports, sometimes none.
+    source = 'codec = "opus"\nrepeat = true\nopus = { fec = true }'
+    text = one_call(source, duration=100, link="loss = 0.01", playout=FIXED, file=WOMAN)
+    (tmp_path / "call.toml").write_text(text, encoding="utf-8")
+    frames = talkspurt.run(tmp_path / "call.toml").frames("call")
+    lost = frames.filter(frames["fate"].is_in(["lost", "recovered"]) & (frames["captured_s"] > 10))
+    assert len(lost) > 25
+    # In pauses, there is nothing to repeat.
+    assert (lost["fate"] == "recovered").mean() > 0.7
+
+
 @pytest.mark.parametrize(
     ("opus", "least"), [("fec = true", 0.5), ('dred = "100ms"', 0.8), ("", None)]
 )

@@ -130,8 +130,8 @@ pub struct Config {
     /// very low rate, within `bitrate`, as far as the expected loss justifies it. 0s to 1.04s in steps of 10
     /// ms.
     pub dred: Duration,
-    /// Share of packets that the encoder expects to be lost, 0 to 1. Absent: the latest fraction lost in the
-    /// receiver's RTCP reports, 0 before the first.
+    /// Share of packets that the encoder expects to be lost, 0 to 1. Absent: the average of the fractions lost
+    /// in the receiver's RTCP reports over about 10 s, as in libwebrtc; 0 before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_loss: Option<f64>,
     /// Effort of the decoder, 0 to 10. From 5 on a neural network conceals gaps (deep PLC), from 6 on others
@@ -275,6 +275,13 @@ fn percent(loss: f64) -> u8 {
     (loss.clamp(0.0, 1.0) * 100.0).round() as u8
 }
 
+/// The same of a loss that reports tell: at least 1 %, with which libopus adds redundancy, unless fewer than
+/// one packet in a thousand was lost. Reports round down to a multiple of 1/256 (RFC 3550 §6.4.1), so that 1 %
+/// of loss is often told as 0.4 %.
+fn reported_percent(loss: f64) -> u8 {
+    if loss < 0.001 { 0 } else { percent(loss).max(1) }
+}
+
 #[derive(Debug)]
 struct Sender {
     encoder: libopus::Encoder,
@@ -353,7 +360,7 @@ impl Encoder for Sender {
 
     fn set_expected_loss(&mut self, loss: f64) {
         if self.config.expected_loss.is_none() {
-            self.encoder.set_expected_loss(percent(loss)).expect("a percentage");
+            self.encoder.set_expected_loss(reported_percent(loss)).expect("a percentage");
         }
     }
 }

@@ -492,7 +492,7 @@ impl Peer {
             return None;
         }
         if let (Some(session), Some(outgoing)) = (&mut self.rtcp, &mut self.outgoing)
-            && let Some(loss) = session.take_fraction_lost()
+            && let Some(loss) = session.take_expected_loss()
         {
             outgoing.set_expected_loss(loss);
         }

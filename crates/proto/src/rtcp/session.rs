@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::interval::{Census, Share, deterministic, randomised};
 use super::ntp::{from_short, short};
 use super::{Compound, NtpTime, ReportBlock, SenderInfo};
+use crate::math;
 use crate::rng::Rng;
 use crate::rtp::{Receiver, Reception, Sender};
 use crate::time::{Duration, Instant};
@@ -15,6 +16,9 @@ use crate::units::Rate;
 
 /// First guess of a compound packet's length, before any was sent (RFC 3550 §6.3.2).
 const FIRST_GUESS: u64 = 100;
+/// Time constant of the average of the fractions lost: that of libwebrtc's encoder of Opus. With one packet in
+/// a hundred lost, every second report on five seconds may say that none was.
+const LOSS_MEMORY: Duration = Duration::from_secs(10);
 
 /// Parameters of RTCP.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -104,8 +108,10 @@ pub struct Session {
     sent_before: [u32; 2],
     we_sent: bool,
     rtt: Option<Duration>,
-    /// Share of our packets lost by the last report, until it was taken.
-    fraction_lost: Option<f64>,
+    /// Share of our packets that will be lost, by the reports so far, and when the last one came.
+    expected_loss: Option<(f64, Instant)>,
+    /// It was not taken since then.
+    is_news: bool,
 }
 
 impl Session {
@@ -137,7 +143,8 @@ impl Session {
             sent_before: [0; 2],
             we_sent: false,
             rtt: None,
-            fraction_lost: None,
+            expected_loss: None,
+            is_news: false,
         };
         if config.enabled {
             // RFC 3550 §6.3.2: the first report waits a full random interval.
@@ -162,10 +169,11 @@ impl Session {
         self.rtt
     }
 
-    /// The share of our packets that the last report called lost, 0 to 1 (RFC 3550 §6.4.1); `None` if no report
-    /// came since the last call.
-    pub const fn take_fraction_lost(&mut self) -> Option<f64> {
-        self.fraction_lost.take()
+    /// The share of our packets that is expected to be lost, 0 to 1: an exponential average of the fractions
+    /// lost in the receiver's reports (RFC 3550 §6.4.1); `None` if no report came since the last call.
+    pub fn take_expected_loss(&mut self) -> Option<f64> {
+        let is_news = std::mem::replace(&mut self.is_news, false);
+        self.expected_loss.filter(|_| is_news).map(|(loss, _)| loss)
     }
 
     /// The interval has passed: the report to send, or `None` if the interval, reconsidered, has
@@ -239,10 +247,19 @@ impl Session {
             self.on_bye(now);
         }
         let block = compound.reports.iter().find(|block| block.ssrc == self.ssrc)?;
-        self.fraction_lost = Some(f64::from(block.fraction_lost) / 256.0);
+        self.on_fraction_lost(now, f64::from(block.fraction_lost) / 256.0);
         let rtt = round_trip(now, block)?;
         self.rtt = Some(rtt);
         Some(rtt)
+    }
+
+    fn on_fraction_lost(&mut self, now: Instant, fraction: f64) {
+        let loss = self.expected_loss.map_or(fraction, |(before, then)| {
+            let age = now.saturating_since(then).as_secs_f64();
+            let keep = math::exp(-age / LOSS_MEMORY.as_secs_f64());
+            keep * before + (1.0 - keep) * fraction
+        });
+        (self.expected_loss, self.is_news) = (Some((loss, now)), true);
     }
 
     fn interval(&mut self) -> Duration {

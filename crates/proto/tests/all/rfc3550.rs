@@ -490,3 +490,26 @@ fn knobs_are_read_with_their_defaults_and_unknown_ones_refused() {
     assert_eq!((config.enabled, config.bandwidth_fraction), (true, 0.05));
     assert!(serde_json::from_str::<Config>(r#"{"interval": "5s"}"#).is_err());
 }
+
+/// The share that an encoder expects to be lost: an average over ten seconds, in closed form.
+#[test]
+fn a_report_without_loss_does_not_make_the_loss_forgotten() {
+    let mut session = session(&Config::default(), 1);
+    let mut report = |millis: u64, fraction_lost: u8| {
+        let block = ReportBlock { ssrc: 1, fraction_lost, ..ReportBlock::default() };
+        let report = Compound { ssrc: 2, reports: vec![block], ..Compound::default() };
+        session.on_report(at(millis), &report);
+        let told = session.take_expected_loss();
+        assert_eq!(session.take_expected_loss(), None, "no news");
+        told.expect("a report came")
+    };
+    assert_eq!(report(1000, 64), 0.25);
+    // exp(−5 s / 10 s).
+    let keep = 0.606_530_659_712_633_4;
+    assert!((report(6000, 0) - 0.25 * keep).abs() < 1e-12);
+    assert!((report(11_000, 0) - 0.25 * keep * keep).abs() < 1e-12);
+    let lossy = 0.25 * keep * keep;
+    assert!((report(16_000, 128) - (lossy * keep + 0.5 * (1.0 - keep))).abs() < 1e-12);
+    // A minute later nothing is left.
+    assert!(report(76_000, 0) < 0.001);
+}
