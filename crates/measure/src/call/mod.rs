@@ -7,21 +7,22 @@
 //! §8.1.3), with the service code of RTP (RFC 5762 §5.2). When the call is over, both ends exchange notes and
 //! sound, so that both have the tables of the call and the signals to score.
 
-use std::collections::{BTreeMap, VecDeque};
+mod codecs;
+mod devices;
+mod exchange;
+mod voice;
+
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use talkspurt_app::codec::{Codec, Encoding};
-use talkspurt_app::file::{Disk, Files as _};
+use talkspurt_app::codec::Codec;
 use talkspurt_app::peer::{Parts, Peer};
-use talkspurt_app::playout::{self, Live};
-use talkspurt_app::recording::{MAX_BYTES, Microphone, Recording};
+use talkspurt_app::playout;
+use talkspurt_app::recording::Recording;
 use talkspurt_app::source::{Config as Source, Material};
 use talkspurt_experiment::{Audio, Finished};
 use talkspurt_flow::{Materials, capture_start, parts};
@@ -31,8 +32,8 @@ use talkspurt_proto::units::Rate;
 use talkspurt_scenario::Point;
 
 use crate::Failure;
-use crate::channel::{Channel, Ended, IntoStd as _, Message, PIECE, Secret};
-use crate::client::{MAX_NOTES, Met, NOTES, STOPPED, Target, Watch, connect, meet, shown};
+use crate::channel::{Channel, Ended, IntoStd as _, Message, Secret};
+use crate::client::{Met, NOTES, STOPPED, Target, Watch, connect, meet, shown};
 use crate::direct;
 use crate::media::{Media, Ran};
 use crate::merge::{End, Merged, merge};
@@ -44,20 +45,15 @@ use crate::shared::Shared;
 use crate::transport::Transport;
 use crate::view::View;
 use crate::wire::Wire;
+use exchange::{Theirs, give, take};
+
+pub use codecs::call_codecs;
+pub(crate) use codecs::{agree, codec, encoding, name, names, rungs};
+pub use devices::Devices;
+pub use voice::Voice;
 
 /// Name of the flow, from the caller; the other direction is its reverse.
 const FLOW: &str = "call";
-/// Shortest packets, except of codecs with longer frames.
-const PACKET: Duration = Duration::from_millis(20);
-/// Codecs that a ladder may have.
-const MAX_RUNGS: usize = 8;
-/// Codecs that may be offered.
-const MAX_CODECS: usize = 32;
-/// Most bytes of sound that are exchanged after a call, and the time for it.
-const MAX_SOUND: usize = 128 << 20;
-const SOUND_TIME: Duration = Duration::from_secs(15);
-/// Bytes of sound in a message: small, so that each passes a slow path in time.
-const SOUND_PIECE: usize = 8 * 1024;
 /// Reasons for the end of a call that are no failure, besides [`STOPPED`].
 const HUNG_UP: &str = "the other end hung up";
 const FINISHED: &str = "the other end has finished";
@@ -77,26 +73,6 @@ pub struct Invitation {
     pub transport: Transport,
     /// Names of the codecs offered, in order of preference; none if DCCP's handshake offers them.
     pub codecs: Vec<String>,
-}
-
-/// What one end says, and the codecs that it has.
-#[derive(Clone, Debug)]
-pub struct Voice {
-    says: Says,
-    codecs: Vec<Codec>,
-    /// A loudspeaker plays what is heard while the call lasts.
-    has_loudspeaker: bool,
-}
-
-#[derive(Clone, Debug)]
-enum Says {
-    File {
-        file: PathBuf,
-        bytes: Bytes,
-        duration: Duration,
-    },
-    /// What comes from a microphone.
-    Microphone,
 }
 
 /// Results of a call.
@@ -125,119 +101,8 @@ pub struct Sound {
     pub channels: usize,
 }
 
-/// The codec of a name in scenarios.
-pub(crate) fn codec(name: &str) -> Option<Codec> {
-    serde_json::from_value(Value::String(name.to_owned())).ok()
-}
-
-/// The name of a codec in scenarios.
-pub(crate) fn name(codec: Codec) -> String {
-    let value = serde_json::to_value(codec).unwrap_or_default();
-    value.as_str().unwrap_or_default().to_owned()
-}
-
-pub(crate) fn names(codecs: &[Codec]) -> Vec<String> {
-    codecs.iter().copied().map(name).collect()
-}
-
-/// A codec in packets of 20 ms, or of its frames if these are longer.
-pub(crate) fn encoding(codec: Codec) -> Encoding {
-    let step = codec.step();
-    Encoding::new(codec, step * PACKET.as_nanos().div_ceil(step.as_nanos()).max(1))
-}
-
-/// The sound devices of one end of a call, which work at the sample rate of the codecs.
-#[derive(Debug)]
-pub struct Devices {
-    encodings: Vec<Encoding>,
-    microphone: Option<Arc<Microphone>>,
-    heard: Option<Mutex<VecDeque<i16>>>,
-}
-
-impl Devices {
-    /// Samples per second and channel, and channels.
-    #[must_use]
-    pub fn format(&self) -> (u32, usize) {
-        (self.encodings[0].codec.sample_rate(), self.encodings[0].channels())
-    }
-
-    /// Samples of the microphone have come.
-    pub fn say(&self, samples: &[i16]) {
-        if let Some(microphone) = &self.microphone {
-            microphone.push(samples);
-        }
-    }
-
-    /// What the loudspeaker is to play after what was returned before.
-    #[must_use]
-    pub fn hear(&self) -> Vec<i16> {
-        self.heard.as_ref().map_or_else(Vec::new, |heard| lock(heard).drain(..).collect())
-    }
-
-    /// The player of what arrives, if there is a loudspeaker.
-    pub(crate) fn player(&self) -> Option<Live> {
-        self.heard.as_ref().map(|_| Live::new(&self.encodings))
-    }
-
-    pub(crate) fn play(&self, samples: Vec<i16>) {
-        if let Some(heard) = &self.heard {
-            let (mut heard, (rate, channels)) = (lock(heard), self.format());
-            heard.extend(samples);
-            // A loudspeaker that plays nothing takes no memory.
-            let extra = heard.len().saturating_sub(rate as usize * channels);
-            heard.drain(..extra);
-        }
-    }
-}
-
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The names of the codecs that a call can have here: those whose sound can be encoded and decoded.
-#[must_use]
-pub fn call_codecs() -> Vec<String> {
-    let sounds = |it: &Codec| it.has_sound() && encoding(*it).mute_error().is_none();
-    names(&Codec::ALL.iter().copied().filter(sounds).collect::<Vec<_>>())
-}
-
-/// What is sent after an agreement: the first codec or, where the transport chooses, all that have its sample
-/// rate and a lower rate than those before them.
-pub(crate) fn rungs(transport: Transport, agreed: &[Codec]) -> Vec<Encoding> {
-    let most = if transport == Transport::TfrcTb { MAX_RUNGS } else { 1 };
-    let mut rungs = Vec::<Encoding>::new();
-    for encoding in agreed.iter().copied().map(encoding) {
-        let samples = |it: &Encoding| it.codec.sample_rate();
-        let lower = rungs.last().is_none_or(|last| {
-            encoding.rung().rate() < last.rung().rate() && samples(&encoding) == samples(last)
-        });
-        if lower && rungs.len() < most {
-            rungs.push(encoding);
-        }
-    }
-    rungs
-}
-
-/// The codecs offered that we have, in the order of the offer.
-pub(crate) fn agree(offered: &[String], ours: &[Codec]) -> Result<Vec<Codec>, String> {
-    let known = offered.iter().take(MAX_CODECS).filter_map(|name| codec(name));
-    let mut agreed = Vec::new();
-    for codec in known.filter(|codec| ours.contains(codec)) {
-        if !agreed.contains(&codec) {
-            agreed.push(codec);
-        }
-    }
-    if agreed.is_empty() {
-        // Only names: what was offered comes from the network.
-        let offered: Vec<_> = offered.iter().filter_map(|it| codec(it)).map(name).collect();
-        let offered =
-            if offered.is_empty() { "none that is known".to_owned() } else { offered.join(", ") };
-        let ours = names(ours).join(", ");
-        return Err(format!(
-            "no common codec: the caller offers {offered}; the answerer has {ours}"
-        ));
-    }
-    Ok(agreed)
 }
 
 impl Invitation {
@@ -262,76 +127,6 @@ impl Invitation {
         let codecs = codecs.iter().map(|name| (*name).to_owned()).collect();
         let duration = Duration::from_secs(2).as_nanos();
         Self { seed: 3, duration, mtu: 1500, ipv6: false, transport, codecs }
-    }
-}
-
-impl Voice {
-    /// Reads a WAV file and checks it.
-    ///
-    /// # Errors
-    /// The file cannot be used, or a codec is unknown or has no sound here.
-    pub fn open(file: &Path, codecs: &[String]) -> Result<Self, Failure> {
-        let voice = Self::of_microphone(codecs)?;
-        let recording = Recording::open(&Disk, file, &[encoding(voice.codecs[0])], None);
-        let duration = recording.map_err(|error| Failure(error.to_string()))?.duration();
-        let bytes = Disk.read(file, MAX_BYTES);
-        let bytes = bytes.map_err(|fault| Failure(format!("{}: {fault}", file.display())))?;
-        Ok(Self { says: Says::File { file: file.to_owned(), bytes, duration }, ..voice })
-    }
-
-    /// What comes from a microphone, through [`Devices`].
-    ///
-    /// # Errors
-    /// A codec is unknown or has no sound here.
-    pub fn of_microphone(codecs: &[String]) -> Result<Self, Failure> {
-        let known = call_codecs();
-        let unknown = codecs.iter().filter(|name| !known.contains(name));
-        let unknown: Vec<_> = unknown.map(String::as_str).collect();
-        if !unknown.is_empty() || codecs.is_empty() {
-            let (unknown, known) = (unknown.join(", "), known.join(", "));
-            return Err(Failure(format!("codec {unknown}: expected one or more of {known}")));
-        }
-        let codecs = codecs.iter().filter_map(|name| codec(name)).collect();
-        Ok(Self { says: Says::Microphone, codecs, has_loudspeaker: false })
-    }
-
-    /// The same with a loudspeaker, through [`Devices`].
-    #[must_use]
-    pub fn with_loudspeaker(self) -> Self {
-        Self { has_loudspeaker: true, ..self }
-    }
-
-    /// Length of the file, if it says what is in one.
-    #[must_use]
-    pub const fn duration(&self) -> Option<Duration> {
-        match self.says {
-            Says::File { duration, .. } => Some(duration),
-            Says::Microphone => None,
-        }
-    }
-
-    pub(crate) fn codecs(&self) -> &[Codec] {
-        &self.codecs
-    }
-
-    /// What is said in these encodings: a file has silence after it, up to this duration.
-    fn recording(&self, encodings: &[Encoding], duration: Duration) -> Result<Recording, String> {
-        match &self.says {
-            Says::File { file, bytes, .. } => {
-                let files = BTreeMap::from([(file.clone(), bytes.clone())]);
-                let recording = Recording::open(&files, file, encodings, None);
-                Ok(recording.map_err(|error| error.to_string())?.lasting(duration, encodings))
-            }
-            Says::Microphone => Ok(Recording::live(Arc::default(), &encodings[0])),
-        }
-    }
-
-    /// The devices for a recording of this voice, if there are any.
-    fn devices(&self, encodings: Vec<Encoding>, recording: &Recording) -> Option<Arc<Devices>> {
-        let microphone = recording.microphone.clone();
-        let heard = self.has_loudspeaker.then(Mutex::default);
-        let any = microphone.is_some() || heard.is_some();
-        any.then(|| Arc::new(Devices { encodings, microphone, heard }))
     }
 }
 
@@ -751,111 +546,18 @@ fn is_failure(why: &str) -> bool {
     ![STOPPED, HUNG_UP, FINISHED].contains(&why)
 }
 
-/// What the other end knows.
-struct Theirs {
-    end: End,
-    /// What it said and heard, if all of it came.
-    sounds: Option<[Vec<i16>; 2]>,
-}
-
-fn give(channel: &mut Channel, own: &(Log, Ended, [Vec<i16>; 2])) -> std::io::Result<()> {
-    let (log, ended, sounds) = own;
-    for piece in log.bytes().chunks(PIECE) {
-        channel.send(&Message::Notes { bytes: piece.to_vec() })?;
-    }
-    channel.send(&Message::Done { ended: ended.clone() })?;
-    let clock = Clock::start();
-    let bytes: usize = sounds.iter().map(|sound| 2 * sound.len()).sum();
-    let mut complete = bytes <= MAX_SOUND;
-    'all: for (sound, heard) in sounds.iter().zip([false, true]) {
-        for piece in sound.chunks(SOUND_PIECE / 2) {
-            complete &= clock.now() < Instant::ZERO + SOUND_TIME;
-            if !complete {
-                break 'all;
-            }
-            let bytes = piece.iter().flat_map(|sample| sample.to_le_bytes()).collect();
-            channel.send(&Message::Sound { heard, bytes })?;
-        }
-    }
-    channel.send(&Message::Over { complete })
-}
-
-fn take(channel: &mut Channel) -> Result<Theirs, String> {
-    let (mut notes, mut sounds) = (Vec::new(), [Vec::new(), Vec::new()]);
-    let (mut end, mut complete) = (None, false);
-    let clock = Clock::start();
-    let (mut last, mut until) = (clock.now(), Instant::HORIZON);
-    while clock.now().saturating_since(last) < NOTES && clock.now() < until {
-        let Ok(message) = channel.receive(BEAT) else { break };
-        let Some(message) = message else { continue };
-        last = clock.now();
-        match message {
-            Message::Notes { bytes } => {
-                notes.extend(bytes);
-                if notes.len() > MAX_NOTES {
-                    return Err("the other end's notes are longer than 1 GB".to_owned());
-                }
-            }
-            Message::Done { ended } => {
-                end = Some(End { rows: Log::rows(&notes)?, ended });
-                until = clock.now() + SOUND_TIME * 2;
-            }
-            Message::Sound { heard, bytes } => {
-                let sound = &mut sounds[usize::from(heard)];
-                sound.extend(bytes.chunks_exact(2).map(|it| i16::from_le_bytes([it[0], it[1]])));
-                if 2 * sound.len() > MAX_SOUND {
-                    break;
-                }
-            }
-            Message::Over { complete: all } => {
-                complete = all;
-                break;
-            }
-            _ => {}
-        }
-    }
-    let lost = || "the control connection was lost before the other end's notes came".to_owned();
-    let end = end.ok_or_else(lost)?;
-    Ok(Theirs { end, sounds: complete.then_some(sounds) })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
-
-    #[test]
-    fn the_order_of_the_offer_decides() {
-        let ours = [Codec::Pcmu, Codec::G722, Codec::G726At32];
-        let offer = |names: &[&str]| {
-            agree(&names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>(), &ours)
-        };
-        assert_eq!(
-            offer(&["opus", "g722", "nonsense", "pcmu", "g722"]),
-            Ok(vec![Codec::G722, Codec::Pcmu])
-        );
-        let why = offer(&["opus", "\u{1b}[2J"]).expect_err("nothing in common");
-        assert!(why.contains("offers opus; the answerer has pcmu, g722, g726-32"), "{why}");
-    }
-
-    /// Only TFRC-TB chooses, and only among codecs of falling rate.
-    #[test]
-    fn a_ladder_has_falling_rates() {
-        let agreed = [Codec::G726At32, Codec::Pcmu, Codec::G726At24, Codec::G726At16];
-        let rungs =
-            |transport| rungs(transport, &agreed).iter().map(|it| it.codec).collect::<Vec<_>>();
-        let falling = [Codec::G726At32, Codec::G726At24, Codec::G726At16];
-        assert_eq!(rungs(Transport::TfrcTb), falling);
-        assert_eq!(rungs(Transport::Udp), falling[..1]);
-        let rungs = super::rungs(Transport::TfrcTb, &[Codec::Opus, Codec::G726At16]);
-        assert_eq!(rungs.len(), 1, "of one sample rate");
-    }
 
     #[test]
     fn every_transport_carries_every_codec() {
         for (transport, name) in Transport::NAMES {
             for codec in call_codecs() {
                 let invitation = Invitation::example(transport, &[]);
-                let agreed = [super::codec(&codec).expect("it is one"), Codec::G726At16];
+                let agreed = [codecs::codec(&codec).expect("it is one"), Codec::G726At16];
                 let plan = invitation.plan(Some(&agreed));
                 let point = plan.point().unwrap_or_else(|why| panic!("{name} {codec}: {why}"));
                 let flow = &point.scenario.flows[0];
