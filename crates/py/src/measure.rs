@@ -117,8 +117,8 @@ pub(crate) fn transport(name: &str) -> PyResult<Transport> {
         .map_err(|why| PyValueError::new_err(format!("--transport {name}: {why}")))
 }
 
-/// Checks the name of a transport that is to be measured, and whether this end has what it needs: if it `sends`,
-/// the congestion controller, and for DCCP and SCTP directly over IP raw sockets; raises ValueError.
+/// Checks the name of a transport that is to be measured, and whether this end has what it needs: if it
+/// `sends`, the congestion controller, and for DCCP and SCTP directly over IP raw sockets; raises ValueError.
 #[pyfunction]
 pub(crate) fn check_transport(name: &str, sends: bool) -> PyResult<()> {
     let checked = transport(name)?.check(sends);
