@@ -109,6 +109,11 @@ def whole_ms(value: float) -> str:
     return f"{value * 1e3:.0f}"
 
 
+def number_ms(value: float) -> str:
+    """A time in milliseconds."""
+    return f"{value * 1e3:.1f}"
+
+
 def score(value: float | None) -> str:
     """A score."""
     return "–" if value is None else f"{value:.2f}"
@@ -165,6 +170,25 @@ def transfers(rows: Rows) -> str:
         "ours", "cause", "round trip, ms: kernel", "ours", "lost packets: kernel", "ours", "cause",
     ]  # fmt: skip
     return table(heads, lines())
+
+
+def measurements(rows: Rows) -> str:
+    """What `measure` and iperf3 say of the kernel's TCP, and their differences."""
+    texts = {"rate_bps": mbit, "srtt_s": number_ms, "retransmitted": whole, "lost_packets": whole}
+
+    def lines() -> Iterator[list[str]]:
+        for row in rows.values():
+            cells = [row["network"], row["controller"]]
+            for key, text in texts.items():
+                means = (np.mean([it[key] for it in row[who]]) for who in ("iperf3", "measure"))
+                low, _, high = row["difference"][key]
+                cells += [*(text(float(it)) for it in means), f"{text(low)} to {text(high)}"]
+            yield cells
+
+    titles = ("Mbit/s", "round trip, ms", "sent again", "lost in the network")
+    heads = [f"{title}: iperf3 | ours | difference" for title in titles]
+    columns = [column for head in heads for column in head.split(" | ")]
+    return table(["network", "controller", *columns], lines())
 
 
 def smoothed(rows: Rows) -> str:
@@ -323,6 +347,28 @@ def untrue(found: dict[str, Rows]) -> list[str]:
                 > rows[f"geo {it}"]["ours"]["goodput_bps"][2] for it in ("reno", "cubic")
             )),
         ]  # fmt: skip
+    if rows := found.get("measured"):
+
+        def share(case: str) -> float:
+            theirs = np.mean([it["rate_bps"] for it in rows[case]["iperf3"]])
+            return float(rows[case]["difference"]["rate_bps"][1] / theirs)
+
+        cubic = rows["bufferbloat cubic"]["iperf3"]
+        said += [
+            ("what ours says was sent again is what the network lost", all(
+                abs(it["retransmitted"] - it["lost_packets"]) <= 1
+                for row in rows.values() for it in row["measure"]
+            )),
+            ("Reno agrees with random loss", abs(share("loss reno")) < 0.02),
+            ("Reno agrees without", abs(share("bufferbloat reno")) < 1e-3),
+            ("BBR has a percent less", all(
+                -0.012 < share(f"{it} bbr") < -0.008 for it in ("loss", "bufferbloat")
+            )),
+            ("CUBIC has two percent more on bufferbloat, where iperf3's holes stay", (
+                0.015 < share("bufferbloat cubic") < 0.025
+                and all(it["lost_packets"] - it["retransmitted"] > 35 for it in cubic)
+            )),
+        ]  # fmt: skip
     if rows := found.get("chromium"):
         voices = {row["network"]: row for row in rows.values() if "neteq" in row}
         varying = [voices[name] for name in ("bufferbloat", "wifi", "lte") if name in voices]
@@ -368,6 +414,7 @@ def untrue(found: dict[str, Rows]) -> list[str]:
 TABLES: dict[str, dict[str, Callable[[Rows], str]]] = {
     "irtt": {"irtt": irtts},
     "iperf3": {"iperf3": transfers, "smoothed": smoothed},
+    "measured": {"measured": measurements},
     "baresip": {"baresip": calls},
     "ffmpeg": {"ffmpeg": streams},
     "chromium": {"buffers": buffers, "estimates": estimates},
