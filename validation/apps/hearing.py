@@ -33,6 +33,8 @@ SEEDS = range(1, 4)
 LOST_LEAST, SCORE_LEAST = 0.01, 0.3
 """Bands, set before the first measurement: the range of our seeds, widened by one point of loss,
 and by 0.3 of a score."""
+AUDIBLE = 300
+"""Samples with a greater magnitude, about -40 dB, are a sound."""
 SETTLED_S = 1.0
 """At the beginning, the connection is set up and buffers settle."""
 
@@ -79,7 +81,7 @@ def _segments(file: Path, folder: Path, rate: int, seconds: float) -> Iterator[A
     spoken = read(speech(folder, rate), rate)
     twice = np.concatenate([spoken, spoken[: SEGMENT_S * rate]])
     heard = read(file, rate)
-    first = round(SETTLED_S * rate)
+    first = max(round(SETTLED_S * rate), _onset(heard))
     for begin in range(first, round(seconds * rate) - SEGMENT_S * rate + 1, SEGMENT_S * rate):
         segment = heard[begin : begin + SEGMENT_S * rate]
         if len(segment) < SEGMENT_S * rate:
@@ -87,6 +89,12 @@ def _segments(file: Path, folder: Path, rate: int, seconds: float) -> Iterator[A
         at = _place(twice, segment)
         sent = twice[at : at + len(segment)]
         yield Audio("call", sent.tobytes(), segment.tobytes(), rate)
+
+
+def _onset(heard: Samples) -> int:
+    """Where the first sound is: over a long path, a recorder hears silence before the call."""
+    loud = np.flatnonzero(np.abs(heard.astype(np.int32)) > AUDIBLE)
+    return int(loud[0]) if loud.size else 0
 
 
 def _place(spoken: Samples, segment: Samples) -> int:
