@@ -245,6 +245,9 @@ macro_rules! endpoints {
             fn send_capacity(&self) -> usize {
                 of_endpoint!(self, endpoint => endpoint.send_capacity())
             }
+            fn closes_both_ways(&self) -> bool {
+                of_endpoint!(self, endpoint => endpoint.closes_both_ways())
+            }
             #[inline]
             fn max_message(&self) -> usize {
                 of_endpoint!(self, endpoint => endpoint.max_message())

@@ -218,6 +218,10 @@ pub trait Endpoint {
     fn max_message(&self) -> usize {
         usize::MAX
     }
+    /// True if closing also ends the other side's direction.
+    fn closes_both_ways(&self) -> bool {
+        false
+    }
     /// True if it listens without a peer: a driver with one socket then accepts packets from anywhere.
     fn is_listening(&self) -> bool {
         false

@@ -291,6 +291,11 @@ impl Incoming {
         }
     }
 
+    /// True if the other side sends media.
+    pub(super) const fn has_media(&self) -> bool {
+        self.media.is_some() || self.packets.is_some()
+    }
+
     pub(super) fn is_stream(&self) -> bool {
         self.stream
     }

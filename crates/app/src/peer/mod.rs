@@ -586,12 +586,20 @@ impl Peer {
     #[cold]
     fn close<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) -> bool {
         let others = self.guests.as_ref().is_some_and(|guests| !guests.have_closed());
-        if !self.part(local, probe) || others {
+        if !self.part(local, probe) || others || self.ends_the_others() {
             return false;
         }
         self.closed = true;
         self.transport.handle(local, Input::Close, probe);
         true
+    }
+
+    /// True if closing would cut off media of the other side, which may have more to send: its BYE, or that it
+    /// closes, tells that it has not. Without RTCP, neither closes.
+    fn ends_the_others(&self) -> bool {
+        let left = self.rtcp.as_ref().is_some_and(|session| session.peer_left());
+        let both = self.outgoing.is_some() && self.incoming.has_media();
+        both && !left && !self.peer_closed && self.transport.closes_both_ways()
     }
 
     /// True once everything is sent, including BYE.

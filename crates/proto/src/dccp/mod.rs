@@ -381,6 +381,11 @@ impl Dccp {
 impl Endpoint for Dccp {
     type Packet = PacketBox<Packet>;
 
+    /// RFC 4340 §4.6: there are no half-closed states.
+    fn closes_both_ways(&self) -> bool {
+        true
+    }
+
     fn handle<P: EndpointProbe>(
         &mut self,
         now: Instant,

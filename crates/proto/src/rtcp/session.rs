@@ -112,6 +112,8 @@ pub struct Session {
     expected_loss: Option<(f64, Instant)>,
     /// It was not taken since then.
     is_news: bool,
+    /// The other participant sent BYE.
+    peer_left: bool,
 }
 
 impl Session {
@@ -145,6 +147,7 @@ impl Session {
             rtt: None,
             expected_loss: None,
             is_news: false,
+            peer_left: false,
         };
         if config.enabled {
             // RFC 3550 §6.3.2: the first report waits a full random interval.
@@ -205,6 +208,12 @@ impl Session {
             self.sent_before = [sender.packets(), self.sent_before[0]];
         }
         Some(compound)
+    }
+
+    /// True once the other participant has sent BYE.
+    #[must_use]
+    pub const fn peer_left(&self) -> bool {
+        self.peer_left
     }
 
     /// The last packet of a leaving participant, with a BYE (RFC 3550 §6.3.7: at once, the
@@ -291,7 +300,7 @@ impl Session {
 
     /// RFC 3550 §6.3.4, reverse reconsideration: with one member of two left, both times halve.
     fn on_bye(&mut self, now: Instant) {
-        self.peer = None;
+        (self.peer, self.peer_left) = (None, true);
         if let Some(next) = self.next {
             self.next = Some(now + next.saturating_since(now) / 2);
             let since = now.saturating_since(self.previous) / 2;

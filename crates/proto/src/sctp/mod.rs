@@ -522,6 +522,11 @@ fn other_path(paths: &[Path], path: usize) -> usize {
 impl Endpoint for Sctp {
     type Packet = PacketBox<Packet>;
 
+    /// RFC 9260 §9: after a shutdown, neither end accepts new data from its user.
+    fn closes_both_ways(&self) -> bool {
+        true
+    }
+
     // An input known by the caller to be a frame is moved only once.
     #[inline(always)]
     fn handle<P: EndpointProbe>(

@@ -632,6 +632,9 @@ fn busy() -> String {
         parts.push(flow(name, "a-z", transport, speech, answer));
     }
     parts.push(flow("sctp-bulk", "z-a", "{ kind = 'sctp' }", "{ kind = 'bulk' }", ""));
+    // Its data comes after the other side has closed.
+    let (ccid2, few) = ("{ kind = 'dccp', ccid = 2 }", "{ kind = 'bulk', total = '20kB' }");
+    parts.push(flow("late", "a-z", ccid2, few, "reverse = { kind = 'bulk' }"));
     scenario("6s", &parts)
 }
 
@@ -714,7 +717,7 @@ fn one_bit_of_one_field_of_one_note_changes_it() {
         }
         checked += digests.len();
     }
-    assert_eq!(kinds.len(), 17, "kinds of notes in the run");
+    assert_eq!(kinds.len(), 18, "kinds of notes in the run");
     assert!(checked > 50_000, "{checked} changes");
 }
 
