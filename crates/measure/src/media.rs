@@ -429,8 +429,8 @@ impl<'a> Media<'a> {
             self.wire.unsent += 1;
             return;
         }
+        // Those of packets directly over IP are others: an address translator may change their IP version.
         let headers = self.version.header_bytes() as usize + udp::HEADER;
-        let payload = &whole[headers..];
         let header =
             Header { kind: Kind::Media, flow, number: packet.number, sent: now.as_nanos() };
         let bytes = if let Some((protocol, _)) = direct {
@@ -448,12 +448,14 @@ impl<'a> Media<'a> {
             }
             bytes
         } else if let Some(stream) = self.wire.stream(flow) {
+            let payload = &whole[headers..];
             // It was given no more room than the limit permits.
             self.outgoing.charge(now, self.plan.stream_bytes(payload.len()));
             stream.queue(&header, payload);
             layers = Layers { transport: 0, ..layers };
             (stream::LENGTH + OVERHEAD + payload.len()) as u32
         } else {
+            let payload = &whole[headers..];
             let bytes = (headers + OVERHEAD + payload.len()) as u32;
             if !self.outgoing.take(now, bytes) {
                 self.policed += 1;
