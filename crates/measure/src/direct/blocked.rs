@@ -40,6 +40,12 @@ pub(crate) fn blocked(
                 return Some(why);
             }
             (false, _) => return None,
+            (true, _) if receiver.overrun_datagrams > 0 => {
+                return Some(format!(
+                    "no {name} packet from the {from} arrived at the {to}, whose socket's buffer was full: \
+                     it was too busy, or flooded"
+                ));
+            }
             (true, _) => {
                 let (intact, does) = match receiver.refused_datagrams {
                     0 => ("", "drops"),
