@@ -472,7 +472,7 @@ def test_an_interface_that_disappears_is_told_and_results_are_kept(two_hosts, tm
     assert down["received_packets"] > 0
 
 
-def measured_over(folder, links, *options):
+def measured_over(folder, links, *options, serve=()):
     """The result of `talkspurt measure` from `here` to `there` in an emulation with these links."""
     (folder / "path.toml").write_text(
         f"""
@@ -489,7 +489,7 @@ source = {{ kind = "cbr", rate = "1kbit/s", packet = "10B" }}
     program = (sys.executable, "-m", "talkspurt")
     done = command(
         "emulate", folder / "path.toml", "--out", folder / "run", "--no-report",
-        "--serve", "there", "--", *program, "serve", "--listen", "0.0.0.0:7862",
+        "--serve", "there", "--", *program, "serve", "--listen", "0.0.0.0:7862", *serve,
         "--at", "here", "--", *program, "measure", "10.0.0.2", *options, "--no-report",
         "--out", folder / "out", env=SECRET,
     )  # fmt: skip

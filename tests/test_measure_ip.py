@@ -76,7 +76,7 @@ def test_the_network_sees_genuine_packets_of_the_lengths_in_the_tables(tmp_path,
     transports = [word for name in DIRECT for word in ("--transport", name)]
     kind = "ip" if address[0] == "1" else "ip6"
     with (
-        listening(address) as port,
+        listening(address, (), "--raw-ip") as port,
         captured(tmp_path / "x.pcapng", f"{kind} proto 33 or {kind} proto 132"),
     ):
         done = command(
@@ -152,14 +152,24 @@ def test_a_server_without_the_privilege_refuses_these_flows_and_serves_others():
         refused = measure(port, "--transport", "dccp-ccid2-ip")
         served = measure(port, "--transport", "dccp-ccid2", "--for", "1s", "--json")
     assert refused.returncode == 2
-    assert "refused: the server has no raw sockets: DCCP directly over IP needs" in refused.stderr
+    assert "refused: the server was started without --raw-ip" in refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1
     assert served.returncode == 0, served.stderr
 
 
+@needs_setpriv
+def test_a_server_that_has_no_raw_sockets_does_not_start_with_them():
+    words = [*NO_RAW, *TALKSPURT, "serve", "--listen", "127.0.0.1:0", "--raw-ip"]
+    env = {**os.environ, **SECRET}
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=env, check=False)
+    assert done.returncode == 2
+    assert "directly over IP needs the privilege CAP_NET_RAW" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
 def test_a_session_with_raw_sockets_is_followed_by_another():
     """The only raw socket is used again, by a client on other ports."""
-    with server("--max-sessions", "1") as port:
+    with server("--raw-ip", "--max-sessions", "1") as port:
         for _ in range(2):
             done = measure(port, "--transport", "dccp-ccid2-ip", "--for", "1s", "--json")
             assert done.returncode == 0, done.stderr
@@ -177,7 +187,7 @@ def measured_behind(rules, *options):
     set -e
     ip link set lo up
     nft -f - <<< 'table inet t {{\n{table}}}'
-    {sys.executable} -m talkspurt serve --listen 127.0.0.1:7862 --user nobody > /dev/null &
+    {sys.executable} -m talkspurt serve --listen 127.0.0.1:7862 --user nobody --raw-ip > /dev/null &
     for _ in $(seq 100); do ss -Hltn | grep -q 7862 && break; sleep 0.1; done
     {sys.executable} -m talkspurt measure 127.0.0.1 --together --for 1s --json {" ".join(options)}
     kill -INT %1
@@ -259,7 +269,7 @@ def test_replays_copies_and_noise_are_refused_and_not_answered():
                     heard.append(ear.recv(65536))
 
     threads = [threading.Thread(target=each) for each in (attack, hear)]
-    with server() as port:
+    with server("--raw-ip") as port:
         for thread in threads:
             thread.start()
         try:
@@ -304,7 +314,7 @@ back = { loss = 0.0 }
 def test_ccid3_finds_the_same_path_as_in_udp(tmp_path):
     result = measured_over(
         tmp_path, LOSSY, "--transport", "dccp-ccid3-ip", "--transport", "dccp-ccid3", "--together",
-        "--traffic", "bulk", "--up", "--for", "7s",
+        "--traffic", "bulk", "--up", "--for", "7s", serve=("--raw-ip",),
     )  # fmt: skip
     gauges = result.gauges().filter(side="from").filter(pl.col("time_s") > 3.5)
     means = {}

@@ -305,10 +305,12 @@ class MeasureServer:
         max_sessions: int,
         ports: tuple[int, int] | None,
         user: str,
+        direct: bool,
         stamp: tuple[str, bytes | None] | None,
     ) -> None:
         """Listen on ADDRESS:PORT; a process started as root becomes ``user``.
 
+        ``direct`` permits DCCP and SCTP directly over IP.
         ``stamp`` is where to reflect the packets of STAMP, and the key of authenticated mode.
         """
     @property

@@ -470,6 +470,7 @@ def serve(
     max_sessions: int = 4,
     media_ports: str | None = None,
     user: str = "nobody",
+    raw_ip: Annotated[bool, Parameter(name="--raw-ip", negative=())] = False,
     stamp: str | None = None,
     stamp_open: Annotated[bool, Parameter(name="--stamp-open", negative=())] = False,
 ) -> None:
@@ -493,10 +494,13 @@ def serve(
     max_sessions
         Limit of the number of sessions at the same time.
     media_ports
-        FIRST-LAST, the UDP ports for datagrams and TCP ports for flows over TCP, to open in a
-        firewall; default: any free port.
+        FIRST-LAST, the UDP ports for datagrams and ports of TCP, DCCP and SCTP for flows over them,
+        to open in a firewall; default: any free port.
     user
         The user to become when started as root.
+    raw_ip
+        Serve DCCP and SCTP directly over IP, too, with raw sockets that root opens before it
+        becomes the user.
     stamp
         ADDRESS:PORT (UDP, the standard's port is 862) on which to reflect the packets of STAMP (RFC
         8762) senders, as other makers' equipment has them, in authenticated mode; the key is the
@@ -508,8 +512,8 @@ def serve(
 
     serving.serve(
         listen=listen, secret_file=secret_file, max_rate=max_rate, max_duration=max_duration,
-        max_sessions=max_sessions, media_ports=media_ports, user=user, stamp=stamp,
-        stamp_open=stamp_open,
+        max_sessions=max_sessions, media_ports=media_ports, user=user, raw_ip=raw_ip,
+        stamp=stamp, stamp_open=stamp_open,
     )  # fmt: skip
 
 

@@ -77,6 +77,7 @@ def serve(
     max_sessions: int,
     media_ports: str | None,
     user: str,
+    raw_ip: bool,
     stamp: str | None,
     stamp_open: bool,
 ) -> None:
@@ -91,7 +92,7 @@ def serve(
     reflector = None if stamp is None else (stamp, None if stamp_open else stamp_key(key))
     try:
         server = _core.MeasureServer(
-            listen, key, max_rate, max_duration, max_sessions, chosen, user, reflector
+            listen, key, max_rate, max_duration, max_sessions, chosen, user, raw_ip, reflector
         )
     except (_core.RunError, ValueError) as error:
         raise BadInputError(visible(str(error))) from None

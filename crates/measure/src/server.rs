@@ -62,6 +62,8 @@ pub struct Config {
     pub ports: Option<(u16, u16)>,
     /// The user to become when started as root; absent: stay.
     pub user: Option<String>,
+    /// Permits DCCP and SCTP directly over IP. If it answers no calls, it does not start without raw sockets.
+    pub direct: bool,
     /// Where a STAMP reflector listens, and its key.
     pub stamp: Option<(SocketAddr, StampKey)>,
     /// Answers calls with this voice, and measures nothing.
@@ -111,7 +113,13 @@ impl Server {
             bound.map_err(|error| Failure(format!("{at}: cannot listen for STAMP: {error}")))
         });
         let reflector = reflector.transpose()?;
-        let raw = direct::Pool::open(at.ip(), config.max_sessions);
+        let raw = match config.direct {
+            true => direct::Pool::open(at.ip(), config.max_sessions),
+            false => direct::Pool::default(),
+        };
+        if let (None, Some(why)) = (&config.voice, raw.missing()) {
+            return Err(Failure(why));
+        }
         config.user.as_deref().map_or(Ok(()), drop_privileges)?;
         let failed = |error: io::Error| Failure(format!("{at}: {error}"));
         let local = listener.local_addr().map_err(failed)?;

@@ -31,6 +31,7 @@ fn server(codecs: &[&str]) -> Server {
         max_sessions: 1,
         ports: None,
         user: None,
+        direct: false,
         stamp: None,
         voice: Some(voice("french-woman.wav", codecs)),
     };

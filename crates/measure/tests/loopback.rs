@@ -24,6 +24,7 @@ fn server(change: impl Fn(&mut Config)) -> Server {
         max_sessions: 4,
         ports: None,
         user: Some("nobody".to_owned()),
+        direct: false,
         stamp: None,
         voice: None,
     };

@@ -108,6 +108,7 @@ impl CallServer {
             max_sessions: 1,
             ports,
             user: None,
+            direct: true,
             stamp: None,
             voice: Some(voice.0.clone()),
         };

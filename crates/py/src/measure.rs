@@ -51,6 +51,7 @@ impl MeasureServer {
         max_sessions: usize,
         ports: Option<(u16, u16)>,
         user: String,
+        direct: bool,
         stamp: Option<(String, Option<Vec<u8>>)>,
     ) -> PyResult<Self> {
         let listen = address("--listen", listen)?;
@@ -62,6 +63,7 @@ impl MeasureServer {
             max_sessions,
             ports,
             user: Some(user),
+            direct,
             stamp: stamp.transpose()?,
             voice: None,
         };

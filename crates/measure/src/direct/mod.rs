@@ -77,6 +77,8 @@ pub(crate) struct Direct {
     /// The other end's, once known.
     remote: Option<SocketAddr>,
     client: bool,
+    /// The socket that is read first, in turn.
+    next: usize,
     /// By flow of the plan, from here to the other end, once it is known.
     flows: Vec<Option<(Protocol, Option<Ends>)>>,
 }
@@ -122,6 +124,7 @@ impl Direct {
             local,
             remote: None,
             client,
+            next: 0,
             flows: flows.collect(),
         };
         if let Some(remote) = remote {
@@ -133,6 +136,9 @@ impl Direct {
     /// The other end is at this address, with this UDP port.
     pub(crate) fn meet(&mut self, remote: SocketAddr) {
         self.remote = Some(remote);
+        for socket in &self.sockets {
+            socket.hear(remote.ip().to_canonical());
+        }
         let (client, server) = match self.client {
             true => (self.local.port(), remote.port()),
             false => (remote.port(), self.local.port()),
@@ -171,8 +177,12 @@ impl Direct {
     /// A packet that has come, without waiting; `Some(None)` if it is not from the other end.
     pub(crate) fn receive(&mut self) -> io::Result<Option<Option<Came>>> {
         let mut bytes = Vec::new();
-        for at in 0..self.sockets.len() {
+        let sockets = self.sockets.len();
+        for turn in 0..sockets {
+            let at = (self.next + turn) % sockets;
             if self.sockets[at].raw.receive(Some(Duration::ZERO), &mut bytes)? {
+                // A flood of one protocol does not keep packets of the other waiting.
+                self.next = at + 1;
                 return Ok(Some(self.open(self.sockets[at].protocol, &bytes)));
             }
         }

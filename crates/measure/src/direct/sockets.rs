@@ -1,6 +1,6 @@
 //! Raw sockets for DCCP and SCTP. Opening them needs the privilege `CAP_NET_RAW`: a server, which gives up its
-//! privileges, opens those of all its sessions before; its descriptors can do nothing else later, whereas the
-//! privilege would permit every packet on every interface.
+//! privileges, opens those of all its sessions before. Its descriptors can send any IP packet, from any address,
+//! and hear these two protocols; the privilege would also let it hear all others and see every interface.
 
 use std::fs;
 use std::io;
@@ -18,13 +18,16 @@ use crate::wire::SOCKET_BUFFER;
 
 /// Most sockets of a server by protocol and IP version: descriptors are few.
 const MOST: usize = 32;
-/// Instructions of classic BPF: load a byte's low half times four into X, load two bytes at X + k, jump if
-/// equal, return.
+/// Instructions of classic BPF: load four bytes at k, load a byte's low half times four into X, load two bytes at
+/// X + k, jump if equal, return.
+const LOAD: u16 = 0x20;
 const LOAD_HEADER: u16 = 0xb1;
 const LOAD_AT_X: u16 = 0x48;
 const JUMP_EQUAL: u16 = 0x15;
 const LOAD_X: u16 = 0x01;
 const RETURN: u16 = 0x06;
+/// Where the IP header begins, as k (`SKF_NET_OFF` of Linux).
+const IP_HEADER: u32 = (-0x10_0000_i32) as u32;
 /// The program that lets nothing pass.
 const NOTHING: [SockFilter; 1] = [SockFilter::new(RETURN, 0, 0, 0)];
 
@@ -68,43 +71,72 @@ impl Unbound {
     /// machine do not wake us.
     pub(super) fn bind(self, local: SocketAddr, server: u16, client: bool) -> io::Result<Bound> {
         let Self { protocol, ipv6, socket, overruns } = self;
-        socket.attach_filter(&from_port(server, client, ipv6))?;
         let mut raw = RawIp::on(socket, protocol.number(), local)?;
-        // What an earlier session left.
+        // What an earlier session left; the filter still lets nothing pass.
         let mut packet = Vec::new();
         while raw.receive(Some(Duration::ZERO), &mut packet)? {}
         let before = overruns.load(Ordering::Relaxed).max(raw.overruns());
         overruns.store(before, Ordering::Relaxed);
-        Ok(Bound { protocol, raw, overruns, before })
+        let hears = Hears { port: server, is_source: client, ipv6 };
+        raw.socket().attach_filter(&hears.program(None))?;
+        Ok(Bound { protocol, raw, hears, overruns, before })
     }
 }
 
-/// The program that lets packets from this port pass, or to this port: the system gives it packets of IPv4 with
-/// their IP header, and of IPv6 without.
-fn from_port(port: u16, is_source: bool, ipv6: bool) -> [SockFilter; 5] {
-    let at = if is_source { 0 } else { 2 };
-    let skip = match ipv6 {
-        true => SockFilter::new(LOAD_X, 0, 0, 0),
-        false => SockFilter::new(LOAD_HEADER, 0, 0, 0),
-    };
-    [
-        skip,
-        SockFilter::new(LOAD_AT_X, 0, 0, at),
-        SockFilter::new(JUMP_EQUAL, 0, 1, u32::from(port)),
-        SockFilter::new(RETURN, 0, 0, u32::MAX),
-        SockFilter::new(RETURN, 0, 0, 0),
-    ]
+/// What a socket hears: packets from or to a port.
+#[derive(Clone, Copy)]
+struct Hears {
+    port: u16,
+    is_source: bool,
+    /// The system gives the program packets of IPv4 with their IP header, and of IPv6 without.
+    ipv6: bool,
+}
+
+impl Hears {
+    /// The program that lets these pass, from an address or from all.
+    fn program(self, from: Option<IpAddr>) -> Vec<SockFilter> {
+        let (first, address) = match from {
+            None => (0, Vec::new()),
+            Some(IpAddr::V4(four)) => (12, four.octets().to_vec()),
+            Some(IpAddr::V6(six)) => (8, six.octets().to_vec()),
+        };
+        let words =
+            address.chunks_exact(4).map(|it| u32::from_be_bytes([it[0], it[1], it[2], it[3]]));
+        let mut program = Vec::new();
+        for (at, word) in (first..).step_by(4).zip(words) {
+            program.push((LOAD, IP_HEADER.wrapping_add(at)));
+            program.push((JUMP_EQUAL, word));
+        }
+        program.push(if self.ipv6 { (LOAD_X, 0) } else { (LOAD_HEADER, 0) });
+        program.push((LOAD_AT_X, if self.is_source { 0 } else { 2 }));
+        program.push((JUMP_EQUAL, u32::from(self.port)));
+        program.extend([(RETURN, u32::MAX), (RETURN, 0)]);
+        let last = program.len() - 1;
+        let instruction = |(at, (code, k)): (usize, (u16, u32))| {
+            // What is not equal goes to the last one.
+            let other = if code == JUMP_EQUAL { last - at - 1 } else { 0 };
+            SockFilter::new(code, 0, other as u8, k)
+        };
+        program.into_iter().enumerate().map(instruction).collect()
+    }
 }
 
 /// A raw socket of a session.
 pub(super) struct Bound {
     pub(super) protocol: Protocol,
     pub(super) raw: RawIp,
+    hears: Hears,
     overruns: Arc<AtomicU32>,
     before: u32,
 }
 
 impl Bound {
+    /// Hears packets from this address only.
+    pub(super) fn hear(&self, from: IpAddr) {
+        // Without it, packets from elsewhere cost time, and are not opened.
+        let _ = self.raw.socket().attach_filter(&self.hears.program(Some(from)));
+    }
+
     /// Overruns in this session.
     pub(super) fn overruns(&self) -> u32 {
         self.raw.overruns().saturating_sub(self.before)
@@ -167,7 +199,8 @@ fn speaks(known: &str, protocol: Protocol) -> bool {
     names.into_iter().any(|it| it.strip_prefix(name).is_some_and(|it| ["", "v6"].contains(&it)))
 }
 
-/// The raw sockets of a server, for sessions one after another.
+/// The raw sockets of a server, for sessions one after another; none by default.
+#[derive(Default)]
 pub(crate) struct Pool(Mutex<Vec<Kind>>);
 
 /// The sockets of a protocol and IP version.
@@ -195,6 +228,12 @@ impl Pool {
         Self(Mutex::new(kinds.collect()))
     }
 
+    /// Why there are no sockets of some kind.
+    pub(crate) fn missing(&self) -> Option<String> {
+        let kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kinds.iter().find_map(|kind| kind.sockets.as_ref().err().cloned())
+    }
+
     /// The sockets of a plan for a session on this address.
     ///
     /// # Errors
@@ -202,6 +241,12 @@ impl Pool {
     pub(crate) fn take(&self, plan: &Plan, local: IpAddr) -> Result<Vec<Unbound>, String> {
         let kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |protocol: Protocol| {
+            if kinds.is_empty() {
+                let name = protocol.name();
+                return Err(format!(
+                    "the server was started without --raw-ip, which {name} directly over IP needs"
+                ));
+            }
             check_kernel(protocol)?;
             let local = local.to_canonical();
             let name = protocol.name();

@@ -78,6 +78,7 @@ fn message(bytes: &[u8]) {
             max_sessions: 1,
             ports: None,
             user: None,
+            direct: false,
             stamp: None,
             voice: None,
         };
