@@ -147,7 +147,7 @@ fn counted<T: Number + Into<u64>>(
             part += 1;
         }
         least += (part as u64) << shift;
-        greatest = greatest.min(least + ((1 << shift) - 1));
+        greatest = greatest.min(least.saturating_add((1 << shift) - 1));
     }
     Ok(least)
 }
