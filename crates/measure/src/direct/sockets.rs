@@ -1,5 +1,5 @@
 //! Raw sockets for DCCP and SCTP. Opening them needs the privilege `CAP_NET_RAW`: a server, which gives up its
-//! privileges, opens those of all its sessions before. Its descriptors can send any IP packet, from any address,
+//! privileges, opens those of all its sessions before. Its descriptors can send any IP packet from any address
 //! and hear these two protocols; the privilege would also let it hear all others and see every interface.
 
 use std::fs;
@@ -18,8 +18,8 @@ use crate::wire::SOCKET_BUFFER;
 
 /// Most sockets of a server by protocol and IP version: descriptors are few.
 const MOST: usize = 32;
-/// Instructions of classic BPF: load four bytes at k, load a byte's low half times four into X, load two bytes at
-/// X + k, jump if equal, return.
+/// Instructions of classic BPF: load four bytes at k, load a byte's low half times four into X, load two bytes
+/// at X + k, jump if equal, return.
 const LOAD: u16 = 0x20;
 const LOAD_HEADER: u16 = 0xb1;
 const LOAD_AT_X: u16 = 0x48;
