@@ -20,7 +20,7 @@ use talkspurt_testing::fuzz::Script;
 
 use crate::engine::Engine;
 use crate::packet::parse;
-use crate::{Account, Host, HostAccount, engine};
+use crate::{Host, engine};
 
 /// Steps of a script that are played; more would only be slower.
 const MAX_STEPS: usize = 200;
@@ -249,34 +249,12 @@ fn conclude_all(engine: Engine<'_>, point: &Point) {
     let (mut world, account) = engine.finish();
     world.finish_playout();
     world.assert_conservation();
-    balance(&account);
+    account.assert_balance();
     let (recorder, (_, (_, written))) = world.probe;
     let recording = conclude(&point.scenario, recorder, written, true).expect("no file fails");
     for flow in &recording.flows {
         assert_eq!(flow.conservation(), Ok(()), "{}", flow.name);
     }
-}
-
-/// Every sum of numbers that are counted at different places.
-fn balance(account: &Account) {
-    let sum = |of: fn(&HostAccount) -> u64| account.hosts.iter().map(of).sum::<u64>();
-    for host in &account.hosts {
-        let ended = host.sent_packets + host.unroutable_packets + host.malformed_packets;
-        assert_eq!(host.read_packets, ended);
-    }
-    assert_eq!(sum(|host| host.sent_packets), account.sent_packets);
-    let came = sum(|host| host.written_packets + host.refused_packets);
-    assert_eq!(came, account.arrived_packets + sum(|host| host.answered_packets));
-    assert_eq!(
-        account.sent_packets
-            + account.copied_packets
-            + account.fragment_packets
-            + account.message_packets,
-        account.arrived_packets
-            + account.expired_packets
-            + account.dropped_packets
-            + account.in_flight_packets
-    );
 }
 
 #[cfg(test)]

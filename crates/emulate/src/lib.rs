@@ -105,6 +105,30 @@ pub struct Account {
     pub lateness: Lateness,
 }
 
+impl Account {
+    /// Compares every sum of numbers that are counted at different places.
+    ///
+    /// # Panics
+    /// If one of them does not balance.
+    pub fn assert_balance(&self) {
+        let sum = |of: fn(&HostAccount) -> u64| self.hosts.iter().map(of).sum::<u64>();
+        for host in &self.hosts {
+            let ended = host.sent_packets + host.unroutable_packets + host.malformed_packets;
+            assert_eq!(host.read_packets, ended + host.after_end_packets);
+        }
+        assert_eq!(sum(|host| host.sent_packets), self.sent_packets);
+        let came = sum(|host| host.written_packets + host.refused_packets);
+        assert_eq!(came, self.arrived_packets + sum(|host| host.answered_packets));
+        assert_eq!(
+            self.sent_packets + self.copied_packets + self.fragment_packets + self.message_packets,
+            self.arrived_packets
+                + self.expired_packets
+                + self.dropped_packets
+                + self.in_flight_packets
+        );
+    }
+}
+
 /// The packets of one host: read = sent + unroutable + malformed + after the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HostAccount {

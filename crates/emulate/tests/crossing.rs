@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use talkspurt_emulate::{Account, Control, Emulated, Host, HostAccount, routes, run};
+use talkspurt_emulate::{Account, Control, Emulated, Host, routes, run};
 use talkspurt_experiment::{Finished, Shared};
 use talkspurt_live::Clock;
 use talkspurt_record::Tables;
@@ -109,32 +109,10 @@ fn emulate_over(
         }
         control.close.store(true, Ordering::Release);
         let Emulated { finished, account, .. } = thread.join().expect("no panic");
-        check(&account);
+        account.assert_balance();
+        assert_eq!(account.uncaptured_packets, 0);
         (finished, account)
     })
-}
-
-/// Every sum of numbers that are counted at different places.
-fn check(account: &Account) {
-    let sum = |of: fn(&HostAccount) -> u64| account.hosts.iter().map(of).sum::<u64>();
-    for host in &account.hosts {
-        let ended = host.sent_packets + host.unroutable_packets + host.malformed_packets;
-        assert_eq!(host.read_packets, ended + host.after_end_packets);
-    }
-    assert_eq!(sum(|host| host.sent_packets), account.sent_packets);
-    let came = sum(|host| host.written_packets + host.refused_packets);
-    assert_eq!(came, account.arrived_packets + sum(|host| host.answered_packets));
-    assert_eq!(
-        account.sent_packets
-            + account.copied_packets
-            + account.fragment_packets
-            + account.message_packets,
-        account.arrived_packets
-            + account.expired_packets
-            + account.dropped_packets
-            + account.in_flight_packets
-    );
-    assert_eq!(account.uncaptured_packets, 0);
 }
 
 fn receive(socket: &UnixDatagram) -> Vec<u8> {
