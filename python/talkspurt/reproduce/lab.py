@@ -88,7 +88,7 @@ class Run:
     @cached_property
     def _rows(self) -> dict[str, dict[str, Any]]:
         """The rows of flows by name: a filter costs more than a row."""
-        return {row["name"]: row for row in reversed(self.flows.to_dicts())}
+        return {row["name"]: row for row in self.flows.to_dicts()}
 
     def of(self, table: str, flow: str) -> pl.DataFrame:
         """The kept part of a table for one flow."""
