@@ -270,7 +270,7 @@ mod tests {
         }
     }
 
-    /// A firewall that drops packets without a word from an instant on: both ends say since when.
+    /// A firewall that silently drops packets from an instant on: both ends report the instant.
     #[test]
     fn a_path_that_falls_silent_is_told() {
         let (plan, point) = &*PLAN;
