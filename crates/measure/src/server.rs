@@ -60,7 +60,7 @@ pub struct Config {
     pub max_sessions: usize,
     /// First and last port for media, of UDP and TCP; absent: any.
     pub ports: Option<(u16, u16)>,
-    /// The user to become when started as root; absent: stay.
+    /// The user to become when started as root; absent: keep all privileges.
     pub user: Option<String>,
     /// Permits DCCP and SCTP directly over IP. If it answers no calls, it does not start without raw sockets.
     pub direct: bool,
@@ -618,12 +618,27 @@ pub(crate) fn told(plan: &Plan) -> String {
     format!("{} for {}", flows.join(" and "), Duration::from_nanos(plan.duration))
 }
 
-/// Becomes another user for good, if this one is root.
+/// Gives up all privileges for good: becomes this user, if it is root, and drops the capabilities that other users
+/// can have, too; no program that it starts has more. Other threads that are there already keep theirs.
 fn drop_privileges(user: &str) -> Result<(), Failure> {
-    use nix::unistd::{Uid, User, getuid, setgroups, setresgid, setresuid};
-    if !getuid().is_root() {
-        return Ok(());
+    use rustix::thread::{
+        CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities,
+        set_no_new_privs,
+    };
+    if nix::unistd::getuid().is_root() {
+        become_user(user)?;
     }
+    let none = CapabilitySet::empty();
+    let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    clear_ambient_capability_set()
+        .and_then(|()| set_capabilities(None, none))
+        .and_then(|()| set_no_new_privs(true))
+        .map_err(|error| Failure(format!("cannot give up privileges: {error}")))
+}
+
+/// Becomes another user for good.
+fn become_user(user: &str) -> Result<(), Failure> {
+    use nix::unistd::{Uid, User, setgroups, setresgid, setresuid};
     let failed = |error: nix::Error| Failure(format!("cannot become user {user}: {error}"));
     let found = User::from_name(user).map_err(failed)?;
     let User { uid, gid, .. } = found.ok_or_else(|| {
