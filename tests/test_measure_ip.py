@@ -18,6 +18,7 @@ import pytest
 
 import talkspurt
 from command import talkspurt as command
+from talkspurt.measuring import notes
 from test_call import answering, calling
 from test_emulate import OBSTACLE as NO_EMULATION
 from test_measure import SECRET, measure, measured_over, server
@@ -167,6 +168,38 @@ def test_a_server_that_has_no_raw_sockets_does_not_start_with_them():
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+def privileges(process):
+    """Capabilities and the flag that no program gets more, of each thread."""
+    wanted = ("CapInh", "CapPrm", "CapEff", "CapAmb", "NoNewPrivs")
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        lines = dict(line.split(":\t") for line in (thread / "status").read_text().splitlines())
+        yield tuple(int(lines[name].strip(), 16) for name in wanted)
+
+
+@needs_setpriv
+@pytest.mark.parametrize(
+    ("user", "options"),
+    [
+        ((), ("--user", "nobody")),
+        (("--reuid=65534", "--ambient-caps=+net_raw"), ()),
+    ],
+    ids=["root", "user"],
+)
+def test_a_server_with_raw_sockets_has_no_privileges_left(user, options):
+    prefix = ("setpriv", "--inh-caps=+net_raw", *user)
+    words = [*prefix, *TALKSPURT, "serve", "--listen", "127.0.0.1:0", "--raw-ip", *options]
+    env = {**os.environ, **SECRET, "PYTHONUNBUFFERED": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, **pipes, env=env) as process:
+        try:
+            line = process.stdout.readline()
+            assert line.startswith("Listening on "), line + process.stderr.read()
+            found = set(privileges(process.pid))
+        finally:
+            process.send_signal(signal.SIGINT)
+    assert found == {(0, 0, 0, 0, 1)}
+
+
 def test_a_session_with_raw_sockets_is_followed_by_another():
     """The only raw socket is used again, by a client on other ports."""
     with server("--raw-ip", "--max-sessions", "1") as port:
@@ -201,10 +234,13 @@ def measured_behind(rules, *options):
     return json.loads(done.stdout)
 
 
-@pytest.mark.skipif(
+needs_namespaces = pytest.mark.skipif(
     None in map(shutil.which, ("nft", "unshare", "ip", "ss")),
     reason="needs nft, ip, ss and unshare",
 )
+
+
+@needs_namespaces
 @pytest.mark.parametrize(
     ("rules", "way", "expected"),
     [
@@ -236,6 +272,57 @@ def test_a_path_that_drops_a_protocol_is_told(rules, way, expected):
             assert flow["received_packets"] == 0
     for end in document["measured"]["ends"].values():
         assert end["refused_datagrams"] == 0
+
+
+def in_namespace(script):
+    """The output of a script in a network namespace, where a server permits flows directly over IP."""
+    script = f"""
+    ip link set lo up
+    {sys.executable} -m talkspurt serve --listen 127.0.0.1:7862 --user nobody --raw-ip &> /dev/null &
+    for _ in $(seq 100); do ss -Hltn | grep -q 7862 && break; sleep 0.1; done
+    measure() {{ {sys.executable} -m talkspurt measure 127.0.0.1 --json "$@"; }}
+    {script}
+    kill -INT %1
+    """
+    env = {**os.environ, **SECRET}
+    return subprocess.run(
+        ["unshare", "-n", "bash", "-c", script],
+        capture_output=True, text=True, timeout=120, env=env, check=False,
+    )  # fmt: skip
+
+
+@needs_namespaces
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_packets_that_the_route_does_not_carry_are_refused_before_anything_is_sent(way):
+    options = f"--transport sctp-ip --{way} --traffic cbr --for 2s"
+    done = in_namespace(f"""
+    ip link set lo mtu 1000
+    measure {options} --packet 825
+    measure {options} --packet 824
+    """)
+    end = {"up": "client", "down": "server"}[way]
+    assert (
+        f"sctp-ip: packets of 825 B: expected at most 824 B, as the route from the {end} has an MTU of 1000 B"
+        in done.stderr
+    )
+    (flow,) = json.loads(done.stdout)["flows"].values()
+    assert flow["received_packets"] == flow["sent_packets"] > 10
+
+
+@needs_namespaces
+def test_packets_that_the_route_carries_no_longer_are_told():
+    done = in_namespace("""
+    (sleep 2.5; ip link set lo mtu 700) &
+    measure --transport dccp-ccid2-ip --up --traffic cbr --packet 900 --for 3s
+    """)
+    document = json.loads(done.stdout)
+    (flow,) = document["flows"].values()
+    assert flow["received_packets"] == flow["sent_packets"] > 5
+    end = document["measured"]["ends"]["client"]
+    assert end["unsent_packets"] >= end["too_long_packets"] > 5
+    assert end["route_mtu_bytes"] == 700
+    note = "longer than the MTU of its route, 700 B: "
+    assert any(note in said for said in notes(document["measured"]))
 
 
 def test_replays_copies_and_noise_are_refused_and_not_answered():

@@ -448,6 +448,13 @@ def notes(measured: dict[str, Any]) -> list[str]:
         ):
             if facts[what]:
                 said.append(f"At the {end}, {words}: {facts[what]}.")
+        if facts["too_long_packets"]:
+            mtu, packets = facts["route_mtu_bytes"], facts["too_long_packets"]
+            of = "" if mtu is None else f", {mtu} B"
+            said.append(
+                f"At the {end}, packets directly over IP that were not sent, as they are longer "
+                f"than the MTU of its route{of}: {packets}. Use a smaller --packet."
+            )
     if not measured["complete"]:
         said.append(f"The {second}'s notes are missing: what arrived there is not known.")
     return said

@@ -106,6 +106,8 @@ pub(crate) struct Ended {
     pub(crate) policed_packets: u64,
     /// Packets that the system refused to send.
     pub(crate) unsent_packets: u64,
+    /// How many of them were longer than the MTU of the route, and this MTU in bytes, if it is known.
+    pub(crate) too_long: Option<(u64, Option<u32>)>,
     /// Datagrams that were not authentic, not new, or beyond the other end's part of the rate limit.
     pub(crate) refused_datagrams: u64,
     /// Datagrams that arrived while the socket's buffer was full: lost at this machine, not on the path.

@@ -126,6 +126,10 @@ impl Measurement {
         let point = plan.point()?;
         plan.check_controllers(true)?;
         let raw = direct::open(plan).map_err(Failure)?;
+        if !raw.is_empty() {
+            let route = self.channel.local().ok().and_then(|it| direct::mtu(it.ip(), server.ip()));
+            plan.check_route(true, route)?;
+        }
         let lost =
             |what: &str| Failure(format!("{server}: the control connection was lost {what}"));
         let release = env!("CARGO_PKG_VERSION").to_owned();

@@ -227,6 +227,7 @@ impl<'a> Media<'a> {
             early,
             policed_packets: self.policed,
             unsent_packets: self.wire.unsent,
+            too_long: self.wire.too_long(),
             refused_datagrams: self.wire.refused,
             overrun_datagrams: self.wire.overruns().into(),
         };

@@ -181,6 +181,8 @@ fn end_facts(ended: &Ended, silent_from: Option<u64>) -> Value {
         "ended_early": ended.early,
         "policed_packets": ended.policed_packets,
         "unsent_packets": ended.unsent_packets,
+        "too_long_packets": ended.too_long.map_or(0, |(packets, _)| packets),
+        "route_mtu_bytes": ended.too_long.and_then(|(_, mtu)| mtu),
         "refused_datagrams": ended.refused_datagrams,
         "overrun_datagrams": ended.overrun_datagrams,
     })

@@ -263,6 +263,32 @@ impl Plan {
         if faults.is_empty() { Ok(()) } else { Err(Failure(faults.join("; "))) }
     }
 
+    /// Whether the route to the other end, of this MTU in bytes, carries what this end sends directly over IP, which
+    /// is not fragmented.
+    ///
+    /// # Errors
+    /// By flow, what is too long.
+    pub(crate) fn check_route(&self, client: bool, mtu: Option<u32>) -> Result<(), Failure> {
+        let Some(route) = mtu.and_then(|mtu| u16::try_from(mtu).ok()) else { return Ok(()) };
+        let most = largest(route.min(self.mtu));
+        let end = self.ends()[usize::from(!client)];
+        let faults = self.flows.iter().filter_map(|flow| {
+            flow.transport.direct()?;
+            let sends = if client { &flow.up } else { &flow.down };
+            let (Traffic::Cbr { packet, .. } | Traffic::Bulk { packet }) = sends.as_ref()? else {
+                return None;
+            };
+            let fault = format!(
+                "{}: packets of {packet} B: expected at most {most} B, as the route from the {end} has an MTU of \
+                 {route} B, and packets directly over IP are not fragmented",
+                flow.name
+            );
+            (*packet > u32::from(most)).then_some(fault)
+        });
+        let faults: Vec<_> = faults.collect();
+        if faults.is_empty() { Ok(()) } else { Err(Failure(faults.join("; "))) }
+    }
+
     fn check(&self) -> Result<(), Failure> {
         let mut faults = Vec::new();
         if self.flows.is_empty() || self.flows.len() > MAX_FLOWS {
@@ -296,11 +322,11 @@ impl Plan {
                     )),
                     Traffic::Cbr { rate: 0, .. } => faults.push(fault("a rate of 0")),
                     Traffic::Cbr { packet, .. } | Traffic::Bulk { packet }
-                        if *packet < 8 || *packet > u32::from(self.largest()) =>
+                        if *packet < 8 || *packet > u32::from(largest(self.mtu)) =>
                     {
                         faults.push(fault(&format!(
                             "packets of {packet} B: expected 8 B to {} B, the most that fits an MTU of {}",
-                            self.largest(),
+                            largest(self.mtu),
                             self.mtu
                         )));
                     }
@@ -318,12 +344,6 @@ impl Plan {
             }
         }
         if faults.is_empty() { Ok(()) } else { Err(Failure(faults.join("; "))) }
-    }
-
-    /// The most payload that every transport can carry in a packet of the MTU.
-    pub(crate) const fn largest(&self) -> u16 {
-        // IPv6 and UDP, the seal, and the headers of DCCP with its options.
-        self.mtu.saturating_sub(40 + 8 + OVERHEAD as u16 + 90)
     }
 
     fn text(&self) -> String {
@@ -374,6 +394,12 @@ fn name_files(flow: &mut Flow) {
             speech.file = Some(format!("{speaker}.wav").into());
         }
     }
+}
+
+/// The most payload that every transport can carry in a packet of this MTU.
+pub(crate) const fn largest(mtu: u16) -> u16 {
+    // IPv6 and UDP, the seal, and the headers of DCCP with its options.
+    mtu.saturating_sub(40 + 8 + OVERHEAD as u16 + 90)
 }
 
 const fn per_second(interval: Duration) -> u64 {
@@ -457,6 +483,28 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn packets_longer_than_the_route_of_their_sender_are_told() {
+        let bulk = || Some(Traffic::Bulk { packet: 1200 });
+        let checked = |transport, up, down, client, mtu| {
+            plan(transport, up, down).check_route(client, mtu).map_err(|Failure(words)| words)
+        };
+        let words = "flow-1: packets of 1200 B: expected at most 824 B, as the route from the client has an MTU \
+                     of 1000 B, and packets directly over IP are not fragmented";
+        for transport in [Transport::DccpIp(3), Transport::SctpIp] {
+            assert_eq!(checked(transport, bulk(), None, true, Some(1000)), Err(words.to_owned()));
+            assert_eq!(checked(transport, bulk(), None, false, Some(1000)), Ok(()));
+            let there = checked(transport, bulk(), bulk(), false, Some(1000));
+            assert!(there.is_err_and(|words| words.contains("from the server")));
+            for mtu in [None, Some(1376), Some(65_536)] {
+                assert_eq!(checked(transport, bulk(), None, true, mtu), Ok(()));
+            }
+            assert!(checked(transport, bulk(), None, true, Some(1375)).is_err());
+        }
+        // Datagrams of UDP are fragmented.
+        assert_eq!(checked(Transport::Sctp, bulk(), None, true, Some(1000)), Ok(()));
     }
 
     #[test]

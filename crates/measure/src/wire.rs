@@ -32,6 +32,8 @@ pub(crate) struct Wire {
     remote: Option<SocketAddr>,
     pub(crate) refused: u64,
     pub(crate) unsent: u64,
+    /// Those of them that were longer than the MTU of the route.
+    too_long: u64,
     /// Datagrams that found the socket's buffer full.
     overruns: u32,
     /// Of flows over TCP.
@@ -48,7 +50,7 @@ impl Wire {
         // The system gives what it permits.
         let _ = socket.socket().set_recv_buffer_size(SOCKET_BUFFER);
         let (sealer, opener) = (Sealer::new(ours), Opener::new(theirs));
-        let (remote, refused, unsent, overruns) = (None, 0, 0, 0);
+        let (remote, refused, unsent, too_long, overruns) = (None, 0, 0, 0, 0);
         let (streams, entrance, direct) = (Vec::new(), None, None);
         Ok(Self {
             socket,
@@ -57,6 +59,7 @@ impl Wire {
             remote,
             refused,
             unsent,
+            too_long,
             overruns,
             streams,
             entrance,
@@ -116,9 +119,17 @@ impl Wire {
 
     /// Sends a sealed IP packet; false if the system refuses it.
     pub(crate) fn send_packet(&mut self, protocol: Protocol, sealed: &[u8]) -> bool {
-        let left = self.direct.as_mut().is_some_and(|direct| direct.send(protocol, sealed));
-        self.unsent += u64::from(!left);
-        left
+        let Some(direct) = &mut self.direct else { return false };
+        let sent = direct.send(protocol, sealed);
+        let code = sent.as_ref().err().and_then(io::Error::raw_os_error);
+        self.unsent += u64::from(sent.is_err());
+        self.too_long += u64::from(code == Some(nix::libc::EMSGSIZE));
+        sent.is_ok()
+    }
+
+    /// Packets directly over IP that were longer than the MTU of the route, and this MTU, if there were any.
+    pub(crate) fn too_long(&self) -> Option<(u64, Option<u32>)> {
+        (self.too_long > 0).then(|| (self.too_long, self.direct.as_ref().and_then(Direct::mtu)))
     }
 
     /// An IP packet of a flow directly over IP, without waiting.

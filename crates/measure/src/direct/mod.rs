@@ -1,12 +1,13 @@
 //! Flows over DCCP and SCTP directly over IP (protocols 33 and 132), so that a measurement finds what the
 //! network does with these protocols. [`packet`] seals their packets, [`sockets`] are the raw sockets for them,
-//! and [`blocked()`] finds flows of which nothing arrived.
+//! [`mtu`] knows what the route carries, and [`blocked()`] finds flows of which nothing arrived.
 //!
 //! The flows of a session have the server's media port at the server, and ports from the number of the client's
 //! UDP port on at the client.
 
 mod blocked;
 mod packet;
+mod route;
 mod sockets;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use talkspurt_proto::wire::{Ends, dccp, sctp};
 use crate::plan::Plan;
 use crate::seal::{Header, Key, OVERHEAD, Opener, Sealer, derived};
 pub(crate) use blocked::{blocked, name};
+pub(crate) use route::mtu;
 use sockets::Bound;
 pub(crate) use sockets::{Pool, Unbound, check, open};
 
@@ -168,10 +170,15 @@ impl Direct {
         packet::seal(&mut self.sealer, protocol, header, whole).ok()
     }
 
-    /// Sends a sealed packet; false if the system refuses it.
-    pub(crate) fn send(&mut self, protocol: Protocol, sealed: &[u8]) -> bool {
+    /// Sends a sealed packet.
+    pub(crate) fn send(&mut self, protocol: Protocol, sealed: &[u8]) -> io::Result<()> {
         let socket = self.sockets.iter_mut().find(|it| it.protocol == protocol);
-        socket.is_some_and(|socket| socket.raw.send(sealed).is_ok())
+        socket.map_or_else(|| Err(io::ErrorKind::NotFound.into()), |it| it.raw.send(sealed))
+    }
+
+    /// The MTU of the route to the other end, if it is known.
+    pub(crate) fn mtu(&self) -> Option<u32> {
+        mtu(self.local.ip(), self.remote?.ip())
     }
 
     /// A packet that has come, without waiting; `Some(None)` if it is not from the other end.
