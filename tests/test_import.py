@@ -15,7 +15,7 @@ import talkspurt
 from command import talkspurt as command
 from talkspurt import _core, exporting
 from talkspurt.errors import BadInputError
-from talkspurt.importing import capture, tables
+from talkspurt.importing import capture, rtp, tables
 from talkspurt.importing.command import read
 from talkspurt.result import TABLES
 
@@ -569,6 +569,29 @@ def test_both_wireless_formats_give_the_same_tables(tmp_path_factory):
         assert found[0].table(table).equals(found[1].table(table)), table
 
 
+def test_lines_of_agents_and_energy_are_no_packets(tmp_path_factory, tmp_path):
+    """As DSR writes them at its start, AODV with its table, and nodes with an energy model."""
+    trace = traced(tmp_path_factory, "wireless.tcl", "old.tr", "old")
+    lines = trace.read_text().splitlines(keepends=True)
+    more = [
+        "Sconfig 0.00000 tap: on snoop: rts? on errs? on\n",
+        "Ssalv 1.50000 _1_ salvaging 1 -> 2 --> 3 with [0 1 2]\n",
+        "A 1.000000000 _1_ deleting LL hop to 2 (delta 0.5)\n",
+        "N -t 1.000000 -n 0 -e 99.500000\n",
+    ]
+    (tmp_path / "more.tr").write_text("".join([*more, *lines, *more]))
+    assert read([tmp_path / "more.tr"]).flows.equals(read([trace]).flows)
+
+
+def test_what_waits_at_the_end_of_a_simulation_is_in_flight(tmp_path):
+    sent = "s {0}.0 _0_ AGT  --- {0} cbr 512 [0 0 0 0] ------- [0:0 1:0 32 0] [{0}] 0 0\n"
+    drop = "D 9.0 _0_ IFQ  {1} {0} cbr 532 [0 1 0 800] ------- [0:0 1:0 32 1] [{0}] 0 0\n"
+    drops = [drop.format(number, why) for number, why in ((1, "END"), (2, "IFQ"), (3, "DUP"))]
+    (tmp_path / "end.tr").write_text("".join([*map(sent.format, (1, 2, 3)), *drops]))
+    row = read([tmp_path / "end.tr"]).flows.row(0, named=True)
+    assert (row["sent_packets"], row["lost_packets"], row["in_flight_packets"]) == (3, 1, 2)
+
+
 def test_our_own_trace_gives_the_packets_of_the_run(run, tmp_path):
     """The reverse of `export --to ns2`."""
     result, folder = run
@@ -692,7 +715,7 @@ def test_ranges_of_bytes_count_each_byte_once():
 
 
 def test_numbers_are_extended_over_their_wrap():
-    assert capture.unwrapped([65534, 65535, 0, 65533, 2], 16) == [65534, 65535, 65536, 65533, 65538]
+    assert rtp.unwrapped([65534, 65535, 0, 65533, 2], 16) == [65534, 65535, 65536, 65533, 65538]
 
 
 def test_jitter_is_that_of_rfc_3550():

@@ -8,8 +8,18 @@ use std::ops::Range;
 pub struct Packet<'a> {
     /// Capture time since 1970, or since any other instant that the recorder chose.
     pub nanos: u64,
+    /// Bytes of the frame behind those that were captured.
+    pub cut: usize,
     link: u32,
     bytes: &'a [u8],
+}
+
+impl Packet<'_> {
+    /// The link type, if frames of it are not read.
+    #[must_use]
+    pub fn unknown_link(&self) -> Option<u32> {
+        (!matches!(self.link, 0 | 1 | 12 | 101 | 113 | 228 | 229 | 276)).then_some(self.link)
+    }
 }
 
 /// All frames of a file.
@@ -87,8 +97,10 @@ fn pcap(file: &[u8], order: Order, unit: u64) -> Option<Vec<Packet<'_>>> {
         let seconds = u64::from(order.u32(file, at)?);
         let fraction = u64::from(order.u32(file, at + 4)?);
         let length = order.u32(file, at + 8)? as usize;
+        let cut = (order.u32(file, at + 12)? as usize).saturating_sub(length);
         let bytes = file.get(span(at + 16, length)?)?;
-        packets.push(Packet { nanos: seconds * 1_000_000_000 + fraction * unit, link, bytes });
+        let nanos = seconds * 1_000_000_000 + fraction * unit;
+        packets.push(Packet { nanos, cut, link, bytes });
         at += 16 + length;
     }
     Some(packets)
@@ -135,13 +147,14 @@ fn pcapng(file: &[u8]) -> Option<Result<Vec<Packet<'_>>, String>> {
                 let high = u64::from(order.u32(block, 12)?);
                 let ticks = u128::from(high << 32 | u64::from(order.u32(block, 16)?));
                 let captured = order.u32(block, 20)? as usize;
+                let cut = (order.u32(block, 24)? as usize).saturating_sub(captured);
                 let bytes = block.get(span(28, captured)?)?;
                 let nanos = i128::try_from(ticks * 1_000_000_000 / interface.ticks).ok()?
                     + i128::from(interface.offset_s) * 1_000_000_000;
                 let Ok(nanos) = u64::try_from(nanos) else {
                     return Some(Err("has a packet with a time outside 1970 to 2554".to_owned()));
                 };
-                packets.push(Packet { nanos, link: interface.link, bytes });
+                packets.push(Packet { nanos, cut, link: interface.link, bytes });
             }
             2 => return Some(Err("has packets in obsolete packet blocks".to_owned())),
             3 => return Some(Err("has packets without a time (simple packet blocks)".to_owned())),

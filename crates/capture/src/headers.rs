@@ -38,6 +38,27 @@ pub struct Headers {
     pub transport: Transport,
     /// Header of RTP or RTCP in the payload of UDP or DCCP, if the payload can be one.
     pub media: Option<Media>,
+    /// Hash of UDP's payload, to know a datagram again; of its first 64 bytes, and none if they were cut off.
+    pub digest: Option<u64>,
+    /// Which part of a datagram this is, if it is the first fragment.
+    pub part: Option<Part>,
+}
+
+/// Of which IP packet a fragment is a part, and which part (RFC 791 §3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// What all fragments of a packet have in common: addresses, identification and protocol.
+    pub of: (IpAddr, IpAddr, u32, u8),
+    /// Place of its first byte in the packet's payload.
+    pub begin: u32,
+    /// Bytes of the payload.
+    pub bytes: u32,
+    /// Whether it is the last one.
+    pub last: bool,
+    /// Length of this fragment.
+    pub ip_bytes: u32,
+    /// Length of the headers before the payload.
+    pub header_bytes: u32,
 }
 
 /// The fields of a transport header.
@@ -117,16 +138,16 @@ pub enum Other {
     /// Neither TCP nor UDP, SCTP or DCCP.
     Protocol,
     /// A fragment after the first, which holds the headers.
-    Fragment,
+    Fragment(Part),
     /// The capture ends inside the headers, or they contradict each other.
     Cut,
 }
 
-/// Reads the headers of an IP packet.
+/// Reads the headers of an IP packet of which `cut` bytes were not captured.
 ///
 /// # Errors
 /// Why there are none.
-pub fn parse(bytes: &[u8]) -> Result<Headers, Other> {
+pub fn parse(bytes: &[u8], cut: usize) -> Result<Headers, Other> {
     let (ip, _) = LaxIpSlice::from_slice(bytes).map_err(|_| Other::Cut)?;
     let (hop_limit, ip_id, told) = match &ip {
         LaxIpSlice::Ipv4(v4) => {
@@ -139,13 +160,21 @@ pub fn parse(bytes: &[u8]) -> Result<Headers, Other> {
         }
     };
     let payload = ip.payload();
-    if behind_the_first(&ip) {
-        return Err(Other::Fragment);
-    }
     let header = payload.payload.as_ptr() as usize - bytes.as_ptr() as usize;
     // Segmentation by the network interface leaves no length in packets over 64 KiB.
-    let ip_bytes = if told == 0 { bytes.len() } else { told };
+    let ip_bytes = if told == 0 { bytes.len() + cut } else { told };
     let length = ip_bytes.checked_sub(header).ok_or(Other::Cut)?;
+    let part = fragment(&ip).map(|(identification, begin, last)| Part {
+        of: (ip.source_addr(), ip.destination_addr(), identification, payload.ip_number.0),
+        begin,
+        bytes: narrow(length),
+        last,
+        ip_bytes: narrow(ip_bytes),
+        header_bytes: narrow(header),
+    });
+    if let Some(part) = part.filter(|part| part.begin > 0) {
+        return Err(Other::Fragment(part));
+    }
     let inner = transport(payload.ip_number, payload.payload, length)?;
     Ok(Headers {
         src: ip.source_addr(),
@@ -159,6 +188,8 @@ pub fn parse(bytes: &[u8]) -> Result<Headers, Other> {
         ports: inner.ports,
         transport: inner.transport,
         media: inner.media,
+        digest: inner.digest,
+        part,
     })
 }
 
@@ -166,14 +197,20 @@ fn narrow(length: usize) -> u32 {
     u32::try_from(length).expect("a packet is shorter than 4 GiB")
 }
 
-fn behind_the_first(ip: &LaxIpSlice<'_>) -> bool {
-    match ip {
-        LaxIpSlice::Ipv4(v4) => v4.header().fragments_offset().value() > 0,
-        LaxIpSlice::Ipv6(v6) => v6.extensions().clone().into_iter().any(|extension| {
-            matches!(extension, etherparse::Ipv6ExtensionSlice::Fragment(part)
-                if part.fragment_offset().value() > 0)
-        }),
-    }
+/// Identification, place in bytes and whether it is the last one, of a fragment.
+fn fragment(ip: &LaxIpSlice<'_>) -> Option<(u32, u32, bool)> {
+    let (identification, units, more) = match ip {
+        LaxIpSlice::Ipv4(v4) => {
+            let header = v4.header();
+            let units = header.fragments_offset().value();
+            (header.identification().into(), units, header.more_fragments())
+        }
+        LaxIpSlice::Ipv6(v6) => v6.extensions().clone().into_iter().find_map(|one| {
+            let etherparse::Ipv6ExtensionSlice::Fragment(part) = one else { return None };
+            Some((part.identification(), part.fragment_offset().value(), part.more_fragments()))
+        })?,
+    };
+    (units > 0 || more).then_some((identification, u32::from(units) * 8, !more))
 }
 
 /// What follows an IP header.
@@ -182,6 +219,7 @@ struct Inner {
     ports: (u16, u16),
     transport: Transport,
     media: Option<Media>,
+    digest: Option<u64>,
 }
 
 fn transport(kind: IpNumber, bytes: &[u8], length: usize) -> Result<Inner, Other> {
@@ -210,7 +248,8 @@ fn udp(bytes: &[u8], length: usize) -> Result<Inner, Other> {
         return Ok(Inner { header: inner.header + 8, ..inner });
     }
     let ports = (source, destination);
-    Ok(Inner { header: 8, ports, transport: Transport::Udp, media: media(rest) })
+    let digest = digest(rest, length.saturating_sub(8));
+    Ok(Inner { header: 8, ports, transport: Transport::Udp, media: media(rest), digest })
 }
 
 fn tcp(bytes: &[u8]) -> Result<Inner, Other> {
@@ -232,6 +271,7 @@ fn tcp(bytes: &[u8]) -> Result<Inner, Other> {
             rst: tcp.rst(),
         },
         media: None,
+        digest: None,
     })
 }
 
@@ -261,7 +301,7 @@ fn sctp(bytes: &[u8], length: usize) -> Result<Inner, Other> {
         }
         let (header, cut) = (length.checked_sub(data)?, at < length);
         let transport = Transport::Sctp { kind, chunks, cut };
-        Some(Inner { header, ports, transport, media: None })
+        Some(Inner { header, ports, transport, media: None, digest: None })
     };
     read().ok_or(Other::Cut)
 }
@@ -285,9 +325,18 @@ fn dccp(bytes: &[u8]) -> Result<Inner, Other> {
             ports: (be16(bytes, 0)?, be16(bytes, 2)?),
             transport: Transport::Dccp { kind, seq, extended },
             media,
+            digest: None,
         })
     };
     read().ok_or(Other::Cut)
+}
+
+/// FNV-1a of the first 64 bytes.
+fn digest(bytes: &[u8], length: usize) -> Option<u64> {
+    let first = bytes.get(..length.min(64))?;
+    Some(first.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    }))
 }
 
 fn media(bytes: &[u8]) -> Option<Media> {

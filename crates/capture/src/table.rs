@@ -1,13 +1,15 @@
 //! The packets of a capture as Arrow tables: one row per packet of TCP, UDP, SCTP or DCCP, and one per
 //! DATA chunk of SCTP. Frames are numbered from 1, as in Wireshark.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 
 use crate::container;
-use crate::headers::{self, Headers, Media, Other, Transport};
+use crate::headers::{self, Headers, Media, Other, Part, Transport};
 
 /// The tables of a capture, and what is in none of them.
 #[derive(Clone, Debug)]
@@ -22,7 +24,7 @@ pub struct Tables {
     pub not_ip: u64,
     /// IP packets of other protocols.
     pub other_protocols: u64,
-    /// Fragments of IP packets without their headers.
+    /// Fragments of IP packets of which others are missing, without the first, which holds the headers.
     pub fragments: u64,
     /// Packets whose headers were not captured completely, or contradict each other.
     pub cut: u64,
@@ -33,20 +35,82 @@ pub struct Tables {
 /// # Errors
 /// The fault, as the end of a sentence that begins with the file's name.
 pub fn read(file: &[u8]) -> Result<Tables, String> {
-    let (mut rows, mut frames) = (Vec::new(), 0);
-    let [mut not_ip, mut other_protocols, mut fragments, mut cut] = [0; 4];
+    let (mut rows, mut frames, mut parts) = (Vec::new(), 0, Parts::default());
+    let [mut not_ip, mut other_protocols, mut cut] = [0; 3];
+    let mut unknown_links = Vec::new();
     for (number, packet) in (1_u64..).zip(container::packets(file)?) {
         frames = number;
-        match container::ip(&packet).map(headers::parse) {
-            Some(Ok(headers)) => rows.push((number, packet.nanos, headers)),
+        match container::ip(&packet).map(|bytes| headers::parse(bytes, packet.cut)) {
+            Some(Ok(headers)) => {
+                let part = headers.part;
+                rows.push((number, packet.nanos, headers));
+                if let Some(part) = part {
+                    parts.add(packet.nanos, part, Some(rows.len() - 1), &mut rows);
+                }
+            }
             Some(Err(Other::Protocol)) => other_protocols += 1,
-            Some(Err(Other::Fragment)) => fragments += 1,
+            Some(Err(Other::Fragment(part))) => parts.add(packet.nanos, part, None, &mut rows),
             Some(Err(Other::Cut)) => cut += 1,
-            None => not_ip += 1,
+            None => {
+                not_ip += 1;
+                unknown_links.extend(packet.unknown_link());
+            }
         }
     }
-    let (packets, chunks) = (packets(&rows), chunks(&rows));
+    if let Some(link) = unknown_links.first().filter(|_| unknown_links.len() as u64 == frames) {
+        return Err(format!("has frames of link type {link}, which are not read"));
+    }
+    let (packets, chunks, fragments) = (packets(&rows), chunks(&rows), parts.without_first);
     Ok(Tables { packets, chunks, frames, not_ip, other_protocols, fragments, cut })
+}
+
+/// Fragments of packets that are not complete yet.
+#[derive(Default)]
+struct Parts {
+    /// Time, place and row of each, by packet.
+    waiting: BTreeMap<(IpAddr, IpAddr, u32, u8), Vec<Waiting>>,
+    /// Those that belong to no complete packet, but first ones.
+    without_first: u64,
+}
+
+type Waiting = (u64, Part, Option<usize>);
+
+/// RFC 791 §3.2 suggests 15 s; Linux waits 30 s.
+const REASSEMBLY_NS: u64 = 30_000_000_000;
+
+impl Parts {
+    /// Adds a fragment; the first one will have the given row. With the last that was missing, this row gets
+    /// the lengths of the whole packet, and the time at which it was complete.
+    fn add(&mut self, nanos: u64, part: Part, row: Option<usize>, rows: &mut [Row]) {
+        self.without_first += u64::from(row.is_none());
+        let waiting = self.waiting.entry(part.of).or_default();
+        waiting.retain(|(at, other, _)| {
+            nanos.saturating_sub(*at) <= REASSEMBLY_NS && other.begin != part.begin
+        });
+        waiting.push((nanos, part, row));
+        waiting.sort_by_key(|(_, part, _)| part.begin);
+        let mut end = 0;
+        for (_, part, _) in &*waiting {
+            if part.begin != end {
+                return;
+            }
+            end += part.bytes;
+        }
+        let (Some((_, Part { last: true, .. }, _)), Some((_, _, Some(row)))) =
+            (waiting.last(), waiting.first())
+        else {
+            return;
+        };
+        let (_, at, whole) = &mut rows[*row];
+        for (nanos, part, _) in &waiting[1..] {
+            *at = (*at).max(*nanos);
+            whole.ip_bytes += part.ip_bytes;
+            whole.network_header_bytes += part.header_bytes;
+            whole.payload_bytes += part.bytes;
+        }
+        self.without_first -= waiting.len() as u64 - 1;
+        self.waiting.remove(&part.of);
+    }
 }
 
 type Row = (u64, u64, Headers);
@@ -81,6 +145,7 @@ fn packets(rows: &[Row]) -> RecordBatch {
         flag("chunks_cut", rows, |row| {
             matches!(row.2.transport, Transport::Sctp { cut: true, .. })
         }),
+        count("digest", rows, |row| row.2.digest),
         flag("rtcp", rows, |row| row.2.media == Some(Media::Rtcp)),
         media("rtp_ssrc", rows, |ssrc, _, _, _| ssrc.into()),
         media("rtp_seq", rows, |_, seq, _, _| seq.into()),

@@ -16,33 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from talkspurt import _core
+from talkspurt.importing import rtp
 from talkspurt.importing.model import Hop, Packet, Speech, Trace, Way
 
 Row = dict[str, Any]
 End = tuple[str, int]
-
-STATIC = {
-    0: ("PCMU", 8000), 3: ("GSM", 8000), 4: ("G723", 8000), 5: ("DVI4", 8000), 6: ("DVI4", 16000),
-    7: ("LPC", 8000), 8: ("PCMA", 8000), 9: ("G722", 8000), 10: ("L16", 44100), 11: ("L16", 44100),
-    12: ("QCELP", 8000), 13: ("CN", 8000), 14: ("MPA", 90000), 15: ("G728", 8000),
-    16: ("DVI4", 11025), 17: ("DVI4", 22050), 18: ("G729", 8000), 25: ("CelB", 90000),
-    26: ("JPEG", 90000), 28: ("nv", 90000), 31: ("H261", 90000), 32: ("MPV", 90000),
-    33: ("MP2T", 90000), 34: ("H263", 90000),
-}  # fmt: skip
-"""Encoding and clock rate of the payload types of RFC 3551 §6."""
-CODECS = {
-    "PCMU": "pcmu", "PCMA": "pcma", "G723": "g723.1-6.3", "G722": "g722", "G728": "g728",
-    "G729": "g729a", "G726-40": "g726-40", "G726-32": "g726-32", "G726-24": "g726-24",
-    "G726-16": "g726-16", "OPUS": "opus",
-}  # fmt: skip
-"""Codecs of scenarios by encoding name. G.729 and Annex A have one payload (RFC 3551 §4.5.6)."""
-CLOCKS = {
-    **dict(STATIC.values()), "OPUS": 48000, "ILBC": 8000, "AMR": 8000,
-    "AMR-WB": 16000, "G726-40": 8000, "G726-32": 8000, "G726-24": 8000, "G726-16": 8000,
-    "VP8": 90000, "VP9": 90000, "H264": 90000, "H265": 90000, "AV1": 90000, "EVS": 16000,
-    "SPEEX": 8000, "TELEPHONE-EVENT": 8000,
-}  # fmt: skip
-"""Clock rates by encoding name."""
 
 
 class CaptureError(ValueError):
@@ -136,20 +114,6 @@ def _successive(rows: list[Row]) -> bool:
     return any((b["rtp_seq"] - a["rtp_seq"]) % 65536 == 1 for a, b in pairs)
 
 
-def unwrapped(numbers: list[int], bits: int) -> list[int]:
-    """Numbers that wrap around, extended: each the nearest to the one before."""
-    found: list[int] = []
-    last = None
-    half, whole = 1 << (bits - 1), 1 << bits
-    for number in numbers:
-        if last is None:
-            last = number
-        else:
-            last += (number - last + half) % whole - half
-        found.append(last)
-    return found
-
-
 def read(
     points: list[Point], *, payloads: dict[int, str], delay_s: float | None, offset_s: float
 ) -> Trace:
@@ -172,7 +136,7 @@ def read(
         _single(points[0], made)
     else:
         _both(points, made)
-    skipped: dict[str, int] = {}
+    skipped = made.skipped
     for point in points:
         for name, count in point.counts.items():
             if name != "frames" and count:
@@ -192,6 +156,7 @@ class _Flows:
         self.links: dict[str, tuple[str, str]] = {}
         self.notes: list[str] = []
         self.facts: dict[str, Any] = {}
+        self.skipped: dict[str, int] = {}
         self.count: Counter[str] = Counter()
 
     def name(self, protocol: str) -> str:
@@ -217,6 +182,11 @@ class _Flows:
             way.facts = {"source": _end(end), "destination": _end(other)}
             way.routes = [[self.link(end[0], other[0])]]
             _fill(way, rows, kind)
+            if "restarts" in way.facts:
+                self.note(
+                    f"the source of {way.name} restarts with new numbers: what was lost in between "
+                    "is not known"
+                )
             if kind == "rtp":
                 self._media(way, rows)
             added.append(way)
@@ -226,10 +196,10 @@ class _Flows:
     def _media(self, way: Way, rows: list[Row]) -> None:
         kinds = Counter(row["rtp_type"] for row in rows if row["rtp_seq"] is not None)
         kind = kinds.most_common(1)[0][0]
-        name, clock = STATIC.get(kind, (None, None))
+        name, clock = rtp.STATIC.get(kind, (None, None))
         if kind in self.payloads:
             name = self.payloads[kind]
-            clock = CLOCKS.get(name.upper(), clock)
+            clock = rtp.CLOCKS.get(name.upper(), clock)
         way.facts |= {
             "ssrc": next(row["rtp_ssrc"] for row in rows if row["rtp_seq"] is not None),
             "payload_type": kind, "encoding": name, "clock_hz": clock
@@ -240,17 +210,24 @@ class _Flows:
                 "and no MOS; --payload names its encoding"
             )
             return
-        media = [row for row in rows if row["rtp_seq"] is not None]
-        stamps = unwrapped([row["rtp_timestamp"] for row in media], 32)
-        for row, stamp in zip(media, stamps, strict=True):
-            row["media_s"] = (stamp - stamps[0]) / clock
-            row["packet"].media_s = row["media_s"]
-        codec = CODECS.get((name or "").upper())
+        # Copies of packets, and events (RFC 4733), are not part of the sound.
+        events = rtp.event_types(rows, kind, self.payloads)
+        media = [
+            row
+            for row in rows
+            if row["rtp_seq"] is not None
+            and row["packet"] is not None
+            and row["rtp_type"] not in events
+        ]
+        stamps = rtp.unwrapped([row["rtp_timestamp"] for row in media], 32)
+        for row, time in zip(media, rtp.media_times(media, stamps, clock), strict=True):
+            row["media_s"] = row["packet"].media_s = time
+        codec = rtp.CODECS.get((name or "").upper())
         if codec == "g723.1-6.3" and all(
-            _media_bytes(row) < 24 for row in rows if _data(row, "rtp")
+            rtp.media_bytes(row) < 24 for row in rows if _data(row, "rtp")
         ):
             codec = "g723.1-5.3"  # RFC 3551 §4.5.3: 24 bytes at the higher rate, 20 at the lower
-        frame = _frame_s(media, stamps, clock)
+        frame = rtp.frame_s(media, stamps, clock)
         if codec is None or frame is None:
             return
         transit = min(row["t"] - row["media_s"] for row in media)
@@ -260,22 +237,6 @@ class _Flows:
 
 def _end(end: End) -> str:
     return f"[{end[0]}]:{end[1]}" if ":" in end[0] else f"{end[0]}:{end[1]}"
-
-
-def _media_bytes(row: Row) -> int:
-    return int(row["payload_bytes"]) - int(row["rtp_header_bytes"])
-
-
-def _frame_s(rows: list[Row], stamps: list[int], clock: int) -> float | None:
-    """The length of a packet: the most frequent step of the timestamp between successive ones."""
-    steps = Counter(
-        after - before
-        for (one, before), (two, after) in zip(
-            zip(rows, stamps, strict=True), list(zip(rows, stamps, strict=True))[1:], strict=False
-        )
-        if (two["rtp_seq"] - one["rtp_seq"]) % 65536 == 1 and after > before
-    )
-    return steps.most_common(1)[0][0] / clock if steps else None
 
 
 DCCP_DATA = (2, 4)
@@ -297,12 +258,15 @@ def _fill(way: Way, rows: list[Row], kind: str) -> None:
     """The packets of a direction as they passed, and what numbers tell."""
     way.sees_sent = False
     way.counts = kind in ("rtp", "dccp")
-    numbers = _numbers(rows, kind)
+    numbers, restarts = _numbers(rows, kind)
+    if restarts:
+        way.facts["restarts"] = len(restarts)
     fresh, again = _fresh(rows, kind)
     seen: set[int] = set()
     copies = 0
     for place, row in enumerate(rows):
         row["order"] = place if numbers[place] is None else numbers[place]
+        row["restart"] = place in restarts
         if way.counts and numbers[place] is not None:
             if numbers[place] in seen:
                 copies += 1
@@ -346,14 +310,19 @@ def _openings(way: Way, rows: list[Row]) -> None:
             way.events.append((row["t"], name[row["kind"]]))
 
 
-def _numbers(rows: list[Row], kind: str) -> list[int | None]:
+def _numbers(rows: list[Row], kind: str) -> tuple[list[int | None], set[int]]:
+    """The number of each packet, if its protocol counts them, and the places of restarts."""
     if kind == "rtp":
-        media = iter(unwrapped([r["rtp_seq"] for r in rows if r["rtp_seq"] is not None], 16))
-        return [None if row["rtp_seq"] is None else next(media) for row in rows]
+        places = [place for place, row in enumerate(rows) if row["rtp_seq"] is not None]
+        found, restarts = rtp.numbers([rows[place] for place in places])
+        numbers: list[int | None] = [None] * len(rows)
+        for place, number in zip(places, found, strict=True):
+            numbers[place] = number
+        return numbers, {places[i] for i in restarts}
     if kind == "dccp":
         # RFC 4340 §7.6: short numbers are the lower 24 bits.
-        return list(unwrapped([row["seq"] & 0xFFFFFF for row in rows], 24))
-    return [None] * len(rows)
+        return list(rtp.unwrapped([row["seq"] & 0xFFFFFF for row in rows], 24)), set()
+    return [None] * len(rows), set()
 
 
 def _fresh(rows: list[Row], kind: str) -> tuple[list[int | None], list[tuple[int, int]]]:
@@ -364,13 +333,15 @@ def _fresh(rows: list[Row], kind: str) -> tuple[list[int | None], list[tuple[int
     fresh: list[int | None] = []
     again: list[tuple[int, int]] = []
     if kind == "tcp":
-        seqs = unwrapped([row["seq"] + row["syn"] for row in rows], 32)
+        seqs = rtp.unwrapped([row["seq"] + row["syn"] for row in rows], 32)
         known = Spans()
         for place, (row, seq) in enumerate(zip(rows, seqs, strict=True)):
             size = row["payload_bytes"]
-            new = known.add(seq, seq + size) if size else 0
+            # RFC 1122 §4.2.3.6: a keep-alive may have one garbage byte, before the next one.
+            alive = size == 1 and seq + 1 == known.end and not (row["syn"] or row["fin"])
+            new = known.add(seq, seq + size) if size and not alive else 0
             fresh.append(new)
-            if size and not new:
+            if size and not new and not alive:
                 again.append((place, size))
     elif kind == "sctp":
         tsns: set[int] = set()
@@ -395,6 +366,11 @@ class Spans:
     def __init__(self) -> None:
         self.starts: list[int] = []
         self.ends: list[int] = []
+
+    @property
+    def end(self) -> int | None:
+        """The end of the last range."""
+        return self.ends[-1] if self.ends else None
 
     def add(self, low: int, high: int) -> int:
         """Add a range; returns how many of its bytes are new."""
@@ -520,13 +496,13 @@ def _both(points: list[Point], made: _Flows) -> None:
     least: dict[int, list[float]] = {0: [], 1: []}
     one_sided = 0
     for talk, kind, parts in flows(points[0]):
-        pairs = [(end, rows, there.get(_key(talk, kind, end, rows))) for end, rows in parts]
-        if any(other is None for _, _, other in pairs):
-            one_sided += 1
-            continue
+        pairs = [(end, rows, there.pop(_key(talk, kind, end, rows), None)) for end, rows in parts]
+        one_sided += sum(other is None for _, _, other in pairs)
         ordered = [
             (end, *_upstream(rows, other, kind)) for end, rows, other in pairs if other is not None
         ]
+        if not ordered:
+            continue
         ways = made.add(talk, [(end, early) for end, early, _, _ in ordered], kind)
         for way, (_, early, late, first) in zip(ways, ordered, strict=True):
             begin, finish = ends[0][1 - first], ends[1][1 - first]
@@ -534,8 +510,9 @@ def _both(points: list[Point], made: _Flows) -> None:
             least[first] += [min(delays)] if delays else []
     if not made.ways:
         raise CaptureError("has no flow in common with the other capture")
+    one_sided += len(there)
     if one_sided:
-        made.facts["flows_at_one_point_only"] = one_sided
+        made.skipped["directions of flows that only one capture has"] = one_sided
     if least[0] and least[1]:
         ahead, back = min(least[0]), min(least[1])
         made.facts["clock_offset_estimate_s"] = (ahead - back) / 2
@@ -564,6 +541,9 @@ def _identity(row: Row) -> tuple[Any, ...]:
     if kind == "tcp":
         flags = (row["syn"], row["fin"], row["rst"])
         return kind, row["seq"], row["ack"], row["payload_bytes"], flags, row["ip_id"]
+    if kind == "udp":
+        # Not every system numbers its packets, and IPv6 none. A router may have cut the packet.
+        return kind, row["payload_bytes"], row["digest"], row["ip_id"]
     tsns = tuple(chunk["tsn"] for chunk in row["chunks"])
     return kind, row["kind"], tsns, row["ip_bytes"], row["ip_id"]
 

@@ -80,7 +80,7 @@ def _seconds(option: str, text: str, faults: list[str]) -> float:
 
 
 def _payloads(texts: Sequence[str], faults: list[str]) -> dict[int, str]:
-    from talkspurt.importing.capture import CLOCKS
+    from talkspurt.importing.rtp import CLOCKS
 
     found = {}
     for text in texts:

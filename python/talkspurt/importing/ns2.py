@@ -24,8 +24,13 @@ CONTROL = ("ack", "tcpFriendCtl", "rtcp")
 DCCP_DATA = ("DCCP_Data", "DCCP_DataAck")
 FATES = {"IFQ": "full", "RET": "retries", "COL": "medium", "ERR": "medium", "CBK": "retries"}
 """What became of a dropped packet, by the reason in a wireless trace."""
+KEEPS = ("COL", "DUP", "END")
+"""Reasons by which no packet is lost: a collision is followed by another attempt or by RET, DUP is
+a second copy, and END that the simulation ended while the packet waited (trace/cmu-trace.h)."""
 QUIET = frozenset("MvhcnleEaVTXY")
 """First words of lines without packets: movement, variables, annotations."""
+EVENTS = frozenset("+-rdsDf")
+"""First words of lines with packets."""
 
 
 class Line(NamedTuple):
@@ -73,7 +78,7 @@ def read(lines: Iterable[str]) -> Trace:
     reader = _Reader()
     for number, text in enumerate(lines, 1):
         words = text.split()
-        if not words or words[0] in QUIET or words[0].startswith("#"):
+        if not words or words[0].startswith("#") or _is_quiet(words):
             continue
         try:
             line = _parsed(words)
@@ -82,6 +87,25 @@ def read(lines: Iterable[str]) -> Trace:
             raise NotATraceError(f"line {number} {ends} of ns-2") from None
         reader.see(line)
     return reader.trace()
+
+
+def _is_quiet(words: list[str]) -> bool:
+    """Whether a line tells of no packet.
+
+    Nodes with an energy model write ``N -t TIME`` (common/mobilenode.cc), and routing agents lines
+    of a word and the time: ``Sconfig`` (dsr/dsragent.cc), ``A`` (aodv/aodv_logs.cc).
+    """
+    if words[0] in EVENTS or len(words) < 2:
+        return False
+    return words[0] in QUIET or words[1] == "-t" or _is_time(words[1])
+
+
+def _is_time(text: str) -> bool:
+    try:
+        _time(text)
+    except ValueError:
+        return False
+    return "." in text
 
 
 def _parsed(words: list[str]) -> Line:
@@ -245,8 +269,7 @@ class _Reader:
             self._leave(journey, line)
         elif line.event == "r" and line.here != journey.last:
             self._arrive(journey, line)
-        elif line.event == "D" and line.why != "COL" and journey.received_s is None:
-            # A collision is followed by another attempt, or by RET.
+        elif line.event == "D" and line.why not in KEEPS and journey.received_s is None:
             journey.dropped = FATES.get(line.why, "full" if line.layer == "IFQ" else "lost")
             if journey.hops.get(""):
                 journey.hops[""].fate = journey.dropped

@@ -298,13 +298,14 @@ def _delays(arrived: Iterable[Packet]) -> dict[str, float]:
 def jitter_s(arrived: Sequence[Packet]) -> float | None:
     """The mean of RFC 3550's estimate (A.8) after each arrival but the first.
 
-    The spacing of departures is that at the sender, if it is known, else that of RTP timestamps.
+    The spacing of departures is that at the sender, if it is known, else that of RTP timestamps;
+    packets without either, as those of events among speech, do not count.
     """
     estimate, values, before = 0.0, [], None
     for packet in sorted(arrived, key=lambda p: p.received_s or 0.0):
         left = packet.sent_s if packet.sent_s is not None else packet.media_s
         if left is None or packet.received_s is None:
-            return None
+            continue
         transit = packet.received_s - left
         if before is not None:
             estimate += (abs(transit - before) - estimate) / 16

@@ -1,0 +1,132 @@
+"""Streams of RTP in a capture (RFC 3550): numbers, media times, and the codecs of payload types."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+Row = dict[str, Any]
+
+STATIC = {
+    0: ("PCMU", 8000), 3: ("GSM", 8000), 4: ("G723", 8000), 5: ("DVI4", 8000), 6: ("DVI4", 16000),
+    7: ("LPC", 8000), 8: ("PCMA", 8000), 9: ("G722", 8000), 10: ("L16", 44100), 11: ("L16", 44100),
+    12: ("QCELP", 8000), 13: ("CN", 8000), 14: ("MPA", 90000), 15: ("G728", 8000),
+    16: ("DVI4", 11025), 17: ("DVI4", 22050), 18: ("G729", 8000), 25: ("CelB", 90000),
+    26: ("JPEG", 90000), 28: ("nv", 90000), 31: ("H261", 90000), 32: ("MPV", 90000),
+    33: ("MP2T", 90000), 34: ("H263", 90000),
+}  # fmt: skip
+"""Encoding and clock rate of the payload types of RFC 3551 §6."""
+CODECS = {
+    "PCMU": "pcmu", "PCMA": "pcma", "G723": "g723.1-6.3", "G722": "g722", "G728": "g728",
+    "G729": "g729a", "G726-40": "g726-40", "G726-32": "g726-32", "G726-24": "g726-24",
+    "G726-16": "g726-16", "OPUS": "opus",
+}  # fmt: skip
+"""Codecs of scenarios by encoding name. G.729 and Annex A have one payload (RFC 3551 §4.5.6)."""
+CLOCKS = {
+    **dict(STATIC.values()), "OPUS": 48000, "ILBC": 8000, "AMR": 8000,
+    "AMR-WB": 16000, "G726-40": 8000, "G726-32": 8000, "G726-24": 8000, "G726-16": 8000,
+    "VP8": 90000, "VP9": 90000, "H264": 90000, "H265": 90000, "AV1": 90000, "EVS": 16000,
+    "SPEEX": 8000, "TELEPHONE-EVENT": 8000,
+}  # fmt: skip
+"""Clock rates by encoding name."""
+
+
+def unwrapped(numbers: list[int], bits: int) -> list[int]:
+    """Numbers that wrap around, extended: each the nearest to the one before."""
+    found: list[int] = []
+    last = None
+    half, whole = 1 << (bits - 1), 1 << bits
+    for number in numbers:
+        if last is None:
+            last = number
+        else:
+            last += (number - last + half) % whole - half
+        found.append(last)
+    return found
+
+
+MAX_DROPOUT, MAX_MISORDER = 3000, 100
+"""A step of the sequence number from -MAX_MISORDER to MAX_DROPOUT is no restart (RFC 3550 A.1)."""
+
+
+def numbers(rows: list[Row]) -> tuple[list[int], set[int]]:
+    """Numbers of RTP, extended, and where a source that restarted begins.
+
+    By RFC 3550 A.1 a source restarts where two successive numbers follow a large jump. Here the
+    timestamp must also differ from what the jump implies: else an outage or a path explains it.
+    """
+    seqs = [row["rtp_seq"] for row in rows]
+    plain = unwrapped(seqs, 16)
+    stamps = unwrapped([row["rtp_timestamp"] for row in rows], 32)
+    found: list[int] = []
+    restarts: set[int] = set()
+    shift = begin = 0
+    for place, number in enumerate(plain):
+        if place:
+            step = number - plain[place - 1]
+            follows = place + 1 < len(rows) and (seqs[place + 1] - seqs[place]) % 65536 == 1
+            if follows and not -MAX_MISORDER <= step <= MAX_DROPOUT:
+                before = plain[place - 1] - plain[begin]
+                expected = step * (stamps[place - 1] - stamps[begin]) / before if before else 0.0
+                if abs(stamps[place] - stamps[place - 1] - expected) > abs(expected) / 2:
+                    shift += max(found) + 1 - (number + shift)
+                    begin = place
+                    restarts.add(place)
+        found.append(number + shift)
+    return found, restarts
+
+
+def event_types(rows: list[Row], main: int, payloads: dict[int, str]) -> set[int]:
+    """Types of events in a stream: named so, or dynamic with timestamps that several packets have.
+
+    All packets of an event have the time of its begin, and the last one is sent three times
+    (RFC 4733 §2.5.1.2 and 2.5.1.4).
+    """
+    stamps: dict[int, list[int]] = {}
+    for row in rows:
+        if row["rtp_seq"] is not None and row["rtp_type"] != main and row["packet"] is not None:
+            stamps.setdefault(row["rtp_type"], []).append(row["rtp_timestamp"])
+    return {
+        kind
+        for kind, times in stamps.items()
+        if payloads.get(kind, "").upper() == "TELEPHONE-EVENT"
+        or (kind >= 96 and kind not in payloads and len(set(times)) < len(times))
+    }
+
+
+BACK_S, AHEAD_S = 1.0, 5.0
+"""A step of the timestamp by more, backwards or ahead of the time that passed, is a new clock."""
+
+
+def media_times(rows: list[Row], stamps: list[int], clock: int) -> list[float]:
+    """Times since the first packet by the media clock; where another begins, as time passed."""
+    times: list[float] = []
+    shift = 0.0
+    for place, (row, stamp) in enumerate(zip(rows, stamps, strict=True)):
+        time = (stamp - stamps[0]) / clock + shift
+        if place:
+            last = rows[place - 1]
+            step, passed = time - times[-1], row["t"] - last["t"]
+            jumps = row["order"] == last["order"] + 1 and not -BACK_S <= step <= passed + AHEAD_S
+            if row["restart"] or jumps:
+                shift += passed - step
+                time = times[-1] + passed
+        times.append(time)
+    return times
+
+
+def media_bytes(row: Row) -> int:
+    """Bytes behind the header of RTP."""
+    return int(row["payload_bytes"]) - int(row["rtp_header_bytes"])
+
+
+def frame_s(rows: list[Row], stamps: list[int], clock: int) -> float | None:
+    """The length of a packet: the most frequent step of the timestamp between successive ones."""
+    steps = Counter(
+        after - before
+        for (one, before), (two, after) in zip(
+            zip(rows, stamps, strict=True), list(zip(rows, stamps, strict=True))[1:], strict=False
+        )
+        if (two["rtp_seq"] - one["rtp_seq"]) % 65536 == 1 and after > before
+    )
+    return steps.most_common(1)[0][0] / clock if steps else None

@@ -1,0 +1,228 @@
+"""Captures of what real senders and paths do beyond a plain stream: sources that restart, events, copies,
+datagrams without a number, fragments, keep-alives, packets over 64 KiB."""
+
+import shutil
+import struct
+import subprocess
+
+import pytest
+
+from talkspurt.errors import BadInputError
+from talkspurt.importing import capture, rtp
+from talkspurt.importing.command import read
+
+needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
+
+HERE, THERE = bytes((10, 0, 0, 1)), bytes((10, 0, 0, 2))
+
+
+def ipv4(protocol, payload, *, number=0, fragment=0, hops=64, total=None, back=False):
+    ends = THERE + HERE if back else HERE + THERE
+    length = 20 + len(payload) if total is None else total
+    return (
+        struct.pack(">BBHHHBBH", 0x45, 0, length, number, fragment, hops, protocol, 0)
+        + ends + payload
+    )  # fmt: skip
+
+
+def udp(payload, **more):
+    return ipv4(17, struct.pack(">HHHH", 4000, 4002, 8 + len(payload), 0) + payload, **more)
+
+
+def tcp(seq, size, flags=0x10, **more):
+    head = struct.pack(">HHIIBBHHH", 4000, 80, seq, 1, 5 << 4, flags, 9, 0, 0)
+    return ipv4(6, head + bytes(size), **more)
+
+
+def media(number, stamp, kind=0, size=160):
+    return udp(struct.pack(">BBHII", 0x80, kind, number % 65536, stamp % 2**32, 7) + bytes(size))
+
+
+def written(path, packets, link=101, most=None):
+    """Frames with their times in seconds, as pcap."""
+    out = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, link)
+    for time, data in sorted(packets, key=lambda packet: packet[0]):
+        seconds, nanos = divmod(round((1000 + time) * 1e9), 10**9)
+        kept = data[:most]
+        out += struct.pack("<IIII", seconds, nanos, len(kept), len(data)) + kept
+    path.write_bytes(out)
+    return path
+
+
+def imported(tmp_path, *captures):
+    files = [written(tmp_path / f"{i}.pcap", packets) for i, packets in enumerate(captures)]
+    return read(files)
+
+
+def only_row(result):
+    assert result.flows.height == 1
+    return result.flows.row(0, named=True)
+
+
+def counts(row):
+    return [row[f"{what}_packets"] for what in ("sent", "received", "lost")]
+
+
+def test_copies_of_rtp_packets_count_once(tmp_path):
+    call = [(i / 50, media(i, 160 * i)) for i in range(100)]
+    result = imported(tmp_path, [*call, *((time + 0.003, data) for time, data in call)])
+    assert counts(only_row(result)) == [100, 100, 0]
+    assert result.manifest["imported"]["flows"]["rtp-1"]["duplicate_packets"] == 100
+
+
+@pytest.mark.parametrize("number", [30_000, 65_000])
+def test_a_source_that_restarts_loses_nothing(number, tmp_path):
+    """RFC 3550 A.1, and the timestamp begins anew, too."""
+    first = [(i / 50, media(100 + i, 160 * i)) for i in range(250)]
+    second = [(5 + i / 50, media(number + i, 2**31 + 160 * i)) for i in range(250)]
+    result = imported(tmp_path, first + second)
+    row = only_row(result)
+    assert counts(row) == [500, 500, 0]
+    assert row["late_packets"] == 0 and row["jitter_s"] == pytest.approx(0, abs=1e-9)
+    assert result.manifest["imported"]["flows"]["rtp-1"]["restarts"] == 1
+    assert any("restarts" in note for note in result.manifest["imported"]["notes"])
+
+
+def test_an_outage_is_loss(tmp_path):
+    """A jump of 3500 numbers, that the timestamps confirm."""
+    call = [(i / 50, media(i, 160 * i)) for i in range(8000) if not 2000 <= i < 5500]
+    row = only_row(imported(tmp_path, call))
+    assert counts(row) == [8000, 4500, 3500]
+    assert row["longest_gap_s"] == pytest.approx(70)
+
+
+@pytest.mark.parametrize("stamp", [2**31, 2**32 - 10_000_000])
+def test_another_clock_behind_the_same_numbers_makes_nothing_late(stamp, tmp_path):
+    """As where a gateway switches to another source, and keeps its own numbers."""
+    call = [(i / 50, media(i, 160 * i + (stamp if i >= 250 else 0))) for i in range(500)]
+    row = only_row(imported(tmp_path, call))
+    assert row["late_packets"] == 0
+    assert row["jitter_s"] == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("payloads", [{}, {101: "telephone-event"}])
+def test_events_in_a_call_are_not_late_speech(payloads, tmp_path):
+    """RFC 4733 §2.5.1.2: all packets of an event have the time of its begin."""
+    call = []
+    for i in range(500):
+        event = 10 <= i % 50 < 20
+        data = media(i, 160 * (i - i % 50 + 10), 101, 4) if event else media(i, 160 * i)
+        call.append((i / 50, data))
+    row = only_row(read([written(tmp_path / "events.pcap", call)], payloads=payloads))
+    assert counts(row) == [500, 500, 0]
+    assert (row["late_packets"], row["concealed_ratio"], row["jitter_s"]) == (0, 0, 0)
+    assert row["mos"] > 4.3
+
+
+def test_numbers_of_a_path_that_overtakes_are_no_restart():
+    """A burst of 200 packets 200 places later."""
+    order = [*range(1000), *range(1200, 1400), *range(1000, 1200), *range(1400, 2000)]
+    rows = [{"rtp_seq": n % 65536, "rtp_timestamp": 160 * n} for n in order]
+    assert rtp.numbers(rows) == (order, set())
+
+
+# Two captures.
+
+
+def test_datagrams_without_a_number_are_matched_by_their_payload(tmp_path):
+    """Linux does not number the packets of an unconnected socket."""
+    lost = set(range(3, 500, 11))
+
+    def packets(hops, later):
+        return [
+            (i / 50 + later, udp(struct.pack(">I", i) + bytes(96), hops=hops))
+            for i in range(500)
+            if hops == 64 or i not in lost
+        ]
+
+    row = only_row(imported(tmp_path, packets(64, 0), packets(60, 0.05)))
+    assert counts(row) == [500, 500 - len(lost), len(lost)]
+    assert row["delay_min_s"] == pytest.approx(0.05) == row["delay_max_s"]
+
+
+def test_what_one_capture_lacks_is_said_and_the_rest_imported(tmp_path):
+    ahead = [(i / 50, udp(struct.pack(">I", i), hops=9)) for i in range(50)]
+    later = [(t + 0.01, udp(struct.pack(">I", i), hops=8)) for i, (t, _) in enumerate(ahead)]
+    back = [
+        (t, ipv4(17, struct.pack(">HHHHI", 4002, 4000, 12, 0, i), back=True))
+        for i, (t, _) in enumerate(ahead)
+    ]
+    result = imported(tmp_path, ahead + back, later)
+    assert counts(only_row(result)) == [50, 50, 0]
+    (told,) = result.manifest["imported"]["not_imported"].items()
+    assert told == ("directions of flows that only one capture has", 1)
+
+
+# Lengths.
+
+
+def fragments(payload, number, begin):
+    """A datagram in fragments of 1500 bytes, a tenth of a millisecond apart."""
+    data = udp(payload)[20:]
+    return [
+        (begin + at * 1e-7,
+         ipv4(17, data[at : at + 1480], number=number,
+              fragment=at // 8 | (0x2000 if at + 1480 < len(data) else 0)))
+        for at in range(0, len(data), 1480)
+    ]  # fmt: skip
+
+
+def test_fragments_count_with_their_datagram(tmp_path):
+    datagrams = [fragments(bytes(3992), i, i / 10) for i in range(101)]
+    # Fragments of two datagrams may be mixed, and their order may change.
+    datagrams[7] = [(t + 0.1, data) for t, data in reversed(datagrams[7])]
+    packets = [packet for one in datagrams for packet in one]
+    # Of the last one, the middle is missing.
+    del packets[-2]
+    result = imported(tmp_path, packets)
+    row = only_row(result)
+    assert row["received_packets"] == 101
+    assert row["received_bytes"] == 100 * (4000 + 3 * 20) + 1500
+    span = 8 / row["throughput_bps"] * row["received_bytes"]
+    assert row["goodput_bps"] * span / 8 == pytest.approx(100 * 3992 + 1472)
+    assert result.manifest["imported"]["not_imported"] == {"IP fragments": 1}
+
+
+@needs_tshark
+def test_throughput_of_fragments_is_that_of_tshark(tmp_path):
+    file = written(
+        tmp_path / "f.pcap", [p for i in range(50) for p in fragments(bytes(3992), i, i / 10)]
+    )
+    told = subprocess.run(
+        ["tshark", "-r", file, "-q", "-z", "io,stat,0,BYTES"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    total = next(line for line in told.splitlines() if "<>" in line).split("|")[2]
+    assert only_row(read([file]))["received_bytes"] == int(total)
+
+
+@pytest.mark.parametrize("most", [None, 96])
+def test_segments_longer_than_64_kib_have_their_length_from_the_frame(most, tmp_path):
+    """Their IP header has no length: it has 16 bits."""
+    packets = [(i / 10, tcp(1 + 100_000 * i, 100_000, total=0)) for i in range(11)]
+    row = only_row(read([written(tmp_path / "big.pcap", packets, most=most)]))
+    assert row["received_bytes"] == 11 * 100_040
+    assert row["goodput_bps"] == pytest.approx(8 * 11 * 100_000)
+
+
+def test_a_keep_alive_with_a_byte_is_no_retransmission(tmp_path):
+    """RFC 1122 §4.2.3.6. Wireshark says the same of both."""
+    data = [(i / 10, tcp(100 + 1000 * i, 1000)) for i in range(20)]
+    again = [(1.95, tcp(100 + 1000 * 19, 1000))]
+    alive = [(5.0 + i, tcp(99 + 1000 * 20, 1)) for i in range(5)]
+    result = imported(tmp_path, data + again + alive)
+    assert result.manifest["imported"]["flows"]["tcp-1"]["retransmitted_packets"] == 1
+    assert only_row(result)["goodput_bps"] == pytest.approx(8 * 20_000 / 9)
+
+
+def test_an_unknown_link_type_is_named(tmp_path):
+    with pytest.raises(BadInputError, match=r"has frames of link type 127, which are not read"):
+        read([written(tmp_path / "air.pcap", [(0, bytes(60))], link=127)])
+
+
+def test_ranges_know_their_end():
+    spans = capture.Spans()
+    assert spans.end is None
+    spans.add(10, 20)
+    spans.add(0, 5)
+    assert spans.end == 20
