@@ -494,6 +494,21 @@ def test_packets_that_a_program_does_not_read_are_its_loss():
 
 
 @real
+def test_what_is_read_after_a_device_went_down_is_counted(monkeypatch):
+    """The device counts a packet when the network reads it, which may be after the device went down."""
+    ask = talkspurt.Emulation._ask
+
+    def early(self, node, what, key):
+        found = ask(self, node, what, key)
+        return {**found, "sent_packets": found["sent_packets"] - 2} if what == "down" else found
+
+    monkeypatch.setattr(talkspurt.Emulation, "_ask", early)
+    with talkspurt.Emulation(NETWORK, ["laptop", "server"]) as network:
+        script(network, "laptop", ASK, network.addresses["server"][0], 5, 50, 0.01)
+    assert account.findings(network.result.manifest["real_time"]) == []
+
+
+@real
 def test_two_emulations_at_once_do_not_see_each_other():
     with (
         talkspurt.Emulation(NETWORK, ["laptop", "server"]) as one,

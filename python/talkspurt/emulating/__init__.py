@@ -37,6 +37,10 @@ __all__ = ["Command", "Emulation", "read_emulated"]
 
 GRACE_S = 2.0
 """Time for commands to end after a signal, before they are killed."""
+DRAIN_S = 0.02
+"""Longer than the network sleeps while it reads what is sent after the end."""
+MOST_READINGS = 50
+"""Readings of the counters of a device that does not come to rest."""
 FLOW_PORT = 5001
 """Of both ends of a flow on raw sockets: that of iperf."""
 PRIORITY = 1
@@ -357,7 +361,7 @@ class Emulation:
         while not self._core_ended(core):
             core.wait(STEP_S)
         self.stop()
-        counted = {name: self._ask(it, "down", "counters") for name, it in self._nodes.items()}
+        counted = self._counted()
         # Its figures and files are no real-time work.
         self._schedule(os.SCHED_OTHER, 0)
         core.close()
@@ -472,6 +476,25 @@ class Emulation:
         found, others = node.ask(what, key)
         self._heard(node, [it for it in others if "gone" not in it])
         return found
+
+    def _counted(self) -> dict[str, dict[str, int] | None]:
+        """What the system counted at each device.
+
+        The network may still read what waited at a device when that went down, and the device
+        counts what is read.
+        """
+        counted = {name: self._ask(it, "down", "counters") for name, it in self._nodes.items()}
+        for _ in range(MOST_READINGS):
+            time.sleep(DRAIN_S)
+            again = {
+                name: self._ask(self._nodes[name], "counters", "counters")
+                for name, found in counted.items()
+                if found is not None
+            }
+            if again.items() <= counted.items():
+                break
+            counted |= again
+        return counted
 
     def _abandon(self) -> None:
         """End whatever is left, without a result."""

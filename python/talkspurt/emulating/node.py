@@ -168,6 +168,8 @@ class Commands:
                 with contextlib.suppress(subprocess.CalledProcessError):
                     call("ip", "link", "set", DEVICE, "down")
                 send(self.link, {"counters": counters()})
+            case "counters":
+                send(self.link, {"counters": counters()})
 
     def start(self, request: dict[str, Any], files: list[int]) -> None:
         """Start a command with these files, as the user of the request."""
