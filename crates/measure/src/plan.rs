@@ -263,8 +263,8 @@ impl Plan {
         if faults.is_empty() { Ok(()) } else { Err(Failure(faults.join("; "))) }
     }
 
-    /// Whether the route to the other end, of this MTU in bytes, carries what this end sends directly over IP, which
-    /// is not fragmented.
+    /// Whether the route to the other end, of this MTU in bytes, carries what this end sends directly over IP,
+    /// which is not fragmented.
     ///
     /// # Errors
     /// By flow, what is too long.

@@ -622,8 +622,8 @@ pub(crate) fn told(plan: &Plan) -> String {
     format!("{} for {}", flows.join(" and "), Duration::from_nanos(plan.duration))
 }
 
-/// Gives up all privileges for good: becomes this user, if it is root, and drops the capabilities that others can
-/// have, too; no program that it starts has more. Other threads that are there already keep theirs.
+/// Gives up all privileges for good: becomes this user, if it is root, and drops the capabilities that others
+/// can have, too; no program that it starts has more. Other threads that are there already keep theirs.
 fn drop_privileges(user: &str) -> Result<(), Failure> {
     use rustix::thread::{
         CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities,
