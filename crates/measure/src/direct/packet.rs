@@ -2,10 +2,12 @@
 //! network sees the protocol and can follow it, and user data are encrypted in place.
 //!
 //! The seal of a packet, with number and time of departure, is at the end of DCCP's application data area,
-//! which every packet type has (RFC 4340 §5). In SCTP it is a PAD chunk (RFC 4820 §3), which every receiver
-//! skips. INIT, INIT ACK and SHUTDOWN COMPLETE are alone in their packets (RFC 9260 §6.10) and have it as last
-//! parameter of a type that receivers skip (§3.2.1); SHUTDOWN COMPLETE becomes longer than the standard has it
-//! (§3.3.13).
+//! which every packet type has (RFC 4340 §5). That of a Reset is meant for a text about the error (§5.6), which
+//! only people read. In SCTP the seal is a PAD chunk (RFC 4820 §3), which every receiver skips, at the end or in
+//! front of ABORT, behind which nothing may be (RFC 9260 §3.3.7). INIT, INIT ACK and SHUTDOWN COMPLETE are alone
+//! in their packets (§6.10) and have it as last parameter: INIT as Padding (RFC 4820 §4), the others, which must
+//! not have Padding, of a type that receivers skip (RFC 9260 §3.2.1). SHUTDOWN COMPLETE becomes longer than the
+//! standard has it (§3.3.13).
 //!
 //! What is in clear is authenticated with it, except for what a NAT changes: addresses, ports and checksums.
 //! TTL, DSCP and ECN are in front of all this.
@@ -26,9 +28,12 @@ const DCCP_CHECKSUM: Range<usize> = 6..8;
 const SCTP_CHECKSUM: Range<usize> = 8..12;
 /// Bytes of SCTP's element with the seal: its header, the seal, and the Chunk Length of a chunk it extends.
 pub(super) const ELEMENT: usize = CHUNK_HEADER + OVERHEAD + 2;
+/// Chunk type of ABORT (RFC 9260 §3.3.7).
+const ABORT: u8 = 6;
 /// The beginning of the element as a chunk: PAD, without flags, of this length.
 const PAD: [u8; 4] = [0x84, 0, 0, ELEMENT as u8];
-/// As a parameter: of an unassigned type whose highest bits are 10, to be skipped without report.
+/// As a parameter: Padding, and one of an unassigned type whose highest bits are 10, to be skipped without report.
+const PADDING: [u8; 4] = [0x80, 0x05, 0, ELEMENT as u8];
 const PARAMETER: [u8; 4] = [0xbf, 0xfe, 0, ELEMENT as u8];
 
 /// An authentic packet.
@@ -119,8 +124,9 @@ pub(super) fn seal(
                 let whole = (inside.len() - COMMON_HEADER + ELEMENT) as u16;
                 inside[LENGTH].copy_from_slice(&whole.to_be_bytes());
             }
-            let kind = if is_alone(&inside) { PARAMETER } else { PAD };
-            inside.extend([&kind, head, tag, &before].concat());
+            let element = [&kind(&inside), head, tag, &before].concat();
+            let at = place(&inside);
+            inside.splice(at..at, element);
             sctp::sum(&mut inside)?;
         }
     }
@@ -216,21 +222,47 @@ fn is_alone(inside: &[u8]) -> bool {
     matches!(inside.get(COMMON_HEADER), Some(1 | 2 | 14))
 }
 
+/// The beginning of the element of a packet.
+fn kind(inside: &[u8]) -> [u8; 4] {
+    match inside.get(COMMON_HEADER) {
+        Some(1) => PADDING,
+        Some(2 | 14) => PARAMETER,
+        _ => PAD,
+    }
+}
+
+/// Where the element of a packet is, or ends: in front of the first ABORT, without one at the end.
+fn place(inside: &[u8]) -> usize {
+    let chunk = |at: &usize| Some(*inside.get(*at..)?.first_chunk::<CHUNK_HEADER>()?);
+    let mut at = COMMON_HEADER;
+    while let Some([kind, _, length @ ..]) = chunk(&at) {
+        if kind == ABORT {
+            return at;
+        }
+        let length = usize::from(u16::from_be_bytes(length)).max(CHUNK_HEADER);
+        at += length.next_multiple_of(4);
+    }
+    inside.len()
+}
+
 /// An SCTP packet without the element that has the seal, and the seal.
 fn without_element(inside: &[u8]) -> Option<(Vec<u8>, &[u8])> {
-    let start = inside.len().checked_sub(ELEMENT).filter(|start| *start >= COMMON_HEADER)?;
-    let (before, element) = inside.split_at(start);
-    let (kind, element) = element.split_at(CHUNK_HEADER);
+    let end = place(inside);
+    let start = end.checked_sub(ELEMENT).filter(|start| *start >= COMMON_HEADER)?;
+    let (found, element) = inside[start..end].split_at(CHUNK_HEADER);
     let (seal, length) = element.split_at(OVERHEAD);
-    let mut before = before.to_vec();
-    if is_alone(inside) {
-        let whole = u16::from_be_bytes(*inside.get(LENGTH)?.first_chunk()?);
-        if kind != PARAMETER || usize::from(whole) != inside.len() - COMMON_HEADER {
-            return None;
-        }
-        before.get_mut(LENGTH)?.copy_from_slice(length);
-    } else if kind != PAD || length != [0; 2] {
+    let mut rest = [&inside[..start], &inside[end..]].concat();
+    if found != kind(&rest) {
         return None;
     }
-    Some((before, seal))
+    if is_alone(&rest) {
+        let whole = u16::from_be_bytes(*inside.get(LENGTH)?.first_chunk()?);
+        if usize::from(whole) != inside.len() - COMMON_HEADER {
+            return None;
+        }
+        rest.get_mut(LENGTH)?.copy_from_slice(length);
+    } else if length != [0; 2] {
+        return None;
+    }
+    Some((rest, seal))
 }

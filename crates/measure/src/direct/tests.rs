@@ -100,6 +100,7 @@ fn bodies() -> Vec<(Protocol, Body)> {
         vec![Chunk::CookieEcho(Bytes::from_static(b"cookie")), data(Number::Ssn(0), 6)],
         vec![Chunk::Sack(Sack::default()), data(Number::Ssn(1), 7), data(Number::Mid(1, 0), 8)],
         vec![Chunk::Abort { reflected: false, causes: Vec::new() }],
+        vec![Chunk::Sack(Sack::default()), Chunk::Abort { reflected: true, causes: Vec::new() }],
         vec![Chunk::ShutdownComplete { reflected: true }],
     ];
     let dccp = dccp.map(|body| (Protocol::Dccp, body));
@@ -170,6 +171,37 @@ fn a_packet_is_genuine_and_opened_once_and_only_by_the_key() {
     }
 }
 
+/// RFC 9260 §3.3.7: what is bundled with ABORT is in front of it. RFC 4820 §4: Padding is in INIT only.
+#[test]
+fn the_seal_of_sctp_is_where_the_standards_permit_it() {
+    let mut found = Vec::new();
+    for (protocol, _, sealed) in sealed().into_iter().filter(|it| it.0 == Protocol::Sctp) {
+        assert_eq!(protocol, Protocol::Sctp);
+        let chunks = &inside(&sealed)[12..];
+        let parameter = |of: &[u8]| u16::from_be_bytes([of[of.len() - 44], of[of.len() - 43]]);
+        let (mut kinds, mut at) = (Vec::new(), 0);
+        while at < chunks.len() {
+            kinds.push(chunks[at]);
+            let length = usize::from(u16::from_be_bytes([chunks[at + 2], chunks[at + 3]]));
+            if [1, 2, 14].contains(&chunks[at]) {
+                kinds.extend(parameter(&chunks[..length]).to_be_bytes());
+            }
+            at += length.next_multiple_of(4);
+        }
+        found.push(kinds);
+    }
+    let expected: [&[u8]; 7] = [
+        &[1, 0x80, 0x05],
+        &[2, 0xbf, 0xfe],
+        &[10, 0, 0x84],
+        &[3, 0, 64, 0x84],
+        &[0x84, 6],
+        &[3, 0x84, 6],
+        &[14, 0xbf, 0xfe],
+    ];
+    assert_eq!(found, [expected, expected].concat());
+}
+
 /// An attacker makes the checksums fit.
 #[test]
 fn every_bit_but_those_of_ports_and_checksums_is_authenticated() {
@@ -222,7 +254,7 @@ fn ports_are_distinct_and_never_the_servers() {
 proptest! {
     /// Whatever comes with right checksums: nothing is opened, and nothing panics.
     #[test]
-    fn noise_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..120), of in 0_usize..22) {
+    fn noise_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..120), of in 0_usize..24) {
         let (protocol, _, sealed) = sealed().swap_remove(of);
         prop_assert_eq!(opened(protocol, &bytes), None);
         if let Some(noise) = with(protocol, &sealed, &bytes) {
