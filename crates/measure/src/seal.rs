@@ -121,11 +121,18 @@ impl Sealer {
 pub(crate) struct Opener {
     cipher: ChaCha20Poly1305,
     window: Window,
+    newest: bool,
 }
 
 impl Opener {
     pub(crate) fn new(key: &Key) -> Self {
-        Self { cipher: ChaCha20Poly1305::new(key.into()), window: Window::default() }
+        Self { cipher: ChaCha20Poly1305::new(key.into()), window: Window::default(), newest: false }
+    }
+
+    /// Whether the last datagram that was opened is newer than all before. Only such a one tells where the other
+    /// end is: an attacker on the path can hold back an older one and send it from elsewhere (RFC 9000 §9.3).
+    pub(crate) const fn is_newest(&self) -> bool {
+        self.newest
     }
 
     /// Header and payload of a datagram; `None` if it is not from the other end, or not new.
@@ -148,7 +155,7 @@ impl Opener {
         let tag = Tag::from_slice(tag);
         self.cipher.decrypt_in_place_detached(&nonce(counter), clear, &mut plain, tag).ok()?;
         // Only an authentic datagram moves the window.
-        self.window.take(counter);
+        self.newest = self.window.take(counter);
         let (header, _) = plain.split_first_chunk::<HEADER>()?;
         let kind = Kind::ALL.into_iter().find(|kind| *kind as u8 == header[0])?;
         let number = u32::from_be_bytes(*header[2..].first_chunk()?);
@@ -193,8 +200,10 @@ impl Window {
         counter >= self.next || (counter + BITS - 64 >= self.next && self.seen[word] & bit == 0)
     }
 
-    fn take(&mut self, counter: u64) {
-        if counter >= self.next {
+    /// Whether it is higher than all before.
+    fn take(&mut self, counter: u64) -> bool {
+        let newest = counter >= self.next;
+        if newest {
             let first = self.next.div_ceil(64);
             let last = counter / 64;
             for word in first.max(last.saturating_sub(WORDS as u64 - 1))..=last {
@@ -204,6 +213,7 @@ impl Window {
         }
         let (word, bit) = Self::place(counter);
         self.seen[word] |= bit;
+        newest
     }
 }
 

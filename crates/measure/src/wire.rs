@@ -244,6 +244,7 @@ impl Wire {
             // Other datagrams come if the client's clock has started before ours.
             if let Some((Header { kind: Kind::Hello, number, .. }, _)) =
                 self.open(&datagram, at_home)
+                && self.opener.is_newest()
             {
                 self.remote = Some(datagram.from);
                 self.send(&Header { kind: Kind::Welcome, flow: 0, number, sent: 0 }, &[], 0);
@@ -304,6 +305,31 @@ mod tests {
 
     fn bound(last: u8) -> UdpSocket {
         UdpSocket::bind(at(last)).expect("loopback has ports")
+    }
+
+    /// Whoever holds a greeting back and sends it from another port after the next one is not the client.
+    #[test]
+    fn an_older_greeting_does_not_move_the_client() {
+        let (up, down) = ([1; 32], [2; 32]);
+        let mut server = Wire::bind(at(1), &down, &up).expect("loopback has ports");
+        let (client, other, to) = (bound(1), bound(1), server.local());
+        let mut sealer = Sealer::new(&up);
+        let [first, second] = [0, 1].map(|number| {
+            sealer.seal(&Header { kind: Kind::Hello, flow: 0, number, sent: 0 }, &[0; PROBE])
+        });
+        let shared = Shared::default();
+        thread::scope(|scope| {
+            let greeted = scope.spawn(|| server.be_greeted(IpAddr::from([127, 0, 0, 1]), &shared));
+            client.send_to(&second, to).expect("it is there");
+            client.recv(&mut [0; 200]).expect("a welcome");
+            other.send_to(&first, to).expect("it is there");
+            other.set_read_timeout(Some(std::time::Duration::from_millis(100))).expect("no zero");
+            let welcomed = other.recv(&mut [0; 200]);
+            shared.started.store(true, Ordering::Release);
+            assert!(welcomed.is_err());
+            assert!(greeted.join().expect("no panic").expect("no error"));
+        });
+        assert_eq!(server.remote, client.local_addr().ok());
     }
 
     /// A path of 250 ms there: the round-trip time is not that since the latest try. Whoever sees the path

@@ -209,7 +209,9 @@ impl Direct {
             return None;
         }
         // A NAT may have given it another port.
-        if let Some(ends) = ends {
+        if let Some(ends) = ends
+            && self.opener.is_newest()
+        {
             ends.dst_port = src_port;
         }
         Some(Came { header, packet, bytes: bytes.len() as u32 })

@@ -32,7 +32,8 @@ pub(super) const ELEMENT: usize = CHUNK_HEADER + OVERHEAD + 2;
 const ABORT: u8 = 6;
 /// The beginning of the element as a chunk: PAD, without flags, of this length.
 const PAD: [u8; 4] = [0x84, 0, 0, ELEMENT as u8];
-/// As a parameter: Padding, and one of an unassigned type whose highest bits are 10, to be skipped without report.
+/// As a parameter: Padding, or one of an unassigned type whose highest bits are 10, to be skipped without
+/// report.
 const PADDING: [u8; 4] = [0x80, 0x05, 0, ELEMENT as u8];
 const PARAMETER: [u8; 4] = [0xbf, 0xfe, 0, ELEMENT as u8];
 

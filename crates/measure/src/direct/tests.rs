@@ -1,6 +1,6 @@
 //! Sealed packets against everything that a network or an attacker can do to them.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Ends, Hints, Parsed};
 
 use super::packet::{Opened, open, seal};
-use super::{Protocol, ports};
+use super::{Direct, Protocol, ports};
 use crate::seal::{Header, Kind, Opener, Sealer};
 
 const HEADER: Header = Header { kind: Kind::Media, flow: 2, number: 9, sent: 1 << 41 };
@@ -242,6 +242,36 @@ fn a_packet_with_the_ports_of_a_nat_is_opened() {
         bytes[..2].copy_from_slice(&555_u16.to_be_bytes());
         let passed = with(protocol, &sealed, &bytes).expect("it is a packet");
         assert_eq!(opened(protocol, &passed).map(|it| it.src_port), Some(555));
+    }
+}
+
+/// Whoever holds a packet back and sends it from another port after the next one does not become the other end.
+#[test]
+fn only_a_packet_newer_than_all_before_moves_the_port() {
+    let at = |last: u8, port: u16| SocketAddr::from(([192, 0, 2, last], port));
+    let mut sealer = Sealer::new(&[1; 32]);
+    let mut direct = Direct {
+        sockets: Vec::new(),
+        sealer: Sealer::new(&[2; 32]),
+        opener: Opener::new(&[1; 32]),
+        local: at(2, 7862),
+        remote: None,
+        client: false,
+        next: 0,
+        flows: vec![Some((Protocol::Sctp, None))],
+    };
+    direct.meet(at(1, 40_000));
+    let header = Header { flow: 0, ..HEADER };
+    let packet = written(false, &of_sctp(vec![data(Number::Ssn(0), 6)]));
+    let sealed = [(); 3]
+        .map(|()| seal(&mut sealer, Protocol::Sctp, &header, &packet).expect("it is a packet"));
+    for (number, port, moved) in [(1, 555, 555), (0, 666, 555), (1, 777, 555), (2, 888, 888)] {
+        let mut bytes = inside(&sealed[number]).to_vec();
+        bytes[..2].copy_from_slice(&u16::to_be_bytes(port));
+        let passed = with(Protocol::Sctp, &sealed[number], &bytes).expect("it is a packet");
+        let came = direct.open(Protocol::Sctp, &passed);
+        assert_eq!(came.is_some(), port != 777, "a replay is refused");
+        assert_eq!(direct.of(0).map(|(_, ends)| ends.dst_port), Some(moved));
     }
 }
 
