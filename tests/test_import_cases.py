@@ -10,6 +10,8 @@ import pytest
 from talkspurt.errors import BadInputError
 from talkspurt.importing import capture, rtp
 from talkspurt.importing.command import read
+from talkspurt.metrics import sheet
+from talkspurt.study import Study
 
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
 
@@ -119,6 +121,13 @@ def test_numbers_of_a_path_that_overtakes_are_no_restart():
     order = [*range(1000), *range(1200, 1400), *range(1000, 1200), *range(1400, 2000)]
     rows = [{"rtp_seq": n % 65536, "rtp_timestamp": 160 * n} for n in order]
     assert rtp.numbers(rows) == (order, set())
+
+
+def test_the_sheet_counts_senders_of_one_capture(tmp_path):
+    """What arrived was sent, also where the capture does not tell how much."""
+    ahead = [(i / 50, tcp(1 + 1000 * i, 1000)) for i in range(10)]
+    result = imported(tmp_path, ahead)
+    assert sheet.nodes(Study.of_run(result)) == [{"nodes": 2, "senders": 1, "receivers": 1}]
 
 
 # Two captures.

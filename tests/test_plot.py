@@ -180,6 +180,62 @@ def test_lines_over_time_are_means_of_the_bins(grid):
         assert len(ax.collections) == 2, "a band for each line"
 
 
+def test_colours_of_transports_over_flows_have_a_legend():
+    """Without it nobody knows why bars have two colours; all kinds of TCP have one."""
+    flow = """
+    [flows.{name}]
+    from = "a"
+    to = "b"
+    transport = {{ kind = "{kind}" }}
+    source = {{ kind = "cbr", rate = "50kbit/s", packet = "200B" }}
+    """
+    scenario = """
+    title = "Four flows"
+    duration = "1s"
+    [links.path]
+    from = "a"
+    to = "b"
+    rate = "1Mbit/s"
+    delay = "5ms"
+    queue = { kind = "droptail", packets = 50 }
+    """
+    tcp = 'tcp", controller = "{}'
+    flows = {
+        "one": "udp",
+        "two": tcp.format("newreno"),
+        "three": tcp.format("cubic"),
+        "four": "udp",
+    }
+    text = scenario + "".join(flow.format(name=name, kind=kind) for name, kind in flows.items())
+    figure = talkspurt.run(text).figure("goodput_bps")
+    (legend,) = figure.legends
+    assert legend.get_title().get_text() == "transport"
+    assert [text.get_text() for text in legend.get_texts()] == ["udp", "tcp-newreno, tcp-cubic"]
+    colours = [patch.get_facecolor() for patch in legend.get_patches()]
+    assert len(set(colours)) == 2
+    # The labels of an axis of transports say themselves what they are.
+    assert (
+        not talkspurt.run(scenario + flow.format(name="one", kind="udp"))
+        .figure("goodput_bps")
+        .legends
+    )
+
+
+def test_letters_without_a_glyph_are_one_note(tmp_path):
+    """matplotlib warns of each letter with a line of our source."""
+    text = GRID.replace('"20ms", "200ms"]', '"20ms", "200ms"]\nlabels = ["日本", "é"]')
+    assert text != GRID
+    talkspurt.run(text, study=True).save(tmp_path / "study", report=False)
+    said = {}
+    for suffix in ("png", "svg"):
+        done = run("plot", tmp_path / "study", "goodput_bps", "-o", tmp_path / f"a.{suffix}")
+        assert done.stderr == ""
+        said[suffix] = done.stdout.splitlines()[1:]
+    (note,) = said["png"]
+    assert note.startswith("Note: the font of figures lacks 日本, and boxes")
+    assert said["svg"] == [] and "日本" in (tmp_path / "a.svg").read_text()
+
+
 def test_transports_keep_their_colours(grid):
     figure = grid.figure("delay_p50_s", flow="call")
     lines = figure.legends[0].get_lines()

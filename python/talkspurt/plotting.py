@@ -14,6 +14,8 @@ from talkspurt.study import Study
 from talkspurt.visible import print_json, visible
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from talkspurt.figures.plotted import Kind
 
 ENDINGS = (".png", ".svg", ".pdf")
@@ -69,6 +71,7 @@ def plot(
     draw = {".png": figures.png, ".svg": figures.svg, ".pdf": figures.pdf}[file.suffix.lower()]
     disk.write_bytes(file, draw(drawn))
     print(visible(f"Figure: {file}"))
+    _say_unknown_letters(drawn, file)
     return file
 
 
@@ -109,6 +112,7 @@ def sensitivity(folder: Path, measure: str, *, as_json: bool, out: Path | None) 
     disk.write_bytes(out, draw(drawn))
     if not as_json:
         print(visible(f"Figure: {out}"))
+        _say_unknown_letters(drawn, out)
 
 
 def _known(measure: str) -> None:
@@ -126,3 +130,16 @@ def _known(measure: str) -> None:
         if near:
             words += f"; figures of the report: {', '.join(near)}"
         raise KeyError(words) from None
+
+
+def _say_unknown_letters(drawn: Figure, file: Path) -> None:
+    from talkspurt.figures.style import unknown_letters
+
+    letters = unknown_letters(drawn)
+    if letters and file.suffix.lower() != ".svg":
+        print(
+            visible(
+                f"Note: the font of figures lacks {letters}, and boxes stand for these letters; "
+                ".svg has the text itself."
+            )
+        )

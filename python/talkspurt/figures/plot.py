@@ -137,7 +137,8 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
         if len(groups) * longest > panel.MOST_LETTERS * width / WIDTH / columns:
             below = longest * panel.LETTER / 72 * SLOPE
     height = TALL if len(shown) == 1 else 0.9 + ROW * -(-len(shown) // columns)
-    entries = len(labels) if drawn.by else 0
+    named = {} if drawn.by else _transports_to_name(drawn)
+    entries = len(labels) if drawn.by else len(named)
     height = max(height + below, 0.9 + 0.17 * entries)
     place = place_of(drawn.study, drawn.one)
     figure, grid = panels(
@@ -164,7 +165,9 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
         if drawn.kind != "cdf" and not bottom:
             ax.set_xlabel("")
     if drawn.by and len(labels) > 1:
-        _legend(drawn, figure)
+        _legend(drawn, figure, drawn.by, {label: drawn.looks[label] for label in labels})
+    elif named:
+        _legend(drawn, figure, "transport", named)
     rest = [_words(drawn, key) for key in list(every)[MOST_PANELS:]]
     note(figure, *dict.fromkeys(drawn.notes), left_out("panel", rest))
     return figure
@@ -203,13 +206,12 @@ def _title(drawn: Plot) -> str:
     return f"{label} · {names.pop()}" if len(names) == 1 else label
 
 
-def _legend(drawn: Plot, figure: Figure) -> None:
+def _legend(drawn: Plot, figure: Figure, title: str, looks: Mapping[str, Look]) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     handles: list[Any] = []
-    for label in drawn.labels(drawn.by):
-        look = drawn.looks[label]
+    for label, look in looks.items():
         words = short(label) or "–"
         if drawn.kind in ("bars", "box"):
             handles.append(Patch(color=look.style.colour, label=words))
@@ -225,7 +227,7 @@ def _legend(drawn: Plot, figure: Figure) -> None:
     figure.legend(
         handles=handles,
         loc="outside right upper",
-        title=short(drawn.by or ""),
+        title=short(title),
         title_fontsize=8,
         alignment="left",
         fontsize=8 if len(handles) <= 24 else 7,
@@ -352,6 +354,22 @@ def _one_colour_each(drawn: Plot) -> dict[str, TransportStyle]:
     if len(transports) < len(drawn.labels(drawn.over)):
         return {}
     return {label: transport_style(name) for label, name in transports.items()}
+
+
+def _transports_to_name(drawn: Plot) -> dict[str, Look]:
+    """The transports that colours stand for, if the labels of ``over`` do not say them."""
+    if drawn.over is None or drawn.kind == "cdf" or not _one_colour_each(drawn):
+        return {}
+    names = list(dict.fromkeys(drawn.transports(drawn.over).values()))
+    one_each = len(names) == len(drawn.labels(drawn.over))
+    if one_each and drawn.over != place_of(drawn.study, drawn.one):
+        return {}
+    # All kinds of TCP have one colour.
+    sharing: dict[TransportStyle, list[str]] = {}
+    for name in names:
+        sharing.setdefault(transport_style(name), []).append(name)
+    looks = {", ".join(its): Look(one) for one, its in sharing.items()}
+    return looks if len(looks) > 1 else {}
 
 
 def _bars(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bottom: bool) -> None:

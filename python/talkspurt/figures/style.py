@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -395,9 +396,24 @@ def _resolution(figure: Figure, dpi: float) -> Iterator[None]:
     own = figure.dpi
     figure.dpi = dpi
     try:
-        yield
+        with warnings.catch_warnings():
+            # One for each letter, with a place in our source; :func:`unknown_letters` tells them.
+            warnings.filterwarnings("ignore", message=r"Glyph \d+ ")
+            yield
     finally:
         figure.dpi = own
+
+
+def unknown_letters(figure: Figure) -> str:
+    """The letters that the font of the figure's texts lacks; boxes stand for them."""
+    from matplotlib.font_manager import findfont, get_font
+    from matplotlib.text import Text
+
+    found: dict[str, None] = {}
+    for text in figure.findobj(Text):
+        known = get_font(findfont(text.get_fontproperties())).get_charmap()
+        found |= {it: None for it in text.get_text() if it.isprintable() and ord(it) not in known}
+    return "".join(found)
 
 
 def inline_svg(drawn: bytes, alt: str) -> str:

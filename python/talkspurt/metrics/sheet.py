@@ -7,11 +7,13 @@ the replications.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from talkspurt.result import Result
     from talkspurt.study import Study
 
@@ -54,11 +56,16 @@ def nodes(study: Study) -> list[dict[str, int]]:
     return [
         {
             "nodes": len(run.topology["nodes"]),
-            "senders": len({row["from"] for row in rows if row["sent_packets"]}),
+            "senders": len({row["from"] for row in rows if _has_sent(row)}),
             "receivers": len({row["to"] for row in rows if row["received_packets"]}),
         }
         for run, rows in study.by_run("flows")
     ]
+
+
+def _has_sent(row: Mapping[str, Any]) -> bool:
+    """A capture at one point does not tell how much was sent, but what arrived was sent."""
+    return bool(row["received_packets"] if row["sent_packets"] is None else row["sent_packets"])
 
 
 def sheet(study: Study) -> pl.DataFrame:
