@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 
+import polars as pl
 import pytest
 
 import talkspurt as package
@@ -11,6 +12,7 @@ from command import talkspurt
 from conftest import tone, write_wav
 from talkspurt import shards
 from talkspurt.errors import BadInputError
+from talkspurt.metrics import computing
 from talkspurt.shards import Shard
 from validation.cluster.machines import study
 
@@ -57,6 +59,32 @@ def test_merged_shards_have_the_bytes_of_one_run(place):
         for key in ("cpu_s", "created"):
             del manifest[key]
     assert one == other
+
+
+def test_shares_have_the_bytes_of_one_run(tmp_path):
+    """Loss and delivery are divided after the run, from tables that were read in other ways."""
+    text = study("Shares", "2s", 8).replace('["udp", "sctp"]', "[0.03, 0.1]")
+    text = text.replace("flows.call.transport.kind", "links.wire.loss")
+    text = text.replace('name = "transport"', 'name = "loss"')
+    (tmp_path / "lossy.toml").write_text(text, encoding="utf-8")
+    done = talkspurt("run", "lossy.toml", "--out", "whole", "--no-report", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    question = package.read(tmp_path / "lossy.toml")
+    for n in (1, 2):
+        shards.run(question, Shard(n, 2), tmp_path / str(n))
+    where = shards.merge([tmp_path / "1", tmp_path / "2"], tmp_path / "merged")
+    assert sums(tmp_path / "whole") == sums(where)
+
+
+def test_a_share_does_not_depend_on_how_a_table_is_stored():
+    """polars multiplies by the reciprocal of a column of which it knows that all values are equal."""
+    lost = pl.DataFrame({"lost_packets": [7, 14, 13]})
+    equal = lost.with_columns(pl.lit(99).alias("sent_packets"))
+    plain = lost.with_columns(pl.Series("sent_packets", [99, 99, 99]))
+    for flows in (equal, plain):
+        assert computing.ratio(flows, "network_loss").to_list() == [7 / 99, 14 / 99, 13 / 99]
+    none = pl.DataFrame({"lost_packets": [1, None, 0], "sent_packets": [None, 2, 0]})
+    assert computing.ratio(none, "network_loss").to_list() == [None, None, None]
 
 
 def test_shards_are_disjoint_and_complete():

@@ -112,9 +112,14 @@ RATIOS = {
 
 
 def ratio(flows: pl.DataFrame, name: str) -> pl.Series:
-    """A metric of ``RATIOS`` of each row of a flows table."""
-    part, whole = map(pl.col, RATIOS[name])
-    return flows.select(pl.when(whole > 0).then(part / whole).cast(pl.Float64)).to_series()
+    """A metric of ``RATIOS`` of each row of a flows table.
+
+    Not divided by polars: where it knows that all rows of a column have one value, it multiplies
+    by the reciprocal, and the last digit would depend on how the table was read.
+    """
+    pairs = zip(*(flows[column] for column in RATIOS[name]), strict=True)
+    found = [None if not whole or part is None else part / whole for part, whole in pairs]
+    return pl.Series(name, found, dtype=pl.Float64)
 
 
 OF_RECEIVERS = ("jitter",)
