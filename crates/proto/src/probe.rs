@@ -272,6 +272,29 @@ impl Note<'_> {
     }
 }
 
+/// Consecutive units of bulk data that are generated and handed over at one instant.
+#[derive(Clone, Copy, Debug)]
+pub struct Units {
+    /// Number of the first.
+    pub first: u32,
+    /// One more than the number of the last.
+    pub end: u32,
+    /// Bytes of each.
+    pub bytes: u32,
+    /// When they were captured.
+    pub captured: Instant,
+}
+
+impl Units {
+    /// [`Note::Generated`] and [`Note::HandedOver`] of each.
+    pub fn notes(self) -> impl Iterator<Item = (Note<'static>, Note<'static>)> {
+        let Self { first, end, bytes, captured } = self;
+        let both =
+            move |index| (Note::Generated { index, bytes, captured }, Note::HandedOver { index });
+        (first..end).map(both)
+    }
+}
+
 /// An observer.
 pub trait Probe {
     /// Whether notes on this topic are wanted; components do not create others.
@@ -283,6 +306,13 @@ pub trait Probe {
     fn record_two(&mut self, now: Instant, place: Place, first: &Note<'_>, second: &Note<'_>) {
         self.record(now, place, first);
         self.record(now, place, second);
+    }
+    /// Takes the notes of these units. A probe may handle them faster together.
+    #[inline(always)]
+    fn record_units(&mut self, now: Instant, place: Place, units: Units) {
+        for (generated, handed_over) in units.notes() {
+            self.record_two(now, place, &generated, &handed_over);
+        }
     }
     /// Notes of this peer will come soon, of what it sends or of what it `receives`: a probe may request its
     /// data from memory.
@@ -331,6 +361,10 @@ impl<T: Probe + ?Sized> Probe for &mut T {
         (**self).record_two(now, place, first, second);
     }
     #[inline(always)]
+    fn record_units(&mut self, now: Instant, place: Place, units: Units) {
+        (**self).record_units(now, place, units);
+    }
+    #[inline(always)]
     fn prefetch(&self, peer: u32, receives: bool) {
         (**self).prefetch(peer, receives);
     }
@@ -364,6 +398,15 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         }
     }
     #[inline(always)]
+    fn record_units(&mut self, now: Instant, place: Place, units: Units) {
+        if self.0.wants(Topic::Frame) {
+            self.0.record_units(now, place, units);
+        }
+        if self.1.wants(Topic::Frame) {
+            self.1.record_units(now, place, units);
+        }
+    }
+    #[inline(always)]
     fn prefetch(&self, peer: u32, receives: bool) {
         self.0.prefetch(peer, receives);
         self.1.prefetch(peer, receives);
@@ -390,6 +433,12 @@ impl<T: Probe> Probe for Option<T> {
     fn record_two(&mut self, now: Instant, place: Place, first: &Note<'_>, second: &Note<'_>) {
         if let Some(probe) = self {
             probe.record_two(now, place, first, second);
+        }
+    }
+    #[inline(always)]
+    fn record_units(&mut self, now: Instant, place: Place, units: Units) {
+        if let Some(probe) = self {
+            probe.record_units(now, place, units);
         }
     }
     #[inline(always)]
@@ -439,5 +488,9 @@ impl<P: Probe> Probe for Stamped<'_, P> {
     #[inline(always)]
     fn record_two(&mut self, _local: Instant, _: Place, first: &Note<'_>, second: &Note<'_>) {
         self.probe.record_two(self.now, self.place(), first, second);
+    }
+    #[inline(always)]
+    fn record_units(&mut self, _local: Instant, _: Place, units: Units) {
+        self.probe.record_units(self.now, self.place(), units);
     }
 }

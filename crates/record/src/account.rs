@@ -30,6 +30,12 @@ impl Cohort {
         }
         self.end = number + 1;
     }
+    /// Admits the numbers from `first` to before `end`, at least one.
+    #[inline(always)]
+    pub(crate) fn admit_all(&mut self, first: u32, end: u32) {
+        self.admit(first);
+        self.end = end;
+    }
     #[inline(always)]
     pub(crate) fn holds(&self, number: u32) -> bool {
         number.wrapping_sub(self.first) < self.end - self.first

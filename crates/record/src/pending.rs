@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 /// Increasing numbers that are opened once and settled once.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pending {
     /// First number of `last`, a multiple of 64.
     base: u32,
@@ -20,7 +20,7 @@ pub(crate) struct Pending {
     earlier: Box<VecDeque<Word>>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Word {
     open: u64,
     /// Which of the opened numbers carry data.
@@ -56,6 +56,30 @@ impl Pending {
         }
         word.open &= !bit;
         Some(word.data & bit != 0)
+    }
+
+    /// Opens and settles consecutive numbers, which carry data; false, with no change, if one of them is open
+    /// or before the last word.
+    pub(crate) fn pass(&mut self, first: u32, end: u32) -> bool {
+        let bits = |from: u32, to: u32| (u64::MAX >> (64 - (to - from))) << (from % 64);
+        let word_end = |base: u32| end.min(base.saturating_add(64));
+        if first < self.base || first >= end {
+            return first >= end;
+        }
+        // Later words have no open numbers.
+        if first - self.base < 64 && self.last.open & bits(first, word_end(self.base)) != 0 {
+            return false;
+        }
+        let mut number = first;
+        while number < end {
+            if number - self.base >= 64 {
+                self.advance(number);
+            }
+            let next = word_end(self.base);
+            self.last.data |= bits(number, next);
+            number = next;
+        }
+        true
     }
 
     /// Advances to the word of `number` and drops leading settled words: their numbers will not be opened
@@ -140,6 +164,35 @@ mod tests {
                     },
                 }
                 prop_assert!(pending.open_data().eq(plain.iter().filter(|(_, data)| **data).map(|(n, _)| *n)));
+            }
+        }
+    }
+
+    proptest! {
+        /// Numbers that pass leave the state of numbers that are opened and settled in turn; if one of them is
+        /// open, the state does not change.
+        #[test]
+        fn passing_is_opening_and_settling(
+            steps in prop::collection::vec((0_u32..100, 0_u32..200, any::<bool>()), 0..50),
+        ) {
+            let (mut pending, mut next) = (Pending::default(), 0_u32);
+            for (back, length, passes) in steps {
+                let first = if passes { next } else { next.saturating_sub(back) };
+                let end = first + length;
+                let before = pending.clone();
+                let mut each = pending.clone();
+                let fits = (first..end).all(|number| {
+                    let fresh = each.open(number, true);
+                    each.settle(number);
+                    fresh
+                });
+                prop_assert_eq!(pending.pass(first, end), fits);
+                prop_assert_eq!(&pending, if fits { &each } else { &before });
+                next = next.max(end);
+                if back % 3 == 0 {
+                    pending.open(next, true);
+                    next += 1;
+                }
             }
         }
     }

@@ -7,7 +7,9 @@ use talkspurt_proto::body::{Body, Layers};
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::Packet;
 use talkspurt_proto::prefetch::prefetch;
-use talkspurt_proto::probe::{Gauge, LinkCounters, Note, Place, Playout, Probe, RxError, Topic};
+use talkspurt_proto::probe::{
+    Gauge, LinkCounters, Note, Place, Playout, Probe, RxError, Topic, Units,
+};
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::columns::Moment;
@@ -276,18 +278,14 @@ impl Recorder {
         self.take(now, Place::Peer(peer), &Note::HandedOver { index });
     }
 
-    /// Generated and handed over.
+    /// Units of bulk data; false if they must be recorded one by one.
     #[inline(never)]
-    fn generated_at_once(
-        &mut self,
-        now: Instant,
-        peer: u32,
-        index: u32,
-        bytes: u32,
-        captured: Instant,
-    ) {
-        self.take(now, Place::Peer(peer), &Note::Generated { index, bytes, captured });
-        self.take(now, Place::Peer(peer), &Note::HandedOver { index });
+    fn units(&mut self, now: Instant, peer: u32, units: Units) -> bool {
+        let counted = self.stats.units(peer, units);
+        if let Some(series) = self.series.as_mut().filter(|_| counted) {
+            series.add_units(now, peer as usize, units);
+        }
+        counted
     }
 
     #[inline(never)]
@@ -438,17 +436,15 @@ impl Probe for Recorder {
         }
     }
     #[inline(always)]
-    fn record_two(&mut self, now: Instant, place: Place, first: &Note<'_>, second: &Note<'_>) {
-        match (place, first, second) {
-            (
-                Place::Peer(peer),
-                Note::Generated { index, bytes, captured },
-                Note::HandedOver { .. },
-            ) => self.generated_at_once(now, peer, *index, *bytes, *captured),
-            _ => {
-                self.record(now, place, first);
-                self.record(now, place, second);
-            }
+    fn record_units(&mut self, now: Instant, place: Place, units: Units) {
+        if let Place::Peer(peer) = place
+            && self.units(now, peer, units)
+        {
+            return;
+        }
+        for (generated, handed_over) in units.notes() {
+            self.record(now, place, &generated);
+            self.record(now, place, &handed_over);
         }
     }
 }

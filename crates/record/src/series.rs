@@ -10,6 +10,7 @@ use std::io;
 use std::ops::Range;
 
 use arrow_array::RecordBatch;
+use talkspurt_proto::probe::Units;
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::columns::Columns;
@@ -147,11 +148,7 @@ impl Series {
         if matches!(fact.what, What::HandedOver { .. } | What::Played { .. }) {
             return;
         }
-        if now.as_nanos().wrapping_sub(self.begin) >= self.width {
-            self.turn(now);
-        }
-        // There is no bin for the side without a source.
-        let place = self.row + self.places[fact.peer] as usize;
+        let place = self.place(now, fact.peer);
         let Some(bin) = self.open.get_mut(place) else { return };
         match fact.what {
             What::Generated { bytes, .. } => {
@@ -176,6 +173,25 @@ impl Series {
             What::Discarded => bin.discarded += 1,
             What::HandedOver { .. } | What::Played { .. } => {}
         }
+    }
+
+    /// Adds units of bulk data that were generated.
+    #[inline(always)]
+    pub(crate) fn add_units(&mut self, now: Instant, peer: usize, units: Units) {
+        let place = self.place(now, peer);
+        let Some(bin) = self.open.get_mut(place) else { return };
+        let count = units.end - units.first;
+        bin.generated += count;
+        bin.generated_bytes += u64::from(count) * u64::from(units.bytes);
+    }
+
+    /// Index of the bin of an instant; there is no such bin for the side without a source.
+    #[inline(always)]
+    fn place(&mut self, now: Instant, peer: usize) -> usize {
+        if now.as_nanos().wrapping_sub(self.begin) >= self.width {
+            self.turn(now);
+        }
+        self.row + self.places[peer] as usize
     }
 
     /// Everything before `now` has been added.

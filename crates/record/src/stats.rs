@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use talkspurt_proto::body::{Body, Layers};
 use talkspurt_proto::packet::Packet;
 use talkspurt_proto::prefetch::prefetch;
-use talkspurt_proto::probe::{Note, Place, Playout, Probe, RxError, Topic, UNNUMBERED};
+use talkspurt_proto::probe::{Note, Place, Playout, Probe, RxError, Topic, UNNUMBERED, Units};
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::account::Account;
@@ -389,6 +389,26 @@ impl Stats {
             account.generated += 1;
         }
         Some(inside)
+    }
+
+    /// Units of bulk data were generated and handed over; false, with no change, if this must be counted one by
+    /// one.
+    #[inline(always)]
+    pub(crate) fn units(&mut self, peer: u32, units: Units) -> bool {
+        let Units { first, end, captured, .. } = units;
+        let inside = self.window.holds(captured);
+        let Some(account) = self.account(peer) else { return false };
+        let is_bulk = account.voice.is_none() && account.video.is_none();
+        let is_new = first >= account.frames.end && first < end;
+        if !(is_bulk && is_new && account.units.pending.pass(first, end)) {
+            return false;
+        }
+        if inside {
+            account.frames.admit_all(first, end);
+            account.generated += end - first;
+            account.units.handed_over += end - first;
+        }
+        true
     }
 
     fn handed_over(&mut self, peer: u32, index: u32) -> Option<bool> {

@@ -5,7 +5,7 @@ use talkspurt_proto::endpoint::{Endpoint, Input};
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{BodyId, Payload};
 use talkspurt_proto::prefetch::prefetch;
-use talkspurt_proto::probe::{Note, Probe, Stamped, Topic};
+use talkspurt_proto::probe::{Note, Probe, Stamped, Topic, Units};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant, earlier};
 use talkspurt_proto::units::Rate;
@@ -238,8 +238,11 @@ impl Outgoing {
                 while let Some(units) = bulk.take(local, (room, largest), most) {
                     self.generated += units.count;
                     if probe.wants(Topic::Frame) {
-                        let numbers = (units.first, units.first + units.count);
-                        note_units(local, clock, numbers, units.bytes as u32, probe);
+                        let source::Units { first, count, bytes, .. } = units;
+                        let (end, bytes, captured) =
+                            (first + count, bytes as u32, clock.truth(local));
+                        let units = Units { first, end, bytes, captured };
+                        note_units(local, units, probe);
                     }
                     let payload = units.payload();
                     let len = payload.len();
@@ -427,19 +430,8 @@ fn note_generated<P: Probe>(
     }
 }
 
-/// Notes units of bulk data, which are generated when there is room for them. Not inlined: the loop would take
-/// the registers of the code around it.
+/// Not inlined: the loop in it would take the registers of the code around it.
 #[inline(never)]
-fn note_units<P: Probe>(
-    local: Instant,
-    clock: &Clock,
-    (first, end): (u32, u32),
-    bytes: u32,
-    probe: &mut Stamped<'_, P>,
-) {
-    let captured = clock.truth(local);
-    for index in first..end {
-        let generated = Note::Generated { index, bytes, captured };
-        probe.record_two(local, probe.place(), &generated, &Note::HandedOver { index });
-    }
+fn note_units<P: Probe>(local: Instant, units: Units, probe: &mut Stamped<'_, P>) {
+    probe.record_units(local, probe.place(), units);
 }

@@ -16,7 +16,7 @@ use talkspurt_proto::body::Body;
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::Packet;
 use talkspurt_proto::prefetch::prefetch;
-use talkspurt_proto::probe::{Note, Place, Playout, Probe, Topic};
+use talkspurt_proto::probe::{Note, Place, Playout, Probe, Topic, Units};
 use talkspurt_proto::time::Instant;
 
 use self::hash::{Hash, halves, quarters};
@@ -148,6 +148,14 @@ impl Probe for Digest {
                 self.record(now, place, second);
             }
         }
+    }
+    #[inline(always)]
+    fn record_units(&mut self, now: Instant, place: Place, units: Units) {
+        let Place::Peer(index) = place else { unknown() };
+        let hash = known(&mut self.peers, index);
+        *hash = units.notes().fold(*hash, |hash, (generated, handed_over)| {
+            add(add(hash, now, &generated), now, &handed_over)
+        });
     }
 }
 
