@@ -54,6 +54,15 @@ def test_a_damaged_table_is_named(place, name, harm):
     assert raised.value.filename == str(file)
 
 
+@pytest.mark.parametrize("harm", HARM)
+def test_gauges_of_which_one_is_read_are_named(place, harm):
+    file = place / "gauges.parquet"
+    HARM[harm](file)
+    with pytest.raises(store.StoreError, match=r"is damaged: .") as raised:
+        package.load(place).gauges(gauge="cwnd")
+    assert raised.value.filename == str(file)
+
+
 @pytest.mark.parametrize("name", ["flows", "series", "packets"])
 def test_a_table_that_is_gone_is_named_and_no_setting_is_blamed(place, name):
     (place / f"{name}.parquet").unlink()

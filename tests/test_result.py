@@ -78,6 +78,19 @@ def test_one_flow_can_be_picked_from_every_table_of_flows(result):
     assert set(result.link_series("sky")["link"].to_list()) == {"sky"}
 
 
+def test_a_gauge_of_a_saved_run_is_read_without_the_others(result, tmp_path):
+    saved = talkspurt.load(result.save(tmp_path / "out", report=False))
+    whole = result.table("gauges")
+    names = [*whole["gauge"].unique(), "no such gauge"]
+    assert len(names) > 4
+    for name in names:
+        assert saved.gauges(gauge=name).equals(whole.filter(gauge=name)), name
+        assert saved.gauges("upload", name).equals(whole.filter(gauge=name, flow="upload")), name
+    assert "gauges" not in saved._tables
+    with pytest.raises(KeyError, match="no flow 'nobody'"):
+        saved.gauges("nobody", "cwnd")
+
+
 def test_asking_for_what_is_not_there_says_what_is(result):
     with pytest.raises(KeyError, match="upload"):
         result.series("uplaod")

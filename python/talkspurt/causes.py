@@ -161,10 +161,9 @@ def _with_room(run: Result, frames: pl.DataFrame, flow: str, side: str) -> pl.Da
     """The frames with ``room``: congestion window − data in flight at hand-over, in bytes."""
     import polars as pl
 
-    gauges = run.table("gauges").filter(pl.col("flow") == flow, pl.col("side") == side)
     frames = frames.sort("handed_over_s", nulls_last=True)
     for name in ("cwnd", "flight"):
-        one = gauges.filter(pl.col("gauge") == name).sort("time_s")
+        one = run.gauges(gauge=name).filter(flow=flow, side=side).sort("time_s")
         one = one.select(pl.col("time_s"), pl.col("value").alias(name))
         frames = frames.join_asof(one, left_on="handed_over_s", right_on="time_s")
     return frames.with_columns(room=pl.col("cwnd") - pl.col("flight"))

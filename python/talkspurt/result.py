@@ -166,7 +166,10 @@ class Result(Saved):
     _written: Path | Scratch | None = field(default=None, repr=False)
     _outcome: _core.Outcome | None = field(default=None, repr=False, compare=False)
     """The run, if it has just ended."""
+    _file_of: Callable[[str], Path | None] = field(default=lambda _: None, repr=False)
+    """The file of a table, if it has one."""
     _tables: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    _gauges: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def __repr__(self) -> str:
         settings = "".join(f", {axis} = {label}" for axis, label in self.settings.items())
@@ -203,6 +206,7 @@ class Result(Saved):
             topology=routed(json.loads(plan.topology(i))),
             manifest=manifest,
             _read_table=partial(_table, outcome, resolved, written),
+            _file_of=partial(_file, outcome, written),
             _read_audio=read_audio,
             _written=written,
             _outcome=outcome,
@@ -212,7 +216,8 @@ class Result(Saved):
         """A result that has just ended, after its folder was renamed."""
         assert self._outcome is not None
         read_table = partial(_table, self._outcome, self.scenario, folder)
-        return replace(self, _read_table=read_table, _written=folder)
+        file_of = partial(_file, self._outcome, folder)
+        return replace(self, _read_table=read_table, _file_of=file_of, _written=folder)
 
     # Numbers of the whole run.
 
@@ -276,7 +281,24 @@ class Result(Saved):
 
     def gauges(self, flow: str | None = None, gauge: str | None = None) -> pl.DataFrame:
         """Changes of values inside the endpoints: cwnd, ssthresh, srtt, rto, jitter."""
-        return self._of("gauges", flow=flow, gauge=gauge)
+        if gauge is None:
+            return self._of("gauges", flow=flow)
+        if gauge not in self._gauges:
+            self._gauges[gauge] = self._one_gauge(gauge)
+        if flow is None:
+            return self._gauges[gauge]
+        self._check_name("flow", flow)
+        return self._gauges[gauge].filter(flow=flow)
+
+    def _one_gauge(self, gauge: str) -> pl.DataFrame:
+        """The rows of a gauge. Of a file, no others are kept: all of them can have a gigabyte."""
+        import polars as pl
+
+        file = None if "gauges" in self._tables else self._file_of("gauges")
+        if file is None:
+            return self._of("gauges", gauge=gauge)
+        with reading(file):
+            return pl.scan_parquet(file, glob=False).filter(gauge=gauge).collect()
 
     def frames(self, flow: str | None = None) -> pl.DataFrame:
         """The times and outcome of each voice frame: captured, handed over, delivered, played."""
@@ -489,14 +511,26 @@ def _table(
         return None
     import polars as pl
 
-    in_file = name == "packets" or (name in outcome.stored and name not in SUMMARIES)
-    if not in_file:
-        return pl.DataFrame(outcome.table(name))
-    if written is None or (name == "packets" and not recorded(scenario).get("packets")):
+    if name == "packets" and not recorded(scenario).get("packets"):
         return None
-    file = Path(written) / f"{name}.parquet"
+    if not _is_in_file(outcome, name):
+        return pl.DataFrame(outcome.table(name))
+    file = _file(outcome, written, name)
+    if file is None:
+        return None
     with reading(file):
         return pl.read_parquet(file, glob=False)
+
+
+def _file(outcome: _core.Outcome, written: Path | Scratch | None, name: str) -> Path | None:
+    """The file of a table of a run that has just ended, if it has one."""
+    if written is None or not _is_in_file(outcome, name):
+        return None
+    return Path(written) / f"{name}.parquet"
+
+
+def _is_in_file(outcome: _core.Outcome, name: str) -> bool:
+    return name == "packets" or (name in outcome.stored and name not in SUMMARIES)
 
 
 def _by_name(

@@ -249,6 +249,7 @@ def saved(
         topology=_network(json.dumps(as_written(topology))),
         manifest=manifest,
         _read_table=functools.partial(_read_table, folder, manifest["empty_tables"]),
+        _file_of=functools.partial(_file_of, folder, manifest["empty_tables"]),
         _read_audio=functools.partial(_read_audio, folder, manifest.get("speech_start_s", {})),
         _written=folder,
     )
@@ -299,6 +300,11 @@ def _read_table(folder: Path, empty: Any, name: str) -> pl.DataFrame | None:
         return None
     with reading(file):
         return pl.read_parquet(file, glob=False)
+
+
+def _file_of(folder: Path, empty: Any, name: str) -> Path | None:
+    """The file of a table; none without rows."""
+    return None if name in empty else folder / f"{name}.parquet"
 
 
 def _read_audio(folder: Path, starts: Mapping[str, float | None], name: str) -> Audio | None:

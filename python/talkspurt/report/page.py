@@ -106,8 +106,11 @@ def script_safe(text: str) -> str:
 
 def markdown(text: str) -> Markup:
     """A description as HTML: no raw HTML and no images, which could access the network."""
-    from markdown_it import MarkdownIt
     from markupsafe import Markup
+
+    if not text.strip():
+        return Markup("")  # the parser takes as long to import as a chart to draw
+    from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
     return Markup(parser.render(text))
