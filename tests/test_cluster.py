@@ -1,6 +1,9 @@
 """Studies on workers of dask.distributed: the bytes of one machine, and every fault is named."""
 
+import contextlib
 import hashlib
+import os
+import signal
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -183,6 +186,35 @@ def test_bad_input_on_the_command_line(place, tmp_path):
     line = said("study.toml", "--cluster", "local:2", env=env)
     assert "pip install 'talkspurt[cluster]'" in line
     assert not (place / "runs").exists()
+
+
+def of_group(group):
+    """How many processes of a group `multiprocessing` has started for workers."""
+    count = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            words = stat.read_text().rpartition(")")[2].split()
+            line = stat.with_name("cmdline").read_bytes()
+            count += int(words[2]) == group and b"spawn_main" in line
+    return count
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.parametrize("later_s", [0.0, 1.5])
+def test_ctrl_c_of_a_terminal_says_one_line(place, tmp_path, later_s):
+    """It goes to the workers, too, also while they start."""
+    process = start(
+        "run", place / "study.toml", "--cluster", "local:2", "--no-report", "--out", tmp_path / "x",
+        start_new_session=True,
+    )  # fmt: skip
+    until = time.monotonic() + 60
+    while not of_group(process.pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    time.sleep(later_s)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in said and said.splitlines()[-1].startswith("talkspurt: stopped")
 
 
 def test_dask_is_not_imported_without_need():

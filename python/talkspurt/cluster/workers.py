@@ -11,12 +11,16 @@ import importlib
 import ipaddress
 import logging
 import re
+import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from multiprocessing import util
 from pathlib import Path
 from typing import Any, Protocol
 
 from talkspurt.errors import BadInputError, MissingExtraError
+from talkspurt.interrupts import undisturbed
 from talkspurt.visible import visible
 
 TIMEOUT_S = 10
@@ -176,6 +180,29 @@ def _not_of_distributed(record: logging.LogRecord) -> bool:
 
 
 @contextlib.contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Processes that `multiprocessing` starts in the block have SIGINT blocked.
+
+    A terminal sends it to all processes of a command; workers are ended by their cluster. A mask
+    of the thread is not enough: `multiprocessing` sets it, too, before it starts a process.
+    """
+    start = util.spawnv_passfds
+
+    def masked(*words: Any) -> Any:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return start(*words)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    util.spawnv_passfds = masked  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        util.spawnv_passfds = start
+
+
+@contextlib.contextmanager
 def connected(address: Address) -> Iterator[Workers]:
     """Connect to the workers at an address.
 
@@ -199,16 +226,20 @@ def connected(address: Address) -> Iterator[Workers]:
     with contextlib.ExitStack() as stack:
         target: Any = address.url
         if address.local:
-            target = stack.enter_context(
-                dask.LocalCluster(
-                    n_workers=address.local,
-                    threads_per_worker=1,
-                    host="127.0.0.1",
-                    dashboard_address=None,
-                    worker_dashboard_address=None,
-                    silence_logs=logging.CRITICAL + 1,
+            if sys.platform != "win32":
+                stack.enter_context(_without_ctrl_c())
+            # One that is stopped while it starts cannot be closed.
+            with undisturbed():
+                target = stack.enter_context(
+                    dask.LocalCluster(
+                        n_workers=address.local,
+                        threads_per_worker=1,
+                        host="127.0.0.1",
+                        dashboard_address=None,
+                        worker_dashboard_address=None,
+                        silence_logs=logging.CRITICAL + 1,
+                    )
                 )
-            )
         security = None
         if any(address.tls.values()):
             tls = {key: str(file) for key, file in address.tls.items() if file}
