@@ -574,6 +574,32 @@ def case(tmp_path):
     return file
 
 
+LATER = """
+[flows.later]
+from = "left"
+to = "right"
+start = "15s"
+transport = { kind = "udp" }
+source = { kind = "speech", codec = "pcmu" }
+"""
+
+
+@real
+def test_a_shorter_time_and_calls_on_several_routes(case, tmp_path):
+    """What begins later is no fault. Calls are compared although a program's packets have no settings."""
+    scenarios = Path(__file__).parent.parent / "scenarios"
+    text = (scenarios / "topologies" / "two-paths.toml").read_text(encoding="utf-8")
+    case.write_text(text.replace('{ from = "5s" }', '{ from = "0s" }') + LATER, encoding="utf-8")
+    words = "--at", "left", "--", sys.executable, "-c", ASK, "10.0.0.4", 500, 50, 0.01
+    out = tmp_path / "out"
+    there = "--no-report", "--out", out, "--serve", "right", "--", "sleep", "9"
+    found = command("emulate", case, "--for", "2s", *there, *words)
+    assert found.returncode == 0, found.stderr
+    assert "emulating case for 2 s" in found.stderr
+    assert "was ended with the emulation" in found.stderr
+    assert 1.9 < talkspurt.load(out).duration_s < 3
+
+
 @real
 def test_the_command_line(case, tmp_path):
     words = "--at", "laptop", "--", "sh", "-c", "hostname; echo it >&2; exit 7"

@@ -70,6 +70,8 @@ class Conditions:
         return len(self.flows) <= MOST_FLOWS and self._around(one) == self._around(other)
 
     def _settings(self, flow: str) -> str:
+        if flow not in self.flows:  # packets of a program in an emulation: equal only to themselves
+            return f"only {flow}"
         return _text({k: v for k, v in self.flows[flow].items() if k not in NAMES})
 
     def _around(self, calls: Sequence[str]) -> str:

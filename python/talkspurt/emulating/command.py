@@ -11,11 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from talkspurt import interrupts, store
+from talkspurt import ScenarioError, interrupts, store
 from talkspurt.emulating import Command, Emulation, account, namespaces, read_emulated
 from talkspurt.errors import BadInputError
 from talkspurt.interrupts import Terminated
+from talkspurt.resolved import duration_s, values
 from talkspurt.result import Result
+from talkspurt.scenario import Question
 from talkspurt.terminal.console import console, say
 from talkspurt.visible import visible
 
@@ -80,13 +82,22 @@ def run(
     namespaces.act_as(namespaces.User.behind_sudo())
     if not commands and shell is None:
         raise BadInputError("emulate: needs --at NODE -- COMMAND, or --shell NODE")
-    pairs = sets_of(sets) + ([] if length is None else [("duration", length)])
     nodes = [it.node for it in commands] + ([] if shell is None else [shell])
-    question = read_emulated(scenario, nodes, set=pairs, seed=seed)
+    pairs = sets_of(sets)
+    most_s = None
+    try:
+        longer = [] if length is None else [("duration", length)]
+        question = read_emulated(scenario, nodes, set=[*pairs, *longer], seed=seed)
+    except ScenarioError:
+        # What begins after a shorter time is no fault, as where the commands end earlier.
+        most_s = duration_s(length or "")
+        question = read_emulated(scenario, nodes, set=pairs, seed=seed)
+        if not most_s or most_s > _duration_s(question):
+            raise
     folder = out if out is not None else None if as_json else Path("runs") / question.name
     if folder is None:
         emulation = Emulation(question, nodes)
-        status, stop = _execute(emulation, commands, shell)
+        status, stop = _execute(emulation, commands, shell, most_s)
         answer = emulation.result
     else:
         claim = store.Claim("run", question.name, file_of(question), overwrite)
@@ -94,7 +105,7 @@ def run(
             for words in staging.news:
                 print(f"talkspurt: {visible(words)}", file=sys.stderr)
             emulation = Emulation(question, nodes, folder=staging.folder)
-            status, stop = _execute(emulation, commands, shell)
+            status, stop = _execute(emulation, commands, shell, most_s)
             answer = emulation.result
             with _resulting() as late:
                 with interrupts.undisturbed():
@@ -130,7 +141,7 @@ def run(
 
 
 def _execute(
-    emulation: Emulation, commands: Sequence[Wanted], shell: str | None
+    emulation: Emulation, commands: Sequence[Wanted], shell: str | None, most_s: float | None
 ) -> tuple[int, BaseException | None]:
     """Start the commands and wait for them; returns the exit status, and what stopped them."""
     stop: BaseException | None = None
@@ -138,7 +149,7 @@ def _execute(
     serving: list[Command] = []
     with _resulting(emulation) as late, emulation:
         try:
-            _say(_beginning(emulation))
+            _say(_beginning(emulation, most_s))
             if len(emulation.names) == 1:
                 _say("no other node answers: --serve NODE -- COMMAND starts a program there")
             # Servers first, in any order of the command line.
@@ -150,7 +161,8 @@ def _execute(
                 words = (os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh",)
                 awaited.append(_started(emulation, Wanted(shell, words, serves=False)))
             # Nothing to wait for: the servers, then.
-            emulation.wait(awaited or serving)
+            left_s = None if most_s is None else most_s - emulation.now_s
+            emulation.wait(awaited or serving, left_s)
         except (KeyboardInterrupt, Terminated) as stopped:
             stop = stopped
             # A terminal sends Ctrl-C to the commands, too, which may have something to say.
@@ -207,13 +219,15 @@ def _exit_status(status: int) -> int:
     return status if status >= 0 else 128 - status
 
 
-def _beginning(emulation: Emulation) -> str:
+def _duration_s(question: Question) -> float:
+    return float(values(question.plan.resolved(0))["duration"])
+
+
+def _beginning(emulation: Emulation, most_s: float | None) -> str:
     from talkspurt.format import time_text
-    from talkspurt.resolved import values
 
     where = (f"{node} {' '.join(all)}" for node, all in emulation.addresses.items())
-    duration = values(emulation.question.plan.resolved(0))["duration"]
-    length = time_text(float(duration)) if isinstance(duration, int | float) else str(duration)
+    length = time_text(_duration_s(emulation.question) if most_s is None else most_s)
     how = "" if emulation.is_real_time else "; without real-time priority, packets may be late"
     return f"emulating {emulation.question.name} for {length}: {', '.join(where)}{how}"
 
