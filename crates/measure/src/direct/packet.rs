@@ -2,12 +2,12 @@
 //! network sees the protocol and can follow it, and user data are encrypted in place.
 //!
 //! The seal of a packet, with number and time of departure, is at the end of DCCP's application data area,
-//! which every packet type has (RFC 4340 §5). That of a Reset is meant for a text about the error (§5.6), which
-//! only people read. In SCTP the seal is a PAD chunk (RFC 4820 §3), which every receiver skips, at the end or in
-//! front of ABORT, behind which nothing may be (RFC 9260 §3.3.7). INIT, INIT ACK and SHUTDOWN COMPLETE are alone
-//! in their packets (§6.10) and have it as last parameter: INIT as Padding (RFC 4820 §4), the others, which must
-//! not have Padding, of a type that receivers skip (RFC 9260 §3.2.1). SHUTDOWN COMPLETE becomes longer than the
-//! standard has it (§3.3.13).
+//! which every packet type has (RFC 4340 §5). That of a Reset is meant for a text about the error (§5.6),
+//! which only people read. In SCTP the seal is a PAD chunk (RFC 4820 §3), which every receiver skips, at the
+//! end or in front of ABORT, behind which nothing may be (RFC 9260 §3.3.7). INIT, INIT ACK and SHUTDOWN
+//! COMPLETE are alone in their packets (§6.10) and have it as last parameter: INIT as Padding (RFC 4820 §4),
+//! the others, which must not have Padding, of a type that receivers skip (RFC 9260 §3.2.1). SHUTDOWN COMPLETE
+//! becomes longer than the standard has it (§3.3.13).
 //!
 //! What is in clear is authenticated with it, except for what a NAT changes: addresses, ports and checksums.
 //! TTL, DSCP and ECN are in front of all this.
