@@ -6,6 +6,8 @@
 //! UDP port on at the client.
 
 mod blocked;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod packet;
 mod route;
 mod sockets;

@@ -174,6 +174,8 @@ pub(super) fn open(opener: &mut Opener, protocol: Protocol, packet: &[u8]) -> Op
 /// What is encrypted: DCCP's application data area, and the user data of SCTP's chunks. `None` if the bytes are
 /// no packet.
 fn secret(protocol: Protocol, inside: &[u8]) -> Option<Vec<Range<usize>>> {
+    // DCCP's shortest header is as long (RFC 4340 §5.1).
+    inside.len().checked_sub(COMMON_HEADER)?;
     let (mut parts, mut at) = (Vec::new(), COMMON_HEADER);
     if protocol == Protocol::Dccp {
         let header_bytes = 4 * usize::from(*inside.get(4)?);

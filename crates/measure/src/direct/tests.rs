@@ -12,6 +12,7 @@ use talkspurt_proto::sctp::{self, Chunk, Data, Init, Number, Sack};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Ends, Hints, Parsed};
 
+use super::fuzz::{inside, sum};
 use super::packet::{Opened, open, seal};
 use super::{Direct, Protocol, ports};
 use crate::seal::{Header, Kind, Opener, Sealer};
@@ -126,10 +127,7 @@ fn with(protocol: Protocol, packet: &[u8], inside: &[u8]) -> Option<Vec<u8>> {
     let start = if packet[0] >> 4 == 4 { 20 } else { 40 };
     let mut inside = inside.to_vec();
     let ends = ends(start == 40);
-    match protocol {
-        Protocol::Dccp => wire::dccp::sum(&mut inside, ends.src, ends.dst).ok()?,
-        Protocol::Sctp => wire::sctp::sum(&mut inside).ok()?,
-    }
+    sum(protocol, &mut inside, [ends.src, ends.dst])?;
     let mut whole = [&packet[..start], &inside].concat();
     if start == 20 {
         let (header, _) = wire::ipv4::Header::parse(packet).expect("it is one");
@@ -139,10 +137,6 @@ fn with(protocol: Protocol, packet: &[u8], inside: &[u8]) -> Option<Vec<u8>> {
         header.write(&mut whole).expect("it is short");
     }
     Some(whole)
-}
-
-fn inside(packet: &[u8]) -> &[u8] {
-    &packet[if packet[0] >> 4 == 4 { 20 } else { 40 }..]
 }
 
 fn opened(protocol: Protocol, packet: &[u8]) -> Option<Opened> {
@@ -232,6 +226,27 @@ fn a_truncated_or_longer_packet_is_refused() {
         let longer = with(protocol, &sealed, &[whole, &[0; 4]].concat());
         assert_eq!(longer.and_then(|it| opened(protocol, &it)), None);
         assert_eq!(opened(protocol, &packet), None, "one without a seal");
+    }
+}
+
+/// What honest ends send, as seeds of the fuzz target `direct` in the folder `FUZZ_SEEDS`, if there is one: to be
+/// sealed, and sealed already.
+#[test]
+fn genuine_packets() {
+    for (number, (protocol, packet, sealed)) in sealed().into_iter().enumerate() {
+        let how = u8::from(protocol == Protocol::Sctp) | u8::from(packet[0] >> 4 == 6) << 1;
+        let change = [0, number as u8, 3];
+        let scripts = [
+            [&[how | 0b1100], &change[..], inside(&packet)].concat(),
+            [&[how | 0b1000], inside(&sealed)].concat(),
+        ];
+        for (form, script) in ["plain", "sealed"].into_iter().zip(scripts) {
+            crate::fuzz::packet(&script);
+            if let Ok(folder) = std::env::var("FUZZ_SEEDS") {
+                let name = format!("{folder}/genuine-{number:02}-{form}");
+                std::fs::write(name, script).expect("a folder");
+            }
+        }
     }
 }
 

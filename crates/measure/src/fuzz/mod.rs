@@ -1,5 +1,5 @@
 //! A hostile other end: bytes in place of its messages, notes, STAMP packets and units of a stream, and
-//! datagrams that it sealed itself ([`talk`]). Nothing panics, and what comes takes no more memory than it may.
+//! datagrams that it sealed itself ([`talk`]), and packets directly over IP ([`packet`]). Nothing panics, and what comes takes no more memory than it may.
 //!
 //! Shared by the tests, which play random scripts and those kept in `fuzz/seeds`, and by the targets in
 //! `fuzz/`, which look for scripts that reach what none has reached.
@@ -27,6 +27,7 @@ use crate::stamp::{Reflector, Reply, StampKey};
 use crate::stream::Deframer;
 use crate::transport::Transport;
 
+pub use crate::direct::fuzz::packet;
 pub use talk::talk;
 
 /// What a session may send.
@@ -294,6 +295,11 @@ mod tests {
     }
 
     #[test]
+    fn kept_packets() {
+        replay("direct", packet);
+    }
+
+    #[test]
     fn kept_talks() {
         replay("talk", talk);
     }
@@ -304,6 +310,11 @@ mod tests {
         #[test]
         fn random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             read(&bytes);
+        }
+
+        #[test]
+        fn random_packets(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            packet(&bytes);
         }
 
         #[test]
