@@ -63,6 +63,8 @@ pub(super) struct Adaptive {
     step: i64,
     /// When the next sound begins, by the receiver's clock.
     clock: i64,
+    /// When the latest frame arrived.
+    latest: i64,
     /// Place in the stream of the next sound.
     next: i64,
     /// Length of the expansion that ends at `clock`.
@@ -93,6 +95,7 @@ impl Adaptive {
         Self {
             step: step.as_nanos() as i64,
             clock: 0,
+            latest: 0,
             next: 0,
             expansion: 0,
             follows: 0,
@@ -126,6 +129,7 @@ impl Adaptive {
     ) {
         let now = now.as_nanos() as i64;
         self.play_until(now, losses.as_deref_mut(), tell);
+        self.latest = now;
         let place = self.place(&frame);
         let offset = now - place;
         // No sender is that far ahead of real time: the packet is damaged or forged.
@@ -365,6 +369,8 @@ impl Adaptive {
     fn pause_of_speaker(&mut self, gap: i64) {
         let began = self.clock - self.expansion;
         let due = self.next + gap + self.delays.floor() + self.target();
+        // If timestamps have jumped back, the floor is not that of the frames that wait.
+        let due = due.min(self.latest + self.most + OVERFLOW);
         self.clock = due.max(began + gap / 2).max(self.clock);
         self.log(Stretch::Silence((self.clock - began) as u64));
         self.next += gap;
@@ -599,6 +605,38 @@ mod tests {
     }
 
     proptest! {
+        /// Whatever timestamps and numbers somebody makes up: what is heard is no longer than the call and what
+        /// may wait.
+        #[test]
+        fn forged_frames_make_no_call_longer(
+            arrivals in prop::collection::vec(
+                (0_i64..300, prop_oneof![(0_u32..220), Just(199), any::<u32>()], any::<bool>(), 0_u32..3),
+                1..80,
+            ),
+        ) {
+            let config = Config::default();
+            let mut buffer = Adaptive::new(&config, STEP, true);
+            let (mut now, mut slot, mut index) = (0, 50, 0_u32);
+            let mut seen = BTreeSet::new();
+            for (wait, ahead, follows, lost) in arrivals {
+                now += wait;
+                slot = if ahead < 220 { slot + ahead } else { ahead };
+                index += if follows { 1 } else { lost };
+                let frame = Frame { slot, steps: 1, index, encoding: Some(0), repeats: 0 };
+                if seen.insert(slot) {
+                    buffer.on_frame(frame, instant(ms(now)), None, &mut |_| ());
+                }
+                slot %= u32::MAX / 2;
+            }
+            buffer.finish(None, &mut |_| ());
+            let out = |stretch: &Stretch| match stretch {
+                Stretch::Media { out, .. } | Stretch::Expansion(out) | Stretch::Silence(out) => *out,
+            };
+            let heard: u64 = buffer.timeline().unwrap_or_default().iter().map(out).sum();
+            let longest = ms(now) + 2 * (buffer.most + OVERFLOW);
+            prop_assert!(heard as i64 <= longest, "{heard} {longest}");
+        }
+
         /// Whatever arrives whenever: each frame is decided once, none is played before it arrives, playout
         /// follows the order of the stream, and the timeline has the length of the playout.
         #[test]
