@@ -171,10 +171,15 @@ fn play(
             0..=2 => {
                 let spans = [20, 1, 5, 100, 300, 1000];
                 let time = Duration::from_millis(script.pick(&spans));
+                let mut is_over = false;
                 for (at, end) in ends.iter_mut().enumerate() {
                     end.pass(time);
                     each(at);
-                    end.turn();
+                    is_over |= end.turn().is_none();
+                }
+                // Nothing is received any more.
+                if is_over {
+                    break;
                 }
             }
             // All that is on the way.
