@@ -229,8 +229,8 @@ fn a_truncated_or_longer_packet_is_refused() {
     }
 }
 
-/// What honest ends send, as seeds of the fuzz target `direct` in the folder `FUZZ_SEEDS`, if there is one: to be
-/// sealed, and sealed already.
+/// What honest ends send, as seeds of the fuzz target `direct` in the folder `FUZZ_SEEDS`, if there is one:
+/// to be sealed, and sealed already.
 #[test]
 fn genuine_packets() {
     for (number, (protocol, packet, sealed)) in sealed().into_iter().enumerate() {

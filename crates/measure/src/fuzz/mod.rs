@@ -1,5 +1,6 @@
 //! A hostile other end: bytes in place of its messages, notes, STAMP packets and units of a stream, and
-//! datagrams that it sealed itself ([`talk`]), and packets directly over IP ([`packet`]). Nothing panics, and what comes takes no more memory than it may.
+//! datagrams that it sealed itself ([`talk`]), and packets directly over IP ([`packet`]). Nothing panics, and
+//! what comes takes no more memory than it may.
 //!
 //! Shared by the tests, which play random scripts and those kept in `fuzz/seeds`, and by the targets in
 //! `fuzz/`, which look for scripts that reach what none has reached.
