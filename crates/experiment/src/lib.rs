@@ -21,12 +21,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub use audio::{Audio, Heard, opinion, render, scores};
 pub use capture::of as captures;
 pub use count::{Counts, LinkCounts, count};
+use cpu_time::ThreadTime;
 pub use excerpt::excerpt;
 pub use export::{Format, export};
 pub use layout::layout;
 pub use rerun::BARRIER;
 pub use talkspurt_app::codec::external;
 use talkspurt_flow::{Disk, Materials};
+use talkspurt_proto::probe::Probe;
 use talkspurt_record::pcapng::CaptureProbe;
 use talkspurt_record::{
     Digest, Layout, Options, PacketTable, Recorder, Recording, StoreError, Tables,
@@ -48,11 +50,36 @@ pub struct Shared {
 /// As many times in a run without tables, at least, is its progress known.
 const PROGRESS: u64 = 100;
 
-/// The probe of a run.
-type Watch = (Recorder, (Digest, Option<Written>));
-
 /// Output written during a run.
 pub type Written = (Option<CaptureProbe>, Option<PacketTable>);
+
+/// Output that is written during a run, or none. Most runs have none; a check at every note, with the code behind
+/// it, would take 7 % of their time.
+trait Output: Probe {
+    /// Whether a file could not be written.
+    fn failed(&self) -> bool;
+    fn written(self) -> Written;
+}
+
+impl Output for () {
+    fn failed(&self) -> bool {
+        false
+    }
+    fn written(self) -> Written {
+        Written::default()
+    }
+}
+
+impl Output for Written {
+    fn failed(&self) -> bool {
+        let (capture, packets) = self;
+        capture.as_ref().is_some_and(CaptureProbe::failed)
+            || packets.as_ref().is_some_and(PacketTable::failed)
+    }
+    fn written(self) -> Written {
+        self
+    }
+}
 
 /// Results of a run.
 pub struct Finished {
@@ -107,7 +134,7 @@ pub fn run(
     tables: Tables,
     shared: &Shared,
 ) -> Result<Finished, Failure> {
-    let cpu = cpu_time::ThreadTime::now();
+    let cpu = ThreadTime::now();
     let point = point.expanded();
     let Point { scenario, network, .. } = &*point;
     let materials = Materials::load(scenario, &Disk)?;
@@ -121,16 +148,31 @@ pub fn run(
     }
     let digest = Digest::of(&layout);
     let recorder = Recorder::keeping(layout, options, tables);
-    let files = (files.0.is_some() || files.1.is_some()).then_some(files);
-    let watch: Watch = (recorder, (digest, files));
-    let mut world = build::build(scenario, network, &materials, watch);
+    if files.0.is_some() || files.1.is_some() {
+        let probe = (recorder, (digest, files));
+        run_with(probe, &point, &materials, &timetable, shared, cpu)
+    } else {
+        let probe = (recorder, (digest, ()));
+        run_with(probe, &point, &materials, &timetable, shared, cpu)
+    }
+}
+
+fn run_with<O: Output>(
+    probe: (Recorder, (Digest, O)),
+    point: &Point,
+    materials: &Materials,
+    timetable: &Timetable,
+    shared: &Shared,
+    cpu: ThreadTime,
+) -> Result<Finished, Failure> {
+    let Point { scenario, network, .. } = point;
+    let mut world = build::build(scenario, network, materials, probe);
     let mut disk_failed = false;
-    let finished = drive(&mut world, &timetable, &shared.cancel, |now, counters, watch| {
-        watch.0.sample(now, counters);
+    let finished = drive(&mut world, timetable, &shared.cancel, |now, counters, probe| {
+        let (recorder, (_, output)) = probe;
+        recorder.sample(now, counters);
         shared.passed.store(now.as_nanos(), Ordering::Relaxed);
-        let (recorder, (_, files)) = watch;
-        let bad = files.as_ref().map_or(recorder.failed(), |files| failed(recorder, files));
-        if bad && !disk_failed {
+        if (recorder.failed() || output.failed()) && !disk_failed {
             // A writer inside a probe cannot return errors: it stops the run, and the error is reported below.
             disk_failed = true;
             shared.cancel.store(true, Ordering::Relaxed);
@@ -139,10 +181,10 @@ pub fn run(
     if !finished && !disk_failed {
         return Err(Failure::Said("cancelled".to_owned()));
     }
-    let audio = audio::render(scenario, &materials, &world);
+    let audio = audio::render(scenario, materials, &world);
     let (hops, events) = (world.hops(), world.events());
-    let (recorder, (digest, files)) = world.probe;
-    let files = files.unwrap_or_default();
+    let (recorder, (digest, output)) = world.probe;
+    let files = output.written();
     let unwritten = files.0.as_ref().map_or(0, CaptureProbe::unwritten);
     let recording = conclude(scenario, recorder, files, finished)?;
     capture::check(unwritten)?;
@@ -171,10 +213,8 @@ pub fn written(point: &Point, layout: &Layout, folder: Option<&Path>) -> Result<
 
 /// Whether a file that is written during the run could not be.
 #[must_use]
-pub fn failed(recorder: &Recorder, (capture, packets): &Written) -> bool {
-    recorder.failed()
-        || capture.as_ref().is_some_and(CaptureProbe::failed)
-        || packets.as_ref().is_some_and(PacketTable::failed)
+pub fn failed(recorder: &Recorder, files: &Written) -> bool {
+    recorder.failed() || files.failed()
 }
 
 /// Completes the files and the accounts of a run, and scores its calls. A run that has not `finished` needs no
