@@ -53,8 +53,8 @@ const PROGRESS: u64 = 100;
 /// Output written during a run.
 pub type Written = (Option<CaptureProbe>, Option<PacketTable>);
 
-/// Output that is written during a run, or none. Most runs have none; a check at every note, and the code behind
-/// it, would take a twentieth of their time.
+/// Output that is written during a run, or none. Most runs have none; a check at every note, and the code
+/// behind it, would take a twentieth of their time.
 trait Output: Probe {
     /// Whether a file could not be written.
     fn failed(&self) -> bool;
