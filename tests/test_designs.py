@@ -211,6 +211,12 @@ def test_an_axis_of_sampled_values_has_the_ticks_of_a_range(saltelli):
     assert ax.get_xscale() == "log"
 
 
+def test_a_map_of_sampled_values_would_be_empty_but_for_its_diagonal(saltelli):
+    names = [axis.name for axis in saltelli.axes if axis.factor]
+    with pytest.raises(ValueError, match="each point of the design has its own"):
+        saltelli.figure("delay_mean_s", kind="map", over=names[0], by=names[1])
+
+
 def test_the_report_says_the_range_of_what_was_sampled(saltelli):
     page = study_page.html(saltelli)
     assert "320 points of a design" in page

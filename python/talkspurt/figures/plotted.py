@@ -251,6 +251,12 @@ def _of_map(study: Study, dims: Sequence[str], over: str | None, by: str | None)
     if over is None or by is None:
         there = ", ".join(dims) or "nothing"
         raise ValueError(f"a map needs two axes with several values; what varies here: {there}")
+    for axis in study.axes:
+        if axis.name in (over, by) and axis.factor and scale.numbers(axis.labels):
+            raise ValueError(
+                "a map has a cell for each pair of values, and each point of the design has its "
+                f"own {axis.name}: kind points draws it"
+            )
     return over, by
 
 
