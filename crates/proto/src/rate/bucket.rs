@@ -87,6 +87,10 @@ pub struct Bucket<C> {
     noted: Option<u8>,
     /// Since when X covers each rung.
     pays: Vec<Option<Instant>>,
+    /// The X for which this was found.
+    looked_at: Option<Rate>,
+    /// Tokens without which no better rung is used.
+    wanted: f64,
     /// The rung is due for a change at the next timeout, which has a probe.
     pending: bool,
     /// Longest packets handed over since the last report and in the interval before.
@@ -132,6 +136,9 @@ impl<C: RateControl> Bucket<C> {
             asked: 0,
             noted: None,
             pays: vec![None; ladder.len()],
+            looked_at: None,
+            wanted: (i128::from(config.depth.as_bytes()) * BYTE) as f64
+                * config.step_up_tokens.clamp(0.0, 1.0),
             pending: false,
             longest: [0; 2],
             ladder,
@@ -209,8 +216,8 @@ impl<C: RateControl> Bucket<C> {
 
     /// The best of the better rungs that X has covered for long enough.
     fn next_up(&self) -> Option<u8> {
-        let wanted = self.depth() as f64 * self.config.step_up_tokens.clamp(0.0, 1.0);
-        if (self.tokens as f64) < wanted {
+        // Converting the tokens takes longer than all the rest.
+        if self.wanted > 0.0 && (self.tokens as f64) < self.wanted {
             return None;
         }
         let paid = |since: &Option<Instant>| {
@@ -223,6 +230,9 @@ impl<C: RateControl> Bucket<C> {
     /// Updates since when X covers each rung.
     fn look_at_rate(&mut self) {
         let x = self.inner.rate();
+        if self.looked_at.replace(x) == Some(x) {
+            return;
+        }
         for (rung, since) in self.pays.iter_mut().enumerate() {
             let pays = self.ladder.cost(rung as u8).rate <= x;
             *since = if pays { since.or(Some(self.settled)) } else { None };
