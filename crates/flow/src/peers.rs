@@ -108,6 +108,7 @@ fn vacant(parts: Parts) -> Parts {
         side: Side::Answers,
         source: None,
         sink: None,
+        others_until: None,
         rtcp: talkspurt_proto::rtcp::Config { enabled: false, ..parts.rtcp },
         ..parts
     }
@@ -149,6 +150,7 @@ fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [Parts; 2] {
             stop,
             source: sources[own].map(|source| (source.clone(), materials.of(source))),
             send_queue: flow.send_queue,
+            others_until: (sources[other].is_some() && sink.is_none()).then_some(stop),
             sink,
             rtcp: flow.rtcp.clone(),
             seed: scenario.seed,

@@ -523,6 +523,7 @@ mod tests {
                 origin: Instant::ZERO,
                 keep,
             })),
+            others_until: None,
             rtcp: rtcp::Config::default(),
             seed: 1,
             name: "to".to_owned(),

@@ -99,6 +99,7 @@ pub(super) fn parts(side: Side, playout: playout::Config) -> Parts {
         source: opens.then(|| (source::Config::Speech(speech()), source::Material::None)),
         send_queue: send_queue::Config::default(),
         sink: (!opens).then_some(sink),
+        others_until: None,
         rtcp: rtcp::Config { enabled: false, ..rtcp::Config::default() },
         seed: 1,
         name: if opens { "from" } else { "to" }.to_owned(),

@@ -76,6 +76,8 @@ pub struct Parts {
     pub send_queue: send_queue::Config,
     /// Handling of media, if the other side sends any.
     pub sink: Option<Sink>,
+    /// When the other side stops at the latest, in true time, if it sends data without media.
+    pub others_until: Option<Instant>,
     /// RTCP of a flow with media.
     pub rtcp: rtcp::Config,
     /// Seed of the run and name of the flow and side: the roots of its random streams.
@@ -149,8 +151,10 @@ pub struct Peer {
     outgoing: Option<Outgoing>,
     transport: Transport,
     incoming: Incoming,
-    /// When a BYE without room is given up, by the local clock.
-    parts_by: Option<Instant>,
+    /// When a BYE without room is given up, by the local clock; past without one.
+    parts_by: Instant,
+    /// Until when the other side may send data without media, by the local clock; past if it sends none.
+    others_until: Instant,
     /// Other flows in its association.
     guests: Option<Box<Guests>>,
     #[cfg(test)]
@@ -191,7 +195,8 @@ impl Peer {
             closed: false,
             peer_closed: false,
             parting: false,
-            parts_by: None,
+            parts_by: Instant::ZERO,
+            others_until: parts.others_until.map_or(Instant::ZERO, |at| parts.clock.local(at)),
             unfed: outgoing.is_some() || rtcp.is_some(),
             outgoing,
             incoming: Incoming::new(&parts),
@@ -586,7 +591,7 @@ impl Peer {
     #[cold]
     fn close<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) -> bool {
         let others = self.guests.as_ref().is_some_and(|guests| !guests.have_closed());
-        if !self.part(local, probe) || others || self.ends_the_others() {
+        if !self.part(local, probe) || others || self.ends_the_others(local) {
             return false;
         }
         self.closed = true;
@@ -594,11 +599,13 @@ impl Peer {
         true
     }
 
-    /// True if closing would cut off media of the other side, which may have more to send: its BYE, or that it
-    /// closes, tells that it has not. Without RTCP, neither closes.
-    fn ends_the_others(&self) -> bool {
+    /// True if closing would cut off the other side, which may have more to send. Its BYE, or that it closes,
+    /// tells that it has not, and of data without media the time when it stops. Without RTCP, no side of media
+    /// closes.
+    fn ends_the_others(&self, local: Instant) -> bool {
         let left = self.rtcp.as_ref().is_some_and(|session| session.peer_left());
-        let both = self.outgoing.is_some() && self.incoming.has_media();
+        let sends = self.incoming.has_media() || local < self.others_until;
+        let both = self.outgoing.is_some() && sends;
         both && !left && !self.peer_closed && self.transport.closes_both_ways()
     }
 
@@ -609,10 +616,10 @@ impl Peer {
             self.say_goodbye(local, probe);
         }
         // Congestion control that permits no more packets does not keep the flow open forever.
-        if self.report.is_some() && self.parts_by.is_some_and(|by| local < by) {
+        if self.report.is_some() && local < self.parts_by {
             return false;
         }
-        (self.report, self.parts_by) = (None, None);
+        (self.report, self.parts_by) = (None, Instant::ZERO);
         true
     }
 
@@ -620,7 +627,7 @@ impl Peer {
     fn say_goodbye<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
         let Some(session) = &mut self.rtcp else { return };
         let sender = self.outgoing.as_ref().and_then(Outgoing::rtp);
-        self.parts_by = Some(local + session.minimum_interval());
+        self.parts_by = local + session.minimum_interval();
         let compound = session.bye(local, sender, self.incoming.rtp());
         self.report_soon(local, compound, probe);
     }
@@ -648,7 +655,8 @@ impl Peer {
             }
         }
         if self.parting && !self.closed {
-            next = earlier(next, self.parts_by);
+            let later = [self.parts_by, self.others_until];
+            next = earlier(next, later.into_iter().filter(|at| local < *at).min());
         }
         next
     }

@@ -65,6 +65,7 @@ fn side(side: Side, talk: Talk) -> Parts {
         source: speaks.then(|| (source, Material::None)),
         sink: if talk.video { counted } else { played }.filter(|_| other_speaks),
         // Reports so frequent that some are due together with a packet.
+        others_until: None,
         rtcp: rtcp::Config {
             enabled: talk.rtcp,
             bandwidth_fraction: 1.0,
