@@ -102,7 +102,8 @@ def visible_in(document: Any) -> Any:
     if isinstance(document, dict):
         return {visible_in(key): visible_in(value) for key, value in document.items()}
     if isinstance(document, list | tuple):
-        return [visible_in(value) for value in document]
+        # Most lists are of numbers, and long.
+        return [value if type(value) in (float, int) else visible_in(value) for value in document]
     return document
 
 
