@@ -15,7 +15,7 @@ import talkspurt
 from command import talkspurt as run
 from conftest import made, made_study
 from talkspurt import figures
-from talkspurt.figures import chart, plot, style, values
+from talkspurt.figures import chart, panel, plot, style, values
 from talkspurt.metrics.catalogue import ALL, COMPUTED, over_time
 from talkspurt.metrics.catalogue.quantities import BY_COLUMN, OVER_TIME
 from talkspurt.study import Axis, Study
@@ -234,6 +234,15 @@ def test_letters_without_a_glyph_are_one_note(tmp_path):
     (note,) = said["png"]
     assert note.startswith("Note: the font of figures lacks 日本, and boxes")
     assert said["svg"] == [] and "日本" in (tmp_path / "a.svg").read_text()
+
+
+def test_labels_of_numbers_that_nearly_touch_are_sloping():
+    """Three panels beside a legend: 0.0001 and 0.001 Gbit/s read as one number."""
+    axis = Axis("rate", "links.path.rate", ("100kbit/s", "1Mbit/s", "1Gbit/s"))
+    (ax,) = style.panels("", 1, 1, width=7.0, height=3.0)[1]
+    panel.frame(ax, axis, [1e5, 1e6, 1e9], 3, bottom=True)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["0.0001", "0.001", "1"]
+    assert {text.get_rotation() for text in ax.get_xticklabels()} == {35}
 
 
 def test_transports_keep_their_colours(grid):

@@ -123,7 +123,8 @@ def frame(
         ax.set_xscale(kind, **({"linthresh": scale.threshold(numbers)} if kind == "symlog" else {}))
         texts, unit = scale.ticks(axis.labels)
         width = PANEL_WIDTH / columns
-        slope = scale.gap(numbers, kind) * width < max(map(len, texts)) * LETTER
+        # A legend takes some of the width, and labels need a space between them.
+        slope = scale.gap(numbers, kind) * width < (max(map(len, texts)) + 2) * LETTER
         apart = (SLOPING if slope else 0.0) / width
         ax.set_xticks(numbers, scale.some(texts, numbers, kind, apart))
         ax.minorticks_off()
