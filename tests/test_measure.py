@@ -184,6 +184,8 @@ def test_a_path_that_falls_silent_is_told(measured):
         ((), {"TALKSPURT_SECRET": "short"}, "the secret has 5 characters"),
         (("--rate", "100Mbit/s"), SECRET, "the server permits 20Mbit/s a session"),
         (("--for", "10min"), SECRET, "the server permits 2min"),
+        (("--for", "500ms"), SECRET, "--for 500ms: expected 1 s to 1 h"),
+        (("--rate", "0bit/s"), SECRET, "--rate 0bit/s: expected more than 0"),
         (("--traffic", "bulk"), SECRET, "bulk over UDP has no rate"),
         (("--transport", "x", "--rate", "y", "--mtu", "1"), SECRET, "--transport x: unknown"),
         (("--up", "--down"), SECRET, "give one of them"),

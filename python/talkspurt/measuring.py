@@ -78,7 +78,8 @@ class Wanted:
             except ValueError as error:
                 faults.append(str(error))
         try:
-            _core.rate_bps(self.rate)
+            if _core.rate_bps(self.rate) == 0:
+                faults.append(f"--rate {self.rate}: expected more than 0")
         except ValueError as error:
             faults.append(f"--rate: {error}")
         if self.packet is not None and not 8 <= self.packet <= 9000:

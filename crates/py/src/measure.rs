@@ -173,8 +173,11 @@ impl MeasureSession {
             Ok(FlowPlan { name, transport, up: up?, down: down? })
         });
         let flows = flows.collect::<PyResult<Vec<_>>>()?;
-        let duration = parsed::<Duration>("--for", duration)?.as_nanos();
-        let plan = Plan { seed, duration, mtu, ipv6: self.ipv6, flows };
+        let duration = parsed::<Duration>("--for", duration)?;
+        if !(Duration::from_secs(1)..=Duration::from_secs(3600)).contains(&duration) {
+            return Err(PyValueError::new_err(format!("--for {duration}: expected 1 s to 1 h")));
+        }
+        let plan = Plan { seed, duration: duration.as_nanos(), mtu, ipv6: self.ipv6, flows };
         plan.point().map_err(failed)?;
         Ok(Measuring::start(Arc::clone(&self.session), plan))
     }
