@@ -195,7 +195,7 @@ pub struct Score {
 /// Scores a flow. `heard` are the codecs of the frames heard, or of the only encoding, with their numbers of
 /// frames; G.107 covers one codec per call, so several use the means of their Ie and Bpl here. `loss` is the
 /// share (0 to 1) of frames missing or late, `burst_ratio` the mean length of loss runs over that under random
-/// loss (G.107 §7.5); values below 1, the minimum in G.107, count as 1.
+/// loss (G.107 §7.5); values below 1, the minimum in G.107, count as 1. Where nothing is heard, R is 0.
 ///
 /// MOS is not additive, so the loss per cause depends on the order in which the causes are applied. The values
 /// are the mean over all six orders (the Shapley value): no order is preferred, and they add up exactly.
@@ -243,14 +243,17 @@ pub fn score(
     note.limits(&parameters);
     let rating = parameters.rate();
     let undelayed = Parameters { t: 0.0, tr: 0.0, ta: 0.0, ..parameters }.rate();
+    // §7.5 leaves a rest of R where nothing is heard: about 17 for G.711.
+    let rest = if loss == 1.0 { rating.r().max(0.0) } else { 0.0 };
+    let r = rating.r() - rest;
     let [delay, loss, codec] = shares(
         undelayed.r() + undelayed.ie_eff,
-        [shortfall(&undelayed, &rating), rating.ie_eff - ie, ie],
+        [shortfall(&undelayed, &rating), rating.ie_eff - ie + rest, ie],
     );
     Score {
         // §7.1: R lies between 0 and 100; the equations can exceed this range.
-        r: Some(rating.r().clamp(0.0, 100.0)),
-        mos: Some(mos(rating.r())),
+        r: Some(r.clamp(0.0, 100.0)),
+        mos: Some(mos(r)),
         lost_to_delay: Some(delay),
         lost_to_loss: Some(loss),
         lost_to_codec: Some(codec),
@@ -305,5 +308,30 @@ mod tests {
         // All three together, in any order.
         let parts = shares(90.0, [3.0, 20.0, 11.0]);
         assert!((parts.iter().sum::<f64>() - (mos(90.0) - mos(56.0))).abs() < 1e-12);
+    }
+    #[test]
+    fn a_call_of_which_nothing_is_heard_has_the_lowest_score() {
+        let config = Config::default();
+        for delay in [0, 100, 400, 2000].map(Duration::from_millis) {
+            // The burst ratio of a single run of lost frames is 0 (speech_stats).
+            let of = |loss, burst_ratio| {
+                score(
+                    &config,
+                    &[(Codec::Pcmu, 3000)],
+                    Concealment::Silence,
+                    delay,
+                    loss,
+                    burst_ratio,
+                )
+            };
+            let (nothing, little) = (of(1.0, 0.0), of(0.999, 1.0));
+            assert_eq!((nothing.mos, nothing.r), (Some(1.0), Some(0.0)));
+            assert!(little.mos.is_some_and(|mos| (1.0..1.5).contains(&mos)), "{delay} {little:?}");
+            let parts = [nothing.lost_to_delay, nothing.lost_to_loss, nothing.lost_to_codec];
+            let whole: f64 = parts.into_iter().flatten().sum();
+            let best = of(0.0, 1.0);
+            let without_delay = best.mos.zip(best.lost_to_delay).map(|(mos, delay)| mos + delay);
+            assert!((whole - (without_delay.unwrap_or(0.0) - 1.0)).abs() < 0.02, "{delay} {whole}");
+        }
     }
 }
