@@ -655,10 +655,16 @@ impl Peer {
             }
         }
         if self.parting && !self.closed {
-            let later = [self.parts_by, self.others_until];
-            next = earlier(next, later.into_iter().filter(|at| local < *at).min());
+            next = earlier(next, self.parts(local));
         }
         next
+    }
+
+    /// When a peer that has sent everything may close, if it waits for a time.
+    #[cold]
+    #[inline(never)]
+    fn parts(&self, local: Instant) -> Option<Instant> {
+        [self.parts_by, self.others_until].into_iter().filter(|at| local < *at).min()
     }
 }
 
