@@ -272,7 +272,7 @@ impl Note<'_> {
     }
 }
 
-/// Consecutive units of bulk data that are generated and handed over at one instant.
+/// Consecutive units of bulk data, at least one, that are generated and handed over at one instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Units {
     /// Number of the first.

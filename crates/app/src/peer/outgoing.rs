@@ -238,11 +238,8 @@ impl Outgoing {
                 while let Some(units) = bulk.take(local, (room, largest), most) {
                     self.generated += units.count;
                     if probe.wants(Topic::Frame) {
-                        let source::Units { first, count, bytes, .. } = units;
-                        let (end, bytes, captured) =
-                            (first + count, bytes as u32, clock.truth(local));
-                        let units = Units { first, end, bytes, captured };
-                        note_units(local, units, probe);
+                        let numbers = (units.first, units.first + units.count);
+                        note_units(local, clock.truth(local), numbers, units.bytes as u32, probe);
                     }
                     let payload = units.payload();
                     let len = payload.len();
@@ -430,8 +427,15 @@ fn note_generated<P: Probe>(
     }
 }
 
-/// Not inlined: the loop in it would take the registers of the code around it.
+/// Notes units of bulk data. Not inlined: the loop in it would take the registers of the code around it. Its
+/// arguments are in registers too.
 #[inline(never)]
-fn note_units<P: Probe>(local: Instant, units: Units, probe: &mut Stamped<'_, P>) {
-    probe.record_units(local, probe.place(), units);
+fn note_units<P: Probe>(
+    local: Instant,
+    captured: Instant,
+    (first, end): (u32, u32),
+    bytes: u32,
+    probe: &mut Stamped<'_, P>,
+) {
+    probe.record_units(local, probe.place(), Units { first, end, bytes, captured });
 }

@@ -152,10 +152,19 @@ impl Probe for Digest {
     #[inline(always)]
     fn record_units(&mut self, now: Instant, place: Place, units: Units) {
         let Place::Peer(index) = place else { unknown() };
-        let hash = known(&mut self.peers, index);
-        *hash = units.notes().fold(*hash, |hash, (generated, handed_over)| {
-            add(add(hash, now, &generated), now, &handed_over)
-        });
+        let place = known(&mut self.peers, index);
+        let Units { first, end, bytes, captured } = units;
+        let (mut hash, mut index) = (*place, first);
+        // There is at least one.
+        loop {
+            let generated = Note::Generated { index, bytes, captured };
+            hash = add(add(hash, now, &generated), now, &Note::HandedOver { index });
+            index += 1;
+            if index >= end {
+                break;
+            }
+        }
+        *place = hash;
     }
 }
 
