@@ -139,11 +139,7 @@ impl Probe for Digest {
                 let link = known(&mut self.links, index);
                 link.hash = passed(link.hash, now, packet);
             }
-            (Place::Peer(index), ..) => {
-                let hash = known(&mut self.peers, index);
-                *hash = add(add(*hash, now, first), now, second);
-            }
-            (Place::Link(_), ..) => {
+            _ => {
                 self.record(now, place, first);
                 self.record(now, place, second);
             }
