@@ -74,7 +74,7 @@ def test_copies_of_rtp_packets_count_once(tmp_path):
 
 @pytest.mark.parametrize("number", [30_000, 65_000])
 def test_a_source_that_restarts_loses_nothing(number, tmp_path):
-    """RFC 3550 A.1, and the timestamp begins anew, too."""
+    """A restart has another sequence number (RFC 3550 A.1) and another timestamp."""
     first = [(i / 50, media(100 + i, 160 * i)) for i in range(250)]
     second = [(5 + i / 50, media(number + i, 2**31 + 160 * i)) for i in range(250)]
     result = imported(tmp_path, first + second)

@@ -291,7 +291,7 @@ class Result(Saved):
         return self._gauges[gauge].filter(flow=flow)
 
     def _one_gauge(self, gauge: str) -> pl.DataFrame:
-        """The rows of a gauge. Of a file, no others are kept: all of them can have a gigabyte."""
+        """The rows of one gauge. Only these are read from a file: a whole table can take 1 GB."""
         import polars as pl
 
         file = None if "gauges" in self._tables else self._file_of("gauges")

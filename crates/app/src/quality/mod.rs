@@ -313,7 +313,7 @@ mod tests {
     fn a_call_of_which_nothing_is_heard_has_the_lowest_score() {
         let config = Config::default();
         for delay in [0, 100, 400, 2000].map(Duration::from_millis) {
-            // The burst ratio of a single run of lost frames is 0 (speech_stats).
+            // The burst ratio is 0 if all frames are lost.
             let of = |loss, burst_ratio| {
                 score(
                     &config,
