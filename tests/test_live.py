@@ -89,7 +89,7 @@ def test_rows_are_judged_by_the_study_s_bands(slow_start):
     found = samples([renker2008.full(slow_start.runs["full-3min-wire"])])
     rows = {row.spec.id: row for row in judged_live(file, found)}
     assert rows["full/slow-start"].verdict == UNDERSPECIFIED
-    said = re.search(r"over sockets ([\d.]+\d)", rows["full/slow-start"].reason)
+    said = re.search(r"over sockets (\d+(?:\.\d+)?)", rows["full/slow-start"].reason)
     # Of gauges in real time, as above.
     assert said is not None and float(said[1]) == pytest.approx(2, rel=0.01)
     assert all(row.verdict != GIVEN for row in rows.values())
