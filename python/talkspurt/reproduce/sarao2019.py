@@ -349,7 +349,7 @@ def _size_order(frame: pl.DataFrame) -> str:
     )
     most = named.group_by("kind", "second").len().group_by("kind").agg(pl.col("len").max())
     found: dict[str, int] = dict(most.iter_rows())
-    return " > ".join(sorted(found, key=lambda kind: -found[kind]))
+    return " > ".join(sorted(found, key=lambda kind: (-found[kind], kind)))
 
 
 def mistaken_tcp() -> pl.DataFrame:

@@ -128,6 +128,7 @@ def _throughput_delay(frame: pl.DataFrame) -> Figure:
         delays(frame)
         .group_by((pl.col("received_s") / 0.5).floor())
         .agg(pl.col("bytes").sum() * 8 / 0.5 / 1e3, pl.col("delay_s").mean() * 1e3)
+        .sort("received_s")
     )
     figure, (ax,) = sheet("Fig 17: throughput and average delay, SCTP", height=2.6)
     rates, delay = bins["bytes"].to_list(), bins["delay_s"].to_list()
