@@ -424,7 +424,7 @@ def _variation(bins: Sequence[float]) -> float:
 
 def sent_bytes(run: Run, name: str) -> list[float]:
     """Bytes sent in each bin."""
-    return [float(value) for value in run.series(name)["sent_bytes"]]
+    return run.series(name)["sent_bytes"].cast(pl.Float64).to_list()
 
 
 def one_of_each(tfrc: Run, tb: Run) -> dict[str, Value]:
@@ -510,7 +510,7 @@ def smoothness(tfrc: Run, tb: Run) -> dict[str, Value]:
 def talkspurts(run: Run) -> list[list[float]]:
     """The sending rate in each talkspurt after the first, in bins of 200 ms, bits per second."""
     bins = [8 * bytes_ / 0.2 for bytes_ in sent_bytes(run, "call")]
-    made = [float(n) for n in run.series("call")["generated_packets"]]
+    made = run.series("call")["generated_packets"].to_list()
     found: list[list[float]] = []
     now: list[float] = []
     for rate, frames in zip(bins, made, strict=True):

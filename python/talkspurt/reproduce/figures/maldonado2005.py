@@ -97,8 +97,8 @@ def _over_time(found: Reproduction) -> Figure:
         lines = []
         for n in (1, 2):
             x = [float(second) for second in range(MIX_S)]
-            tcp = [8e-3 * b for b in run.series(f"tcp-{n}")["received_bytes"]]
-            other = [8e-3 * b for b in run.series(f"other-{n}")["received_bytes"]]
+            tcp = [8e-3 * b for b in run.series(f"tcp-{n}")["received_bytes"].to_list()]
+            other = [8e-3 * b for b in run.series(f"other-{n}")["received_bytes"].to_list()]
             lines.append(Line(f"TCP {n}", x, tcp, TCP, DASHES[n - 1]))
             lines.append(Line(f"{NAMES[kind]} {n}", x, other, COLOURS[kind], DASHES[n - 1]))
         draw(ax, lines, "", "kb/s")
