@@ -16,8 +16,10 @@ from polars.testing import assert_frame_equal
 import talkspurt
 from command import start
 from command import talkspurt as command
+from talkspurt import api
 from talkspurt.metrics import dictionary
-from talkspurt.result import TABLES
+from talkspurt.result import SUMMARIES, TABLES
+from talkspurt.scenario import read
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 
@@ -158,3 +160,19 @@ def test_the_document_is_the_same_with_and_without_files(tmp_path):
     alone = command(*short)
     assert written.returncode == alone.returncode == 0, written.stderr + alone.stderr
     assert json.loads(written.stdout) == json.loads(alone.stdout)
+
+
+@pytest.mark.parametrize("name", [*TABLES[len(SUMMARIES) :], "packets"])
+def test_a_table_alone_has_what_it_has_among_all(name: str) -> None:
+    question = read(
+        SCENARIOS / "video.toml",
+        set={"record.packets": True, "duration": "12s", "measure.to": "11s"},
+    )
+    every, alone = (api.collect(question, [0], tables=tables)[0] for tables in ("memory", (name,)))
+    assert alone.digest == every.digest
+    for table in (*SUMMARIES, name):
+        assert every.table(table).height, table
+        assert_frame_equal(alone.table(table), every.table(table))
+    for table in {*TABLES} - {*SUMMARIES, name}:
+        with pytest.raises(KeyError):
+            alone.table(table)

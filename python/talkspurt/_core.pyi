@@ -5,7 +5,7 @@ Everything here is written in Rust and releases the GIL while it simulates. Use
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypedDict
 
 class Problem(TypedDict):
@@ -142,13 +142,14 @@ class Plan:
         self,
         i: int,
         folder: str | None,
-        tables: str = "memory",
+        tables: str | Sequence[str] = "memory",
         meanings: Meanings | None = None,
     ) -> Run:
         """Start run ``i`` in a thread of its own; captures and packets go to ``folder``.
 
         Tables besides those of flows and links are in "memory", in files in "folder", or there are
-        "none". ``meanings`` are those of their columns.
+        "none"; or those with the given names are in memory. ``meanings`` are those of their
+        columns.
         """
     def export(self, i: int, format: str, folder: str) -> Export:
         """Start run ``i`` and write it into ``folder``.
@@ -213,7 +214,7 @@ class Emulation:
         index: int,
         devices: list[tuple[str, int]],
         folder: str | None = None,
-        tables: str = "memory",
+        tables: str | Sequence[str] = "memory",
         meanings: Meanings | None = None,
     ) -> None:
         """Start run ``index``; ``devices`` are nodes with the descriptors of their TUN devices.

@@ -206,8 +206,9 @@ def collect(
     big for memory is written to disk run by run. ``written_in`` returns the folder for captures and
     packets of a run, or None to skip them; by default they go to a temporary folder that lives as
     long as the result. ``tables`` besides those of flows and links are in memory, in files in that
-    folder, or not recorded. The workers of an ``executor`` return whole folders, which become
-    ``place(i)`` instead, or temporary ones. ``kept`` is called for each run after that.
+    folder, or not recorded; or only those with these names are recorded, in memory. The workers of
+    an ``executor`` return whole folders, which become ``place(i)`` instead, or temporary ones.
+    ``kept`` is called for each run after that.
     """
     if executor is not None:
         from talkspurt import cluster

@@ -17,8 +17,9 @@ from typing import Literal, Protocol, TypeVar
 from talkspurt import _core
 from talkspurt.disk import failure
 
-Tables = Literal["memory", "folder", "none"]
-"""Where the tables of a run are besides those of flows and links."""
+Tables = Literal["memory", "folder", "none"] | tuple[str, ...]
+"""Where the tables of a run are besides those of flows and links; or which of them are in memory.
+Others are then not recorded."""
 
 STEP_S = 0.05
 """Duration of one wait; the maximum delay of Ctrl-C."""
@@ -82,7 +83,7 @@ def drive(
     ``on_end`` is called with each outcome when its run ends, in any order. If a run or Ctrl-C
     raises an exception here, the other runs are cancelled first.
 
-    ``tables`` is where tables besides those of flows and links are kept, if anywhere.
+    ``tables`` is where tables besides those of flows and links are kept, if anywhere, or which.
     """
     meanings = None
     if tables == "folder":

@@ -81,7 +81,7 @@ pub fn play(bytes: &[u8]) {
         programs.push(program);
         Host { node: node.to_owned(), device: OwnedFd::from(device) }
     });
-    let made = engine(point, &Materials::default(), hosts.into(), None, Tables::Memory);
+    let made = engine(point, &Materials::default(), hosts.into(), None, Tables::memory());
     let (mut engine, _) = made.expect("all hosts have routes");
     let mut arrived = Vec::new();
     for _ in 0..MAX_STEPS {

@@ -100,7 +100,7 @@ fn emulate_over(
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             let to = (&shared, &control);
-            run(&point(network), hosts.into(), folder, Tables::Memory, to).expect("it runs")
+            run(&point(network), hosts.into(), folder, Tables::memory(), to).expect("it runs")
         });
         programs(&a, &b);
         control.end.store(true, Ordering::Relaxed);

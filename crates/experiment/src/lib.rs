@@ -142,7 +142,7 @@ pub fn run(
     let layout = layout(scenario, network);
     let files = written(&point, &layout, folder)?;
     let mut timetable = timetable(scenario, files.0.is_some());
-    if !tables.wanted() {
+    if !tables.keeps("series") && !tables.keeps("link_series") {
         // Nobody needs the counters at the end of each bin, but progress.
         timetable.interval = timetable.interval.max(scenario.duration / PROGRESS);
     }

@@ -420,7 +420,7 @@ impl Recording {
         layout.duration = Duration::from_nanos(ended.at.max(1));
         layout.to = layout.to.min(end).max(layout.from);
         let options = Options { gauges: true, sojourn: false };
-        let recorder = Recorder::keeping(layout.clone(), options, Tables::Memory);
+        let recorder = Recorder::keeping(layout.clone(), options, Tables::memory());
         let version = if plan.ipv6 { IpVersion::V6 } else { IpVersion::V4 };
         let next_sample = Instant::ZERO;
         Self { recorder, layout, now: Instant::ZERO, next_sample, version, events: 0, hops: 0 }

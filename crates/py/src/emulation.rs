@@ -14,7 +14,7 @@ use talkspurt_experiment::Shared;
 use talkspurt_scenario::Point;
 
 use crate::outcome::{Outcome, Table};
-use crate::plan::{ColumnMeanings, Plan, tables_in};
+use crate::plan::{ColumnMeanings, Plan, Wanted, tables_in};
 use crate::run::{Work, Worker};
 
 /// An emulation in progress.
@@ -30,16 +30,16 @@ impl Emulation {
     /// of their TUN devices, which are duplicated. Otherwise as [`Plan::start`]. Raises ValueError if no links
     /// lead from a host to another.
     #[new]
-    #[pyo3(signature = (plan, index, devices, folder=None, tables="memory", meanings=None))]
+    #[pyo3(signature = (plan, index, devices, folder=None, tables=Wanted::memory(), meanings=None))]
     fn start(
         plan: &Plan,
         index: usize,
         devices: Vec<(String, i32)>,
         folder: Option<PathBuf>,
-        tables: &str,
+        tables: Wanted,
         meanings: Option<&ColumnMeanings>,
     ) -> PyResult<Self> {
-        let tables = tables_in(tables, folder.as_deref(), meanings)?;
+        let tables = tables_in(&tables, folder.as_deref(), meanings)?;
         let point = plan.point(index)?.clone();
         let nodes = devices.iter().map(|(node, _)| &**node);
         talkspurt_emulate::routes(&point.network, nodes).map_err(PyValueError::new_err)?;

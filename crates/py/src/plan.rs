@@ -258,17 +258,17 @@ impl Plan {
     }
     /// Starts one run; captures and packets that the scenario requests are written to `folder`.
     ///
-    /// `tables` besides those of flows and links are in "memory", in files in "folder", or there are "none".
-    /// `meanings` are of their columns, for files.
-    #[pyo3(signature = (index, folder=None, tables="memory", meanings=None))]
+    /// `tables` besides those of flows and links are in "memory", in files in "folder", or there are "none"; or
+    /// those with the given names are in memory. `meanings` are of their columns, for files.
+    #[pyo3(signature = (index, folder=None, tables=Wanted::memory(), meanings=None))]
     fn start(
         &self,
         index: usize,
         folder: Option<PathBuf>,
-        tables: &str,
+        tables: Wanted,
         meanings: Option<&ColumnMeanings>,
     ) -> PyResult<Run> {
-        let tables = tables_in(tables, folder.as_deref(), meanings)?;
+        let tables = tables_in(&tables, folder.as_deref(), meanings)?;
         Ok(Run::start(self.point(index)?.clone(), folder, tables))
     }
     /// Starts one run and exports it to `folder` as "pcapng", "ns2", "nam", "qlog" or "parquet".
@@ -294,20 +294,37 @@ impl Plan {
     }
 }
 
+/// See [`Plan::start`].
+#[derive(FromPyObject)]
+pub(crate) enum Wanted {
+    At(String),
+    Named(Vec<String>),
+}
+
+impl Wanted {
+    pub(crate) fn memory() -> Self {
+        Self::At("memory".to_owned())
+    }
+}
+
 /// Where the tables of a run go: see [`Plan::start`].
 pub(crate) fn tables_in(
-    tables: &str,
+    tables: &Wanted,
     folder: Option<&Path>,
     meanings: Option<&ColumnMeanings>,
 ) -> PyResult<Tables> {
-    Ok(match (tables, folder) {
-        ("memory", _) => Tables::Memory,
-        ("none", _) => Tables::Without,
+    let place = match tables {
+        Wanted::Named(names) => return Ok(Tables::named(names)),
+        Wanted::At(place) => &**place,
+    };
+    Ok(match (place, folder) {
+        ("memory", _) => Tables::memory(),
+        ("none", _) => Tables::named(&[]),
         ("folder", Some(path)) => Tables::Folder(Folder {
             path: path.to_owned(),
             meanings: meanings.map(|of| Arc::clone(&of.0)).unwrap_or_default(),
         }),
-        _ => return Err(PyValueError::new_err(format!("no folder, or no tables {tables:?}"))),
+        _ => return Err(PyValueError::new_err(format!("no folder, or no tables {place:?}"))),
     })
 }
 

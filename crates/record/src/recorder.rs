@@ -51,6 +51,8 @@ pub struct Recorder {
     mouth_to_ear: Delays,
     gauges: Option<Gauges>,
     events: Vec<EventRow>,
+    with_frames: bool,
+    with_events: bool,
     tables: Tables,
 }
 
@@ -90,7 +92,7 @@ impl Recorder {
     /// An empty recorder for a run with this layout, which keeps all tables in memory.
     #[must_use]
     pub fn new(layout: Layout, options: Options) -> Self {
-        Self::keeping(layout, options, Tables::Memory)
+        Self::keeping(layout, options, Tables::memory())
     }
 
     /// An empty recorder for a run with this layout, which keeps these tables.
@@ -101,8 +103,8 @@ impl Recorder {
             voice: side.as_ref().is_some_and(|side| side.frame.is_some()),
             ..Log::default()
         };
-        let series = tables.wanted().then(|| tables.beyond());
-        let gauges = tables.wanted() && options.gauges;
+        let spool = |table| tables.keeps(table).then(|| tables.beyond());
+        let gauges = tables.keeps("gauges") && options.gauges;
         // Not tables: where there is no folder for them, they need not stay in memory.
         let beyond = match tables.beyond() {
             Beyond::Memory => Beyond::Temporary,
@@ -110,14 +112,16 @@ impl Recorder {
         };
         Self {
             stats: Stats::new(&layout),
-            series: series.clone().map(|beyond| Series::new(&layout, beyond)),
-            links: Links::new(&layout, series),
+            series: spool("series").map(|beyond| Series::new(&layout, beyond)),
+            links: Links::new(&layout, spool("link_series")),
             sojourns: options.sojourn.then(|| Sojourns::new(&layout, beyond.clone())),
             logs: layout.flows.iter().flat_map(|flow| flow.sides.iter().map(log)).collect(),
             delays: Delays::new(peers, beyond.clone()),
             mouth_to_ear: Delays::new(peers, beyond),
             gauges: gauges.then(|| Gauges::new(&layout, tables.folder().cloned())),
             events: Vec::new(),
+            with_frames: tables.keeps("frames"),
+            with_events: tables.keeps("events"),
             tables,
             layout,
         }
@@ -197,7 +201,7 @@ impl Recorder {
             };
         }
         let broken = |peer: usize| logs[peer].broken || logs[peer ^ 1].broken;
-        let framed = || (0..logs.len()).filter(|_| self.tables.wanted());
+        let framed = || (0..logs.len()).filter(|_| self.with_frames);
         let fates = framed().map(|peer| self.stats.frame_fates(peer, broken(peer))).collect();
         let rungs = framed().map(|peer| self.stats.frame_rungs(peer)).collect();
         let mut series = self.series;
@@ -214,7 +218,11 @@ impl Recorder {
             frames: logs.into_iter().map(|log| log.frames).collect(),
             fates,
             rungs,
-            videos: if self.tables.wanted() { self.stats.into_videos() } else { Vec::new() },
+            videos: if self.tables.keeps("video_frames") {
+                self.stats.into_videos()
+            } else {
+                Vec::new()
+            },
             gauges: self.gauges.unwrap_or_else(|| Gauges::new(&self.layout, None)),
             events: self.events,
             stored: Vec::new(),
@@ -254,7 +262,7 @@ impl Recorder {
         }
         let log = &mut self.logs[fact.peer];
         if log.voice {
-            log.frame(now, fact.what, self.tables.wanted());
+            log.frame(now, fact.what, self.with_frames);
         }
     }
 
@@ -320,7 +328,7 @@ impl Recorder {
             (Place::Peer(peer), Note::Encoding(rung)) => self.encoding(now, peer, *rung),
             (Place::Peer(peer), Note::Paused { index, length }) => {
                 let log = self.logs.get_mut(peer as usize ^ 1);
-                if let Some(log) = log.filter(|_| self.tables.wanted()) {
+                if let Some(log) = log.filter(|_| self.with_frames) {
                     log.pauses.insert(*index, *length);
                 }
             }
@@ -337,7 +345,7 @@ impl Recorder {
     }
 
     fn list(&mut self, at: Instant, peer: u32, event: Option<&'static str>) {
-        if self.tables.wanted() {
+        if self.with_events {
             self.events.extend(event.map(|event| EventRow { at, peer, event }));
         }
     }

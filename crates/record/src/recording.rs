@@ -60,7 +60,7 @@ impl Recording {
     pub fn table(&self, name: &str) -> Option<Table> {
         let name = Self::TABLES.into_iter().find(|known| *known == name)?;
         let summary = matches!(name, "flows" | "links");
-        if !summary && (!self.tables.wanted() || self.stored.contains(&name)) {
+        if !summary && (!self.tables.keeps(name) || self.stored.contains(&name)) {
             return None;
         }
         let part = |rows| self.part(name, rows).expect("tables are in memory");

@@ -10,6 +10,7 @@ use arrow_array::RecordBatch;
 
 use crate::file::Output;
 use crate::parquet::{Column, Parquet};
+use crate::recording::Recording;
 use crate::spool::Beyond;
 
 /// Rows of a group: a few megabytes while it is filled.
@@ -18,25 +19,39 @@ pub(crate) const GROUP_ROWS: usize = 1 << 16;
 /// The tables that a recorder keeps besides those of flows and links, and where.
 #[derive(Clone, Debug)]
 pub enum Tables {
-    /// None.
-    Without,
-    /// All, in memory.
-    Memory,
+    /// Those with these names, in memory.
+    Memory(Vec<&'static str>),
     /// All, in files.
     Folder(Folder),
 }
 
 impl Tables {
-    /// Whether there are any.
+    /// All, in memory.
     #[must_use]
-    pub const fn wanted(&self) -> bool {
-        !matches!(self, Self::Without)
+    pub fn memory() -> Self {
+        Self::Memory(Recording::TABLES.to_vec())
+    }
+
+    /// Those with these names, in memory. Names that are not in [`Recording::TABLES`] are ignored.
+    #[must_use]
+    pub fn named(names: &[String]) -> Self {
+        let known = Recording::TABLES.into_iter();
+        Self::Memory(known.filter(|known| names.iter().any(|name| name == known)).collect())
+    }
+
+    /// Whether a table is kept.
+    #[must_use]
+    pub fn keeps(&self, table: &str) -> bool {
+        match self {
+            Self::Memory(names) => names.contains(&table),
+            Self::Folder(_) => true,
+        }
     }
 
     pub(crate) const fn folder(&self) -> Option<&Folder> {
         match self {
+            Self::Memory(_) => None,
             Self::Folder(folder) => Some(folder),
-            Self::Without | Self::Memory => None,
         }
     }
 

@@ -115,12 +115,14 @@ class Case:
     Attributes:
         name: file name of its scenario.
         scenario: the scenario as a Python table.
+        toml: the scenario as a file, including replications.
         profile: ``stated``, ``inferred`` or ``companion``: the origin of its parameters.
         sets: overrides of its fields, if the study is varied.
     """
 
     name: str
     scenario: Mapping[str, Any]
+    toml: str
     profile: str
     _answers: Sequence[Future[Run]]
     sets: tuple[str, ...] = ()
@@ -139,13 +141,6 @@ class Case:
     def replications(self) -> int:
         """The number of runs."""
         return len(self._answers)
-
-    @property
-    def toml(self) -> str:
-        """The scenario as a file, including replications."""
-        import tomli_w
-
-        return tomli_w.dumps(dict(self.scenario))
 
 
 Rows = Callable[..., Mapping[str, Value]]
@@ -188,7 +183,7 @@ class Lab:
         question = read(whole, set=list(sets) or None)
         runs = range(len(question.plan))
         answers = [self._pool.submit(_run, name, question, i, keep) for i in runs]
-        self.cases[name] = Case(name, whole, profile, answers, sets)
+        self.cases[name] = Case(name, whole, question.text, profile, answers, sets)
         return self.cases[name]
 
     def _fitting(self, scenario: Mapping[str, Any]) -> tuple[str, ...]:
@@ -257,7 +252,7 @@ class Lab:
 
 def _run(name: str, question: Question, i: int, keep: Mapping[str, Keep]) -> Run:
     # The digest does not depend on what is recorded.
-    answer = api.collect(question, [i], jobs=1, tables="memory" if keep else "none")[i]
+    answer = api.collect(question, [i], jobs=1, tables=tuple(keep))[i]
     tables = {table: answer.table(table) for table in WHOLE}
     tables |= {table: kept(answer.table(table)) for table, kept in keep.items()}
     return Run(name, answer.seed, answer.digest, answer.duration_s, tables)
