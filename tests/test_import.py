@@ -17,6 +17,7 @@ from talkspurt import _core, exporting
 from talkspurt.errors import BadInputError
 from talkspurt.importing import capture, rtp, tables
 from talkspurt.importing.command import read
+from talkspurt.metrics.computing import compute
 from talkspurt.result import TABLES
 
 DATA = Path(__file__).parent / "data" / "import"
@@ -639,6 +640,8 @@ def test_the_folder_loads_and_says_where_it_is_from(run, folder):
         data = (made / f"{name}.pcapng").read_bytes()
         assert entry["sha256"] == hashlib.sha256(data).hexdigest()
     assert "generated_packets" in told["unknown"] and "sent_packets" not in told["unknown"]
+    made_rate = compute(result, "generated_rate")
+    assert made_rate["generated_pps"].null_count() == made_rate.height > 0
     assert (folder / "report.html").stat().st_size > 10_000
     assert result.packets().height == result.packets().filter(pl.col("enqueued_s").is_null()).height
 

@@ -197,6 +197,7 @@ impl Account {
         let open = |pending: &Pending, cohort: Cohort| {
             pending.open_data().filter(|&number| cohort.holds(number)).count() as u64
         };
+        let known = |count: u64| (!direction.source.is_real()).then_some(count);
         let mouth_to_ear_max = self.mouth_to_ear_max.checked_sub(1);
         let heard = self.voice.as_ref().map(|voice| {
             let heard = Heard::of(voice, self.frames, mouth_to_ear_max.unwrap_or(0));
@@ -223,10 +224,10 @@ impl Account {
             source: direction.source.source.clone(),
             from: from.to_owned(),
             to: to.to_owned(),
-            generated_packets: self.generated.into(),
-            queued_packets: queued,
+            generated_packets: known(self.generated.into()),
+            queued_packets: known(queued),
             handed_over_packets: handed_over,
-            discarded_packets: discarded,
+            discarded_packets: known(discarded),
             sent_packets: self.sent.into(),
             received_packets: self.delay.sum.count(),
             lost_packets: self.lost.into(),

@@ -62,6 +62,9 @@ impl FlowInfo {
     }
 }
 
+/// The kind of source of real hosts.
+const REAL: &str = "real";
+
 /// What one side of a flow sends.
 #[derive(Clone, Debug)]
 pub struct SideInfo {
@@ -77,7 +80,13 @@ impl SideInfo {
     /// Packets of a real host.
     #[must_use]
     pub fn real() -> Self {
-        Self { source: "real".to_owned(), frame: None, deadline: None }
+        Self { source: REAL.to_owned(), frame: None, deadline: None }
+    }
+
+    /// Whether a real host sends: what its programs generate, hold back and reject is not known.
+    #[must_use]
+    pub fn is_real(&self) -> bool {
+        self.source == REAL
     }
 }
 

@@ -275,12 +275,16 @@ impl Series {
             (end(index) - begin).as_secs_f64()
         };
         let received = |bin: &Bin, nanos: f64| (bin.received > 0).then(|| nanos / 1e9);
+        let known = |of: fn(&Bin) -> u64| {
+            let real = |place: usize| directions[place].source.is_real();
+            bins().zip(rows()).map(move |(bin, (place, _))| (!real(place)).then(|| of(bin)))
+        };
         Ok(Columns::default()
             .text("flow", rows().map(|(place, _)| names[place].as_str()))
             .time("time_s", rows().map(|(_, index)| end(index)))
-            .count("generated_packets", bins().map(|bin| bin.generated.into()))
-            .count("generated_bytes", bins().map(|bin| bin.generated_bytes))
-            .count("discarded_packets", bins().map(|bin| bin.discarded.into()))
+            .maybe_count("generated_packets", known(|bin| bin.generated.into()))
+            .maybe_count("generated_bytes", known(|bin| bin.generated_bytes))
+            .maybe_count("discarded_packets", known(|bin| bin.discarded.into()))
             .count("sent_packets", bins().map(|bin| bin.sent.into()))
             .count("sent_bytes", bins().map(|bin| bin.sent_bytes))
             .count("received_packets", bins().map(|bin| bin.received.into()))

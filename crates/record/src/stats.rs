@@ -146,9 +146,13 @@ impl Stats {
             // A side without a source has no account, and sends only control packets.
             let other = direction.peer ^ 1;
             let own = self.accounts[other].is_none().then_some(direction.peer);
-            for peer in [Some(other), own].into_iter().flatten() {
-                summary.rejected_packets += u64::from(self.rejected[peer].packets);
-                summary.damaged_packets += u64::from(self.rejected[peer].damaged);
+            if !direction.source.is_real() {
+                let peers = || [Some(other), own].into_iter().flatten();
+                let sum = |of: fn(&Rejected) -> u32| {
+                    Some(peers().map(|peer| u64::from(of(&self.rejected[peer]))).sum())
+                };
+                summary.rejected_packets = sum(|counted| counted.packets);
+                summary.damaged_packets = sum(|counted| counted.damaged);
             }
             Some(summary)
         });

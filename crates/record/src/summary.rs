@@ -59,19 +59,19 @@ flow_summary! {
     metrics {
         /// Data units that the source generated in the window: speech frames, packets of a constant or
         /// on/off source, segment-sized pieces of bulk data.
-        generated_packets: u64 = PACKETS.described(
+        generated_packets: Option<u64> = PACKETS.described(
             "generated",
             "generated = queued + handed to the transport + discarded by the send queue",
             "talkspurt's own count",
         );
         /// Units waiting for the transport when the run ended.
-        queued_packets: u64 = PACKETS.described(
+        queued_packets: Option<u64> = PACKETS.described(
             "still queued",
             "counted at the end of the run",
             "talkspurt's own count",
         );
         /// Units that the full send queue dropped because the transport had no capacity.
-        discarded_packets: u64 = PACKETS.described(
+        discarded_packets: Option<u64> = PACKETS.described(
             "discarded",
             "counted when dropped",
             "talkspurt's own count",
@@ -110,13 +110,13 @@ flow_summary! {
         /// Packets that the other end rejected on arrival: wrong checksum, numbers outside its windows,
         /// wrong tag, or unexpected. TCP rejects data it already has. Packets of a side without a
         /// source count for the side with one.
-        rejected_packets: u64 = PACKETS.described(
+        rejected_packets: Option<u64> = PACKETS.described(
             "rejected",
             "counted by the receiving end, by the time they came",
             "talkspurt's own count",
         ).lower_is_better();
         /// Rejected packets with a wrong checksum: damaged on the path.
-        damaged_packets: u64 = PACKETS.described(
+        damaged_packets: Option<u64> = PACKETS.described(
             "damaged",
             "counted by the receiving end, by the time they came",
             "talkspurt's own count",
@@ -434,15 +434,16 @@ impl FlowSummary {
     /// # Errors
     /// Names the flow and the equation that does not hold, which indicates a bug in this program.
     pub fn conservation(&self) -> Result<(), String> {
-        let made = self.queued_packets + self.handed_over_packets + self.discarded_packets;
-        if self.generated_packets != made {
+        // What programs generate is not known.
+        if let (Some(generated), Some(queued), Some(discarded)) =
+            (self.generated_packets, self.queued_packets, self.discarded_packets)
+            && generated != queued + self.handed_over_packets + discarded
+        {
+            let handed_over = self.handed_over_packets;
             return Err(format!(
-                "{}: {} frames generated, but {} queued + {} handed over + {} discarded",
-                self.name,
-                self.generated_packets,
-                self.queued_packets,
-                self.handed_over_packets,
-                self.discarded_packets
+                "{}: {generated} frames generated, but {queued} queued + {handed_over} handed over + \
+                 {discarded} discarded",
+                self.name
             ));
         }
         let found = self.received_packets + self.lost_packets + self.in_flight_packets;

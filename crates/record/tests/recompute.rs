@@ -256,10 +256,12 @@ fn account(stories: &[Story], kind: Kind, window: &Window) -> FlowSummary {
         in_window.map(|packet| u64::from(packet.1) - layers.0 - layers.1 - layers.2).sum();
     let rate = |bytes: u64| (window.seconds() > 0.0).then(|| bytes as f64 * 8.0 / window.seconds());
     let mut row = FlowSummary {
-        generated_packets: frames.len() as u64,
-        queued_packets: left(|left| matches!(left, Left::Queued)),
+        generated_packets: Some(frames.len() as u64),
+        queued_packets: Some(left(|left| matches!(left, Left::Queued))),
         handed_over_packets: left(|left| matches!(left, Left::Sent { .. })),
-        discarded_packets: left(|left| matches!(left, Left::Discarded(_))),
+        discarded_packets: Some(left(|left| matches!(left, Left::Discarded(_)))),
+        rejected_packets: Some(0),
+        damaged_packets: Some(0),
         sent_packets: count,
         received_packets: among(|network| matches!(network, Network::Arrived { .. })),
         lost_packets: among(|network| matches!(network, Network::Lost(_))),

@@ -66,7 +66,7 @@ def compute(
     parts = []
     for of in wanted:
         table = _table(result, one, of, bin_s)
-        if one.y == "generated_pps" and table[one.y].null_count() == table.height:
+        if one.y == "generated_pps" and not packets.in_series(result, bin_s or one.bin_s):
             raise ValueError(
                 f"{one.name} comes from the time series: a bin of {bin_s or one.bin_s:g} s is no "
                 f"multiple of record.interval, {sharing.bin_width(result):g} s"

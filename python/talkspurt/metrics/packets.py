@@ -122,16 +122,23 @@ def _bins(result: Result, bin_s: float) -> int:
     return max(1, math.ceil(result.duration_s / bin_s - 1e-9))
 
 
+def in_series(result: Result, bin_s: float) -> bool:
+    """Whether bins of this width are made of whole bins of the series."""
+    bins = bin_s / bin_width(result)
+    return abs(bins - round(bins)) <= 1e-6
+
+
 def _generated(result: Result, flow: str, side: str, bin_s: float) -> pl.DataFrame:
     """Units made by the source, from the series, whose bins are named by their ends."""
     columns = {"time_s": pl.Float64, "generated_packets": pl.Int64, "generated_pps": pl.Float64}
-    bins = bin_s / bin_width(result)
-    if abs(bins - round(bins)) > 1e-6:
+    if not in_series(result, bin_s):
         return pl.DataFrame(schema=columns)
     name = flow if side == "from" else f"{flow}.reverse"
     series = result.series().filter(pl.col("flow") == name)
     time = (((pl.col("time_s") / bin_s - 1e-9).ceil() - 1) * bin_s).alias("time_s")
-    made = pl.col("generated_packets").sum()
+    made = pl.col("generated_packets")
+    # What programs and imported flows generated is not known.
+    made = pl.when(made.count() > 0).then(made.sum())
     return series.group_by(time).agg(made, (made / bin_s).alias("generated_pps"))
 
 

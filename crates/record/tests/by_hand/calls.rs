@@ -59,10 +59,10 @@ fn the_account_of_a_call() {
     assert_eq!((&*call.name, &*call.from, &*call.to), ("call", "alice", "bob"));
     assert_eq!((&*call.transport, &*call.source), ("udp", "speech"));
     // Frames 2 to 10 were captured in the window.
-    assert_eq!(call.generated_packets, 9);
+    assert_eq!(call.generated_packets, Some(9));
     assert_eq!(call.handed_over_packets, 7);
-    assert_eq!(call.queued_packets, 1);
-    assert_eq!(call.discarded_packets, 1);
+    assert_eq!(call.queued_packets, Some(1));
+    assert_eq!(call.discarded_packets, Some(1));
     // Frames 1 to 6 and 8 were sent in it.
     assert_eq!(call.sent_packets, 7);
     assert_eq!(call.received_packets, 4);
@@ -362,7 +362,7 @@ fn a_broken_account_is_named() {
     assert_eq!(row(&|_| {}), Ok(()));
     let sent = row(&|row| row.lost_packets += 1).unwrap_err();
     assert_eq!(sent, "call: 7 packets sent, but 4 received + 3 lost + 1 in flight");
-    let made = row(&|row| row.queued_packets = 0).unwrap_err();
+    let made = row(&|row| row.queued_packets = Some(0)).unwrap_err();
     assert_eq!(made, "call: 9 frames generated, but 0 queued + 7 handed over + 1 discarded");
     assert!(row(&|row| row.unaccounted_notes = 1).unwrap_err().contains("fit no packet"));
 }
