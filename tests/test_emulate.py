@@ -145,8 +145,19 @@ def test_the_system_the_network_and_the_capture_count_the_same(crossed):
     assert flows["transport"].to_list() == ["udp"] * 4
     assert flows["sent_packets"].to_list() == flows["received_packets"].to_list() == [20] * 4
     assert flows["lost_packets"].sum() == flows["in_flight_packets"].sum() == 0
-    assert flows["name"][0].startswith("udp laptop:")
-    assert flows["name"][1] == flows["name"][0] + ".reverse"
+    # What programs hand over and reject is not known.
+    for what in ("generated", "queued", "discarded", "rejected", "damaged"):
+        assert flows[f"{what}_packets"].null_count() == flows.height
+    series = result.series().filter(pl.col("flow").is_in(flows["name"].implode()))
+    for column in ("generated_packets", "generated_bytes", "discarded_packets"):
+        assert series[column].null_count() == series.height
+        assert result.series("call")[column].null_count() == 0
+    assert result.flows.filter(name="call")["generated_packets"][0] > 0
+    names = ["udp laptop-server:5000", "udp laptop-server:5000 IPv6"]
+    assert flows["name"].to_list() == [n + end for n in names for end in ("", ".reverse")]
+    ports = {it["flow"]: it["ports"] for it in real_time["flows"]}
+    assert [ports[name][1] for name in names] == [5000, 5000]
+    assert all(ports[name][0] >= 32768 for name in names)
     packets, _, (frames, *_rest) = talkspurt._core.capture((folder / "line.pcapng").read_bytes())
     seen = pl.DataFrame(packets)
     call = result.flows.filter(name="call")

@@ -216,6 +216,7 @@ impl<'a> Engine<'a> {
         let (tally, (_, (captures, _))) = &self.world.probe.1;
         let account = Account {
             hosts: self.devices.into_iter().map(|device| device.account).collect(),
+            flows: self.flows.ports_by_flow(),
             sent_packets: tally.sent,
             copied_packets: tally.copied,
             fragment_packets: self.world.fragments_added(),

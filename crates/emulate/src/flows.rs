@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use talkspurt_proto::wire::{dccp, ipv4, ipv6, sctp, tcp, udp};
 
+use crate::FlowPorts;
 use crate::packet::{Seen, Segment};
 
 /// Flows with an account of their own; all further packets between two hosts are one flow. A scan of ports
@@ -12,6 +13,10 @@ use crate::packet::{Seen, Segment};
 const MAX_FLOWS: usize = 100;
 /// Packets in fragments whose ports are kept for the fragments that follow.
 const MAX_CUT: usize = 64;
+
+/// Ports from here on are the system's choice, another in every emulation (Linux's `ip_local_port_range`).
+/// Names do not have them, so that a program's flows have the same names in all emulations.
+const EPHEMERAL: u16 = 32_768;
 
 /// The flows by five-tuple.
 #[derive(Debug)]
@@ -47,6 +52,8 @@ pub(crate) struct Found {
 pub(crate) struct Flow {
     pub(crate) name: String,
     pub(crate) transport: String,
+    /// By side; none of a flow of several five-tuples.
+    ports: Option<[u16; 2]>,
     /// By side.
     pub(crate) hosts: [usize; 2],
     /// Packets sent by each side.
@@ -98,14 +105,23 @@ impl Flows {
         self.known.insert(reverse, (index, 1));
         let transport = protocol_name(protocol);
         let end = |name: &str, port: u16| match port {
-            0 => name.to_owned(),
+            0 | EPHEMERAL.. => name.to_owned(),
             port => format!("{name}:{port}"),
         };
         let version = if seen.src.is_ipv6() { " IPv6" } else { "" };
         let (from, to) = (end(names[0], ports.0), end(names[1], ports.1));
         let name = self.free(format!("{transport} {from}-{to}{version}"), taken);
-        self.all[index] = Some(Flow::new(name, transport, hosts));
+        let ports = Some(ports.into());
+        self.all[index] = Some(Flow { ports, ..Flow::new(name, transport, hosts) });
         Found { index, side, is_new: true }
+    }
+
+    /// The ports of each flow that is one five-tuple.
+    pub(crate) fn ports_by_flow(&self) -> Vec<FlowPorts> {
+        let known = self.all.iter().flatten();
+        known
+            .filter_map(|flow| Some(FlowPorts { flow: flow.name.clone(), ports: flow.ports? }))
+            .collect()
     }
 
     /// The ports of a packet, which only the first of its fragments has.
@@ -138,18 +154,22 @@ impl Flows {
         Found { index, side, is_new }
     }
 
-    /// The name, with an appended stroke as long as it is another flow's.
-    fn free(&self, mut name: String, taken: impl Fn(&str) -> bool) -> String {
-        while taken(&name) || self.all.iter().flatten().any(|flow| flow.name == name) {
-            name.push('\'');
+    /// The name, with a number if it is another flow's.
+    fn free(&self, name: String, taken: impl Fn(&str) -> bool) -> String {
+        let known =
+            |name: &str| taken(name) || self.all.iter().flatten().any(|flow| flow.name == name);
+        let mut numbers = 2..;
+        let mut found = name.clone();
+        while known(&found) {
+            found = format!("{name} #{}", numbers.next().expect("fewer flows than numbers"));
         }
-        name
+        found
     }
 }
 
 impl Flow {
     fn new(name: String, transport: String, hosts: [usize; 2]) -> Self {
-        Self { name, transport, hosts, sent: [0; 2], arrived: [None; 2] }
+        Self { name, transport, ports: None, hosts, sent: [0; 2], arrived: [None; 2] }
     }
 
     /// It has packets of several five-tuples.
@@ -247,7 +267,36 @@ mod tests {
         assert_eq!(find(2, 1, tcp::PROTOCOL, (1000, 80)), found(2, 0, true));
         assert_eq!(find(1, 2, udp::PROTOCOL, (7, 9)), found(3, 0, true));
         assert_eq!(flows.flow(0).name, "tcp a:1000-b:80");
-        assert_eq!(flows.flow(3).name, "udp a:7-b:9'");
+        assert_eq!(flows.flow(3).name, "udp a:7-b:9 #2");
+    }
+
+    /// The ports of clients differ between emulations, names do not.
+    #[test]
+    fn names_have_no_ephemeral_ports() {
+        let named = |clients: [u16; 4]| {
+            let mut flows = Flows::new(2);
+            let mut name = |protocol, ports| {
+                let found = flows.find(&seen(1, 2, protocol, ports), [0, 1], ["a", "b"], |_| false);
+                flows.flow(found.index).name.clone()
+            };
+            let [one, two, three, four] = clients;
+            let names = [
+                name(tcp::PROTOCOL, (one, 80)),
+                name(tcp::PROTOCOL, (two, 80)),
+                name(udp::PROTOCOL, (three, 53)),
+                name(udp::PROTOCOL, (three, four)),
+                name(udp::PROTOCOL, (32_767, 32_768)),
+            ];
+            (names, flows.ports_by_flow())
+        };
+        let (names, ports) = named([32_768, 65_535, 40_000, 50_000]);
+        let expected = ["tcp a-b:80", "tcp a-b:80 #2", "udp a-b:53", "udp a-b", "udp a:32767-b"];
+        assert_eq!(names, expected);
+        assert_eq!(ports.iter().map(|it| &*it.flow).collect::<Vec<_>>(), expected);
+        assert_eq!(ports[1].ports, [65_535, 80]);
+        let (again, others) = named([40_001, 40_000, 61_000, 32_768]);
+        assert_eq!(again, names);
+        assert_ne!(others, ports);
     }
 
     #[test]

@@ -83,6 +83,8 @@ pub struct Host {
 pub struct Account {
     /// By host.
     pub hosts: Vec<HostAccount>,
+    /// The ports of each flow that is one five-tuple.
+    pub flows: Vec<FlowPorts>,
     /// Packets that entered their first link.
     pub sent_packets: u64,
     /// Copies that links made.
@@ -127,6 +129,15 @@ impl Account {
                 + self.in_flight_packets
         );
     }
+}
+
+/// The ports of a flow of programs, which its name has only in part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FlowPorts {
+    /// Its name.
+    pub flow: String,
+    /// By side; side 0 sent its first packet. 0 where the protocol has none.
+    pub ports: [u16; 2],
 }
 
 /// The packets of one host: read = sent + unroutable + malformed + after the end.
