@@ -228,7 +228,7 @@ def command_line() -> str:
     from talkspurt.cli import app
 
     # A command is a name without dashes: `--help` and `--version` are listed by the first one.
-    commands = [(), *((name,) for name in app if not name.startswith("-"))]
+    commands = [(), *((name,) for name in sorted(app) if not name.startswith("-"))]
     lines = ["# Command line", ""]
     lines += ["Every command has `--help`, which prints what is shown here."]
     for command in commands:

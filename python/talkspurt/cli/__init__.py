@@ -1,0 +1,17 @@
+"""The command line: each command parses its arguments, calls the package and prints results.
+
+Everything it does is available from Python. Polars, matplotlib and the report are imported only by
+commands that need them, so that ``--help`` is fast.
+Exit codes: 0 success, 1 failure, 2 invalid input, 130 Ctrl-C, 143 terminated; of ``emulate``, that
+of a command that failed.
+"""
+
+from talkspurt.cli import real_time, results, runs, start
+from talkspurt.cli.entry import main
+from talkspurt.cli.explaining import problem_line
+from talkspurt.cli.options import app
+
+COMMANDS = (runs, results, real_time, start)
+"""Modules with commands, which add them to ``app`` when they are imported."""
+
+__all__ = ["COMMANDS", "app", "main", "problem_line"]

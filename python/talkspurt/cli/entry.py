@@ -1,0 +1,131 @@
+"""The entry point: signals, the exit code, and what is said when a command stops."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import sys
+import threading
+import warnings
+from typing import IO, TYPE_CHECKING
+
+from cyclopts import CycloptsError
+
+from talkspurt import interrupts
+from talkspurt.cli.explaining import explain, kept, say
+from talkspurt.cli.options import app
+from talkspurt.errors import OtherVersionWarning
+from talkspurt.interrupts import Terminated
+from talkspurt.visible import below, guard, visible
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from rich.console import Console
+
+
+def main() -> None:
+    """Entry point: reports every error as text with an exit code."""
+    global _stops
+    _stops = 0
+    for number in interrupts.STOPS:
+        signal.signal(number, _on_stop)
+    warnings.formatwarning = _in_words
+    guard()
+    code = _code()
+    # From here on, nothing can be stopped or fail.
+    for number in interrupts.STOPS:
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        if code == 0 and error.errno != errno.EPIPE:
+            code = explain(error) or 1
+        _hush()
+    sys.exit(code)
+
+
+def _code() -> int:
+    """Execute the command line and return the exit code."""
+    try:
+        try:
+            app.console = _console(sys.stdout)
+            app.error_console = _console(sys.stderr)
+            status = app(sys.argv[1:], exit_on_error=False, result_action="return_value")
+            sys.stdout.flush()
+        except (KeyboardInterrupt, Terminated) as stop:
+            say(f"talkspurt: stopped; {_left(stop)}")
+            return 130 if isinstance(stop, KeyboardInterrupt) else 128 + signal.SIGTERM
+        return status if isinstance(status, int) else 0
+    except CycloptsError:  # already printed
+        return 2
+    except BrokenPipeError:
+        _hush()
+        return 0
+    except (KeyboardInterrupt, Terminated):  # while reporting
+        return 130
+    except Exception as error:
+        code = explain(error)
+        if code is None:
+            raise
+        return code
+
+
+def _console(stream: IO[str]) -> Console:
+    from talkspurt.terminal.console import Output
+
+    return Output(file=below(stream))
+
+
+def _left(stop: BaseException) -> str:
+    """The partial results after a stop."""
+    done = [f"{visible(str(place))} is written" for place in interrupts.written]
+    return "; ".join([*done, *filter(None, [kept(stop)])]) or "nothing was written"
+
+
+_stops = 0
+"""Number of stop signals received."""
+MOST_STOPS = 3
+"""This many signals end the process at once, without cleanup."""
+
+
+def _on_stop(number: int, frame: FrameType | None) -> None:
+    """Stop at the first signal; protect the cleanup from all signals but the third."""
+    global _stops
+    if frame is not None and frame.f_code.co_qualname == "_get_module_lock.<locals>.cb":
+        # Python prints and ignores an exception in this callback of an import: signal again later.
+        again = threading.Timer(0.001, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
+        return
+    _stops += 1
+    if _stops >= MOST_STOPS:
+        if sys.__stderr__ is not None and sys.__stderr__.isatty():
+            os.write(sys.__stderr__.fileno(), b"\x1b[?25h\n")  # a progress bar hides the cursor
+        os._exit(128 + number)
+    if _stops == 1:
+        raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+
+
+_plainly = warnings.formatwarning
+
+
+def _in_words(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """A warning for users in talkspurt's format; others in Python's."""
+    if issubclass(category, OtherVersionWarning):
+        return f"talkspurt: {visible(str(message))}\n"
+    return _plainly(message, category, filename, lineno, line)
+
+
+def _hush() -> None:
+    # The reader is gone (`| head`), or the disk is full: discard the last flush.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
