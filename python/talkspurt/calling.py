@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from talkspurt import _core, devices, disk, measuring, serving
+from talkspurt import _core, devices, disk, interrupts, measuring, serving
 from talkspurt.audio import wav
 from talkspurt.errors import BadInputError
-from talkspurt.interrupts import Terminated
 from talkspurt.terminal.progress import Bar
 from talkspurt.visible import print_json, visible
 
@@ -116,31 +115,33 @@ def call(
     key = serving.secret(secret_file)
     seed = seed if seed is not None else secrets.randbits(62)
     length = duration or ("1h" if (own := voice.duration_s) is None else f"{max(1.0, own):.3f}s")
-    stop: BaseException | None = None
     began = time.monotonic()
     try:
         session = _core.CallSession(name, port, key)
-        calling = session.start(voice, transport, length, mtu, seed)
-        title = f"Call to {host} over {transport}"
-        with kept.devices() as devices, _watching(title, kept) as watch:
-            try:
-                while not calling.wait(STEP_S):
+    except _core.RunError as error:
+        raise BadInputError(visible(str(error))) from None
+    # What was heard until a stop is a call, too: the stop comes when it is written.
+    with interrupts.undisturbed():
+        try:
+            calling = session.start(voice, transport, length, mtu, seed)
+            title = f"Call to {host} over {transport}"
+            with kept.devices() as devices, _watching(title, kept) as watch:
+                while not calling.wait(STEP_S) and not interrupts.came():
                     devices.attach(calling.devices())
                     watch(calling.progress(), calling.view())
-            except (KeyboardInterrupt, Terminated) as stopped:
-                stop = stopped
+            if interrupts.came():
                 calling.stop()
-                calling.wait(LEAVING_S)
-        called = calling.result()
-    except (_core.RunError, ValueError) as error:
-        raise stop or BadInputError(visible(str(error))) from None
-    folder = kept.out or Path("runs") / f"call-{disk.plain_name(name)}"
-    title = f"A call to {host} over {transport}"
-    failure = _keep(called, kept, kept.heard, folder, title, time.monotonic() - began)
-    if stop is not None:
-        raise stop
-    if failure is not None:
-        raise BadInputError(visible(failure))
+                until = time.monotonic() + LEAVING_S
+                while not calling.wait(STEP_S) and time.monotonic() < until:
+                    pass
+            called = calling.result()
+        except (_core.RunError, ValueError) as error:
+            raise BadInputError(visible(str(error))) from None
+        folder = kept.out or Path("runs") / f"call-{disk.plain_name(name)}"
+        title = f"A call to {host} over {transport}"
+        failure = _keep(called, kept, kept.heard, folder, title, time.monotonic() - began)
+        if failure is not None:
+            raise BadInputError(visible(failure))
 
 
 def answer(
@@ -168,49 +169,45 @@ def answer(
     failures = []
     base = kept.out or Path("runs") / "answer"
     try:
-        for number in range(1, calls + 1):
-            called, stop, wall_s = _answered(server, kept)
-            if called is not None:
-                folder = base if calls == 1 else base / str(number)
-                heard = kept.heard_in(number)
-                failure = _keep(called, kept, heard, folder, "A call answered", wall_s)
-                failures += [] if failure is None else [failure]
-            if stop is not None:
-                raise stop
+        with interrupts.undisturbed():
+            for number in range(1, calls + 1):
+                called, wall_s = _answered(server, kept)
+                if called is not None:
+                    folder = base if calls == 1 else base / str(number)
+                    heard = kept.heard_in(number)
+                    failure = _keep(called, kept, heard, folder, "A call answered", wall_s)
+                    failures += [] if failure is None else [failure]
+                if interrupts.came():
+                    break
     finally:
         server.stop()
     if failures:
         raise BadInputError(visible("; ".join(failures)))
 
 
-def _answered(
-    server: _core.CallServer, kept: Kept
-) -> tuple[_core.Called | None, BaseException | None, float]:
-    """Wait for a call and its end; its results, Ctrl-C or SIGTERM, and its length in seconds."""
-    stop: BaseException | None = None
+def _answered(server: _core.CallServer, kept: Kept) -> tuple[_core.Called | None, float]:
+    """Wait for a call and its end, or a stop; the call's results, and its length in seconds."""
     called = None
     began = time.monotonic()
-    try:
-        while called is None:
-            # A caller that leaves before the call begins leaves a line, and no results.
-            _say_lines(server, kept)
-            if server.in_call():
-                began = time.monotonic()
-                with kept.devices() as devices, _watching("Call", kept) as watch:
-                    while server.in_call():
-                        devices.attach(server.devices())
-                        watch(None, server.view())
-                        time.sleep(STEP_S)
-            called = server.called()
-            time.sleep(STEP_S)
-    except (KeyboardInterrupt, Terminated) as stopped:
-        stop = stopped
+    while called is None and not interrupts.came():
+        # A caller that leaves before the call begins leaves a line, and no results.
+        _say_lines(server, kept)
+        if server.in_call():
+            began = time.monotonic()
+            with kept.devices() as devices, _watching("Call", kept) as watch:
+                while server.in_call() and not interrupts.came():
+                    devices.attach(server.devices())
+                    watch(None, server.view())
+                    time.sleep(STEP_S)
+        called = server.called()
+        time.sleep(STEP_S)
+    if called is None:
         server.hang_up()
         until = time.monotonic() + LEAVING_S
         while server.in_call() and time.monotonic() < until:
             time.sleep(STEP_S)
-        called = called or server.called()
-    return called, stop, time.monotonic() - began
+        called = server.called()
+    return called, time.monotonic() - began
 
 
 def _say_lines(server: _core.CallServer, kept: Kept) -> None:

@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM: raised once, deferred while output would be left incomplete.
 
-`cli.main` raises them; this module provides the protected block, and the list of outputs completed
-before the stop.
+`cli.main` raises them; this module provides the protected block, whose loops ask `came`, and the
+list of outputs completed before the stop.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from types import FrameType
 from typing import Any
 
 STOPS = (signal.SIGINT, signal.SIGTERM)
+MOST_STOPS = 3
+"""This many signals end everything, what is protected as well."""
 
 written: list[Path | str] = []
 """Folders, files and URLs that this process has completed."""
@@ -24,19 +26,40 @@ class Terminated(BaseException):
     """The process received SIGTERM."""
 
 
+_held: list[tuple[int, FrameType | None]] | None = None
+"""Signals that wait for the end of the protected block, if there is one."""
+
+
+def came() -> bool:
+    """Whether a signal waits for the end of the protected block, which should end soon."""
+    return bool(_held)
+
+
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Defer Ctrl-C and SIGTERM until the end of the block, which must be short."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals go to the main thread
+    """Defer Ctrl-C and SIGTERM until the end of the block, of the outer one if there are several.
+
+    The block must be short, or ask `came` now and then. The third signal is not deferred.
+    """
+    global _held
+    if threading.current_thread() is not threading.main_thread() or _held is not None:
+        yield  # signals go to the main thread, and to the outer block
         return
-    held: list[tuple[int, FrameType | None]] = []
+    held = _held = []
     before: dict[int, Any] = {}
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        held.append((number, frame))
+        if len(held) >= MOST_STOPS:
+            held.clear()
+            _deliver(before[number], number, frame)
+
     try:
         for each in STOPS:
-            before[each] = signal.signal(each, lambda *got: held.append(got))
+            before[each] = signal.signal(each, hold)
         yield
     finally:
+        _held = None
         for stop, handler in before.items():
             # None: not set from Python, so it cannot be restored.
             signal.signal(stop, signal.SIG_DFL if handler is None else handler)

@@ -15,10 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from talkspurt import _core, disk, serving, store
+from talkspurt import _core, disk, interrupts, serving, store
 from talkspurt.audio import Audio
 from talkspurt.errors import BadInputError
-from talkspurt.interrupts import Terminated
 from talkspurt.resolved import MEASURED, values
 from talkspurt.result import Result
 from talkspurt.terminal.progress import Bar
@@ -133,24 +132,24 @@ def run(
     tests = [flows] if wanted.together else [[flow] for flow in flows]
     base = out or Path("runs") / f"measure-{disk.plain_name(name)}"
     documents = []
-    for test in tests:
-        result, broken, stop = one(session, test, wanted, host)
-        folder = base if len(tests) == 1 else base / test[0][0]
-        if out is not None or not as_json:
-            result.save(folder, report=report, overwrite=overwrite)
+    # What was measured so far is a result, too: a stop comes when it is written.
+    with interrupts.undisturbed():
+        for test in tests:
+            result, broken = one(session, test, wanted, host)
+            folder = base if len(tests) == 1 else base / test[0][0]
+            if out is not None or not as_json:
+                result.save(folder, report=report, overwrite=overwrite)
+            if as_json:
+                documents.append(document(result))
+            else:
+                say(result, folder, report=report)
+            if interrupts.came() or broken is not None:
+                break
         if as_json:
-            documents.append(document(result))
-        else:
-            say(result, folder, report=report)
-        if as_json and (stop or broken):
             print_json(documents[0] if len(tests) == 1 else documents)
-        if stop is not None:
-            raise stop
         if broken is not None:
             kept = "" if as_json and out is None else f"; what was measured is in {folder}/"
             raise BadInputError(visible(f"{broken}{kept}"))
-    if as_json:
-        print_json(documents[0] if len(tests) == 1 else documents)
 
 
 def run_stamp(
@@ -162,30 +161,31 @@ def run_stamp(
     name, port = target(host, STAMP_PORT)
     key = None if unauthenticated else serving.stamp_key(serving.secret(secret_file))
     packet = wanted.packet if wanted.packet is not None else 0
-    stop: BaseException | None = None
-    try:
-        sender = _core.Stamping(
-            name, port, key, packet, _core.rate_bps(wanted.rate), wanted.duration
-        )
-        with Bar(f"STAMP to {host}") as bar:
-            try:
-                while not sender.wait(0.05):
-                    bar.on_fraction(sender.progress())
-            except (KeyboardInterrupt, Terminated) as stopped:
-                stop = stopped
-                sender.stop()
-        facts = json.loads(sender.result())
-    except (_core.RunError, ValueError) as error:
-        raise stop or BadInputError(visible(str(error))) from None
-    if as_json:
-        print_json(facts)
-    else:
-        from talkspurt.terminal.console import say_line
+    with interrupts.undisturbed():
+        try:
+            sender = _core.Stamping(
+                name, port, key, packet, _core.rate_bps(wanted.rate), wanted.duration
+            )
+            _await(sender, f"STAMP to {host}")
+            facts = json.loads(sender.result())
+        except (_core.RunError, ValueError) as error:
+            raise BadInputError(visible(str(error))) from None
+        if as_json:
+            print_json(facts)
+        else:
+            from talkspurt.terminal.console import say_line
 
-        for line in stamp_lines(facts):
-            say_line(line)
-    if stop is not None:
-        raise stop
+            for line in stamp_lines(facts):
+                say_line(line)
+
+
+def _await(running: _core.Measuring | _core.Stamping, title: str) -> None:
+    """Show how far it is until it ends, which a stop makes it do."""
+    with Bar(title) as bar:
+        while not running.wait(0.05):
+            bar.on_fraction(running.progress())
+            if interrupts.came():
+                running.stop()
 
 
 def stamp_lines(facts: dict[str, Any]) -> list[str]:
@@ -231,33 +231,24 @@ def one(
     flows: Sequence[tuple[str, str, Any, Any]],
     wanted: Wanted,
     host: str,
-) -> tuple[Result, str | None, BaseException | None]:
+) -> tuple[Result, str | None]:
     """Measure these flows at the same time.
 
-    Also returns why less was measured than wanted, and Ctrl-C or SIGTERM, which come after the
-    results.
+    Also returns why less was measured than wanted, if it was not a stop.
     """
     seed = wanted.seed if wanted.seed is not None else secrets.randbits(62)
     began = time.monotonic()
-    stop: BaseException | None = None
     try:
         measuring = session.start(list(flows), wanted.duration, wanted.mtu, seed)
-        with Bar(", ".join(name for name, *_ in flows)) as bar:
-            try:
-                while not measuring.wait(0.05):
-                    bar.on_fraction(measuring.progress())
-            except (KeyboardInterrupt, Terminated) as stopped:
-                # What was measured so far is a result, too.
-                stop = stopped
-                measuring.stop()
+        _await(measuring, ", ".join(name for name, *_ in flows))
         outcome, facts, scenario, broken = measuring.result()
     except (_core.RunError, ValueError) as error:
-        raise stop or BadInputError(visible(str(error))) from None
+        raise BadInputError(visible(str(error))) from None
     measured = {"server": session.server, **json.loads(facts)}
     title = f"{' and '.join(name for name, *_ in flows)} to {host}"
     wall_s = time.monotonic() - began
     result = made("measurement", title, flows, outcome, scenario, measured, wall_s)
-    return result, broken, stop
+    return result, broken
 
 
 def made(

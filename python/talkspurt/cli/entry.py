@@ -87,8 +87,6 @@ def _left(stop: BaseException) -> str:
 
 _stops = 0
 """Number of stop signals received."""
-MOST_STOPS = 3
-"""This many signals end the process at once, without cleanup."""
 
 
 def _on_stop(number: int, frame: FrameType | None) -> None:
@@ -101,7 +99,7 @@ def _on_stop(number: int, frame: FrameType | None) -> None:
         again.start()
         return
     _stops += 1
-    if _stops >= MOST_STOPS:
+    if _stops >= interrupts.MOST_STOPS:  # at once, without cleanup
         if sys.__stderr__ is not None and sys.__stderr__.isatty():
             os.write(sys.__stderr__.fileno(), b"\x1b[?25h\n")  # a progress bar hides the cursor
         os._exit(128 + number)

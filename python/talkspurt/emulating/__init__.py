@@ -339,13 +339,17 @@ class Emulation:
         """Whether the network has come to its end, or a node was killed."""
         return self._core is None or bool(self._gone) or self._core_ended(self._core)
 
-    def wait(self, commands: Sequence[Command], timeout: float | None = None) -> None:
-        """Wait until all these commands have ended, or the network has, for so many seconds."""
+    def wait(self, commands: Sequence[Command], timeout: float | None = None) -> bool:
+        """Wait until all these commands have ended, or the network has, for so many seconds.
+
+        Returns whether they have.
+        """
         until = math.inf if timeout is None else time.monotonic() + timeout
         while any(it.status is None for it in commands) and not self.has_ended():
             self._listen(STEP_S)
             if time.monotonic() >= until:
-                break
+                return False
+        return True
 
     def finish(self) -> None:
         """End the network, then the commands; afterwards there is a result.

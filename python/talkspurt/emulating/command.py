@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from talkspurt import ScenarioError, interrupts, store
 from talkspurt.emulating import Command, Emulation, account, namespaces, read_emulated
 from talkspurt.errors import BadInputError
-from talkspurt.interrupts import Terminated
 from talkspurt.resolved import duration_s, values
 from talkspurt.result import Result
 from talkspurt.scenario import Question
@@ -95,59 +96,59 @@ def run(
         if not most_s or most_s > _duration_s(question):
             raise
     folder = out if out is not None else None if as_json else Path("runs") / question.name
-    if folder is None:
-        emulation = Emulation(question, nodes)
-        status, stop = _execute(emulation, commands, shell, most_s)
-        answer = emulation.result
-    else:
-        claim = store.Claim("run", question.name, file_of(question), overwrite)
-        with store.Staging(folder, claim) as staging:
-            for words in staging.news:
-                print(f"talkspurt: {visible(words)}", file=sys.stderr)
-            emulation = Emulation(question, nodes, folder=staging.folder)
-            status, stop = _execute(emulation, commands, shell, most_s)
+    failure: BaseException | None = None
+    # What was measured is a result, too: a stop comes when it is written.
+    with interrupts.undisturbed():
+        if folder is None:
+            emulation = Emulation(question, nodes)
+            status = _execute(emulation, commands, shell, most_s)
             answer = emulation.result
-            with _resulting() as late:
-                with interrupts.undisturbed():
-                    store.write_result(answer, staging.folder)
+        else:
+            claim = store.Claim("run", question.name, file_of(question), overwrite)
+            with store.Staging(folder, claim) as staging:
+                for words in staging.news:
+                    print(f"talkspurt: {visible(words)}", file=sys.stderr)
+                emulation = Emulation(question, nodes, folder=staging.folder)
+                status = _execute(emulation, commands, shell, most_s)
+                answer = emulation.result
+                store.write_result(answer, staging.folder)
                 if report:
                     from talkspurt import pictures
 
                     try:
                         pictures.of_result(answer, staging.folder)
-                    except Exception as error:  # such as a full disk: the result is there
-                        late.stop = error
-            stop = stop or late.stop
-            # An earlier emulation's report would be of other packets.
-            report = (staging.folder / store.REPORT).exists()
-            where = staging.commit()
-            answer = answer.moved(where)
-    if as_json:
-        from talkspurt.visible import print_json
+                    except (Exception, KeyboardInterrupt, interrupts.Terminated) as error:
+                        # Such as a full disk: the result is there.
+                        failure = error
+                # An earlier emulation's report would be of other packets.
+                report = (staging.folder / store.REPORT).exists()
+                where = staging.commit()
+                answer = answer.moved(where)
+        if as_json:
+            from talkspurt.visible import print_json
 
-        for words in account.failures(answer.manifest["real_time"]):
-            _say(words)
-        print_json(answer.to_json())
-    else:
-        from talkspurt.terminal import tables
+            for words in account.failures(answer.manifest["real_time"]):
+                _say(words)
+            print_json(answer.to_json())
+        else:
+            from talkspurt.terminal import tables
 
-        tables.print_result(answer)
-        say_account(answer)
-        if folder is not None:
-            say_where(where, folder, report)
-    if stop is not None:
-        raise stop
+            tables.print_result(answer)
+            say_account(answer)
+            if folder is not None:
+                say_where(where, folder, report)
+        if failure is not None:
+            raise failure
     return status
 
 
 def _execute(
     emulation: Emulation, commands: Sequence[Wanted], shell: str | None, most_s: float | None
-) -> tuple[int, BaseException | None]:
-    """Start the commands and wait for them; returns the exit status, and what stopped them."""
-    stop: BaseException | None = None
+) -> int:
+    """Start the commands and wait for them, or for a stop; returns the exit status."""
     awaited: list[Command] = []
     serving: list[Command] = []
-    with _resulting(emulation) as late, emulation:
+    with emulation:
         try:
             _say(_beginning(emulation, most_s))
             if len(emulation.names) == 1:
@@ -161,40 +162,25 @@ def _execute(
                 words = (os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh",)
                 awaited.append(_started(emulation, Wanted(shell, words, serves=False)))
             # Nothing to wait for: the servers, then.
-            left_s = None if most_s is None else most_s - emulation.now_s
-            emulation.wait(awaited or serving, left_s)
-        except (KeyboardInterrupt, Terminated) as stopped:
-            stop = stopped
-            # A terminal sends Ctrl-C to the commands, too, which may have something to say.
-            emulation.wait(awaited, CTRL_C_S)
+            waiting = awaited or serving
+            left_s = math.inf if most_s is None else most_s - emulation.now_s
+            until = time.monotonic() + left_s
+            while not interrupts.came() and not emulation.wait(waiting, 0.0):
+                if time.monotonic() >= until:
+                    break
+            if interrupts.came():
+                # A terminal sends Ctrl-C to the commands, too, which may have something to say.
+                emulation.wait(awaited, CTRL_C_S)
         finally:
             if shell is not None:
                 _take_terminal()
-    stop = stop or late.stop
     for it in awaited:
         if it.is_stopped:
             _say(f"{it.node}: {it.words[0]} was ended with the emulation")
     if account.failures(emulation.result.manifest["real_time"]):
-        return 2, stop
+        return 2
     ended = (it.status for it in (*awaited, *serving) if not it.is_stopped)
-    return next((_exit_status(status) for status in ended if status), 0), stop
-
-
-@dataclass
-class _Stopped:
-    stop: BaseException | None = None
-
-
-@contextlib.contextmanager
-def _resulting(emulation: Emulation | None = None) -> Iterator[_Stopped]:
-    """Keep what stops the block if there is a result, which is not lost then."""
-    found = _Stopped()
-    try:
-        yield found
-    except (KeyboardInterrupt, Terminated) as stopped:
-        if emulation is not None and not emulation.has_result:
-            raise
-        found.stop = stopped
+    return next((_exit_status(status) for status in ended if status), 0)
 
 
 def _take_terminal() -> None:

@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import _core, store
+from talkspurt import _core, interrupts, store
 from talkspurt.disk import plain_name
 from talkspurt.emulating import Emulation, account, namespaces
 from talkspurt.errors import BadInputError
-from talkspurt.interrupts import Terminated
 from talkspurt.reproduce import judged_live, module, study_file
 from talkspurt.reproduce.lab import WHOLE, Lab, Run
 from talkspurt.reproduce.rows import Row
@@ -80,13 +79,11 @@ class Measured:
         runs: runs that came to their end, as those of a simulation.
         facts: lateness and packets of each, by name.
         broken: why others have no result, by name.
-        stop: Ctrl-C or SIGTERM, which comes after the results.
     """
 
     runs: dict[str, Run] = field(default_factory=dict)
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
-    stop: BaseException | None = None
 
 
 @dataclass(frozen=True)
@@ -115,6 +112,11 @@ class LiveRow:
 
 def run(study: str, *, out: Path | None, as_json: bool, pdf: bool) -> None:
     """Measure, print and write; a stop or a failure comes after the results."""
+    with interrupts.undisturbed():
+        _reproduce(study, out=out, as_json=as_json, pdf=pdf)
+
+
+def _reproduce(study: str, *, out: Path | None, as_json: bool, pdf: bool) -> None:
     if study not in NAMES:
         raise BadInputError(f"--live: measures {' or '.join(NAMES)}, not {study}")
     if os.getuid() != 0:
@@ -135,8 +137,6 @@ def run(study: str, *, out: Path | None, as_json: bool, pdf: bool) -> None:
         if found.runs and not as_json:
             shown = folder if not folder.is_absolute() else where
             print(visible(f"Dossier: {shown}/index.html"))
-    if found.stop is not None:
-        raise found.stop
     if found.broken:
         raise BadInputError("; ".join(f"{name}: {why}" for name, why in found.broken.items()))
 
@@ -184,12 +184,10 @@ def measured(cases: Mapping[str, Mapping[str, Any]], ends: tuple[str, str], titl
     found = Measured()
     with ExitStack() as stack:
         under_way: dict[str, Transfer] = {}
-        try:
-            for name, scenario in cases.items():
+        for name, scenario in cases.items():
+            if not interrupts.came():
                 under_way[name] = _begun(name, scenario, ends, stack)
-            _await(under_way, found, title)
-        except (KeyboardInterrupt, Terminated) as stop:
-            found.stop = stop
+        _await(under_way, found, title)
         for left in under_way.values():
             left.stop()
     return found
@@ -211,11 +209,11 @@ def _seconds(scenario: Mapping[str, Any]) -> float:
 
 
 def _await(under_way: dict[str, Transfer], found: Measured, title: str) -> None:
-    """Wait for all transfers and take their results."""
-    longest = max(_seconds(each.scenario) for each in under_way.values())
+    """Wait for all transfers, or for a stop, and take their results."""
+    longest = max((_seconds(each.scenario) for each in under_way.values()), default=0.0)
     began = time.monotonic()
     with Bar(title) as bar:
-        while under_way:
+        while under_way and not interrupts.came():
             for name, transfer in list(under_way.items()):
                 if transfer.has_ended() or transfer.emulation.has_ended():
                     _take(under_way.pop(name), found)

@@ -1,0 +1,112 @@
+"""Ctrl-C in real time, at any instant and twice: what was measured is written."""
+
+import signal
+import sys
+
+import pytest
+
+import talkspurt
+from talkspurt import calling, interrupts, measuring
+from talkspurt.cli import entry
+from talkspurt.emulating import account
+from talkspurt.emulating import command as emulating
+from test_call import HERE, answering
+from test_emulate import NETWORK, real
+from test_measure import server
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+SECRET = "a secret of these tests"
+
+
+@pytest.fixture(autouse=True)
+def interruptible(monkeypatch):
+    """Signals as the command line handles them."""
+    monkeypatch.setattr(entry, "_stops", 0)
+    before = {number: signal.signal(number, entry._on_stop) for number in interrupts.STOPS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def twice(monkeypatch):
+    """Two interrupts before a function of a module does its work."""
+
+    def patched(module, name):
+        work = getattr(module, name)
+
+        def stopped(*given, **named):
+            for _ in range(2):
+                signal.raise_signal(signal.SIGINT)
+            return work(*given, **named)
+
+        monkeypatch.setattr(module, name, stopped)
+
+    return patched
+
+
+def wanted(*transports):
+    return measuring.Wanted(
+        transports, "cbr", "64kbit/s", None, "pcmu", "both", "1s",
+        together=False, mtu=1500, seed=1,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["made", "say"])
+def test_stops_after_a_measurement_do_not_lose_it(tmp_path, monkeypatch, twice, place):
+    monkeypatch.setenv("TALKSPURT_SECRET", SECRET)
+    twice(measuring, place)
+    with server() as port, pytest.raises(KeyboardInterrupt):
+        measuring.run(
+            f"127.0.0.1:{port}", wanted("udp", "tfrc"), secret_file=None, out=tmp_path / "out",
+            as_json=False, report=False, overwrite=False,
+        )  # fmt: skip
+    # Nothing is measured after them.
+    assert [folder.name for folder in (tmp_path / "out").iterdir()] == ["udp"]
+    flows = talkspurt.load(tmp_path / "out/udp").flows
+    assert (flows["received_packets"] > 0).all()
+
+
+def test_stops_after_a_call_do_not_lose_it(tmp_path, monkeypatch, twice):
+    monkeypatch.setenv("TALKSPURT_SECRET", SECRET)
+    twice(calling, "_keep")
+    kept = calling.Kept(
+        speech=HERE, heard=tmp_path / "here.wav", microphone=None, loudspeaker=None, codec="pcmu",
+        out=tmp_path / "here", as_json=False, quiet=True, report=False, scores=False,
+        overwrite=False,
+    )  # fmt: skip
+    with answering(tmp_path, "--no-report") as (port, _), pytest.raises(KeyboardInterrupt):
+        calling.call(
+            f"127.0.0.1:{port}", kept, secret_file=None, transport="udp", duration="1s",
+            mtu=1500, seed=1,
+        )  # fmt: skip
+    assert (tmp_path / "here.wav").stat().st_size > 1000
+    assert talkspurt.load(tmp_path / "here").flows["name"].to_list() == ["call", "call.reverse"]
+
+
+@real
+def test_stops_after_an_emulation_do_not_lose_it(tmp_path, twice):
+    case = tmp_path / "case.toml"
+    case.write_text(NETWORK, encoding="utf-8")
+    twice(account, "failures")
+    with pytest.raises(KeyboardInterrupt):
+        emulating.run(
+            case, [emulating.Wanted("laptop", ("true",), serves=False)], None, length="1s",
+            out=tmp_path / "out", sets=[], seed=None, as_json=False, report=False, overwrite=False,
+        )  # fmt: skip
+    assert talkspurt.load(tmp_path / "out").manifest["real_time"]["commands"][0]["status"] == 0
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["case.toml", "out"]
+
+
+def test_the_third_stop_ends_what_is_protected():
+    done = []
+    with pytest.raises(KeyboardInterrupt), interrupts.undisturbed():
+        with interrupts.undisturbed():
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
+        assert interrupts.came()
+        done.append("not at the end of the inner block")
+        signal.raise_signal(signal.SIGINT)
+        done.append("not after the third")
+    assert done == ["not at the end of the inner block"]
+    assert not interrupts.came()
