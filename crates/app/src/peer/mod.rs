@@ -14,18 +14,19 @@ mod ladder_tests;
 mod outcome;
 mod outgoing;
 mod packets;
+mod parting;
 #[cfg(test)]
 mod parting_tests;
+mod parts;
 #[cfg(test)]
 mod passing_tests;
 mod sizing;
-
-use std::net::IpAddr;
 
 use guests::Guests;
 use incoming::Incoming;
 pub use incoming::{MediaSink, Sink};
 use outgoing::Outgoing;
+pub use parts::Parts;
 pub use sizing::Sizing;
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output, PathNews, Transmit};
@@ -33,69 +34,13 @@ use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{BodyId, Damage, Ecn, IpVersion, PathId};
 use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::{Note, Place, Probe, Stamped, Topic};
-use talkspurt_proto::rate::Rung;
 use talkspurt_proto::rng::Rng;
+use talkspurt_proto::rtcp;
 use talkspurt_proto::time::{Duration, Instant, earlier};
-use talkspurt_proto::units::Rate;
-use talkspurt_proto::{rtcp, rtp};
 
 use crate::clock::Clock;
-use crate::codec::Encoding;
-use crate::flexfec;
 use crate::playout;
-use crate::send_queue;
-use crate::source;
 use crate::transport::{self, Side, Transport};
-
-/// The parts of a peer.
-#[derive(Clone, Debug)]
-pub struct Parts {
-    /// Its number in notes, as in [`Place::Peer`].
-    pub number: u32,
-    /// Which end it is.
-    pub side: Side,
-    /// Transport of the flow.
-    pub transport: transport::Config,
-    /// Its node's clock.
-    pub clock: Clock,
-    /// IP version of its packets.
-    pub version: IpVersion,
-    /// Its addresses, one per path if there are several; empty for a single path.
-    pub addresses: Vec<IpAddr>,
-    /// DSCP of its packets.
-    pub dscp: u8,
-    /// How its packet lengths are counted.
-    pub sizing: Sizing,
-    /// When the flow opens, in true time.
-    pub start: Instant,
-    /// When its sources stop, in true time.
-    pub stop: Instant,
-    /// What it sends.
-    pub source: Option<(source::Config, source::Material)>,
-    /// Limit of frames waiting for the transport.
-    pub send_queue: send_queue::Config,
-    /// Handling of media, if the other side sends any.
-    pub sink: Option<Sink>,
-    /// When the other side stops at the latest, in true time, if it sends data without media.
-    pub others_until: Option<Instant>,
-    /// RTCP of a flow with media.
-    pub rtcp: rtcp::Config,
-    /// Seed of the run and name of the flow and side: the roots of its random streams.
-    pub seed: u64,
-    /// For example `"flow/call/from"`.
-    pub name: String,
-    /// The other side's name.
-    pub other: String,
-}
-
-impl Parts {
-    /// The random stream shared by both sides of a conversation, and whether this one opens the flow.
-    fn conversation(&self) -> (Rng, bool) {
-        let opens = self.side == Side::Opens;
-        let opener = if opens { &self.name } else { &self.other };
-        (Rng::new(self.seed, &format!("{opener}/conversation")), opens)
-    }
-}
 
 /// A peer's request to its driver.
 #[derive(Debug)]
@@ -180,7 +125,7 @@ impl Peer {
             .source
             .as_ref()
             .map(|(config, material)| Outgoing::new(config, material, &parts, rng("source")));
-        let rtcp = reports(&parts, outgoing.as_ref(), start, rng("rtcp"));
+        let rtcp = parts.reports(outgoing.as_ref(), start, rng("rtcp"));
         Self {
             number: parts.number,
             clock: parts.clock,
@@ -221,7 +166,7 @@ impl Peer {
             source.map(|(config, material)| Outgoing::new(config, material, parts, rng("source")));
         self.incoming = Incoming::new(parts);
         let start = parts.clock.local(parts.start);
-        self.rtcp = reports(parts, self.outgoing.as_ref(), start, rng("rtcp"));
+        self.rtcp = parts.reports(self.outgoing.as_ref(), start, rng("rtcp"));
         self.unfed = true;
     }
 
@@ -572,66 +517,6 @@ impl Peer {
         }
     }
 
-    /// Closes when everything is sent: the own source is done, or there is none and the other side has closed.
-    /// Anything an answering side sent before the connection opened goes first.
-    #[inline(always)]
-    fn close_if_done<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) -> bool {
-        self.has_said_all(local) && self.connected && !self.closed && self.close(local, probe)
-    }
-
-    #[inline(always)]
-    fn has_said_all(&self, local: Instant) -> bool {
-        match &self.outgoing {
-            Some(outgoing) => self.opens.is_none() && outgoing.is_done(local),
-            None => self.peer_closed,
-        }
-    }
-
-    /// Closes the transport if nothing keeps it open; true if it closed.
-    #[cold]
-    fn close<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) -> bool {
-        let others = self.guests.as_ref().is_some_and(|guests| !guests.have_closed());
-        if !self.part(local, probe) || others || self.ends_the_others(local) {
-            return false;
-        }
-        self.closed = true;
-        self.transport.handle(local, Input::Close, probe);
-        true
-    }
-
-    /// True if closing would cut off the other side, which may have more to send. Its BYE, or that it closes,
-    /// tells that it has not, and of data without media the time when it stops. Without RTCP, no side of media
-    /// closes.
-    fn ends_the_others(&self, local: Instant) -> bool {
-        let left = self.rtcp.as_ref().is_some_and(|session| session.peer_left());
-        let sends = self.incoming.has_media() || local < self.others_until;
-        let both = self.outgoing.is_some() && sends;
-        both && !left && !self.peer_closed && self.transport.closes_both_ways()
-    }
-
-    /// True once everything is sent, including BYE.
-    fn part<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) -> bool {
-        if !self.parting {
-            self.parting = true;
-            self.say_goodbye(local, probe);
-        }
-        // Congestion control that permits no more packets does not keep the flow open forever.
-        if self.report.is_some() && local < self.parts_by {
-            return false;
-        }
-        (self.report, self.parts_by) = (None, Instant::ZERO);
-        true
-    }
-
-    /// RFC 3550 §6.3.7: sends BYE on leaving the session.
-    fn say_goodbye<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
-        let Some(session) = &mut self.rtcp else { return };
-        let sender = self.outgoing.as_ref().and_then(Outgoing::rtp);
-        self.parts_by = local + session.minimum_interval();
-        let compound = session.bye(local, sender, self.incoming.rtp());
-        self.report_soon(local, compound, probe);
-    }
-
     #[inline(always)]
     fn next_wake(&self, local: Instant, deadline: Option<Instant>) -> Option<Instant> {
         let mut next = earlier(deadline, self.next(local));
@@ -655,52 +540,10 @@ impl Peer {
             }
         }
         if self.parting && !self.closed {
-            next = earlier(next, self.parts(local));
+            next = earlier(next, self.leaves_at(local));
         }
         next
     }
-
-    /// When a peer that has sent everything may close, if it waits for a time.
-    #[cold]
-    #[inline(never)]
-    fn parts(&self, local: Instant) -> Option<Instant> {
-        [self.parts_by, self.others_until].into_iter().filter(|at| local < *at).min()
-    }
-}
-
-/// The RTCP of a flow with media. Its bandwidth is that of one direction's packets in their best encoding,
-/// headers included (RFC 3550 §6.2); a side that only listens reports under its own SSRC. A side whose half of
-/// a stream is plain data sends none: nothing would distinguish the two (RFC 4571 §2).
-fn reports(
-    parts: &Parts,
-    outgoing: Option<&Outgoing>,
-    start: Instant,
-    mut rng: Rng,
-) -> Option<Box<rtcp::Session>> {
-    let sender = outgoing.and_then(Outgoing::rtp);
-    let best = |encodings: &[Encoding]| encodings.first().map(|best| best.rung());
-    let protected = |rung: Option<Rung>, flexfec: Option<flexfec::Config>| {
-        flexfec.map_or(rung, |flexfec| rung.map(|rung| flexfec.protected(rung)))
-    };
-    let listens = parts.sink.as_ref().and_then(|sink| match sink {
-        Sink::Played(sink) => protected(best(&sink.encodings), sink.flexfec),
-        Sink::Counted(format) => Some(format.mean),
-    });
-    let speaks = parts.source.as_ref().and_then(|(source, material)| match source {
-        source::Config::Speech(speech) => protected(best(&speech.encodings()), speech.flexfec),
-        other => other.packet_format(material).map(|format| format.mean),
-    });
-    if parts.transport.is_stream() && parts.source.is_some() && speaks.is_none() {
-        return None;
-    }
-    let mean = speaks.or(listens).filter(|_| parts.rtcp.enabled)?;
-    let lower_layers = parts.transport.header_bytes() + parts.version.header_bytes();
-    let bits = 8 * (u64::from(mean.packet_bytes) + u64::from(lower_layers));
-    let bandwidth = Rate::from_bps(bits * 1_000_000_000 / mean.interval.as_nanos().max(1));
-    let ssrc = sender.map_or_else(|| rng.bits() as u32, rtp::Sender::ssrc);
-    let cname = parts.name.clone();
-    let session = rtcp::Session::new(&parts.rtcp, bandwidth, lower_layers, ssrc, cname, start, rng);
-    Some(Box::new(session))
 }
 
 // Fields needed for each packet of a call: four cache lines for sending and four for receiving.
