@@ -4,7 +4,7 @@
 //! that belongs to an account is also returned as a [`Fact`], from which the [`Recorder`](crate::Recorder)
 //! builds the tables that need memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use talkspurt_proto::body::{Body, Layers};
 use talkspurt_proto::packet::Packet;
@@ -36,6 +36,10 @@ pub struct Stats {
     rejected: Vec<Rejected>,
     /// Packets that a router cut and of which fragments are on their way, by sending peer and number.
     cut: BTreeMap<(u32, u32), Pieces>,
+    /// Units that datagrams delivered since a medium copied one, by sending peer: the transports do not drop
+    /// copies, and nothing that was delivered before the first is delivered again. Number and bytes together
+    /// are unique among units that do not overlap.
+    delivered: BTreeMap<u32, BTreeSet<(u32, u32)>>,
 }
 
 /// The fragments of a packet.
@@ -121,6 +125,7 @@ impl Stats {
             waits: BTreeMap::new(),
             pauses: BTreeMap::new(),
             cut: BTreeMap::new(),
+            delivered: BTreeMap::new(),
         }
     }
 
@@ -184,6 +189,10 @@ impl Stats {
                     let pieces = self.cut.entry((peer, packet.number)).or_insert(Pieces::WHOLE);
                     pieces.on_their_way += 1;
                 }
+                return None;
+            }
+            (Place::Link(_), Note::Copied { packet, body: Body::Udp(_) | Body::Tfrc(_) }) => {
+                self.delivered.entry(sender(&self.routes, packet)? as u32).or_default();
                 return None;
             }
             (Place::Link(_), Note::Dropped { packet, .. }) => {
@@ -437,6 +446,9 @@ impl Stats {
 
     fn delivered(&mut self, now: Instant, peer: u32, index: u32, bytes: u32) -> Option<bool> {
         let delivered_inside = self.window.holds(now);
+        if !self.delivered.is_empty() && self.is_again(peer, index, bytes) {
+            return None;
+        }
         let account = self.account(peer)?;
         let inside = account.frames.holds(index);
         // RFC 3550 A.8 compares arrivals with the media clock, which continues during silence. A duplicate
@@ -451,6 +463,12 @@ impl Stats {
         }
         account.delivered_bytes += if delivered_inside { u64::from(bytes) } else { 0 };
         Some(inside)
+    }
+
+    /// A unit is delivered: whether it was before.
+    #[cold]
+    fn is_again(&mut self, peer: u32, index: u32, bytes: u32) -> bool {
+        self.delivered.get_mut(&peer).is_some_and(|units| !units.insert((index, bytes)))
     }
 
     #[inline(never)]

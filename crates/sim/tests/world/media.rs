@@ -111,7 +111,10 @@ fn a_copy_arrives_behind_its_packet_and_stands_in_no_account() {
     // The second link carries packets and copies: 9999 · 1.25, standard error 43.
     let sent = run.link("k").sent_packets.unwrap();
     assert!((sent as f64 - 12_498.75).abs() < 4.0 * 43.4, "{sent}");
-    assert_eq!(run.flow("f").received_packets, run.flow("f").sent_packets);
+    let flow = run.flow("f");
+    assert_eq!(flow.received_packets, flow.sent_packets);
+    // Each byte once: 9999 packets of 100 bytes in 100 s.
+    assert_eq!(flow.goodput_bps, Some(8.0 * flow.received_packets as f64));
     let always = point(&parts(1.0));
     let mut arrivals = Vec::new();
     watch(&always, &Look::default(), |now, place, note| {
