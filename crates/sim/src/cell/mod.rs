@@ -82,6 +82,8 @@ pub struct Cell {
     /// Packets that reached the retry limit, with the end of their last transmission and the transmitter.
     given_up: Vec<(Instant, usize, Packet)>,
     tally: Received,
+    /// How long contenders were sending, each instant once, and until when.
+    contended: (Duration, Instant),
 }
 
 /// Outcome of a transmission without collision.
@@ -119,6 +121,7 @@ impl Cell {
             flight: VecDeque::new(),
             given_up: Vec::new(),
             tally: Received::default(),
+            contended: (Duration::ZERO, Instant::ZERO),
         };
         for (transmitter, backoff) in cell.transmitters.iter_mut().zip(&mut cell.backoffs) {
             if transmitter.is_saturated() {
@@ -241,10 +244,12 @@ impl Cell {
             let sum = all.get_or_insert_default();
             sum.sent_packets += one.sent_packets;
             sum.sent_bytes += one.sent_bytes;
-            sum.busy += one.busy;
             sum.retries += one.retries;
             sum.collisions += one.collisions;
             sum.drops[DropReason::Retries as usize] += one.drops[DropReason::Retries as usize];
+        }
+        if let (Some(sum), (busy, until)) = (&mut all, self.contended) {
+            sum.busy = busy.saturating_sub(until.saturating_since(now));
         }
         own.map(move |one| one.counters(now)).chain(all)
     }
@@ -330,13 +335,24 @@ impl Cell {
         }
     }
 
+    /// A transmitter occupies the channel, alone or in a collision.
+    fn sends(&mut self, index: usize, from: Instant, until: Instant) {
+        let transmitter = &mut self.transmitters[index];
+        transmitter.sends(from, until);
+        if transmitter.is_saturated() {
+            let (busy, known) = &mut self.contended;
+            *busy += until.saturating_since(from.max(*known));
+            *known = until.max(*known);
+        }
+    }
+
     fn alone(&mut self, index: usize, at: Instant) {
         let rate = self.choose(index, at);
         let exchange = self.exchange(index, rate, at);
         self.busy_until = exchange.end;
         self.hold(&[index], at, exchange.resume.1);
+        self.sends(index, at, exchange.end);
         let transmitter = &mut self.transmitters[index];
-        transmitter.sends(at, exchange.end);
         let receiver = transmitter.receiver();
         if let Some(rate) = exchange.data_at {
             transmitter.parts.rates[receiver].learn(rate, exchange.acknowledged);
@@ -441,12 +457,12 @@ impl Cell {
             let bytes = u64::from(ip_bytes) + self.timing.overhead;
             let announced = bytes > self.timing.rts_threshold;
             let own_end = at + if announced { times.rts } else { times.mode.airtime(bytes) };
-            transmitter.sends(at, own_end);
             transmitter.counters.collisions += 1;
             if !announced {
                 let receiver = transmitter.receiver();
                 transmitter.parts.rates[receiver].learn(rate, false);
             }
+            self.sends(index, at, own_end);
             sent.push((own_end, times.timeout, announced));
             end = end.max(own_end);
         }

@@ -32,6 +32,10 @@ pub(super) fn goodput(n: u32, bytes: u32, seconds: u64, more: &str) -> f64 {
     world.assert_conservation();
     let tally = world.cells()[0].tally();
     assert_eq!(tally.bytes, tally.packets * u64::from(bytes));
+    // All contenders are one link, whose time in a collision counts once.
+    let contenders = world.cells()[0].counters(end).last().expect("a link");
+    assert!(contenders.collisions > 0 || n == 1);
+    assert!(contenders.busy <= Duration::from_secs(seconds), "{:?}", contenders.busy);
     tally.bytes as f64 * 8.0 / seconds as f64
 }
 
