@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 
 import talkspurt
+from talkspurt.axis import Axis
 from talkspurt.result import Result
-from talkspurt.study import Axis, Study
+from talkspurt.study import Study
 
 SCENARIO = """\
 title = "Small"

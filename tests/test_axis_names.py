@@ -7,11 +7,12 @@ import pytest
 
 import talkspurt
 from conftest import SCENARIO, made
+from talkspurt.axis import Axis
 from talkspurt.disk import file_name
 from talkspurt.figures import comparison, style
 from talkspurt.metrics.catalogue import ALL
 from talkspurt.report.study import _rows
-from talkspurt.study import Axis, Study
+from talkspurt.study import Study
 from talkspurt.study_store import run_folder
 from talkspurt.terminal import tables
 

@@ -8,7 +8,8 @@ import pytest
 import talkspurt
 from conftest import made
 from talkspurt import causes, comparing
-from talkspurt.study import Axis, Study
+from talkspurt.axis import Axis
+from talkspurt.study import Study
 
 FIRST_CALL = Path(__file__).parent.parent / "scenarios" / "first-call.toml"
 

@@ -10,6 +10,7 @@ import pytest
 import talkspurt
 from conftest import made, made_study
 from talkspurt import figures
+from talkspurt.axis import Axis
 from talkspurt.figures import (
     chart,
     comparison,
@@ -23,7 +24,7 @@ from talkspurt.figures import (
 )
 from talkspurt.reproduce.figures import companion
 from talkspurt.reproduce.lab import Run
-from talkspurt.study import Axis, Study
+from talkspurt.study import Study
 
 ROOT = Path(__file__).parent.parent
 INSIDE = ("rates", "window", "bucket")

@@ -16,12 +16,13 @@ import talkspurt
 from command import talkspurt as command
 from conftest import made
 from talkspurt import reproduce
+from talkspurt.axis import Axis
 from talkspurt.ns2.crosscheck import Crosscheck
 from talkspurt.report import answer
 from talkspurt.reproduce import running, study_file
 from talkspurt.reproduce.rows import Values
 from talkspurt.reproduce.sample import Sample
-from talkspurt.study import Axis, Study
+from talkspurt.study import Study
 from talkspurt.terminal import tables
 from talkspurt.terminal.layout import Column, Table, name, shortened, wrapped
 

@@ -128,7 +128,7 @@ class Comparison:
     @cached_property
     def row(self) -> dict[str, Any]:
         """The difference, other − baseline, as a row of ``Study.differences``."""
-        from talkspurt.study import student
+        from talkspurt.means import student
 
         numbers = [
             (self.other.mean("mos", k) or 0.0) - (self.baseline.mean("mos", k) or 0.0)

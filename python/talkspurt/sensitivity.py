@@ -19,7 +19,8 @@ from talkspurt.metrics.catalogue import of_a_flow
 if TYPE_CHECKING:
     import polars as pl
 
-    from talkspurt.study import Axis, Study
+    from talkspurt.axis import Axis
+    from talkspurt.study import Study
 
 RESAMPLES = 999
 """Bootstrap samples."""

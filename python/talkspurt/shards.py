@@ -197,7 +197,8 @@ def merge(
 
 
 def _study(shard: _Found, folders: Sequence[Path]) -> Study:
-    from talkspurt.study import Axis, Study
+    from talkspurt.axis import Axis
+    from talkspurt.study import Study
 
     said = shard.manifest
     scenario = shard.folder / "scenario.toml"

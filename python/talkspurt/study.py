@@ -12,11 +12,12 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from talkspurt import stacking
+from talkspurt.axis import Axis
+from talkspurt.means import Interval, bootstrap, student
 from talkspurt.metrics.catalogue import Computed, Metric, of_a_flow
 from talkspurt.result import SUMMARIES, Result, finite
 from talkspurt.saving import Saved
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
     from talkspurt.figures.plotted import Kind
     from talkspurt.figures.values import Part
-
-Interval = Literal["student", "bootstrap"]
-"""Method for intervals: Student's t, or bootstrap over the replications."""
 
 SUMMARY = (
     "goodput_bps",
@@ -47,75 +45,6 @@ SUMMARY = (
     "mos",
 )
 """Default metrics of a summary."""
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One axis: the field it sets, and its values.
-
-    Attributes:
-        name: its name.
-        path: the field that it sets.
-        labels: one text per value, in order.
-        unit: unit of ``numbers``: ``s``, ``bit/s``, ``B``, or ``1`` for plain numbers.
-        numbers: one number per value, if all values are quantities of one kind; else None.
-        factor: how a factor of a design is sampled: from a range on a ``linear`` or ``log`` scale,
-            or from a list of ``values``; None for an axis.
-    """
-
-    name: str
-    path: str
-    labels: tuple[str, ...]
-    unit: str | None = None
-    numbers: tuple[float, ...] | None = None
-    factor: str | None = None
-
-    @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> Axis:
-        """The axis of an entry of a plan or manifest."""
-        numbers = entry.get("numbers")
-        return cls(
-            name=entry["name"],
-            path=entry["path"],
-            labels=tuple(entry["labels"]),
-            unit=entry.get("unit"),
-            numbers=None if numbers is None else tuple(numbers),
-            factor=entry.get("factor"),
-        )
-
-    def entry(self) -> dict[str, Any]:
-        """The entry of a manifest or JSON document."""
-        found = {"name": self.name, "path": self.path, "labels": list(self.labels)}
-        if self.factor is not None:
-            found["factor"] = self.factor
-        if self.numbers is None:
-            return found
-        return {**found, "unit": self.unit, "numbers": list(self.numbers)}
-
-    def value(self, label: str) -> float | str:
-        """The value with this label in tables: a number, or the label if it has none."""
-        return label if self.numbers is None else self._by_label[label]
-
-    @cached_property
-    def _by_label(self) -> dict[str, float]:
-        return dict(zip(self.labels, self.numbers or (), strict=True))
-
-    @property
-    def sampled(self) -> bool:
-        """Whether its values were sampled from a range."""
-        return self.factor in ("linear", "log")
-
-    @property
-    def extent(self) -> str:
-        """Its labels, or the first and last of those sampled from a range."""
-        if not self.sampled or self.numbers is None:
-            return ", ".join(self.labels)
-        return f"{min(self.labels, key=self.value)} to {max(self.labels, key=self.value)}"
-
-    @property
-    def column(self) -> str:
-        """Name of its column in every table: no other column starts with ``axis.``."""
-        return f"axis.{self.name}"
 
 
 @dataclass
@@ -771,51 +700,3 @@ def _whose(flows: pl.DataFrame) -> Iterable[tuple[int, str, str]]:
 def _paired(values: dict[int, float | None], base: dict[int, float | None]) -> list[float]:
     found = ((value, base.get(replicate)) for replicate, value in values.items())
     return [value - other for value, other in found if value is not None and other is not None]
-
-
-def student(
-    numbers: Sequence[float], confidence: float
-) -> tuple[float | None, float | None, float | None]:
-    """Mean, half width of Student's confidence interval, and sample standard deviation.
-
-    mean ± t(n − 1, (1 + confidence) / 2) · s / √n; no interval from fewer than two numbers. For
-    equal numbers, width and deviation are exactly 0.
-    """
-    n = len(numbers)
-    if n == 0:
-        return None, None, None
-    if n > 1 and max(numbers) == min(numbers):
-        return numbers[0], 0.0, 0.0
-    mean = math.fsum(numbers) / n
-    if n == 1:
-        return mean, None, None
-    deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in numbers) / (n - 1))
-    return mean, quantile(n - 1, confidence) * deviation / math.sqrt(n), deviation
-
-
-def bootstrap(numbers: Sequence[float], confidence: float) -> tuple[float, float]:
-    """Ends of the bootstrap interval of a mean, bias-corrected and accelerated (Efron 1987).
-
-    9999 resamples under a fixed seed, so that equal numbers give equal intervals. If all numbers
-    are equal, the interval has length zero.
-    """
-    import numpy as np
-    from scipy.stats import bootstrap as resample
-
-    if max(numbers) == min(numbers):
-        return numbers[0], numbers[0]
-    found = resample(
-        (np.asarray(numbers, dtype=float),),
-        np.mean,
-        confidence_level=confidence,
-        method="BCa",
-        rng=np.random.default_rng(1),
-    )
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
-
-
-def quantile(freedom: int, confidence: float) -> float:
-    """Student's two-sided quantile: t such that P(|T| ≤ t) = confidence."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, (1 + confidence) / 2))

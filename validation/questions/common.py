@@ -22,8 +22,9 @@ import polars as pl
 
 from talkspurt import api
 from talkspurt.figures import png
+from talkspurt.means import bootstrap, student
 from talkspurt.scenario import read
-from talkspurt.study import Study, bootstrap, student
+from talkspurt.study import Study
 from talkspurt.terminal.progress import Bar
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))

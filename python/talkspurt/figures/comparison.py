@@ -43,8 +43,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from talkspurt.axis import Axis
     from talkspurt.metrics import Column
-    from talkspurt.study import Axis, Study
+    from talkspurt.study import Study
 
 SHOWN = (
     "mos",

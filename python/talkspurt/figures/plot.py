@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from talkspurt import intervals
+from talkspurt.axis import Axis
 from talkspurt.figures import chart, decimating, maps, panel, scale
 from talkspurt.figures.plotted import KINDS, TIME, Look, Plot, check, chosen, short
 from talkspurt.figures.sharing import MOST_PANELS
@@ -45,7 +46,6 @@ from talkspurt.figures.values import (
     sample_note,
 )
 from talkspurt.metrics.catalogue import metric, over_time
-from talkspurt.study import Axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

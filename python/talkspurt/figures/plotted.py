@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from talkspurt.axis import Axis
 from talkspurt.figures import scale
 from talkspurt.figures.sharing import across
 from talkspurt.figures.style import (
@@ -25,7 +26,6 @@ from talkspurt.figures.style import (
     transport_style,
 )  # fmt: skip
 from talkspurt.figures.values import OF_FLOWS, TRANSPORT, Part, against, place_of, same_places
-from talkspurt.study import Axis
 
 if TYPE_CHECKING:
     from talkspurt.metrics import Metric

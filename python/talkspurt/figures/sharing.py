@@ -14,7 +14,8 @@ from talkspurt.figures import scale
 from talkspurt.figures.style import DASHES, IN_BACKGROUND, MEDIA, TransportStyle, transport_style
 
 if TYPE_CHECKING:
-    from talkspurt.study import Axis, Study
+    from talkspurt.axis import Axis
+    from talkspurt.study import Study
 
 MOST_LINES = 6
 """Maximum lines in a panel."""

@@ -17,7 +17,7 @@ from talkspurt.metrics.catalogue import GAUGES
 from talkspurt.metrics.catalogue import LINKS as LINK_METRICS
 
 if TYPE_CHECKING:
-    from talkspurt.study import Axis
+    from talkspurt.axis import Axis
 
 
 @dataclass(frozen=True)

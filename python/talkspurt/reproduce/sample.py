@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from talkspurt.intervals import STILL
-from talkspurt.study import student
+from talkspurt.means import student
 
 Value = float | str | None
 """A number in the row's unit, or a word if the row is about an order or a yes or no."""
