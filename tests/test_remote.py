@@ -123,6 +123,37 @@ def test_a_lost_upload_is_continued(folder, memory, monkeypatch):
     assert len(package.load("memory://b/study", study=True).runs) == 6
 
 
+def test_a_run_that_was_not_uploaded_is_not_kept(folder, memory, monkeypatch, capsys):
+    keep, tried = remote.Remote.keep, []
+
+    def fail(self, part, key):
+        tried.append(part.name)
+        if len(tried) == 4:
+            raise StoreError(5, "cannot write: broken", self.url)
+        keep(self, part, key)
+
+    with monkeypatch.context() as patched, pytest.raises(StoreError, match="broken") as raised:
+        patched.setattr(remote.Remote, "keep", fail)
+        run(folder, "memory://b/study")
+    assert raised.value.__notes__ == ["3 of 6 runs are kept: the same command goes on from there"]
+    run(folder, "memory://b/study")
+    assert "3 of 6 runs were there already" in capsys.readouterr().err
+
+
+def test_a_damaged_result_is_named_by_its_url(folder, tmp_path):
+    url = f"file://{tmp_path}/far/study"
+    done = talkspurt("run", folder / "study.toml", "--out", url, "--no-report", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lost = sorted((tmp_path / "far" / "study" / "runs").glob("*/flows.parquet"))[2]
+    lost.unlink()
+    name = lost.relative_to(tmp_path / "far" / "study").as_posix()
+    done = talkspurt("metrics", url, "mos", cwd=tmp_path)
+    assert done.stderr == f"talkspurt: {url}/{name}: is missing: the result is not whole\n"
+    (tmp_path / "far" / "study" / "manifest.json").write_text("{")
+    done = talkspurt("metrics", url, "mos", cwd=tmp_path)
+    assert done.stderr.startswith(f"talkspurt: {url}/manifest.json: is damaged")
+
+
 def test_a_killed_command_is_resumed_and_read_by_the_others(folder, tmp_path):
     url = f"file://{tmp_path}/far/study"
     words = ("run", folder / "study.toml", "--set", "duration=40s", "--out", url, "--jobs", "1")

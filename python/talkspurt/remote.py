@@ -214,6 +214,15 @@ class Remote:
 _downloads: dict[tuple[str, str], tempfile.TemporaryDirectory[str]] = {}
 
 
+def asked_for(file: str) -> str:
+    """The URL of a file if it was downloaded, else its name."""
+    for (url, _), kept in _downloads.items():
+        if file.startswith(f"{kept.name}{os.sep}"):
+            inside = Path(file).relative_to(kept.name).parts[1:]
+            return "/".join([url.rstrip("/"), *inside])
+    return file
+
+
 def _pieces(all_of_them: Sequence[Any]) -> Iterator[Sequence[Any]]:
     return (all_of_them[i : i + WAITING] for i in range(0, len(all_of_them), WAITING))
 

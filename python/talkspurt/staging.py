@@ -212,6 +212,8 @@ class Resumable(Staging):
         super().__init__(target, claim, far)
         self._key = key
         self._parts = parts
+        self._far_parts: set[str] = set()
+        """Names of the parts that are also where the folder goes."""
 
     def __enter__(self) -> Resumable:
         self._look()
@@ -227,6 +229,7 @@ class Resumable(Staging):
         self._keep_parts_only()
         if self.far is not None:
             self.far.take_up(folder, self._key)
+            self._far_parts = {part.name for part in self.finished}
         self.news += [
             f"{other} holds runs of another scenario or version, left unfinished; "
             "remove it unless that is to go on"
@@ -237,7 +240,12 @@ class Resumable(Staging):
     def finish(self, part: Path) -> None:
         """Keep a finished part also where the folder goes."""
         if self.far is not None:
-            self.far.keep(part, self._key)
+            self._far_parts.add(part.name)
+            try:
+                self.far.keep(part, self._key)
+            except StoreError:
+                self._far_parts.remove(part.name)
+                raise
 
     def check(self) -> None:
         """Raise StoreError if the folder was replaced meanwhile."""
@@ -288,7 +296,9 @@ class Resumable(Staging):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        kept = 0 if self._committed else len(self.finished)
+        # If it goes far, this folder is a temporary one.
+        kept = len(self._far_parts) if self.far is not None else len(self.finished)
+        kept = 0 if self._committed else kept
         if not kept:
             super().__exit__(kind, error, trace)
             return

@@ -24,11 +24,17 @@ def explain(error: Exception) -> int | None:
         say("; ".join(filter(None, [f"talkspurt: {error}", kept(error)])))
         return 1
     if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename else ""
+        where = f"{_asked_for(str(error.filename))}: " if error.filename else ""
         said = visible(f"talkspurt: {where}{error.strerror or error}")
         say("; ".join(filter(None, [said, kept(error)])))
         return 2 if error.errno in NAMED_WRONGLY else 1
     return None
+
+
+def _asked_for(file: str) -> str:
+    """The name that the user knows of a file: its URL, if it was downloaded."""
+    remote = sys.modules.get("talkspurt.remote")  # without a URL, it is not imported
+    return str(remote.asked_for(file)) if remote else file
 
 
 NAMED_WRONGLY = {
