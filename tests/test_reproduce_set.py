@@ -5,6 +5,7 @@ import pytest
 from command import talkspurt as run
 from talkspurt import reproduce
 from talkspurt.errors import BadInputError
+from talkspurt.reproduce import rows
 from talkspurt.reproduce.lab import Lab
 from talkspurt.reproduce.study_file import StudyFile
 
@@ -35,6 +36,14 @@ def test_varied_rows_say_so_and_have_no_value_of_ns2(both):
     assert not any("Varied" in row.reason for row in plain.rows)
     assert (plain.to_json().get("set"), varied.to_json()["set"]) == (None, [SET])
     assert varied.cases["data-udp-inferred"].sets == (SET,)
+    # The checks are of the numbers in the text, which the varied rows do not have.
+    plainly, now = (
+        [row.spec.id for row in one.rows if row.verdict == rows.CANNOT_FOLLOW]
+        for one in (plain, varied)
+    )
+    told = {row.spec.id: row.reason for row in varied.rows}
+    assert plainly and any(told[id].startswith("Varied") for id in plainly)
+    assert not [id for id in now if told[id].startswith("Varied")]
 
 
 SMALL = {

@@ -9,7 +9,7 @@ writes the pages.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
@@ -114,11 +114,9 @@ def reproductions(
             peer = ns2.measured(name) if fresh_ns2 and ns2.scripted(name) else ns2.recorded(name)
             lab = labs.pop(name)
             values = dataclasses.replace(_values(name, lab, sets), ns2=peer)
-            yield (
-                _varied(judged(file, values, lab.cases), lab, sets)
-                if sets
-                else judged(file, values, lab.cases)
-            )
+            varied = [spec.id for spec in file.rows if sets and lab.varied(spec.id)]
+            found = judged(file, values, lab.cases, varied)
+            yield _varied(found, varied, sets) if sets else found
     finally:
         # After an interrupt, do not wait for jobs that have not started.
         pool.shutdown(cancel_futures=True)
@@ -139,15 +137,15 @@ def _values(name: str, lab: Lab, sets: Sequence[str]) -> Values:
     return found
 
 
-def _varied(found: Reproduction, lab: Lab, sets: Sequence[str]) -> Reproduction:
+def _varied(found: Reproduction, varied: Collection[str], sets: Sequence[str]) -> Reproduction:
     """A variation: rows of varied scenarios say so and have no value of ns-2."""
     rows = []
     for row in found.rows:
-        if not lab.varied(row.spec.id):
+        if row.spec.id not in varied:
             rows.append(row)
             continue
         names = found.values.cases.get(row.spec.id, ())
-        used = dict.fromkeys(one for name in names for one in lab.cases[name].sets)
+        used = dict.fromkeys(one for name in names for one in found.cases[name].sets)
         reason = f"Varied: {', '.join(used)}. {row.reason}".rstrip()
         rows.append(dataclasses.replace(row, ns2=None, reason=reason))
     return dataclasses.replace(found, rows=tuple(rows), sets=tuple(sets))
@@ -158,10 +156,17 @@ def module(name: str) -> ModuleType:
     return import_module(f"talkspurt.reproduce.{name}")
 
 
-def judged(file: StudyFile, values: Values, cases: Mapping[str, Case]) -> Reproduction:
-    """A study's rows with their verdicts."""
+def judged(
+    file: StudyFile, values: Values, cases: Mapping[str, Case], varied: Collection[str] = ()
+) -> Reproduction:
+    """A study's rows with their verdicts.
+
+    Checks compute from the numbers in the text, which do not hold for ``varied`` rows.
+    """
     facts = {**file.stated, "printed": {spec.id: spec.paper for spec in file.rows}}
-    impossible = {spec.id: checks.impossible(spec, facts) for spec in file.rows}
+    impossible = {
+        spec.id: checks.impossible(spec, facts) for spec in file.rows if spec.id not in varied
+    }
     rows = judge_all(file.rows, values, impossible)
     return Reproduction(file, tuple(rows), cases, values)
 
