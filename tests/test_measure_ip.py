@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -19,7 +20,7 @@ import pytest
 import talkspurt
 from command import talkspurt as command
 from talkspurt.measuring import notes
-from test_call import answering, calling
+from test_call import THERE, answering, calling
 from test_emulate import OBSTACLE as NO_EMULATION
 from test_measure import SECRET, measure, measured_over, server
 
@@ -198,6 +199,72 @@ def test_a_server_with_raw_sockets_has_no_privileges_left(user, options):
         finally:
             process.send_signal(signal.SIGINT)
     assert found == {(0, 0, 0, 0, 1)}
+
+
+needs_open_python = pytest.mark.skipif(
+    not all(path.stat().st_mode & 0o005 == 0o005 for path in Path(os.__file__).parents),
+    reason="Python's modules are in a folder of root",
+)
+
+
+@pytest.fixture
+def all_write():
+    """A folder in which other users may write, which they may not in those of pytest."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o777)
+        yield Path(name)
+
+
+@needs_setpriv
+@pytest.mark.parametrize(
+    ("user", "sudo"),
+    [
+        pytest.param((), {}, id="root"),
+        pytest.param(("--reuid=65534", "--ambient-caps=+net_raw"), {}, id="user"),
+        pytest.param((), {"SUDO_UID": "65534"}, id="sudo", marks=needs_open_python),
+    ],
+)
+def test_an_answerer_has_no_privileges_left_and_answers_directly_over_ip(all_write, user, sudo):
+    prefix = ("setpriv", "--inh-caps=+net_raw", *user)
+    words = [
+        *prefix, *TALKSPURT, "answer", "--listen", "127.0.0.1:0", "--speech", THERE,
+        "--heard", all_write / "there.wav", "--out", all_write / "there", "--no-report",
+        "--calls", "2",
+    ]  # fmt: skip
+    env = {**os.environ, **SECRET, **sudo, "PYTHONUNBUFFERED": "1", "HOME": str(all_write)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([str(word) for word in words], **pipes, env=env) as process:
+        line = process.stdout.readline()
+        assert line.startswith("Waiting for a call on 127.0.0.1:"), line + process.stderr.read()
+        port = int(line.split(":")[1].split(".")[0])
+        found = {*privileges(process.pid)}
+        done = []
+        for transport in ("dccp-ccid3-ip", "sctp-ip"):
+            options = ("--transport", transport, "--for", "1s", "--no-report", "--overwrite")
+            done.append(calling(all_write, port, *options))
+        _, said = process.communicate(timeout=60)
+    assert found == {(0, 0, 0, 0, 1)}
+    assert [it.returncode for it in done] == [0, 0], [it.stderr for it in done]
+    assert process.returncode == 0, said
+    owner = 65534 if user or sudo else 0
+    for name in ("there.wav", "there-2.wav", "there/1/manifest.json", "there/2/manifest.json"):
+        assert (all_write / name).stat().st_uid == owner
+
+
+@needs_setpriv
+def test_an_answerer_says_before_a_call_what_it_may_not_write(all_write):
+    all_write.chmod(0o755)
+    env = {**os.environ, **SECRET, "SUDO_UID": "65534"}
+    done = subprocess.run(
+        [*TALKSPURT, "answer", "--listen", "127.0.0.1:0", "--speech", THERE,
+         "--heard", all_write / "there.wav", "--out", all_write / "a/there"],
+        env=env, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"talkspurt: --heard {all_write}/there.wav: {all_write} may not be written by this user; "
+        f"--out {all_write}/a/there: {all_write} may not be written by this user\n"
+    )
 
 
 def test_a_session_with_raw_sockets_is_followed_by_another():

@@ -391,13 +391,21 @@ class CallDevices:
 Called = tuple[Outcome | None, str, str, tuple[bytes, int, int], str | None]
 """Tables, facts as JSON, the scenario, the sound heard (samples, rate, channels), and a failure."""
 
+class CallSockets:
+    """The sockets of the end of a call that answers; only on Linux."""
+
+    def __init__(self, listen: str, ports: tuple[int, int] | None, user: str | None) -> None:
+        """Listen on ADDRESS:PORT, for one call at a time, and give up all privileges.
+
+        They are those of this thread, and of threads that it starts afterwards. A process of root
+        becomes ``user``, if there is one.
+        """
+
 class CallServer:
     """The end of a call that answers; only on Linux."""
 
-    def __init__(
-        self, listen: str, secret: bytes, voice: CallVoice, ports: tuple[int, int] | None
-    ) -> None:
-        """Listen on ADDRESS:PORT, for one call at a time."""
+    def __init__(self, sockets: CallSockets, secret: bytes, voice: CallVoice) -> None:
+        """Answer calls."""
     @property
     def local(self) -> str: ...
     def lines(self) -> list[str]:

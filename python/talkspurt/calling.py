@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import secrets
 import sys
 import time
@@ -14,6 +15,7 @@ from typing import Any
 
 from talkspurt import _core, devices, disk, interrupts, measuring, serving
 from talkspurt.audio import wav
+from talkspurt.emulating.namespaces import User
 from talkspurt.errors import BadInputError
 from talkspurt.terminal.progress import Bar
 from talkspurt.visible import print_json, visible
@@ -156,18 +158,25 @@ def answer(
     if calls < 1:
         raise BadInputError(f"--calls {calls}: expected 1 or more")
     serving.supported()
-    voice = kept.voice(tuple(_core.call_codecs()))
     ports = None if media_ports is None else serving.ports(media_ports)
     key = serving.secret(secret_file)
+    user = User.behind_sudo()
+    name = None if user is None else user.name
     try:
-        server = _core.CallServer(listen, key, voice, ports)
+        # First: the sound's libraries start threads, which would keep their privileges.
+        sockets = _core.CallSockets(listen, ports, name)
+        if user is not None:
+            os.environ |= user.environment
+        server = _core.CallServer(sockets, key, kept.voice(tuple(_core.call_codecs())))
     except (_core.RunError, ValueError) as error:
         raise BadInputError(visible(str(error))) from None
+    base = kept.out or Path("runs") / "answer"
+    # Only now: root has lost its privilege to write everywhere.
+    _may_write(kept, None if kept.as_json and kept.out is None else base)
     says = not kept.quiet and not kept.as_json
     if says:
         print(f"Waiting for a call on {server.local}. Ctrl-C ends it.", flush=True)
     failures = []
-    base = kept.out or Path("runs") / "answer"
     try:
         with interrupts.undisturbed():
             for number in range(1, calls + 1):
@@ -183,6 +192,18 @@ def answer(
         server.stop()
     if failures:
         raise BadInputError(visible("; ".join(failures)))
+
+
+def _may_write(kept: Kept, folder: Path | None) -> None:
+    """Raise BadInputError if what is heard, or the folder, cannot be written."""
+    faults = []
+    for option, place in (("--heard", kept.heard), ("--out", folder)):
+        if place is not None:
+            there = next(p for p in (place, *place.absolute().parents) if p.exists())
+            if not os.access(there, os.W_OK):
+                faults.append(f"{option} {place}: {there} may not be written by this user")
+    if faults:
+        raise BadInputError(visible("; ".join(faults)))
 
 
 def _answered(server: _core.CallServer, kept: Kept) -> tuple[_core.Called | None, float]:

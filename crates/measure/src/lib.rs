@@ -32,6 +32,7 @@ mod opening;
 mod own;
 mod plan;
 mod plausible;
+mod privileges;
 mod seal;
 mod server;
 mod shared;
@@ -47,7 +48,8 @@ pub use channel::{Secret, VERSION};
 pub use client::{Measured, Measurement, Target, Watch};
 pub use controller::Controller;
 pub use plan::{FlowPlan, Plan, Traffic};
-pub use server::{Config, Server};
+pub use privileges::Privileges;
+pub use server::{Config, Listening, Server};
 pub use stamp::{StampConfig, StampKey, send_stamp, stamp_bytes};
 pub use transport::Transport;
 

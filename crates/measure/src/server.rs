@@ -26,6 +26,7 @@ use crate::client::Watch;
 use crate::direct;
 use crate::media::{Media, Ran};
 use crate::plan::{Plan, Traffic};
+use crate::privileges::Privileges;
 use crate::seal::Key;
 use crate::shared::Shared;
 use crate::stamp::{Reflector, StampKey};
@@ -60,14 +61,22 @@ pub struct Config {
     pub max_sessions: usize,
     /// First and last port for media, of UDP and TCP; absent: any.
     pub ports: Option<(u16, u16)>,
-    /// The user to become when started as root; absent: keep all privileges.
-    pub user: Option<String>,
+    /// What becomes of the privileges of the process once its sockets are open.
+    pub privileges: Privileges,
     /// Permits DCCP and SCTP directly over IP. If it answers no calls, it does not start without raw sockets.
     pub direct: bool,
     /// Where a STAMP reflector listens, and its key.
     pub stamp: Option<(SocketAddr, StampKey)>,
     /// Answers calls with this voice, and measures nothing.
     pub voice: Option<Voice>,
+}
+
+/// The sockets of a server that has not started. Its process has given up its privileges.
+pub struct Listening {
+    config: Config,
+    listener: TcpListener,
+    reflector: Option<Reflector>,
+    raw: direct::Pool,
 }
 
 /// A running server.
@@ -99,12 +108,13 @@ struct Pending {
     stream: TcpStream,
 }
 
-impl Server {
-    /// Listens, and gives up the privileges of root.
+impl Listening {
+    /// Opens all sockets, and gives up the privileges of this thread, whose children have none then: it should
+    /// be the only one.
     ///
     /// # Errors
     /// The address cannot be used, or privileges cannot be dropped.
-    pub fn start(config: Config, secret: Secret) -> Result<Self, Failure> {
+    pub fn open(config: Config) -> Result<Self, Failure> {
         let at = config.listen;
         let listener = TcpListener::bind(at)
             .map_err(|error| Failure(format!("{at}: cannot listen: {error}")))?;
@@ -117,10 +127,25 @@ impl Server {
             true => direct::Pool::open(at.ip(), config.max_sessions),
             false => direct::Pool::default(),
         };
+        config.privileges.apply()?;
+        Ok(Self { config, listener, reflector, raw })
+    }
+
+    /// Starts a server that answers calls with this voice.
+    ///
+    /// # Errors
+    /// The system refuses what the server needs.
+    pub fn answer(mut self, voice: Voice, secret: Secret) -> Result<Server, Failure> {
+        self.config.voice = Some(voice);
+        self.start(secret)
+    }
+
+    fn start(self, secret: Secret) -> Result<Server, Failure> {
+        let Self { config, listener, reflector, raw } = self;
+        let at = config.listen;
         if let (None, Some(why)) = (&config.voice, raw.missing()) {
             return Err(Failure(why));
         }
-        config.user.as_deref().map_or(Ok(()), drop_privileges)?;
         let failed = |error: io::Error| Failure(format!("{at}: {error}"));
         let local = listener.local_addr().map_err(failed)?;
         // The thread looks for a request to stop now and then.
@@ -133,7 +158,17 @@ impl Server {
             let inner = Arc::clone(&state);
             thread::spawn(move || reflector.run(&inner.stop))
         }));
-        Ok(Self { state, listener: local, stamp, threads })
+        Ok(Server { state, listener: local, stamp, threads })
+    }
+}
+
+impl Server {
+    /// Listens, and gives up its privileges.
+    ///
+    /// # Errors
+    /// The address cannot be used, or privileges cannot be dropped.
+    pub fn start(config: Config, secret: Secret) -> Result<Self, Failure> {
+        Listening::open(config)?.start(secret)
     }
 
     /// Where it listens.
@@ -620,40 +655,6 @@ pub(crate) fn told(plan: &Plan) -> String {
     };
     let flows: Vec<_> = plan.flows.iter().map(flow).collect();
     format!("{} for {}", flows.join(" and "), Duration::from_nanos(plan.duration))
-}
-
-/// Gives up all privileges for good: becomes this user, if it is root, and drops the capabilities that others
-/// can have, too; no program that it starts has more. Other threads that are there already keep theirs.
-fn drop_privileges(user: &str) -> Result<(), Failure> {
-    use rustix::thread::{
-        CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities,
-        set_no_new_privs,
-    };
-    if nix::unistd::getuid().is_root() {
-        become_user(user)?;
-    }
-    let none = CapabilitySet::empty();
-    let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
-    clear_ambient_capability_set()
-        .and_then(|()| set_capabilities(None, none))
-        .and_then(|()| set_no_new_privs(true))
-        .map_err(|error| Failure(format!("cannot give up privileges: {error}")))
-}
-
-/// Becomes another user for good.
-fn become_user(user: &str) -> Result<(), Failure> {
-    use nix::unistd::{Uid, User, setgroups, setresgid, setresuid};
-    let failed = |error: nix::Error| Failure(format!("cannot become user {user}: {error}"));
-    let found = User::from_name(user).map_err(failed)?;
-    let User { uid, gid, .. } = found.ok_or_else(|| {
-        Failure(format!("started as root, and there is no user {user} to become"))
-    })?;
-    if uid == Uid::from_raw(0) {
-        return Err(Failure(format!("user {user} is root: name another one")));
-    }
-    setgroups(&[]).map_err(failed)?;
-    setresgid(gid, gid, gid).map_err(failed)?;
-    setresuid(uid, uid, uid).map_err(failed)
 }
 
 #[cfg(test)]

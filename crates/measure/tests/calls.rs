@@ -6,7 +6,8 @@ use std::path::Path;
 
 use talkspurt_app::codec::{Codec, Encoding};
 use talkspurt_measure::{
-    Called, Caller, Config, Failure, Invitation, Secret, Server, Target, Transport, Voice, Watch,
+    Called, Caller, Config, Failure, Invitation, Privileges, Secret, Server, Target, Transport,
+    Voice, Watch,
 };
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
@@ -30,7 +31,7 @@ fn server(codecs: &[&str]) -> Server {
         max_duration: Duration::from_secs(60),
         max_sessions: 1,
         ports: None,
-        user: None,
+        privileges: Privileges::Kept,
         direct: false,
         stamp: None,
         voice: Some(voice("french-woman.wav", codecs)),

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 
 use serde_json::Value;
 use talkspurt_measure::{
-    Config, FlowPlan, Measured, Measurement, Plan, Secret, Server, Target, Traffic, Transport,
-    Watch,
+    Config, FlowPlan, Measured, Measurement, Plan, Privileges, Secret, Server, Target, Traffic,
+    Transport, Watch,
 };
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
@@ -23,7 +23,7 @@ fn server(change: impl Fn(&mut Config)) -> Server {
         max_duration: Duration::from_secs(60),
         max_sessions: 4,
         ports: None,
-        user: Some("nobody".to_owned()),
+        privileges: Privileges::DroppedAs("nobody".to_owned()),
         direct: false,
         stamp: None,
         voice: None,

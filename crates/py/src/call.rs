@@ -7,7 +7,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use talkspurt_measure::{
-    Called, Caller, Config, Devices, Invitation, Secret, Server, Target, Voice, Watch,
+    Called, Caller, Config, Devices, Invitation, Listening, Privileges, Secret, Server, Target,
+    Voice, Watch,
 };
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
@@ -87,33 +88,45 @@ fn results(py: Python<'_>, called: Called) -> Results<'_> {
     (finished.map(Outcome::new), facts.to_string(), scenario, sound, broken)
 }
 
-/// The end that answers.
+/// The sockets of the end that answers, before it is known what that says.
 #[pyclass(frozen)]
-pub(crate) struct CallServer(Mutex<Server>);
+pub(crate) struct CallSockets(Mutex<Option<Listening>>);
 
 #[pymethods]
-impl CallServer {
-    /// Listens on ADDRESS:PORT, for one call at a time.
+impl CallSockets {
+    /// Listens on ADDRESS:PORT, for one call at a time, and gives up all privileges of this thread; a process
+    /// of root becomes `user`, if there is one.
     #[new]
-    fn new(
-        listen: &str,
-        secret: &[u8],
-        voice: &CallVoice,
-        ports: Option<(u16, u16)>,
-    ) -> PyResult<Self> {
+    fn new(listen: &str, ports: Option<(u16, u16)>, user: Option<String>) -> PyResult<Self> {
         let config = Config {
             listen: address("--listen", listen)?,
             max_rate: MAX_RATE,
             max_duration: LONGEST,
             max_sessions: 1,
             ports,
-            user: None,
+            privileges: user.map_or(Privileges::Dropped, Privileges::DroppedAs),
             direct: true,
             stamp: None,
-            voice: Some(voice.0.clone()),
+            voice: None,
         };
+        let opened = Listening::open(config).map_err(failed)?;
+        Ok(Self(Mutex::new(Some(opened))))
+    }
+}
+
+/// The end that answers.
+#[pyclass(frozen)]
+pub(crate) struct CallServer(Mutex<Server>);
+
+#[pymethods]
+impl CallServer {
+    /// Answers with this voice; sockets are for one server.
+    #[new]
+    fn new(sockets: &CallSockets, secret: &[u8], voice: &CallVoice) -> PyResult<Self> {
         let secret = Secret::new(secret).map_err(failed)?;
-        Server::start(config, secret).map(|server| Self(Mutex::new(server))).map_err(failed)
+        let opened = sockets.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let opened = opened.ok_or_else(|| PyValueError::new_err("the sockets are in use"))?;
+        opened.answer(voice.0.clone(), secret).map(|it| Self(Mutex::new(it))).map_err(failed)
     }
 
     /// Where it listens.

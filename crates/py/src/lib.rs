@@ -68,6 +68,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add_class::<measure::Stamping>()?;
         module.add_class::<call::CallVoice>()?;
         module.add_class::<call::CallDevices>()?;
+        module.add_class::<call::CallSockets>()?;
         module.add_class::<call::CallServer>()?;
         module.add_class::<call::CallSession>()?;
         module.add_class::<call::Calling>()?;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use talkspurt_measure::{
-    Config, Failure, FlowPlan, Measured, Measurement, Plan, Secret, StampConfig, Target, Traffic,
-    Transport, Watch, send_stamp, stamp_bytes,
+    Config, Failure, FlowPlan, Measured, Measurement, Plan, Privileges, Secret, StampConfig,
+    Target, Traffic, Transport, Watch, send_stamp, stamp_bytes,
 };
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
@@ -62,7 +62,7 @@ impl MeasureServer {
             max_duration: parsed::<Duration>("--max-duration", max_duration)?,
             max_sessions,
             ports,
-            user: Some(user),
+            privileges: Privileges::DroppedAs(user),
             direct,
             stamp: stamp.transpose()?,
             voice: None,

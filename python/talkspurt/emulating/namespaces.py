@@ -60,6 +60,11 @@ class User:
         groups = os.getgrouplist(found.pw_name, found.pw_gid)
         return cls(found.pw_name, found.pw_uid, found.pw_gid, groups, found.pw_dir)
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables by which programs find this user's files."""
+        return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name}
+
 
 def act_as(user: User | None) -> None:
     """Write files as this user from now on, and find their settings; root remains available."""
@@ -68,7 +73,7 @@ def act_as(user: User | None) -> None:
     os.setgroups(user.groups)
     os.setegid(user.gid)
     os.seteuid(user.uid)
-    os.environ |= {"HOME": user.home, "USER": user.name, "LOGNAME": user.name}
+    os.environ |= user.environment
 
 
 @contextlib.contextmanager

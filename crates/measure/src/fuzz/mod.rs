@@ -22,6 +22,7 @@ use crate::direct::Pool;
 use crate::merge::{End, Merged, merge};
 use crate::notes::Log;
 use crate::plan::{FlowPlan, Plan, Traffic};
+use crate::privileges::Privileges;
 use crate::seal::{Opener, Sealer};
 use crate::server::{Config, State};
 use crate::stamp::{Reflector, Reply, StampKey};
@@ -79,7 +80,7 @@ fn message(bytes: &[u8]) {
             max_duration: Duration::from_secs(60),
             max_sessions: 1,
             ports: None,
-            user: None,
+            privileges: Privileges::Kept,
             direct: false,
             stamp: None,
             voice: None,
