@@ -435,14 +435,19 @@ def client_on(here, *words):
 
 
 @pytest.mark.parametrize(
-    ("address", "header"), [("10.77.0.2", 20), ("[fd77::2]", 40), ("[fe80::2%v0]", 40)]
+    ("address", "header", "listen"),
+    [
+        ("10.77.0.2", 20, "[::]"),  # it hears both families
+        ("[fd77::2]", 40, "[::]"),
+        ("[fe80::2%v0]", 40, "[::]"),
+        ("[fe80::2%v0]", 40, "[fe80::2%v0]"),
+    ],
 )
-def test_a_path_between_two_hosts(two_hosts, address, header, tmp_path):
+def test_a_path_between_two_hosts(two_hosts, address, header, listen, tmp_path):
     here, there = two_hosts
     out = tmp_path / "out"
     words = (address, "--no-report", "--for", "1s", "--out", out, "--transport", "dccp-ccid3")
-    # It hears both families.
-    with server_on(there, "[::]"):
+    with server_on(there, listen):
         subprocess.run(
             client_on(here, *words), env={**os.environ, **SECRET}, check=True, timeout=60
         )
@@ -451,6 +456,32 @@ def test_a_path_between_two_hosts(two_hosts, address, header, tmp_path):
     assert (flows["received_packets"] > 0).all()
     # IP, the seal, and UDP around DCCP.
     assert (flows["network_header_bytes"] / flows["sent_packets"] == header + 38 + 8).all()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("measure", "[fe80::2]:9"),
+            "[fe80::2]:9: a link-local address needs its interface, as in [fe80::2%eth0]",
+        ),
+        (
+            ("serve", "--listen", "[fe80::2]:9"),
+            "--listen [fe80::2]:9: a link-local address needs its interface, as in [fe80::2%eth0]",
+        ),
+        (
+            ("serve", "--listen", "[fe80::2%absent0]:9"),
+            "--listen [fe80::2%absent0]:9: no interface absent0",
+        ),
+        (
+            ("serve", "--listen", "[::1]:0", "--stamp", "[fe80::3]:862"),
+            "--stamp [fe80::3]:862: a link-local address needs its interface, as in [fe80::3%eth0]",
+        ),
+    ],
+)
+def test_a_link_local_address_needs_an_interface(words, said):
+    done = command(*words, env=SECRET)
+    assert (done.returncode, done.stderr) == (2, f"talkspurt: {said}\n")
 
 
 def test_an_interface_that_disappears_is_told_and_results_are_kept(two_hosts, tmp_path):

@@ -164,7 +164,7 @@ def answer(
     name = None if user is None else user.name
     try:
         # First: the sound's libraries start threads, which would keep their privileges.
-        sockets = _core.CallSockets(listen, ports, name)
+        sockets = _core.CallSockets(serving.local("--listen", listen), ports, name)
         if user is not None:
             os.environ |= user.environment
         server = _core.CallServer(sockets, key, kept.voice(tuple(_core.call_codecs())))

@@ -106,6 +106,7 @@ def target(host: str, port_of: int = serving.PORT) -> tuple[str, int]:
     port = int(found[2] or found[4] or port_of)
     if not name or not 1 <= port <= 65535:
         raise BadInputError(visible(f"{host}: expected HOST, HOST:PORT or [ADDRESS]:PORT"))
+    serving.need_interface(host, name)
     return name, port
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import os
 import re
+import socket
 import stat
 import sys
 import time
@@ -55,6 +58,36 @@ def stamp_key(secret: bytes) -> bytes:
     return secret.strip()
 
 
+def local(option: str, text: str) -> str:
+    """ADDRESS:PORT with the number of an interface instead of its name.
+
+    Raises:
+        BadInputError: a link-local address has no interface, or one that is not there.
+    """
+    found = re.fullmatch(r"\[([^\]]+)\]:(\d+)", text)
+    if found is None:
+        return text  # IPv4, or checked where it is used
+    address, _, interface = found[1].partition("%")
+    need_interface(f"{option} {text}", found[1])
+    if interface and not interface.isdigit():
+        try:
+            interface = str(socket.if_nametoindex(interface))
+        except OSError:
+            raise BadInputError(visible(f"{option} {text}: no interface {interface}")) from None
+        return f"[{address}%{interface}]:{found[2]}"
+    return text
+
+
+def need_interface(given: str, name: str) -> None:
+    """Raise BadInputError if a name is a link-local address of IPv6 without its interface."""
+    with contextlib.suppress(ValueError):
+        address = ipaddress.IPv6Address(name)
+        if address.is_link_local and address.scope_id is None:
+            raise BadInputError(
+                visible(f"{given}: a link-local address needs its interface, as in [{name}%eth0]")
+            )
+
+
 def ports(text: str) -> tuple[int, int]:
     """The first and last port of FIRST-LAST.
 
@@ -89,6 +122,8 @@ def serve(
     if stamp_open and stamp is None:
         raise BadInputError("--stamp-open: for --stamp, which is not given")
     key = secret(secret_file)
+    listen = local("--listen", listen)
+    stamp = stamp and local("--stamp", stamp)
     reflector = None if stamp is None else (stamp, None if stamp_open else stamp_key(key))
     try:
         server = _core.MeasureServer(
