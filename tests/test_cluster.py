@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import pytest
 import talkspurt as package
 from command import start, talkspurt
 from conftest import tone, write_wav
+from talkspurt import running, stacking
 from talkspurt.cluster import Address, client, proof, work
 from talkspurt.errors import BadInputError
 from talkspurt.result import TABLES
@@ -83,6 +84,34 @@ def test_a_pool_of_processes(place):
             assert one.table(name).equals(other.table(name)), name
 
 
+def test_no_file_is_read_again_for_the_tables_of_the_study(place, tmp_path, monkeypatch, capsys):
+    def fail(runs, table):
+        raise AssertionError(f"{table} of {len(runs)} runs are read from files")
+
+    question = package.read(place / "study.toml")
+    given = {"far": None, "seed": None, "as_json": False, "report": False, "pdf": False}
+    with (
+        ThreadPoolExecutor(2) as pool,
+        monkeypatch.context() as patched,
+    ):
+        patched.setattr(stacking, "stack", fail)
+        running._run(
+            question, (), 0, out=tmp_path / "out", jobs=None, overwrite=False, scores=False,
+            executor=pool, **given,
+        )  # fmt: skip
+    assert "Results: " in capsys.readouterr().out
+    found, whole = tables(tmp_path / "out"), tables(place / "whole")
+    assert found == whole
+    # Longer ones are.
+    monkeypatch.setattr(work, "MOST_ROWS", 0)
+    with ThreadPoolExecutor(2) as pool, pytest.raises(AssertionError, match="read from files"):
+        monkeypatch.setattr(stacking, "stack", fail)
+        running._run(
+            question, (), 0, out=tmp_path / "long", jobs=None, overwrite=False, scores=False,
+            executor=pool, **given,
+        )  # fmt: skip
+
+
 def sent(place, name):
     """A study whose recording has a path that is not here, and one of its runs."""
     resolved = package.read(place / "study.toml").plan.resolved(0)
@@ -101,7 +130,7 @@ def test_a_worker_without_the_recording_gets_it(place, tmp_path, monkeypatch):
     monkeypatch.setattr(work, "_place", lambda: tmp_path)
     name = "/there is no/../such folder/speech.wav"
     study, task, data, wanted = sent(place, name)
-    assert work.batch(study, [task]) == {"runs": {}, "lacks": [wanted]}
+    assert work.batch(study, [task]) == {"runs": {}, "rows": {}, "lacks": [wanted]}
     reply = work.batch({**study, "contents": {wanted: data}}, [task])
     client.write_files(reply["runs"][0], tmp_path / "run")
     (whole,) = (place / "whole" / "runs").glob("0000-*")

@@ -8,12 +8,15 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from talkspurt import _core, engine, store
 from talkspurt.result import Result, Scratch, recorded
 from talkspurt.scenario import Question, Sets, Source, read
 from talkspurt.study import Study
+
+if TYPE_CHECKING:
+    from talkspurt.cluster.work import Rows
 
 OnProgress = Callable[[engine.Progress], None]
 
@@ -198,6 +201,7 @@ def collect(
     executor: Any = None,
     place: Callable[[int], Path] | None = None,
     kept: Callable[[int], None] = lambda _: None,
+    ended: Callable[[int, _core.Outcome | Rows], None] = lambda *_: None,
     tables: engine.Tables = "memory",
 ) -> dict[int, Result]:
     """Run these runs of the plan; results by number of the run.
@@ -208,13 +212,14 @@ def collect(
     long as the result. ``tables`` besides those of flows and links are in memory, in files in that
     folder, or not recorded; or only those with these names are recorded, in memory. The workers of
     an ``executor`` return whole folders, which become ``place(i)`` instead, or temporary ones.
-    ``kept`` is called for each run after that.
+    ``kept`` is called for each run after that, and ``ended`` with its summary tables; of a worker's
+    run only if they are short.
     """
     if executor is not None:
         from talkspurt import cluster
 
         return cluster.collect(
-            question, runs, executor, place=place, kept=kept, on_progress=on_progress
+            question, runs, executor, place=place, kept=kept, ended=ended, on_progress=on_progress
         )
     plan = question.plan
     results: dict[int, Result] = {}
@@ -239,6 +244,7 @@ def collect(
         fresh = Result.of_outcome(question, i, outcome, wall_s=wall_s, written=written)
         results[i] = keep(i, fresh)
         kept(i)
+        ended(i, outcome)
 
     engine.drive(
         plan,

@@ -21,6 +21,7 @@ from talkspurt.visible import print_json, visible, whole
 
 if TYPE_CHECKING:
     from talkspurt.cluster import Address
+    from talkspurt.cluster.work import Rows
 
 WATCH_S = 0.3
 """Time between two looks at the files of ``--watch``."""
@@ -348,11 +349,11 @@ def runs_into(
     *,
     scores: bool,
     executor: Any = None,
-    ended: Callable[[int, _core.Outcome], None] = lambda *_: None,
+    ended: Callable[[int, _core.Outcome | Rows], None] = lambda *_: None,
 ) -> dict[int, Result]:
     """Write runs as they end, to bound memory and to skip finished runs on restart.
 
-    ``ended`` is called with the outcome of each run that is written here.
+    ``ended`` is called with the summary tables of each run that ends.
     """
     plan = question.plan
 
@@ -370,8 +371,6 @@ def runs_into(
 
     def keep(i: int, result: Result) -> Result:
         unfinished.check()
-        if result._outcome is not None:
-            ended(i, result._outcome)
         return study_store.keep_run(_scored(result) if scores else result, place(i))
 
     there = {i: run for i in wanted if (run := _finished(place(i)))}
@@ -391,6 +390,7 @@ def runs_into(
             executor=executor,
             place=place,
             kept=lambda i: unfinished.finish(place(i)),
+            ended=ended,
             tables="folder",
         )
         for i in found if scores else ():

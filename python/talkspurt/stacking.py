@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from talkspurt import _core
+    from talkspurt.cluster.work import Rows
 
 RUN = "run"
 """First column of a stack: the index of the run that a row is of."""
@@ -34,8 +35,10 @@ class Gathered:
         self._runs: set[int] = set()
         self._waiting = 0
 
-    def add(self, i: int, outcome: _core.Outcome) -> None:
-        """Add the rows of run ``i``."""
+    def add(self, i: int, outcome: _core.Outcome | Rows) -> None:
+        """Add the rows of run ``i``, once."""
+        if i in self._runs:
+            return
         for name, rows in self._rows.items():
             found = outcome.rows(name)
             if name not in self._kinds:

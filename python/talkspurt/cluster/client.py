@@ -55,7 +55,7 @@ class _Client:
     question: Question
     workers: Workers
     waiting: deque[int]
-    arrived: Callable[[int, Mapping[str, bytes]], None]
+    arrived: Callable[[int, Mapping[str, bytes], work.Rows | None], None]
     study: dict[str, Any]
     proof: dict[str, str]
     codecs: list[dict[str, Any]]
@@ -215,7 +215,7 @@ class _Client:
     def take(self, batch: _Batch, reply: Mapping[str, Any]) -> None:
         """Keep the runs of a reply, and repeat what is not there."""
         for i, files in reply["runs"].items():
-            self.arrived(i, files)
+            self.arrived(i, files, reply["rows"].get(i))
             self.finished += 1
         if reply["runs"]:
             each = (time.monotonic() - batch.began) / (1 + len(reply["runs"]))
@@ -250,10 +250,11 @@ def collect(
     place: Callable[[int], Path] | None = None,
     kept: Callable[[int], None] = lambda _: None,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    ended: Callable[[int, work.Rows], None] = lambda *_: None,
 ) -> dict[int, Result]:
     """Run these runs of a plan on workers; ``place`` is the folder that each gets.
 
-    ``kept`` is called when it is there.
+    ``kept`` is called when it is there, and ``ended`` with its summary tables if they are short.
 
     Raises:
         BadInputError: if every worker is rejected.
@@ -266,7 +267,9 @@ def collect(
     files, codecs = _needs(question, wanted)
     plan = question.plan
 
-    def arrived(i: int, content: Mapping[str, bytes]) -> None:
+    def arrived(i: int, content: Mapping[str, bytes], rows: work.Rows | None) -> None:
+        if rows is not None:
+            ended(i, rows)
         if place is not None:
             results[i] = keep_files(content, place(i))
             kept(i)

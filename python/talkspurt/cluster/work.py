@@ -20,11 +20,44 @@ from typing import Any
 
 from talkspurt import _core, engine, provenance, store
 from talkspurt.disk import files_in
-from talkspurt.result import Result
+from talkspurt.result import SUMMARIES, Result
 from talkspurt.scenario import Question
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO)
 """System errors of the machine, not of a run."""
+
+
+MOST_ROWS = 100
+"""Rows of a table that are sent beside the files; longer ones are fast to read from these."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """The short summary tables of a run, so that no file is read for them again.
+
+    Attributes:
+        tables: the rows of each table.
+        kinds: the columns of each table, with their types.
+    """
+
+    tables: Mapping[str, list[dict[str, Any]]]
+    kinds: Mapping[str, Mapping[str, str]]
+
+    @classmethod
+    def of(cls, outcome: _core.Outcome) -> Rows | None:
+        """Those of a run; None if one is long."""
+        tables = {name: outcome.rows(name) for name in SUMMARIES}
+        if any(len(rows) > MOST_ROWS for rows in tables.values()):
+            return None
+        return cls(tables, {name: outcome.columns(name) for name in SUMMARIES})
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a table, as ``Outcome.rows``."""
+        return self.tables[name]
+
+    def columns(self, name: str) -> Mapping[str, str]:
+        """The columns of a table, as ``Outcome.columns``."""
+        return self.kinds[name]
 
 
 def prove(codecs: list[dict[str, Any]]) -> dict[str, str]:
@@ -41,22 +74,26 @@ def batch(study: Mapping[str, Any], tasks: list[dict[str, Any]]) -> dict[str, An
     (bytes by SHA-256); a task has run, scenario, settings and replicate.
 
     Returns:
-        ``runs``: number of a run → the files of its folder. Or ``lacks``: files to send; or
-        ``failed``: the number of a run with ``reason``, and ``machine``, whether it is the fault of
-        this machine. Runs finished before are always in ``runs``.
+        ``runs``: number of a run → the files of its folder, and ``rows``: its summary tables if
+        they are short. Or ``lacks``: files to send; or ``failed``: the number of a run with
+        ``reason``, and ``machine``, whether it is the fault of this machine. Runs finished before
+        are always in ``runs``.
     """
     done: dict[int, dict[str, bytes]] = {}
+    rows: dict[int, Rows] = {}
     number = tasks[0]["run"]
     try:
         with tempfile.TemporaryDirectory(prefix="talkspurt-", dir=_place()) as scratch:
             local, lacks = _files(study["files"], study["contents"])
             if lacks:
-                return {"runs": done, "lacks": lacks}
+                return {"runs": done, "rows": rows, "lacks": lacks}
             for task in tasks:
                 number = task["run"]
                 folder = Path(scratch) / str(number)
                 folder.mkdir()
-                _one(study, task, local, folder)
+                outcome = _one(study, task, local, folder)
+                if (short := Rows.of(outcome)) is not None:
+                    rows[number] = short
                 done[number] = {
                     file.relative_to(folder).as_posix(): file.read_bytes()
                     for file in files_in(folder)
@@ -64,23 +101,27 @@ def batch(study: Mapping[str, Any], tasks: list[dict[str, Any]]) -> dict[str, An
     except OSError as error:
         reason = error.strerror or str(error)
         machine = error.errno in FULL
-        return {"runs": done, "failed": number, "reason": reason, "machine": machine}
+        failed = {"failed": number, "reason": reason, "machine": machine}
+        return {"runs": done, "rows": rows, **failed}
     except (_core.RunError, ValueError) as error:
-        return {"runs": done, "failed": number, "reason": str(error), "machine": False}
-    return {"runs": done}
+        failed = {"failed": number, "reason": str(error), "machine": False}
+        return {"runs": done, "rows": rows, **failed}
+    return {"runs": done, "rows": rows}
 
 
 def _one(
     study: Mapping[str, Any], task: Mapping[str, Any], local: Mapping[str, str], folder: Path
-) -> None:
+) -> _core.Outcome:
     """One run into a folder, as on one machine."""
     resolved = task["scenario"]
     plan = _core.load(_with_files(resolved, local), study["name"], ".", [], None)
     question = Question(study["name"], None, resolved, (), plan)
     began = time.monotonic()
     results: list[Result] = []
+    outcomes: list[_core.Outcome] = []
 
     def on_end(_: int, outcome: _core.Outcome) -> None:
+        outcomes.append(outcome)
         wall_s = time.monotonic() - began
         results.append(Result.of_outcome(question, 0, outcome, wall_s=wall_s, written=folder))
 
@@ -103,6 +144,7 @@ def _one(
         manifest={**results[0].manifest, **said, "made_of": made_of},
     )
     store.write_result(result, folder)
+    return outcomes[0]
 
 
 def _with_files(resolved: str, local: Mapping[str, str]) -> str:
