@@ -1,6 +1,7 @@
 """`talkspurt answer` and `talkspurt call`: sound, encryption, hanging up, and bad input."""
 
 import contextlib
+import importlib.util
 import io
 import json
 import os
@@ -107,6 +108,23 @@ def called(tmp_path_factory):
     assert done.returncode == 0, done.stderr
     assert process.returncode == 0, errors
     return folder, done.stdout, there
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("av"), reason="needs the extra av")
+def test_the_first_frame_does_not_wait_for_its_codec(tmp_path):
+    """Encoding and decoding are in the loop of the media, which an import would stop."""
+    code = f"""
+import sys
+from pathlib import Path
+from talkspurt.calling import Kept
+kept = Kept(Path({str(HERE)!r}), Path("heard.wav"), None, None, "amr-5.9", None, *[False] * 5)
+kept.voice(("pcmu",))
+assert "av" in sys.modules
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_call_is_a_run_at_both_ends(called):

@@ -251,7 +251,7 @@ def test_an_answerer_has_no_privileges_left_and_answers_directly_over_ip(all_wri
         assert (all_write / name).stat().st_uid == owner
 
 
-@needs_setpriv
+@needs_open_python
 def test_an_answerer_says_before_a_call_what_it_may_not_write(all_write):
     all_write.chmod(0o755)
     env = {**os.environ, **SECRET, "SUDO_UID": "65534"}

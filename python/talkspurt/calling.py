@@ -67,6 +67,9 @@ class Kept:
         ):
             raise BadInputError(visible(f"--heard {self.heard}: expected a file in a folder"))
         devices.check(self.microphone, self.loudspeaker)
+        from talkspurt import coding
+
+        coding.load()
         codecs = list(default) if self.codec is None else self.codec.split(",")
         codecs = [name.strip() for name in codecs]
         try:

@@ -61,6 +61,12 @@ def error() -> str | None:
     return None
 
 
+def load() -> None:
+    """Import PyAV, if it is there: in a call, the first frame would wait for it."""
+    if error() is None:
+        import av  # noqa: F401
+
+
 class Encoder:
     """Encodes single frames.
 
