@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from matplotlib.text import Text
 
 import talkspurt
 from conftest import made, made_study
@@ -538,3 +539,35 @@ def test_the_figure_of_the_page_on_adding_one_draws(result, monkeypatch, tmp_pat
     report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "Goodput times mean delay of each flow, over time" in report
     assert list((tmp_path / "out" / "figures").glob("under_way.*"))
+
+
+def test_long_titles_of_panels_do_not_touch():
+    flow = {"from": "a", "to": "b", "transport": {"kind": "udp"}}
+    source = {"kind": "cbr", "rate": "64kbit/s", "packet": "200B"}
+    names = [f"a-flow-with-a-name-of-this-length-{n}" for n in range(5)]
+    study = talkspurt.run(
+        {
+            "title": "titles",
+            "duration": "1s",
+            "links": {"wire": {"from": "a", "to": "b", "rate": "1Mbit/s", "delay": "10ms",
+                               "queue": {"kind": "droptail", "packets": 10}}},
+            "flows": {name: {**flow, "source": source, "reverse": source} for name in names},
+            "axes": [{"name": "delay", "path": "links.wire.delay", "values": ["1ms", "9ms"]}],
+        },
+        study=True,
+    )  # fmt: skip
+    figure = comparison.over_axis(study, "goodput_bps")
+    figure.draw_without_rendering()
+    titles = [
+        text
+        for ax in figure.axes
+        for text in ax.findobj(Text)
+        if text.get_text() and text.get_text() == ax.get_title(loc="left")
+    ]
+    boxes = [title.get_window_extent() for title in titles]
+    assert len(boxes) > 8 and not [
+        (one.get_text(), other.get_text())
+        for i, one in enumerate(titles)
+        for j, other in enumerate(titles[:i])
+        if boxes[i].overlaps(boxes[j])
+    ]

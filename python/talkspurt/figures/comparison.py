@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from talkspurt import intervals
 from talkspurt.figures import panel, scale, sensitivity
 from talkspurt.figures.maps import over_two_axes
+from talkspurt.figures.plotted import short
 from talkspurt.figures.sharing import (
     MOST_PANELS,
     Key,
@@ -134,7 +135,9 @@ def _drawn(study: Study, axis: Axis, lines: Sequence[Line], shown: Column) -> Fi
         )
         if shared.apart:
             words = _words(keys, shared, part, "\n" if columns > NARROW else " · ")
-            ax.set_title(words, fontsize=9, fontweight="normal")
+            most = int(panel.TITLE_LETTERS * width / columns)
+            lines_of = "\n".join(short(line, most) for line in words.split("\n"))
+            ax.set_title(lines_of, fontsize=9, fontweight="normal")
         flow = inside[0].key[0] if by_flow else ""
         first = place % columns == 0
         ax.set_ylabel(shown.shown_unit if first else "")

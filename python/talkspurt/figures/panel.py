@@ -25,6 +25,8 @@ BESIDE = 4.0
 """Distance between lines at the same number, in points."""
 MOST_LETTERS = 75
 """Letters that fit below a figure; with more, labels are slanted."""
+TITLE_LETTERS = 11
+"""Letters of a panel's title per inch."""
 PANEL_WIDTH = 420.0
 """Approximate width of a full-width panel, in points."""
 LETTER, SLOPING = 5.5, 16.0

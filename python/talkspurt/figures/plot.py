@@ -63,8 +63,6 @@ SLOPE = 0.6
 """Height of a slanted label over its length."""
 MOST_BANDS = 8
 """Of more lines, the bands of the intervals would hide everything: whiskers remain."""
-LETTERS = 11
-"""Letters of a panel's title per inch."""
 WHISKERS = (5, 95)
 """Percentiles at the ends of a box's whiskers."""
 NO_WHISKER = "No whisker: every replication gave this value, so that there is no interval."
@@ -156,7 +154,9 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
         if key:
             words = _words(drawn, key)
             ax.set_title(
-                short(words, int(LETTERS * width / columns)), fontsize=9, fontweight="normal"
+                short(words, int(panel.TITLE_LETTERS * width / columns)),
+                fontsize=9,
+                fontweight="normal",
             )
         if i % columns == 0:
             ax.set_ylabel(textwrap.fill(ax.get_ylabel(), 34 if len(shown) == 1 else 26))
@@ -187,7 +187,7 @@ def _words(drawn: Plot, key: Sequence[str]) -> str:
 
 def _wrapped(words: str, width: float) -> str:
     """The title of a panel of this width, in at most two lines."""
-    most = int(LETTERS * width)
+    most = int(panel.TITLE_LETTERS * width)
     if len(words) <= most:
         return words
     lines = [short(part, most) for part in words.rsplit(" · ", 1)]
