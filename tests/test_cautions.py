@@ -90,6 +90,9 @@ def test_packets_that_an_end_refuses_are_said():
     }
     (said,) = cautions(pl.DataFrame([row]))
     assert said.startswith("call: the ends refused 11 packets")
+    none = {"sent_packets": 0, "control_packets": 0}
+    (said,) = cautions(pl.DataFrame([row | none]))
+    assert said.startswith("call: the ends refused 11 packets that were not damaged; `rejected")
     # Damaged packets are the path's doing, TCP refuses what it has already, and a few are common.
     for other in ({"damaged_packets": 11}, {"transport": "tcp-cubic"}, {"rejected_packets": 10}):
         assert cautions(pl.DataFrame([row | other])) == []

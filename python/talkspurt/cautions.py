@@ -86,8 +86,10 @@ def _rejections(rows: Iterable[dict[str, Any]]) -> list[str]:
         sums[0] += row["rejected_packets"] - row["damaged_packets"]
         sums[1] += row["sent_packets"] + row["control_packets"]
     return _few(
-        f"{name}: the ends refused {refused} packets that were not damaged ({refused / sent:.1%} "
-        "of those sent); `rejected_packets` counts them, the events of the flow say why"
+        f"{name}: the ends refused {refused} packets that were not damaged"
+        # What arrives in the window of measurement may have been sent before it.
+        f"{f' ({refused / sent:.1%} of those sent)' if sent else ''}; "
+        "`rejected_packets` counts them, the events of the flow say why"
         for name, (refused, sent) in totals.items()
         if refused > REJECTED * sent
     )
