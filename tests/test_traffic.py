@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import itertools
 import math
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,7 +15,9 @@ import polars as pl
 import pytest
 
 import talkspurt
+from talkspurt.figures import comparison
 from talkspurt.groups import condensed
+from talkspurt.report import study as study_report
 from talkspurt.result import Result
 from talkspurt.study import Study
 
@@ -174,7 +177,7 @@ def many() -> Result:
 
 def pictures(video: Study, over: str) -> pl.DataFrame:
     """The video's rows of the flows table, one a replication."""
-    runs = video.select(**{"pictures over": over})
+    runs = video.select(**{"video transport": over})
     return pl.concat([run.flows.filter(name="video") for run in runs])
 
 
@@ -205,6 +208,21 @@ def test_the_video_scenario_says_what_its_runs_show(video: Study) -> None:
         assert pictures(video, dccp)["discarded_packets"].min() > 0
     assert 0.08 < missing("DCCP CCID 3") < 0.13
     assert 0.17 < missing("DCCP CCID 2") < 0.25
+
+
+def test_the_report_of_the_study_has_its_video(video: Study) -> None:
+    page = study_report.html(video)
+    section = page[page.index('<section id="video">') :].split("</section>")[0]
+    rows = [
+        [re.sub("<[^>]+>", " ", cell).split() for cell in re.findall(r"<t[hd][ >].*?</t[hd]>", row)]
+        for row in re.findall(r"<tr>.*?</tr>", section)
+    ]
+    assert [" ".join(row[0]) for row in rows[1:]] == list(video.axis("video transport").labels)
+    for row, label in zip(rows[1:], video.axis("video transport").labels, strict=True):
+        late = pictures(video, label)["video_frames_late"].mean()
+        assert row[4][0] == f"{late:.0f}", row
+    drawn = [name for name, _ in comparison.every(video)]
+    assert {"video_frames_complete", "video_frames_late", "frame_delay_p95_s"} < set(drawn)
 
 
 def talk(result: Result, flow: str) -> list[float]:

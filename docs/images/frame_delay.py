@@ -20,7 +20,7 @@ def main() -> None:
         for ax, run in zip(panels, runs, strict=True):
             flow = run.flows.row(0, named=True)
             draw(ax, run.video_frames("video"), transport_style(flow["transport"]), "video")
-            ax.set_title(run.settings["pictures over"], loc="left", fontsize=10)
+            ax.set_title(run.settings["video transport"], loc="left", fontsize=10)
             ax.set_ylabel("frame delay / ms")
             ax.set_ylim(bottom=0)
         panels[-1].set_xlim(0, runs[0].duration_s)

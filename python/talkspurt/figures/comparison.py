@@ -53,6 +53,9 @@ SHOWN = (
     "mouth_to_ear_p50_s",
     "concealed_ratio",
     "longest_gap_s",
+    "video_frames_complete",
+    "video_frames_late",
+    "frame_delay_p95_s",
     "delay_p95_s",
     "goodput_bps",
 )

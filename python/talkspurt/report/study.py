@@ -16,6 +16,7 @@ from talkspurt.report import answer, calls, page, sound, topology
 from talkspurt.report.animation import animation
 from talkspurt.report.single import in_order, notes
 from talkspurt.scores import MODELS
+from talkspurt.terminal.tables import FRAME_DELAYS, VIDEO_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -38,7 +39,7 @@ COLUMNS = (
     "network_loss",
     "goodput_bps",
 )
-VIDEO = ("video_frames", "video_frames_complete", "video_frames_late", "frame_delay_p50_s")
+VIDEO = (*VIDEO_COLUMNS, *FRAME_DELAYS)
 MOST_ROWS = 200
 
 
@@ -52,8 +53,8 @@ def html(study: Study, drawn: Iterable[Drawn] | None = None) -> str:
         if run.replicate == 0
     ]
     columns = _columns(study)
-    if study.flows["video_frames"].is_not_null().any():
-        columns = (*columns, *VIDEO)
+    axes = [axis.column for axis in study.axes]
+    videos = _videos(study, axes)
     first = study.runs[0]
     picture = topology.picture(first.topology, styles_of(first))
     moving = animation(first, picture)
@@ -68,8 +69,12 @@ def html(study: Study, drawn: Iterable[Drawn] | None = None) -> str:
         )
         for one in drawn
     ]
-    shown = [*columns, *(name.removesuffix("-map") for name, *_ in stills)]
-    rows = _rows(study.rows(study.summary(columns)), [a.column for a in study.axes])
+    shown = [
+        *columns,
+        *(VIDEO if videos else ()),
+        *(name.removesuffix("-map") for name, *_ in stills),
+    ]
+    rows = _rows(study.rows(study.summary(columns)), axes)
     differences = _differences(study)
     return page.render(
         "study.html.j2",
@@ -86,11 +91,13 @@ def html(study: Study, drawn: Iterable[Drawn] | None = None) -> str:
         styles=styles_of(first),
         first=first,
         metrics=in_order(shown),
+        videos=videos,
+        video_columns=[number(name) for name in VIDEO],
         rows=rows,
         columns=_filled(rows),
         differences=differences,
         most_rows=MOST_ROWS,
-        marks=_marks([rows, *(table["rows"] for table in differences)]),
+        marks=_marks([videos, rows, *(table["rows"] for table in differences)]),
         figures=[(svg, whole) for _, svg, whole in stills],
         heading=_heading(study),
         runs=_run_rows(study),
@@ -105,6 +112,14 @@ def _heading(study: Study) -> str:
         return "Sensitivity to the factors"
     found = across(study)
     return f"Over {found.name if found else 'nothing'}"
+
+
+def _videos(study: Study, axes: list[str]) -> list[dict[str, Any]]:
+    """The rows of flows of video, if there are any."""
+    if not study.flows["video_frames"].is_not_null().any():
+        return []
+    rows = _rows(study.rows(study.summary(VIDEO)), axes)
+    return [row for row in rows if row["cells"]["video_frames"]["row"]["count"]]
 
 
 def _columns(study: Study) -> tuple[str, ...]:
