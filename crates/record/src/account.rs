@@ -71,6 +71,8 @@ pub(crate) struct Account {
     pub(crate) mouth_to_ear_max: u64,
     /// Every packet with payload carries one frame (a datagram); false for a byte stream.
     pub(crate) one_frame_each: bool,
+    /// A medium copied a packet of data without media.
+    pub(crate) copied: bool,
 
     // Written by the receiver.
     pub(crate) delay: Delay,

@@ -50,9 +50,8 @@ pub struct Recorder {
     /// Mouth-to-ear delays of the window's frames.
     mouth_to_ear: Delays,
     gauges: Option<Gauges>,
-    events: Vec<EventRow>,
-    with_frames: bool,
-    with_events: bool,
+    /// If their table is kept.
+    events: Option<Vec<EventRow>>,
     tables: Tables,
 }
 
@@ -61,6 +60,8 @@ pub struct Recorder {
 pub(crate) struct Log {
     /// Whether the peer sends voice.
     voice: bool,
+    /// Whether the table of frames is kept.
+    kept: bool,
     /// The connection of this peer failed.
     broken: bool,
     pub(crate) frames: Vec<FrameTimes>,
@@ -101,6 +102,7 @@ impl Recorder {
         let peers = 2 * layout.flows.len();
         let log = |side: &Option<SideInfo>| Log {
             voice: side.as_ref().is_some_and(|side| side.frame.is_some()),
+            kept: tables.keeps("frames"),
             ..Log::default()
         };
         let spool = |table| tables.keeps(table).then(|| tables.beyond());
@@ -119,9 +121,7 @@ impl Recorder {
             delays: Delays::new(peers, beyond.clone()),
             mouth_to_ear: Delays::new(peers, beyond),
             gauges: gauges.then(|| Gauges::new(&layout, tables.folder().cloned())),
-            events: Vec::new(),
-            with_frames: tables.keeps("frames"),
-            with_events: tables.keeps("events"),
+            events: tables.keeps("events").then(Vec::new),
             tables,
             layout,
         }
@@ -201,7 +201,7 @@ impl Recorder {
             };
         }
         let broken = |peer: usize| logs[peer].broken || logs[peer ^ 1].broken;
-        let framed = || (0..logs.len()).filter(|_| self.with_frames);
+        let framed = || (0..logs.len()).filter(|_| self.tables.keeps("frames"));
         let fates = framed().map(|peer| self.stats.frame_fates(peer, broken(peer))).collect();
         let rungs = framed().map(|peer| self.stats.frame_rungs(peer)).collect();
         let mut series = self.series;
@@ -224,7 +224,7 @@ impl Recorder {
                 Vec::new()
             },
             gauges: self.gauges.unwrap_or_else(|| Gauges::new(&self.layout, None)),
-            events: self.events,
+            events: self.events.unwrap_or_default(),
             stored: Vec::new(),
             tables: self.tables,
             layout: self.layout,
@@ -262,7 +262,7 @@ impl Recorder {
         }
         let log = &mut self.logs[fact.peer];
         if log.voice {
-            log.frame(now, fact.what, self.with_frames);
+            log.frame(now, fact.what);
         }
     }
 
@@ -328,7 +328,7 @@ impl Recorder {
             (Place::Peer(peer), Note::Encoding(rung)) => self.encoding(now, peer, *rung),
             (Place::Peer(peer), Note::Paused { index, length }) => {
                 let log = self.logs.get_mut(peer as usize ^ 1);
-                if let Some(log) = log.filter(|_| self.with_frames) {
+                if let Some(log) = log.filter(|log| log.kept) {
                     log.pauses.insert(*index, *length);
                 }
             }
@@ -345,8 +345,8 @@ impl Recorder {
     }
 
     fn list(&mut self, at: Instant, peer: u32, event: Option<&'static str>) {
-        if self.with_events {
-            self.events.extend(event.map(|event| EventRow { at, peer, event }));
+        if let Some(events) = &mut self.events {
+            events.extend(event.map(|event| EventRow { at, peer, event }));
         }
     }
 
@@ -366,12 +366,12 @@ impl Log {
         Some(self.connected?.saturating_since(self.ready?).as_secs_f64())
     }
 
-    /// With `times`, keeps the times of the frame.
-    fn frame(&mut self, now: Instant, what: What, times: bool) {
+    /// Keeps the times of the frame, if their table is kept.
+    fn frame(&mut self, now: Instant, what: What) {
         if matches!(what, What::Generated { .. }) {
             self.ready.get_or_insert(now);
         }
-        if !times {
+        if !self.kept {
             return;
         }
         match what {

@@ -36,10 +36,10 @@ pub struct Stats {
     rejected: Vec<Rejected>,
     /// Packets that a router cut and of which fragments are on their way, by sending peer and number.
     cut: BTreeMap<(u32, u32), Pieces>,
-    /// Units that datagrams delivered since a medium copied one, by sending peer: the transports do not drop
-    /// copies, and nothing that was delivered before the first is delivered again. Number and bytes together
-    /// are unique among units that do not overlap.
-    delivered: BTreeMap<u32, BTreeSet<(u32, u32)>>,
+    /// Units that datagrams of data without media delivered since a medium copied one, by sending peer, number
+    /// and bytes: the transports do not drop copies, and nothing that was delivered before the first is
+    /// delivered again. Number and bytes together are unique among units that do not overlap.
+    delivered: BTreeSet<(u32, u32, u32)>,
 }
 
 /// The fragments of a packet.
@@ -125,7 +125,7 @@ impl Stats {
             waits: BTreeMap::new(),
             pauses: BTreeMap::new(),
             cut: BTreeMap::new(),
-            delivered: BTreeMap::new(),
+            delivered: BTreeSet::new(),
         }
     }
 
@@ -192,7 +192,8 @@ impl Stats {
                 return None;
             }
             (Place::Link(_), Note::Copied { packet, body: Body::Udp(_) | Body::Tfrc(_) }) => {
-                self.delivered.entry(sender(&self.routes, packet)? as u32).or_default();
+                let account = self.account(sender(&self.routes, packet)? as u32)?;
+                account.copied = account.voice.is_none() && account.video.is_none();
                 return None;
             }
             (Place::Link(_), Note::Dropped { packet, .. }) => {
@@ -446,9 +447,6 @@ impl Stats {
 
     fn delivered(&mut self, now: Instant, peer: u32, index: u32, bytes: u32) -> Option<bool> {
         let delivered_inside = self.window.holds(now);
-        if !self.delivered.is_empty() && self.is_again(peer, index, bytes) {
-            return None;
-        }
         let account = self.account(peer)?;
         let inside = account.frames.holds(index);
         // RFC 3550 A.8 compares arrivals with the media clock, which continues during silence. A duplicate
@@ -460,15 +458,21 @@ impl Stats {
             account.jitter.arrive(Instant::from_nanos(voice.captured(index)), now, inside);
         } else if let Some(video) = &mut account.video {
             account.jitter.arrive(video.delivered(index, now)?, now, inside);
+        } else if account.copied {
+            return self.delivered_first(peer, index, bytes, delivered_inside).then_some(inside);
         }
         account.delivered_bytes += if delivered_inside { u64::from(bytes) } else { 0 };
         Some(inside)
     }
 
-    /// A unit is delivered: whether it was before.
+    /// Counts a unit of data after a copy, unless it was delivered before; whether it was not.
     #[cold]
-    fn is_again(&mut self, peer: u32, index: u32, bytes: u32) -> bool {
-        self.delivered.get_mut(&peer).is_some_and(|units| !units.insert((index, bytes)))
+    fn delivered_first(&mut self, peer: u32, index: u32, bytes: u32, inside: bool) -> bool {
+        let first = self.delivered.insert((peer, index, bytes));
+        if let Some(account) = self.account(peer).filter(|_| first && inside) {
+            account.delivered_bytes += u64::from(bytes);
+        }
+        first
     }
 
     #[inline(never)]
