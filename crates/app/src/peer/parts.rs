@@ -20,7 +20,7 @@ use crate::{flexfec, send_queue, source};
 /// The parts of a peer.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    /// Its number in notes, as in [`Place::Peer`].
+    /// Its number in notes, as in [`Place::Peer`](talkspurt_proto::probe::Place::Peer).
     pub number: u32,
     /// Which end it is.
     pub side: Side,
