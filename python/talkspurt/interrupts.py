@@ -1,6 +1,6 @@
 """Ctrl-C and SIGTERM: raised once, deferred while output would be left incomplete.
 
-`cli.main` raises them; this module provides the protected block, whose loops ask `came`, and the
+`cli.entry` raises them; this module provides the protected block, whose loops ask `came`, and the
 list of outputs completed before the stop.
 """
 

@@ -6,12 +6,10 @@ Exit codes: 0 success, 1 failure, 2 invalid input, 130 Ctrl-C, 143 terminated; o
 of a command that failed.
 """
 
-from talkspurt.cli import real_time, results, runs, start
+# Commands add themselves to the application when their modules are imported.
+from talkspurt.cli import real_time, results, runs, start  # noqa: F401
 from talkspurt.cli.entry import main
 from talkspurt.cli.explaining import problem_line
 from talkspurt.cli.options import app
 
-COMMANDS = (runs, results, real_time, start)
-"""Modules with commands, which add them to ``app`` when they are imported."""
-
-__all__ = ["COMMANDS", "app", "main", "problem_line"]
+__all__ = ["app", "main", "problem_line"]
