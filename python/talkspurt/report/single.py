@@ -15,7 +15,7 @@ from talkspurt.report import answer, calls, media, page, series, sound, topology
 from talkspurt.report.animation import animation
 from talkspurt.result import BYTES
 from talkspurt.scores import MODELS
-from talkspurt.terminal.tables import BUSY, FRAME_DELAYS, VIDEO_COLUMNS
+from talkspurt.terminal.tables import BUSY, VIDEO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -65,7 +65,7 @@ def html(result: Result, drawn: Iterable[Drawn] | None = None) -> str:
         animation=moving,
         styles=styles,
         flows=condensed(result.flows.to_dicts())[:MOST_ROWS],
-        video_columns=[column(name) for name in (*VIDEO_COLUMNS, *FRAME_DELAYS)],
+        video_columns=[column(name) for name in VIDEO],
         links=_links(result),
         most_links=MOST_LINKS,
         flow_columns=[column(name) for name in FLOW_COLUMNS],
@@ -100,7 +100,7 @@ def _explained(result: Result, charts: Sequence[Mapping[str, Any]]) -> list[Metr
     if result.is_scored:
         names += MODELS
     if result.flows["video_frames"].is_not_null().any():
-        names += (*VIDEO_COLUMNS, *FRAME_DELAYS)
+        names += VIDEO
     names += [CHARTED[chart["name"]] for chart in charts if chart["name"] in CHARTED]
     names += [part["name"] for chart in charts for part in chart["explained"]]
     return in_order(names)

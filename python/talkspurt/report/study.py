@@ -16,7 +16,7 @@ from talkspurt.report import answer, calls, page, sound, topology
 from talkspurt.report.animation import animation
 from talkspurt.report.single import in_order, notes
 from talkspurt.scores import MODELS
-from talkspurt.terminal.tables import FRAME_DELAYS, VIDEO_COLUMNS
+from talkspurt.terminal.tables import VIDEO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -39,7 +39,6 @@ COLUMNS = (
     "network_loss",
     "goodput_bps",
 )
-VIDEO = (*VIDEO_COLUMNS, *FRAME_DELAYS)
 MOST_ROWS = 200
 
 

@@ -153,6 +153,8 @@ def _call(row: dict[str, Any]) -> list[Cell]:
 
 VIDEO_COLUMNS = ("video_frames", "video_frames_complete", "video_frames_late")
 FRAME_DELAYS = ("frame_delay_p50_s", "frame_delay_p95_s", "frame_delay_max_s")
+VIDEO = (*VIDEO_COLUMNS, *FRAME_DELAYS)
+"""The measures of a flow of video."""
 VIDEOS = (
     name("flow"),
     name("over"),
@@ -288,9 +290,8 @@ def print_study(
         _sound(study, out)
     videos = _named(study, "video_frames")
     if videos:
-        of_frames = (*VIDEO_COLUMNS, *FRAME_DELAYS)
-        of_videos = [r for r in study.rows(study.summary(of_frames)) if r["flow"] in videos]
-        _wide(study, "Video", of_videos, of_frames).print(out)
+        of_videos = [r for r in study.rows(study.summary(VIDEO)) if r["flow"] in videos]
+        _wide(study, "Video", of_videos, VIDEO).print(out)
     _wide(study, "Flows", summary, FLOW_COLUMNS).print(out)
     columns = CALL_COLUMNS if calls else FLOW_COLUMNS
     for axis, frame in study.comparisons(columns).items():
