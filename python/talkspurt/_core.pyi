@@ -104,8 +104,8 @@ def quality(
 ) -> str:
     """The columns of the flows table about the quality of a call, as a JSON object."""
 
-def capture(file: bytes) -> tuple[ArrowStream, ArrowStream, tuple[int, int, int, int, int]]:
-    """Packets and SCTP's chunks of a capture; frames: all, not IP, other, fragments, cut off."""
+def capture(file: bytes) -> tuple[ArrowStream, ArrowStream, int, list[tuple[str, int]]]:
+    """Packets and SCTP's chunks of a capture; the number of frames, and what was left out."""
 
 class Meanings:
     """What the columns of a run's tables mean, as JSON by table and column."""

@@ -1,5 +1,4 @@
-//! Packets in a capture file: pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng), and the IP
-//! packet in a link-layer frame.
+//! Frames in a capture file: pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng).
 
 use std::ops::Range;
 
@@ -10,16 +9,10 @@ pub struct Packet<'a> {
     pub nanos: u64,
     /// Bytes of the frame behind those that were captured.
     pub cut: usize,
-    link: u32,
-    bytes: &'a [u8],
-}
-
-impl Packet<'_> {
-    /// The link type, if frames of it are not read.
-    #[must_use]
-    pub fn unknown_link(&self) -> Option<u32> {
-        (!matches!(self.link, 0 | 1 | 12 | 101 | 113 | 228 | 229 | 276)).then_some(self.link)
-    }
+    /// The link type of its interface.
+    pub link: u32,
+    /// The bytes that were captured.
+    pub bytes: &'a [u8],
 }
 
 /// All frames of a file.
@@ -35,33 +28,6 @@ pub fn packets(file: &[u8]) -> Result<Vec<Packet<'_>>, String> {
         Some([0x4d, 0x3c, 0xb2, 0xa1]) => pcap(file, Order::Little, 1).ok_or_else(cut),
         Some([0xa1, 0xb2, 0x3c, 0x4d]) => pcap(file, Order::Big, 1).ok_or_else(cut),
         _ => Err("is neither pcap nor pcapng".to_owned()),
-    }
-}
-
-/// The IP packet in a frame, by link type.
-#[must_use]
-pub fn ip<'a>(packet: &Packet<'a>) -> Option<&'a [u8]> {
-    let bytes = packet.bytes;
-    let behind = |at: usize, mut skip: usize| {
-        let mut kind = be16(bytes, at)?;
-        // IEEE 802.1Q: a tag, followed by the type.
-        while matches!(kind, 0x8100 | 0x88a8) {
-            kind = be16(bytes, skip + 2)?;
-            skip += 4;
-        }
-        matches!(kind, 0x0800 | 0x86dd).then(|| bytes.get(skip..))?
-    };
-    match packet.link {
-        // BSD loopback: a family of four bytes.
-        0 => bytes.get(4..),
-        // Ethernet.
-        1 => behind(12, 14),
-        // Raw IP.
-        12 | 101 | 228 | 229 => Some(bytes),
-        // Linux cooked, versions 1 and 2.
-        113 => behind(14, 16),
-        276 => behind(0, 20),
-        _ => None,
     }
 }
 
@@ -191,10 +157,6 @@ fn interface(order: Order, block: &[u8]) -> Option<Interface> {
         at += 4 + length.next_multiple_of(4);
     }
     Some(Interface { link, ticks, offset_s })
-}
-
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    Order::Big.u16(bytes, at)
 }
 
 fn span(from: usize, length: usize) -> Option<Range<usize>> {

@@ -3,9 +3,12 @@
 //! capture may hold only the beginning of each packet. SCTP: RFC 9260 §3, in UDP RFC 6951; DCCP:
 //! RFC 4340 §5.1, in UDP RFC 6773; RTP: RFC 3550 §5.1.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice, UdpHeaderSlice};
+
+use crate::frame;
 
 /// RFC 6951 §5.1: the UDP port of encapsulated SCTP.
 const SCTP_IN_UDP: u16 = 9899;
@@ -59,6 +62,14 @@ pub struct Part {
     pub ip_bytes: u32,
     /// Length of the headers before the payload.
     pub header_bytes: u32,
+}
+
+impl Part {
+    /// Whether the packet is a tunnel.
+    #[must_use]
+    pub fn of_tunnel(&self) -> bool {
+        matches!(IpNumber(self.of.3), IpNumber::IPV4 | IpNumber::IPV6 | IpNumber::GRE)
+    }
 }
 
 /// The fields of a transport header.
@@ -134,20 +145,57 @@ pub enum Media {
 
 /// Why a packet has no headers here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Other {
-    /// Neither TCP nor UDP, SCTP or DCCP.
-    Protocol,
+pub enum Unread {
+    /// It is no packet of TCP, UDP, SCTP or DCCP, or they are not there.
+    Other(Other),
     /// A fragment after the first, which holds the headers.
     Fragment(Part),
+}
+
+impl From<Other> for Unread {
+    fn from(other: Other) -> Self {
+        Self::Other(other)
+    }
+}
+
+/// What an IP packet is if it is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Other {
+    /// Of another protocol, by its number.
+    Protocol(u8),
+    /// A tunnel (GRE) of something other than IP.
+    Tunnel,
     /// The capture ends inside the headers, or they contradict each other.
     Cut,
 }
 
-/// Reads the headers of an IP packet of which `cut` bytes were not captured.
+impl fmt::Display for Other {
+    /// As the end of "Not imported: 12 …".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Protocol(number) => match IpNumber(*number).keyword_str() {
+                Some(name) => write!(f, "packets of {name}"),
+                None => write!(f, "packets of IP protocol {number}"),
+            },
+            Self::Tunnel => f.write_str("packets of GRE without IP"),
+            Self::Cut => f.write_str("packets cut off in their headers"),
+        }
+    }
+}
+
+/// Tunnels in each other that are followed.
+const MOST_TUNNELS: u8 = 8;
+
+/// Reads the headers of an IP packet of which `cut` bytes were not captured. Of a tunnel, they are those of the
+/// packet in it: the headers around it are like framing.
 ///
 /// # Errors
 /// Why there are none.
-pub fn parse(bytes: &[u8], cut: usize) -> Result<Headers, Other> {
+pub fn parse(bytes: &[u8], cut: usize) -> Result<Headers, Unread> {
+    inside(bytes, cut, MOST_TUNNELS)
+}
+
+fn inside(bytes: &[u8], cut: usize, tunnels: u8) -> Result<Headers, Unread> {
     let (ip, _) = LaxIpSlice::from_slice(bytes).map_err(|_| Other::Cut)?;
     let (hop_limit, ip_id, told) = match &ip {
         LaxIpSlice::Ipv4(v4) => {
@@ -173,7 +221,11 @@ pub fn parse(bytes: &[u8], cut: usize) -> Result<Headers, Other> {
         header_bytes: narrow(header),
     });
     if let Some(part) = part.filter(|part| part.begin > 0) {
-        return Err(Other::Fragment(part));
+        return Err(Unread::Fragment(part));
+    }
+    if let Some(packet) = tunnel(payload.ip_number, payload.payload).filter(|_| tunnels > 0) {
+        let headers = inside(packet?, cut, tunnels - 1)?;
+        return Ok(Headers { part: headers.part.or(part), ..headers });
     }
     let inner = transport(payload.ip_number, payload.payload, length)?;
     Ok(Headers {
@@ -191,6 +243,29 @@ pub fn parse(bytes: &[u8], cut: usize) -> Result<Headers, Other> {
         digest: inner.digest,
         part,
     })
+}
+
+/// The packet in a tunnel: IPv4 or IPv6 in IP (RFC 2003, RFC 2473), or in GRE.
+fn tunnel(kind: IpNumber, bytes: &[u8]) -> Option<Result<&[u8], Other>> {
+    match kind {
+        IpNumber::IPV4 | IpNumber::IPV6 => Some(Ok(bytes)),
+        IpNumber::GRE => Some(gre(bytes)),
+        _ => None,
+    }
+}
+
+/// RFC 2784 §2.1 and RFC 2890 §2: a word each for checksum, key and sequence number, if their bits are set.
+fn gre(bytes: &[u8]) -> Result<&[u8], Other> {
+    let flags = be16(bytes, 0).ok_or(Other::Cut)?;
+    let kind = be16(bytes, 2).ok_or(Other::Cut)?;
+    let words = 1 + [0x8000, 0x2000, 0x1000].iter().filter(|bit| flags & **bit != 0).count();
+    let rest = bytes.get(4 * words..).ok_or(Other::Cut)?;
+    match (flags & 0x4007, kind) {
+        (0, 0x0800 | 0x86dd) => Ok(rest),
+        // Ethernet in GRE (RFC 7637 §3.2).
+        (0, 0x6558) => frame::ethernet(rest).map_err(|_| Other::Tunnel),
+        _ => Err(Other::Tunnel),
+    }
 }
 
 fn narrow(length: usize) -> u32 {
@@ -228,7 +303,7 @@ fn transport(kind: IpNumber, bytes: &[u8], length: usize) -> Result<Inner, Other
         IpNumber::TCP => tcp(bytes),
         IpNumber::SCTP => sctp(bytes, length),
         IpNumber::DCCP => dccp(bytes),
-        _ => Err(Other::Protocol),
+        _ => Err(Other::Protocol(kind.0)),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The packets of a capture as Arrow tables: one row per packet of TCP, UDP, SCTP or DCCP, and one per
-//! DATA chunk of SCTP. Frames are numbered from 1, as in Wireshark.
+//! DATA chunk of SCTP. Packets have the numbers of their frames, from 1, as in Wireshark; only an A-MSDU of
+//! IEEE 802.11 has several.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,7 +10,8 @@ use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 
 use crate::container;
-use crate::headers::{self, Headers, Media, Other, Part, Transport};
+use crate::frame::{Frames, Left};
+use crate::headers::{self, Headers, Media, Other, Part, Transport, Unread};
 
 /// The tables of a capture, and what is in none of them.
 #[derive(Clone, Debug)]
@@ -20,14 +22,8 @@ pub struct Tables {
     pub chunks: RecordBatch,
     /// All frames of the file.
     pub frames: u64,
-    /// Frames without an IP packet.
-    pub not_ip: u64,
-    /// IP packets of other protocols.
-    pub other_protocols: u64,
-    /// Fragments of IP packets of which others are missing, without the first, which holds the headers.
-    pub fragments: u64,
-    /// Packets whose headers were not captured completely, or contradict each other.
-    pub cut: u64,
+    /// Frames, packets and fragments that are in no table: what they are, and how many.
+    pub left_out: Vec<(String, u64)>,
 }
 
 /// Reads a file.
@@ -36,32 +32,35 @@ pub struct Tables {
 /// The fault, as the end of a sentence that begins with the file's name.
 pub fn read(file: &[u8]) -> Result<Tables, String> {
     let (mut rows, mut frames, mut parts) = (Vec::new(), 0, Parts::default());
-    let [mut not_ip, mut other_protocols, mut cut] = [0; 3];
-    let mut unknown_links = Vec::new();
+    let mut link = Frames::default();
+    let (mut of_link, mut of_ip) = (BTreeMap::<Left, u64>::new(), BTreeMap::<Other, u64>::new());
     for (number, packet) in (1_u64..).zip(container::packets(file)?) {
         frames = number;
-        match container::ip(&packet).map(|bytes| headers::parse(bytes, packet.cut)) {
-            Some(Ok(headers)) => {
+        link.each(&packet, &mut |found| match found.map(|ip| headers::parse(ip, packet.cut)) {
+            Ok(Ok(headers)) => {
                 let part = headers.part;
                 rows.push((number, packet.nanos, headers));
                 if let Some(part) = part {
                     parts.add(packet.nanos, part, Some(rows.len() - 1), &mut rows);
                 }
             }
-            Some(Err(Other::Protocol)) => other_protocols += 1,
-            Some(Err(Other::Fragment(part))) => parts.add(packet.nanos, part, None, &mut rows),
-            Some(Err(Other::Cut)) => cut += 1,
-            None => {
-                not_ip += 1;
-                unknown_links.extend(packet.unknown_link());
-            }
-        }
+            Ok(Err(Unread::Fragment(part))) => parts.add(packet.nanos, part, None, &mut rows),
+            Ok(Err(Unread::Other(other))) => *of_ip.entry(other).or_default() += 1,
+            Err(left) => *of_link.entry(left).or_default() += 1,
+        });
     }
-    if let Some(link) = unknown_links.first().filter(|_| unknown_links.len() as u64 == frames) {
+    if let Some((Left::LinkType(link), _)) =
+        of_link.first_key_value().filter(|(_, count)| **count == frames)
+    {
         return Err(format!("has frames of link type {link}, which are not read"));
     }
-    let (packets, chunks, fragments) = (packets(&rows), chunks(&rows), parts.without_first);
-    Ok(Tables { packets, chunks, frames, not_ip, other_protocols, fragments, cut })
+    let mut left_out: Vec<_> = of_link.iter().map(|(left, n)| (left.to_string(), *n)).collect();
+    left_out.extend(of_ip.iter().map(|(other, n)| (other.to_string(), *n)));
+    if parts.without_first > 0 {
+        // Without the first, which has the headers.
+        left_out.push(("IP fragments".to_owned(), parts.without_first));
+    }
+    Ok(Tables { packets: packets(&rows), chunks: chunks(&rows), frames, left_out })
 }
 
 /// Fragments of packets that are not complete yet.
@@ -104,6 +103,10 @@ impl Parts {
         let (_, at, whole) = &mut rows[*row];
         for (nanos, part, _) in &waiting[1..] {
             *at = (*at).max(*nanos);
+            if part.of_tunnel() {
+                // The lengths are those of the packet in the tunnel, whose header says them.
+                continue;
+            }
             whole.ip_bytes += part.ip_bytes;
             whole.network_header_bytes += part.header_bytes;
             whole.payload_bytes += part.bytes;

@@ -5,11 +5,17 @@ use pyo3::prelude::*;
 
 use crate::outcome::Table;
 
-/// Packets and DATA chunks of a pcap or pcapng file as tables, and the numbers of frames: all,
-/// without IP, of other protocols, fragments, cut off.
+/// Kinds of frames and packets, with their numbers.
+type Counts = Vec<(String, u64)>;
+
+/// Packets and DATA chunks of a pcap or pcapng file as tables, the number of frames, and what was left out.
 #[pyfunction]
-pub(crate) fn capture(py: Python<'_>, file: &[u8]) -> PyResult<(Table, Table, [u64; 5])> {
+pub(crate) fn capture(py: Python<'_>, file: &[u8]) -> PyResult<(Table, Table, u64, Counts)> {
     let read = py.detach(|| talkspurt_capture::table::read(file)).map_err(PyValueError::new_err)?;
-    let counts = [read.frames, read.not_ip, read.other_protocols, read.fragments, read.cut];
-    Ok((Table::new(read.packets.into()), Table::new(read.chunks.into()), counts))
+    Ok((
+        Table::new(read.packets.into()),
+        Table::new(read.chunks.into()),
+        read.frames,
+        read.left_out,
+    ))
 }

@@ -34,12 +34,12 @@ class Point:
     Attributes:
         name: name of the capture.
         rows: packets of known protocols, in order of time, with their chunks.
-        counts: frames, and those that were not read, by reason.
+        left_out: how many frames and packets were not read, by kind.
     """
 
     name: str
     rows: list[Row]
-    counts: dict[str, int]
+    left_out: dict[str, int]
 
     @classmethod
     def read(cls, file: Path, data: bytes) -> Point:
@@ -51,7 +51,7 @@ class Point:
         import polars as pl
 
         try:
-            packets, chunks, counts = _core.capture(data)
+            packets, chunks, frames, left_out = _core.capture(data)
         except ValueError as error:
             raise CaptureError(str(error)) from None
         rows = pl.DataFrame(packets).sort("time_ns", maintain_order=True).to_dicts()
@@ -60,14 +60,12 @@ class Point:
             by_frame.setdefault(chunk["frame"], []).append(chunk)
         for row in rows:
             row["chunks"] = by_frame.get(row["frame"], [])
-        names = ("frames", "frames without IP", "packets of other protocols", "IP fragments",
-                 "packets cut off in their headers")  # fmt: skip
-        told = dict(zip(names, counts, strict=True))
-        if not told["frames"]:
+        if not frames:
             raise CaptureError("holds no packets")
         if not rows:
-            raise CaptureError("holds no packets of RTP, UDP, TCP, SCTP or DCCP over IP")
-        return cls(file.stem, rows, told)
+            found = ", ".join(f"{count} {kind}" for kind, count in left_out)
+            raise CaptureError(f"holds no packets of RTP, UDP, TCP, SCTP or DCCP over IP: {found}")
+        return cls(file.stem, rows, dict(left_out))
 
 
 @dataclass
@@ -138,9 +136,8 @@ def read(
         _both(points, made)
     skipped = made.skipped
     for point in points:
-        for name, count in point.counts.items():
-            if name != "frames" and count:
-                skipped[name] = skipped.get(name, 0) + count
+        for name, count in point.left_out.items():
+            skipped[name] = skipped.get(name, 0) + count
     facts = {"began_ns": start, **made.facts}
     if len(points) == 2:
         facts["clock_offset_s"] = offset_s

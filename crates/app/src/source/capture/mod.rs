@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use talkspurt_capture::container;
+use talkspurt_capture::frame::Frames;
+use talkspurt_capture::headers::{self, Headers, Media, Transport};
 use talkspurt_proto::time::Duration;
 
 use crate::file::Files;
 
 /// RTP's fixed header (RFC 3550 §5.1).
-const RTP_HEADER: usize = 12;
+const RTP_HEADER: u32 = 12;
 
 /// One source's packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,10 +66,14 @@ impl Capture {
     /// As [`Capture::open`].
     pub fn parse(bytes: &[u8], ssrc: Option<u32>) -> Result<Self, String> {
         let mut sources: BTreeMap<u32, Vec<Seen>> = BTreeMap::new();
+        let mut frames = Frames::default();
         for (number, frame) in (1..).zip(container::packets(bytes)?) {
-            if let Some(seen) = rtp(number, &frame) {
-                sources.entry(seen.ssrc).or_default().push(seen);
-            }
+            frames.each(&frame, &mut |found| {
+                let headers = found.ok().and_then(|ip| headers::parse(ip, frame.cut).ok());
+                if let Some(seen) = headers.and_then(|one| rtp(number, frame.nanos, &one)) {
+                    sources.entry(seen.ssrc).or_default().push(seen);
+                }
+            });
         }
         // A source with RTP's version bits but only one packet is not RTP.
         if sources.values().any(|packets| packets.len() > 1) {
@@ -152,43 +158,16 @@ fn timed(ssrc: u32, seen: &[Seen]) -> Result<Capture, String> {
     Ok(Capture { ssrc, packets })
 }
 
-/// The RTP header in a UDP packet, if it is one. Lengths come from the headers, so a capture may be truncated
-/// after the RTP header.
-fn rtp(number: usize, frame: &container::Packet<'_>) -> Option<Seen> {
-    let ip = container::ip(frame)?;
-    let udp = match ip.first()? >> 4 {
-        // No fragments: only the first would have the header.
-        4 if ip.get(9) == Some(&17) && be16(ip, 6)? & 0x3fff == 0 => {
-            ip.get(usize::from(ip[0] & 0xf) * 4..)?
-        }
-        6 if ip.get(6) == Some(&17) => ip.get(40..)?,
-        _ => return None,
+/// The RTP header in a UDP packet, if it is one, but not in fragments, of which only the first would have it.
+fn rtp(number: usize, nanos: u64, headers: &Headers) -> Option<Seen> {
+    let Some(Media::Rtp { ssrc, timestamp, payload_type, marker, .. }) = headers.media else {
+        return None;
     };
-    let length = usize::from(be16(udp, 4)?).checked_sub(8)?;
-    let rtp = udp.get(8..)?;
-    let payload_bytes = u32::try_from(length.checked_sub(RTP_HEADER)?).ok()?;
-    let [first, second, ..] = *rtp else { return None };
-    // RFC 5761 §4: values in place of payload types 64 to 95 are RTCP.
-    let payload_type = second & 0x7f;
-    if first >> 6 != 2 || (64..96).contains(&payload_type) {
+    if headers.transport != Transport::Udp || headers.part.is_some() {
         return None;
     }
-    Some(Seen {
-        number,
-        nanos: frame.nanos,
-        ssrc: be32(rtp, 8)?,
-        timestamp: be32(rtp, 4)?,
-        marker: second >> 7 == 1,
-        payload_type,
-        payload_bytes,
-    })
-}
-
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-fn be32(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+    let payload_bytes = headers.payload_bytes.checked_sub(RTP_HEADER)?;
+    Some(Seen { number, nanos, ssrc, timestamp, marker, payload_type, payload_bytes })
 }
 
 #[cfg(test)]

@@ -13,7 +13,9 @@ fn packet(
 ) -> Vec<u8> {
     let mut bytes = vec![0; 12];
     bytes.extend([0x08, 0x00]);
-    bytes.extend([0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    bytes.extend([0x45, 0]);
+    bytes.extend((40 + payload as u16).to_be_bytes());
+    bytes.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
     bytes.extend([0x13, 0x8c, 0x13, 0x8c]);
     bytes.extend((20 + payload as u16).to_be_bytes());
     bytes.extend([0, 0, 0x80, second]);
