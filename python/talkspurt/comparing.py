@@ -158,6 +158,11 @@ class Comparison:
         low, high = self.row["low"], self.row["high"]
         return None if low is None else bool(low > 0 or high < 0)
 
+    @property
+    def differs(self) -> bool:
+        """Whether there is a difference that can be seen, and no interval that contains 0."""
+        return self.significant is not False and float(column("mos").show(abs(self.difference))) > 0
+
     @cached_property
     def cause(self) -> str:
         """Why the worse call is worse; empty if the measures do not decide it."""
@@ -356,8 +361,9 @@ class Answers:
         return cls([every[i] for i in chosen], len(every) - len(chosen))
 
     def sentences(self) -> list[str]:
-        """One per comparison, and one on those that are omitted."""
-        said = [one.sentence() for one in self.comparisons]
+        """One per comparison, differences first, and one on those that are omitted."""
+        ordered = sorted(self.comparisons, key=lambda one: not one.differs)
+        said = [one.sentence() for one in ordered]
         if self.omitted:
             said.append(f"{self.omitted} other comparisons lie between these: see the table.")
         return said

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import comparing, intervals
+from talkspurt import comparing, intervals, leading
 from talkspurt.cautions import out_of_range
 from talkspurt.figures.style import FlowStyle, TransportStyle, transport_style
 from talkspurt.figures.time import styles_of
@@ -84,13 +84,14 @@ class Answer:
 
 
 def sentences(of: Result | Study) -> list[str]:
-    """The sentences above the table, as on the terminal: which call is better, and why."""
+    """The sentences above the table, as on the terminal: what is best, and the calls compared."""
     from talkspurt.result import Result
 
     if isinstance(of, Result):
         return [*comparing.of_result(of).sentences(), *comparing.notes(of.flows)]
     said = comparing.sentences(of).values()
-    return [*(words for some in said for words in some), *comparing.notes(of.flows)]
+    compared = [words for some in said for words in some]
+    return [*leading.sentences(of), *compared, *comparing.notes(of.flows)]
 
 
 def of_result(result: Result) -> Answer | None:
@@ -122,7 +123,7 @@ def _members(every: Iterable[Mapping[str, Any]], row: Mapping[str, Any]) -> list
 
 
 def of_study(study: Study) -> Answer | None:
-    """The calls of a study under each setting; None if it has none."""
+    """The calls of a study under each setting; None if it has none, and nothing else to say."""
     axes = [axis.column for axis in study.axes]
     members: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     over: dict[tuple[str, ...], str] = {}
@@ -162,12 +163,11 @@ def _answer(
     rows: list[Row],
     marks: list[str],
 ) -> Answer | None:
-    if not rows:
+    said = sentences(of)
+    if not rows and not (axes and said):
         return None
     more = max(0, len(rows) - MOST_ROWS)
-    return Answer(
-        sentences(of), axes, [column(name) for name in columns], rows[:MOST_ROWS], more, marks
-    )
+    return Answer(said, axes, [column(name) for name in columns], rows[:MOST_ROWS], more, marks)
 
 
 def _plain(style: TransportStyle) -> FlowStyle:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from talkspurt import comparing, intervals
+from talkspurt import comparing, intervals, leading
 from talkspurt.cautions import cautions
 from talkspurt.disk import file_name
 from talkspurt.format import rate_text, time_text, verdict
@@ -272,13 +272,14 @@ def print_study(
     out: Console | None = None,
     sentences: Mapping[str | None, Sequence[str]] | None = None,
 ) -> None:
-    """Means and intervals of every setting, then paired differences along each axis.
+    """What is best, means and intervals of every setting, then paired differences along each axis.
 
     ``sentences`` are those of :func:`comparing.sentences`, if they have been made.
     """
     out = out or console()
     say(_about(study), out)
     out.print()
+    _answer(leading.sentences(study), out)
     calls = _named(study, "concealed_ratio")
     answers = dict(comparing.sentences(study) if sentences is None else sentences)
     summary = study.rows(study.summary([*CALL_COLUMNS, "r_factor", *FLOW_COLUMNS]))

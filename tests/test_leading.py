@@ -1,0 +1,146 @@
+"""The first sentences on a study say which value of an axis is best for what the axis sets, and by how much."""
+
+import re
+import statistics
+
+import polars as pl
+import pytest
+from scipy.stats import t
+
+import talkspurt
+from talkspurt import leading
+from talkspurt.report import answer
+from talkspurt.terminal import tables
+
+LINE = {
+    "from": "a", "to": "b", "rate": "600kbit/s", "delay": "30ms",
+    "queue": {"kind": "droptail", "packets": 20},
+}  # fmt: skip
+VOICE = {
+    "from": "a", "to": "b", "transport": {"kind": "udp"},
+    "source": {"kind": "speech", "codec": "pcmu"},
+}  # fmt: skip
+VIDEO = {
+    "from": "a", "to": "b", "transport": {"kind": "udp"},
+    "source": {"kind": "video", "rate": "400kbit/s"},
+}  # fmt: skip
+BULK = {
+    "from": "a", "to": "b", "transport": {"kind": "tcp", "controller": "cubic"},
+    "source": {"kind": "bulk"}, "start": "2s", "start_spread": "1s",
+}  # fmt: skip
+KINDS = [{"kind": "udp"}, {"kind": "tcp", "controller": "cubic"}, {"kind": "sctp"}]
+
+
+def study(flows, axes, *, count=3, links=None):
+    return talkspurt.run(
+        {
+            "title": "leading", "duration": "8s", "links": links or {"line": LINE}, "flows": flows,
+            "axes": axes, "replications": {"count": count},
+        },
+        study=True,
+    )  # fmt: skip
+
+
+def plain(words):
+    return words.replace("\u00a0", " ").replace("\u202f", " ")
+
+
+def transports(flow):
+    return {
+        "name": "over", "path": f"flows.{flow}.transport", "values": KINDS,
+        "labels": ["UDP", "TCP", "SCTP"],
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def video():
+    return study({"voice": VOICE, "video": VIDEO, "upload": BULK}, [transports("video")])
+
+
+def by_arithmetic(study, flow, value, digits):
+    """The best label, its mean, and each other's mean difference with half of Student's interval."""
+    rows = study.flows.filter(name=flow).with_columns(value.alias("x")).sort("replicate")
+    numbers = {label: its["x"].to_list() for (label,), its in rows.group_by("axis.over")}
+    best = max(numbers, key=lambda label: statistics.mean(numbers[label]))
+    found = {}
+    for label, its in numbers.items():
+        if label != best:
+            pairs = [a - b for a, b in zip(numbers[best], its, strict=True)]
+            half = t.ppf(0.975, len(pairs) - 1) * statistics.stdev(pairs) / len(pairs) ** 0.5
+            found[label] = statistics.mean(pairs), half
+    return best, f"{statistics.mean(numbers[best]):.{digits}f}", found
+
+
+def test_a_study_of_video_begins_with_the_video(video):
+    """Before, the report began with the voice, which the axis does not change."""
+    frames = pl.col("video_frames_complete") - pl.col("video_frames_late")
+    best, mean, others = by_arithmetic(
+        video, "video", 100 * frames / pl.col("video_frames"), 1
+    )  # fmt: skip
+    said = plain(answer.of_study(video).sentences[0])
+    assert said.startswith(f"video: {best} is best with {mean} % of its frames in time; "), said
+    assert said.endswith("(95 % intervals, 3 seeds)."), said
+    sure = 0
+    for label, (size, half) in others.items():
+        if half < size:
+            assert re.search(rf"{label} (has )?{size:.1f} (percentage points less )?", said), said
+            sure += 1
+        else:
+            assert re.search(rf"{label} \(\d[^;]* not differ significantly", said), said
+    assert sure, "no difference in this study: the test tests nothing"
+
+
+def test_the_terminal_says_it_first(video, capsys):
+    tables.print_study(video)
+    out = " ".join(capsys.readouterr().out.split())
+    first = plain(leading.sentences(video)[0]).split(";")[0]
+    assert 0 < out.replace("\u00a0", " ").index(first) < out.index("Calls")
+
+
+def test_bulk_data_are_judged_by_goodput_and_need_no_call():
+    axis = [{**transports("data"), "values": KINDS[1:], "labels": ["TCP", "SCTP"]}]
+    made = study({"data": {**BULK, "start": "0s"}}, axis)
+    best, mean, others = by_arithmetic(made, "data", pl.col("goodput_bps") / 1e3, 1)
+    ((label, (size, half)),) = others.items()
+    found = answer.of_study(made)
+    if half < size:
+        (said,) = map(plain, leading.sentences(made))
+        assert said.startswith(f"data: {best} is best with {mean} kbit/s of goodput; {label} has")
+        assert found.rows == [] and plain(found.sentences[0]) == said
+    else:
+        assert leading.sentences(made) == [] and found is None
+
+
+def test_without_a_difference_nothing_is_said_first():
+    made = study({"voice": VOICE}, [transports("voice")], count=2,
+                 links={"line": {**LINE, "rate": "10Mbit/s"}})  # fmt: skip
+    first = study({"voice": VOICE}, [{"name": "delay", "path": "links.line.delay",
+                                      "values": ["10ms", "90ms"]}], count=2)  # fmt: skip
+    # An axis of the network whose values are numbers has no best value to be told.
+    assert leading.sentences(first) == []
+    for words in leading.sentences(made):
+        assert "UDP is best" in plain(words)
+
+
+def test_settings_of_other_axes_are_told_apart_or_counted():
+    rates = {"name": "rate", "path": "links.line.rate", "values": ["600kbit/s", "2Mbit/s"]}
+    flows = {"voice": VOICE, "upload": BULK}
+    said = leading.sentences(study(flows, [transports("voice"), rates], count=1))
+    assert [plain(words).split(":")[0] for words in said] in (
+        ["voice, rate 600kbit/s", "voice, rate 2Mbit/s"],
+        ["voice, rate 2Mbit/s", "voice, rate 600kbit/s"],
+    )
+    more = {**rates, "values": ["300kbit/s", "600kbit/s", "1Mbit/s", "2Mbit/s"]}
+    (said,) = leading.sentences(study(flows, [transports("voice"), more], count=1))
+    found = re.findall(r"is best in (\d)", plain(said))
+    assert "voice, in 4 settings of the other axes: " in plain(said)
+    assert sum(map(int, found)) == 4
+
+
+def test_comparisons_that_differ_come_before_those_that_do_not(video):
+    from talkspurt import comparing
+
+    for answers in comparing.of_study(video).values():
+        said = answers.sentences()[: len(answers.comparisons)]
+        none = [bool(re.search(r": no (significant )?difference", words)) for words in said]
+        assert none == sorted(none)
