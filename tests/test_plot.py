@@ -430,6 +430,21 @@ def test_what_does_not_fit_is_one_error(grid, options, words):
     assert words in error.value.args[0]
 
 
+def test_everything_that_does_not_fit_is_told_at_once(grid, saved, tmp_path):
+    with pytest.raises(ValueError, match="no axis 'nix'") as error:
+        grid.figure("mos", over="nix", by="delai", kind="pie", flow="nobody", link="sky")
+    for words in (
+        "no kind of figure 'pie'", "did you mean 'delay'?", "no flow 'nobody'",
+        "of flows, not of links",
+    ):  # fmt: skip
+        assert words in error.value.args[0], error.value.args[0]
+    done = run("plot", saved / "study", "moss", "--over", "nix", "--bin", "-1", "-o",
+               tmp_path / "x.gif")  # fmt: skip
+    assert done.returncode == 2
+    for words in ("-o ", "--bin -1: ", "no metric 'moss'", "no axis 'nix'"):
+        assert words in done.stderr, done.stderr
+
+
 def test_a_number_without_a_course_is_refused(grid):
     with pytest.raises(ValueError, match="one number for the whole run"):
         grid.figure("longest_gap_s", time=True)

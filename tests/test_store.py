@@ -207,6 +207,22 @@ def test_what_is_not_ours_is_left_alone(result, tmp_path, what):
     assert sorted(str(file) for file in tmp_path.rglob("*")) == before
 
 
+@pytest.mark.parametrize("what", ["loop", "file"])
+def test_a_place_below_what_is_no_folder_names_it(result, tmp_path, what):
+    """Before, a loop of links ended in a traceback (until Python 3.13)."""
+    above = tmp_path / "above"
+    if what == "loop":
+        above.symlink_to(tmp_path / "below")
+        (tmp_path / "below").symlink_to(above)
+    else:
+        above.write_text("mine")
+    with pytest.raises(store.StoreError) as raised:
+        result.save(above / "out", report=False)
+    assert f"{above} is not a folder" in raised.value.strerror
+    with pytest.raises(store.StoreError, match=r"above is not a folder"):
+        store.write_bytes(above / "figure.png", b"x")
+
+
 def test_a_failure_half_way_leaves_nothing(result, tmp_path, monkeypatch):
     place = tmp_path / "out"
     result.save(place, report=False)

@@ -61,6 +61,10 @@ def failure(error: Exception, path: Path, number: int | None = None) -> StoreErr
         errno.EROFS: "the file system is read-only",
     }
     reason = words.get(number or 0) or getattr(error, "strerror", None) or str(error)
+    if number in (errno.EEXIST, errno.ENOTDIR, errno.ELOOP):
+        every = [*reversed(path.parents), path]
+        found = next((one for one in every if os.path.lexists(one) and not one.is_dir()), None)
+        reason = reason if found is None else f"{found} is not a folder"
     return StoreError(number or errno.EIO, f"cannot write: {reason}", str(path))
 
 
@@ -92,6 +96,12 @@ def reading(path: Path) -> Iterator[None]:
 def _damaged(error: BaseException, path: Path) -> StoreError:
     said = str(error).strip().partition("\n")[0]
     return StoreError(errno.EIO, f"is damaged: {said or type(error).__name__}", str(path))
+
+
+def real(path: Path) -> Path:
+    """The path without links; a loop of links is left, for the system to refuse."""
+    # `Path.resolve` raises RuntimeError for one until Python 3.13.
+    return Path(os.path.realpath(path))
 
 
 def read_bytes(file: Path, most: int) -> bytes:

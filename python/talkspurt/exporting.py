@@ -97,7 +97,7 @@ def _beside(source: Path, to: str) -> Path:
     """The default location of an export: next to the result, or to the study that contains it."""
     if not source.is_dir():
         return Path("runs") / f"{source.stem}.{to}"
-    folder = source.resolve()
+    folder = disk.real(source)
     study = around(folder)
     if study is None:
         return folder.with_name(f"{folder.name}.{to}")

@@ -42,10 +42,12 @@ def plot(
     Raises:
         talkspurt.errors.BadInputError: if the folder, the measure or an option does not fit.
     """
+    faults = []
     if out is not None and out.suffix.lower() not in ENDINGS:
-        raise BadInputError(visible(f"-o {out}: expected a name that ends in .png, .svg or .pdf"))
+        faults.append(f"-o {out}: expected a name that ends in .png, .svg or .pdf")
     if bin_s is not None and not (math.isfinite(bin_s) and bin_s > 0):
-        raise BadInputError(f"--bin {bin_s:g}: expected seconds, more than 0")
+        faults.append(f"--bin {bin_s:g}: expected seconds, more than 0")
+        bin_s = None
     try:
         answer = store.load(folder)
     except StoreError as error:
@@ -56,7 +58,8 @@ def plot(
     longest = max(run.duration_s for run in runs)
     if bin_s is not None and longest > MOST_BINS * bin_s:
         many = f"{longest / bin_s:.3g} bins in {longest:g} s"
-        raise BadInputError(f"--bin {bin_s:g}: {many}, expected at most {MOST_BINS:g}")
+        faults.append(f"--bin {bin_s:g}: {many}, expected at most {MOST_BINS:g}")
+        bin_s = None
     file = out or Path(f"{disk.plain_name(f'{answer.name}-{measure}')}.png")
     from talkspurt import figures
 
@@ -67,7 +70,9 @@ def plot(
             measure, over=over, by=by, kind=kind, flow=flow, link=link, bin_s=bin_s, time=time
         )
     except (KeyError, ValueError) as error:
-        raise BadInputError(visible(str(error.args[0]))) from None
+        faults.append(str(error.args[0]))
+    if faults:
+        raise BadInputError(visible("; ".join(faults)))
     draw = {".png": figures.png, ".svg": figures.svg, ".pdf": figures.pdf}[file.suffix.lower()]
     disk.write_bytes(file, draw(drawn))
     print(visible(f"Figure: {file}"))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from talkspurt import remote, staging, store
-from talkspurt.disk import plain_name
+from talkspurt.disk import plain_name, real
 from talkspurt.errors import BadInputError
 from talkspurt.result import Result
 from talkspurt.study import Study
@@ -76,7 +76,7 @@ def compare(
 
 def _names(folders: Sequence[Path]) -> dict[str, Path]:
     """A name for each result: that of its folder, or its path if two have the same."""
-    last = [folder.resolve().name for folder in folders]
+    last = [real(folder).name for folder in folders]
     named = {}
     for name, folder in zip(last, folders, strict=True):
         called = name if last.count(name) == 1 else str(folder)
@@ -88,7 +88,7 @@ def _names(folders: Sequence[Path]) -> dict[str, Path]:
 
 def _is_in(folder: Path, other: Path) -> bool:
     """Whether a folder is another or lies in it."""
-    return folder.resolve().is_relative_to(other.resolve())
+    return real(folder).is_relative_to(real(other))
 
 
 def show(folder: Path) -> None:

@@ -94,7 +94,7 @@ def check(need: float, what: str, target: Path, instead: str = "choose another -
     Raises:
         StoreError: if it would take more than nine tenths of the free space.
     """
-    place = target.resolve()
+    place = disk.real(target)
     while not place.exists():
         place = place.parent
     free = shutil.disk_usage(place).free

@@ -22,7 +22,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
-from talkspurt.disk import files_in, flush, flush_all, to_json, url_of, write_text, writing
+from talkspurt.disk import (
+    files_in,
+    flush,
+    flush_all,
+    real,
+    to_json,
+    url_of,
+    write_text,
+    writing,
+)  # fmt: skip
 from talkspurt.errors import BadInputError, StoreError
 from talkspurt.interrupts import undisturbed, written
 
@@ -338,7 +347,7 @@ def add(source: Path, target: Path) -> list[str]:
     Each replaces an earlier file of its name at once. For a run of a study, the study lists them.
     """
     fresh = [file for file in files_in(source) if file != source / LOCK]
-    whole = around(target.resolve() / MANIFEST)
+    whole = around(real(target) / MANIFEST)
     assert whole is not None, "it holds a result"
     with undisturbed(), writing(target):
         for file in fresh:
@@ -348,7 +357,7 @@ def add(source: Path, target: Path) -> list[str]:
             file.replace(place)
         manifest = json.loads((whole / MANIFEST).read_text(encoding="utf-8"))
         added = [str(file.relative_to(source)) for file in fresh]
-        inside = [target.resolve() / file.relative_to(source) for file in fresh]
+        inside = [real(target) / file.relative_to(source) for file in fresh]
         names = {str(file.relative_to(whole)) for file in inside}
         manifest["files"] = sorted(names.union(manifest.get("files", [])))
         write_text(source / MANIFEST, to_json(manifest))
@@ -441,7 +450,7 @@ def around(place: Path) -> Path | None:
 
 def refuse_inside(target: Path) -> None:
     """Raise StoreError if the folder lies inside another talkspurt folder."""
-    if outer := around(target.parent.resolve() / target.name):
+    if outer := around(real(target.parent) / target.name):
         raise StoreError(
             errno.EEXIST, f"lies inside {outer}, which is a whole of its own; {OTHER}", str(target)
         )

@@ -19,7 +19,7 @@ import polars as pl
 from talkspurt import intervals
 from talkspurt.axis import Axis
 from talkspurt.figures import chart, decimating, maps, panel, scale
-from talkspurt.figures.plotted import KINDS, TIME, Look, Plot, check, chosen, short
+from talkspurt.figures.plotted import KINDS, TIME, Look, Plot, chosen, short, together, unknown
 from talkspurt.figures.sharing import MOST_PANELS
 from talkspurt.figures.style import (
     DASHES,
@@ -83,26 +83,39 @@ def figure(
     time: bool = False,
 ) -> Figure:
     """Draw a measure of the catalogue; see :meth:`talkspurt.Study.figure`."""
+    faults: list[Exception] = []
     if time and over not in (None, TIME):
-        raise ValueError(f"time, and over {over!r}: give one of them")
+        faults.append(ValueError(f"time, and over {over!r}: give one of them"))
     if kind is not None and kind not in KINDS:
-        raise ValueError(f"no kind of figure {kind!r}: expected {', '.join(KINDS)}")
-    one = metric(measure, of_links=link is not None)
+        faults.append(ValueError(f"no kind of figure {kind!r}: expected {', '.join(KINDS)}"))
     is_axis = any(axis.name == TIME for axis in study.axes)
-    if time or (over == TIME and not is_axis):
-        one, over = over_time(one), None
+    along_time = time or (over == TIME and not is_axis)
+    try:
+        one = metric(measure, of_links=link is not None)
+        if along_time:
+            one = over_time(one)
+    except (KeyError, ValueError) as error:
+        raise together(
+            [error, *faults, *unknown(study, None, None if along_time else over, by)]
+        ) from None
+    if along_time:
+        over = None
+    faults += unknown(study, one, over, by)
+    if over is not None and over == by:
+        faults.append(ValueError(f"over and by are both {over!r}"))
     name, other = (link, flow) if one.of_links else (flow, link)
     if other is not None:
         kinds = ("links", "flows") if one.of_links else ("flows", "links")
-        raise ValueError(f"{one.full_name} is of {kinds[0]}, not of {kinds[1]}")
-    found = parts(study, one, name, bin_s)
-    if not found:
-        whose = f"{name!r} has" if name else "nothing in these runs has"
-        raise ValueError(f"{whose} a value of {one.full_name}")
-    for dimension in (over, by):
-        check(study, one, found, dimension)
-    if over is not None and over == by:
-        raise ValueError(f"over and by are both {over!r}")
+        faults.append(ValueError(f"{one.full_name} is of {kinds[0]}, not of {kinds[1]}"))
+    try:
+        found = parts(study, one, name, bin_s)
+        if not found and not faults:
+            whose = f"{name!r} has" if name else "nothing in these runs has"
+            faults.append(ValueError(f"{whose} a value of {one.full_name}"))
+    except (KeyError, ValueError) as error:
+        faults.append(error)
+    if faults:
+        raise together(faults) from None
     drawn = chosen(study, one, found, over, by, kind)
     drawn.notes.extend(filter(None, [sample_note(study, one, found)]))
     with styled():

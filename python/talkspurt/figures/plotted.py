@@ -25,7 +25,16 @@ from talkspurt.figures.style import (
     TransportStyle,
     transport_style,
 )  # fmt: skip
-from talkspurt.figures.values import OF_FLOWS, TRANSPORT, Part, against, place_of, same_places
+from talkspurt.figures.values import (
+    FLOW,
+    LINK,
+    OF_FLOWS,
+    TRANSPORT,
+    Part,
+    against,
+    place_of,
+    same_places,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from talkspurt.metrics import Metric
@@ -152,10 +161,11 @@ def varied(study: Study, one: Metric, found: Sequence[Part]) -> list[str]:
     return [name for name in (*names, place) if len({part.told[name] for part in found}) > 1]
 
 
-def check(study: Study, one: Metric, found: Sequence[Part], name: str | None) -> None:
-    """Raise :class:`KeyError` if there is no such dimension."""
+def check(study: Study, one: Metric | None, name: str | None) -> None:
+    """Raise :class:`KeyError` if there is no such dimension; of any metric, if none is given."""
     known = [axis.name for axis in study.axes]
-    more = (place_of(study, one), *(() if one.of_links else OF_FLOWS))
+    more = [LINK, FLOW] if one is None else [place_of(study, one)]
+    more += () if one is not None and one.of_links else OF_FLOWS
     known += [other for other in more if other not in known]
     if name is not None and name not in known:
         import difflib
@@ -163,6 +173,24 @@ def check(study: Study, one: Metric, found: Sequence[Part], name: str | None) ->
         near = difflib.get_close_matches(name, known, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise KeyError(f"no axis {name!r}; there are: {', '.join(known)}{hint}")
+
+
+def unknown(study: Study, one: Metric | None, *names: str | None) -> list[Exception]:
+    """What is wrong with the names of axes."""
+    faults: list[Exception] = []
+    for name in names:
+        try:
+            check(study, one, name)
+        except KeyError as error:
+            faults.append(error)
+    return faults
+
+
+def together(faults: Sequence[Exception]) -> Exception:
+    """One error for several."""
+    if len(faults) == 1:
+        return faults[0]
+    return ValueError("; ".join(str(fault.args[0]) for fault in faults))
 
 
 def chosen(
