@@ -461,6 +461,14 @@ def test_an_axis_can_be_named_like_a_flow():
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
 
 
+def test_an_axis_of_counts_says_what_is_counted(grid):
+    assert grid.figure("lost_packets").axes[0].get_ylabel() == "lost / packets"
+    assert grid.figure("lost_over_time").axes[0].get_ylabel() == "lost / packets"
+    assert grid.figure("links.sent_packets").axes[0].get_ylabel() == "packets"
+    assert grid.figure("links.queue_mean_packets").axes[0].get_ylabel() == "queue, mean / packets"
+    assert grid.figure("mos").axes[0].get_ylabel() == "MOS"
+
+
 def test_the_same_plot_is_the_same_svg(grid):
     first, second = (figures.svg(grid.figure("mos", kind="box")) for _ in range(2))
     assert first == second

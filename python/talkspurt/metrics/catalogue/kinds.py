@@ -55,7 +55,10 @@ class Column:
     @property
     def quantity(self) -> Quantity:
         """How its values are shown."""
-        return Quantity(self.label, self.shown_unit, self.scale, self.digits, self.least, self.most)
+        counted = self.unit if self.unit in ("packets", "frames", "bytes") else ""
+        return Quantity(
+            self.label, self.shown_unit, self.scale, self.digits, self.least, self.most, counted
+        )
 
     @property
     def anchor(self) -> str:

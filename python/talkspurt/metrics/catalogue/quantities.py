@@ -21,6 +21,7 @@ class Quantity:
         digits: digits after the point in a table.
         least: its minimum, in the stored unit.
         most: its maximum.
+        counted: what it counts, which an axis has as its unit and a table does not repeat.
     """
 
     label: str
@@ -29,11 +30,13 @@ class Quantity:
     digits: int = 3
     least: float = 0.0
     most: float = math.inf
+    counted: str = ""
 
     @property
     def head(self) -> str:
         """The label of an axis: name and unit."""
-        return f"{self.label} / {self.unit}" if self.unit else self.label
+        unit = self.unit or ("" if self.counted in self.label else self.counted)
+        return f"{self.label} / {unit}" if unit else self.label
 
     def show(self, value: float | None, *, unit: bool = False) -> str:
         """The value as text in the shown unit; a dash if there is none."""
