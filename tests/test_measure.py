@@ -15,7 +15,7 @@ import pytest
 import talkspurt
 from command import start
 from command import talkspurt as command
-from talkspurt import _core, measuring
+from talkspurt import _core, measuring, metrics
 from test_emulate import OBSTACLE as NO_EMULATION
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve and measure need Linux")
@@ -95,6 +95,20 @@ def test_a_measurement_is_a_run_to_other_commands(measured, tmp_path):
     again = command("export", out / "udp", "--to", "pcapng")
     assert again.returncode == 2
     assert "was measured on a real path" in again.stderr
+
+
+def test_every_metric_of_a_measurement_is_a_table_or_one_error(measured):
+    """Before, the fair share over links of unknown rate ended in a traceback."""
+    result = talkspurt.load(measured[1] / "udp")
+    refused = {}
+    for one in metrics.ALL:
+        try:
+            metrics.compute(result, one.full_name)
+        except (KeyError, ValueError) as error:
+            refused[one.full_name] = error.args[0]
+    assert metrics.compute(result, "normalised_throughput")["value"].null_count() == 2
+    assert "a measurement has none" in refused["delay_over_time"]
+    assert "--set" not in " ".join(refused.values()), refused
 
 
 def test_the_clocks_of_one_machine_are_found_to_agree(measured):

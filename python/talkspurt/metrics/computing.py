@@ -55,10 +55,7 @@ def compute(
     if isinstance(one, Column):
         return _recorded(result, one, wanted)
     if one.needs_packets and not _has_packets(result):
-        raise KeyError(
-            f"{one.name} is computed from the packet table: run again with "
-            "--set record.packets=true"
-        )
+        raise KeyError(f"{one.name} is computed from the packet table: {without_packets(result)}")
     if one.name in RATIOS:
         flows = result.flows.filter(pl.col("name").is_in(wanted))
         return flows.select(pl.col("name").alias("flow"), ratio(flows, one.name).alias("value"))
@@ -102,6 +99,13 @@ def _scores(result: Result, model: str, wanted: list[str]) -> pl.DataFrame:
     rows = scores.calls(result)
     found = [(of, scores.value(rows[of], model) if of in rows else None) for of in wanted]
     return pl.DataFrame(found, schema={"flow": pl.String, "value": pl.Float64}, orient="row")
+
+
+def without_packets(result: Result) -> str:
+    """Why a result has no packet table, or what would make one."""
+    if "measured" in result.manifest:
+        return "a measurement has none"
+    return "run again with --set record.packets=true"
 
 
 RATIOS = {

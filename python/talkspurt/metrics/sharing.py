@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -146,14 +146,14 @@ def fair_shares(result: Result) -> dict[str, float]:
     whose channel has no fixed rate, has no share and takes none from others; with several paths the
     primary one counts.
     """
-    rates: dict[str, float] = {}
+    rates: dict[str, Any] = {}
     for link in result.topology["links"]:
         rates[link["name"]] = link["rate_bps"]
         rates[f"{link['name']}.back"] = link.get("back", {}).get("rate_bps", link["rate_bps"])
     air = {hop["name"] for hop in result.topology["access_points"]}
     air |= {link["name"] for link in result.topology["links"] if "contends" in link}
-    # Of imported traces: not known.
-    air |= {link["name"] for link in result.topology["links"] if link["rate_bps"] is None}
+    # Of imported traces and of measured paths: not known.
+    air |= {name for name, rate in rates.items() if rate is None}
     there = set(result.flows["name"])
     ways = {}
     for flow in result.topology["flows"]:

@@ -382,7 +382,10 @@ def print_sheet(study: Study, out: Console | None = None) -> None:
     rows = study.rows(study.summary(names))
     _wide(study, "Flows", rows, names, file=WITHOUT).print(out)
     if len(names) == len(sheet.MEASURES):
-        say("Packet sizes need the packet table: run again with --set record.packets=true.", out)
+        from talkspurt.metrics.computing import without_packets
+
+        why = without_packets(study.runs[0])
+        say(f"Packet sizes need the packet table: {why}.", out)
 
 
 def print_metric(
