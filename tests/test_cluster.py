@@ -246,6 +246,44 @@ def test_ctrl_c_of_a_terminal_says_one_line(place, tmp_path, later_s):
     assert "Traceback" not in said and said.splitlines()[-1].startswith("talkspurt: stopped")
 
 
+def test_workers_end_while_the_study_is_written(place, tmp_path, monkeypatch):
+    """Before, the command waited for their end when everything was written."""
+    from talkspurt import study_store
+    from talkspurt.cluster import connected
+    from talkspurt.cluster.workers import Dask
+    from talkspurt.scenario import read
+
+    order = []
+
+    def noted(name, function):
+        def call(*given, **more):
+            order.append(name)
+            return function(*given, **more)
+
+        return call
+
+    monkeypatch.setattr(Dask, "release", noted("release", Dask.release))
+    monkeypatch.setattr(study_store, "write_study", noted("write", study_store.write_study))
+    question = read(place / "study.toml")
+    address = Address("local:1", {})
+    for last, expected in ((True, ["release", "write"]), (False, ["write"])):
+        order.clear()
+        claim = package.store.Claim("run", question.name)
+        key = study_store.key(question)
+        folder = tmp_path / str(last)
+        with (
+            connected(address) as workers,
+            package.store.Resumable(folder, key, len(question.plan), claim) as unfinished,
+        ):
+            running._study_into(
+                question, unfinished, None, {}, scores=False, executor=workers, last=last
+            )
+            unfinished.commit()
+        assert order == expected
+        assert workers.client.status == "closed"
+        assert tables(folder) == tables(place / "whole")
+
+
 def test_dask_is_not_imported_without_need():
     code = "import sys, talkspurt.cli, talkspurt.running, talkspurt.cluster; sys.exit('distributed' in sys.modules)"
     import subprocess

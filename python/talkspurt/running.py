@@ -129,7 +129,13 @@ def _run(
             with store.Resumable(folder, key, len(question.plan), claim, far) as unfinished:
                 more = sequential.known(question, before) if before else {}
                 answer = _study_into(
-                    question, unfinished, jobs, more, scores=scores, executor=executor
+                    question,
+                    unfinished,
+                    jobs,
+                    more,
+                    scores=scores,
+                    executor=executor,
+                    last=not wanted,
                 )
                 following = _following(question, answer, wanted, most, seed)
                 if following is None and report:
@@ -326,13 +332,19 @@ def _study_into(
     *,
     scores: bool,
     executor: Any,
+    last: bool,
 ) -> Study:
-    """Run a study and write it; ``more`` are runs that are known from elsewhere and are copied."""
+    """Run a study and write it; ``more`` are runs that are known from elsewhere and are copied.
+
+    After the ``last`` runs, the connection to a cluster is closed while the study is written.
+    """
     wanted = [i for i in range(len(question.plan)) if i not in more]
     gathered = stacking.Gathered()
     found = runs_into(
         question, wanted, unfinished, jobs, scores=scores, executor=executor, ended=gathered.add
     )
+    if last and hasattr(executor, "release"):  # others are closed by those who made them
+        executor.release()
     runs = {**more, **found}
     stacks = gathered.stacks(runs)
     answer = Study.of_results(question, [runs[i] for i in range(len(runs))], stacks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import os
 import signal
 import sys
@@ -44,6 +45,9 @@ def main() -> None:
         if code == 0 and error.errno != errno.EPIPE:
             code = explain(error) or 1
         _hush()
+    # The interpreter searches for cycles as it ends: of objects that end with it anyway.
+    gc.disable()
+    gc.freeze()
     sys.exit(code)
 
 

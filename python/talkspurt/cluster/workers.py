@@ -13,6 +13,7 @@ import logging
 import re
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing import util
@@ -61,11 +62,35 @@ class Workers(Protocol):
 
 
 class Dask:
-    """The workers of a ``distributed.Client``; ``again`` makes another after it was closed."""
+    """The workers of a ``distributed.Client``.
 
-    def __init__(self, client: Any, again: Callable[[], Any] | None = None) -> None:
+    Attributes:
+        client: the client.
+        again: makes another after it was closed.
+        close: closes it, and ends workers that were started here.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        again: Callable[[], Any] | None = None,
+        close: Callable[[], None] | None = None,
+    ) -> None:
         self.client = client
         self.again = again
+        self.close = close
+        self._closing: threading.Thread | None = None
+
+    def release(self) -> None:
+        """Begin to close, since no more runs follow: ending workers takes a second."""
+        if self.close is not None and self._closing is None:
+            self._closing = threading.Thread(target=self.close)
+            self._closing.start()
+
+    def wait(self) -> None:
+        """Wait until what :meth:`release` began has ended."""
+        if self._closing is not None:
+            self._closing.join()
 
     def names(self) -> Mapping[str, int]:
         """The workers, by address."""
@@ -237,6 +262,8 @@ def connected(address: Address) -> Iterator[Workers]:
                         host="127.0.0.1",
                         dashboard_address=None,
                         worker_dashboard_address=None,
+                        # Its pages are on any free port: a second cluster would warn of the first.
+                        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
                         silence_logs=logging.CRITICAL + 1,
                     )
                 )
@@ -262,4 +289,8 @@ def connected(address: Address) -> Iterator[Workers]:
             raise BadInputError(
                 f"--cluster {visible(address.url)}: cannot be reached: {visible(reason)}"
             ) from None
-        yield Dask(first, None if address.local else lambda: client(AGAIN_S))
+        workers = Dask(first, None if address.local else lambda: client(AGAIN_S), stack.close)
+        try:
+            yield workers
+        finally:
+            workers.wait()
