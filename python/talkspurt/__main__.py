@@ -1,5 +1,6 @@
 """The entry point of the command line, also as ``python -m talkspurt``."""
 
+import gc
 import os
 import signal
 
@@ -7,6 +8,8 @@ import signal
 def main() -> None:
     """Import the commands, which takes a third of a second, and run one."""
     signal.signal(signal.SIGINT, _on_stop)
+    # Imports create many objects and no garbage, but by default every 700th starts a collection.
+    gc.set_threshold(50_000)
     from talkspurt.cli import main as run
 
     run()
