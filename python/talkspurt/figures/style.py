@@ -230,6 +230,8 @@ def styled(*, math: bool = False) -> Iterator[None]:
         yield
 
 
+PNG_DPI = 160
+"""Pixels per inch of a PNG."""
 WIDTH = 7.2
 """Width of a figure in inches."""
 
@@ -377,15 +379,24 @@ def pdf(figure: Figure) -> bytes:
 
 def png(figure: Figure) -> bytes:
     """The figure as PNG on white."""
+    import zlib
+
     import matplotlib as mpl
+    import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL import Image
 
     file = io.BytesIO()
     face = figure.get_facecolor()
-    with mpl.rc_context(RC), _resolution(figure, 160):
+    with mpl.rc_context(RC), _resolution(figure, PNG_DPI):
         figure.set_facecolor(PAPER)
         canvas: Any = FigureCanvasAgg(figure)
-        canvas.print_png(file, metadata={"Software": None})
+        canvas.draw()
+        # Nothing of it is transparent. This level and strategy make smaller files of figures than
+        # Pillow's, in two thirds of the time.
+        drawn = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+        how = {"compress_level": 4, "compress_type": zlib.Z_DEFAULT_STRATEGY}
+        drawn.save(file, "PNG", dpi=(PNG_DPI, PNG_DPI), **how)
         figure.set_facecolor(face)
     return file.getvalue()
 
