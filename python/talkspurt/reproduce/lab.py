@@ -8,9 +8,9 @@ seeds.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -114,18 +114,21 @@ class Case:
 
     Attributes:
         name: file name of its scenario.
-        scenario: the scenario as a Python table.
         toml: the scenario as a file, including replications.
         profile: ``stated``, ``inferred`` or ``companion``: the origin of its parameters.
         sets: overrides of its fields, if the study is varied.
     """
 
     name: str
-    scenario: Mapping[str, Any]
     toml: str
     profile: str
     _answers: Sequence[Future[Run]]
     sets: tuple[str, ...] = ()
+
+    @cached_property
+    def scenario(self) -> Mapping[str, Any]:
+        """The scenario as a Python table."""
+        return tomllib.loads(self.toml)
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
@@ -176,14 +179,13 @@ class Lab:
         """
         assert name not in self.cases, f"{name} was asked before"
         count = self._repeated(name)
-        # A copy: the caller may reuse the same tables for the next request.
-        asked = {"title": name, **deepcopy(dict(scenario))}
+        asked = {"title": name, **scenario}
         sets = self._fitting(asked)
         whole = {**asked, "replications": {"count": count}} if count > 1 else asked
         question = read(whole, set=list(sets) or None)
         runs = range(len(question.plan))
         answers = [self._pool.submit(_run, name, question, i, keep) for i in runs]
-        self.cases[name] = Case(name, whole, question.text, profile, answers, sets)
+        self.cases[name] = Case(name, question.text, profile, answers, sets)
         return self.cases[name]
 
     def _fitting(self, scenario: Mapping[str, Any]) -> tuple[str, ...]:

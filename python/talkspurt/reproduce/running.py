@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -43,6 +44,8 @@ def run(
                 raise BadInputError(f"{option}: has no effect on --live")
         real_time.run(study, out=out, as_json=as_json, pdf=pdf)
         return
+    # The tables are small and every core runs a scenario: threads for each would only wait.
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
     names = NAMES if study == "all" else (study,)
     if sets and study == "all":
         raise BadInputError("--set: varies one study, not all of them")
