@@ -11,13 +11,14 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use snow::{Builder, TransportState};
 use talkspurt_live::Clock;
-use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::time::Duration;
 
 use crate::Failure;
-use crate::call::Invitation;
+use crate::ended::Ended;
+use crate::invitation::Invitation;
 use crate::plan::Plan;
 use crate::seal::Key;
-use crate::stream::StreamEnd;
+use crate::timed::{IntoStd as _, Timed, is_timeout};
 
 /// Version of the protocol between client and server. Increase it with any change of messages, of sealed
 /// datagrams, of notes or of the scenario that both ends make of a plan.
@@ -29,6 +30,17 @@ const LONGEST: usize = 65_535;
 const TAG: usize = 16;
 /// Bytes of notes in a message.
 pub(crate) const PIECE: usize = 48 * 1024;
+/// Time between signs of life.
+pub(crate) const BEAT: Duration = Duration::from_millis(500);
+/// Silence on the control connection after which it is lost: media stops within three seconds.
+pub(crate) const LOST: Duration = Duration::from_millis(2500);
+/// Why media stops on such silence.
+pub(crate) const SILENT: &str =
+    "the control connection was silent for 2.5 s, so that media stopped";
+/// Most bytes of notes that a server may send.
+pub(crate) const MAX_NOTES: usize = 1 << 30;
+/// Time for the server's notes to come, without a piece of them.
+pub(crate) const NOTES: Duration = Duration::from_secs(5);
 /// Time for a handshake.
 pub(crate) const HANDSHAKE: Duration = Duration::from_secs(5);
 
@@ -89,29 +101,6 @@ pub(crate) enum Message {
     Sound { heard: bool, bytes: Vec<u8> },
     /// Either end of a call: that was all, with the sound or without.
     Over { complete: bool },
-}
-
-/// How a measurement ended at one end.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Ended {
-    /// Nanoseconds on its clock.
-    pub(crate) at: u64,
-    /// Why before its time, if it did.
-    pub(crate) early: Option<String>,
-    /// Flows that a circuit breaker or a broken connection stopped: number, nanoseconds, why.
-    pub(crate) tripped: Vec<(u8, u64, String)>,
-    /// Of flows over TCP.
-    pub(crate) streams: Vec<StreamEnd>,
-    /// Packets beyond the server's rate limit, which this end did not send.
-    pub(crate) policed_packets: u64,
-    /// Packets that the system refused to send.
-    pub(crate) unsent_packets: u64,
-    /// How many of them were longer than the MTU of the route, and this MTU in bytes, if it is known.
-    pub(crate) too_long: Option<(u64, Option<u32>)>,
-    /// Datagrams that were not authentic, not new, or beyond the other end's part of the rate limit.
-    pub(crate) refused_datagrams: u64,
-    /// Datagrams that arrived while the socket's buffer was full: lost at this machine, not on the path.
-    pub(crate) overrun_datagrams: u64,
 }
 
 /// What the server says before the secret is proved.
@@ -175,7 +164,7 @@ impl Channel {
         if *code != Answer::Agreed as u8 {
             return Err(Failure(format!("{to}: the server has another secret")));
         }
-        let answer = wire.read_message().map_err(failed)?;
+        let answer = read_message(&mut wire).map_err(failed)?;
         noise
             .read_message(&answer, &mut message)
             .map_err(|_| Failure(format!("{to}: the server has another secret")))?;
@@ -193,7 +182,7 @@ impl Channel {
             return None;
         }
         // Bytes that nobody reads would make the system discard our answer.
-        let first = wire.read_message().ok()?;
+        let first = read_message(&mut wire).ok()?;
         if *version != VERSION {
             answer(&stream, Answer::OtherVersion);
             return None;
@@ -309,83 +298,21 @@ fn builder(secret: &Secret) -> Builder<'_> {
     builder.expect("prologue and secret are given once")
 }
 
+/// A message of the handshake, which is short.
+fn read_message(wire: &mut Timed<'_>) -> io::Result<Vec<u8>> {
+    let mut length = [0; 2];
+    wire.read(&mut length)?;
+    let length = usize::from(u16::from_be_bytes(length));
+    if length > 128 {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut message = vec![0; length];
+    wire.read(&mut message)?;
+    Ok(message)
+}
+
 fn snow_failure(error: snow::Error) -> Failure {
     Failure(format!("no handshake: {error}"))
-}
-
-fn is_timeout(error: &io::Error) -> bool {
-    use io::ErrorKind as Kind;
-    matches!(error.kind(), Kind::WouldBlock | Kind::TimedOut | Kind::Interrupted)
-}
-
-/// A stream on which everything together takes no longer than a limit: a peer that sends a byte now and then
-/// holds nothing up.
-pub(crate) struct Timed<'a> {
-    stream: &'a TcpStream,
-    clock: Clock,
-    until: Instant,
-}
-
-impl<'a> Timed<'a> {
-    pub(crate) fn new(stream: &'a TcpStream, limit: Duration) -> Self {
-        let clock = Clock::start();
-        Self { stream, clock, until: clock.now() + limit }
-    }
-
-    fn left(&self) -> io::Result<Option<std::time::Duration>> {
-        let left = self.until.saturating_since(self.clock.now());
-        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left.into_std())) }
-    }
-
-    pub(crate) fn read(&mut self, mut bytes: &mut [u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            self.stream.set_read_timeout(self.left()?)?;
-            match self.stream.read(bytes) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(length) => bytes = &mut bytes[length..],
-                Err(error) if is_timeout(&error) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    pub(crate) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            self.stream.set_write_timeout(self.left()?)?;
-            match self.stream.write(bytes) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(length) => bytes = &bytes[length..],
-                Err(error) if is_timeout(&error) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    /// A message of the handshake, which is short.
-    fn read_message(&mut self) -> io::Result<Vec<u8>> {
-        let mut length = [0; 2];
-        self.read(&mut length)?;
-        let length = usize::from(u16::from_be_bytes(length));
-        if length > 128 {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        let mut message = vec![0; length];
-        self.read(&mut message)?;
-        Ok(message)
-    }
-}
-
-/// Conversion to std's durations, for sockets.
-pub(crate) trait IntoStd {
-    fn into_std(self) -> std::time::Duration;
-}
-
-impl IntoStd for Duration {
-    fn into_std(self) -> std::time::Duration {
-        std::time::Duration::from_nanos(self.as_nanos())
-    }
 }
 
 #[cfg(test)]

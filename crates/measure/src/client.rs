@@ -1,8 +1,6 @@
 //! The client: asks a server for measurements, runs its end, and makes a run of both ends' notes.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::thread;
 
 use serde_json::Value;
@@ -14,21 +12,17 @@ use talkspurt_proto::units::Rate;
 use talkspurt_scenario::{Point, to_toml};
 
 use crate::Failure;
-use crate::call::Devices;
-use crate::channel::{Channel, Ended, IntoStd as _, Message, Secret};
+use crate::channel::{BEAT, Channel, LOST, MAX_NOTES, Message, NOTES, SILENT, Secret};
 use crate::direct::{self, Unbound};
+use crate::ended::Ended;
 use crate::media::{Media, Ran};
 use crate::merge::{End, Merged, merge};
 use crate::notes::Log;
 use crate::plan::Plan;
-use crate::server::{BEAT, LOST, SILENT};
-use crate::shared::Shared;
+use crate::shared::{STOPPED, Shared, Watch};
+use crate::timed::IntoStd as _;
+use crate::transport::Transport;
 use crate::wire::Wire;
-
-/// Most bytes of notes that a server may send.
-pub(crate) const MAX_NOTES: usize = 1 << 30;
-/// Time for the server's notes to come, without a piece of them.
-pub(crate) const NOTES: Duration = Duration::from_secs(5);
 
 /// A server, by name or address.
 #[derive(Clone, Debug)]
@@ -59,37 +53,16 @@ pub struct Measured {
     pub broken: Option<String>,
 }
 
-/// The state of a measurement that another thread watches.
-#[derive(Clone, Default)]
-pub struct Watch(pub(crate) Arc<Shared>);
-
-impl Watch {
-    /// Time passed.
-    #[must_use]
-    pub fn passed(&self) -> Duration {
-        Duration::from_nanos(self.0.passed.load(Ordering::Relaxed))
-    }
-
-    /// The state of a call as JSON, since there is one.
-    #[must_use]
-    pub fn view(&self) -> Option<String> {
-        self.0.view.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The sound devices of a call in agreed codecs, if it has any.
-    #[must_use]
-    pub fn devices(&self) -> Option<Arc<Devices>> {
-        self.0.devices.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Ends the measurement early, or hangs up; results are of the time until now.
-    pub fn stop(&self) {
-        self.0.stop(STOPPED);
+/// Whether this end has what a transport needs: the congestion controller if it `sends`, or raw sockets.
+///
+/// # Errors
+/// What is missing.
+pub fn check_transport(transport: Transport, sends: bool) -> Result<(), String> {
+    match transport {
+        Transport::Tcp(Some(controller)) if sends => controller.check(),
+        _ => transport.direct().map_or(Ok(()), direct::check),
     }
 }
-
-/// The reason of [`Watch::stop`].
-pub(crate) const STOPPED: &str = "stopped";
 
 impl Measurement {
     /// Connects to a server.

@@ -4,8 +4,8 @@
 //! the circuit breakers. The loop ends at the end of the plan or when it is asked to stop.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
 use talkspurt_app::peer::Action;
 use talkspurt_app::playout::Live;
@@ -25,17 +25,19 @@ use talkspurt_scenario::Point;
 
 use crate::breaker::{self, Breaker};
 use crate::bucket::Bucket;
-use crate::call::Devices;
-use crate::channel::Ended;
+use crate::devices::Devices;
 use crate::direct::Came;
+use crate::ended::Ended;
+use crate::lock::lock;
 use crate::notes::{Log, What};
 use crate::opening::{Opening, silent};
 use crate::own::{Own, ends, peers};
 use crate::plan::{LEAD, PROBE, Plan, QUIET_PROBES, REPORT};
 use crate::seal::{Header, Kind, OVERHEAD};
 use crate::shared::{Sample, Shared};
-use crate::stream::{self, Stream};
+use crate::stream::Stream;
 use crate::tcp_info::{Diagnosis, TcpInfo};
+use crate::transport::STREAM_LENGTH;
 use crate::wire::Wire;
 
 /// Longest sleep: how late a request to stop can be seen.
@@ -313,7 +315,7 @@ impl<'a> Media<'a> {
             let bytes = self.plan.stream_bytes(unit.payload.len());
             self.incoming.charge(now, bytes);
             if unit.header.kind == Kind::Media && unit.header.flow == flow {
-                let bytes = stream::LENGTH + OVERHEAD + unit.payload.len();
+                let bytes = STREAM_LENGTH + OVERHEAD + unit.payload.len();
                 self.receive_payload(now, &unit.header, &unit.payload, (0, bytes as u32));
             }
         }
@@ -349,7 +351,7 @@ impl<'a> Media<'a> {
             return;
         }
         if self.player.is_none() {
-            let devices = self.shared.devices.lock().unwrap_or_else(PoisonError::into_inner);
+            let devices = lock(&self.shared.devices);
             let player = devices.as_ref().and_then(|it| it.player().zip(Some(Arc::clone(it))));
             self.player = player;
         }
@@ -368,7 +370,7 @@ impl<'a> Media<'a> {
         let rows = Log::rows(&self.log.bytes()[self.viewed..]).unwrap_or_default();
         self.viewed = self.log.bytes().len();
         let heard = self.own.first().map_or_else(Vec::new, |own| own.peer.heard());
-        let mut samples = self.shared.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut samples = lock(&self.shared.samples);
         samples.push(Sample { at: now, rows, heard });
     }
 
@@ -454,7 +456,7 @@ impl<'a> Media<'a> {
             self.outgoing.charge(now, self.plan.stream_bytes(payload.len()));
             stream.queue(&header, payload);
             layers = Layers { transport: 0, ..layers };
-            (stream::LENGTH + OVERHEAD + payload.len()) as u32
+            (STREAM_LENGTH + OVERHEAD + payload.len()) as u32
         } else {
             let payload = &whole[headers..];
             let bytes = (headers + OVERHEAD + payload.len()) as u32;

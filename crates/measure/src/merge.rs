@@ -18,14 +18,13 @@ use talkspurt_record::{Layout, Options, Recorder, RouteInfo, Tables};
 use talkspurt_scenario::Point;
 
 use crate::Failure;
-use crate::channel::Ended;
 use crate::clocks::{Point as Difference, Relation, Unrelated};
 use crate::direct;
+use crate::ended::{Ended, StreamEnd};
 use crate::notes::{EVENTS, RX_ERRORS, Row, What};
 use crate::plan::{FlowPlan, Plan};
 use crate::plausible::{Order, sift};
 use crate::seal;
-use crate::stream::StreamEnd;
 
 /// What one end knows.
 pub(crate) struct End {
@@ -576,7 +575,7 @@ mod tests {
     /// In a call, the answerer takes the caller's word for when it ended.
     #[test]
     fn a_wrong_end_makes_no_long_run() {
-        let invitation = crate::call::Invitation::example(Transport::Udp, &["pcmu"]);
+        let invitation = crate::invitation::Invitation::example(Transport::Udp, &["pcmu"]);
         let plan = invitation.plan(None);
         let point = plan.point().expect("a call");
         let end = |at| End { rows: Vec::new(), ended: Ended { at, ..Ended::default() } };

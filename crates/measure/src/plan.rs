@@ -12,10 +12,10 @@ use talkspurt_proto::wire::udp;
 use talkspurt_scenario::model::Flow;
 use talkspurt_scenario::{Point, load};
 
-use crate::direct::Protocol;
+use crate::protocol::Protocol;
 use crate::seal::OVERHEAD;
 use crate::transport::Transport;
-use crate::{Failure, breaker, call};
+use crate::{Failure, breaker, codecs};
 
 /// Quiet time before the flows, in which the clocks are compared over an idle path.
 pub(crate) const LEAD: Duration = Duration::from_secs(1);
@@ -94,9 +94,9 @@ impl Traffic {
     fn scenario(&self, transport: Transport) -> String {
         match self {
             Self::Speech { codecs } => {
-                let codecs: Vec<_> = codecs.iter().filter_map(|it| call::codec(it)).collect();
-                let rungs = call::rungs(transport, &codecs);
-                let names: Vec<_> = rungs.iter().map(|it| call::name(it.codec)).collect();
+                let codecs: Vec<_> = codecs.iter().filter_map(|it| codecs::codec(it)).collect();
+                let rungs = codecs::rungs(transport, &codecs);
+                let names: Vec<_> = rungs.iter().map(|it| codecs::name(it.codec)).collect();
                 let ladder =
                     if names.len() > 1 { format!("ladder = {names:?}, ") } else { String::new() };
                 let [first, ..] = &rungs[..] else { return "{}".to_owned() };
@@ -128,8 +128,8 @@ impl Traffic {
             Self::Cbr { rate, packet } => Some((rate, u64::from(packet), false)),
             // The codec of the highest rate.
             Self::Speech { ref codecs } => {
-                let codecs = codecs.iter().filter_map(|it| call::codec(it));
-                let rates = codecs.map(call::encoding).map(|it| {
+                let codecs = codecs.iter().filter_map(|it| codecs::codec(it));
+                let rates = codecs.map(codecs::encoding).map(|it| {
                     let bytes = it.payload_bytes() as u64;
                     (8 * bytes * 1_000_000_000 / it.packet.as_nanos(), bytes)
                 });
@@ -335,7 +335,7 @@ impl Plan {
                     }
                     Traffic::Speech { codecs }
                         if codecs.is_empty()
-                            || codecs.iter().any(|it| call::codec(it).is_none()) =>
+                            || codecs.iter().any(|it| codecs::codec(it).is_none()) =>
                     {
                         faults.push(fault("codecs of a call: expected names of codecs with sound"));
                     }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use talkspurt_flow::Materials;
@@ -20,25 +20,20 @@ use talkspurt_proto::units::Rate;
 use talkspurt_app::codec::Codec;
 
 use crate::Failure;
-use crate::call::{CallEnd, Called, Invitation, Voice, agree, names};
-use crate::channel::{Channel, HANDSHAKE, Message, PIECE, Secret};
-use crate::client::Watch;
+use crate::call::{CallEnd, Called, Voice};
+use crate::channel::{BEAT, Channel, HANDSHAKE, LOST, Message, PIECE, SILENT, Secret};
+use crate::codecs::{agree, names};
 use crate::direct;
+use crate::invitation::Invitation;
+use crate::lock::lock;
 use crate::media::{Media, Ran};
 use crate::plan::{Plan, Traffic};
 use crate::privileges::Privileges;
 use crate::seal::Key;
-use crate::shared::Shared;
+use crate::shared::{Shared, Watch};
 use crate::stamp::{Reflector, StampKey};
 use crate::wire::Wire;
 
-/// Time between signs of life.
-pub(crate) const BEAT: Duration = Duration::from_millis(500);
-/// Silence on the control connection after which it is lost: media stops within three seconds.
-pub(crate) const LOST: Duration = Duration::from_millis(2500);
-/// Why media stops on such silence.
-pub(crate) const SILENT: &str =
-    "the control connection was silent for 2.5 s, so that media stopped";
 /// Time a client may be idle between measurements.
 const IDLE: Duration = Duration::from_secs(30);
 /// Connections that have not proved the secret.
@@ -215,10 +210,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl State {

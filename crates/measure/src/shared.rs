@@ -1,11 +1,12 @@
 //! What the media loop of one end shares with the thread that watches the control connection.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use talkspurt_proto::time::Instant;
+use talkspurt_proto::time::{Duration, Instant};
 
-use crate::call::Devices;
+use crate::devices::Devices;
+use crate::lock::lock;
 use crate::notes::Row;
 
 /// What happened in a call since the last sample.
@@ -37,7 +38,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Ends the measurement early; the first reason stays.
     pub(crate) fn stop(&self, why: &str) {
-        let mut said = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = lock(&self.why);
         said.get_or_insert_with(|| why.to_owned());
         self.over.store(true, Ordering::Release);
     }
@@ -47,6 +48,38 @@ impl Shared {
     }
 
     pub(crate) fn why(&self) -> Option<String> {
-        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.why).clone()
     }
 }
+
+/// The state of a measurement that another thread watches.
+#[derive(Clone, Default)]
+pub struct Watch(pub(crate) Arc<Shared>);
+
+impl Watch {
+    /// Time passed.
+    #[must_use]
+    pub fn passed(&self) -> Duration {
+        Duration::from_nanos(self.0.passed.load(Ordering::Relaxed))
+    }
+
+    /// The state of a call as JSON, since there is one.
+    #[must_use]
+    pub fn view(&self) -> Option<String> {
+        lock(&self.0.view).clone()
+    }
+
+    /// The sound devices of a call in agreed codecs, if it has any.
+    #[must_use]
+    pub fn devices(&self) -> Option<Arc<Devices>> {
+        lock(&self.0.devices).clone()
+    }
+
+    /// Ends the measurement early, or hangs up; results are of the time until now.
+    pub fn stop(&self) {
+        self.0.stop(STOPPED);
+    }
+}
+
+/// The reason of [`Watch::stop`].
+pub(crate) const STOPPED: &str = "stopped";

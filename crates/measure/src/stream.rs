@@ -11,7 +11,6 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde::{Deserialize, Serialize};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use talkspurt_proto::endpoint::{Input, Output, Transmit};
 use talkspurt_proto::external::{self, Stack};
@@ -20,15 +19,14 @@ use talkspurt_proto::gauge::EndpointNote;
 use talkspurt_proto::packet::{Ecn, PathId};
 use talkspurt_proto::time::{Duration, Instant};
 
-use crate::channel::{IntoStd as _, Timed};
 use crate::controller::Controller;
+use crate::ended::StreamEnd;
 use crate::plan::{Plan, Traffic};
 use crate::seal::{Header, Key, Kind, OVERHEAD, Opener, Sealer, derived};
 use crate::tcp_info::{Diagnosis, TcpInfo};
-use crate::transport::Transport;
+use crate::timed::{IntoStd as _, Timed};
+use crate::transport::{STREAM_LENGTH as LENGTH, Transport};
 
-/// Bytes of the length in front of a sealed unit.
-pub(crate) const LENGTH: usize = 2;
 /// Longest sealed unit: no unit is longer than the longest packet of a plan.
 const LONGEST: usize = OVERHEAD + 9000;
 /// Bytes of units that a stream takes at once: more than the longest unit.
@@ -220,16 +218,6 @@ impl Stream {
             segments: self.info.map(|info| (info.segments, info.retransmitted)),
         }
     }
-}
-
-/// One end of the stream of a flow when it is over.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct StreamEnd {
-    pub(crate) flow: u8,
-    /// The congestion controller.
-    pub(crate) controller: String,
-    /// Segments with data that were sent, and how many of them again; absent if the kernel does not tell.
-    pub(crate) segments: Option<(u32, u32)>,
 }
 
 fn append(out: &mut Vec<u8>, sealed: &[u8]) {

@@ -6,14 +6,16 @@ use talkspurt_proto::sctp::COMMON_HEADER;
 use talkspurt_proto::wire::{dccp, dccp_udp, sctp_udp, tfrc, udp};
 
 use crate::controller::Controller;
-use crate::direct::{self, Protocol};
+use crate::protocol::Protocol;
 use crate::seal::OVERHEAD;
-use crate::stream;
 
 /// Header of a DATA chunk (RFC 9260 §3.3.1).
 const SCTP_DATA: usize = 16;
 /// Header of a TCP segment with the timestamps option (RFC 7323).
 const TCP_HEADER: usize = 32;
+
+/// Bytes of the length in front of a sealed unit in a stream.
+pub(crate) const STREAM_LENGTH: usize = 2;
 
 /// A transport: the kernel's TCP, or one of the simulator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,17 +100,6 @@ impl Transport {
         }
     }
 
-    /// Whether this end has what it needs: the congestion controller if it `sends`, or raw sockets.
-    ///
-    /// # Errors
-    /// What is missing.
-    pub fn check(self, sends: bool) -> Result<(), String> {
-        match self {
-            Self::Tcp(Some(controller)) if sends => controller.check(),
-            _ => self.direct().map_or(Ok(()), direct::check),
-        }
-    }
-
     /// Its table in a scenario.
     pub(crate) fn scenario(self) -> String {
         match self {
@@ -139,7 +130,7 @@ impl Transport {
             Self::Dccp(_) | Self::DccpIp(_) => dccp::EXTENDED_HEADER,
             Self::Sctp | Self::SctpIp => COMMON_HEADER + SCTP_DATA,
             // That of a segment with timestamps in place of UDP's, and the length.
-            Self::Tcp(_) => TCP_HEADER - udp::HEADER + stream::LENGTH,
+            Self::Tcp(_) => TCP_HEADER - udp::HEADER + STREAM_LENGTH,
         };
         match self.direct() {
             // The protocol's own seal in place of UDP and its seal.

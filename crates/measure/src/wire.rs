@@ -12,16 +12,15 @@ use talkspurt_live::{Clock, Datagram, UdpPort};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::wire::Ends;
 
-use crate::direct::{Came, Direct, Protocol, Unbound};
+use crate::direct::{Came, Direct, SOCKET_BUFFER, Unbound};
 use crate::plan::{PROBE, Plan};
+use crate::protocol::Protocol;
 use crate::seal::{Header, Key, Kind, Opener, Sealer};
 use crate::shared::Shared;
 use crate::stream::{Entrance, Stream, connect};
 
 /// Longest sleep before time starts: how much later it can start here than at the client.
 const START_STEP: Duration = Duration::from_millis(2);
-/// Buffer of the socket: a second at 16 Mbit/s, so that a busy machine loses no packets here.
-pub(crate) const SOCKET_BUFFER: usize = 2 << 20;
 
 /// The socket of one end, with keys.
 pub(crate) struct Wire {

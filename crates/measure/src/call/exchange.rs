@@ -3,11 +3,10 @@
 use talkspurt_live::Clock;
 use talkspurt_proto::time::{Duration, Instant};
 
-use crate::channel::{Channel, Ended, Message, PIECE};
-use crate::client::{MAX_NOTES, NOTES};
+use crate::channel::{BEAT, Channel, MAX_NOTES, Message, NOTES, PIECE};
+use crate::ended::Ended;
 use crate::merge::End;
 use crate::notes::Log;
-use crate::server::BEAT;
 
 /// Most bytes of sound that are exchanged after a call, and the time for it.
 const MAX_SOUND: usize = 128 << 20;

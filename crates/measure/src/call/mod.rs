@@ -7,17 +7,14 @@
 //! §8.1.3), with the service code of RTP (RFC 5762 §5.2). When the call is over, both ends exchange notes and
 //! sound, so that both have the tables of the call and the signals to score.
 
-mod codecs;
-mod devices;
 mod exchange;
 mod voice;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use talkspurt_app::codec::Codec;
 use talkspurt_app::peer::{Parts, Peer};
@@ -32,48 +29,29 @@ use talkspurt_proto::units::Rate;
 use talkspurt_scenario::Point;
 
 use crate::Failure;
-use crate::channel::{Channel, Ended, IntoStd as _, Message, Secret};
-use crate::client::{Met, NOTES, STOPPED, Target, Watch, connect, meet, shown};
+use crate::channel::{BEAT, Channel, LOST, Message, NOTES, SILENT, Secret};
+use crate::client::{Met, Target, connect, meet, shown};
+use crate::codecs::{agree, names, rungs};
 use crate::direct;
+use crate::ended::Ended;
+use crate::invitation::{FLOW, Invitation};
+use crate::lock::lock;
 use crate::media::{Media, Ran};
 use crate::merge::{End, Merged, merge};
 use crate::notes::Log;
 use crate::opening::Opening;
-use crate::plan::{FlowPlan, Plan, Traffic};
-use crate::server::{BEAT, LOST, SILENT};
-use crate::shared::Shared;
-use crate::transport::Transport;
+use crate::plan::Plan;
+use crate::shared::{STOPPED, Shared, Watch};
+use crate::timed::IntoStd as _;
 use crate::view::View;
 use crate::wire::Wire;
 use exchange::{Theirs, give, take};
 
-pub use codecs::call_codecs;
-pub(crate) use codecs::{agree, codec, encoding, name, names, rungs};
-pub use devices::Devices;
 pub use voice::Voice;
 
-/// Name of the flow, from the caller; the other direction is its reverse.
-const FLOW: &str = "call";
 /// Reasons for the end of a call that are no failure, besides [`STOPPED`].
 const HUNG_UP: &str = "the other end hung up";
 const FINISHED: &str = "the other end has finished";
-
-/// What the caller asks for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Invitation {
-    /// Root of the random streams of both ends.
-    pub seed: u64,
-    /// Length of the call in nanoseconds.
-    pub duration: u64,
-    /// Longest IP packet on the path, in bytes.
-    pub mtu: u16,
-    /// Whether the path is IPv6.
-    pub ipv6: bool,
-    /// The transport.
-    pub transport: Transport,
-    /// Names of the codecs offered, in order of preference; none if DCCP's handshake offers them.
-    pub codecs: Vec<String>,
-}
 
 /// Results of a call.
 pub struct Called {
@@ -99,35 +77,6 @@ pub struct Sound {
     pub sample_rate: u32,
     /// Channels.
     pub channels: usize,
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Invitation {
-    /// Whether DCCP's handshake offers the codecs.
-    pub(crate) const fn in_handshake(&self) -> bool {
-        matches!(self.transport, Transport::Dccp(_) | Transport::DccpIp(_))
-    }
-
-    /// The call in these codecs; before they are agreed on, in a placeholder that determines none of its
-    /// packets.
-    pub(crate) fn plan(&self, agreed: Option<&[Codec]>) -> Plan {
-        let codecs = names(agreed.unwrap_or(&[Codec::Pcmu]));
-        let speech = Some(Traffic::Speech { codecs });
-        let (up, down) = (speech.clone(), speech);
-        let flow = FlowPlan { name: FLOW.to_owned(), transport: self.transport, up, down };
-        let Self { seed, duration, mtu, ipv6, .. } = *self;
-        Plan { seed, duration, mtu, ipv6, flows: vec![flow] }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn example(transport: Transport, codecs: &[&str]) -> Self {
-        let codecs = codecs.iter().map(|name| (*name).to_owned()).collect();
-        let duration = Duration::from_secs(2).as_nanos();
-        Self { seed: 3, duration, mtu: 1500, ipv6: false, transport, codecs }
-    }
 }
 
 /// The end of a call that calls.
@@ -551,15 +500,18 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::codecs::{call_codecs, codec};
+    use crate::transport::Transport;
 
     #[test]
     fn every_transport_carries_every_codec() {
         for (transport, name) in Transport::NAMES {
-            for codec in call_codecs() {
+            for name_of_codec in call_codecs() {
                 let invitation = Invitation::example(transport, &[]);
-                let agreed = [codecs::codec(&codec).expect("it is one"), Codec::G726At16];
+                let agreed = [codec(&name_of_codec).expect("it is one"), Codec::G726At16];
                 let plan = invitation.plan(Some(&agreed));
-                let point = plan.point().unwrap_or_else(|why| panic!("{name} {codec}: {why}"));
+                let point =
+                    plan.point().unwrap_or_else(|why| panic!("{name} {name_of_codec}: {why}"));
                 let flow = &point.scenario.flows[0];
                 let files =
                     [Some(&flow.source), flow.reverse.as_ref()].map(|it| it.and_then(Source::file));

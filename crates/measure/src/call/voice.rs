@@ -10,9 +10,9 @@ use talkspurt_app::file::{Disk, Files as _};
 use talkspurt_app::recording::{MAX_BYTES, Recording};
 use talkspurt_proto::time::Duration;
 
-use super::codecs::{call_codecs, codec, encoding};
-use super::devices::Devices;
 use crate::Failure;
+use crate::codecs::{call_codecs, codec, encoding};
+use crate::devices::Devices;
 
 /// What one end says, and the codecs that it has.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! What the tables of a measurement say of flows directly over IP: their name, and why nothing arrived.
 
-use crate::channel::Ended;
+use crate::ended::Ended;
 use crate::plan::Plan;
 
 /// The name of the transport of a direction, if it is directly over IP.

@@ -7,8 +7,8 @@ use talkspurt_proto::packet::Ecn;
 use talkspurt_proto::wire::{dccp, ipv4, ipv6, sctp};
 use talkspurt_testing::fuzz::Script;
 
-use super::Protocol;
 use super::packet::{open, seal};
+use crate::protocol::Protocol;
 use crate::seal::{Header, Kind, Opener, Sealer};
 
 const HEADER: Header = Header { kind: Kind::Media, flow: 2, number: 9, sent: 1 << 41 };

@@ -20,56 +20,15 @@ use std::os::fd::BorrowedFd;
 
 use talkspurt_live::Port as _;
 use talkspurt_proto::time::Duration;
-use talkspurt_proto::wire::{Ends, dccp, sctp};
+use talkspurt_proto::wire::Ends;
 
 use crate::plan::Plan;
-use crate::seal::{Header, Key, OVERHEAD, Opener, Sealer, derived};
+use crate::protocol::Protocol;
+use crate::seal::{Header, Key, Opener, Sealer, derived};
 pub(crate) use blocked::{blocked, name};
 pub(crate) use route::mtu;
 use sockets::Bound;
-pub(crate) use sockets::{Pool, Unbound, check, open};
-
-/// A protocol of packets directly in IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protocol {
-    Dccp,
-    Sctp,
-}
-
-impl Protocol {
-    pub(crate) const ALL: [Self; 2] = [Self::Dccp, Self::Sctp];
-
-    pub(crate) const fn number(self) -> u8 {
-        match self {
-            Self::Dccp => dccp::PROTOCOL,
-            Self::Sctp => sctp::PROTOCOL,
-        }
-    }
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Dccp => "DCCP",
-            Self::Sctp => "SCTP",
-        }
-    }
-
-    /// What an end says that has heard nothing of the protocol since the flow began.
-    pub(crate) fn unheard(self, since: Duration) -> String {
-        let (name, number) = (self.name(), self.number());
-        format!(
-            "no {name} packet came from the other end within {since}: something on the path drops IP protocol \
-             {number}"
-        )
-    }
-
-    /// Bytes that sealing adds to a packet.
-    pub(crate) const fn overhead(self) -> usize {
-        match self {
-            Self::Dccp => OVERHEAD,
-            Self::Sctp => packet::ELEMENT,
-        }
-    }
-}
+pub(crate) use sockets::{Pool, SOCKET_BUFFER, Unbound, check, open};
 
 /// The flows of a session that are directly over IP, at one end.
 pub(crate) struct Direct {

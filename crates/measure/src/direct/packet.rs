@@ -18,7 +18,7 @@ use std::ops::Range;
 use talkspurt_proto::sctp::{CHUNK_HEADER, COMMON_HEADER};
 use talkspurt_proto::wire::{WireError, dccp, ipv4, ipv6, sctp};
 
-use super::Protocol;
+use crate::protocol::{ELEMENT, Protocol};
 use crate::seal::{HEAD, Header, OVERHEAD, Opener, Sealer};
 
 /// Bytes of both ports.
@@ -26,8 +26,6 @@ const PORTS: Range<usize> = 0..4;
 /// Position of the checksums of DCCP (RFC 4340 §5.1) and of SCTP (RFC 9260 §3.1).
 const DCCP_CHECKSUM: Range<usize> = 6..8;
 const SCTP_CHECKSUM: Range<usize> = 8..12;
-/// Bytes of SCTP's element with the seal: its header, the seal, and the Chunk Length of a chunk it extends.
-pub(super) const ELEMENT: usize = CHUNK_HEADER + OVERHEAD + 2;
 /// Chunk type of ABORT (RFC 9260 §3.3.7).
 const ABORT: u8 = 6;
 /// The beginning of the element as a chunk: PAD, without flags, of this length.

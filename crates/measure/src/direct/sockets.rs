@@ -12,9 +12,11 @@ use socket2::{SockFilter, Socket};
 use talkspurt_live::{Port as _, RawIp};
 use talkspurt_proto::time::Duration;
 
-use super::Protocol;
 use crate::plan::Plan;
-use crate::wire::SOCKET_BUFFER;
+use crate::protocol::Protocol;
+
+/// Buffer of a socket: a second at 16 Mbit/s, so that a busy machine loses no packets here.
+pub(crate) const SOCKET_BUFFER: usize = 2 << 20;
 
 /// Most sockets of a server by protocol and IP version: descriptors are few.
 const MOST: usize = 32;

@@ -16,9 +16,11 @@ use talkspurt_proto::units::Rate;
 use talkspurt_scenario::Point;
 use talkspurt_testing::fuzz::Script;
 
-use crate::call::{Voice, agree, call_codecs, codec, rungs};
-use crate::channel::{Ended, Message, Secret};
+use crate::call::Voice;
+use crate::channel::{Message, Secret};
+use crate::codecs::{agree, call_codecs, codec, rungs};
 use crate::direct::Pool;
+use crate::ended::Ended;
 use crate::merge::{End, Merged, merge};
 use crate::notes::Log;
 use crate::plan::{FlowPlan, Plan, Traffic};
@@ -194,9 +196,9 @@ mod tests {
     use talkspurt_testing::fuzz::{cases, replay};
 
     use super::*;
-    use crate::call::Invitation;
+    use crate::ended::StreamEnd;
+    use crate::invitation::Invitation;
     use crate::stamp::{reflected, request};
-    use crate::stream::StreamEnd;
 
     #[test]
     fn kept_bytes() {

@@ -11,7 +11,9 @@ use talkspurt_scenario::Point;
 use talkspurt_testing::fuzz::Script;
 
 use super::{LIMIT, PLAN};
-use crate::call::{CallEnd, Invitation, Voice, name};
+use crate::call::{CallEnd, Voice};
+use crate::codecs::name;
+use crate::invitation::Invitation;
 use crate::media::{Media, Ran};
 use crate::merge::{End, merge};
 use crate::notes::Log;

@@ -7,7 +7,7 @@ use talkspurt_app::codec::Encoding;
 use talkspurt_app::playout::Live;
 use talkspurt_app::recording::Microphone;
 
-use super::lock;
+use crate::lock::lock;
 
 /// The sound devices of one end of a call, which work at the sample rate of the codecs.
 #[derive(Debug)]
