@@ -7,6 +7,7 @@
 
 mod amr;
 pub mod comfort_noise;
+mod concealment;
 pub mod external;
 pub mod g711;
 mod g722;
@@ -27,8 +28,7 @@ use talkspurt_proto::rate::Rung;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
 
-use crate::playout::Concealment;
-
+pub use concealment::Concealment;
 /// RTP payload type of comfort noise (RFC 3389; RFC 3551 §6, table 4), used by keep-alive packets in silence.
 pub const COMFORT_NOISE: u8 = 13;
 

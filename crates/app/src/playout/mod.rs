@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::validate::{ConfigError, ConfigErrors, Validate};
 
+pub use crate::codec::Concealment;
 pub use adaptive::Stretch;
 pub use buffer::{Buffer, Decision, Frame};
 pub use live::Live;
@@ -76,30 +77,6 @@ pub enum Anchor {
     /// microphone to loudspeaker beyond packetisation (of a ladder's longest packet); requires synchronised
     /// clocks.
     Capture,
-}
-
-/// Concealment of gaps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Concealment {
-    /// Silence.
-    #[serde(rename = "silence")]
-    Silence,
-    /// Pitch waveform replication (ITU-T G.711 Appendix I).
-    #[default]
-    #[serde(rename = "g711-appendix-i")]
-    G711AppendixI,
-}
-
-impl Concealment {
-    /// Delay it adds: G.711 Appendix I delays its output by 3.75 ms (30 samples) to blend into the start of a
-    /// gap (§I.2).
-    #[must_use]
-    pub const fn delay(self) -> Duration {
-        match self {
-            Self::Silence => Duration::ZERO,
-            Self::G711AppendixI => Duration::from_micros(3750),
-        }
-    }
 }
 
 /// Longest plausible buffer.

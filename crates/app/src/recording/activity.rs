@@ -6,16 +6,36 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use talkspurt_proto::math;
 use talkspurt_proto::time::Duration;
-
-use crate::source::Vad;
 
 /// The unit of decisions.
 const FRAME: Duration = Duration::from_millis(10);
 /// Thresholds are tried in steps of this factor, 0.5 dB, from −96 dB of the highest power on.
 const STEP: f64 = 1.122_018_454_301_963_3;
 const LOWEST: f64 = 2.511_886_431_509_582e-10;
+
+/// Voice activity detection. The threshold is below the active speech level, which is that of ITU-T P.56 with
+/// powers of 10 ms: the power averaged over the time above the threshold and the hangover. Background that is
+/// closer to the speech counts as speech.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Vad {
+    /// Time for which a talkspurt continues after the last active 10 ms (ITU-T P.56: 200 ms); pauses up to
+    /// this length are spoken.
+    pub hangover: Duration,
+    /// Difference between the active speech level and the threshold, in dB (ITU-T P.56: 15.9).
+    #[schemars(range(min = 1, max = 60))]
+    pub margin: f64,
+}
+
+impl Default for Vad {
+    fn default() -> Self {
+        Self { hangover: Duration::from_millis(200), margin: 15.9 }
+    }
+}
 
 /// When speech is active, in order and apart from each other: time since the beginning of the recording.
 /// `channels` have the same length, at `rate` samples per second.

@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use activity::Vad;
 use bytes::Bytes;
 pub use microphone::Microphone;
 use rubato::{
@@ -19,7 +20,6 @@ use talkspurt_proto::time::Duration;
 
 use crate::codec::Encoding;
 use crate::file::{Fault, Files};
-use crate::source::Vad;
 
 /// Valid sample rates of a recording, in Hz; others suggest a wrong header.
 pub const RATES: std::ops::RangeInclusive<u32> = 1_000..=768_000;

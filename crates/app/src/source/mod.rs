@@ -20,7 +20,7 @@ use bytes::Bytes;
 pub use capture::Capture;
 pub use config::{
     Bulk as BulkConfig, Cbr, Conversation, Distribution, KeepAlive, OnOff, Pauses, Poisson, Replay,
-    Speech, StandIn, Talkspurts, Vad, Video, Web,
+    Speech, StandIn, Talkspurts, Video, Web,
 };
 pub use frames::{FrameTrace, even};
 pub use paced::{Paced, VIDEO_CLOCK};
@@ -36,6 +36,7 @@ pub use timed::Timed;
 
 use crate::file::{self, Fault, Files};
 use crate::recording::Recording;
+pub use crate::recording::Vad;
 
 /// RTP's fixed header (RFC 3550 §5.1).
 const RTP_HEADER: u32 = 12;

@@ -21,7 +21,7 @@ use super::{Material, Setting, Source, SourceConfig, Timed, bulk, one_rung, spur
 use crate::codec::{Codec, Encoding, opus};
 use crate::file::Files;
 use crate::flexfec;
-use crate::recording::Recording;
+use crate::recording::{Recording, Vad};
 
 /// Encoded, packetised speech.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -120,26 +120,6 @@ pub struct Talkspurts {
     /// Distribution of both lengths.
     #[serde(default)]
     pub spread: Distribution,
-}
-
-/// Voice activity detection. The threshold is below the active speech level, which is that of ITU-T P.56 with
-/// powers of 10 ms: the power averaged over the time above the threshold and the hangover. Background that is
-/// closer to the speech counts as speech.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Vad {
-    /// Time for which a talkspurt continues after the last active 10 ms (ITU-T P.56: 200 ms); pauses up to
-    /// this length are spoken.
-    pub hangover: Duration,
-    /// Difference between the active speech level and the threshold, in dB (ITU-T P.56: 15.9).
-    #[schemars(range(min = 1, max = 60))]
-    pub margin: f64,
-}
-
-impl Default for Vad {
-    fn default() -> Self {
-        Self { hangover: Duration::from_millis(200), margin: 15.9 }
-    }
 }
 
 /// Packets in silence.
