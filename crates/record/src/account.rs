@@ -4,6 +4,7 @@
 use talkspurt_proto::body::Layers;
 use talkspurt_proto::time::Duration;
 
+use crate::cohort::Cohort;
 use crate::frame_state::FrameState;
 use crate::jitter::Jitter;
 use crate::layout::Direction;
@@ -13,34 +14,6 @@ use crate::sum::Sum;
 use crate::summary::{FlowSummary, Quality};
 use crate::video::Video;
 use crate::voice::Voice;
-
-/// The numbers of the packets (or frames) in the window; they are consecutive, because numbers grow with
-/// time.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Cohort {
-    pub(crate) first: u32,
-    pub(crate) end: u32,
-}
-
-impl Cohort {
-    #[inline(always)]
-    pub(crate) fn admit(&mut self, number: u32) {
-        if self.first == self.end {
-            self.first = number;
-        }
-        self.end = number + 1;
-    }
-    /// Admits the numbers from `first` to before `end`, at least one.
-    #[inline(always)]
-    pub(crate) fn admit_all(&mut self, first: u32, end: u32) {
-        self.admit(first);
-        self.end = end;
-    }
-    #[inline(always)]
-    pub(crate) fn holds(&self, number: u32) -> bool {
-        number.wrapping_sub(self.first) < self.end - self.first
-    }
-}
 
 /// Fields are grouped by cache line according to who writes them: between a call's sender and its receiver,
 /// other accounts pass through the caches. Counts of packets and frames have 32 bits, like their numbers.

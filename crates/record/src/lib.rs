@@ -13,6 +13,7 @@
 //! depends on protocols (`proto`), but not on scenarios or worlds.
 
 mod account;
+mod cohort;
 mod columns;
 mod delays;
 mod digest;

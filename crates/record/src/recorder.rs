@@ -17,7 +17,7 @@ use crate::delays::Delays;
 use crate::gauges::Gauges;
 use crate::layout::{FlowInfo, Layout, SideInfo};
 use crate::links::Links;
-use crate::recording::Recording;
+use crate::recording::{EventRow, FrameTimes, Recording};
 use crate::series::Series;
 use crate::sojourn::{Sojourn, Sojourns};
 use crate::spool::Beyond;
@@ -71,22 +71,6 @@ pub(crate) struct Log {
     ready: Option<Instant>,
     /// When the connection of this peer opened.
     connected: Option<Instant>,
-}
-
-/// The instants of a frame of voice.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FrameTimes {
-    pub(crate) captured: Moment,
-    pub(crate) handed_over: Moment,
-    pub(crate) delivered: Moment,
-    pub(crate) playout: Moment,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EventRow {
-    pub(crate) at: Instant,
-    pub(crate) peer: u32,
-    pub(crate) event: &'static str,
 }
 
 impl Recorder {

@@ -5,19 +5,34 @@ use std::io;
 use std::ops::Range;
 
 use arrow_array::RecordBatch;
-use talkspurt_proto::time::Duration;
+use talkspurt_proto::time::{Duration, Instant};
 
-use crate::columns::{Columns, Table};
+use crate::columns::{Columns, Moment, Table};
 use crate::frame_state::FrameOutcome;
 use crate::gauges::Gauges;
 use crate::layout::Layout;
 use crate::links::{self, LinkSummary, Links};
-use crate::recorder::{EventRow, FrameTimes};
 use crate::series::Series;
 use crate::sojourn::Sojourns;
 use crate::summary::{self, FlowSummary};
-use crate::tables::{StoreError, Tables, parts};
+use crate::tables::{self, StoreError, Tables, parts};
 use crate::video;
+
+/// The instants of a frame of voice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrameTimes {
+    pub(crate) captured: Moment,
+    pub(crate) handed_over: Moment,
+    pub(crate) delivered: Moment,
+    pub(crate) playout: Moment,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventRow {
+    pub(crate) at: Instant,
+    pub(crate) peer: u32,
+    pub(crate) event: &'static str,
+}
 
 /// Everything a [`Recorder`](crate::Recorder) kept.
 #[derive(Debug)]
@@ -49,8 +64,7 @@ pub struct Recording {
 
 impl Recording {
     /// Names that [`Self::table`] knows.
-    pub const TABLES: [&str; 8] =
-        ["flows", "links", "series", "link_series", "gauges", "frames", "video_frames", "events"];
+    pub const TABLES: [&str; tables::NAMES.len()] = tables::NAMES;
 
     /// A table by name, from memory; `None` for an unknown name, or if it is not there.
     ///

@@ -3,7 +3,7 @@
 
 use talkspurt_proto::time::Duration;
 
-use crate::account::Cohort;
+use crate::cohort::Cohort;
 use crate::frame_state::FrameState;
 use crate::voice::Voice;
 

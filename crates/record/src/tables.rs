@@ -10,11 +10,14 @@ use arrow_array::RecordBatch;
 
 use crate::file::Output;
 use crate::parquet::{Column, Parquet};
-use crate::recording::Recording;
 use crate::spool::Beyond;
 
 /// Rows of a group: a few megabytes while it is filled.
 pub(crate) const GROUP_ROWS: usize = 1 << 16;
+
+/// Names of all tables.
+pub(crate) const NAMES: [&str; 8] =
+    ["flows", "links", "series", "link_series", "gauges", "frames", "video_frames", "events"];
 
 /// The tables that a recorder keeps besides those of flows and links, and where.
 #[derive(Clone, Debug)]
@@ -29,13 +32,14 @@ impl Tables {
     /// All, in memory.
     #[must_use]
     pub fn memory() -> Self {
-        Self::Memory(Recording::TABLES.to_vec())
+        Self::Memory(NAMES.to_vec())
     }
 
-    /// Those with these names, in memory. Names that are not in [`Recording::TABLES`] are ignored.
+    /// Those with these names, in memory. Names that are not in
+    /// [`Recording::TABLES`](crate::Recording::TABLES) are ignored.
     #[must_use]
     pub fn named(names: &[String]) -> Self {
-        let known = Recording::TABLES.into_iter();
+        let known = NAMES.into_iter();
         Self::Memory(known.filter(|known| names.iter().any(|name| name == known)).collect())
     }
 
