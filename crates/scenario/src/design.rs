@@ -16,10 +16,11 @@ use crate::axes::{Axis, MAX_AXES, Sampled, check_against, read_fields, read_one}
 use crate::check::quantity::Quantity;
 use crate::check::shape;
 use crate::model::{Scale, Scenario};
+use crate::origin::Origin;
 use crate::path::Path;
 use crate::problem::Findings;
 use crate::schema::TAG;
-use crate::tree::{Origin, Tree, Value};
+use crate::tree::{Tree, Value};
 
 /// Name of the random stream whose first number seeds the sample.
 const STREAM: &str = "design";

@@ -20,6 +20,7 @@ mod load;
 pub mod model;
 pub mod network;
 mod orbit;
+mod origin;
 mod path;
 mod place;
 mod problem;
@@ -30,6 +31,7 @@ mod schema;
 mod set;
 mod shapes;
 mod tree;
+mod variation;
 mod words;
 
 pub use axes::{Numbers, ResolvedAxis, Sampled};

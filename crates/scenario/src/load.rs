@@ -10,19 +10,21 @@ use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
 use crate::association;
-use crate::axes::{self, ResolvedAxis, Variation};
+use crate::axes::ResolvedAxis;
 use crate::check;
 use crate::design::{ResolvedDesign, Sample};
 use crate::expand;
 use crate::link_profile;
 use crate::model::{Flow, Replications, Scenario};
 use crate::network::Network;
+use crate::origin::Origin;
 use crate::path::Path;
 use crate::problem::{Finding, Findings, Problem, Problems, clip};
 use crate::schema;
 use crate::set;
 use crate::shapes::{self, Shape};
-use crate::tree::{Origin, Tree, Value};
+use crate::tree::{Tree, Value};
+use crate::variation::{self, Variation};
 use crate::words::list;
 
 /// Runs of one study, at most: more do not fit in memory as whole scenarios.
@@ -172,7 +174,7 @@ pub fn load_for(
         let value = Value::Integer(seed.into());
         tree.put(&Path::of(&["seed"]), Tree { value, origin: Origin::default() });
     }
-    axes::leave_groups(&mut tree);
+    variation::leave_groups(&mut tree);
     let variation = reader.variation(&tree, &reached, sample, &mut found);
     // Each combination copies the tree, so leave out the values of all axes.
     let mut bare = tree.clone();
@@ -222,7 +224,7 @@ impl Reader<'_> {
         if found.0.len() > whole {
             return Variation::default();
         }
-        let variation = axes::read(self.schema, tree, sample, found);
+        let variation = variation::read(self.schema, tree, sample, found);
         for (number, fields) in reached.iter().enumerate() {
             let table =
                 |field: &Path| variation.fields().find(|(f, _)| f.holds(field)).map(|(_, t)| t);

@@ -7,8 +7,8 @@ use std::fmt;
 
 use talkspurt_proto::validate::ConfigError;
 
+use crate::origin::Origin;
 use crate::path::Path;
-use crate::tree::Origin;
 
 /// One problem, and how to correct it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

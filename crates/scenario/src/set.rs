@@ -4,10 +4,11 @@ use serde_json::Value as Json;
 use talkspurt_proto::time::Duration;
 
 use crate::expand;
+use crate::origin::Origin;
 use crate::path::Path;
 use crate::place::fields;
 use crate::problem::Findings;
-use crate::tree::{Origin, Tree};
+use crate::tree::Tree;
 
 /// Whether a change concerns the topology, whose links are not yet expanded.
 pub(crate) fn shapes(path: &str) -> bool {

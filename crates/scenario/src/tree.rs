@@ -6,24 +6,12 @@ use indexmap::IndexMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::origin::Origin;
 use crate::path::{Path, Step};
 use crate::problem::{Finding, Findings, clip};
 
 /// Syntax errors reported, at most.
 const MAX_FAULTS: usize = 1_000;
-
-/// The location of a value.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Origin {
-    /// Line of the file, from 1.
-    pub(crate) line: Option<u32>,
-    /// The index of its `--set`.
-    pub(crate) set: Option<usize>,
-    /// The indices of its axis and of the axis value.
-    pub(crate) axis: Option<(usize, usize)>,
-    /// Whether it was sampled from a range of a design.
-    pub(crate) sampled: bool,
-}
 
 /// A value and its location.
 #[derive(Clone, Debug)]
