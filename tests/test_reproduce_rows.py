@@ -271,7 +271,7 @@ def test_a_row_that_restates_another_says_so() -> None:
 def test_a_row_changed_after_runs_says_so_and_why() -> None:
     file = study_file.load("maldonado2005")
     why = file.row("fig6/seldom").changed_after_runs
-    assert why.startswith("took the place of a row on the first second")
+    assert why.startswith("replaced a row about the first second")
     one = reproduce.judged(file, Values(), {})
     rows = {row["id"]: row for row in one.to_json()["rows"]}
     assert rows["maldonado2005/fig6/seldom"]["changed_after_runs"] == why
