@@ -469,6 +469,38 @@ def test_an_axis_of_counts_says_what_is_counted(grid):
     assert grid.figure("mos").axes[0].get_ylabel() == "MOS"
 
 
+def boxes(figure, texts):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(figure)
+    figure.draw_without_rendering()
+    there = [text for text in texts if text.get_text() and text.get_visible()]
+    return [text.get_window_extent(canvas.get_renderer()) for text in there]
+
+
+@pytest.mark.parametrize("most", [7.5, 990.0, 75_000.0, 690_000.0, 15_300_000.0])
+def test_large_numbers_below_panels_do_not_touch(most):
+    """Before, the bytes of three panels were one long number."""
+    with style.styled():
+        figure, grid = style.panels("Payload", 3, 3, height=3.0)
+        for ax in grid:
+            ax.set_xlim(0, most)
+            panel.few_ticks(ax, 3)
+    for ax in grid:
+        found = boxes(figure, [t for t in ax.get_xticklabels() if 0 <= t.get_position()[0] <= most])
+        assert len(found) > 1
+        assert not any(a.overlaps(b) for a, b in pairwise(found))
+
+
+def test_colour_bars_of_several_maps_do_not_touch(grid):
+    figure = grid.figure("delay_p99_s", kind="map", over="delay", by="transport")
+    bars = [ax for ax in figure.axes if ax.get_label() == "<colorbar>"]
+    assert len(bars) == 2
+    found = boxes(figure, [ax.yaxis.label for ax in bars])
+    assert len(found) == 2 and not found[0].overlaps(found[1])
+    assert {ax.get_ylabel() for ax in bars} == {"ms"}
+
+
 def test_the_same_plot_is_the_same_svg(grid):
     first, second = (figures.svg(grid.figure("mos", kind="box")) for _ in range(2))
     assert first == second

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -78,8 +79,11 @@ def draw(
     width = min(max(WIDTH, 1.8 + 0.42 * len(along.labels)), WIDEST)
     figure, grid = panels(title, len(flows), 1, width=width, height=min(height, 2 * WIDEST))
     colours = _colours(shown, name, [value for flow in flows for value in cells[flow].values()])
+    # The title says what all the maps show.
+    label = shown.head if len(flows) == 1 else shown.head.partition(" / ")[2]
+    room = max(0.3 * len(down.labels), 0.5) * 72 / LETTER
     for ax, flow in zip(grid, flows, strict=True):
-        _map(ax, (down, along), cells[flow], colours, shown.head)
+        _map(ax, (down, along), cells[flow], colours, textwrap.fill(label, max(int(room), 10)))
         ax.set_title(flow, fontsize=9, fontweight="normal")
         ax.set_ylabel(headed(down.name, ticks(down.labels)[1]))
     grid[-1].set_xlabel(headed(along.name, ticks(along.labels)[1]))

@@ -137,3 +137,16 @@ def frame(
     ax.tick_params(axis="x", labelbottom=bottom, pad=7)  # arrowheads reach into the frame
     if bottom:
         ax.set_xlabel(scale.headed(axis.name, unit))
+
+
+LARGE = 1e5
+"""From here on, numbers at ticks have a prefix, as in 15M: with all digits they would touch."""
+
+
+def few_ticks(ax: Axes, columns: float) -> None:
+    """As many ticks along x as have room in one of so many columns."""
+    from matplotlib.ticker import EngFormatter, MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(max(2, int(7 / columns)), steps=[1, 2, 2.5, 5, 10]))
+    if max(map(abs, ax.get_xlim())) >= LARGE:
+        ax.xaxis.set_major_formatter(EngFormatter(sep=""))

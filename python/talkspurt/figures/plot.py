@@ -467,7 +467,7 @@ def _pooled(found: Sequence[Part]) -> Numbers:
 
 def _cdf(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bottom: bool) -> None:
     """The share of values up to each value, with a band if each of several runs has many values."""
-    del columns, bottom
+    del bottom
     size = drawn.quantity.scale
     of_curves = against(drawn.one) is not None
     for label in drawn.labels(drawn.by):
@@ -500,6 +500,7 @@ def _cdf(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bottom
     ax.set_ylim(0, 1.02)
     if drawn.one.name in ("mos", "mos_over_time"):
         ax.set_xlim(1, 4.6)
+    panel.few_ticks(ax, columns)
 
 
 def _steps(values: Numbers) -> tuple[Numbers, Numbers]:
