@@ -201,3 +201,46 @@ def test_ranges_know_their_end():
     spans.add(10, 20)
     spans.add(0, 5)
     assert spans.end == 20
+
+
+def test_queues_over_time_are_those_of_the_run(tmp_path):
+    """The mean of each bin, from the lines of ns-2, as the simulator integrated it."""
+    import talkspurt
+    from command import talkspurt as command
+
+    scenario = tmp_path / "queue.toml"
+    scenario.write_text("""
+title = "A queue"
+duration = "4s"
+
+[links.line]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "20ms"
+queue = { kind = "droptail", packets = 20 }
+
+[flows.bulk]
+from = "a"
+to = "b"
+transport = { kind = "tcp", controller = "newreno" }
+source = { kind = "bulk" }
+""")
+    done = command("run", scenario, "--out", tmp_path / "run", "--no-report")
+    assert done.returncode == 0, done.stderr
+    done = command("export", tmp_path / "run", "--to", "ns2", "--out", tmp_path / "trace")
+    assert done.returncode == 0, done.stderr
+    found, own = read([tmp_path / "trace" / "trace.tr"]), talkspurt.load(tmp_path / "run")
+    for name, here in (("line", "0-1"), ("line.back", "1-0")):
+        ours = talkspurt.metrics.compute(found, "link_queue", link=here)
+        theirs = talkspurt.metrics.compute(own, "link_queue", link=name)
+        assert ours["time_s"].to_list() == theirs["time_s"].to_list()
+        # Packets that wait at the end of the trace have not left: the last second lacks them.
+        assert ours["queue_packets"].to_list()[:3] == pytest.approx(
+            theirs["queue_packets"].to_list()[:3], abs=1e-4
+        )
+        mean = found.links.filter(name=here)["queue_mean_packets"].item()
+        series = found.link_series(here)
+        width = series["time_s"].diff().fill_null(series["time_s"][0])
+        total = (series["queue_packets"] * width).sum() / series["time_s"][-1]
+        assert total == pytest.approx(mean)

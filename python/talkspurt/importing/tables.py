@@ -215,23 +215,31 @@ class Tables:
 
     def _link_series(self) -> Iterable[dict[str, Any]]:
         bins = max(1, math.ceil(self.trace.duration_s / self.width - 1e-9))
+        ends = [min(i * self.width, self.trace.duration_s) for i in range(bins)]
+        ends.append(self.trace.duration_s)
         for name in self.trace.links:
             hops = [h for way in self.trace.ways for h in way.hops if h.link == name]
             if not any(hop.dequeued_s is not None and hop.enqueued_s is not None for hop in hops):
                 continue
             waits: list[list[float]] = [[] for _ in range(bins)]
             drops = [0] * bins
+            queue = [[0.0, 0.0] for _ in range(bins)]
             for hop in hops:
                 if hop.enqueued_s is None:
                     continue
                 place = min(bins - 1, int((hop.dequeued_s or hop.enqueued_s) / self.width + 1e-9))
                 if hop.dequeued_s is not None:
                     waits[place].append(hop.dequeued_s - hop.enqueued_s)
+                    for i in range(min(bins - 1, int(hop.enqueued_s / self.width)), place + 1):
+                        begin, end = max(hop.enqueued_s, ends[i]), min(hop.dequeued_s, ends[i + 1])
+                        queue[i][0] += max(0.0, end - begin)
+                        queue[i][1] += max(0.0, end - begin) * (hop.ip_bytes or 0)
                 drops[place] += hop.fate in LOST
             for i in range(bins):
+                width = ends[i + 1] - ends[i]
                 yield {
-                    "link": name, "time_s": min((i + 1) * self.width, self.trace.duration_s),
-                    "drops": drops[i],
+                    "link": name, "time_s": ends[i + 1], "drops": drops[i],
+                    "queue_packets": queue[i][0] / width, "queue_bytes": queue[i][1] / width,
                     "sojourn_mean_s": math.fsum(waits[i]) / len(waits[i]) if waits[i] else None,
                     "sojourn_max_s": max(waits[i], default=None),
                 }  # fmt: skip
