@@ -205,6 +205,8 @@ def test_bad_input_on_the_command_line(place, tmp_path):
         return line
 
     assert "is a single run" in said("single.toml", "--cluster", "local:2")
+    without = said("study.toml", "--cluster", "tls://127.0.0.1:9", "--out", tmp_path / "t")
+    assert "TLS needs --tls-ca, --tls-cert and --tls-key" in without
     assert "cannot be reached" in said("study.toml", "--cluster", "tcp://127.0.0.1:9")
     assert "for --cluster" in said("study.toml", "--plain-tcp")
     assert "no such file" in said(

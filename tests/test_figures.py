@@ -271,7 +271,7 @@ def test_two_long_axes_make_a_map():
     ax, bar = figure.axes
     assert [label.get_text() for label in ax.get_yticklabels()] == ["10", "50", "90"]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("rate / kbit/s", "delay / ms")
-    assert bar.get_ylabel() == figure.get_suptitle() == "delay, 95 % / ms"
+    assert bar.get_ylabel().replace("\n", " ") == figure.get_suptitle() == "delay, 95 % / ms"
     # 200 bytes and 28 of headers take 1.824 ms at 1 Mbit/s.
     shown = [[float(text.get_text()) for text in ax.texts[4 * row : 4 * row + 4]] for row in (0, 2)]
     assert shown == [[11.8] * 4, [91.8] * 4]
@@ -425,7 +425,8 @@ def test_all_maps_share_one_scale_and_have_no_exponents():
     assert [image.norm.vmin for image in images] == pytest.approx([64 * 10 / 9] * 2)
     assert figure.get_suptitle() == "goodput / kbit/s"
     assert [ax.get_title("left") for ax in figure.axes if ax.get_images()] == ["voice", "upload"]
-    assert {ax.get_ylabel() for ax in figure.axes if not ax.get_images()} == {"goodput / kbit/s"}
+    # The title names the measure: beside each of several maps it would not have room.
+    assert {ax.get_ylabel() for ax in figure.axes if not ax.get_images()} == {"kbit/s"}
     texts = [text.get_text() for ax in figure.axes for text in ax.texts]
     assert "100\u202f889" in texts
     assert not [text for text in texts if "e" in text]

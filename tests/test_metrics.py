@@ -317,6 +317,10 @@ def test_the_command_lists_and_computes(tmp_path, paper):
         (("metrics", tmp_path / "run", "m", "--flow", "bet"), "no flow 'bet'"),
         (("metrics", tmp_path / "run", "--flow", "beat"), "for one metric, and none is named"),
         (("metrics", tmp_path / "run", "m", "--bin", "0"), "--bin 0"),
+        (
+            ("metrics", tmp_path / "run", "moss", "--bin", "0", "--json", "--table"),
+            "more than 0; --table and --json: give one of them; no metric 'moss'",
+        ),
         (("metrics", tmp_path / "run", "mos", "--bin", "3"), "flows.mos has no bins of time"),
         (("metrics", tmp_path / "run", "fairness", "--bin", "7"), "fairness has no bins of time"),
         (("metrics", tmp_path / "run", "rate"), "no flow of this run has gauges.rate"),

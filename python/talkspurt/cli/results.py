@@ -225,17 +225,27 @@ def metrics(
             raise BadInputError("--describe: describes all tables, without a result")
         catalogue.print_dictionary(as_json=json)
         return
+    faults = []
     if bin is not None and not (math.isfinite(bin) and bin > 0):
-        raise BadInputError(f"--bin {bin:g}: expected seconds, more than 0")
+        faults.append(f"--bin {bin:g}: expected seconds, more than 0")
     if table and json:
-        raise BadInputError("--table and --json: give one of them")
+        faults.append("--table and --json: give one of them")
+    if table and run is None:
+        faults.append("--table: expected a folder of a result or a study")
+    if name is None and run is not None and (flow or link or bin):
+        faults.append("--flow, --link and --bin: for one metric, and none is named")
+    if name is not None:
+        from talkspurt.metrics import metric
+
+        try:
+            metric(name, of_links=link is not None)
+        except KeyError as error:
+            faults.append(str(error.args[0]))
+    if faults:
+        raise BadInputError(visible("; ".join(faults)))
     if run is None:
-        if table:
-            raise BadInputError("--table: expected a folder of a result or a study")
         catalogue.print_list(as_json=json)
         return
-    if name is None and (flow or link or bin):
-        raise BadInputError("--flow, --link and --bin: for one metric, and none is named")
     form: catalogue.Form = "table" if table else "json" if json else "csv"
     try:
         if name is None:

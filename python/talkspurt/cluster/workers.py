@@ -286,6 +286,8 @@ def connected(address: Address) -> Iterator[Workers]:
             first = client(TIMEOUT_S)
         except (OSError, ValueError, TypeError) as error:
             reason = str(error).partition("\n")[0] or type(error).__name__
+            if "ssl_context" in reason:  # there are neither options nor dask's configuration
+                reason = "TLS needs --tls-ca, --tls-cert and --tls-key, or dask's configuration"
             raise BadInputError(
                 f"--cluster {visible(address.url)}: cannot be reached: {visible(reason)}"
             ) from None
