@@ -1,15 +1,14 @@
-"""Lateness, rates and delays of emulations on this machine: the tables of docs/how-to/emulate.md.
+"""Lateness and rates of emulations on this machine: tables of docs/how-to/emulate.md.
 
     sudo .venv/bin/python validation/emulate/measure.py
 
-Needs root, iperf3 and an idle machine; takes three minutes. Programs measure at the nodes, the
-emulation accounts for packets, and the simulator predicts the delays. Writes results.json here.
+Needs root, iperf3 and an idle machine; takes two minutes. Programs measure at the nodes, and the
+emulation accounts for packets. Delays are compared by ``same.py``. Writes results.json here.
 """
 
 from __future__ import annotations
 
 import json
-import statistics
 import sys
 from pathlib import Path
 
@@ -165,96 +164,8 @@ def rates() -> list[dict]:
     return rows
 
 
-SHARED = """\
-title = "A shared line"
-duration = "{duration}"
-seed = 1
-
-[links.line]
-from = "a"
-to = "b"
-rate = "5Mbit/s"
-delay = "20ms"
-queue = {queue}
-
-[flows.other]
-from = "a"
-to = "b"
-transport = {{ kind = "udp" }}
-source = {{ kind = "cbr", packet = "1200B", rate = "{rate}" }}
-"""
-PROBE = """\
-[flows.probe]
-from = "a"
-to = "b"
-transport = { kind = "udp" }
-source = { kind = "cbr", packet = "172B", rate = "68.8kbit/s" }
-"""
-SEND = """\
-import socket, sys, time, struct
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, int(sys.argv[3]))
-s.connect((sys.argv[1], 5000))
-at = time.monotonic()
-for n in range(int(sys.argv[2])):
-    while time.monotonic() < at: time.sleep(max(0, at - time.monotonic()))
-    s.send(struct.pack("!d", time.monotonic()) + 164 * b"x")
-    at += 0.02
-"""
-HEAR = """\
-import socket, sys, time, struct, json
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
-s.bind((sys.argv[1], 5000))
-s.settimeout(2)
-delays, marks = [], 0
-try:
-    while True:
-        data, control, _, _ = s.recvmsg(2000, 100)
-        delays.append(time.monotonic() - struct.unpack_from("!d", data)[0])
-        marks += control[0][2][0] & 3 == 3
-except TimeoutError:
-    pass
-print(json.dumps([delays, marks]))
-"""
-
-
-def compared() -> list[dict]:
-    """One flow, simulated and sent by a program, on the same line with the same other traffic."""
-    rows = []
-    for name, queue, rate, tos in (
-        ("half loaded", "{ kind = 'droptail', packets = 100 }", "2.5Mbit/s", 0),
-        ("full", "{ kind = 'droptail', packets = 50 }", "6Mbit/s", 0),
-        ("marking", "{ kind = 'codel', packets = 1000, ecn = true }", "4.9Mbit/s", 2),
-    ):
-        text = SHARED.format(duration="15s", queue=queue, rate=rate)
-        simulated = talkspurt.run(text + PROBE).flows.filter(name="probe")
-        with talkspurt.Emulation(text, ["a", "b"]) as network:
-            at = network.addresses["b"][0]
-            with (HERE / "arrivals.txt").open("w+") as out:
-                server = network.serve("b", [*PYTHON, HEAR, at], stdout=out)
-                network.run("a", [*PYTHON, SEND, at, "600", str(tos)])
-                server.wait(20)
-                out.seek(0)
-                delays, marks = json.load(out)
-        (HERE / "arrivals.txt").unlink()
-        emulated = network.result.flows.filter(source="real")
-        one = simulated.to_dicts()[0]
-        rows.append({
-            "name": name, "simulated_p50_s": one["delay_p50_s"],
-            "network_p50_s": emulated["delay_p50_s"][0],
-            "program_p50_s": statistics.median(delays),
-            "simulated_loss": one["lost_packets"] / one["sent_packets"],
-            "program_loss": 1 - len(delays) / 600, "program_marks": marks,
-            "link_marks": network.result.links.filter(name="line")["marks"][0],
-        })  # fmt: skip
-        print(rows[-1], flush=True)
-    return rows
-
-
 if __name__ == "__main__":
     found = {
         "lateness": lateness(), "hundred_thousand": hundred_thousand(), "rates": rates(),
-        "compared": compared(),
     }  # fmt: skip
     (HERE / "results.json").write_text(json.dumps(found, indent=1) + "\n")

@@ -1,12 +1,12 @@
 """The same flow simulated and sent by a program: the table of networks in docs/how-to/emulate.md.
 
-    sudo .venv/bin/python validation/emulate/same.py [NAME ...]
+    sudo .venv/bin/python validation/emulate/same.py [--normal] [NAME ...]
 
 A program sends 100 packets a second of constant size over UDP across each network, with its
 simulated flows. The simulator has the same flow at the same time, and again with starts up to 0.1 s
 earlier and later: a queue that other traffic fills depends on the instants at which packets come.
-Programs have real-time priority, above that of the network. Needs root; takes ten minutes. Writes
-same.json here, and prints the table.
+Programs have real-time priority, above that of the network; with ``--normal`` they have none, and
+nothing is written. Needs root; takes ten minutes. Writes same.json here, and prints the table.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ SCENARIOS = HERE.parents[1] / "scenarios"
 PACKETS, GAP_S = 2000, 0.01
 STARTS = 15
 """Simulations per network."""
-PYTHON = ["chrt", "-f", "2", sys.executable, "-I", "-S", "-c"]
+PYTHON = [sys.executable, "-I", "-S", "-c"]
+PRIORITY = ["chrt", "-f", "2"]
 SEND = """\
 import socket, sys, time, struct
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -107,14 +108,15 @@ def _run(scenario: dict[str, Any], seconds: float, **more: Any) -> dict[str, Any
     return {key: it for key, it in found.items() if it != {}}
 
 
-def compared(name: str) -> dict[str, Any]:
+def compared(name: str, priority: list[str]) -> dict[str, Any]:
     """A network in real time, and simulated."""
+    python = [*priority, *PYTHON]
     scenario, start, end = network(name)
     with talkspurt.Emulation(_run(scenario, 120), [start, end]) as running:
         at = running.addresses[end][0]
         with tempfile.TemporaryFile("w+") as out:
-            server = running.serve(end, [*PYTHON, HEAR, at], stdout=out)
-            running.run(start, [*PYTHON, SEND, at, str(PACKETS), str(GAP_S)])
+            server = running.serve(end, [*python, HEAR, at], stdout=out)
+            running.run(start, [*python, SEND, at, str(PACKETS), str(GAP_S)])
             server.wait(60)
             out.seek(0)
             got = json.load(out)
@@ -167,11 +169,13 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    known = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else []
-    for each in sys.argv[1:] or NAMES:
-        row = compared(each)
+    normal, names = "--normal" in sys.argv[1:], [it for it in sys.argv[1:] if it != "--normal"]
+    known = [] if normal or not FILE.exists() else json.loads(FILE.read_text(encoding="utf-8"))
+    for each in names or NAMES:
+        row = compared(each, [] if normal else PRIORITY)
         print(row, flush=True)
         known = [it for it in known if it["name"] != each] + [row]
     known.sort(key=lambda it: NAMES.index(it["name"]))
-    FILE.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+    if not normal:
+        FILE.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     print(table(known))
