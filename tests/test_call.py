@@ -183,9 +183,13 @@ def test_what_is_heard_is_what_the_codec_makes_of_what_was_said(tmp_path, transp
 
 
 class Relay:
-    """Passes a call on, from 127.0.0.2 to 127.0.0.1 and back, and keeps what it sees."""
+    """Passes a call on, from 127.0.0.2 to 127.0.0.1 and back, and keeps what it sees.
 
-    def __init__(self, port, media):
+    With a ``rate``, in bytes a second, the control connection is a slow path with short queues.
+    """
+
+    def __init__(self, port, media, rate=None):
+        self.rate = rate
         self.seen = {"tcp": b"", "udp": []}
         self.listener = socket.create_server(("127.0.0.2", port))
         self.inner = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -198,8 +202,14 @@ class Relay:
 
     def run(self):
         with self.listener, self.inner, self.outer:
+            answerer = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            if self.rate is not None:
+                for each in (self.listener, answerer):
+                    each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                answerer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
             caller, _ = self.listener.accept()
-            with caller, socket.create_connection(("127.0.0.1", self.port)) as answerer:
+            with caller, answerer:
+                answerer.connect(("127.0.0.1", self.port))
                 self.relay(caller, answerer)
 
     def relay(self, caller, answerer):
@@ -211,9 +221,11 @@ class Relay:
                 return
             for each in ready:
                 if each in other:
-                    data = each.recv(65536)
+                    data = each.recv(65536 if self.rate is None else 2048)
                     if not data:
                         return
+                    if self.rate is not None:
+                        time.sleep(len(data) / self.rate)
                     self.seen["tcp"] += data
                     other[each].sendall(data)
                 else:
@@ -260,6 +272,22 @@ def test_nothing_is_in_clear_on_the_wire(tmp_path, transport):
             assert not any(code in everything for code in codes if len(set(code)) > 4)
     assert b"pcmu" not in everything
     assert not any(datagram[0] >> 6 == 2 for datagram in relay.seen["udp"])
+
+
+def test_notes_pass_a_slow_path_before_the_sound(tmp_path):
+    """The sound takes six seconds in each direction, longer than an end waits for a message."""
+    port, media = free_port(socket.SOCK_STREAM), free_port(socket.SOCK_DGRAM)
+    ports = ("--media-ports", f"{media}-{media}")
+    with answering(tmp_path, *ports, "--no-report", listen=f"127.0.0.1:{port}") as (_, process):
+        Relay(port, media, rate=32_000)
+        done = calling(
+            tmp_path, port, "--codec", "opus", "--for", "1s", "--no-report", host="127.0.0.2"
+        )
+        assert done.returncode == 0, done.stderr
+        process.communicate(timeout=40)
+    facts = json.loads((tmp_path / "here" / "manifest.json").read_text())["measured"]
+    assert facts["complete"]
+    assert facts["call"]["sound_exchanged"]
 
 
 def mu_law(pcm):
@@ -318,6 +346,30 @@ def test_an_end_that_is_killed_ends_the_call(tmp_path):
     assert "the control connection was lost; what was heard until then is in" in errors
     heard, rate = samples(tmp_path / "there.wav")
     assert 1 < len(heard) / rate < 20
+
+
+def test_without_the_answerers_notes_nothing_is_said_of_what_it_heard(tmp_path):
+    """Not that all was lost: it is not known."""
+    with answering(tmp_path, "--no-report") as (port, answerer):
+        env = {**os.environ, **SECRET}
+        options = ("--codec", "pcmu", "--for", "50s")
+        caller = calling(tmp_path, port, *options, run=start, env=env)
+        wait_for_connection(port)
+        time.sleep(4)
+        answerer.kill()
+        said, errors = caller.communicate(timeout=40)
+    assert caller.returncode == 2, said
+    assert "the control connection was lost" in errors
+    assert "Traceback" not in errors
+    result = talkspurt.load(tmp_path / "here")
+    there = result.flows.filter(name="call").row(0, named=True)
+    assert there["sent_packets"] > 50
+    for column in ("lost_packets", "loss_ratio", "missing_packets", "r_factor", "mos"):
+        assert there[column] is None, column
+    assert result.table("frames").filter(flow="call")["fate"].null_count() > 50
+    assert (tmp_path / "here" / "report.html").exists()
+    back = result.flows.filter(name="call.reverse").row(0, named=True)
+    assert back["received_packets"] > 50
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use snow::{Builder, TransportState};
+use socket2::SockRef;
 use talkspurt_live::Clock;
 use talkspurt_proto::time::Duration;
 
@@ -22,14 +23,17 @@ use crate::timed::{IntoStd as _, Timed, is_timeout};
 
 /// Version of the protocol between client and server. Increase it with any change of messages, of sealed
 /// datagrams, of notes or of the scenario that both ends make of a plan.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;
 const MAGIC: &[u8; 7] = b"TLKSPRT";
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
 /// Longest Noise message, and what its tag takes of it.
 const LONGEST: usize = 65_535;
 const TAG: usize = 16;
-/// Bytes of notes in a message.
-pub(crate) const PIECE: usize = 48 * 1024;
+/// Bytes of notes or of sound in a message: few, so that each passes a slow path before its receiver gives up.
+pub(crate) const PIECE: usize = 8 * 1024;
+/// Bytes that wait in the socket. Without a limit the system takes megabytes at once, and the sender believes
+/// that they have left.
+const UNSENT: u32 = 16 * 1024;
 /// Time between signs of life.
 pub(crate) const BEAT: Duration = Duration::from_millis(500);
 /// Silence on the control connection after which it is lost: media stops within three seconds.
@@ -139,7 +143,7 @@ impl Channel {
             _ => Failure(format!("{to}: {error}")),
         })?;
         let failed = |error: io::Error| Failure(format!("{to}: no handshake: {error}"));
-        stream.set_nodelay(true).map_err(failed)?;
+        prepare(&stream).map_err(failed)?;
         let mut wire = Timed::new(&stream, HANDSHAKE);
         let mut noise = builder(secret).build_initiator().map_err(snow_failure)?;
         let mut message = [0; 256];
@@ -199,7 +203,7 @@ impl Channel {
         second.extend((length as u16).to_be_bytes());
         second.extend(&message[..length]);
         wire.write(&second).ok()?;
-        stream.set_nodelay(true).ok()?;
+        prepare(&stream).ok()?;
         Some(Self::new(stream.try_clone().ok()?, noise.into_transport_mode().ok()?))
     }
 
@@ -266,6 +270,11 @@ impl Channel {
     pub(crate) fn local(&self) -> io::Result<SocketAddr> {
         self.stream.local_addr().map(canonical)
     }
+}
+
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    SockRef::from(stream).set_tcp_notsent_lowat(UNSENT)
 }
 
 /// A mapped address as what it is, one of IPv4.

@@ -11,8 +11,6 @@ use crate::notes::Log;
 /// Most bytes of sound that are exchanged after a call, and the time for it.
 const MAX_SOUND: usize = 128 << 20;
 const SOUND_TIME: Duration = Duration::from_secs(15);
-/// Bytes of sound in a message: small, so that each passes a slow path in time.
-const SOUND_PIECE: usize = 8 * 1024;
 
 /// What the other end knows.
 pub(super) struct Theirs {
@@ -21,21 +19,24 @@ pub(super) struct Theirs {
     pub(super) sounds: Option<[Vec<i16>; 2]>,
 }
 
-/// Gives our notes and sound.
-pub(super) fn give(
+/// Gives our notes.
+pub(super) fn give_notes(
     channel: &mut Channel,
-    own: &(Log, Ended, [Vec<i16>; 2]),
+    (log, ended): (&Log, &Ended),
 ) -> std::io::Result<()> {
-    let (log, ended, sounds) = own;
     for piece in log.bytes().chunks(PIECE) {
         channel.send(&Message::Notes { bytes: piece.to_vec() })?;
     }
-    channel.send(&Message::Done { ended: ended.clone() })?;
+    channel.send(&Message::Done { ended: ended.clone() })
+}
+
+/// Gives our sound, as far as there is time.
+pub(super) fn give_sounds(channel: &mut Channel, sounds: &[Vec<i16>; 2]) -> std::io::Result<()> {
     let clock = Clock::start();
     let bytes: usize = sounds.iter().map(|sound| 2 * sound.len()).sum();
     let mut complete = bytes <= MAX_SOUND;
     'all: for (sound, heard) in sounds.iter().zip([false, true]) {
-        for piece in sound.chunks(SOUND_PIECE / 2) {
+        for piece in sound.chunks(PIECE / 2) {
             complete &= clock.now() < Instant::ZERO + SOUND_TIME;
             if !complete {
                 break 'all;
@@ -47,16 +48,46 @@ pub(super) fn give(
     channel.send(&Message::Over { complete })
 }
 
-/// Takes the other end's notes and sound.
-pub(super) fn take(channel: &mut Channel) -> Result<Theirs, String> {
-    let (mut notes, mut sounds) = (Vec::new(), [Vec::new(), Vec::new()]);
-    let (mut end, mut complete) = (None, false);
-    let clock = Clock::start();
-    let (mut last, mut until) = (clock.now(), Instant::HORIZON);
-    while clock.now().saturating_since(last) < NOTES && clock.now() < until {
-        let Ok(message) = channel.receive(BEAT) else { break };
-        let Some(message) = message else { continue };
-        last = clock.now();
+/// The messages of the other end.
+struct Taking<'a> {
+    channel: &'a mut Channel,
+    clock: Clock,
+    beaten: Instant,
+}
+
+impl<'a> Taking<'a> {
+    fn new(channel: &'a mut Channel) -> Self {
+        let clock = Clock::start();
+        Self { channel, beaten: clock.now(), clock }
+    }
+
+    /// The next message; `None` if the connection is lost, or nothing comes for a while. What comes is answered
+    /// by beats: the other end, which gave all it has to its socket, sees that it still arrives here.
+    fn next(&mut self) -> Option<Message> {
+        let until = self.clock.now() + NOTES;
+        while self.clock.now() < until {
+            match self.channel.receive(BEAT) {
+                Ok(None) => {}
+                Ok(message) => {
+                    let now = self.clock.now();
+                    if message != Some(Message::Beat) && now.saturating_since(self.beaten) >= BEAT {
+                        self.beaten = now;
+                        self.channel.send(&Message::Beat).ok()?;
+                    }
+                    return message;
+                }
+                Err(_) => break,
+            }
+        }
+        None
+    }
+}
+
+/// Takes the other end's notes.
+pub(super) fn take_notes(channel: &mut Channel) -> Result<End, String> {
+    let mut notes = Vec::new();
+    let mut taking = Taking::new(channel);
+    while let Some(message) = taking.next() {
         match message {
             Message::Notes { bytes } => {
                 notes.extend(bytes);
@@ -64,25 +95,36 @@ pub(super) fn take(channel: &mut Channel) -> Result<Theirs, String> {
                     return Err("the other end's notes are longer than 1 GB".to_owned());
                 }
             }
-            Message::Done { ended } => {
-                end = Some(End { rows: Log::rows(&notes)?, ended });
-                until = clock.now() + SOUND_TIME * 2;
-            }
+            Message::Done { ended } => return Ok(End { rows: Log::rows(&notes)?, ended }),
+            _ => {}
+        }
+    }
+    Err("the control connection was lost before the other end's notes came".to_owned())
+}
+
+/// Takes what the other end said and heard; `None` if not all of it comes in time.
+pub(super) fn take_sounds(channel: &mut Channel) -> Option<[Vec<i16>; 2]> {
+    let mut sounds = [Vec::new(), Vec::new()];
+    let mut taking = Taking::new(channel);
+    while taking.clock.now() < Instant::ZERO + SOUND_TIME * 2 {
+        match taking.next()? {
             Message::Sound { heard, bytes } => {
                 let sound = &mut sounds[usize::from(heard)];
                 sound.extend(bytes.chunks_exact(2).map(|it| i16::from_le_bytes([it[0], it[1]])));
                 if 2 * sound.len() > MAX_SOUND {
-                    break;
+                    return None;
                 }
             }
-            Message::Over { complete: all } => {
-                complete = all;
-                break;
-            }
+            Message::Over { complete } => return complete.then_some(sounds),
             _ => {}
         }
     }
-    let lost = || "the control connection was lost before the other end's notes came".to_owned();
-    let end = end.ok_or_else(lost)?;
-    Ok(Theirs { end, sounds: complete.then_some(sounds) })
+    None
+}
+
+/// Waits until the other end has taken all and closes. A socket that is closed while beats are in it unread
+/// resets the connection, and what is on the way to the other end is lost.
+pub(super) fn await_end(channel: &mut Channel) {
+    let mut taking = Taking::new(channel);
+    while taking.next().is_some() {}
 }

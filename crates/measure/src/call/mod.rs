@@ -45,7 +45,7 @@ use crate::shared::{STOPPED, Shared, Watch};
 use crate::timed::IntoStd as _;
 use crate::view::View;
 use crate::wire::Wire;
-use exchange::{Theirs, give, take};
+use exchange::{Theirs, await_end, give_notes, give_sounds, take_notes, take_sounds};
 
 pub use voice::Voice;
 
@@ -384,23 +384,33 @@ impl CallEnd<'_> {
         [said, heard.pcm]
     }
 
-    /// Gives our notes and sound, and takes the other end's; the caller gives first.
+    /// Gives our notes and takes the other end's, then the sound of both; the caller gives first. The sound
+    /// may take longer than there is time: the notes are safe then.
     fn exchange(
         &self,
         channel: &mut Channel,
-        own: &(Log, Ended, [Vec<i16>; 2]),
+        (log, ended, sounds): &(Log, Ended, [Vec<i16>; 2]),
     ) -> Result<Theirs, String> {
         let lost =
             |_| "the control connection was lost before the other end's notes came".to_owned();
         if self.is_caller() {
             channel.send(&Message::Finish).map_err(lost)?;
-            give(channel, own).map_err(lost)?;
-            take(channel)
+            give_notes(channel, (log, ended)).map_err(lost)?;
+            let end = take_notes(channel)?;
+            let given = give_sounds(channel, sounds);
+            Ok(Theirs { end, sounds: given.ok().and_then(|()| take_sounds(channel)) })
         } else {
-            let theirs = take(channel)?;
-            // They have come, whatever becomes of ours.
-            let _ = give(channel, own);
-            Ok(theirs)
+            let end = take_notes(channel)?;
+            let given = give_notes(channel, (log, ended));
+            let sounds = given.ok().and_then(|()| {
+                let theirs = take_sounds(channel);
+                // Theirs have come, whatever becomes of ours.
+                if give_sounds(channel, sounds).is_ok() {
+                    await_end(channel);
+                }
+                theirs
+            });
+            Ok(Theirs { end, sounds })
         }
     }
 
