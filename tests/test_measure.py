@@ -350,6 +350,30 @@ def test_stamp_measures_against_the_reflector(mode):
         assert wrong.returncode == 0
 
 
+@pytest.mark.parametrize(("length", "ttl"), [(41, 64), (38, None), (37, None)])
+def test_stamp_measures_against_a_reflector_of_twamp_light(length, ttl):
+    """RFC 8762 §4.6; its packets have 41 octets (RFC 5357 §4.2.1), and some leave out the TTL."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as reflector:
+        reflector.bind(("127.0.0.1", 0))
+        port = reflector.getsockname()[1]
+        process = start("measure", f"127.0.0.1:{port}", "--stamp-open", "--for", "1s", "--json")
+        reflector.settimeout(20)
+        for number in range(5):
+            asked, there = reflector.recvfrom(200)
+            assert len(asked) >= 44
+            now = asked[4:12]
+            reply = number.to_bytes(4) + now + b"\x00\x01\0\0" + now + asked[:14] + b"\0\0\x40"
+            reflector.sendto(reply[:length], there)
+        printed, errors = process.communicate(timeout=30)
+    if length < 38:
+        assert process.returncode == 2
+        assert "STAMP packets came back, but 5 that are no replies to them" in errors
+        return
+    assert process.returncode == 0, errors
+    facts = json.loads(printed)
+    assert (facts["received_packets"], facts["ttl_there"]) == (5, ttl)
+
+
 def test_a_stamp_reflector_answers_no_longer_than_it_was_asked():
     """RFC 8762 figure 5, as octets, from a sender of another kind; short packets get nothing."""
     with (

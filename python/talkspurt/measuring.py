@@ -200,9 +200,15 @@ def stamp_lines(facts: dict[str, Any]) -> list[str]:
     there, back = facts["lost_there_packets"], facts["lost_back_packets"]
     ways = "of unknown direction" if there is None else f"{there} there and {back} back"
     lost = facts["lost_packets"]
+    ttl = facts["ttl_there"]
+    reached = (
+        "does not say with which TTL it is reached"
+        if ttl is None
+        else (f"is reached with a TTL of {ttl}")
+    )
     said = [
-        f"STAMP (RFC 8762), {mode}, {facts['packet_bytes']} B, to {facts['reflector']}, which is "
-        f"reached with a TTL of {facts['ttl_there']}.",
+        f"STAMP (RFC 8762), {mode}, {facts['packet_bytes']} B, to {facts['reflector']}, which "
+        f"{reached}.",
         f"Packets: {facts['sent_packets']} sent, {facts['received_packets']} came back, {lost} "
         f"lost{f' ({ways})' if lost else ''}, {facts['reordered_packets']} overtaken, "
         f"{facts['repeated_packets']} repeated.",
@@ -318,8 +324,12 @@ BETWEEN_CLOCKS = {
 """Columns that relate the times of both ends, by table."""
 ARRIVALS = (
     "received_packets", "lost_packets", "received_bytes", "throughput_bps", "goodput_bps",
+    "late_packets", "recovered_packets", "missing_packets", "loss_ratio", "paused_s",
+    "concealed_ratio", "burst_ratio", "longest_gap_s", "video_frames_complete",
+    "video_frames_late", "r_factor", "mos", "mos_lost_to_delay", "mos_lost_to_loss",
+    "mos_lost_to_codec", "quality_limits", "quality_note", "fate",
 )  # fmt: skip
-"""Columns of the flows and of their series that the receiver knows."""
+"""Columns of the flows, of their series and of their frames that the receiver knows."""
 
 
 def _table(
@@ -338,7 +348,7 @@ def _table(
     if not known:
         present = [column for column in BETWEEN_CLOCKS.get(name, ()) if column in table.columns]
         table = table.with_columns(pl.lit(None, pl.Float64).alias(column) for column in present)
-    if name in ("flows", "series") and not complete:
+    if name in ("flows", "series", "frames", "video_frames") and not complete:
         column = "name" if name == "flows" else "flow"
         flows = pl.DataFrame(outcome.table("flows"))
         there = flows.filter(pl.col("from").is_in(["client", "caller"]))["name"]

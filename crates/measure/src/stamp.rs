@@ -23,6 +23,10 @@ use crate::clocks::{Point, Relation};
 
 /// Length of the base packet without authentication (§4.2.1).
 const OPEN: usize = 44;
+/// What a sender needs of a reply without authentication. A reflector of TWAMP Light, with which a sender of
+/// STAMP works together (§4.6), sends 41 bytes at least, the last of them the TTL (RFC 5357 §4.2.1). Some leave
+/// it out.
+const LIGHT: usize = 38;
 /// With authentication (§4.2.2): six blocks of 16 octets, and the HMAC of these.
 const AUTHENTIC: usize = 112;
 const COVERED: usize = 96;
@@ -170,12 +174,14 @@ pub(crate) struct Reply {
     /// By the reflector's clock, in nanoseconds.
     received: u64,
     left: u64,
-    ttl: u8,
+    /// That of the sender's packet at the reflector.
+    ttl: Option<u8>,
 }
 
 impl Reply {
     pub(crate) fn parse(key: &StampKey, packet: &[u8]) -> Option<Self> {
-        if !is_valid(key, packet) {
+        let is_reply = if key.is_some() { is_valid(key, packet) } else { packet.len() >= LIGHT };
+        if !is_reply {
             return None;
         }
         let at = fields(key);
@@ -186,7 +192,7 @@ impl Reply {
             sender_sequence: u32::from_be_bytes(get(packet, at.sender_sequence)),
             received: time(at.received),
             left: time(at.timestamp),
-            ttl: packet[at.sender_ttl],
+            ttl: packet.get(at.sender_ttl).copied(),
         })
     }
 }
@@ -346,8 +352,13 @@ pub fn send_stamp(
     };
     if trips.is_empty() {
         let mode = if key.is_some() { "authenticated" } else { "unauthenticated" };
+        let others = match refused {
+            0 => String::new(),
+            some => format!(", but {some} that are no replies to them"),
+        };
         return Err(Failure(format!(
-            "{to}: none of {} STAMP packets came back; is there a reflector in {mode} mode, and with this key?",
+            "{to}: none of {} STAMP packets came back{others}; is there a reflector in {mode} mode, and with this \
+             key?",
             sent.len()
         )));
     }
@@ -482,9 +493,13 @@ mod tests {
             sender_sequence: 0x0102_0304,
             received: nanos,
             left: nanos,
-            ttl: 61,
+            ttl: Some(61),
         };
         assert_eq!(Reply::parse(&None, &back), Some(reply));
+        // TWAMP Light.
+        assert_eq!(Reply::parse(&None, &back[..41]), Some(reply));
+        assert_eq!(Reply::parse(&None, &back[..38]), Some(Reply { ttl: None, ..reply }));
+        assert_eq!(Reply::parse(&None, &back[..37]), None);
     }
 
     /// RFC 8762 figures 4 and 6, and §4.4: HMAC-SHA-256 over six blocks, truncated to 128 bits.
@@ -498,7 +513,7 @@ mod tests {
         let back = reflected(&key, &sent, 3, 64, time, time);
         assert_eq!(back.len(), sent.len());
         let reply = Reply::parse(&key, &back).expect("it is authentic");
-        assert_eq!((reply.sequence, reply.sender_sequence, reply.ttl), (3, 5, 64));
+        assert_eq!((reply.sequence, reply.sender_sequence, reply.ttl), (3, 5, Some(64)));
         for at in 0..112 {
             let mut damaged = back.clone();
             damaged[at] ^= 1;
@@ -526,7 +541,7 @@ mod tests {
             .map(|(sequence, number)| {
                 let sent = u64::from(number) * 20_000_000;
                 let received = (1 << 62) + sent + 10_000_000;
-                let (left, ttl) = (received + 1_000_000, 60);
+                let (left, ttl) = (received + 1_000_000, Some(60));
                 let sequence = sequence as u32;
                 let reply = Reply { sequence, sender_sequence: number, received, left, ttl };
                 Trip { number, sent, came_back: sent + 31_000_000, reply }
