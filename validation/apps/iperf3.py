@@ -71,21 +71,22 @@ def _kernel(
     start = first_packet_s(result, row["name"])
     found = {
         "goodput_bps": document["end"]["sum_received"]["bits_per_second"],
-        "queue_packets": _queue(result, name, start),
-        "rtt_s": _round_trip(result, row["name"]),
+        "queue_packets": queue(result, name, start),
+        "rtt_s": round_trip(result, row["name"]),
         "srtt_s": document["end"]["streams"][0]["sender"]["mean_rtt"] / 1e6,
         "lost_packets": row["lost_packets"],
     }
     return found, start, late
 
 
-def _queue(result: talkspurt.Result, name: str, start_s: float) -> float:
+def queue(result: talkspurt.Result, name: str, start_s: float) -> float:
+    """The mean queue of the bottleneck, in packets."""
     series = result.link_series(bottleneck(name))
     inside = (pl.col("time_s") > start_s) & (pl.col("time_s") <= start_s + SECONDS)
     return float(series.filter(inside)["queue_packets"].mean())
 
 
-def _round_trip(result: talkspurt.Result, flow: str) -> float:
+def round_trip(result: talkspurt.Result, flow: str) -> float:
     """The mean time that packets take there, and that the others take back."""
     packets = (
         result.packets(flow)
@@ -106,8 +107,8 @@ def _ours(result: talkspurt.Result, name: str, start_s: float) -> dict[str, floa
     read = np.searchsorted(times, start_s + np.arange(1, SECONDS + 1), side="right") - 1
     return {
         "goodput_bps": row["goodput_bps"],
-        "queue_packets": _queue(result, name, start_s),
-        "rtt_s": _round_trip(result, "ours"),
+        "queue_packets": queue(result, name, start_s),
+        "rtt_s": round_trip(result, "ours"),
         "srtt_s": float(np.mean(values[read[read >= 0]])),
         "lost_packets": row["lost_packets"],
     }

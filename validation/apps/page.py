@@ -172,6 +172,25 @@ def transfers(rows: Rows) -> str:
     return table(heads, lines())
 
 
+def associations(rows: Rows) -> str:
+    """Rate, queue and round trip of usrsctp and ours; bold is outside of the band."""
+    texts = {"goodput_bps": mbit, "queue_packets": number, "rtt_s": whole_ms}
+
+    def lines() -> Iterator[list[str]]:
+        for row in rows.values():
+            cells = [row["network"]]
+            for key, text in texts.items():
+                value, ours = row["program"][key], row["ours"][key]
+                marked = text(value) if iperf3.agrees(key, value, ours) else f"**{text(value)}**"
+                cells += [marked, spread(ours, text), spread(row["cause"][key], text)]
+            cells.append(whole(row["program"]["lost_packets"]))
+            yield cells + [spread(row[it]["lost_packets"], whole) for it in ("ours", "cause")]
+
+    titles = ("Mbit/s", "queue, packets", "round trip, ms", "lost packets")
+    heads = [f"{title}: usrsctp | ours | cause" for title in titles]
+    return table(["network", *(column for head in heads for column in head.split(" | "))], lines())
+
+
 def measurements(rows: Rows) -> str:
     """What `measure` and iperf3 say of the kernel's TCP, and their differences."""
     texts = {"rate_bps": mbit, "srtt_s": number_ms, "retransmitted": whole, "lost_packets": whole}
@@ -347,6 +366,17 @@ def untrue(found: dict[str, Rows]) -> list[str]:
                 > rows[f"geo {it}"]["ours"]["goodput_bps"][2] for it in ("reno", "cubic")
             )),
         ]  # fmt: skip
+    if rows := found.get("usrsctp"):
+        said += [
+            ("every packet is intact, and every message comes once and in order", all(
+                row["program"]["captured_packets"] == row["program"]["intact_packets"]
+                and row["program"]["wrong_messages"] == 0 for row in rows.values()
+            )),
+            ("with the cause, queue and round trip are in the band", all(
+                iperf3.agrees(key, row["program"][key], row["cause"][key])
+                for row in rows.values() for key in ("queue_packets", "rtt_s")
+            )),
+        ]  # fmt: skip
     if rows := found.get("measured"):
 
         def share(case: str) -> float:
@@ -415,6 +445,7 @@ TABLES: dict[str, dict[str, Callable[[Rows], str]]] = {
     "irtt": {"irtt": irtts},
     "iperf3": {"iperf3": transfers, "smoothed": smoothed},
     "measured": {"measured": measurements},
+    "usrsctp": {"usrsctp": associations},
     "baresip": {"baresip": calls},
     "ffmpeg": {"ffmpeg": streams},
     "chromium": {"buffers": buffers, "estimates": estimates},

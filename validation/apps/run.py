@@ -26,7 +26,7 @@ sys.path.insert(0, str(HERE.parent))
 import made  # noqa: E402
 from networks import TooLateError  # noqa: E402
 
-PROGRAMS = ("irtt", "iperf3", "measured", "baresip", "ffmpeg", "chromium")
+PROGRAMS = ("irtt", "iperf3", "measured", "usrsctp", "baresip", "ffmpeg", "chromium")
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ static const char DIGITS[] = "0123456789abcdef";
 static struct {
 	const char *role, *host, *local[MOST_ADDRESSES];
 	int port, locals, streams, lifetime_ms, retransmissions, udp_port, remote_udp_port;
-	long packets, awaited, bytes, gap_us, limit_ms, quiet_ms, rto_min_ms, path_retransmissions;
+	long packets, awaited, bytes, gap_us, limit_ms, sending_ms, quiet_ms, rto_min_ms, path_retransmissions;
 	bool closes, unordered, interleaves;
 } ask = {
 	.streams = 1, .lifetime_ms = -1, .retransmissions = -1, .packets = 100, .awaited = 100,
@@ -134,13 +134,13 @@ static int usage(void)
 		"  -s STREAMS  -u unordered  -t MILLISECONDS of life  -x RETRANSMISSIONS  -i I-DATA\n"
 		"  -k closes when all was sent and all has come, or nothing was heard for -q MILLISECONDS\n"
 		"  -e OURS[:THEIRS] UDP ports  -r MILLISECONDS RTO.Min  -p Path.Max.Retrans\n"
-		"  -d MILLISECONDS at most\n");
+		"  -f MILLISECONDS after which usrsctp's peer sends no more  -d MILLISECONDS at most\n");
 	return 2;
 }
 
 static bool read_words(int arguments, char **argument)
 {
-	for (int option; (option = getopt(arguments, argument, "a:n:m:l:g:s:ut:x:ikq:e:r:p:d:")) != -1;) {
+	for (int option; (option = getopt(arguments, argument, "a:n:m:l:g:s:ut:x:ikq:e:r:p:f:d:")) != -1;) {
 		switch (option) {
 		case 'a':
 			if (ask.locals == MOST_ADDRESSES)
@@ -165,6 +165,7 @@ static bool read_words(int arguments, char **argument)
 			break;
 		case 'r': ask.rto_min_ms = atol(optarg); break;
 		case 'p': ask.path_retransmissions = atol(optarg); break;
+		case 'f': ask.sending_ms = atol(optarg); break;
 		case 'd': ask.limit_ms = atol(optarg); break;
 		default: return false;
 		}

@@ -166,6 +166,8 @@ static void converse(struct socket *socket)
 	while (!ended_by) {
 		uint64_t now = now_us();
 
+		if (ask.sending_ms && now - start_us > ask.sending_ms * 1000ull)
+			ask.packets = count.sent_packets;
 		if (now - start_us > ask.limit_ms * 1000ull) {
 			ended_by = "limit";
 		} else if (count.sent_packets < ask.packets && now >= next) {
