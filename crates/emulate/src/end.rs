@@ -28,9 +28,9 @@ pub struct Ended {
     pub unsent_packets: u64,
 }
 
-/// Which end: the flow by name, the side (0 sends first), and the addresses with DCCP's ports.
+/// An end of a flow: the flow by name, the side (0 sends first), and the addresses with DCCP's ports.
 #[derive(Clone, Debug)]
-pub struct Which {
+pub struct EndSelector {
     /// The flow.
     pub flow: String,
     /// 0 is the side `from`, 1 the side `to`.
@@ -46,8 +46,8 @@ impl End {
     ///
     /// # Errors
     /// There is no such flow, it is not over DCCP, a file cannot be read, or the system refuses.
-    pub fn open(point: &Point, which: &Which, namespace: &OwnedFd) -> Result<Self, String> {
-        let Which { flow, side, local, remote } = which;
+    pub fn open(point: &Point, which: &EndSelector, namespace: &OwnedFd) -> Result<Self, String> {
+        let EndSelector { flow, side, local, remote } = which;
         let Point { scenario, network, .. } = point;
         let number = scenario.flows.iter().position(|(name, _)| name == flow);
         let number = number.ok_or_else(|| format!("{flow}: no such flow"))?;

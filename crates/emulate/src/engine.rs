@@ -23,11 +23,11 @@ use talkspurt_sim::build::RealHosts;
 use talkspurt_sim::drive::Timetable;
 use talkspurt_sim::world::{Departure, End, World};
 
-use crate::flows::{Flows, Found};
+use crate::flows::{FlowMatch, Flows};
 use crate::lateness::Histogram;
 use crate::pace::{Pace, Wait};
 use crate::packet::{
-    Message, Seen, Segment, arrived, may_be_fragment, message, parse, segment, ttl_at,
+    Message, PacketInfo, Segment, arrived, may_be_fragment, message, parse, segment, ttl_at,
 };
 use crate::shown::Excerpts;
 use crate::whole::Fragments;
@@ -369,11 +369,11 @@ impl<'a> Engine<'a> {
     }
 
     /// The flow and side of a packet; a new flow gets accounts.
-    fn flow(&mut self, seen: &Seen, hosts: [usize; 2]) -> (usize, u8) {
+    fn flow(&mut self, seen: &PacketInfo, hosts: [usize; 2]) -> (usize, u8) {
         let scenario = &self.point.scenario;
         let names = hosts.map(|host| self.devices[host].account.node.as_str());
         let taken = |name: &str| scenario.flows.contains_key(name);
-        let Found { index, side, is_new } = self.flows.find(seen, hosts, names, taken);
+        let FlowMatch { index, side, is_new } = self.flows.find(seen, hosts, names, taken);
         let place = scenario.flows.len() + index;
         let (recorder, (_, (excerpts, (_, packets)))) = &mut self.world.probe;
         if is_new {
@@ -401,7 +401,7 @@ impl<'a> Engine<'a> {
     }
 
     /// A packet to an address that no host has: the first router answers, if it may.
-    fn refuse(&mut self, from: usize, seen: &Seen) {
+    fn refuse(&mut self, from: usize, seen: &PacketInfo) {
         self.devices[from].account.unroutable_packets += 1;
         let node = self.routes.nodes[from];
         let first = self.point.network.links.iter().find(|link| link.from == node);
@@ -488,7 +488,13 @@ impl<'a> Engine<'a> {
     }
 
     /// A router's message; `None` if there must be none, or there were too many.
-    fn message(&mut self, kind: Message, router: usize, about: &Seen, ttl: u8) -> Option<Vec<u8>> {
+    fn message(
+        &mut self,
+        kind: Message,
+        router: usize,
+        about: &PacketInfo,
+        ttl: u8,
+    ) -> Option<Vec<u8>> {
         let message = message(kind, self.address(router, about.version()), about, ttl)?;
         let now = self.world.now();
         let until = self.messages_until[router].max(now) + MESSAGE_TIME;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use talkspurt_proto::wire::{dccp, ipv4, ipv6, sctp, tcp, udp};
 
 use crate::FlowPorts;
-use crate::packet::{Seen, Segment};
+use crate::packet::{PacketInfo, Segment};
 
 /// Flows with an account of their own; all further packets between two hosts are one flow. A scan of ports
 /// would otherwise fill the memory.
@@ -38,7 +38,7 @@ pub(crate) type Cut = (IpAddr, IpAddr, u8, u32);
 
 /// The flow of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FlowMatch {
     /// Its number.
     pub(crate) index: usize,
     /// The side that sent the packet.
@@ -83,16 +83,16 @@ impl Flows {
     /// The flow of a packet between two hosts with these names; `taken` are other names of flows.
     pub(crate) fn find(
         &mut self,
-        seen: &Seen,
+        seen: &PacketInfo,
         hosts: [usize; 2],
         names: [&str; 2],
         taken: impl Fn(&str) -> bool,
-    ) -> Found {
+    ) -> FlowMatch {
         let protocol = seen.real.protocol;
         let ports = self.ports(seen);
         let tuple = (seen.src, seen.dst, protocol, ports.0, ports.1);
         if let Some((index, side)) = self.known.get(&tuple) {
-            return Found { index: *index, side: *side, is_new: false };
+            return FlowMatch { index: *index, side: *side, is_new: false };
         }
         if self.own == MAX_FLOWS {
             return self.others(hosts, names, taken);
@@ -113,7 +113,7 @@ impl Flows {
         let name = self.free(format!("{transport} {from}-{to}{version}"), taken);
         let ports = Some(ports.into());
         self.all[index] = Some(Flow { ports, ..Flow::new(name, transport, hosts) });
-        Found { index, side, is_new: true }
+        FlowMatch { index, side, is_new: true }
     }
 
     /// The ports of each flow that is one five-tuple.
@@ -125,7 +125,7 @@ impl Flows {
     }
 
     /// The ports of a packet, which only the first of its fragments has.
-    fn ports(&mut self, seen: &Seen) -> (u16, u16) {
+    fn ports(&mut self, seen: &PacketInfo) -> (u16, u16) {
         let Some(fragment) = seen.fragment else { return seen.ports };
         let cut = (seen.src, seen.dst, seen.real.protocol, fragment.of);
         if seen.has_headers {
@@ -142,7 +142,7 @@ impl Flows {
         [from, to]: [usize; 2],
         names: [&str; 2],
         taken: impl Fn(&str) -> bool,
-    ) -> Found {
+    ) -> FlowMatch {
         let (low, high) = (from.min(to), from.max(to));
         let index = MAX_FLOWS + low * self.hosts + high;
         let is_new = self.all[index].is_none();
@@ -151,7 +151,7 @@ impl Flows {
             self.all[index] = Some(Flow::new(name, "mixed".to_owned(), [from, to]));
         }
         let side = u8::from(self.flow(index).hosts[0] != from);
-        Found { index, side, is_new }
+        FlowMatch { index, side, is_new }
     }
 
     /// The name, with a number if it is another flow's.
@@ -216,13 +216,13 @@ mod tests {
     use talkspurt_proto::body::{Layers, RealPacket};
     use talkspurt_proto::packet::Ecn;
 
-    fn seen(from: u8, to: u8, protocol: u8, ports: (u16, u16)) -> Seen {
+    fn seen(from: u8, to: u8, protocol: u8, ports: (u16, u16)) -> PacketInfo {
         let address = |last| IpAddr::from([10, 0, 0, last]);
         let layers = Layers::default();
         let real = RealPacket { bytes: Bytes::new(), layers, protocol, ttl: 64 };
         let (src, dst) = (address(from), address(to));
         let (ecn, dscp, fragment, has_headers) = (Ecn::NotEct, 0, None, true);
-        Seen { src, dst, ports, ecn, dscp, fragment, has_headers, is_answerable: true, real }
+        PacketInfo { src, dst, ports, ecn, dscp, fragment, has_headers, is_answerable: true, real }
     }
 
     #[test]
@@ -231,7 +231,7 @@ mod tests {
         let mut find = |of: Option<u32>, has_headers, ports| {
             let fragment =
                 of.map(|of| Fragment { of, offset: 0, length: 8, has_more: has_headers });
-            let seen = Seen { fragment, has_headers, ..seen(1, 2, udp::PROTOCOL, ports) };
+            let seen = PacketInfo { fragment, has_headers, ..seen(1, 2, udp::PROTOCOL, ports) };
             flows.find(&seen, [0, 1], ["a", "b"], |_| false).index
         };
         assert_eq!(find(None, true, (7, 9)), 0);
@@ -248,8 +248,8 @@ mod tests {
         assert_eq!(find(Some(5), false, (0, 0)), 2);
     }
 
-    fn found(index: usize, side: u8, is_new: bool) -> Found {
-        Found { index, side, is_new }
+    fn found(index: usize, side: u8, is_new: bool) -> FlowMatch {
+        FlowMatch { index, side, is_new }
     }
 
     #[test]
@@ -311,7 +311,7 @@ mod tests {
         };
         assert_eq!(last(2, 1, [1, 0], (3, 9)), found(2, 1, false));
         let others = last(1, 2, [0, 1], (60_000, 9));
-        assert_eq!(last(2, 1, [1, 0], (60_001, 9)), Found { side: 1, ..others });
+        assert_eq!(last(2, 1, [1, 0], (60_001, 9)), FlowMatch { side: 1, ..others });
         assert!(others.index < Flows::capacity(2) && !others.is_new);
         assert_eq!(flows.flow(others.index).name, "others a-b");
         let segment = Some(Segment { seq: 1, numbers: 9, is_syn: false });

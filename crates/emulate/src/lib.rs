@@ -36,7 +36,7 @@ use talkspurt_scenario::{Network, Point};
 use talkspurt_sim::build::{RealHosts, build_with_hosts};
 use talkspurt_sim::drive::Timetable;
 
-pub use end::{End, Ended, Which};
+pub use end::{End, EndSelector, Ended};
 use engine::{Engine, Tally};
 use flows::Flows;
 pub use lateness::Lateness;

@@ -22,7 +22,7 @@ const MAX_V6: usize = 1280;
 
 /// What the network needs to know of a packet.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct PacketInfo {
     pub(crate) src: IpAddr,
     pub(crate) dst: IpAddr,
     /// Ports at source and destination; of an echo its identifier, twice; otherwise zero.
@@ -38,7 +38,7 @@ pub(crate) struct Seen {
     pub(crate) real: RealPacket,
 }
 
-impl Seen {
+impl PacketInfo {
     pub(crate) const fn version(&self) -> IpVersion {
         if self.src.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }
     }
@@ -70,7 +70,7 @@ struct Network {
 }
 
 /// Reads a packet; `None` if it is not one, or the header checksum of IPv4 is wrong.
-pub(crate) fn parse(bytes: &[u8]) -> Option<Seen> {
+pub(crate) fn parse(bytes: &[u8]) -> Option<PacketInfo> {
     let network = match bytes.first()? >> 4 {
         4 => v4(bytes)?,
         6 => v6(bytes)?,
@@ -107,7 +107,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Seen> {
         && is_one_host(src)
         && !is_group(dst)
         && !(protocol == icmp && is_icmp_error(src, body));
-    Some(Seen { src, dst, ports, ecn, dscp, fragment, has_headers, is_answerable, real })
+    Some(PacketInfo { src, dst, ports, ecn, dscp, fragment, has_headers, is_answerable, real })
 }
 
 fn v4(bytes: &[u8]) -> Option<Network> {
@@ -290,7 +290,12 @@ pub(crate) enum Message {
 }
 
 /// The message of `router` about a packet that arrived there with this TTL; `None` if it must trigger none.
-pub(crate) fn message(kind: Message, router: IpAddr, about: &Seen, ttl: u8) -> Option<Vec<u8>> {
+pub(crate) fn message(
+    kind: Message,
+    router: IpAddr,
+    about: &PacketInfo,
+    ttl: u8,
+) -> Option<Vec<u8>> {
     if !about.is_answerable {
         return None;
     }

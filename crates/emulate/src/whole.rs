@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::flows::Cut;
-use crate::packet::{Seen, Segment, segment};
+use crate::packet::{PacketInfo, Segment, segment};
 
 /// Packets of which fragments are kept; of a longer series, the oldest are forgotten.
 const MAX_PACKETS: usize = 64;
@@ -30,7 +30,11 @@ struct Part {
 impl Fragments {
     /// A fragment arrived, which is no copy. If its packet is complete now: the payload, and what it is as a
     /// TCP segment.
-    pub(crate) fn add(&mut self, now: Instant, seen: &Seen) -> Option<(u32, Option<Segment>)> {
+    pub(crate) fn add(
+        &mut self,
+        now: Instant,
+        seen: &PacketInfo,
+    ) -> Option<(u32, Option<Segment>)> {
         let fragment = seen.fragment?;
         let cut = (seen.src, seen.dst, seen.real.protocol, fragment.of);
         let known = self

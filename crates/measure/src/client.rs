@@ -13,7 +13,7 @@ use talkspurt_scenario::{Point, to_toml};
 
 use crate::Failure;
 use crate::channel::{BEAT, Channel, LOST, MAX_NOTES, Message, NOTES, SILENT, Secret};
-use crate::direct::{self, Unbound};
+use crate::direct::{self, UnboundSocket};
 use crate::ended::Ended;
 use crate::media::{Media, Ran};
 use crate::merge::{End, Merged, merge};
@@ -260,7 +260,7 @@ pub(crate) struct Met {
 pub(crate) fn meet(
     channel: &mut Channel,
     server: SocketAddr,
-    (plan, raw): (&Plan, Vec<Unbound>),
+    (plan, raw): (&Plan, Vec<UnboundSocket>),
     shared: &Shared,
 ) -> Result<Met, Failure> {
     let clock = Clock::start();

@@ -29,12 +29,12 @@ mod ended;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod invitation;
+mod local_peer;
 mod lock;
 mod media;
 mod merge;
 mod notes;
 mod opening;
-mod own;
 mod plan;
 mod plausible;
 mod privileges;

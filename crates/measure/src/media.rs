@@ -26,12 +26,12 @@ use talkspurt_scenario::Point;
 use crate::breaker::{self, Breaker};
 use crate::bucket::Bucket;
 use crate::devices::Devices;
-use crate::direct::Came;
+use crate::direct::ReceivedPacket;
 use crate::ended::Ended;
+use crate::local_peer::{LocalPeer, ends, peers};
 use crate::lock::lock;
 use crate::notes::{Log, What};
 use crate::opening::{Opening, silent};
-use crate::own::{Own, ends, peers};
 use crate::plan::{LEAD, PROBE, Plan, QUIET_PROBES, REPORT};
 use crate::seal::{Header, Kind, OVERHEAD};
 use crate::shared::{Sample, Shared};
@@ -82,7 +82,7 @@ pub(crate) struct Media<'a> {
     wire: Wire,
     shared: &'a Shared,
     clock: Clock,
-    own: Vec<Own>,
+    own: Vec<LocalPeer>,
     log: Log,
     client: bool,
     version: IpVersion,
@@ -129,7 +129,7 @@ impl<'a> Media<'a> {
             let flow = &plan.flows[number / 2];
             let sends = if client { &flow.up } else { &flow.down };
             let watched = sends.is_some() && !flow.transport.is_responsive();
-            Own {
+            LocalPeer {
                 peer,
                 number,
                 hints: hints(&point.scenario.flows[number / 2]),
@@ -322,7 +322,7 @@ impl<'a> Media<'a> {
     }
 
     /// Takes a packet of a flow directly over IP.
-    fn receive_packet(&mut self, came: &Came) {
+    fn receive_packet(&mut self, came: &ReceivedPacket) {
         let now = self.clock.now();
         // As of datagrams.
         if came.header.kind != Kind::Media || !self.incoming.take(now, came.bytes) {

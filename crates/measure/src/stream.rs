@@ -44,7 +44,7 @@ const CONNECT: Duration = Duration::from_secs(2);
 
 /// A flow over TCP as one end has it.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct ExpectedStream {
     flow: u8,
     /// Whether this end sends bulk.
     bulk: bool,
@@ -53,13 +53,13 @@ struct Wanted {
 }
 
 /// The flows of a plan over TCP, as one end has them.
-fn wanted(plan: &Plan, client: bool) -> Vec<Wanted> {
+fn wanted(plan: &Plan, client: bool) -> Vec<ExpectedStream> {
     let flows = plan.flows.iter().enumerate().filter_map(|(number, flow)| {
         let Transport::Tcp(controller) = flow.transport else { return None };
         let traffic = if client { &flow.up } else { &flow.down };
         let bulk = matches!(traffic, Some(Traffic::Bulk { .. }));
         let controller = controller.filter(|_| traffic.is_some());
-        Some(Wanted { flow: number as u8, bulk, controller })
+        Some(ExpectedStream { flow: number as u8, bulk, controller })
     });
     flows.collect()
 }
@@ -94,7 +94,12 @@ pub(crate) struct Unit {
 }
 
 impl Stream {
-    fn new(socket: TcpStream, wanted: Wanted, sealer: Sealer, opener: Opener) -> io::Result<Self> {
+    fn new(
+        socket: TcpStream,
+        wanted: ExpectedStream,
+        sealer: Sealer,
+        opener: Opener,
+    ) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let options = SockRef::from(&socket);
         // What the socket still holds at the end is not sent: media stops.
@@ -327,7 +332,7 @@ pub(crate) fn connect(
 
 /// Opens a stream and proves its keys.
 fn open(
-    wanted: Wanted,
+    wanted: ExpectedStream,
     keys: [&Key; 2],
     from: SocketAddr,
     to: SocketAddr,
@@ -371,12 +376,12 @@ const fn greeting(kind: Kind, flow: u8) -> Header {
     Header { kind, flow, number: 0, sent: 0 }
 }
 
-/// Where a server waits for the streams of a session.
-pub(crate) struct Entrance {
+/// Accepts the streams of a session at a server.
+pub(crate) struct StreamListener {
     listener: TcpListener,
     keys: [Key; 2],
-    /// Those that have not come.
-    wanted: Vec<Wanted>,
+    /// Those that have not connected.
+    wanted: Vec<ExpectedStream>,
     pending: Vec<Pending>,
 }
 
@@ -387,7 +392,7 @@ struct Pending {
     bytes: Vec<u8>,
 }
 
-impl Entrance {
+impl StreamListener {
     /// Listens on this address; `None` if the plan has no flow over TCP.
     pub(crate) fn bind(
         local: SocketAddr,
@@ -497,8 +502,9 @@ mod tests {
         SocketAddr::from(([127, 0, 0, 1], 0))
     }
 
-    fn entrance(plan: &Plan) -> (Entrance, SocketAddr) {
-        let entrance = Entrance::bind(local(), plan, &[UP, DOWN]).expect("loopback has ports");
+    fn entrance(plan: &Plan) -> (StreamListener, SocketAddr) {
+        let entrance =
+            StreamListener::bind(local(), plan, &[UP, DOWN]).expect("loopback has ports");
         let entrance = entrance.expect("there are flows over TCP");
         let at = entrance.listener.local_addr().expect("it is bound");
         (entrance, at)
@@ -506,7 +512,7 @@ mod tests {
 
     /// Serves an entrance for a while, beginning at this instant of its clock.
     fn serve(
-        entrance: &mut Entrance,
+        entrance: &mut StreamListener,
         at: Instant,
         until: impl Fn(&[Stream]) -> bool,
     ) -> Vec<Stream> {

@@ -12,12 +12,12 @@ use talkspurt_live::{Clock, Datagram, UdpPort};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::wire::Ends;
 
-use crate::direct::{Came, Direct, SOCKET_BUFFER, Unbound};
+use crate::direct::{Direct, ReceivedPacket, SOCKET_BUFFER, UnboundSocket};
 use crate::plan::{PROBE, Plan};
 use crate::protocol::Protocol;
 use crate::seal::{Header, Key, Kind, Opener, Sealer};
 use crate::shared::Shared;
-use crate::stream::{Entrance, Stream, connect};
+use crate::stream::{Stream, StreamListener, connect};
 
 /// Longest sleep before time starts: how much later it can start here than at the client.
 const START_STEP: Duration = Duration::from_millis(2);
@@ -37,7 +37,7 @@ pub(crate) struct Wire {
     overruns: u32,
     /// Of flows over TCP.
     pub(crate) streams: Vec<Stream>,
-    entrance: Option<Entrance>,
+    entrance: Option<StreamListener>,
     /// Of flows directly over IP.
     direct: Option<Direct>,
 }
@@ -83,7 +83,7 @@ impl Wire {
         plan: &Plan,
     ) -> io::Result<Self> {
         let mut wire = Self::bind(local, down, up)?;
-        wire.entrance = Entrance::bind(wire.local(), plan, &[*up, *down])?;
+        wire.entrance = StreamListener::bind(wire.local(), plan, &[*up, *down])?;
         Ok(wire)
     }
 
@@ -92,7 +92,7 @@ impl Wire {
     pub(crate) fn use_raw(
         &mut self,
         plan: &Plan,
-        sockets: Vec<Unbound>,
+        sockets: Vec<UnboundSocket>,
         [up, down]: &[Key; 2],
         server: Option<SocketAddr>,
     ) -> io::Result<()> {
@@ -132,7 +132,7 @@ impl Wire {
     }
 
     /// An IP packet of a flow directly over IP, without waiting.
-    pub(crate) fn receive_packet(&mut self) -> io::Result<Option<Came>> {
+    pub(crate) fn receive_packet(&mut self) -> io::Result<Option<ReceivedPacket>> {
         let Some(direct) = &mut self.direct else { return Ok(None) };
         let received = direct.receive()?;
         self.refused += u64::from(matches!(received, Some(None)));

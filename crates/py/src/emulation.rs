@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use serde_json::{Value, json};
-use talkspurt_emulate::{Control, Emulated, End, Ended, Excerpted, Host, Which};
+use talkspurt_emulate::{Control, Emulated, End, EndSelector, Ended, Excerpted, Host};
 use talkspurt_experiment::Shared;
 use talkspurt_scenario::Point;
 
@@ -125,7 +125,7 @@ impl FlowEnd {
         };
         let ((flow, side), (local, remote)) = (which, addresses);
         let (local, remote) = (address(&local)?, address(&remote)?);
-        let which = Which { flow, side: side.min(1), local, remote };
+        let which = EndSelector { flow, side: side.min(1), local, remote };
         let namespace = duplicate(namespace)?;
         let stop = Arc::<AtomicBool>::default();
         let stopped = Arc::clone(&stop);

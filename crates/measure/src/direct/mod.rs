@@ -27,12 +27,12 @@ use crate::protocol::Protocol;
 use crate::seal::{Header, Key, Opener, Sealer, derived};
 pub(crate) use blocked::{blocked, name};
 pub(crate) use route::mtu;
-use sockets::Bound;
-pub(crate) use sockets::{Pool, SOCKET_BUFFER, Unbound, check, open};
+use sockets::BoundSocket;
+pub(crate) use sockets::{Pool, SOCKET_BUFFER, UnboundSocket, check, open};
 
 /// The flows of a session that are directly over IP, at one end.
 pub(crate) struct Direct {
-    sockets: Vec<Bound>,
+    sockets: Vec<BoundSocket>,
     sealer: Sealer,
     opener: Opener,
     /// Our address with the port of our datagrams, which is the media port at the server.
@@ -47,7 +47,7 @@ pub(crate) struct Direct {
 }
 
 /// A packet from the other end.
-pub(crate) struct Came {
+pub(crate) struct ReceivedPacket {
     pub(crate) header: Header,
     /// As it would be without the seal.
     pub(crate) packet: Vec<u8>,
@@ -65,7 +65,7 @@ impl Direct {
     /// media port, and a client knows the other end already.
     pub(crate) fn bind(
         plan: &Plan,
-        sockets: Vec<Unbound>,
+        sockets: Vec<UnboundSocket>,
         [ours, theirs]: [&Key; 2],
         local: SocketAddr,
         remote: Option<SocketAddr>,
@@ -143,7 +143,7 @@ impl Direct {
     }
 
     /// A packet that has come, without waiting; `Some(None)` if it is not from the other end.
-    pub(crate) fn receive(&mut self) -> io::Result<Option<Option<Came>>> {
+    pub(crate) fn receive(&mut self) -> io::Result<Option<Option<ReceivedPacket>>> {
         let mut bytes = Vec::new();
         let sockets = self.sockets.len();
         for turn in 0..sockets {
@@ -158,13 +158,13 @@ impl Direct {
     }
 
     /// A copy from another address is not opened, or the genuine one would be a repeated one.
-    fn open(&mut self, protocol: Protocol, bytes: &[u8]) -> Option<Came> {
+    fn open(&mut self, protocol: Protocol, bytes: &[u8]) -> Option<ReceivedPacket> {
         let remote = self.remote?.ip().to_canonical();
         if packet::source(bytes) != Some(remote) {
             return None;
         }
         let opened = packet::open(&mut self.opener, protocol, bytes)?;
-        let packet::Opened { header, src_port, packet } = opened;
+        let packet::OpenedPacket { header, src_port, packet } = opened;
         let (of, ends) = self.flows.get_mut(usize::from(header.flow))?.as_mut()?;
         if *of != protocol {
             return None;
@@ -175,7 +175,7 @@ impl Direct {
         {
             ends.dst_port = src_port;
         }
-        Some(Came { header, packet, bytes: bytes.len() as u32 })
+        Some(ReceivedPacket { header, packet, bytes: bytes.len() as u32 })
     }
 
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
@@ -183,6 +183,6 @@ impl Direct {
     }
 
     pub(crate) fn overruns(&self) -> u32 {
-        self.sockets.iter().map(Bound::overruns).sum()
+        self.sockets.iter().map(BoundSocket::overruns).sum()
     }
 }

@@ -37,7 +37,7 @@ const PARAMETER: [u8; 4] = [0xbf, 0xfe, 0, ELEMENT as u8];
 
 /// An authentic packet.
 #[derive(Debug, PartialEq)]
-pub(super) struct Opened {
+pub(super) struct OpenedPacket {
     pub(super) header: Header,
     /// The source port on the wire.
     pub(super) src_port: u16,
@@ -133,7 +133,7 @@ pub(super) fn seal(
 }
 
 /// Opens a whole IP packet; `None` if it is not from the other end, or not new.
-pub(super) fn open(opener: &mut Opener, protocol: Protocol, packet: &[u8]) -> Option<Opened> {
+pub(super) fn open(opener: &mut Opener, protocol: Protocol, packet: &[u8]) -> Option<OpenedPacket> {
     let (ip, inside) = Ip::parse(packet).ok()?;
     let [src, dst] = ip.addresses();
     let (mut inside, seal) = match protocol {
@@ -166,7 +166,7 @@ pub(super) fn open(opener: &mut Opener, protocol: Protocol, packet: &[u8]) -> Op
         Protocol::Sctp => sctp::sum(&mut inside).ok()?,
     }
     let src_port = u16::from_be_bytes(*inside.first_chunk()?);
-    Some(Opened { header, src_port, packet: ip.before(&inside).ok()? })
+    Some(OpenedPacket { header, src_port, packet: ip.before(&inside).ok()? })
 }
 
 /// What is encrypted: DCCP's application data area, and the user data of SCTP's chunks. `None` if the bytes are

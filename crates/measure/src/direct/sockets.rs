@@ -30,11 +30,11 @@ const LOAD_X: u16 = 0x01;
 const RETURN: u16 = 0x06;
 /// Where the IP header begins, as k (`SKF_NET_OFF` of Linux).
 const IP_HEADER: u32 = (-0x10_0000_i32) as u32;
-/// The program that lets nothing pass.
+/// The BPF program that passes no packet.
 const NOTHING: [SockFilter; 1] = [SockFilter::new(RETURN, 0, 0, 0)];
 
-/// An unbound raw socket that hears nothing yet.
-pub(crate) struct Unbound {
+/// An unbound raw socket whose filter passes nothing yet.
+pub(crate) struct UnboundSocket {
     protocol: Protocol,
     ipv6: bool,
     socket: Socket,
@@ -42,7 +42,7 @@ pub(crate) struct Unbound {
     overruns: Arc<AtomicU32>,
 }
 
-impl Unbound {
+impl UnboundSocket {
     fn open(protocol: Protocol, ipv6: bool) -> Result<Self, String> {
         let opened = || {
             let socket = RawIp::unbound(protocol.number(), ipv6)?;
@@ -69,9 +69,14 @@ impl Unbound {
         Ok(Self { protocol, ipv6, socket: socket.try_clone()?, overruns: Arc::clone(overruns) })
     }
 
-    /// Hears what comes to this address from or to the server's port: all other packets of the protocol on this
-    /// machine do not wake us.
-    pub(super) fn bind(self, local: SocketAddr, server: u16, client: bool) -> io::Result<Bound> {
+    /// Receives what arrives at this address from or to the server's port: all other packets of the
+    /// protocol on this machine do not wake us.
+    pub(super) fn bind(
+        self,
+        local: SocketAddr,
+        server: u16,
+        client: bool,
+    ) -> io::Result<BoundSocket> {
         let Self { protocol, ipv6, socket, overruns } = self;
         let mut raw = RawIp::on(socket, protocol.number(), local)?;
         // What an earlier session left; the filter still lets nothing pass.
@@ -79,23 +84,23 @@ impl Unbound {
         while raw.receive(Some(Duration::ZERO), &mut packet)? {}
         let before = overruns.load(Ordering::Relaxed).max(raw.overruns());
         overruns.store(before, Ordering::Relaxed);
-        let hears = Hears { port: server, is_source: client, ipv6 };
-        raw.socket().attach_filter(&hears.program(None))?;
-        Ok(Bound { protocol, raw, hears, overruns, before })
+        let filter = Filter { port: server, is_source: client, ipv6 };
+        raw.socket().attach_filter(&filter.program(None))?;
+        Ok(BoundSocket { protocol, raw, filter, overruns, before })
     }
 }
 
-/// What a socket hears: packets from or to a port.
+/// The packets that a socket receives: those from or to a port.
 #[derive(Clone, Copy)]
-struct Hears {
+struct Filter {
     port: u16,
     is_source: bool,
     /// The system gives the program packets of IPv4 with their IP header, and of IPv6 without.
     ipv6: bool,
 }
 
-impl Hears {
-    /// The program that lets these pass, from an address or from all.
+impl Filter {
+    /// The BPF program that passes these packets, from one address or from all.
     fn program(self, from: Option<IpAddr>) -> Vec<SockFilter> {
         let (first, address) = match from {
             None => (0, Vec::new()),
@@ -124,19 +129,19 @@ impl Hears {
 }
 
 /// A raw socket of a session.
-pub(super) struct Bound {
+pub(super) struct BoundSocket {
     pub(super) protocol: Protocol,
     pub(super) raw: RawIp,
-    hears: Hears,
+    filter: Filter,
     overruns: Arc<AtomicU32>,
     before: u32,
 }
 
-impl Bound {
-    /// Hears packets from this address only.
+impl BoundSocket {
+    /// Receives packets from this address only.
     pub(super) fn hear(&self, from: IpAddr) {
         // Without it, packets from elsewhere cost time, and are not opened.
-        let _ = self.raw.socket().attach_filter(&self.hears.program(Some(from)));
+        let _ = self.raw.socket().attach_filter(&self.filter.program(Some(from)));
     }
 
     /// Overruns in this session.
@@ -145,7 +150,7 @@ impl Bound {
     }
 }
 
-impl Drop for Bound {
+impl Drop for BoundSocket {
     fn drop(&mut self) {
         self.overruns.fetch_max(self.raw.overruns(), Ordering::Relaxed);
         // Nothing is lost if it goes on to hear: it is emptied before it is used again.
@@ -157,12 +162,12 @@ impl Drop for Bound {
 ///
 /// # Errors
 /// What is missing here.
-pub(crate) fn open(plan: &Plan) -> Result<Vec<Unbound>, String> {
+pub(crate) fn open(plan: &Plan) -> Result<Vec<UnboundSocket>, String> {
     plan.direct()
         .into_iter()
         .map(|protocol| {
             check_kernel(protocol)?;
-            Unbound::open(protocol, plan.ipv6)
+            UnboundSocket::open(protocol, plan.ipv6)
         })
         .collect()
 }
@@ -173,7 +178,7 @@ pub(crate) fn open(plan: &Plan) -> Result<Vec<Unbound>, String> {
 /// What is missing here.
 pub(crate) fn check(protocol: Protocol) -> Result<(), String> {
     check_kernel(protocol)?;
-    Unbound::open(protocol, false).map(drop)
+    UnboundSocket::open(protocol, false).map(drop)
 }
 
 /// A kernel that speaks the protocol would answer packets of connections that it does not know.
@@ -210,7 +215,7 @@ struct Kind {
     protocol: Protocol,
     ipv6: bool,
     /// Or why there are none.
-    sockets: Result<Vec<Unbound>, String>,
+    sockets: Result<Vec<UnboundSocket>, String>,
 }
 
 impl Pool {
@@ -223,7 +228,7 @@ impl Pool {
         };
         let kinds = Protocol::ALL.into_iter().flat_map(|protocol| {
             versions.iter().map(move |ipv6| {
-                let sockets = (0..sessions.min(MOST)).map(|_| Unbound::open(protocol, *ipv6));
+                let sockets = (0..sessions.min(MOST)).map(|_| UnboundSocket::open(protocol, *ipv6));
                 Kind { protocol, ipv6: *ipv6, sockets: sockets.collect() }
             })
         });
@@ -240,7 +245,7 @@ impl Pool {
     ///
     /// # Errors
     /// What is missing here.
-    pub(crate) fn take(&self, plan: &Plan, local: IpAddr) -> Result<Vec<Unbound>, String> {
+    pub(crate) fn take(&self, plan: &Plan, local: IpAddr) -> Result<Vec<UnboundSocket>, String> {
         let kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |protocol: Protocol| {
             if kinds.is_empty() {

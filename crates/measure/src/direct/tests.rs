@@ -13,7 +13,7 @@ use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Ends, Hints, Parsed};
 
 use super::fuzz::{inside, sum};
-use super::packet::{Opened, open, seal};
+use super::packet::{OpenedPacket, open, seal};
 use super::{Direct, Protocol, ports};
 use crate::seal::{Header, Kind, Opener, Sealer};
 
@@ -139,7 +139,7 @@ fn with(protocol: Protocol, packet: &[u8], inside: &[u8]) -> Option<Vec<u8>> {
     Some(whole)
 }
 
-fn opened(protocol: Protocol, packet: &[u8]) -> Option<Opened> {
+fn opened(protocol: Protocol, packet: &[u8]) -> Option<OpenedPacket> {
     open(&mut Opener::new(&[1; 32]), protocol, packet)
 }
 
@@ -159,7 +159,7 @@ fn a_packet_is_genuine_and_opened_once_and_only_by_the_key() {
         assert!(!sealed.windows(SPEECH.len()).any(|part| part == SPEECH));
         let mut opener = Opener::new(&[1; 32]);
         let first = open(&mut opener, protocol, &sealed).expect("it is authentic");
-        assert_eq!(first, Opened { header: HEADER, src_port: 40_000, packet });
+        assert_eq!(first, OpenedPacket { header: HEADER, src_port: 40_000, packet });
         assert_eq!(open(&mut opener, protocol, &sealed), None, "a replay");
         assert_eq!(open(&mut Opener::new(&[2; 32]), protocol, &sealed), None);
     }

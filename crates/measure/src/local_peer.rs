@@ -16,8 +16,8 @@ use crate::breaker::{Breaker, Trip};
 use crate::plan::{Plan, Traffic};
 use crate::wire::Wire;
 
-/// A peer of this end.
-pub(crate) struct Own {
+/// A peer at this end of the path.
+pub(crate) struct LocalPeer {
     pub(crate) peer: Peer,
     /// As in [`talkspurt_proto::probe::Place::Peer`].
     pub(crate) number: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Own {
     pub(crate) received: u64,
 }
 
-impl Own {
+impl LocalPeer {
     pub(crate) const fn flow(&self) -> u8 {
         (self.number / 2) as u8
     }
