@@ -492,6 +492,27 @@ def test_large_numbers_below_panels_do_not_touch(most):
         assert not any(a.overlaps(b) for a, b in pairwise(found))
 
 
+def test_names_below_panels_do_not_touch():
+    """Before, "50 packets" and "10 packets" did below panels with scales of their own."""
+    queues = ("50 packets", "10 packets", "CoDel")
+    transports = ("UDP", "TCP", "DCCP-CCID3", "SCTP")
+    flows = tuple((name, "udp") for name in ("call", "call.reverse", "upload"))
+    runs = [
+        made({"queue": q, "transport": t}, 0, 3.0, flows, goodput_bps=[43e6] * 3)
+        for q in queues
+        for t in transports
+    ]
+    axes = (Axis("transport", "", transports), Axis("queue", "", queues))
+    figure = Study("made", "", "", axes, 1, 0.95, "", runs).figure(
+        "goodput_bps", over="queue", by="transport"
+    )
+    assert len(figure.axes) == 3
+    for ax in figure.axes:
+        if not any(text.get_rotation() for text in ax.get_xticklabels()):
+            found = boxes(figure, ax.get_xticklabels())
+            assert all(b.x0 - a.x1 > a.height / 4 for a, b in pairwise(found))
+
+
 def test_colour_bars_of_several_maps_do_not_touch(grid):
     figure = grid.figure("delay_p99_s", kind="map", over="delay", by="transport")
     bars = [ax for ax in figure.axes if ax.get_label() == "<colorbar>"]

@@ -106,16 +106,20 @@ def point(
         ax.annotate(words, (x, y), xytext=(5, 3), textcoords="offset points", fontsize=7)
 
 
+def slanted(labels: Sequence[str], columns: float) -> bool:
+    """Whether names side by side, with a space between them, do not fit below a panel."""
+    return len(labels) * (max(map(len, labels)) + 1) > MOST_LETTERS / columns
+
+
 def frame(
     ax: Axes, axis: Axis, numbers: Sequence[float] | None, columns: float, *, bottom: bool
 ) -> None:
     """Labels of the x axis; ``columns`` panels of this width fit into a full-width figure."""
-    room = MOST_LETTERS / columns
     unit = ""
     if numbers is None:
         ax.set_xticks(range(len(axis.labels)), axis.labels)
         ax.set_xlim(-0.5, len(axis.labels) - 0.5)
-        slope = len(axis.labels) * max(map(len, axis.labels)) > room
+        slope = slanted(axis.labels, columns)
     elif axis.sampled:
         # Sampled values are many and have no names: the ticks are those of a range.
         unit = scale.range_of(ax.xaxis, str(axis.factor), axis.labels)

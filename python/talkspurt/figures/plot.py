@@ -59,6 +59,8 @@ WIDEST = 16.0
 """Width of a figure of many bars, in inches, at most."""
 BAR = 0.11
 """Width of a bar in inches, at least, as long as the figure may become wider."""
+OWN = 1.15
+"""How many times as many panels with scales of their own a width is taken for."""
 SLOPE = 0.6
 """Height of a slanted label over its length."""
 MOST_BANDS = 8
@@ -136,6 +138,10 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
     columns = 1 if len(shown) == 1 else 2 if len(shown) in (2, 4) else 3
     width = WIDTH
     below = 0.0
+    place = place_of(drawn.study, drawn.one)
+    shared = len(shown) > 1 and place not in drawn.rest
+    # Panels with scales of their own are narrower by their numbers.
+    own = 1.0 if shared or len(shown) == 1 else OWN
     aside = drawn.over and (drawn.kind in ("bars", "box") or not _is_numeric(drawn, drawn.over))
     if aside and drawn.over:
         groups = drawn.groups(drawn.over).labels
@@ -144,14 +150,12 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
         if columns * need > WIDTH:
             columns = max(1, min(columns, int(WIDEST / need)))
         width = min(max(WIDTH, columns * need), WIDEST)
-        longest = max(map(len, groups))
-        if len(groups) * longest > panel.MOST_LETTERS * width / WIDTH / columns:
-            below = longest * panel.LETTER / 72 * SLOPE
+        if panel.slanted(groups, own * columns * WIDTH / width):
+            below = max(map(len, groups)) * panel.LETTER / 72 * SLOPE
     height = TALL if len(shown) == 1 else 0.9 + ROW * -(-len(shown) // columns)
     named = {} if drawn.by else _transports_to_name(drawn)
     entries = len(labels) if drawn.by else len(named)
     height = max(height + below, 0.9 + 0.17 * entries)
-    place = place_of(drawn.study, drawn.one)
     figure, grid = panels(
         textwrap.shorten(_title(drawn), int(13 * width), placeholder=" …"),
         len(shown),
@@ -159,11 +163,11 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
         width=width,
         height=height,
         sharex=drawn.kind != "cdf" and len(shown) > 1,
-        sharey=len(shown) > 1 and place not in drawn.rest,
+        sharey=shared,
     )
     for i, (ax, (key, found)) in enumerate(zip(grid, shown, strict=True)):
         bottom = i >= len(shown) - columns
-        draw(drawn, ax, found, columns * WIDTH / width, bottom=bottom)
+        draw(drawn, ax, found, own * columns * WIDTH / width, bottom=bottom)
         if key:
             words = _words(drawn, key)
             ax.set_title(
