@@ -151,6 +151,6 @@ def few_ticks(ax: Axes, columns: float) -> None:
     """As many ticks along x as have room in one of so many columns."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
-    ax.xaxis.set_major_locator(MaxNLocator(max(2, int(7 / columns)), steps=[1, 2, 2.5, 5, 10]))
+    ax.xaxis.set_major_locator(MaxNLocator(max(2, round(9 / columns)), steps=[1, 2, 2.5, 5, 10]))
     if max(map(abs, ax.get_xlim())) >= LARGE:
         ax.xaxis.set_major_formatter(EngFormatter(sep=""))
