@@ -15,7 +15,7 @@ use talkspurt_live::Clock;
 use talkspurt_proto::time::Duration;
 
 use crate::Failure;
-use crate::ended::Ended;
+use crate::end_report::EndReport;
 use crate::invitation::Invitation;
 use crate::plan::Plan;
 use crate::seal::Key;
@@ -98,7 +98,7 @@ pub(crate) enum Message {
     /// Server: a part of the notes.
     Notes { bytes: Vec<u8> },
     /// Server: that was all.
-    Done { ended: Ended },
+    Done { ended: EndReport },
     /// Either end of a call: it is over; without a reason, somebody hung up.
     HangUp { why: Option<String> },
     /// Either end of a call: a part of what it said or heard, 16 bits a sample, little endian.

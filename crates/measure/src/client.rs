@@ -14,8 +14,8 @@ use talkspurt_scenario::{Point, to_toml};
 use crate::Failure;
 use crate::channel::{BEAT, Channel, LOST, MAX_NOTES, Message, NOTES, SILENT, Secret};
 use crate::direct::{self, UnboundSocket};
-use crate::ended::Ended;
-use crate::media::{Media, Ran};
+use crate::end_report::EndReport;
+use crate::media::{Media, MediaOutcome};
 use crate::merge::{End, Merged, merge};
 use crate::notes::Log;
 use crate::plan::Plan;
@@ -109,14 +109,14 @@ impl Measurement {
         let request = Message::Request { release, plan: plan.clone() };
         self.channel.send(&request).map_err(|_| lost("before the measurement"))?;
         let shared = &*watch.0;
-        let Met { wire, limit, round_trip, .. } =
-            meet(&mut self.channel, server, (plan, raw), shared)?;
+        let Accepted { wire, limit, round_trip, .. } =
+            negotiate(&mut self.channel, server, (plan, raw), shared)?;
         self.channel.send(&Message::Start).map_err(|_| lost("before the measurement"))?;
         // Both ends start at about the same time, so that their flows do.
         thread::sleep((round_trip / 2).into_std());
         let materials = Materials::default();
         let media = Media::new(plan, (&point, &materials), wire, true, limit, None, shared);
-        let (Ran { log, mut ended, .. }, failed) = thread::scope(|scope| {
+        let (MediaOutcome { log, mut ended, .. }, failed) = thread::scope(|scope| {
             let media = scope.spawn(|| media.run());
             let failed = self.watch(shared, || media.is_finished());
             (media.join().expect("the media loop does not panic"), failed)
@@ -128,7 +128,7 @@ impl Measurement {
         };
         self.open = broken.is_none();
         let stopped = ended.early.as_deref() == Some(STOPPED);
-        let early = |end: &Ended| {
+        let early = |end: &EndReport| {
             end.early.clone().filter(|why| why != STOPPED && why != "the client stopped")
         };
         let ours = early(&ended).filter(|_| broken.is_none());
@@ -245,8 +245,8 @@ pub(crate) fn connect(target: &Target, secret: &Secret) -> Result<(Channel, Sock
     Err(failure)
 }
 
-/// A way to a server that has accepted a request.
-pub(crate) struct Met {
+/// A request that the server has accepted.
+pub(crate) struct Accepted {
     pub(crate) wire: Wire,
     /// What both ends together may send.
     pub(crate) limit: Rate,
@@ -257,12 +257,12 @@ pub(crate) struct Met {
 
 /// Waits until the server has accepted the request, finds the way to its socket, and opens the streams of the
 /// plan. `raw` are the sockets for its flows directly over IP.
-pub(crate) fn meet(
+pub(crate) fn negotiate(
     channel: &mut Channel,
     server: SocketAddr,
     (plan, raw): (&Plan, Vec<UnboundSocket>),
     shared: &Shared,
-) -> Result<Met, Failure> {
+) -> Result<Accepted, Failure> {
     let clock = Clock::start();
     let until = Instant::ZERO + Duration::from_secs(10);
     while clock.now() < until && !shared.is_over() {
@@ -286,7 +286,7 @@ pub(crate) fn meet(
                     }
                 };
                 wire.open_streams(plan, &[up, down], to, meanwhile).map_err(Failure)?;
-                return Ok(Met { wire, limit: Rate::from_bps(max_rate), round_trip, codecs });
+                return Ok(Accepted { wire, limit: Rate::from_bps(max_rate), round_trip, codecs });
             }
             Ok(Some(Message::Refuse { why })) => {
                 return Err(Failure(format!("{server}: refused: {why}")));

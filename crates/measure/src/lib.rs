@@ -25,7 +25,7 @@ mod codecs;
 mod controller;
 mod devices;
 mod direct;
-mod ended;
+mod end_report;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod invitation;

@@ -27,7 +27,7 @@ use crate::breaker::{self, Breaker};
 use crate::bucket::Bucket;
 use crate::devices::Devices;
 use crate::direct::ReceivedPacket;
-use crate::ended::Ended;
+use crate::end_report::EndReport;
 use crate::local_peer::{LocalPeer, ends, peers};
 use crate::lock::lock;
 use crate::notes::{Log, What};
@@ -69,10 +69,10 @@ impl Bodies for Slot {
     }
 }
 
-/// What is left of an end when it is over.
-pub(crate) struct Ran {
+/// The notes and the state of an end after the measurement.
+pub(crate) struct MediaOutcome {
     pub(crate) log: Log,
-    pub(crate) ended: Ended,
+    pub(crate) ended: EndReport,
     pub(crate) peers: Vec<Peer>,
 }
 
@@ -172,7 +172,7 @@ impl<'a> Media<'a> {
     }
 
     /// Runs to the end; time begins now.
-    pub(crate) fn run(mut self) -> Ran {
+    pub(crate) fn run(mut self) -> MediaOutcome {
         self.clock = Clock::start();
         let mut failed = None;
         while let Some(wake) = self.turn() {
@@ -209,7 +209,7 @@ impl<'a> Media<'a> {
     }
 
     /// What is left when it is over, for this reason if the loop failed.
-    pub(crate) fn finish(mut self, failed: Option<String>) -> Ran {
+    pub(crate) fn finish(mut self, failed: Option<String>) -> MediaOutcome {
         let now = self.clock.now().min(self.plan.end());
         self.diagnose(now);
         for own in &mut self.own {
@@ -222,7 +222,7 @@ impl<'a> Media<'a> {
             let is_news = own.breaker.is_some() || !explained(at);
             is_news.then(|| (own.flow(), at.as_nanos(), why))
         });
-        let ended = Ended {
+        let ended = EndReport {
             at: now.as_nanos(),
             tripped: tripped.collect(),
             streams: self.wire.streams.iter().map(Stream::end).collect(),
@@ -234,7 +234,11 @@ impl<'a> Media<'a> {
             overrun_datagrams: self.wire.overruns().into(),
         };
         self.show(now);
-        Ran { log: self.log, ended, peers: self.own.into_iter().map(|own| own.peer).collect() }
+        MediaOutcome {
+            log: self.log,
+            ended,
+            peers: self.own.into_iter().map(|own| own.peer).collect(),
+        }
     }
 
     /// The next datagram that has come, for a test that hands it over itself.

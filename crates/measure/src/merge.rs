@@ -20,7 +20,7 @@ use talkspurt_scenario::Point;
 use crate::Failure;
 use crate::clocks::{Point as Difference, Relation, Unrelated};
 use crate::direct;
-use crate::ended::{Ended, StreamEnd};
+use crate::end_report::{EndReport, StreamEnd};
 use crate::notes::{EVENTS, RX_ERRORS, Row, What};
 use crate::plan::{FlowPlan, Plan};
 use crate::plausible::{Order, sift};
@@ -29,7 +29,7 @@ use crate::seal;
 /// What one end knows.
 pub(crate) struct End {
     pub(crate) rows: Vec<Row>,
-    pub(crate) ended: Ended,
+    pub(crate) ended: EndReport,
 }
 
 /// So long nothing comes at the end of a measurement whose path has stopped to carry packets: ten questions for
@@ -138,7 +138,7 @@ pub(crate) fn merge(
 struct Streams<'a> {
     plan: &'a Plan,
     /// The client, and the server if it is known.
-    ends: [Option<&'a Ended>; 2],
+    ends: [Option<&'a EndReport>; 2],
 }
 
 impl Streams<'_> {
@@ -173,7 +173,7 @@ impl Streams<'_> {
     }
 }
 
-fn end_facts(ended: &Ended, silent_from: Option<u64>) -> Value {
+fn end_facts(ended: &EndReport, silent_from: Option<u64>) -> Value {
     json!({
         "silent_from_s": silent_from.map(|at| Duration::from_nanos(at).as_secs_f64()),
         "ended_s": Duration::from_nanos(ended.at).as_secs_f64(),
@@ -409,7 +409,7 @@ struct Recording {
 }
 
 impl Recording {
-    fn new(plan: &Plan, point: &Point, ended: &Ended) -> Self {
+    fn new(plan: &Plan, point: &Point, ended: &EndReport) -> Self {
         let mut layout = layout(&point.scenario, &point.network);
         layout.links.clear();
         layout.routes = (0..2 * plan.flows.len())
@@ -578,7 +578,7 @@ mod tests {
         let invitation = crate::invitation::Invitation::example(Transport::Udp, &["pcmu"]);
         let plan = invitation.plan(None);
         let point = plan.point().expect("a call");
-        let end = |at| End { rows: Vec::new(), ended: Ended { at, ..Ended::default() } };
+        let end = |at| End { rows: Vec::new(), ended: EndReport { at, ..EndReport::default() } };
         let merged = merge(&plan, &point, end(u64::MAX), Some(end(1))).expect("no file fails");
         let end = plan.end().as_nanos();
         assert_eq!(merged.finished.duration_s, Duration::from_nanos(end).as_secs_f64());

@@ -26,7 +26,7 @@ use crate::codecs::{agree, names};
 use crate::direct;
 use crate::invitation::Invitation;
 use crate::lock::lock;
-use crate::media::{Media, Ran};
+use crate::media::{Media, MediaOutcome};
 use crate::plan::{Plan, Traffic};
 use crate::privileges::Privileges;
 use crate::seal::Key;
@@ -438,7 +438,7 @@ impl State {
         self.say(format!("{client}: {}", told(&plan)));
         let shared = Shared::default();
         let materials = Materials::default();
-        let Ran { log, mut ended, .. } = thread::scope(|scope| {
+        let MediaOutcome { log, mut ended, .. } = thread::scope(|scope| {
             let media = scope.spawn(|| {
                 let mut wire = wire;
                 match wire.be_greeted(client, &shared) {

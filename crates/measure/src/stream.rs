@@ -20,7 +20,7 @@ use talkspurt_proto::packet::{Ecn, PathId};
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::controller::Controller;
-use crate::ended::StreamEnd;
+use crate::end_report::StreamEnd;
 use crate::plan::{Plan, Traffic};
 use crate::seal::{Header, Key, Kind, OVERHEAD, Opener, Sealer, derived};
 use crate::tcp_info::{Diagnosis, TcpInfo};

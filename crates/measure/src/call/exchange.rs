@@ -4,7 +4,7 @@ use talkspurt_live::Clock;
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::channel::{BEAT, Channel, MAX_NOTES, Message, NOTES, PIECE};
-use crate::ended::Ended;
+use crate::end_report::EndReport;
 use crate::merge::End;
 use crate::notes::Log;
 
@@ -12,8 +12,8 @@ use crate::notes::Log;
 const MAX_SOUND: usize = 128 << 20;
 const SOUND_TIME: Duration = Duration::from_secs(15);
 
-/// What the other end knows.
-pub(super) struct Theirs {
+/// The notes and the sound of the other end.
+pub(super) struct RemoteEnd {
     pub(super) end: End,
     /// What it said and heard, if all of it came.
     pub(super) sounds: Option<[Vec<i16>; 2]>,
@@ -22,7 +22,7 @@ pub(super) struct Theirs {
 /// Gives our notes.
 pub(super) fn give_notes(
     channel: &mut Channel,
-    (log, ended): (&Log, &Ended),
+    (log, ended): (&Log, &EndReport),
 ) -> std::io::Result<()> {
     for piece in log.bytes().chunks(PIECE) {
         channel.send(&Message::Notes { bytes: piece.to_vec() })?;

@@ -30,13 +30,13 @@ use talkspurt_scenario::Point;
 
 use crate::Failure;
 use crate::channel::{BEAT, Channel, LOST, Message, NOTES, SILENT, Secret};
-use crate::client::{Met, Target, connect, meet, shown};
+use crate::client::{Accepted, Target, connect, negotiate, shown};
 use crate::codecs::{agree, names, rungs};
 use crate::direct;
-use crate::ended::Ended;
+use crate::end_report::EndReport;
 use crate::invitation::{FLOW, Invitation};
 use crate::lock::lock;
-use crate::media::{Media, Ran};
+use crate::media::{Media, MediaOutcome};
 use crate::merge::{End, Merged, merge};
 use crate::notes::Log;
 use crate::opening::Opening;
@@ -45,7 +45,7 @@ use crate::shared::{STOPPED, Shared, Watch};
 use crate::timed::IntoStd as _;
 use crate::view::View;
 use crate::wire::Wire;
-use exchange::{Theirs, await_end, give_notes, give_sounds, take_notes, take_sounds};
+use exchange::{RemoteEnd, await_end, give_notes, give_sounds, take_notes, take_sounds};
 
 pub use voice::Voice;
 
@@ -126,8 +126,8 @@ impl Caller {
         let release = env!("CARGO_PKG_VERSION").to_owned();
         let request = Message::Invite { release, invitation: invitation.clone() };
         self.channel.send(&request).map_err(lost)?;
-        let Met { wire, limit, round_trip, codecs } =
-            meet(&mut self.channel, server, (&plan, raw), &watch.0)?;
+        let Accepted { wire, limit, round_trip, codecs } =
+            negotiate(&mut self.channel, server, (&plan, raw), &watch.0)?;
         let agreed = match invitation.in_handshake() {
             true => None,
             false => Some(agree(&codecs, &voice.codecs).map_err(Failure)?),
@@ -208,7 +208,7 @@ impl CallEnd<'_> {
         });
         let ran = ran.map_err(|_| "internal error in the media loop".to_owned())?;
         let why = || lost.clone().or_else(|| shared.why());
-        let Some(Ran { log, ended, peers }) = ran else {
+        let Some(MediaOutcome { log, ended, peers }) = ran else {
             return Err(why().unwrap_or_else(|| "no datagram came from the caller".to_owned()));
         };
         let agreed = agreed.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -361,7 +361,12 @@ impl CallEnd<'_> {
     }
 
     /// What this end said and heard.
-    pub(crate) fn sounds(&self, agreed: &Agreed, peers: &[Peer], ended: &Ended) -> [Vec<i16>; 2] {
+    pub(crate) fn sounds(
+        &self,
+        agreed: &Agreed,
+        peers: &[Peer],
+        ended: &EndReport,
+    ) -> [Vec<i16>; 2] {
         let Some(peer) = peers.first() else { return Default::default() };
         let Agreed { plan, point, recording, .. } = agreed;
         let mut said = match &recording.microphone {
@@ -389,8 +394,8 @@ impl CallEnd<'_> {
     fn exchange(
         &self,
         channel: &mut Channel,
-        (log, ended, sounds): &(Log, Ended, [Vec<i16>; 2]),
-    ) -> Result<Theirs, String> {
+        (log, ended, sounds): &(Log, EndReport, [Vec<i16>; 2]),
+    ) -> Result<RemoteEnd, String> {
         let lost =
             |_| "the control connection was lost before the other end's notes came".to_owned();
         if self.is_caller() {
@@ -398,19 +403,19 @@ impl CallEnd<'_> {
             give_notes(channel, (log, ended)).map_err(lost)?;
             let end = take_notes(channel)?;
             let given = give_sounds(channel, sounds);
-            Ok(Theirs { end, sounds: given.ok().and_then(|()| take_sounds(channel)) })
+            Ok(RemoteEnd { end, sounds: given.ok().and_then(|()| take_sounds(channel)) })
         } else {
             let end = take_notes(channel)?;
             let given = give_notes(channel, (log, ended));
             let sounds = given.ok().and_then(|()| {
                 let theirs = take_sounds(channel);
-                // Theirs have come, whatever becomes of ours.
+                // Theirs have arrived, even if ours were lost.
                 if give_sounds(channel, sounds).is_ok() {
                     await_end(channel);
                 }
                 theirs
             });
-            Ok(Theirs { end, sounds })
+            Ok(RemoteEnd { end, sounds })
         }
     }
 
@@ -418,8 +423,8 @@ impl CallEnd<'_> {
     fn conclude(
         &self,
         agreed: Agreed,
-        (log, mut ended, sounds): (Log, Ended, [Vec<i16>; 2]),
-        exchanged: Result<Theirs, String>,
+        (log, mut ended, sounds): (Log, EndReport, [Vec<i16>; 2]),
+        exchanged: Result<RemoteEnd, String>,
         other: SocketAddr,
     ) -> Result<Called, String> {
         let Agreed { codecs, plan, point, recording } = agreed;
@@ -433,7 +438,7 @@ impl CallEnd<'_> {
         ended.early.clone_from(&broken);
         let own = End { rows: Log::rows(log.bytes())?, ended };
         let (theirs, their_sounds) = match exchanged {
-            Ok(Theirs { end, sounds }) => (Some(end), sounds),
+            Ok(RemoteEnd { end, sounds }) => (Some(end), sounds),
             Err(why) => {
                 broken.get_or_insert(why);
                 (None, None)

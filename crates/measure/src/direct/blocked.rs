@@ -1,6 +1,6 @@
 //! What the tables of a measurement say of flows directly over IP: their name, and why nothing arrived.
 
-use crate::ended::Ended;
+use crate::end_report::EndReport;
 use crate::plan::Plan;
 
 /// The name of the transport of a direction, if it is directly over IP.
@@ -16,7 +16,7 @@ pub(crate) fn name(plan: &Plan, direction: &str) -> Option<String> {
 pub(crate) fn blocked(
     plan: &Plan,
     flow: usize,
-    ends: [Option<&Ended>; 2],
+    ends: [Option<&EndReport>; 2],
     packets: impl Fn(u16) -> (bool, bool),
 ) -> Option<String> {
     let [Some(client), Some(server)] = ends else { return None };
@@ -84,7 +84,7 @@ mod tests {
     /// Of the peers that open and answer: whether they sent, and whether it arrived.
     fn told(plan: &Plan, refused: u64, unsent: u64, peers: [(bool, bool); 2]) -> Option<String> {
         let (refused_datagrams, unsent_packets) = (refused, unsent);
-        let end = Ended { refused_datagrams, unsent_packets, ..Ended::default() };
+        let end = EndReport { refused_datagrams, unsent_packets, ..EndReport::default() };
         blocked(plan, 0, [Some(&end); 2], |peer| peers[usize::from(peer)])
     }
 

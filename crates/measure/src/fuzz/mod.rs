@@ -20,7 +20,7 @@ use crate::call::Voice;
 use crate::channel::{Message, Secret};
 use crate::codecs::{agree, call_codecs, codec, rungs};
 use crate::direct::Pool;
-use crate::ended::Ended;
+use crate::end_report::EndReport;
 use crate::merge::{End, Merged, merge};
 use crate::notes::Log;
 use crate::plan::{FlowPlan, Plan, Traffic};
@@ -118,12 +118,12 @@ fn message(bytes: &[u8]) {
 fn notes(bytes: &[u8], of_client: bool) {
     let mut script = Script::new(bytes);
     let length = usize::from(script.u16());
-    let ended = postcard::from_bytes::<Ended>(script.bytes(length));
+    let ended = postcard::from_bytes::<EndReport>(script.bytes(length));
     let (Ok(ended), Ok(rows)) = (ended, Log::rows(script.bytes(usize::MAX))) else { return };
     let (plan, point) = &*PLAN;
     let theirs = End { rows, ended };
     let at = plan.end().as_nanos();
-    let ours = End { rows: Vec::new(), ended: Ended { at, ..Ended::default() } };
+    let ours = End { rows: Vec::new(), ended: EndReport { at, ..EndReport::default() } };
     let (client, server) = if of_client { (theirs, ours) } else { (ours, theirs) };
     let merged = merge(plan, point, client, Some(server));
     let Merged { finished, facts, .. } = merged.expect("no file fails");
@@ -196,7 +196,7 @@ mod tests {
     use talkspurt_testing::fuzz::{cases, replay};
 
     use super::*;
-    use crate::ended::StreamEnd;
+    use crate::end_report::StreamEnd;
     use crate::invitation::Invitation;
     use crate::stamp::{reflected, request};
 
@@ -210,7 +210,7 @@ mod tests {
     fn genuine_bytes() {
         let (plan, _) = &*PLAN;
         let invitation = Invitation::example(Transport::Dccp(3), &["opus", "pcmu"]);
-        let ended = Ended {
+        let ended = EndReport {
             at: plan.end().as_nanos(),
             early: Some("stopped".to_owned()),
             tripped: vec![(0, 7, "no reports".to_owned())],
@@ -219,7 +219,7 @@ mod tests {
                 controller: "bbr".to_owned(),
                 segments: Some((9, 1)),
             }],
-            ..Ended::default()
+            ..EndReport::default()
         };
         let release = env!("CARGO_PKG_VERSION").to_owned();
         let codecs = invitation.codecs.clone();

@@ -14,7 +14,7 @@ use super::{LIMIT, PLAN};
 use crate::call::{CallEnd, Voice};
 use crate::codecs::name;
 use crate::invitation::Invitation;
-use crate::media::{Media, Ran};
+use crate::media::{Media, MediaOutcome};
 use crate::merge::{End, merge};
 use crate::notes::Log;
 use crate::plan::{LEAD, Plan};
@@ -64,7 +64,7 @@ pub fn talk(bytes: &[u8]) {
 
 /// What the ends of a measurement note by a script.
 #[cfg(test)]
-pub(super) fn noted(script: &[u8]) -> [Ran; 2] {
+pub(super) fn noted(script: &[u8]) -> [MediaOutcome; 2] {
     let (plan, point) = &*PLAN;
     measurement(plan, point, &mut Script::new(script))
 }
@@ -77,7 +77,7 @@ pub(super) fn begin(plan: &Plan) {
     }
 }
 
-fn measurement(plan: &Plan, point: &Point, script: &mut Script<'_>) -> [Ran; 2] {
+fn measurement(plan: &Plan, point: &Point, script: &mut Script<'_>) -> [MediaOutcome; 2] {
     let shared = [(); 2].map(|()| Shared::default());
     let [client, server] = Wire::pair().expect("loopback has ports");
     let materials = Materials::default();
@@ -149,7 +149,7 @@ fn call(invitation: &Invitation, script: &mut Script<'_>) {
 }
 
 /// Makes a run of what both ends noted.
-fn conclude(plan: &Plan, point: &Point, ran: &[Ran; 2]) {
+fn conclude(plan: &Plan, point: &Point, ran: &[MediaOutcome; 2]) {
     let [client, server] = ran.each_ref().map(|ran| {
         let rows = Log::rows(ran.log.bytes()).expect("its own notes");
         End { rows, ended: ran.ended.clone() }
@@ -161,7 +161,7 @@ fn play(
     mut ends: [Media<'_>; 2],
     script: &mut Script<'_>,
     mut each: impl FnMut(usize),
-) -> [Ran; 2] {
+) -> [MediaOutcome; 2] {
     let mut logs = [Vec::new(), Vec::new()];
     // The flows begin.
     ends.iter_mut().for_each(|end| end.pass(LEAD));

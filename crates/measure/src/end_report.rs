@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a measurement ended at one end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Ended {
+pub(crate) struct EndReport {
     /// Nanoseconds on its clock.
     pub(crate) at: u64,
     /// Why before its time, if it did.
