@@ -40,8 +40,10 @@ pub(super) struct Policy {
 impl Policy {
     /// RFC 3758 §4, RFC 7496 §3.1
     pub(super) fn gives_up(&self, now: Instant, transmissions: u32) -> bool {
+        self.expired(now) || self.max_retransmissions.is_some_and(|most| transmissions > most)
+    }
+    fn expired(&self, now: Instant) -> bool {
         self.expires.is_some_and(|at| at <= now)
-            || self.max_retransmissions.is_some_and(|most| transmissions > most)
     }
 }
 
@@ -77,6 +79,8 @@ pub(super) struct Queue {
     bytes: usize,
     /// No message expires before this; absent: none expires.
     lasts_until: Option<Instant>,
+    /// Whether a message of a stream may expire before one ahead of it.
+    mixed: bool,
     /// The stream whose message has begun, or that sent last.
     turn: Option<u16>,
     scheduler: Scheduler,
@@ -104,13 +108,16 @@ impl Queue {
             max_retransmissions: how.max_retransmissions,
             priority: how.priority,
         };
-        if policy.expires.is_some() {
-            self.lasts_until = [self.lasts_until, policy.expires].into_iter().flatten().min();
-        }
         let (id, ppid, unordered) = (self.next_id, how.ppid, how.unordered);
         self.next_id += 1;
         let message = Message { id, rest: frame, ppid, unordered, policy, begun: None };
-        entry(&mut self.streams, how.stream).push_back(message);
+        let waiting = entry(&mut self.streams, how.stream);
+        if policy.expires.is_some() {
+            self.lasts_until = [self.lasts_until, policy.expires].into_iter().flatten().min();
+            let ahead = waiting.back().map(|last| last.policy.expires);
+            self.mixed |= ahead.is_some_and(|at| at.is_none() || at > policy.expires);
+        }
+        waiting.push_back(message);
     }
 
     /// The index of the stream to send from next.
@@ -212,8 +219,24 @@ impl Queue {
         let (mut bytes, already) = (0, begun.len());
         let mut lasts_until: Option<Instant> = None;
         for (_, waiting) in &mut self.streams {
+            if !self.mixed {
+                // Those that expire are the first: of many that wait, few are looked at.
+                let mut at = 0;
+                while let Some(message) = waiting.get(at).filter(|one| one.policy.expired(now)) {
+                    if message.begun.is_some() {
+                        begun.push(message.id);
+                        at += 1;
+                    } else {
+                        bytes += message.rest.wire_bytes();
+                        waiting.remove(at);
+                    }
+                }
+                let next = waiting.get(at).and_then(|message| message.policy.expires);
+                lasts_until = [lasts_until, next].into_iter().flatten().min();
+                continue;
+            }
             waiting.retain(|message| {
-                let gone = message.policy.expires.is_some_and(|at| at <= now);
+                let gone = message.policy.expired(now);
                 if !gone {
                     lasts_until = [lasts_until, message.policy.expires].into_iter().flatten().min();
                 }
@@ -414,5 +437,37 @@ impl Sent {
     /// Bytes of user data, which the receiver's window counts.
     pub(super) fn user_bytes(&self) -> u64 {
         self.data.payload.wire_bytes() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left when each millisecond a message comes whose lifetime the pattern repeats.
+    fn left(lifetimes: &[Option<u64>], at_ms: u64) -> (usize, usize) {
+        let mut queue = Queue::default();
+        for (ms, life) in (0..100).zip(lifetimes.iter().cycle()) {
+            let now = Instant::ZERO + Duration::from_millis(ms);
+            let how = Sending { lifetime: life.map(Duration::from_millis), ..Sending::default() };
+            queue.push(now, Frame::Data(Payload::Virtual { offset: 0, len: 10 }), 10, &how);
+        }
+        let now = Instant::ZERO + Duration::from_millis(at_ms);
+        let gone = queue.expire(now, &mut Vec::new());
+        assert_eq!(gone, queue.bytes() < 1000);
+        // Nothing else expires at the same time, and the next instant is known.
+        assert!(!queue.expire(now, &mut Vec::new()));
+        (queue.bytes() / 10, queue.streams.first().map_or(0, |(_, waiting)| waiting.len()))
+    }
+
+    #[test]
+    fn messages_expire_each_by_its_own_time_whatever_is_ahead() {
+        // Of one lifetime, the first; of several, also those behind longer ones.
+        assert_eq!(left(&[Some(50)], 49), (100, 100));
+        assert_eq!(left(&[Some(50)], 79), (70, 70));
+        assert_eq!(left(&[Some(50)], 500), (0, 0));
+        assert_eq!(left(&[Some(500), Some(10)], 59), (75, 75));
+        assert_eq!(left(&[None, Some(10)], 59), (75, 75));
+        assert_eq!(left(&[Some(10), None], 500), (50, 50));
     }
 }
