@@ -1,0 +1,104 @@
+"""Writes docs/validation/calls.md from calls.json alone.
+
+.venv/bin/python validation/emulate/calls_page.py [FILE]
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from calls import FILE, LADDERS, MARGINS, NETWORKS, ROOT, RUNS, SECONDS, within
+
+PAGE = ROOT / "docs" / "validation" / "calls.md"
+TEXT = Path(__file__).with_suffix(".md")
+SCALES = {"delay_p50_s": (1e3, 1), "loss_ratio": (100, 1), "mos": (1, 2)}
+"""Factor and digits of each measure."""
+NAMES = {"pcmu": "G.711", "amr-12.2": "AMR at 12.2 kbit/s", "opus": "Opus"}
+DIRECTIONS = (0, 1)
+
+
+def real(row: dict[str, Any], key: str) -> str:
+    """Both directions of the call; bold is outside of the band."""
+    scale, digits = SCALES[key]
+    cells = []
+    for way in DIRECTIONS:
+        value, band = row["real"][way][key], row["simulated"][way][key]
+        text = "–" if value is None else f"{scale * value:.{digits}f}"
+        is_bold = None not in (value, band) and not within(value, band, key)
+        cells.append(f"**{text}**" if is_bold else text)
+    return ", ".join(cells)
+
+
+def simulated(row: dict[str, Any], key: str) -> str:
+    """The ranges of both directions."""
+    scale, digits = SCALES[key]
+    cells = []
+    for way in DIRECTIONS:
+        band = row["simulated"][way][key]
+        low, high = (f"{scale * band[at]:.{digits}f}" for at in (0, 2)) if band else ("–", "–")
+        cells.append(low if low == high else f"{low} – {high}")
+    return ", ".join(cells)
+
+
+def table(rows: list[dict[str, Any]], codec: str) -> str:
+    """A call in each line, with the measures that any has."""
+    known = [key for key in MARGINS if any(row["real"][0][key] is not None for row in rows)]
+    titles = {"delay_p50_s": "delay, ms", "loss_ratio": "not heard, %", "mos": "MOS"}
+    heads = [f"{titles[key]}: call | simulated" for key in known]
+    lines = [f"| network | transport | {' | '.join(heads)} |", "|---" * (2 + 2 * len(known)) + "|"]
+    for row in rows:
+        cells = [text(row, key) for key in known for text in (real, simulated)]
+        lines.append(f"| {row['network']} | {row['transport']} | {' | '.join(cells)} |")
+    return "\n".join([f"### {NAMES[codec]}", "", *lines])
+
+
+def changes(rows: list[dict[str, Any]]) -> str:
+    """Of codecs over TFRC-TB with the ladder of G.711."""
+    lines = [
+        "| network | codecs of the call, from each end | changes | simulated |",
+        "|---|---|---|---|",
+    ]
+    for row in rows:
+        if row["transport"] != "tfrc-tb" or row["codec"] != "pcmu":
+            continue
+        ladder = LADDERS["pcmu"].split(",")
+        used = [
+            " → ".join(ladder[at] for at in row["real"][way]["encodings"]) for way in DIRECTIONS
+        ]
+        count = ", ".join(str(len(row["real"][way]["encodings"])) for way in DIRECTIONS)
+        ours = ", ".join(
+            " – ".join(dict.fromkeys(map(str, row["simulated"][way]["changes"])))
+            for way in DIRECTIONS
+        )
+        lines.append(f"| {row['network']} | {'; '.join(used)} | {count} | {ours} |")
+    return "\n".join(lines)
+
+
+def write(page: Path) -> None:
+    """Write the page."""
+    rows = json.loads(FILE.read_text(encoding="utf-8"))
+    whole = [row for row in rows if row["status"] == 0]
+    inside = [
+        within(row["real"][way][key], row["simulated"][way][key], key)
+        for row in whole for way in DIRECTIONS for key in MARGINS
+        if None not in (row["real"][way][key], row["simulated"][way][key])
+    ]  # fmt: skip
+    parts = {
+        "networks": "\n".join(f"| {name} | {title} |" for name, title in NETWORKS.items()),
+        "seconds": SECONDS, "runs": RUNS, "calls": len(whole), "compared": len(inside),
+        "agree": sum(inside), "late": f"{max(row['late_p99_s'] for row in whole) * 1e3:.2f}",
+        "tables": "\n\n".join(
+            table(found, codec)
+            for codec in LADDERS
+            if (found := [row for row in whole if row["codec"] == codec])
+        ),
+        "changes": changes(whole),
+    }  # fmt: skip
+    page.write_text(TEXT.read_text(encoding="utf-8").format(**parts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE)
