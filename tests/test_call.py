@@ -367,7 +367,8 @@ def test_without_the_answerers_notes_nothing_is_said_of_what_it_heard(tmp_path):
     for column in ("lost_packets", "loss_ratio", "missing_packets", "r_factor", "mos"):
         assert there[column] is None, column
     assert result.table("frames").filter(flow="call")["fate"].null_count() > 50
-    assert (tmp_path / "here" / "report.html").exists()
+    page = (tmp_path / "here" / "report.html").read_text()
+    assert page.count("No audio: the ends did not exchange their sound.") == 2
     back = result.flows.filter(name="call.reverse").row(0, named=True)
     assert back["received_packets"] > 50
 

@@ -60,6 +60,7 @@ class Call:
         frame_s: length of a frame with sound.
         among: the group it represents, if any.
         of_run: in a study, which run it is, and the mean of all.
+        is_real: whether it is of `talkspurt call`, after which the ends exchange their sound.
     """
 
     title: str
@@ -74,6 +75,7 @@ class Call:
     frame_s: float | None
     among: Among | None = None
     of_run: str = ""
+    is_real: bool = False
 
 
 @dataclass(frozen=True)
@@ -241,6 +243,7 @@ def _add(
             frame_s=audio.duration_s / units if audio and units else None,
             among=shown.among,
             of_run=of_run,
+            is_real="call" in result.manifest.get("measured", {}),
         )
     )
 
