@@ -203,6 +203,23 @@ def test_ranges_know_their_end():
     assert spans.end == 20
 
 
+def test_a_capture_of_a_call_alone_is_a_result(tmp_path):
+    """Its description is a complete scenario, which ended in a traceback."""
+    call = [(i / 50, media(i, 160 * i)) for i in range(100)]
+    folder = imported(tmp_path, call).save(tmp_path / "out", report=True)
+    assert (folder / "report.html").exists()
+
+
+def test_many_hosts_at_links_of_unknown_rate_are_drawn_as_one(tmp_path):
+    """Before, the report ended in a traceback."""
+    packets = [
+        (i / 100, data[:12] + bytes((10, 0, 1, i % 20 + 1)) + data[16:])
+        for i, data in ((i, media(i // 20, 160 * (i // 20))) for i in range(200))
+    ]
+    folder = imported(tmp_path, packets).save(tmp_path / "out", report=True)
+    assert "10.0.1.1 …" in (folder / "report.html").read_text()
+
+
 def test_queues_over_time_are_those_of_the_run(tmp_path):
     """The mean of each bin, from the lines of ns-2, as the simulator integrated it."""
     import talkspurt

@@ -83,7 +83,8 @@ def _with_durations(value: Any, key: str = "") -> Any:
     """The durations in the scenario of an imported trace as quantities."""
     if isinstance(value, dict):
         return {inner: _with_durations(value[inner], inner) for inner in value}
-    if key in ("duration", "interval", "start", "packet", "buffer"):
+    # Of a capture of nothing but known calls, they are quantities already.
+    if isinstance(value, str) and key in ("duration", "interval", "start", "packet", "buffer"):
         seconds = duration_s(value)
         return value if seconds is None else Quantity(seconds, value, "s")
     return value

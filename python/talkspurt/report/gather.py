@@ -97,7 +97,9 @@ def _one_for_all(drawn: Drawn, members: Sequence[str], links: Sequence[dict[str,
         drawn.where[name] = first
         del drawn.nodes[name]
     for key in ("rate_bps", "delay_s"):
-        links[0][key] = (min(link[key] for link in links), max(link[key] for link in links))
+        found = [link[key] for link in links]
+        # Of imported traces: not known.
+        links[0][key] = None if None in found else (min(found), max(found))
     links[0] |= {
         "words": f"{links[0]['name']} … {links[-1]['name']}",
         "count": len(members),
