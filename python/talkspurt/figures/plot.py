@@ -61,6 +61,8 @@ BAR = 0.11
 """Width of a bar in inches, at least, as long as the figure may become wider."""
 OWN = 1.15
 """How many times as many panels with scales of their own a width is taken for."""
+LEGEND = 1.0
+"""About the width of a legend in inches."""
 SLOPE = 0.6
 """Height of a slanted label over its length."""
 MOST_BANDS = 8
@@ -154,6 +156,7 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
             below = max(map(len, groups)) * panel.LETTER / 72 * SLOPE
     height = TALL if len(shown) == 1 else 0.9 + ROW * -(-len(shown) // columns)
     named = {} if drawn.by else _transports_to_name(drawn)
+    beside = LEGEND if drawn.by or named else 0.0
     entries = len(labels) if drawn.by else len(named)
     height = max(height + below, 0.9 + 0.17 * entries)
     figure, grid = panels(
@@ -171,7 +174,7 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
         if key:
             words = _words(drawn, key)
             ax.set_title(
-                short(words, int(panel.TITLE_LETTERS * width / columns)),
+                short(words, int(panel.TITLE_LETTERS * (width - beside) / columns / own)),
                 fontsize=9,
                 fontweight="normal",
             )
