@@ -250,11 +250,11 @@ def test_another_version_of_the_protocol_is_told():
         client = start("measure", f"127.0.0.1:{port}", env=env)
         accepted, _ = listener.accept()
         with accepted:
-            assert accepted.recv(4096).startswith(b"TLKSPRT\x04")
-            accepted.sendall(b"TLKSPRT\x05\x01")
+            assert accepted.recv(4096).startswith(b"TLKSPRT\x05")
+            accepted.sendall(b"TLKSPRT\x06\x01")
             _, said = client.communicate(timeout=20)
     assert client.returncode == 2
-    assert "speaks version 5 of the protocol" in said
+    assert "speaks version 6 of the protocol" in said
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
