@@ -118,6 +118,22 @@ main()
     assert done.stderr == "talkspurt: stopped; nothing was written\n"
 
 
+def test_a_stop_while_a_string_is_executed_ends_with_its_status(tmp_path):
+    """CPython would end `python -m` by SIGINT, although the exception was caught."""
+    (tmp_path / "stopped.py").write_text("""
+import sys
+from talkspurt.cli import entry
+def app(*_, **__):
+    exec("raise KeyboardInterrupt")
+entry.app = app
+sys.argv = ["talkspurt"]
+entry.main()
+""")
+    command = [sys.executable, "-m", "stopped"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "talkspurt: stopped; nothing was written\n")
+
+
 def test_a_stop_after_everything_was_written_says_so(case, tmp_path):
     # Nobody reads the tables, so the process is still at them when it is stopped.
     reading, writing = os.pipe()

@@ -45,6 +45,9 @@ def main() -> None:
         if code == 0 and error.errno != errno.EPIPE:
             code = explain(error) or 1
         _hush()
+    # If a KeyboardInterrupt left an executed string, as dataclasses have, CPython ends `python -m`
+    # by SIGINT, although the exception was caught. Executing another string resets this.
+    exec("")
     # The interpreter searches for cycles as it ends: of objects that end with it anyway.
     gc.disable()
     gc.freeze()
