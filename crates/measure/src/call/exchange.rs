@@ -122,9 +122,9 @@ pub(super) fn take_sounds(channel: &mut Channel) -> Option<[Vec<i16>; 2]> {
     None
 }
 
-/// Waits until the other end has taken all and closes. A socket that is closed while beats are in it unread
-/// resets the connection, and what is on the way to the other end is lost.
+/// Waits until the other end has taken all and closes, for as long as it may take. A socket that is closed
+/// while beats are in it unread resets the connection, and what is on the way to the other end is lost.
 pub(super) fn await_end(channel: &mut Channel) {
     let mut taking = Taking::new(channel);
-    while taking.next().is_some() {}
+    while taking.clock.now() < Instant::ZERO + SOUND_TIME * 2 && taking.next().is_some() {}
 }
