@@ -8,13 +8,13 @@ use talkspurt_proto::packet::Payload;
 use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::{Gauge, Note, Playout, Probe, RxError, Stamped, Topic};
 use talkspurt_proto::rfc4571::Deframer;
-use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{rtcp, rtp, wire};
 
 use super::Parts;
 use super::outcome::{Kept, Outcome};
 use super::packets::Packets;
+use super::stream::{media_sender, number};
 use crate::clock::Clock;
 use crate::codec::{self, COMFORT_NOISE, Encoding};
 use crate::{flexfec, playout, source};
@@ -102,16 +102,6 @@ enum Content {
     Noise,
     /// Parity of speech packets.
     Repair,
-}
-
-/// The RTP sender of one side of a flow, from which the other side gets the first timestamp.
-pub(super) fn media_sender(
-    seed: u64,
-    name: &str,
-    (payload_type, clock_hz): (u8, u32),
-) -> rtp::Sender {
-    let mut rng = Rng::new(seed, &format!("{name}/rtp"));
-    rtp::Sender::new(payload_type, clock_hz, &mut rng)
 }
 
 impl Media {
@@ -253,16 +243,6 @@ impl Media {
             outcome.decided(local, *concealment, clock, decision, probe);
         });
     }
-}
-
-/// The number of a packet from 0, by the sequence number nearest to the latest (RFC 3550 A.1); `first` is that
-/// of the first packet.
-pub(super) fn number(first: u16, latest: &mut u32, sequence: u16) -> u32 {
-    let offset = sequence.wrapping_sub(first);
-    let ahead = offset.wrapping_sub(*latest as u16) as i16;
-    let number = latest.saturating_add_signed(i32::from(ahead));
-    *latest = number.max(*latest);
-    number
 }
 
 impl Incoming {

@@ -21,6 +21,7 @@ mod parts;
 #[cfg(test)]
 mod passing_tests;
 mod sizing;
+mod stream;
 
 use guests::Guests;
 use incoming::Incoming;

@@ -5,7 +5,7 @@ use talkspurt_proto::probe::{Gauge, Note, Probe, RxError, Stamped, Topic};
 use talkspurt_proto::rtp;
 use talkspurt_proto::time::Instant;
 
-use super::incoming::{media_sender, number};
+use super::stream::{media_sender, number};
 use crate::source::PacketFormat;
 
 #[derive(Debug)]

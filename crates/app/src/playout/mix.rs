@@ -6,7 +6,6 @@
 //! the last pitch period (ITU-T G.711 Appendix I). Codecs of one sample rate whose decoders reproduce the
 //! waveform itself (G.711, G.726) follow each other without a fade.
 
-use super::render::Heard;
 use crate::codec::Encoding;
 use crate::conceal;
 use crate::recording::resample;
@@ -15,6 +14,16 @@ use crate::recording::resample;
 const FADES_PER_SECOND: usize = 200;
 /// Sound around a run that the filter of the conversion reads: 1/50 s, its chunk.
 const MARGINS_PER_SECOND: usize = 50;
+
+/// The received sound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// Linear PCM at the codec's rate, the highest in a ladder; two channels are interleaved.
+    pub pcm: Vec<i16>,
+    /// Gaps left to the flow's concealment, before stretching: first sample and length of all channels,
+    /// adjacent ones joined.
+    pub gaps: Vec<(usize, usize)>,
+}
 
 /// Sound of the present codec.
 #[derive(Debug)]

@@ -22,7 +22,8 @@ pub use crate::codec::Concealment;
 pub use adaptive::Stretch;
 pub use buffer::{Buffer, Decision, Frame};
 pub use live::Live;
-pub use render::{Heard, Received, Spoken, render};
+pub use mix::Heard;
+pub use render::{Received, Spoken, render};
 
 /// How received speech is played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -11,7 +11,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use talkspurt_proto::time::Duration;
 
-use super::mix::Mix;
+use super::mix::{Heard, Mix};
 use super::pauses::pauses;
 use super::{Concealment, Stretch, timescale};
 use crate::codec::{self, Decoder, Encoding, comfort_noise, stand_in};
@@ -42,16 +42,6 @@ pub struct Spoken<'a> {
     pub repeat: bool,
     /// Packets that were generated.
     pub sent: u32,
-}
-
-/// The received sound.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heard {
-    /// Linear PCM at the codec's rate, the highest in a ladder; two channels are interleaved.
-    pub pcm: Vec<i16>,
-    /// Gaps left to the flow's concealment, before stretching: first sample and length of all channels,
-    /// adjacent ones joined.
-    pub gaps: Vec<(usize, usize)>,
 }
 
 /// Decodes `packets` (`None` if lost or late; those beyond the slice are missing) of a recording of

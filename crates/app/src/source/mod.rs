@@ -3,6 +3,7 @@
 //! A timed source reports the instant of its next unit and returns the unit when polled; a bulk source returns
 //! as much as there is room for. All times are by the local clock.
 
+mod building;
 mod bulk;
 mod capture;
 mod config;

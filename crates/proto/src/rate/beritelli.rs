@@ -10,13 +10,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ladder::Ladder;
-use super::validation::{MAX_TIMEOUT, header_bytes};
 use super::{Permit, RateControl, Report, Rung};
 use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
 use crate::math;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
-use crate::validate::{ConfigError, ConfigErrors, Validate};
 
 /// Rate control by delay variation (Beritelli et al. 2002, as described by Maldonado et al. 2005).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,32 +61,6 @@ impl Default for Config {
             initial_rate: None,
             header_bytes: 28,
         }
-    }
-}
-
-impl Validate for Config {
-    fn errors(&self) -> Vec<ConfigError> {
-        let mut found = ConfigErrors::default();
-        if self.threshold.is_zero() {
-            found.add("threshold", "0ms: any two delays would differ by more");
-        }
-        found.at_most("threshold", self.threshold, MAX_TIMEOUT);
-        for (key, value, least, most) in [
-            ("decrease", self.decrease, 0.05, 0.95),
-            ("slow_start_gain", self.slow_start_gain, 1.01, 4.0),
-            ("slow_start_until", self.slow_start_until, 0.0, 1.0),
-            ("increase_packets", self.increase_packets, 0.0, 100.0),
-        ] {
-            if !(least..=most).contains(&value) {
-                found.add(key, format!("{value}: it lies between {least} and {most}"));
-            }
-        }
-        if self.initial_rate.is_some_and(|rate| rate.as_bps() == 0) {
-            let hint = "leave it out for that of the lowest rung";
-            found.add_with_hint("initial_rate", "at rate 0 nothing is ever sent", hint);
-        }
-        header_bytes(self.header_bytes, &mut found);
-        found.0
     }
 }
 

@@ -4,14 +4,14 @@ use crate::time::Duration;
 use crate::units::Size;
 use crate::validate::{ConfigError, ConfigErrors, Validate};
 
-use super::bucket;
 use super::config::Config;
 use super::history::KEPT_INTERVALS;
+use super::{beritelli, bucket};
 
 /// Longest interval between packets, and coarsest timer, that still support speech.
 const MAX_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest nofeedback timeout, credit, and wait for a better rung.
-pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(60);
+const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 /// More than any call sends in total.
 const MAX_DEPTH: Size = Size::from_bytes(100_000_000);
 /// More than IP and any transport use.
@@ -94,8 +94,34 @@ impl Validate for bucket::Config {
     }
 }
 
+impl Validate for beritelli::Config {
+    fn errors(&self) -> Vec<ConfigError> {
+        let mut found = ConfigErrors::default();
+        if self.threshold.is_zero() {
+            found.add("threshold", "0ms: any two delays would differ by more");
+        }
+        found.at_most("threshold", self.threshold, MAX_TIMEOUT);
+        for (key, value, least, most) in [
+            ("decrease", self.decrease, 0.05, 0.95),
+            ("slow_start_gain", self.slow_start_gain, 1.01, 4.0),
+            ("slow_start_until", self.slow_start_until, 0.0, 1.0),
+            ("increase_packets", self.increase_packets, 0.0, 100.0),
+        ] {
+            if !(least..=most).contains(&value) {
+                found.add(key, format!("{value}: it lies between {least} and {most}"));
+            }
+        }
+        if self.initial_rate.is_some_and(|rate| rate.as_bps() == 0) {
+            let hint = "leave it out for that of the lowest rung";
+            found.add_with_hint("initial_rate", "at rate 0 nothing is ever sent", hint);
+        }
+        header_bytes(self.header_bytes, &mut found);
+        found.0
+    }
+}
+
 /// Checks the IP and transport header bytes.
-pub(super) fn header_bytes(bytes: u32, found: &mut ConfigErrors) {
+fn header_bytes(bytes: u32, found: &mut ConfigErrors) {
     if bytes > MAX_HEADER_BYTES {
         let why = format!("{bytes} bytes never stand before a packet: at most {MAX_HEADER_BYTES}");
         found.add("header_bytes", why);

@@ -1,9 +1,9 @@
 //! Validation before a run: the shape first, then the meaning.
 //!
 //! `shape` checks keys and types, `quantity` numbers with units. The others check the typed scenario:
-//! `time` the run and its windows, `network` nodes and links, `cell` 802.11 cells, `flow` the traffic over
-//! them, `traffic` generated and replayed sources, `tcp` and `sctp` transport parameters (DCCP, TFRC and
-//! queues validate their own), `recording` the speech files.
+//! `time` the run and its windows, `network` nodes and links, `cell` 802.11 cells, `flow` the flows over
+//! them, `speech` and `traffic` their sources within the limits of `side`, `recording` the speech files.
+//! Transports and queues validate their own parameters.
 
 mod cell;
 mod flow;
@@ -11,6 +11,8 @@ mod network;
 pub(crate) mod quantity;
 mod recording;
 pub(crate) mod shape;
+mod side;
+mod speech;
 mod time;
 mod traffic;
 

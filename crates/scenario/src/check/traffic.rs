@@ -1,87 +1,63 @@
-//! Checks generated sources, video and replays: distributions with a mean, frames with content, valid
-//! sizes; and conversations, which need two sides.
+//! Checks bulk data, video, replays and web traffic: frames with content, valid sizes.
 
 use talkspurt_app::file::Disk;
-use talkspurt_app::source::{
-    BulkConfig, Capture, Config, Conversation, Distribution, FrameTrace, Replay, Speech, Video,
-    Web, even,
-};
+use talkspurt_app::source::{BulkConfig, Capture, FrameTrace, Replay, Video, Web, even};
 use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
 
-use super::flow::{MAX_BUFFER, MAX_NOISE, MIN_SPURT, Side, countable};
+use super::side::{MAX_BUFFER, MAX_NOISE, MIN_SPURT, Side, countable, spread, spurts};
 use super::time::at_most;
-use crate::path::Path;
+use crate::model::Transport;
 use crate::problem::Findings;
 
 /// RTP's fixed header (RFC 3550 §5.1).
 const RTP_HEADER: u64 = 12;
-/// Widest lognormal: beyond it, the mean depends on draws that no run makes.
-const MAX_SIGMA: f64 = 5.0;
-
-/// A distribution must have a mean.
-pub(super) fn spread(path: &Path, spread: Distribution, found: &mut Findings) {
-    match spread {
-        Distribution::Exponential | Distribution::Constant => {}
-        Distribution::Pareto { shape } if shape.is_finite() && shape > 1.0 => {}
-        Distribution::Pareto { shape } => {
-            let message = format!("{shape} is no shape: at 1 and below a Pareto tail has no mean");
-            found.add(path.key("shape"), message).hint("1.5 is usual".to_owned());
-        }
-        Distribution::Lognormal { sigma } if sigma > 0.0 && sigma <= MAX_SIGMA => {}
-        Distribution::Lognormal { sigma } => {
-            let message = format!("{sigma} is no deviation here: above 0 and at most {MAX_SIGMA}");
-            found.add(path.key("sigma"), message);
-        }
-    }
-}
-
 impl Side<'_> {
-    pub(super) fn conversation(&self, speech: &Speech, own: &Conversation, found: &mut Findings) {
-        let path = self.path.key("conversation");
-        if speech.file.is_some() {
-            let message = "a recording has its own pauses; leave out `file` or `conversation`";
-            found.add(path.clone(), message);
-        }
-        if speech.talkspurts.is_some() {
-            let message = "`talkspurts` says already when there is talk; leave one out";
-            found.add(path.clone(), message);
-        }
-        for (key, mean) in [
-            ("single_talk", own.single_talk),
-            ("double_talk", own.double_talk),
-            ("mutual_silence", own.mutual_silence),
-        ] {
-            if mean < MIN_SPURT {
-                let message = format!("{mean} is too short a mean for a state: at least 1ms");
-                found.add(path.key(key), message);
+    pub(super) fn bulk(&self, bulk: &BulkConfig, found: &mut Findings) {
+        // The payload of one packet, and the bytes buffered in the transport.
+        let (unit, held) = match &self.flow.transport {
+            Transport::Udp(_) => {
+                let message =
+                    "bulk data needs a transport that says how much it takes; UDP has no window";
+                let hint = "use transport kind = \"tcp\", or source kind = \"cbr\" with a rate";
+                found.add(self.path.key("kind"), message).hint(hint.to_owned());
+                return;
             }
-        }
-        if !(0.0..=1.0).contains(&own.interruption) {
-            let message = format!("{} is not a probability, 0 to 1", own.interruption);
-            found.add(path.key("interruption"), message);
-        }
-        let held = |source: &Config| match source {
-            Config::Speech(speech) => speech.conversation.map(|it| (it, speech.lead)),
-            _ => None,
+            Transport::Tcp(tcp) => (tcp.mss, tcp.send_buffer.as_bytes()),
+            other => {
+                let unit = bulk.packet.unwrap_or(Size::from_bytes(other.unit_bytes().into()));
+                self.fits(unit.as_bytes(), 0, found);
+                let held = match other {
+                    Transport::Sctp(sctp) => sctp.send_buffer.as_bytes(),
+                    _ => 0,
+                };
+                (unit, held)
+            }
         };
-        let sides = (held(&self.flow.source), self.flow.reverse.as_ref().and_then(held));
-        match sides {
-            (Some((_, lead)), Some((_, other))) if lead != other => {
-                let message = format!("one chain cannot begin at leads of {lead} and {other}");
-                found.add(self.path.key("lead"), message);
-            }
-            (Some((one, _)), Some((other, _))) if one != other => {
-                let message = "one chain drives both directions, which have different values here";
-                found.add(path, message);
-            }
-            (Some(_), Some(_)) => {}
-            _ => {
-                let message = "a conversation takes two, and the other direction has none";
-                let hint = "give `source` and `reverse` the same; one alone is `talkspurts`";
-                found.add(path, message).hint(hint.to_owned());
-            }
+        if let Some(pauses) = bulk.pauses {
+            spurts(&self.path.key("pauses"), pauses.on, pauses.off, pauses.spread, found);
+        }
+        if bulk.packet.is_some_and(|packet| packet.as_bytes() == 0) {
+            found.add(self.path.key("packet"), "a packet of 0 bytes carries nothing");
+            return;
+        }
+        if bulk.packet.is_some() && self.flow.transport.is_stream() {
+            found
+                .add(self.path.key("packet"), "TCP cuts its stream as it likes")
+                .hint("its segments have `mss` bytes".to_owned());
+        }
+        if bulk.total == Some(Size::from_bytes(0)) {
+            let hint = "leave it out to send without end".to_owned();
+            found.add(self.path.key("total"), "nothing would be sent").hint(hint);
+        }
+        if let Some((mtu, rate)) = self.least.filter(|_| self.run < Duration::MAX) {
+            let bits = u128::from(rate.as_bps()) * u128::from(self.lasts().as_nanos());
+            let carried = bits / 8_000_000_000 + u128::from(held);
+            let bytes = bulk.total.map_or(carried, |total| carried.min(total.as_bytes().into()));
+            // IPv6 and TCP headers are the longer ones: a segment must not exceed this.
+            let segment = unit.as_bytes().min(mtu.as_bytes().saturating_sub(60)).max(1);
+            countable(self.path.clone(), bytes / u128::from(segment), found);
         }
     }
 

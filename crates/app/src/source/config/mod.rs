@@ -4,24 +4,19 @@
 mod packets;
 mod random;
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 pub use packets::{Replay, Video};
 pub use random::{Conversation, Distribution, Pauses, Poisson, Web};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use talkspurt_proto::rate::Rung;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
-use talkspurt_proto::validate::Validate;
 
-use super::{Material, Setting, Source, SourceConfig, Timed, bulk, one_rung, spurts};
 use crate::codec::{Codec, Encoding, opus};
-use crate::file::Files;
 use crate::flexfec;
-use crate::recording::{Recording, Vad};
+use crate::recording::Vad;
 
 /// Encoded, packetised speech.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -300,104 +295,4 @@ impl OnOff {
     const fn default_off() -> Duration {
         Duration::from_millis(1587)
     }
-}
-
-impl Validate for Speech {}
-
-impl SourceConfig for Speech {
-    fn build(&self, material: &Material, _: u32, setting: Setting) -> Source {
-        let Setting { rng, conversation: (chain, opens), start, stop } = setting;
-        let recording = match material {
-            Material::Speech(recording) => Some(Arc::clone(recording)),
-            _ => None,
-        };
-        let conversation =
-            self.conversation.map(|config| spurts::Conversation::new(config, chain, opens));
-        Source::Timed(Box::new(Timed::speech(self, recording, conversation, rng, start, stop)))
-    }
-    fn interval(&self) -> Option<Duration> {
-        Some(self.packet)
-    }
-    fn rungs(&self) -> Vec<Rung> {
-        let rung =
-            |it: &Encoding| self.flexfec.map_or(it.rung(), |flexfec| flexfec.protected(it.rung()));
-        self.encodings().iter().map(rung).collect()
-    }
-    fn any_rate(&self) -> bool {
-        self.ladder.is_empty() && self.codec.spec().variable_rate
-    }
-    fn is_media(&self) -> bool {
-        true
-    }
-    fn is_machine_dependent(&self) -> bool {
-        let has_opus = self.encodings().iter().any(|it| it.codec == Codec::Opus);
-        has_opus && self.file.is_some() && self.opus.varies()
-    }
-    fn file(&self) -> Option<&Path> {
-        self.file.as_deref()
-    }
-    fn file_mut(&mut self) -> Option<&mut PathBuf> {
-        self.file.as_mut()
-    }
-    fn part_of_file(&self) -> String {
-        let encodings = self.encodings();
-        let form = if encodings[0].is_stateless() { " encoded" } else { "" };
-        let mut rates: Vec<_> = encodings.iter().map(|it| it.codec.sample_rate()).collect();
-        rates.dedup();
-        let vad = match self.vad {
-            Some(Vad { hangover, margin }) => format!(" active {hangover} {margin}"),
-            None => String::new(),
-        };
-        format!("{} in {}{form} at {rates:?}{vad}", self.codec.name(), encodings[0].channels())
-    }
-    fn load(&self, files: &dyn Files) -> Result<Material, String> {
-        let Some(file) = &self.file else { return Ok(Material::None) };
-        let recording = Recording::open(files, file, &self.encodings(), self.vad.as_ref());
-        Ok(Material::Speech(Arc::new(recording.map_err(|error| error.to_string())?)))
-    }
-}
-
-impl Validate for Cbr {}
-
-impl SourceConfig for Cbr {
-    fn build(&self, _: &Material, _: u32, setting: Setting) -> Source {
-        let Setting { rng, start, stop, .. } = setting;
-        Source::Timed(Box::new(Timed::cbr(self, rng, start, stop)))
-    }
-    fn interval(&self) -> Option<Duration> {
-        self.rate.time_for(self.packet.as_bytes())
-    }
-    fn rungs(&self) -> Vec<Rung> {
-        one_rung(self.packet, self.interval())
-    }
-}
-
-impl Validate for OnOff {}
-
-impl SourceConfig for OnOff {
-    fn build(&self, _: &Material, _: u32, setting: Setting) -> Source {
-        let Setting { rng, start, stop, .. } = setting;
-        Source::Timed(Box::new(Timed::on_off(self, rng, start, stop)))
-    }
-    fn interval(&self) -> Option<Duration> {
-        self.rate.time_for(self.packet.as_bytes())
-    }
-    fn rungs(&self) -> Vec<Rung> {
-        one_rung(self.packet, self.interval())
-    }
-}
-
-impl Validate for Bulk {}
-
-impl SourceConfig for Bulk {
-    fn build(&self, _: &Material, unit_bytes: u32, setting: Setting) -> Source {
-        let Setting { rng, start, stop, .. } = setting;
-        let unit_bytes = unit_of(self.packet, unit_bytes);
-        Source::Bulk(bulk::Bulk::new(self, unit_bytes, rng, start, stop))
-    }
-}
-
-/// Unit length of bulk data.
-fn unit_of(own: Option<Size>, unit_bytes: u32) -> u32 {
-    own.and_then(|size| u32::try_from(size.as_bytes()).ok()).unwrap_or(unit_bytes)
 }

@@ -1,21 +1,13 @@
 //! Parameters of sources with RTP packets of varying size: video and captured packets.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
-use talkspurt_proto::validate::Validate;
 
 use super::default_noise;
-use crate::file::Files;
-use crate::source::bulk::Bulk;
-use crate::source::{
-    Capture, FrameTrace, Material, Paced, PacketFormat, Setting, Source, SourceConfig, VIDEO_CLOCK,
-    even,
-};
 
 /// Video: frames, each split into RTP packets that leave together, the last with the marker (RFC 3551 §5).
 /// Payload format headers of a codec are not counted. A frame is delivered if all its packets are.
@@ -80,88 +72,4 @@ pub struct Replay {
 
 const fn default_deadline() -> Duration {
     Duration::from_millis(400)
-}
-
-impl Validate for Video {}
-
-impl SourceConfig for Video {
-    fn build(&self, material: &Material, _: u32, setting: Setting) -> Source {
-        let Setting { rng, start, stop, .. } = setting;
-        let trace = match material {
-            Material::Frames(trace) => Some(Arc::clone(trace)),
-            _ => None,
-        };
-        Source::Paced(Box::new(Paced::video(self, trace, rng, start, stop)))
-    }
-    fn interval(&self) -> Option<Duration> {
-        Some(self.frame())
-    }
-    fn is_media(&self) -> bool {
-        true
-    }
-    fn packet_format(&self, material: &Material) -> Option<PacketFormat> {
-        if let Material::Frames(trace) = material {
-            let packets = trace.packets(self.packet.as_bytes());
-            return Some(PacketFormat::of(VIDEO_CLOCK, trace.bytes(), packets, trace.period));
-        }
-        let bytes = even(self);
-        let packets = bytes.div_ceil(self.packet.as_bytes().max(1));
-        Some(PacketFormat::of(VIDEO_CLOCK, bytes, packets, self.frame()))
-    }
-    fn deadline(&self) -> Option<Duration> {
-        Some(self.deadline)
-    }
-    fn file(&self) -> Option<&Path> {
-        self.file.as_deref()
-    }
-    fn file_mut(&mut self) -> Option<&mut PathBuf> {
-        self.file.as_mut()
-    }
-    fn load(&self, files: &dyn Files) -> Result<Material, String> {
-        let Some(file) = &self.file else { return Ok(Material::None) };
-        let trace = FrameTrace::open(files, file);
-        let trace = trace.map_err(|error| format!("{}: {error}", file.display()))?;
-        Ok(Material::Frames(Arc::new(trace)))
-    }
-}
-
-impl Validate for Replay {}
-
-impl SourceConfig for Replay {
-    fn build(&self, material: &Material, _: u32, setting: Setting) -> Source {
-        let Setting { start, stop, .. } = setting;
-        match material {
-            Material::Packets(capture) => {
-                Source::Paced(Box::new(Paced::replay(Arc::clone(capture), start, stop)))
-            }
-            // Without its capture it is silent; the scenario's checks exclude this.
-            _ => Source::Bulk(Bulk::silent(stop)),
-        }
-    }
-    fn is_media(&self) -> bool {
-        true
-    }
-    fn packet_format(&self, material: &Material) -> Option<PacketFormat> {
-        let Material::Packets(capture) = material else { return None };
-        let clock = self.clock.unwrap_or_else(|| capture.clock());
-        let packets = capture.packets.len() as u64;
-        Some(PacketFormat::of(clock, capture.bytes(), packets, capture.length()))
-    }
-    fn deadline(&self) -> Option<Duration> {
-        Some(self.deadline)
-    }
-    fn file(&self) -> Option<&Path> {
-        Some(&self.file)
-    }
-    fn file_mut(&mut self) -> Option<&mut PathBuf> {
-        Some(&mut self.file)
-    }
-    fn part_of_file(&self) -> String {
-        format!("{:?}", self.ssrc)
-    }
-    fn load(&self, files: &dyn Files) -> Result<Material, String> {
-        let capture = Capture::open(files, &self.file, self.ssrc);
-        let capture = capture.map_err(|error| format!("{}: {error}", self.file.display()))?;
-        Ok(Material::Packets(Arc::new(capture)))
-    }
 }

@@ -3,15 +3,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use talkspurt_proto::rate::Rung;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
-use talkspurt_proto::validate::Validate;
-
-use super::unit_of;
-use crate::source::bulk::Bulk;
-use crate::source::{Material, Paced, Setting, Source, SourceConfig, one_rung};
 
 /// Distribution of lengths or sizes; all have the configured mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -137,29 +131,5 @@ impl Default for Conversation {
             mutual_silence: Duration::from_millis(456),
             interruption: 0.4,
         }
-    }
-}
-
-impl Validate for Poisson {}
-
-impl SourceConfig for Poisson {
-    fn build(&self, _: &Material, _: u32, setting: Setting) -> Source {
-        let Setting { rng, start, stop, .. } = setting;
-        Source::Paced(Box::new(Paced::poisson(self, rng, start, stop)))
-    }
-    fn interval(&self) -> Option<Duration> {
-        self.rate.time_for(self.packet.as_bytes())
-    }
-    fn rungs(&self) -> Vec<Rung> {
-        one_rung(self.packet, self.interval())
-    }
-}
-
-impl Validate for Web {}
-
-impl SourceConfig for Web {
-    fn build(&self, _: &Material, unit_bytes: u32, setting: Setting) -> Source {
-        let Setting { rng, start, stop, .. } = setting;
-        Source::Bulk(Bulk::web(self, unit_of(self.packet, unit_bytes), rng, start, stop))
     }
 }
