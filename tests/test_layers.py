@@ -1,10 +1,12 @@
 """Modules of `proto` import only modules of lower layers, as ARCHITECTURE.md lists them; those of
-other crates import each other in one direction.
+other crates, and of the Python package, import each other in one direction.
 """
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -81,4 +83,46 @@ def test_no_modules_import_each_other_in_a_circle(crate: str) -> None:
     graph: dict[str, set[str]] = {}
     for module, other in imports(CRATES / crate / "src"):
         graph.setdefault(module, set()).add(other)
+    TopologicalSorter(graph).prepare()
+
+
+PACKAGE = CRATES.parent / "python" / "talkspurt"
+DOORS = ("talkspurt.result", "talkspurt.study")
+"""Their methods lead to figures and reports, which read them: such an import is in a function."""
+
+
+def of_python() -> dict[str, set[str]]:
+    """Which module of the package imports which other; those for types apart."""
+
+    def name(file: Path) -> str:
+        parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    def named(node: ast.AST, of: str, within: bool = False) -> Iterator[str]:
+        for part in ast.iter_child_nodes(node):
+            if isinstance(part, ast.If) and "TYPE_CHECKING" in ast.dump(part.test):
+                continue
+            inside = within or isinstance(part, ast.FunctionDef)
+            if isinstance(part, ast.ImportFrom) and part.module and not (inside and of in DOORS):
+                for alias in part.names:
+                    longer = f"{part.module}.{alias.name}"
+                    yield longer if longer in files else part.module
+            yield from named(part, of, inside)
+
+    files = {name(file): file for file in PACKAGE.rglob("*.py")}
+    return {
+        module: {
+            other
+            for other in named(ast.parse(file.read_text(encoding="utf-8")), module)
+            if other in files and other != module
+        }
+        for module, file in files.items()
+    }
+
+
+def test_no_modules_of_the_package_import_each_other_in_a_circle() -> None:
+    """Imports within functions count, since they only hide a circle."""
+    graph = of_python()
+    assert len(graph) > 150
+    assert "talkspurt.result" in graph["talkspurt.store"]
     TopologicalSorter(graph).prepare()

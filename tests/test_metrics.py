@@ -9,7 +9,7 @@ import pytest
 import talkspurt
 from command import talkspurt as command
 from talkspurt import exporting, metrics, units
-from talkspurt.metrics import breaker, catalogue, packets, sharing
+from talkspurt.metrics import bins, breaker, catalogue, packets, sharing
 from talkspurt.resolved import values
 from talkspurt.scenario import read
 
@@ -284,7 +284,7 @@ def test_durations_are_read_alike_everywhere(text, expected):
     plan = read(PAPER, set={"duration": "70s", "flows.beat.start": text}).plan
     found = values(plan.resolved(0))["flows"]["beat"]["start"]
     assert units.seconds(found) == expected
-    assert sharing.seconds is units.seconds
+    assert bins.seconds is units.seconds
     with pytest.raises(ValueError, match="is not in bit/s"):
         units.bits(found)
 

@@ -15,8 +15,9 @@ import pytest
 import talkspurt
 from conftest import SCENARIO, SILENT, STUDY, made_study
 from talkspurt.figures import time
-from talkspurt.report import answer, calls, compiled, page, recordings, series, single
+from talkspurt.report import answer, calls, compiled, page, recordings, single
 from talkspurt.report import study as study_report
+from talkspurt.report.chart import COLUMNS, chart_of, line_of
 
 CBR = {"kind": "cbr", "rate": "16kbit/s", "packet": "200B"}
 SPEECH_OF_NOBODY = {"kind": "speech", "codec": "pcma"}
@@ -372,10 +373,10 @@ def test_long_series_are_thinned_but_keep_their_extremes():
     values[1234], values[1235], values[7000] = 7.0, -3.0, None
     other = [1.0] * 10_000
     other[4321] = 9.0
-    lines = [series.line_of("a", "#000", (), values), series.line_of("b", "#000", (), other)]
-    chart = series.chart_of("queue", "Queue", "packets", x, lines)
+    lines = [line_of("a", "#000", (), values), line_of("b", "#000", (), other)]
+    chart = chart_of("queue", "Queue", "packets", x, lines)
     first, second = (whole(chart, line) for line in chart["lines"])
-    assert len(first) <= 4 * series.COLUMNS + 1 and len(second) <= 4 * series.COLUMNS
+    assert len(first) <= 4 * COLUMNS + 1 and len(second) <= 4 * COLUMNS
     assert (first[1234.0], first[1235.0], first[7000.0], second[4321.0]) == (7.0, -3.0, None, 9.0)
     assert {float(f"{at:.5g}") for at in (0.0, 9999.0)} <= set(chart["x"])
     assert all(value == values[int(at)] for at, value in first.items())
@@ -383,18 +384,18 @@ def test_long_series_are_thinned_but_keep_their_extremes():
 
 def test_lines_at_places_of_their_own_keep_them():
     lines = [
-        series.line_of("a", "#000", (), [1.0, 2.0], x=[0.0, 5.0]),
-        series.line_of("b", "#000", (), [3.0, None, 4.0], x=[0.0, 2.0, 9.0]),
-        series.line_of("c", "#000", (), [], x=[]),
+        line_of("a", "#000", (), [1.0, 2.0], x=[0.0, 5.0]),
+        line_of("b", "#000", (), [3.0, None, 4.0], x=[0.0, 2.0, 9.0]),
+        line_of("c", "#000", (), [], x=[]),
     ]
-    chart = series.chart_of("c", "C", "", (), lines)
+    chart = chart_of("c", "C", "", (), lines)
     assert chart["x"] == [0.0, 2.0, 5.0, 9.0]
     assert [whole(chart, line) for line in chart["lines"]] == [
         {0.0: 1.0, 5.0: 2.0},
         {0.0: 3.0, 2.0: None, 9.0: 4.0},
         {},
     ]
-    assert series.chart_of("c", "C", "", (), []) is None
+    assert chart_of("c", "C", "", (), []) is None
 
 
 def test_the_delays_of_voice_frames_are_a_distribution(result):

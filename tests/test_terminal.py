@@ -20,7 +20,7 @@ from talkspurt.axis import Axis
 from talkspurt.ns2.crosscheck import Crosscheck
 from talkspurt.report import answer
 from talkspurt.reproduce import running, study_file
-from talkspurt.reproduce.rows import Values
+from talkspurt.reproduce.rows import SHORT, Values
 from talkspurt.reproduce.sample import Sample
 from talkspurt.study import Study
 from talkspurt.terminal import tables
@@ -157,7 +157,7 @@ def test_a_reproduction_is_readable(study, width):
     whole(text, *(row.id for row in file.rows), "±17")
     words = {word for row in file.rows for word in str(row.paper).split() if row.paper is not None}
     whole(text, *(word for word in words if not re.search(r"\d", word)))
-    for verdict in {running.SHORT[row.verdict] for row in found.rows}:
+    for verdict in {SHORT[row.verdict] for row in found.rows}:
         assert verdict in text
     summary = printed(running._print_summary, [found], width)
     whole(summary, study, "rows", "matches")

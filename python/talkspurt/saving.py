@@ -37,16 +37,17 @@ class Saved:
             talkspurt.store.StoreError: if the folder has other content or cannot be written, or the
                 disk has no space for the captures and the packet table.
         """
-        from talkspurt import remote, room, store
+        from talkspurt import remote, room
+        from talkspurt.staging import DRAWN, Claim, Staging
 
-        claim = store.Claim("run", self.name, self._file(), overwrite)
+        claim = Claim("run", self.name, self._file(), overwrite)
         with contextlib.ExitStack() as stack:
             target = Path(directory)
             far = remote.of(directory)
             if far is not None:
                 far.check(claim)
                 target = far.folder(stack.enter_context(tempfile.TemporaryDirectory()))
-            staging = stack.enter_context(store.Staging(target, claim, far))
+            staging = stack.enter_context(Staging(target, claim, far))
             need = self._packet_bytes()
             room.check(
                 need, "what was recorded of packets", staging.target, "choose another folder"
@@ -55,7 +56,7 @@ class Saved:
             if report:
                 self._draw(staging.folder, pdf=pdf)
             else:
-                staging.keep(store.DRAWN)
+                staging.keep(DRAWN)
             staging.commit()
         return Path(directory) if far else staging.target
 

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from talkspurt.remote import Remote
 
 MANIFEST = "manifest.json"
+REPORT = "report.html"
+FIGURES = "figures"
+DRAWN = (REPORT, FIGURES)
+"""What is drawn from a result; all else is the result."""
 LOCK = ".lock"
 OLD = "old"
 """In a hidden sibling: the previous content of the requested folder."""

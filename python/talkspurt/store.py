@@ -31,7 +31,7 @@ from talkspurt.errors import OtherVersionWarning, StoreError
 from talkspurt.members import as_written, routed
 from talkspurt.metrics import dictionary
 from talkspurt.result import TABLES, Result, recorded
-from talkspurt.staging import MANIFEST, Claim, Resumable, Staging, what
+from talkspurt.staging import DRAWN, FIGURES, MANIFEST, REPORT, Claim, Resumable, Staging, what
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,10 +45,6 @@ __all__ = [
 ]  # fmt: skip
 
 AUDIO = "audio"
-REPORT = "report.html"
-FIGURES = "figures"
-DRAWN = (REPORT, FIGURES)
-"""What is drawn from a result; all else is the result."""
 FORMAT = 1
 """Version of the folder format; incremented by changes that old readers would misread."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from talkspurt.metrics import sharing
+from talkspurt.metrics.bins import window
 
 if TYPE_CHECKING:
     from talkspurt.result import Result
@@ -85,7 +85,7 @@ def reports(result: Result, flow: str) -> tuple[list[Report | None], float]:
     Packets are counted at sending time, losses at drop time; R is twice the mean delay of the
     packets that arrived. The last interval may be shorter.
     """
-    low, high = sharing.window(result)
+    low, high = window(result)
     series = result.series(flow).sort("time_s")
     begin = pl.col("time_s").shift(fill_value=0.0)
     series = series.with_columns((pl.col("time_s") - begin).alias("width_s"), begin.alias("begin"))

@@ -10,6 +10,7 @@ import polars as pl
 
 from talkspurt.format import listed
 from talkspurt.metrics import breaker, losses, opinion, packets, series, sharing
+from talkspurt.metrics.bins import bin_width
 from talkspurt.metrics.catalogue import Column, Computed, metric
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def compute(
         if one.y == "generated_pps" and not packets.in_series(result, bin_s or one.bin_s):
             raise ValueError(
                 f"{one.name} comes from the time series: a bin of {bin_s or one.bin_s:g} s is no "
-                f"multiple of record.interval, {sharing.bin_width(result):g} s"
+                f"multiple of record.interval, {bin_width(result):g} s"
             )
         parts.append(table.select(pl.lit(of).alias(kind), *across, one.y))
     return pl.concat(parts, how="vertical_relaxed")
@@ -230,7 +231,7 @@ def _share(of: str) -> Callable[[Result, str], float | None]:
 
 def _oscillations(result: Result, flow: str) -> float:
     width = series.usable_bin(result, None, 0.2)
-    bins = round(width / sharing.bin_width(result))
+    bins = round(width / bin_width(result))
     sent = sharing.rates(result, flow, "sent_bytes")
     rates = [math.fsum(sent[i : i + bins]) / bins for i in range(0, len(sent) - bins + 1, bins)]
     return float(series.oscillations(rates, width))
@@ -241,7 +242,7 @@ def _throughputs(result: Result) -> list[float]:
 
 
 def _a_second(result: Result) -> int:
-    return max(1, round(1.0 / sharing.bin_width(result)))
+    return max(1, round(1.0 / bin_width(result)))
 
 
 def _equivalence(result: Result, flow: str) -> float:
@@ -263,7 +264,7 @@ def _by_seconds(result: Result, flow: str) -> tuple[list[float], list[float]]:
     """The received rate per second since the window's start."""
     values, bins = sharing.rates(result, flow), _a_second(result)
     means = [math.fsum(values[i : i + bins]) / bins for i in range(0, len(values) - bins + 1, bins)]
-    width = bins * sharing.bin_width(result)
+    width = bins * bin_width(result)
     return [i * width for i in range(len(means))], means
 
 

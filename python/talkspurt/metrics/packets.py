@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from talkspurt.metrics.sharing import bin_width
+from talkspurt.metrics.bins import bin_width
 
 if TYPE_CHECKING:
     from talkspurt.result import Result

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from talkspurt.metrics import sharing
+from talkspurt.metrics.bins import bin_width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ def usable_bin(result: Result, bin_s: float | None, usual: float) -> float:
     Raises:
         ValueError: if the requested width is not a multiple of the series' bins.
     """
-    width = sharing.bin_width(result)
+    width = bin_width(result)
     if bin_s is None:
         return max(1, math.ceil(usual / width - 1e-9)) * width
     if abs(bin_s / width - max(1, round(bin_s / width))) > 1e-6:
@@ -67,7 +67,7 @@ def of_flow(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
             f"the series of this result have no {missing[0]}: an older talkspurt made it; run "
             "scenario.toml in it again"
         )
-    width = sharing.bin_width(result)
+    width = bin_width(result)
     bits = pl.col("goodput_bps") * (pl.col("time_s") - _start(width))
     table = (
         result.series(flow)

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from talkspurt.resolved import values
-from talkspurt.result import recorded
-from talkspurt.units import seconds
+from talkspurt.metrics import packets
+from talkspurt.metrics.bins import bin_width, window
 
 if TYPE_CHECKING:
     from talkspurt.result import Result
@@ -33,18 +32,6 @@ def rates(result: Result, flow: str, column: str = "received_bytes") -> list[flo
     if inside[column].null_count():
         raise ValueError(f"flow {flow!r}: the trace does not tell {column}")
     return [8 * value / width for value in inside[column]]
-
-
-def bin_width(result: Result) -> float:
-    """Width of a bin of the series in seconds."""
-    return seconds(recorded(result.scenario)["interval"])
-
-
-def window(result: Result) -> tuple[float, float]:
-    """Start and end of the measure window in seconds."""
-    measure = values(result.scenario).get("measure", {})
-    low = seconds(measure["from"]) if "from" in measure else 0.0
-    return low, seconds(measure["to"]) if "to" in measure else result.duration_s
 
 
 def jain(values: Sequence[float]) -> float:
@@ -128,9 +115,7 @@ def active_throughput_bps(result: Result, flow: str, side: str = "from") -> floa
 
     Unlike ``throughput_bps``, which is over the window: studies use one name for both.
     """
-    from talkspurt.metrics.packets import life
-
-    arrived = life(result, flow, side).filter(pl.col("received_s").is_not_null())
+    arrived = packets.life(result, flow, side).filter(pl.col("received_s").is_not_null())
     if arrived.height < 2:
         return math.nan
     times = [float(time) for time in arrived["received_s"]]

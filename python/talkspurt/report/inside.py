@@ -8,6 +8,7 @@ from talkspurt.figures import inside
 from talkspurt.figures.style import INK
 from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import column
+from talkspurt.report.chart import chart_of, line_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,8 +54,6 @@ def _first(result: Result, gauge: str) -> list[str]:
 def _chart(
     result: Result, name: str, kind: str, what: str, lines: Sequence[Line]
 ) -> dict[str, Any] | None:
-    from talkspurt.report.series import chart_of, line_of
-
     drawn = []
     explained = []
     positive: list[float] = []

@@ -15,12 +15,13 @@ from talkspurt.figures.quality import BEST_MOS
 from talkspurt.figures.style import CAUSE_COLOURS, FlowStyle
 from talkspurt.figures.time import DROP
 from talkspurt.format import verdict
-from talkspurt.report.series import MOST_LINES, chart_of, flow_lines, line_of
+from talkspurt.report.chart import chart_of, line_of
+from talkspurt.report.series import MOST_LINES, flow_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from talkspurt.report.series import Values
+    from talkspurt.report.chart import Values
     from talkspurt.result import Result
 
 

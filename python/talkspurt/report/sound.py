@@ -10,7 +10,8 @@ from talkspurt import intervals, scores
 from talkspurt.figures.style import FlowStyle
 from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import column
-from talkspurt.report.series import MOST_LINES, Number, chart_of, flow_lines
+from talkspurt.report.chart import Number, chart_of
+from talkspurt.report.series import MOST_LINES, flow_lines
 from talkspurt.scores import saying
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +32,6 @@ from talkspurt.reproduce.study_file import FILES
 
 if TYPE_CHECKING:
     from talkspurt.reproduce.lab import Case
-    from talkspurt.reproduce.live import LiveRow
-    from talkspurt.reproduce.study_file import StudyFile
 
 GRADES = {MATCHES: "0", SAME_ORDERING: "2", UNDERSPECIFIED: "3", UNDECIDED: "3", GIVEN: "none"}
 """Colours of verdicts, like the report's grades; others are 5."""
@@ -93,54 +91,12 @@ def study_page(one: Reproduction, drawn: Iterable[tuple[bytes, str]]) -> str:
         title=f"{one.file.name}{_varied(one)}: {one.file.title}",
         study=one.file,
         rows=[_row(one, row) for row in one.rows],
-        tally=_tally(one.rows),
+        tally=graded_tally(one.rows),
         figures=[Markup(figures.inline_svg(svg, alt)) for svg, alt in drawn],
         runs=[_run(case) for case in one.cases.values()],
         ns2=ns2.origin(one.file.name),
         scripted=ns2.scripted(one.file.name),
-        linux=_linux(one.file.name),
-    )
-
-
-def live_page(
-    file: StudyFile,
-    rows: Sequence[LiveRow],
-    facts: Mapping[str, Mapping[str, Any]],
-    drawn: Iterable[tuple[bytes, str]],
-) -> str:
-    """The page of a study measured in real time; ``facts`` are its runs."""
-    from markupsafe import Markup
-
-    from talkspurt.reproduce.live import notes
-
-    shown = [
-        {
-            "id": row.row.spec.id,
-            "anchor": row.row.spec.id.replace("/", "-"),
-            "quantity": row.row.spec.quantity,
-            "unit": row.row.spec.unit,
-            "where": row.row.spec.where,
-            "paper": show(row.row.spec.paper),
-            "simulated": show(row.simulated),
-            "live": show(row.row.inferred.value),
-            "kernel": show(row.kernel),
-            "band": row.row.spec.band.words(row.row.spec.unit) or "the same words",
-            "verdict": row.row.verdict,
-            "grade": GRADES.get(row.row.verdict, "5"),
-            "reason": row.row.reason,
-        }
-        for row in rows
-    ]
-    return page.render(
-        "live.html.j2",
-        title=f"{file.name}, live: {file.title}",
-        study=file,
-        rows=shown,
-        tally=_tally([row.row for row in rows]),
-        runs=facts,
-        notes=notes(facts),
-        figures=[Markup(figures.inline_svg(svg, alt)) for svg, alt in drawn],
-        linux=_linux(file.name),
+        linux=linux_values(one.file.name),
     )
 
 
@@ -148,7 +104,7 @@ def _varied(one: Reproduction) -> str:
     return f", varied ({', '.join(one.sets)})" if one.sets else ""
 
 
-def _linux(study: str) -> dict[str, Any] | None:
+def linux_values(study: str) -> dict[str, Any] | None:
     """Recorded values of a kernel, if any."""
     file = FILES / f"{study}.linux.json"
     if not file.is_file():
@@ -163,14 +119,15 @@ def summary(found: Sequence[Reproduction]) -> str:
     return page.render(
         "dossiers.html.j2",
         title="Published studies, re-run",
-        studies=[(one.file, len(one.rows), _tally(one.rows)) for one in found],
-        total=(len(every), _tally(every)),
+        studies=[(one.file, len(one.rows), graded_tally(one.rows)) for one in found],
+        total=(len(every), graded_tally(every)),
         classes=CLASSES,
         rows=[(one.file.name, _row(one, row)) for one in found for row in one.rows],
     )
 
 
-def _tally(rows: Sequence[Row]) -> list[tuple[str, int, str]]:
+def graded_tally(rows: Sequence[Row]) -> list[tuple[str, int, str]]:
+    """Each verdict, how many rows have it, and its colour."""
     return [
         (verdict, sum(row.verdict == verdict for row in rows), GRADES.get(verdict, "5"))
         for verdict in CLASSES

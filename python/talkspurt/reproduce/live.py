@@ -21,8 +21,8 @@ from talkspurt.emulating import Emulation, account, namespaces
 from talkspurt.errors import BadInputError
 from talkspurt.reproduce import judged_live, module, study_file
 from talkspurt.reproduce.lab import WHOLE, Lab, Run
-from talkspurt.reproduce.rows import Row
-from talkspurt.reproduce.sample import Sample, Value, samples, show
+from talkspurt.reproduce.rows import SHORT, Row
+from talkspurt.reproduce.sample import Sample, Value, narrow, samples, show
 from talkspurt.scenario import read
 from talkspurt.terminal.progress import Bar
 from talkspurt.visible import print_json, visible
@@ -280,8 +280,8 @@ def _write(
 
     from talkspurt import figures
     from talkspurt.figures.style import styled
-    from talkspurt.reproduce.dossier import live_page
     from talkspurt.reproduce.figures import live_pictures
+    from talkspurt.reproduce.live_page import live_page
 
     store.write_text(folder / "rows.json", store.to_json(_document(study, rows, found)))
     cases = module(study).live_cases()
@@ -299,7 +299,7 @@ def _write(
             for ending, image in made.items():
                 store.write_bytes(folder / "figures" / f"{picture.name}.{ending}", image)
             drawn.append((made["svg"], picture.alt))
-    page = live_page(study_file.load(study), rows, found.facts, drawn)
+    page = live_page(study_file.load(study), rows, found.facts, notes(found.facts), drawn)
     store.write_text(folder / "index.html", page)
     header = {"talkspurt": _core.version(), "kind": "reproduction", "study": study, "live": True}
     store.write_text(folder / store.MANIFEST, store.to_json(header))
@@ -319,7 +319,6 @@ def _print(study: str, rows: Sequence[LiveRow], found: Measured, *, as_json: boo
     if as_json:
         print_json(_document(study, rows, found))
         return
-    from talkspurt.reproduce.running import SHORT, narrow
     from talkspurt.terminal.console import console, say_line
     from talkspurt.terminal.layout import Column, Table
 

@@ -13,15 +13,12 @@ from talkspurt import store
 from talkspurt.disk import plain_name
 from talkspurt.errors import BadInputError
 from talkspurt.reproduce import NAMES, Reproduction, document, ns2, reproduce, reproductions
-from talkspurt.reproduce.rows import CANNOT_FOLLOW, CLASSES, Row
-from talkspurt.reproduce.sample import show
+from talkspurt.reproduce.rows import CLASSES, SHORT, Row
+from talkspurt.reproduce.sample import narrow, show
 from talkspurt.visible import print_json, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-SHORT = {verdict: verdict for verdict in CLASSES} | {CANNOT_FOLLOW: "cannot follow"}
-"""Short forms of verdicts for a narrow table."""
 
 
 def run(
@@ -117,11 +114,6 @@ def _print_rows(study: str, rows: Sequence[Row], out: Console) -> None:
         for row in rows
     ]
     Table(study, columns, cells, f"{study}/index.html").print(out)
-
-
-def narrow(value: str) -> str:
-    """A value with its interval, or the number of its runs, on a line of its own."""
-    return value.replace(" ±", "\n±").replace(" (", "\n(")
 
 
 def _print_summary(found: Sequence[Reproduction], out: Console) -> None:

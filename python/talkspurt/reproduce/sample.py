@@ -138,6 +138,11 @@ def show(value: Value, unit: str = "") -> str:
     return f"{digits} {unit}".rstrip()
 
 
+def narrow(value: str) -> str:
+    """A value with its interval, or the number of its runs, on a line of its own."""
+    return value.replace(" ±", "\n±").replace(" (", "\n(")
+
+
 def _rounded(value: float, digits: int) -> str:
     return f"{value:.{digits}f}" if round(value, digits) else "0"
 

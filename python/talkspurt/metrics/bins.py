@@ -1,0 +1,24 @@
+"""The bins of a run's time series, and the window over which it is measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from talkspurt.resolved import values
+from talkspurt.result import recorded
+from talkspurt.units import seconds
+
+if TYPE_CHECKING:
+    from talkspurt.result import Result
+
+
+def bin_width(result: Result) -> float:
+    """Width of a bin of the series in seconds."""
+    return seconds(recorded(result.scenario)["interval"])
+
+
+def window(result: Result) -> tuple[float, float]:
+    """Start and end of the measure window in seconds."""
+    measure = values(result.scenario).get("measure", {})
+    low = seconds(measure["from"]) if "from" in measure else 0.0
+    return low, seconds(measure["to"]) if "to" in measure else result.duration_s
