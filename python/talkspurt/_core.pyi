@@ -136,6 +136,8 @@ class Plan:
         """Flows of run ``i`` whose packets may differ between machines."""
     def resolved(self, i: int) -> str:
         """TOML of run ``i`` alone, every default written out."""
+    def writes_packets(self, i: int) -> bool:
+        """Whether run ``i`` writes captures or a table of packets, while it proceeds."""
     def topology(self, i: int) -> str:
         """JSON of nodes, links, and flows with their routes both ways and packets of speech."""
     def start(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from talkspurt import _core, engine, store
-from talkspurt.result import Result, Scratch, recorded
+from talkspurt.result import Result, Scratch
 from talkspurt.scenario import Question, Sets, Source, read
 from talkspurt.study import Study
 
@@ -228,10 +228,8 @@ def collect(
 
     def folder(i: int) -> str | None:
         began[i] = time.monotonic()
-        if tables != "folder":
-            record = recorded(plan.resolved(i))
-            if not record.get("pcapng") and not record.get("packets"):
-                return None
+        if tables != "folder" and not plan.writes_packets(i):
+            return None
         place = written_in(i) if written_in else Scratch()
         if place is None:
             return None

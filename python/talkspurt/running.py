@@ -427,9 +427,9 @@ def _check_room(
     question: Question, runs: list[int], staging: store.Staging, jobs: int | None = None
 ) -> None:
     """Refuse to start captures and packet tables that exceed the disk space."""
-    records = {i: recorded(question.plan.resolved(i)) for i in runs}
-    asked = [i for i, record in records.items() if record.get("pcapng") or record.get("packets")]
+    asked = [i for i in runs if question.plan.writes_packets(i)]
     if asked:
+        records = {i: recorded(question.plan.resolved(i)) for i in asked}
         counts = room.count(question.plan, asked, jobs)
         needs = (room.recorded(c, records[i]) for i, c in zip(asked, counts, strict=True))
         room.check(sum(needs), "what the scenario records of packets", staging.target)

@@ -251,6 +251,11 @@ impl Plan {
     fn resolved(&self, index: usize) -> PyResult<String> {
         Ok(talkspurt_scenario::to_toml(&self.point(index)?.scenario))
     }
+    /// Whether one run writes captures or a table of packets, while it proceeds.
+    fn writes_packets(&self, index: usize) -> PyResult<bool> {
+        let record = &self.point(index)?.scenario.record;
+        Ok(record.packets || !record.pcapng.is_empty())
+    }
     /// The network of one run as JSON, for drawing.
     fn topology(&self, index: usize) -> PyResult<String> {
         let point = self.point(index)?;
