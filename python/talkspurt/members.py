@@ -6,8 +6,9 @@ like all flows, and make each member when it is asked for; members share the val
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
@@ -115,6 +116,30 @@ class Routed(Sequence[Mapping[str, Any]]):
             alike = {key: value for key, value in flow.items() if key != "members"}
             every += ({**alike, "name": f"{group}-{n}"} for n in range(first, last + 1))
         return every
+
+
+@dataclass(frozen=True, eq=False)
+class Network(Mapping[str, Any]):
+    """The description of a network with all flows, as of :func:`routed`; read when it is asked for.
+
+    Attributes:
+        read: returns its JSON.
+    """
+
+    read: Callable[[], str]
+
+    def __getitem__(self, key: str) -> Any:
+        return self._whole[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._whole)
+
+    def __len__(self) -> int:
+        return len(self._whole)
+
+    @cached_property
+    def _whole(self) -> dict[str, Any]:
+        return routed(json.loads(self.read()))
 
 
 def routed(topology: Mapping[str, Any]) -> dict[str, Any]:

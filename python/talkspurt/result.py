@@ -6,7 +6,6 @@ then. This module is independent of how tables are computed.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform
@@ -25,7 +24,7 @@ from talkspurt import _core
 from talkspurt.audio import Audio
 from talkspurt.disk import reading
 from talkspurt.format import listed
-from talkspurt.members import routed
+from talkspurt.members import Network
 from talkspurt.resolved import apart_from_seed, written
 from talkspurt.saving import Saved
 from talkspurt.scenario import Question
@@ -203,7 +202,7 @@ class Result(Saved):
             replicate=plan.replicate(i),
             seed=plan.seed(i),
             scenario=resolved,
-            topology=routed(json.loads(plan.topology(i))),
+            topology=Network(partial(plan.topology, i)),
             manifest=manifest,
             _read_table=partial(_table, outcome, resolved, written),
             _file_of=partial(_file, outcome, written),
