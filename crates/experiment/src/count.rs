@@ -43,7 +43,7 @@ pub struct LinkCounts {
 pub fn count(point: &Point, shared: &Shared) -> Result<Counts, String> {
     let point = point.expanded();
     let Point { scenario, network, .. } = &*point;
-    let materials = Materials::load(scenario, &Disk)?;
+    let materials = Materials::load(scenario, &Disk)?.unheard();
     let mut world = build::build(scenario, network, &materials, Counter::default());
     let mut last = Vec::new();
     let finished = drive(

@@ -23,6 +23,6 @@ pub fn excerpt(point: &Point, lossless: bool, shared: &Shared) -> Result<Shown, 
     let begin = from.map_or(Begin::BeforeDrop(0), Begin::At);
     let to = Instant::ZERO + asked.to.unwrap_or(scenario.duration);
     let probe = Excerpt::new(layout(scenario, network), begin, to, asked.packets as usize);
-    let (probe, now) = again(point, probe, shared, |now, probe| probe.complete(now))?;
+    let (probe, now) = again(point, probe, false, shared, |now, probe| probe.complete(now))?;
     Ok(probe.finish(now))
 }

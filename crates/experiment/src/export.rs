@@ -48,7 +48,9 @@ pub fn export(
     let layout = layout(&point.scenario, &point.network);
     let watch = (Digest::of(&layout), Writer::new(point, format, folder)?);
     // A writer inside a probe cannot return errors: it stops the run, and the error is reported below.
-    let ((digest, writer), _) = again(point, watch, shared, |_, (_, writer)| writer.failed())?;
+    let payloads = format == Format::Pcapng;
+    let ((digest, writer), _) =
+        again(point, watch, payloads, shared, |_, (_, writer)| writer.failed())?;
     writer.finish()?;
     Ok(digest.hex())
 }

@@ -17,18 +17,20 @@ use crate::layout::window;
 pub const BARRIER: Duration = Duration::from_millis(50);
 
 /// Runs a point with a probe and stops at the first barrier where `enough` is true. Returns the probe
-/// and the instant before which it has received all events.
+/// and the instant before which it has received all events. Packets have sound only if it `is_heard`.
 ///
 /// # Errors
 /// A message if something could not be read, or "cancelled".
 pub(crate) fn again<P: Probe>(
     point: &Point,
     probe: P,
+    is_heard: bool,
     shared: &Shared,
     mut enough: impl FnMut(Instant, &mut P) -> bool,
 ) -> Result<(P, Instant), String> {
     let Point { scenario, network, .. } = point;
     let materials = Materials::load(scenario, &Disk)?;
+    let materials = if is_heard { materials } else { materials.unheard() };
     let mut world = build::build(scenario, network, &materials, probe);
     let timetable = Timetable {
         duration: scenario.duration,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use talkspurt_app::file::Files;
 use talkspurt_app::source::{Config, Material};
@@ -33,6 +34,17 @@ impl Materials {
             }
         }
         Ok(materials)
+    }
+
+    /// The same for a run whose sound nobody hears. Packets have the same lengths.
+    #[must_use]
+    pub fn unheard(mut self) -> Self {
+        for material in self.by_file.values_mut() {
+            if let Material::Speech(recording) = material {
+                Arc::make_mut(recording).is_unheard = true;
+            }
+        }
+        self
     }
 
     /// Adds the material of a source without reading its file. A source without a file is ignored.

@@ -334,18 +334,33 @@ impl Encoding {
     /// An encoder; `None` without audio. With a stand-in, its packets only have the codec's length.
     #[must_use]
     pub fn encoder(&self) -> Option<Box<dyn Encoder>> {
-        let encoder: Box<dyn Encoder> = if self.stand_in {
-            Box::new(stand_in::Blank { bytes: Self { red: 0, ..*self }.payload_bytes() })
+        let encoder = if self.stand_in {
+            self.blank()
         } else {
             self.codec.spec().sound.map(|sound| (sound.encoder)(self))?
         };
-        Some(if self.red > 0 { Box::new(red::Sender::new(encoder, *self)) } else { encoder })
+        Some(self.with_red(encoder))
+    }
+    /// An encoder for a run that nobody hears: its packets have the same lengths, and no sound if the lengths
+    /// do not depend on it. Encoding can take longer than the rest of a run. `None` without audio.
+    #[must_use]
+    pub fn unheard_encoder(&self) -> Option<Box<dyn Encoder>> {
+        if self.codec == Codec::Opus && self.opus.varies() {
+            return self.encoder();
+        }
+        Some(self.with_red(self.blank()))
+    }
+    fn blank(&self) -> Box<dyn Encoder> {
+        Box::new(stand_in::Blank { encoding: Self { red: 0, ..*self } })
+    }
+    fn with_red(&self, encoder: Box<dyn Encoder>) -> Box<dyn Encoder> {
+        if self.red > 0 { Box::new(red::Sender::new(encoder, *self)) } else { encoder }
     }
     /// A decoder; `None` without audio. With a stand-in, it finds redundancy, but no sound.
     #[must_use]
     pub fn decoder(&self) -> Option<Box<dyn Decoder>> {
         let decoder: Box<dyn Decoder> = if self.stand_in {
-            Box::new(stand_in::Blank { bytes: 0 })
+            Box::new(stand_in::Blank { encoding: *self })
         } else {
             self.codec.spec().sound.map(|sound| (sound.decoder)(self))?
         };
@@ -485,6 +500,38 @@ mod tests {
         // RFC 3551 §4.5.5: a frame is four vectors of ten bits, 2.5 ms; §4.5.3: frames of 30 ms.
         assert_eq!(Codec::G728.step(), Duration::from_micros(2500));
         assert_eq!(Codec::G7231At63.step(), Duration::from_millis(30));
+    }
+
+    #[test]
+    fn packets_that_nobody_hears_have_the_lengths_of_those_with_sound() {
+        let mut rng = talkspurt_proto::rng::Rng::new(1, "noise");
+        let rates = [None, Some(0), Some(7_000), Some(20_000), Some(31_999), Some(500_000)];
+        let codecs = Codec::ALL.iter().filter(|it| it.has_sound() && !it.spec().is_external);
+        for codec in codecs {
+            for (ms, red) in [(20, 0), (40, 0), (60, 0), (20, 1), (20, 2)] {
+                let plain = Encoding::new(*codec, Duration::from_millis(ms));
+                let encoding = Encoding { red, ..plain };
+                if encoding.red_error().is_some() {
+                    continue;
+                }
+                let mut heard = encoding.encoder().unwrap();
+                let mut unheard = encoding.unheard_encoder().unwrap();
+                for rate in rates.iter().cycle().take(30) {
+                    let target = rate.map(Rate::from_bps);
+                    let samples = encoding.samples_for(encoding.packet);
+                    let pcm: Vec<_> = (0..samples).map(|_| rng.below(20_000) as i16).collect();
+                    let lengths =
+                        [&mut heard, &mut unheard].map(|it| it.encode(&pcm, target).len());
+                    assert_eq!(lengths[0], lengths[1], "{encoding:?} at {target:?}");
+                }
+            }
+        }
+        // Silence is not sent, whoever hears it.
+        let opus = opus::Config { dtx: true, ..opus::Config::default() };
+        let encoding = Encoding { opus, ..Encoding::new(Codec::Opus, Duration::from_millis(20)) };
+        let mut unheard = encoding.unheard_encoder().unwrap();
+        let lengths = (0..100).map(|_| unheard.encode(&[0; 960], None).len());
+        assert!(lengths.filter(|len| *len == 0).count() > 50);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use talkspurt_opus as libopus;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
 
-use super::{Codec, Decoder, Encoder};
+use super::{Codec, Decoder, Encoder, Encoding};
 
 /// The lowest rate of Opus (RFC 6716 §2.1.1).
 const LEAST: Rate = Rate::from_bps(6_000);
@@ -60,15 +60,17 @@ impl fmt::Display for StandIn {
     }
 }
 
-/// The packets of a codec without an encoder.
+/// Packets of the codec's length, without sound.
 #[derive(Debug)]
 pub(super) struct Blank {
-    pub(super) bytes: usize,
+    pub(super) encoding: Encoding,
 }
 
 impl Encoder for Blank {
-    fn encode(&mut self, _: &[i16], _: Option<Rate>) -> Bytes {
-        vec![0; self.bytes].into()
+    fn encode(&mut self, _: &[i16], target: Option<Rate>) -> Bytes {
+        let own = || self.encoding.payload_bytes();
+        let bytes = target.map_or_else(own, |rate| self.encoding.payload_bytes_at(rate));
+        vec![0; bytes].into()
     }
 }
 

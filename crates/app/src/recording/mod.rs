@@ -47,6 +47,8 @@ pub struct Recording {
     pub activity: Option<Arc<[Range<Duration>]>>,
     /// Its samples come while it is sent, in place of those above.
     pub microphone: Option<Arc<Microphone>>,
+    /// True if nobody hears it: see [`Encoding::unheard_encoder`].
+    pub is_unheard: bool,
 }
 
 /// Why a recording cannot be used.
@@ -191,6 +193,7 @@ impl Recording {
             channels,
             activity: None,
             microphone: None,
+            is_unheard: false,
         }
     }
 

@@ -126,7 +126,9 @@ impl Content {
                 voices: encodings
                     .iter()
                     .map(|it| {
-                        let encoder = it.encoder().expect("the scenario's checks require one");
+                        let encoder =
+                            if recording.is_unheard { it.unheard_encoder() } else { it.encoder() };
+                        let encoder = encoder.expect("the scenario's checks require one");
                         let ahead = it.samples_for(it.look_ahead());
                         let pcm = Arc::clone(recording.pcm(it.codec.sample_rate()));
                         let step = it.samples_for(step);
