@@ -176,5 +176,33 @@ def test_what_was_finished_when_the_disk_filled_is_kept(tmp_path: Path, small: P
     assert "of 12 runs were there already" in done.stderr
 
 
+@pytest.mark.parametrize("options", [(), ("--json", "--out", "small/x")])
+def test_tables_are_kept_when_the_report_does_not_fit(
+    tmp_path: Path, small: Path, options: tuple[str, ...]
+) -> None:
+    (tmp_path / "short.toml").write_text(SCENARIO, encoding="utf-8")
+    plain = ("run", "short.toml", "--set", "record.packets=false")
+    assert talkspurt(*plain, "--out", "roomy", cwd=tmp_path).returncode == 0
+    page = (tmp_path / "roomy" / "report.html").stat().st_size
+    tables = {p.name for p in (tmp_path / "roomy").iterdir()} - {"report.html", "figures"}
+    assert talkspurt(*plain, "--out", "small/y", "--no-report", cwd=tmp_path).returncode == 0
+    shutil.rmtree(small / "y")
+    free = shutil.disk_usage(small).free
+    used = sum(-(-p.stat().st_size // 4096) for p in (tmp_path / "roomy").rglob("*.parquet")) * 4096
+    (small / "ballast").write_bytes(bytes(free - used - page // 2))
+
+    done = talkspurt(*plain, *(options or ("--out", "small/x")), cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "small/x/report.html: cannot write: the disk is full; the tables are kept" in done.stderr
+    assert ("Calls" in done.stdout) is not bool(options)
+    assert "Report:" not in done.stdout
+    assert {p.name for p in (small / "x").iterdir()} == tables
+    assert not list(small.glob(".*"))
+
+    (small / "ballast").unlink()
+    assert talkspurt("report", "small/x", cwd=tmp_path).returncode == 0
+    assert (small / "x" / "report.html").exists()
+
+
 def test_sizes_are_for_people() -> None:
     assert [disk.size(n) for n in (7, 1500, 2.5e9, 1e13)] == ["7 B", "1.5 kB", "2.5 GB", "10 TB"]

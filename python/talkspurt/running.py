@@ -121,7 +121,7 @@ def _run(
         return
     # Check that the folder is writable before the work, not after.
     claim = store.Claim("run", question.name, file_of(question), overwrite)
-    said = None
+    said = undrawn = None
     if api.is_study(question.plan):
         before: Study | None = None
         while True:
@@ -161,6 +161,8 @@ def _run(
             kept = not report and staging.keep(store.DRAWN)
             where = staging.commit()
             answer = answer.moved(where)
+            undrawn = staging.undrawn
+            report = report and undrawn is None
     say(answer, as_json, said)
     _say_outcome(answer, wanted, as_json=as_json)
     if not as_json:
@@ -168,6 +170,8 @@ def _run(
     if kept:
         words = f"the report is of an earlier run; `talkspurt report {folder}` draws it again"
         print(f"talkspurt: {visible(words)}", file=sys.stderr)
+    if undrawn is not None:
+        raise undrawn
 
 
 def file_of(question: Question) -> str | None:
@@ -320,7 +324,8 @@ def _run_into(
         if report:
             from talkspurt import pictures
 
-            pictures.of_result(answer, staging.folder, bar.on_step, pdf=pdf)
+            with staging.drawing():
+                pictures.of_result(answer, staging.folder, bar.on_step, pdf=pdf)
     return answer
 
 

@@ -35,7 +35,8 @@ class Saved:
 
         Raises:
             talkspurt.store.StoreError: if the folder has other content or cannot be written, or the
-                disk has no space for the captures and the packet table.
+                disk has no space for the captures and the packet table. If only the report cannot
+                be written, the tables are.
         """
         from talkspurt import remote, room
         from talkspurt.staging import DRAWN, Claim, Staging
@@ -54,10 +55,13 @@ class Saved:
             )
             self._write(staging.folder)
             if report:
-                self._draw(staging.folder, pdf=pdf)
+                with staging.drawing():
+                    self._draw(staging.folder, pdf=pdf)
             else:
                 staging.keep(DRAWN)
             staging.commit()
+            if staging.undrawn is not None:
+                raise staging.undrawn
         return Path(directory) if far else staging.target
 
     def _file(self) -> str | None:

@@ -101,6 +101,7 @@ class Staging:
         far: where the folder is uploaded to, if anywhere.
         folder: the folder to write to.
         news: messages about other folders found.
+        undrawn: why the report could not be written, if it could not.
     """
 
     def __init__(self, target: Path, claim: Claim | None = None, far: Remote | None = None) -> None:
@@ -111,6 +112,7 @@ class Staging:
         self.claim = claim or Claim("reproduction")
         self.folder = self.target
         self.news: list[str] = []
+        self.undrawn: StoreError | None = None
         self._lock: IO[bytes] | None = None
         self._committed = False
         self._made: list[Path] = []
@@ -153,6 +155,22 @@ class Staging:
             self.far.put(self.target)
             written.append(self.far.url)
         return self.target
+
+    @contextlib.contextmanager
+    def drawing(self) -> Iterator[None]:
+        """Write what can be drawn again; if that fails, the tables are kept and nothing is raised.
+
+        Whoever commits the folder raises :attr:`undrawn` afterwards.
+        """
+        try:
+            yield
+        except StoreError as error:
+            shutil.rmtree(self.folder / FIGURES, ignore_errors=True)
+            (self.folder / REPORT).unlink(missing_ok=True)
+            self._name_what_was_asked_for(error)
+            place = self.far.url if self.far else self.target
+            error.add_note(f"the tables are kept: `talkspurt report {place}` draws the report")
+            self.undrawn = error
 
     def keep(self, names: Sequence[str]) -> bool:
         """Copy files or folders of the earlier version; returns whether there were any."""
