@@ -443,6 +443,12 @@ def test_everything_that_does_not_fit_is_told_at_once(grid, saved, tmp_path):
     assert done.returncode == 2
     for words in ("-o ", "--bin -1: ", "no metric 'moss'", "no axis 'nix'"):
         assert words in done.stderr, done.stderr
+    done = run("plot", saved / "run", "delai", "--over", "nix", "--flow", "nobody", "--link", "ground",
+               "--kind", "cdf", cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 2
+    for words in ("no metric 'delai'", "no axis 'nix'", "no flow 'nobody'", "no link 'ground'",
+                  "figures of the report: delay"):  # fmt: skip
+        assert words in done.stderr, done.stderr
 
 
 def test_a_number_without_a_course_is_refused(grid):

@@ -64,13 +64,13 @@ def plot(
     from talkspurt import figures
 
     try:
-        if isinstance(answer, Result) and measure not in figures.KINDS:
-            _known(measure)
         drawn = answer.figure(
             measure, over=over, by=by, kind=kind, flow=flow, link=link, bin_s=bin_s, time=time
         )
     except (KeyError, ValueError) as error:
         faults.append(str(error.args[0]))
+        if isinstance(answer, Result):
+            faults += _near_figures(measure)
     if faults:
         raise BadInputError(visible("; ".join(faults)))
     draw = {".png": figures.png, ".svg": figures.svg, ".pdf": figures.pdf}[file.suffix.lower()]
@@ -120,21 +120,21 @@ def sensitivity(folder: Path, measure: str, *, as_json: bool, out: Path | None) 
         _say_unknown_letters(drawn, out)
 
 
-def _known(measure: str) -> None:
-    """Also suggest figures of the report for an unknown name."""
+def _near_figures(measure: str) -> list[str]:
+    """Figures of the report with a name like that of an unknown metric, as one more hint."""
     import difflib
 
     from talkspurt import figures
     from talkspurt.metrics import metric
 
+    if measure in figures.KINDS:
+        return []
     try:
         metric(measure)
-    except KeyError as error:
+    except KeyError:
         near = difflib.get_close_matches(measure, figures.KINDS, 2)
-        words = str(error.args[0])
-        if near:
-            words += f"; figures of the report: {', '.join(near)}"
-        raise KeyError(words) from None
+        return [f"figures of the report: {', '.join(near)}"] if near else []
+    return []
 
 
 def _say_unknown_letters(drawn: Figure, file: Path) -> None:

@@ -44,6 +44,7 @@ from talkspurt.figures.values import (
     place_of,
     same_places,
     sample_note,
+    unknown_places,
 )
 from talkspurt.metrics.catalogue import metric, over_time
 
@@ -99,9 +100,8 @@ def figure(
         if along_time:
             one = over_time(one)
     except (KeyError, ValueError) as error:
-        raise together(
-            [error, *faults, *unknown(study, None, None if along_time else over, by)]
-        ) from None
+        faults += unknown(study, None, None if along_time else over, by)
+        raise together([error, *faults, *unknown_places(study, flow, link)]) from None
     if along_time:
         over = None
     faults += unknown(study, one, over, by)

@@ -128,6 +128,19 @@ def parts(study: Study, one: Metric, name: str | None, bin_s: float | None) -> l
     return found
 
 
+def unknown_places(study: Study, flow: str | None, link: str | None) -> list[Exception]:
+    """What is wrong with the name of a flow and that of a link, whatever is measured there."""
+    faults: list[Exception] = []
+    for kind, name in ((FLOW, flow), (LINK, link)):
+        names: dict[str, None] = {}
+        for run in study.runs if name is not None else ():
+            for row in (run.links if kind == LINK else run.flows).iter_rows(named=True):
+                names |= {row["name"]: None, row.get("group") or row["name"]: None}
+        if name is not None and name not in names:
+            faults.append(KeyError(f"no {kind} {name!r}; there are: {listed(names)}"))
+    return faults
+
+
 MOST_MEMBERS = 100
 """Flows of one group that are drawn against time or another quantity: each is computed alone."""
 
