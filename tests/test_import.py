@@ -617,6 +617,27 @@ def test_our_own_trace_gives_the_packets_of_the_run(run, tmp_path):
     assert ours.links["drops"].sum() == drops
 
 
+@pytest.mark.parametrize("transport", [
+    {"kind": "dccp", "ccid": 2}, {"kind": "dccp", "ccid": 3}, {"kind": "tfrc"}, {"kind": "udp"},
+], ids=["ccid-2", "ccid-3", "tfrc", "udp"])  # fmt: skip
+def test_rtcp_in_our_own_trace_is_no_data_whatever_carries_it(transport, tmp_path):
+    """RTCP of both ends: the sender's reports, and the receiver's in the direction without media."""
+    result = talkspurt.run({
+        "title": "RTCP", "duration": "20s",
+        "links": {"line": {"from": "a", "to": "b", "rate": "1Mbit/s", "delay": "20ms", "loss": 0.02,
+                           "queue": {"kind": "droptail", "packets": 50}}},
+        "flows": {"call": {"from": "a", "to": "b", "transport": transport,
+                           "source": {"kind": "speech", "codec": "pcmu"}}},
+    })  # fmt: skip
+    where = exporting.export(result.save(tmp_path / "run", report=False), "ns2", tmp_path / "ns2")
+    trace = (where / "trace.tr").read_text()
+    assert {row.split()[2] for row in trace.splitlines() if row.split()[4] == "rtcp"} == {"0", "1"}
+    ours = read([where / "trace.tr"])
+    columns = ["sent_packets", "received_packets", "lost_packets", "in_flight_packets"]
+    assert ours.flows.select(columns).rows() == result.flows.select(columns).rows()
+    assert ours.flows["transport"].item() == transport["kind"]
+
+
 # The folder, and the commands on it.
 
 

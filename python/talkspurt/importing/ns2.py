@@ -337,7 +337,9 @@ class _Reader:
         found = []
         for count, keys in enumerate(pairs.values(), 1):
             sides = sorted(keys, key=lambda key: not self._sends_data(key))
-            transport = _transport(self.ways[sides[0]][0].line.kind)
+            kinds = [journey.line.kind for journey in self.ways[sides[0]]]
+            # Our own traces have RTCP over DCCP and TFRC, too.
+            transport = _transport(next((kind for kind in kinds if kind != "rtcp"), kinds[0]))
             flow = f"{transport}-{sides[0][0] if clear else count}"
             for side, key in zip(("from", "to"), sides, strict=False):
                 found.append(self._way(flow, side, transport, key))

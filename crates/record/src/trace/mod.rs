@@ -231,19 +231,26 @@ fn is_ack(segment: &Segment) -> bool {
     bare && !segment.flags.contains(Flags::FIN) && !segment.flags.contains(Flags::SYN)
 }
 
+/// No data of the flow, whatever carries it.
+fn is_rtcp(frame: &Frame) -> bool {
+    matches!(frame, Frame::Rtcp(_))
+}
+
 fn word(body: &Body, plain: Word) -> Word {
     match body {
         Body::Udp(Frame::Rtp(_)) => lines::RTP,
-        Body::Udp(Frame::Rtcp(_)) => lines::RTCP,
+        Body::Udp(frame) if is_rtcp(frame) => lines::RTCP,
         Body::Tcp(segment) if is_ack(segment) => lines::ACK,
         Body::Tcp(_) => lines::TCP,
         Body::Sctp(_) => lines::SCTP,
+        Body::Tfrc(tfrc::Packet::Data(data)) if is_rtcp(&data.payload) => lines::RTCP,
         Body::Tfrc(tfrc::Packet::Data(_)) => lines::TFRC,
         Body::Tfrc(tfrc::Packet::Feedback(_)) => lines::TFRC_ACK,
         Body::Dccp(packet) => match packet.kind {
             Kind::Request { .. } => lines::DCCP,
             Kind::Response { .. } => lines::DCCP + 1,
             Kind::Ack { .. } => lines::DCCP + 2,
+            Kind::Data | Kind::DataAck { .. } if is_rtcp(&packet.payload) => lines::RTCP,
             Kind::Data => lines::DCCP + 3,
             Kind::DataAck { .. } => lines::DCCP + 4,
             Kind::Close { .. } => lines::DCCP + 5,
