@@ -144,3 +144,58 @@ def test_comparisons_that_differ_come_before_those_that_do_not(video):
         said = answers.sentences()[: len(answers.comparisons)]
         none = [bool(re.search(r": no (significant )?difference", words)) for words in said]
         assert none == sorted(none)
+
+
+UNSCORED = {"kind": "speech", "codec": "g729"}
+"""G.113 has no Bpl of G.729 with the concealment of the default."""
+
+
+def unscored(axes, count):
+    """Two calls without a MOS, on equal links of their own."""
+    links = {
+        name: LINE | {"from": f"a-{name}", "to": f"b-{name}", "loss": 0.05} for name in ("x", "y")
+    }
+    flows = {
+        name: VOICE
+        | {"from": f"a-{name}", "to": f"b-{name}", "source": UNSCORED, "transport": kind}
+        for name, kind in zip(("x", "y"), KINDS, strict=False)
+    }
+    found = study(flows, axes, count=count, links=links)
+    assert found.flows["mos"].null_count() == found.flows.height
+    return found
+
+
+def test_calls_of_one_run_without_a_score_are_compared_by_what_was_heard(capsys):
+    both = unscored([], 4)
+    heard = {
+        name: (100 * (1 - both.flows.filter(name=name).sort("replicate")["loss_ratio"])).to_list()
+        for name in ("x", "y")
+    }
+    best, other = sorted(heard, key=lambda name: -statistics.mean(heard[name]))
+    pairs = [a - b for a, b in zip(heard[best], heard[other], strict=True)]
+    half = t.ppf(0.975, 3) * statistics.stdev(pairs) / 2
+    said = [plain(words) for words in leading.sentences(both)]
+    assert said == [
+        f"{best} is best with {statistics.mean(heard[best]):.1f} % of its speech heard; {other} has "
+        f"{statistics.mean(pairs):.1f} ± {half:.1f} percentage points less (95 % intervals, 4 seeds)."
+    ]
+    assert said[0] in [plain(words) for words in answer.sentences(both)]
+
+    one = both.runs[0]
+    less = heard[best][0] - heard[other][0]
+    words = (
+        f"{best} is best with {heard[best][0]:.1f} % of its speech heard; {other} has {less:.1f} "
+        "percentage points less."
+    )
+    assert [plain(words) for words in leading.of_result(one)] == [words]
+    tables.print_result(one)
+    assert words in " ".join(plain(capsys.readouterr().out).split())
+    assert words in [plain(words) for words in answer.sentences(one)]
+
+
+def test_a_number_of_flows_is_a_load_and_other_numbers_have_the_name_of_their_axis():
+    number = {"name": "n", "path": "flows.upload.count", "values": [1, 4]}
+    assert leading.sentences(study({"upload": BULK}, [number])) == []
+    numbered = transports("video") | {"labels": ["1", "2", "3"]}
+    (said, *_) = leading.sentences(study({"video": VIDEO, "upload": BULK}, [numbered]))
+    assert re.match(r"video: over [123] is best with", plain(said)), said

@@ -2,9 +2,12 @@
 
 An axis that sets something of flows is about these flows. One of queues or cells, whose values are
 no numbers, is about all calls, or without calls about the video, or else about all flows. Axes of
-other conditions have no best value to be told: a call is better with less loss. Calls are judged by
-their MOS, or without one by the share of speech that was heard, video by its share of frames that
-are complete in time, everything else by its goodput.
+other conditions have no best value to be told: a call is better with less loss, and a flow has more
+beside fewer others. Calls of one run that have no MOS, and can be compared
+(:mod:`talkspurt.conditions`), are compared with each other.
+
+Calls are judged by their MOS, or without one by the share of speech that was heard, video by its
+share of frames that are complete in time, everything else by its goodput.
 
 Every value is compared with the best one, replication by replication: both have the same seed. A
 difference is significant if Student's interval of its mean does not contain 0.
@@ -32,6 +35,8 @@ MOST = 6
 """Sentences."""
 MOST_VALUES = 6
 """Values in one sentence."""
+MOST_CALLS = 24
+"""With more calls or groups in one run, none are compared."""
 
 Row = Mapping[str, Any]
 Numbers = dict[int, float]
@@ -91,19 +96,24 @@ QUALITIES = (MOS, HEARD, IN_TIME, GOODPUT)
 
 @dataclass(frozen=True)
 class _Question:
-    """One flow or group of flows along an axis.
+    """One flow or group of flows along an axis, or calls of one run.
 
     Attributes:
-        axis: the axis.
-        flow: the flow.
+        axis: name of the axis; empty if calls are compared.
+        flow: the flow; empty if calls are compared.
         quality: what it is judged by.
-        found: numbers by setting of the other axes, and by value of the axis.
+        found: numbers by setting of the other axes, and by value of the axis, or by call.
     """
 
-    axis: Axis
+    axis: str
     flow: str
     quality: Quality
     found: Mapping[str, Mapping[str, Numbers]]
+
+    def named(self, label: str) -> str:
+        """A value of the axis, or a call, in a sentence."""
+        quoted = f"“{label}”" if re.search("[,:;]", label) else label
+        return f"{self.axis} {quoted}" if self.axis and re.match(r"[-−+.]?\d", label) else quoted
 
 
 @dataclass(frozen=True)
@@ -145,8 +155,16 @@ class _Ranking:
 
 def sentences(study: Study) -> list[str]:
     """The first sentences on a study, differences first; none without an axis of these kinds."""
-    said = [found for one in _questions(study) for found in _answers(study, one)]
+    asked = [*_questions(study), *_inside(study)]
+    said = [found for one in asked for found in _answers(study, one)]
     return [words for _, words in sorted(said, key=lambda one: not one[0])[:MOST]]
+
+
+def of_result(result: Result) -> list[str]:
+    """The first sentences on one run: on its calls without a MOS."""
+    from talkspurt.study import Study
+
+    return sentences(Study.of_run(result))
 
 
 def _questions(study: Study) -> Iterable[_Question]:
@@ -154,10 +172,7 @@ def _questions(study: Study) -> Iterable[_Question]:
     axes = [axis for axis in axes if _flows_of(axis) or _chosen(axis)]
     if not axes:
         return
-    units: dict[str, list[tuple[Result, Row]]] = {}
-    for run, rows in study.by_run("flows"):
-        for row in rows:
-            units.setdefault(row.get("group") or row["name"], []).append((run, row))
+    units = _units(study)
     found = {unit: q for unit, its in units.items() if (q := _quality(its)) is not None}
     # Transports first, then what else is of flows.
     order = sorted(axes, key=lambda a: (not a.path.endswith(".transport"), not _flows_of(a)))
@@ -170,9 +185,65 @@ def _questions(study: Study) -> Iterable[_Question]:
             first = next(some, None)
             chosen = [unit for unit, quality in found.items() if quality is first]
         for unit in chosen:
-            yield _Question(
-                axis, unit, found[unit], _numbers(study, units[unit], axis, found[unit])
-            )
+            numbers = _numbers(study, units[unit], axis, found[unit])
+            yield _Question(axis.name, unit, found[unit], numbers)
+
+
+def _units(study: Study) -> dict[str, list[tuple[Result, Row]]]:
+    """The rows of each flow or group of flows, with their runs."""
+    units: dict[str, list[tuple[Result, Row]]] = {}
+    for run, rows in study.by_run("flows"):
+        for row in rows:
+            units.setdefault(row.get("group") or row["name"], []).append((run, row))
+    return units
+
+
+def _inside(study: Study) -> Iterable[_Question]:
+    """Calls of one run without a MOS; :mod:`talkspurt.comparing` compares those with one."""
+    units = _units(study)
+    calls = [unit for unit, its in units.items() if _quality(its) is HEARD]
+    if not 1 < len(calls) <= MOST_CALLS:
+        return
+    from talkspurt.conditions import Conditions
+
+    members: dict[Any, dict[str, list[str]]] = {}
+    found: dict[Any, dict[str, Numbers]] = {}
+    first: dict[str, Result] = {}
+    for unit in calls:
+        each: dict[tuple[str, int], list[float]] = {}
+        for run, row in units[unit]:
+            where = _where(study, run)
+            here = first.setdefault(where, run)
+            if run is here:
+                members.setdefault(where, {}).setdefault(unit, []).append(str(row["name"]))
+            if (number := HEARD.value(row)) is not None:
+                each.setdefault((where, run.replicate), []).append(number)
+        for (where, replicate), numbers in each.items():
+            mean = math.fsum(numbers) / len(numbers)
+            found.setdefault(where, {}).setdefault(unit, {})[replicate] = mean
+    asked: dict[tuple[str, ...], dict[str, dict[str, Numbers]]] = {}
+    for where, run in first.items():
+        conditions = Conditions.of(run)
+        alike: list[list[str]] = []
+        for unit, names in members[where].items():
+            for others in alike:
+                if conditions.comparable(members[where][others[0]], names):
+                    others.append(unit)
+                    break
+            else:
+                alike.append([unit])
+        for its in alike:
+            of_calls = {unit: found.get(where, {}).get(unit, {}) for unit in its}
+            asked.setdefault(tuple(its), {})[where] = of_calls
+    for compared, by_setting in asked.items():
+        if len(compared) > 1:
+            yield _Question("", "", HEARD, by_setting)
+
+
+def _where(study: Study, run: Result, without: Axis | None = None) -> str:
+    """The setting of a run: the axes with several values, but for one."""
+    axes = [one for one in study.axes if one is not without and len(one.labels) > 1]
+    return ", ".join(f"{one.name} {run.settings[one.name]}" for one in axes)
 
 
 def _chosen(axis: Axis) -> bool:
@@ -181,7 +252,9 @@ def _chosen(axis: Axis) -> bool:
 
 
 def _flows_of(axis: Axis) -> list[str]:
-    """Names of flows, or patterns, of which the axis sets something."""
+    """Names of flows, or patterns, of which the axis sets something but their number."""
+    if axis.path.endswith(".count"):
+        return []
     return re.findall(r"(?<![\w.])flows\.([^.,\s]+)\.", axis.path)
 
 
@@ -201,13 +274,11 @@ def _numbers(
     study: Study, rows: Sequence[tuple[Result, Row]], axis: Axis, quality: Quality
 ) -> dict[str, dict[str, Numbers]]:
     """The means over the members, by setting of the other axes and value of this one."""
-    others = [one for one in study.axes if one is not axis and len(one.labels) > 1]
     each: dict[str, dict[str, dict[int, list[float]]]] = {}
     for run, row in rows:
         number = quality.value(row)
         if number is not None:
-            where = ", ".join(f"{one.name} {run.settings[one.name]}" for one in others)
-            by_label = each.setdefault(where, {})
+            by_label = each.setdefault(_where(study, run, axis), {})
             runs = by_label.setdefault(run.settings[axis.name], {})
             runs.setdefault(run.replicate, []).append(number)
     return {
@@ -242,21 +313,22 @@ def _sentence(study: Study, asked: _Question, where: str, ranking: _Ranking) -> 
     head = ", ".join(filter(None, [asked.flow, where]))
     if not ranking.worse:
         what = "no significant difference" if study.replications > 1 else "no difference"
-        return f"{head}: {what} along {asked.axis.name}."
-    parts = [
-        f"{_label(ranking.best)} is best with {quality.good.format(quality.show(ranking.mean))}"
-    ]
+        said = f"{what} along {asked.axis}" if asked.axis else f"{what} between calls"
+        return f"{head}: {said}." if head else f"{said.capitalize()}."
+    good = quality.good.format(quality.show(ranking.mean))
+    parts = [f"{asked.named(ranking.best)} is best with {good}"]
     if ranking.same:
         more = len(ranking.same) - MOST_VALUES
-        names = [f"{_label(one)} ({quality.show(m)})" for one, m in ranking.same[:MOST_VALUES]]
+        names = [f"{asked.named(one)} ({quality.show(m)})" for one, m in ranking.same[:MOST_VALUES]]
         names += [f"{more} more"] if more > 0 else []
         verb = "does" if len(names) == 1 else "do"
         clearly = " significantly" if study.replications > 1 else ""
         parts.append(f"{_listed(names)} {verb} not differ{clearly}")
     (first, size, half), *rest = ranking.worse
-    worse = [f"{_label(first)} {quality.worse.format(_size(quality, size, half))}"]
+    worse = [f"{asked.named(first)} {quality.worse.format(_size(quality, size, half))}"]
     worse += [
-        f"{_label(label)} {_size(quality, size, half)}" for label, size, half in rest[:MOST_VALUES]
+        f"{asked.named(label)} {_size(quality, size, half)}"
+        for label, size, half in rest[:MOST_VALUES]
     ]
     if len(rest) > MOST_VALUES:
         worse.append(f"{len(rest) - MOST_VALUES} more up to {_size(quality, *rest[-1][1:])}")
@@ -264,7 +336,7 @@ def _sentence(study: Study, asked: _Question, where: str, ranking: _Ranking) -> 
     seeds = ""
     if study.replications > 1:
         seeds = f" ({study.confidence * 100:g} % intervals, {study.replications} seeds)"
-    said = f"{head}: {'; '.join(parts)}{seeds}."
+    said = f"{head}: {'; '.join(parts)}{seeds}." if head else f"{'; '.join(parts)}{seeds}."
     # A number stays on one line with its interval and its unit.
     return re.sub(
         r"(?<=\d) (?=±|%|kbit|MOS|seeds)|(?<=±) (?=[\d<])|(?<=MOS) (?=\d)", "\u00a0", said
@@ -285,8 +357,11 @@ def _counted(asked: _Question, ranked: Mapping[str, _Ranking]) -> str:
             sure = (
                 f" (alone in {len(alone)}, by up to {asked.quality.show(most)}{asked.quality.unit})"
             )
-        parts.append(f"{_label(label)} is best in {len(wins[label])}{sure}")
-    return f"{asked.flow}, in {len(ranked)} settings of the other axes: {', '.join(parts)}."
+        parts.append(f"{asked.named(label)} is best in {len(wins[label])}{sure}")
+    head = f"{asked.flow}, in {len(ranked)} settings of the other axes"
+    if not asked.flow:
+        head = f"In {len(ranked)} settings of the axes"
+    return f"{head}: {', '.join(parts)}."
 
 
 def _size(quality: Quality, size: float, half: float | None) -> str:
@@ -295,10 +370,6 @@ def _size(quality: Quality, size: float, half: float | None) -> str:
     if half is None or half == 0:
         return shown
     return f"{shown} ± {quality.show(half) if half >= least / 2 else f'<{quality.show(least)}'}"
-
-
-def _label(name: str) -> str:
-    return f"“{name}”" if re.search("[,:;]", name) else name
 
 
 def _listed(words: Sequence[str]) -> str:

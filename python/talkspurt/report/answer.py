@@ -88,7 +88,8 @@ def sentences(of: Result | Study) -> list[str]:
     from talkspurt.result import Result
 
     if isinstance(of, Result):
-        return [*comparing.of_result(of).sentences(), *comparing.notes(of.flows)]
+        of_calls = [*leading.of_result(of), *comparing.of_result(of).sentences()]
+        return [*of_calls, *comparing.notes(of.flows)]
     said = comparing.sentences(of).values()
     compared = [words for some in said for words in some]
     return [*leading.sentences(of), *compared, *comparing.notes(of.flows)]

@@ -45,7 +45,8 @@ def print_result(result: Result, out: Console | None = None) -> None:
     if calls:
         _calls(calls).print(out)
         notes = comparing.notes(result.flows)
-        _answer([*comparing.of_result(result).sentences(), *notes], out)
+        said = [*leading.of_result(result), *comparing.of_result(result).sentences()]
+        _answer([*said, *notes], out)
     if result.is_scored:
         _sound(result, out)
     if videos:
