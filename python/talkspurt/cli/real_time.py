@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -66,7 +67,7 @@ def emulate(
 
     return emulating.run(
         scenario,
-        emulating.wanted(at or [], serve or [], command),
+        emulating.wanted(at or [], serve or [], command, sys.argv[2:]),
         shell,
         length=duration,
         out=out,

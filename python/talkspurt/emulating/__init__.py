@@ -236,7 +236,16 @@ class Emulation:
 
         Raises:
             FileNotFoundError: if there is no such command, and other errors of its start.
+            BadInputError: if this is no node with a namespace, or the emulation has ended.
         """
+        if node not in self.names:
+            raise BadInputError(f"emulate: {node!r}: no such node; there are {listed(self.names)}")
+        if node not in self._nodes:
+            raise BadInputError(f"emulate: {node}: the emulation does not execute")
+        if node in self._gone:
+            raise BadInputError(f"emulate: {node}: its processes were killed")
+        if isinstance(command, str) or not command:
+            raise BadInputError("emulate: a command is a list, such as ['ping', 'server']")
         number = len(self.commands)
         given = (stdin, 0), (stdout, 1), (stderr, 2)
         files = [default if it is None else it for it, default in given]

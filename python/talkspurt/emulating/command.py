@@ -42,8 +42,21 @@ class Wanted:
     serves: bool
 
 
-def wanted(at: Sequence[str], serve: Sequence[str], rest: Sequence[str]) -> list[Wanted]:
-    """The commands of a command line: the options before the first ``--``, and what follows it."""
+def wanted(
+    at: Sequence[str], serve: Sequence[str], rest: Sequence[str], words: Sequence[str] = ()
+) -> list[Wanted]:
+    """The commands of a command line: the options before the first ``--``, and what follows it.
+
+    ``words`` are all words of the command line, in which another scenario is not behind ``--``.
+    """
+    if "--" in words:
+        extra = rest[: len(rest) - (len(words) - words.index("--") - 1)]
+        if extra:
+            raise BadInputError(
+                visible(
+                    f"emulate: {' '.join(extra)}: expected one scenario, and commands behind --"
+                )
+            )
     if len(at) + len(serve) > 1:
         raise BadInputError("emulate: --at NODE and --serve NODE are followed by -- COMMAND")
     if not at and not serve:
@@ -51,17 +64,17 @@ def wanted(at: Sequence[str], serve: Sequence[str], rest: Sequence[str]) -> list
             raise BadInputError("emulate: a command needs its node: --at NODE -- COMMAND")
         return []
     found = []
-    serves, node, words = bool(serve), (*at, *serve)[0], list(rest)
+    serves, node, left = bool(serve), (*at, *serve)[0], list(rest)
     while True:
         # --at NODE -- begins the next command; a command's own --at has no -- behind its value.
-        places = range(len(words) - 2)
-        end = next((i for i in places if words[i] in WORDS and words[i + 2] == "--"), len(words))
+        places = range(len(left) - 2)
+        end = next((i for i in places if left[i] in WORDS and left[i + 2] == "--"), len(left))
         if end == 0:
             raise BadInputError(f"emulate: --at {node} is followed by no command")
-        found.append(Wanted(node, tuple(words[:end]), serves))
-        if end == len(words):
+        found.append(Wanted(node, tuple(left[:end]), serves))
+        if end == len(left):
             return found
-        serves, node, words = words[end] == "--serve", words[end + 1], words[end + 3 :]
+        serves, node, left = left[end] == "--serve", left[end + 1], left[end + 3 :]
 
 
 def run(
@@ -84,6 +97,10 @@ def run(
     if not commands and shell is None:
         raise BadInputError("emulate: needs --at NODE -- COMMAND, or --shell NODE")
     nodes = [it.node for it in commands] + ([] if shell is None else [shell])
+    if length is not None and not duration_s(length):
+        raise BadInputError(
+            visible(f"emulate: --for {length}: expected a time above 0, such as 20s or 2min")
+        )
     pairs = sets_of(sets)
     most_s = None
     try:

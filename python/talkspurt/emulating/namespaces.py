@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import select
 import shutil
@@ -74,6 +75,12 @@ def act_as(user: User | None) -> None:
     os.setegid(user.gid)
     os.seteuid(user.uid)
     os.environ |= user.environment
+    for file in (os.__file__, __file__):
+        if not os.access(file, os.R_OK, effective_ids=True):
+            raise BadInputError(
+                f"emulate: acts as {user.name}, who may not read {Path(file).parent}: install "
+                f"Python and talkspurt where {user.name} may read them"
+            )
 
 
 @contextlib.contextmanager
@@ -160,11 +167,12 @@ class Node:
     ) -> None:
         """Ask for the start of a command; ``messages`` has the answer."""
         who = None if user is None else {"uid": user.uid, "gid": user.gid, "groups": user.groups}
-        request = {
-            "do": "start", "number": number, "command": list(command), "cwd": cwd,
-            "env": dict(env), "user": who,
-        }  # fmt: skip
-        send(self._link, request, list(files))
+        request = {"command": list(command), "cwd": cwd, "env": dict(env), "user": who}
+        # Arguments and variables may be longer than a message of a socket.
+        with os.fdopen(os.memfd_create("request"), "wb") as words:
+            words.write(json.dumps(request).encode())
+            words.flush()
+            send(self._link, {"do": "start", "number": number}, [*files, words.fileno()])
 
     def messages(self) -> list[dict[str, Any]]:
         """What it reported since the last call; ``{"gone": True}`` if it has ended."""

@@ -153,7 +153,7 @@ class Commands:
         """Do what is requested."""
         match request["do"]:
             case "start":
-                self.start(request, files)
+                self.start(request["number"], files)
             case "signal":
                 # All processes of this namespace except this one (kill(2)).
                 with contextlib.suppress(ProcessLookupError):
@@ -171,8 +171,9 @@ class Commands:
             case "counters":
                 send(self.link, {"counters": counters()})
 
-    def start(self, request: dict[str, Any], files: list[int]) -> None:
-        """Start a command with these files, as the user of the request."""
+    def start(self, number: int, files: list[int]) -> None:
+        """Start a command with the first three files, as the last one says."""
+        request = json.loads(os.pread(files[3], os.fstat(files[3]).st_size, 0))
         user = request["user"] or {}
         try:
             process = subprocess.Popen(
@@ -187,12 +188,12 @@ class Commands:
                 extra_groups=user.get("groups"),
             )
         except OSError as error:
-            send(self.link, {"failed": request["number"], "errno": error.errno})
+            send(self.link, {"failed": number, "errno": error.errno})
             return
-        self.numbers[process.pid] = request["number"]
+        self.numbers[process.pid] = number
         # Reaped below, together with processes whose parents have ended.
         process.returncode = 0
-        send(self.link, {"started": request["number"]})
+        send(self.link, {"started": number})
 
     def reap(self) -> None:
         """Report commands that ended, and free the system of other processes that did."""
