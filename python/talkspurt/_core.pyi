@@ -454,6 +454,18 @@ class Calling:
 def call_codecs() -> list[str]:
     """Names of the codecs that a call can have here."""
 
+def check_address(option: str, text: str) -> None:
+    """Check text such as ``127.0.0.1:7862``; raises ValueError."""
+
+def check_flows(flows: list[tuple[str, str, Way | None, Way | None]], mtu: int) -> None:
+    """Check flows that are to be measured at the same time.
+
+    Raises RunError with everything that is wrong.
+    """
+
+def check_length(option: str, text: str) -> None:
+    """Check text such as ``2min``, from 1 s to 1 h; raises ValueError."""
+
 def check_transport(name: str, sends: bool) -> None:
     """Check the name of a transport, and its congestion controller if this end ``sends``.
 

@@ -16,7 +16,7 @@ from typing import Any
 from talkspurt import _core, devices, disk, interrupts, measuring, serving
 from talkspurt.audio import wav
 from talkspurt.emulating.namespaces import User
-from talkspurt.errors import BadInputError
+from talkspurt.errors import BadInputError, Faults
 from talkspurt.terminal.progress import Bar
 from talkspurt.visible import print_json, visible
 
@@ -46,26 +46,32 @@ class Kept:
     scores: bool
     overwrite: bool
 
-    def voice(self, default: tuple[str, ...]) -> _core.CallVoice:
-        """The file and the codecs, checked.
-
-        Raises:
-            BadInputError: the file cannot be read, a codec is unknown, or ``heard`` cannot be
-                written.
-        """
-        serving.supported()
+    def check(self, faults: Faults) -> None:
+        """Find everything that is wrong with the options."""
         if self.scores:
             from talkspurt.scores import models
 
-            models.check()
-        if (self.speech is None) == (self.microphone is None):
-            raise BadInputError("what is said: give one of --speech and --microphone")
-        if self.heard is None and self.loudspeaker is None:
-            raise BadInputError("what is heard: give --heard, --loudspeaker or both")
+            with faults.gathered():
+                models.check()
+        faults.add(
+            "what is said: give one of --speech and --microphone",
+            unless=(self.speech is None) != (self.microphone is None),
+        )
+        faults.add(
+            "what is heard: give --heard, --loudspeaker or both",
+            unless=self.heard or self.loudspeaker,
+        )
         if self.heard is not None and (
             self.heard.is_dir() or not self.heard.absolute().parent.is_dir()
         ):
-            raise BadInputError(visible(f"--heard {self.heard}: expected a file in a folder"))
+            faults.add(f"--heard {self.heard}: expected a file in a folder")
+
+    def voice(self, default: tuple[str, ...]) -> _core.CallVoice:
+        """The file and the codecs, checked like the devices.
+
+        Raises:
+            BadInputError: the file cannot be read, or a codec or a device is unknown.
+        """
         devices.check(self.microphone, self.loudspeaker)
         from talkspurt import coding
 
@@ -104,20 +110,22 @@ def call(
     seed: int | None,
 ) -> None:
     """Call, print, and write what was heard and the folder."""
-    voice = kept.voice(LADDER if transport == "tfrc-tb" else OFFER)
-    faults = []
-    try:
+    serving.supported()
+    faults = Faults()
+    kept.check(faults)
+    with faults.gathered():
+        voice = kept.voice(LADDER if transport == "tfrc-tb" else OFFER)
+    with faults.gathered():
         _core.check_transport(transport, sends=True)
-    except ValueError as error:
-        faults.append(str(error))
-    if not 576 <= mtu <= 9000:
-        faults.append(f"--mtu {mtu}: expected 576 to 9000 bytes")
-    if seed is not None and not 0 <= seed < 2**63:
-        faults.append(f"--seed {seed}: expected 0 to 9223372036854775807")
-    if faults:
-        raise BadInputError(visible("; ".join(faults)))
-    name, port = measuring.target(host, PORT)
-    key = serving.secret(secret_file)
+    if duration is not None:
+        with faults.gathered():
+            _core.check_length("--for", duration)
+    measuring.check_mtu_and_seed(mtu, seed, faults)
+    with faults.gathered():
+        name, port = measuring.target(host, PORT)
+    with faults.gathered():
+        key = serving.secret(secret_file)
+    faults.check()
     seed = seed if seed is not None else secrets.randbits(62)
     length = duration or ("1h" if (own := voice.duration_s) is None else f"{max(1.0, own):.3f}s")
     began = time.monotonic()
@@ -158,16 +166,24 @@ def answer(
     media_ports: str | None,
 ) -> None:
     """Answer calls, and write what was heard and the folder of each."""
-    if calls < 1:
-        raise BadInputError(f"--calls {calls}: expected 1 or more")
     serving.supported()
-    ports = None if media_ports is None else serving.ports(media_ports)
-    key = serving.secret(secret_file)
+    faults = Faults()
+    faults.add(f"--calls {calls}: expected 1 or more", unless=calls >= 1)
+    ports = None
+    with faults.gathered():
+        ports = None if media_ports is None else serving.ports(media_ports)
+    with faults.gathered():
+        listen = serving.local("--listen", listen)
+        _core.check_address("--listen", listen)
+    with faults.gathered():
+        key = serving.secret(secret_file)
+    kept.check(faults)
+    faults.check()
     user = User.behind_sudo()
     name = None if user is None else user.name
     try:
         # First: the sound's libraries start threads, which would keep their privileges.
-        sockets = _core.CallSockets(serving.local("--listen", listen), ports, name)
+        sockets = _core.CallSockets(listen, ports, name)
         if user is not None:
             os.environ |= user.environment
         server = _core.CallServer(sockets, key, kept.voice(tuple(_core.call_codecs())))

@@ -2,9 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 
 class BadInputError(Exception):
     """Invalid user input; the message states the problem and the expectation."""
+
+
+class Faults:
+    """Everything that is wrong with the options of a command, to be raised at once."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    @contextlib.contextmanager
+    def gathered(self) -> Iterator[None]:
+        """Keep what a check in this block raises for :meth:`check`."""
+        try:
+            yield
+        except (BadInputError, ValueError, RuntimeError) as error:
+            self.found.append(str(error))
+
+    def add(self, fault: str, *, unless: object = False) -> None:
+        """A fault, unless a condition holds."""
+        if not unless:
+            self.found.append(fault)
+
+    def check(self) -> None:
+        """Raise BadInputError with everything found."""
+        if self.found:
+            from talkspurt.visible import visible
+
+            raise BadInputError(visible("; ".join(self.found)))
 
 
 class MissingExtraError(BadInputError, ImportError):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from talkspurt import _core, disk, interrupts, serving, store
 from talkspurt.audio import Audio
-from talkspurt.errors import BadInputError
+from talkspurt.errors import BadInputError, Faults
 from talkspurt.resolved import MEASURED, values
 from talkspurt.result import Result
 from talkspurt.terminal.progress import Bar
@@ -68,27 +68,26 @@ class Wanted:
         both = zip(names, self.transports, strict=True)
         return [(name, transport, up, down) for name, transport in both]
 
-    def check(self) -> None:
-        """Raise BadInputError with everything that is wrong."""
-        faults = []
+    def check(self, faults: Faults) -> None:
+        """Find what is wrong with each option."""
         for transport in self.transports:
-            try:
+            with faults.gathered():
                 _core.check_transport(transport, sends=self.way != "down")
-            except ValueError as error:
-                faults.append(str(error))
         try:
             if _core.rate_bps(self.rate) == 0:
-                faults.append(f"--rate {self.rate}: expected more than 0")
+                faults.add(f"--rate {self.rate}: expected more than 0")
         except ValueError as error:
-            faults.append(f"--rate: {error}")
-        if self.packet is not None and not 8 <= self.packet <= 9000:
-            faults.append(f"--packet {self.packet}: expected 8 to 9000 bytes")
-        if not 576 <= self.mtu <= 9000:
-            faults.append(f"--mtu {self.mtu}: expected 576 to 9000 bytes")
-        if self.seed is not None and not 0 <= self.seed < 2**63:
-            faults.append(f"--seed {self.seed}: expected 0 to 9223372036854775807")
-        if faults:
-            raise BadInputError(visible("; ".join(faults)))
+            faults.add(f"--rate: {error}")
+        packet_fits = self.packet is None or 8 <= self.packet <= 9000
+        faults.add(f"--packet {self.packet}: expected 8 to 9000 bytes", unless=packet_fits)
+        check_mtu_and_seed(self.mtu, self.seed, faults)
+
+
+def check_mtu_and_seed(mtu: int, seed: int | None, faults: Faults) -> None:
+    """Find what is wrong with these options of measurements and calls."""
+    faults.add(f"--mtu {mtu}: expected 576 to 9000 bytes", unless=576 <= mtu <= 9000)
+    seed_fits = seed is None or 0 <= seed < 2**63
+    faults.add(f"--seed {seed}: expected 0 to 9223372036854775807", unless=seed_fits)
 
 
 def target(host: str, port_of: int = serving.PORT) -> tuple[str, int]:
@@ -97,9 +96,8 @@ def target(host: str, port_of: int = serving.PORT) -> tuple[str, int]:
     Raises:
         BadInputError: it is none of these.
     """
-    found = re.fullmatch(
-        r"\[([^\]]+)\](?::(\d+))?|([^:]+)(?::(\d+))?|([0-9a-fA-F:.%\w]*::?.*)", host
-    )
+    # With two colons or more, an address of IPv6.
+    found = re.fullmatch(r"\[([^\]]+)\](?::(\d+))?|([^:]+)(?::(\d+))?|([^:]*:[^:]*:.*)", host)
     if found is None:
         raise BadInputError(visible(f"{host}: expected HOST, HOST:PORT or [ADDRESS]:PORT"))
     name = found[1] or found[3] or found[5]
@@ -122,9 +120,18 @@ def run(
 ) -> None:
     """Measure, print, and write the folders."""
     serving.supported()
-    wanted.check()
-    name, port = target(host)
-    key = serving.secret(secret_file)
+    faults = Faults()
+    wanted.check(faults)
+    if not faults.found:
+        with faults.gathered():
+            _core.check_flows(wanted.flows(), wanted.mtu)
+    with faults.gathered():
+        _core.check_length("--for", wanted.duration)
+    with faults.gathered():
+        name, port = target(host)
+    with faults.gathered():
+        key = serving.secret(secret_file)
+    faults.check()
     try:
         session = _core.MeasureSession(name, port, key)
     except _core.RunError as error:
@@ -158,9 +165,15 @@ def run_stamp(
 ) -> None:
     """Measure with STAMP (RFC 8762) against any reflector, and print the result."""
     serving.supported()
-    wanted.check()
-    name, port = target(host, STAMP_PORT)
-    key = None if unauthenticated else serving.stamp_key(serving.secret(secret_file))
+    faults = Faults()
+    wanted.check(faults)
+    with faults.gathered():
+        _core.check_length("--for", wanted.duration)
+    with faults.gathered():
+        name, port = target(host, STAMP_PORT)
+    with faults.gathered():
+        key = None if unauthenticated else serving.stamp_key(serving.secret(secret_file))
+    faults.check()
     packet = wanted.packet if wanted.packet is not None else 0
     with interrupts.undisturbed():
         try:

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from talkspurt import _core
-from talkspurt.errors import BadInputError
+from talkspurt.errors import BadInputError, Faults
 from talkspurt.visible import visible
 
 PORT = 7862
@@ -116,14 +116,29 @@ def serve(
 ) -> None:
     """Serve until a signal ends it."""
     supported()
-    if max_sessions < 1:
-        raise BadInputError(f"--max-sessions {max_sessions}: expected 1 or more")
-    chosen = None if media_ports is None else ports(media_ports)
-    if stamp_open and stamp is None:
-        raise BadInputError("--stamp-open: for --stamp, which is not given")
-    key = secret(secret_file)
-    listen = local("--listen", listen)
-    stamp = stamp and local("--stamp", stamp)
+    faults = Faults()
+    faults.add(f"--max-sessions {max_sessions}: expected 1 or more", unless=max_sessions >= 1)
+    with faults.gathered():
+        listen = local("--listen", listen)
+        _core.check_address("--listen", listen)
+    try:
+        _core.rate_bps(max_rate)
+    except ValueError as error:
+        faults.add(f"--max-rate: {error}")
+    with faults.gathered():
+        _core.check_length("--max-duration", max_duration)
+    chosen = None
+    with faults.gathered():
+        chosen = None if media_ports is None else ports(media_ports)
+    with faults.gathered():
+        if stamp is not None:
+            stamp = local("--stamp", stamp)
+            _core.check_address("--stamp", stamp)
+    faults.add("--stamp-open: for --stamp, which is not given", unless=stamp or not stamp_open)
+    key = b""
+    with faults.gathered():
+        key = secret(secret_file)
+    faults.check()
     reflector = None if stamp is None else (stamp, None if stamp_open else stamp_key(key))
     try:
         server = _core.MeasureServer(

@@ -343,6 +343,8 @@ impl Plan {
                 }
             }
         }
+        // Both directions of a flow may have the same fault.
+        faults.dedup();
         if faults.is_empty() { Ok(()) } else { Err(Failure(faults.join("; "))) }
     }
 

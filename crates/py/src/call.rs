@@ -14,7 +14,7 @@ use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
 
 use crate::RunError;
-use crate::measure::{address, failed, parsed};
+use crate::measure::{address, failed, length};
 use crate::outcome::{Outcome, pcm};
 use crate::run::Work;
 
@@ -215,10 +215,7 @@ impl CallSession {
         seed: u64,
     ) -> PyResult<Calling> {
         let transport = crate::measure::transport(transport)?;
-        let duration = parsed::<Duration>("--for", duration)?;
-        if !(Duration::from_secs(1)..=LONGEST).contains(&duration) {
-            return Err(PyValueError::new_err(format!("--for {duration}: expected 1 s to 1 h")));
-        }
+        let duration = length("--for", duration)?;
         let caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner).take();
         let caller = caller.ok_or_else(|| RunError::new_err("the call was already made"))?;
         let total = duration.as_nanos();

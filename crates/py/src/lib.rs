@@ -73,6 +73,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add_class::<call::CallSession>()?;
         module.add_class::<call::Calling>()?;
         module.add_function(wrap_pyfunction!(call::call_codecs, module)?)?;
+        module.add_function(wrap_pyfunction!(measure::check_address, module)?)?;
+        module.add_function(wrap_pyfunction!(measure::check_flows, module)?)?;
+        module.add_function(wrap_pyfunction!(measure::check_length, module)?)?;
         module.add_function(wrap_pyfunction!(measure::check_transport, module)?)?;
         module.add_function(wrap_pyfunction!(measure::rate_bps, module)?)?;
     }

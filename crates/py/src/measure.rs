@@ -34,6 +34,28 @@ pub(crate) fn address(option: &str, text: &str) -> PyResult<std::net::SocketAddr
     })
 }
 
+/// Checks text such as 127.0.0.1:7862; raises ValueError.
+#[pyfunction]
+pub(crate) fn check_address(option: &str, text: &str) -> PyResult<()> {
+    address(option, text).map(drop)
+}
+
+/// The length of a measurement or a call, or a limit of it.
+pub(crate) fn length(option: &str, text: &str) -> PyResult<Duration> {
+    let found = parsed::<Duration>(option, text)?;
+    if !(Duration::from_secs(1)..=Duration::from_secs(3600)).contains(&found) {
+        let words = format!("{option} {text}: expected 1 s to 1 h");
+        return Err(PyValueError::new_err(words));
+    }
+    Ok(found)
+}
+
+/// Checks text such as 2min, from 1 s to 1 h; raises ValueError.
+#[pyfunction]
+pub(crate) fn check_length(option: &str, text: &str) -> PyResult<()> {
+    length(option, text).map(drop)
+}
+
 /// A server for measurements.
 #[pyclass(frozen)]
 pub(crate) struct MeasureServer(Mutex<talkspurt_measure::Server>);
@@ -59,7 +81,7 @@ impl MeasureServer {
         let config = Config {
             listen,
             max_rate: parsed::<Rate>("--max-rate", max_rate)?,
-            max_duration: parsed::<Duration>("--max-duration", max_duration)?,
+            max_duration: length("--max-duration", max_duration)?,
             max_sessions,
             ports,
             privileges: Privileges::DroppedAs(user),
@@ -133,6 +155,26 @@ pub(crate) fn rate_bps(text: &str) -> PyResult<u64> {
     text.parse().map(Rate::as_bps).map_err(|error| PyValueError::new_err(format!("{error}")))
 }
 
+/// Name, transport, and what each direction sends.
+type FlowOptions = (String, String, Option<Way>, Option<Way>);
+
+fn plans(flows: Vec<FlowOptions>) -> PyResult<Vec<FlowPlan>> {
+    let flows = flows.into_iter().map(|(name, transport, up, down)| {
+        let transport = self::transport(&transport)?;
+        let [up, down] = [up, down].map(|way| way.map(traffic).transpose());
+        Ok(FlowPlan { name, transport, up: up?, down: down? })
+    });
+    flows.collect()
+}
+
+/// Checks flows that are to be measured at the same time; raises RunError with everything that is wrong.
+#[pyfunction]
+pub(crate) fn check_flows(flows: Vec<FlowOptions>, mtu: u16) -> PyResult<()> {
+    let duration = Duration::from_secs(1).as_nanos();
+    let plan = Plan { seed: 0, duration, mtu, ipv6: false, flows: plans(flows)? };
+    plan.point().map(drop).map_err(failed)
+}
+
 /// A session with a server.
 #[pyclass(frozen)]
 pub(crate) struct MeasureSession {
@@ -159,24 +201,16 @@ impl MeasureSession {
         &self.server
     }
 
-    /// Starts a measurement of flows (name, transport, up, down) at the same time.
+    /// Starts a measurement of flows at the same time.
     fn start(
         &self,
-        flows: Vec<(String, String, Option<Way>, Option<Way>)>,
+        flows: Vec<FlowOptions>,
         duration: &str,
         mtu: u16,
         seed: u64,
     ) -> PyResult<Measuring> {
-        let flows = flows.into_iter().map(|(name, transport, up, down)| {
-            let transport = self::transport(&transport)?;
-            let [up, down] = [up, down].map(|way| way.map(traffic).transpose());
-            Ok(FlowPlan { name, transport, up: up?, down: down? })
-        });
-        let flows = flows.collect::<PyResult<Vec<_>>>()?;
-        let duration = parsed::<Duration>("--for", duration)?;
-        if !(Duration::from_secs(1)..=Duration::from_secs(3600)).contains(&duration) {
-            return Err(PyValueError::new_err(format!("--for {duration}: expected 1 s to 1 h")));
-        }
+        let flows = plans(flows)?;
+        let duration = length("--for", duration)?;
         let plan = Plan { seed, duration: duration.as_nanos(), mtu, ipv6: self.ipv6, flows };
         plan.point().map_err(failed)?;
         Ok(Measuring::start(Arc::clone(&self.session), plan))
