@@ -1,7 +1,10 @@
 """Figures of any measure: the numbers drawn are those of the tables, and bad input is one error."""
 
 import math
+import os
+import shutil
 import statistics
+import subprocess
 from dataclasses import replace
 from itertools import pairwise
 
@@ -543,6 +546,49 @@ def test_the_command_writes_what_the_ending_says(saved, tmp_path, ending, begin)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"Figure: {file}\n"
     assert file.read_bytes().startswith(begin)
+
+
+def test_a_figure_that_cannot_be_written_leaves_the_earlier_one(saved, tmp_path):
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("a small disk cannot be mounted here")
+    try:
+        (place / "a.svg").write_bytes(b"earlier")
+        (place / "ballast").write_bytes(bytes(shutil.disk_usage(place).free - 4096))
+        done = run("plot", saved / "study", "goodput_bps", "-o", place / "a.svg")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert f"{place}/a.svg: cannot write: the disk is full" in done.stderr
+        assert (place / "a.svg").read_bytes() == b"earlier"
+        assert {one.name for one in place.iterdir()} == {"a.svg", "ballast"}
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_figure_goes_through_a_link_and_keeps_its_mode(saved, tmp_path):
+    (tmp_path / "real.svg").write_bytes(b"earlier")
+    (tmp_path / "real.svg").chmod(0o600)
+    (tmp_path / "a.svg").symlink_to("real.svg")
+    done = run("plot", saved / "study", "goodput_bps", "-o", tmp_path / "a.svg")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "a.svg").is_symlink()
+    assert (tmp_path / "real.svg").read_bytes().startswith(b"<?xml")
+    assert (tmp_path / "real.svg").stat().st_mode & 0o777 == 0o600
+    done = run("plot", saved / "study", "goodput_bps", "-o", tmp_path / "b.svg")
+    assert (tmp_path / "b.svg").stat().st_mode & 0o777 == 0o644 & ~_umask()
+
+
+def _umask():
+    found = os.umask(0)
+    os.umask(found)
+    return found
+
+
+def test_a_home_folder_that_cannot_be_written_is_no_matter_of_the_user(saved, tmp_path):
+    done = run("plot", saved / "study", "goodput_bps", "-o", tmp_path / "a.svg",
+               env={"HOME": "/proc/1", "XDG_CONFIG_HOME": "", "XDG_CACHE_HOME": "", "MPLCONFIGDIR": ""})  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_command_names_the_file_by_result_and_measure(saved, tmp_path):

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import stat
 import wave
 from collections.abc import Iterator, Mapping, Sequence
@@ -182,6 +183,24 @@ def write_bytes(file: Path, data: bytes) -> None:
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
+
+
+def replace_bytes(file: Path, data: bytes) -> None:
+    """Write a file, or replace it; if that fails, an earlier one is left as it was."""
+    if file.exists() and not file.is_file():  # a pipe, or a device
+        write_bytes(file, data)
+        return
+    target = real(file)
+    fresh = target.with_name(f".{target.name[: LONGEST // 2]}.{os.getpid()}")
+    with writing(file):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            fresh.write_bytes(data)
+            if target.exists():
+                shutil.copymode(target, fresh)
+            fresh.replace(target)
+        finally:
+            fresh.unlink(missing_ok=True)
 
 
 def write_table(

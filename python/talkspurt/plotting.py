@@ -74,7 +74,7 @@ def plot(
     if faults:
         raise BadInputError(visible("; ".join(faults)))
     draw = {".png": figures.png, ".svg": figures.svg, ".pdf": figures.pdf}[file.suffix.lower()]
-    disk.write_bytes(file, draw(drawn))
+    disk.replace_bytes(file, draw(drawn))
     print(visible(f"Figure: {file}"))
     _say_unknown_letters(drawn, file)
     return file
@@ -114,7 +114,7 @@ def sensitivity(folder: Path, measure: str, *, as_json: bool, out: Path | None) 
     if drawn is None:
         raise BadInputError(f"-o: no index of {measure} is defined, so there is nothing to draw")
     draw = {".png": figures.png, ".svg": figures.svg, ".pdf": figures.pdf}[out.suffix.lower()]
-    disk.write_bytes(out, draw(drawn))
+    disk.replace_bytes(out, draw(drawn))
     if not as_json:
         print(visible(f"Figure: {out}"))
         _say_unknown_letters(drawn, out)

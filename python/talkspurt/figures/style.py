@@ -21,6 +21,7 @@ from talkspurt.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from logging import LogRecord
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -224,10 +225,19 @@ def styled(*, math: bool = False) -> Iterator[None]:
     A dollar sign is literal, since names and titles are arbitrary text; with ``math`` it starts a
     formula, for figures that contain only our own text.
     """
+    import logging
+
+    # It advises where nobody asked to keep its caches if the home folder is read-only.
+    logging.getLogger("matplotlib").addFilter(_is_no_advice)
     import matplotlib as mpl
 
     with mpl.rc_context({**RC, "text.parse_math": math}):
         yield
+
+
+def _is_no_advice(record: LogRecord) -> bool:
+    words = record.getMessage()
+    return "MPLCONFIGDIR" not in words and not words.startswith("mkdir -p failed")
 
 
 PNG_DPI = 160
