@@ -199,3 +199,12 @@ def test_a_number_of_flows_is_a_load_and_other_numbers_have_the_name_of_their_ax
     numbered = transports("video") | {"labels": ["1", "2", "3"]}
     (said, *_) = leading.sentences(study({"video": VIDEO, "upload": BULK}, [numbered]))
     assert re.match(r"video: over [123] is best with", plain(said)), said
+
+
+def test_without_replications_a_difference_that_cannot_be_seen_is_none():
+    """Before, one of two values with MOS 1.00 was the best, by less than 0.01."""
+    close = {"a": {0: 1.0}, "b": {0: 1.004}, "c": {0: 1.2}}
+    ranked = leading._Ranking.of(close, leading.MOS, 0.95)
+    assert ranked.best == "c" and [label for label, *_ in ranked.worse] == ["b", "a"]
+    del close["c"]
+    assert leading._Ranking.of(close, leading.MOS, 0.95).worse == []

@@ -133,7 +133,9 @@ class _Ranking:
     worse: Sequence[tuple[str, float, float | None]]
 
     @classmethod
-    def of(cls, by_label: Mapping[str, Numbers], confidence: float) -> _Ranking | None:
+    def of(
+        cls, by_label: Mapping[str, Numbers], quality: Quality, confidence: float
+    ) -> _Ranking | None:
         """None if fewer than two values have a number."""
         means = {k: math.fsum(v.values()) / len(v) for k, v in by_label.items() if v}
         if len(means) < 2:
@@ -146,7 +148,8 @@ class _Ranking:
             here, there = by_label[label], by_label[best]
             pairs = [there[k] - here[k] for k in there if k in here]
             mean, half, _ = student(pairs, confidence)
-            if mean is None or mean == 0 or (half is not None and half >= abs(mean)):
+            unseen = half is None and mean is not None and quality.show(mean) == quality.show(0)
+            if mean is None or mean == 0 or unseen or (half is not None and half >= abs(mean)):
                 same.append((label, means[label]))
             else:
                 worse.append((label, mean, half))
@@ -295,7 +298,7 @@ def _answers(study: Study, asked: _Question) -> list[tuple[bool, str]]:
     ranked = {
         where: ranking
         for where, by_label in asked.found.items()
-        if (ranking := _Ranking.of(by_label, study.confidence)) is not None
+        if (ranking := _Ranking.of(by_label, asked.quality, study.confidence)) is not None
     }
     # Where no value makes a difference, there is nothing to say first.
     if not any(ranking.worse for ranking in ranked.values()):
