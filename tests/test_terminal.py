@@ -15,7 +15,7 @@ from rich.console import Console
 import talkspurt
 from command import talkspurt as command
 from conftest import made
-from talkspurt import reproduce
+from talkspurt import intervals, reproduce
 from talkspurt.axis import Axis
 from talkspurt.ns2.crosscheck import Crosscheck
 from talkspurt.report import answer
@@ -75,6 +75,18 @@ def test_a_study_is_readable(study, width):
             assert f"{row['mean']:.2f}" in text
     assert "value − 20ms" in text.replace("\n", " ")
     assert "MOS at 20ms" not in text and "at 20ms, " in text.replace("\n  ", " ")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_table_of_flows_has_delivery_loss_delay_and_jitter(study, width):
+    """In 80 columns, delivery and jitter were left out."""
+    text = printed(tables.print_study, study, width).split("\nFlows\n")[1].split("Paired")[0]
+    whole(text, "delivered", "lost", "mean", "jitter")
+    assert not re.search("Not shown:[^(]*(delivered|lost|delay mean|jitter)", text)
+    for measure in ("delivery_ratio", "network_loss", "delay_mean_s", "jitter_s"):
+        for row in study.summary([measure]).to_dicts():
+            if row["mean"] is not None:
+                assert intervals.texts(row)[0] in text, (row, text)
 
 
 def test_a_call_without_a_score_is_listed_with_the_reason(folder):

@@ -1,9 +1,9 @@
 """Tables for a terminal of any width.
 
 A table that is too wide first wraps its headers at spaces, then drops columns, the least important
-first, and states which. If the columns that are always shown do not fit, names are shortened in the
-middle. If they would become too short, each row is printed as a list. Numbers and words are never
-broken.
+first, and states which; some of these are shown below the others instead. If the columns that are
+always shown do not fit, names are shortened in the middle. If they would become too short, each row
+is printed as a list. Numbers and words are never broken.
 """
 
 from __future__ import annotations
@@ -43,12 +43,14 @@ class Column:
         rank: 0 if it is always shown; of the others, the highest is dropped first.
         kind: what it contains.
         full: its name in the note on dropped columns; default: the header.
+        below: whether it is shown in a further grid if there is no room beside the others.
     """
 
     head: str
     rank: int = 0
     kind: Kind = "number"
     full: str = ""
+    below: bool = False
 
     @property
     def title(self) -> str:
@@ -151,10 +153,29 @@ class _Layout:
             yield from self._list()
             return
         yield from fitting._grid(chosen)
-        dropped = [c.title for i, c in enumerate(self.columns) if i not in chosen]
+        shown = set(chosen)
+        for further in fitting._further(chosen):
+            yield Text()
+            yield from fitting._grid(further)
+            shown |= set(further)
+        dropped = [c.title for i, c in enumerate(self.columns) if i not in shown]
         if dropped:
             note = f"Not shown: {', '.join(dropped)} (wider terminal, or {self.file})"
             yield from (Text(line, style="dim") for line in wrapped(note, self.width))
+
+    def _further(self, chosen: Sequence[int]) -> Iterator[list[int]]:
+        """The columns of further grids: the names, and as many of the others as fit."""
+        left = [i for i, column in enumerate(self.columns) if column.below and i not in chosen]
+        names = [i for i, column in enumerate(self.columns) if column.identifies]
+        part = names
+        for i in left:
+            if self._total([*part, i]) > self.width and part != names:
+                yield part
+                part = names
+            if self._total([*part, i]) <= self.width:
+                part = [*part, i]
+        if part != names:
+            yield part
 
     def _total(self, chosen: Sequence[int]) -> int:
         return sum(map(self._least, chosen)) + GAP * (len(chosen) - 1)

@@ -264,6 +264,8 @@ RANKS = ("mos", "concealed_ratio", "mouth_to_ear_p50_s", "users", "longest_gap_s
 """Measures of a study, the most important first."""
 ALWAYS = ("mos", "goodput_bps", "video_frames_complete", "pesq", "visqol", "plcmos")
 """Measures that are never dropped."""
+BELOW = ("delivery_ratio", "network_loss", "delay_mean_s", "jitter_s")
+"""Measures that every table of flows has, below the others if there is no room beside them."""
 
 Row = dict[str, Any]
 
@@ -506,7 +508,8 @@ def _headed(measure: str) -> Column:
     head = HEADS.get(measure, shown.label)
     known = RANKS.index(measure) if measure in RANKS else len(RANKS)
     rank = 0 if measure in ALWAYS else known
-    return Column(head + (f"\n{shown.unit}" if shown.unit else ""), rank, full=head)
+    unit = f"\n{shown.unit}" if shown.unit else ""
+    return Column(head + unit, rank, full=head, below=measure in BELOW)
 
 
 def _cells(
