@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import pytest
 
@@ -60,6 +61,7 @@ def test_the_limit_ends_it():
     reached, words = sequential.outcome(study, [target("network_loss=1e-6")])
     assert not reached
     assert words.startswith("7 replications: the widest interval is that of network_loss of call")
+    assert re.search(r"±[\d.]+ %; requested: network_loss=1e-6$", words)
 
 
 @pytest.mark.parametrize(
@@ -119,11 +121,12 @@ def test_equal_and_missing_values_do_not_ask_for_more():
 def test_the_command_keeps_a_complete_study(tmp_path):
     (tmp_path / "s.toml").write_text(SCENARIO, encoding="utf-8")
     words = ("run", "s.toml", "--until", "network_loss=0.02", "--no-report", "-o", "out")
-    done = run(*words, cwd=tmp_path)
+    done = run(*words, cwd=tmp_path, env={"COLUMNS": "80"})
     assert done.returncode == 0, done.stderr
     study = talkspurt.load(tmp_path / "out", study=True)
     assert max(halves(study)) <= 0.02
     assert f"{study.replications} replications: the widest interval" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
     asked = {"network_loss": 0.02}
     same = talkspurt.run_until(tmp_path / "s.toml", asked)
     assert [one.digest for one in study.runs] == [one.digest for one in same.runs]

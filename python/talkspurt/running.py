@@ -221,7 +221,10 @@ def _say_outcome(
     if not reached:
         print(f"talkspurt: not narrow enough: {words}", file=sys.stderr)
     elif not as_json:
-        print(words)
+        from talkspurt.terminal.console import console
+        from talkspurt.terminal.console import say as say_wrapped
+
+        say_wrapped(words, console())
 
 
 def draw(answer: Study, folder: Path, *, pdf: bool) -> None:

@@ -133,12 +133,15 @@ def more(study: Study, wanted: Sequence[Target], most: int) -> int:
 def outcome(study: Study, wanted: Sequence[Target]) -> tuple[bool, str]:
     """Whether the intervals are as narrow as requested, and a sentence on the widest one."""
     from talkspurt import intervals
+    from talkspurt.metrics.catalogue import quantity
 
     ratio, target, row = widest(study, wanted)
     where = ", ".join(f"{axis.name} {row[axis.column]}" for axis in study.axes)
     of = f"{intervals.flow(row)}{f' ({where})' if where else ''}"
+    unit = quantity(row["measure"]).unit
+    found = f"{intervals.text(row)}{f' {unit}' if unit else ''}"
     said = f"{study.replications} replications: the widest interval is that of {target.measure}"
-    return ratio <= 1, visible(f"{said} of {of}, {intervals.text(row)}; requested: {target.text}")
+    return ratio <= 1, visible(f"{said} of {of}, {found}; requested: {target.text}")
 
 
 def repeated(question: Question, count: int, seed: int | None) -> Question:
