@@ -1,5 +1,6 @@
 """Bad input of the commands in real time: everything that is wrong is told at once."""
 
+import json
 import os
 import subprocess
 import sys
@@ -105,3 +106,14 @@ def test_variables_and_arguments_are_as_long_as_the_system_permits():
         assert network.start("laptop", words, env=env, stdout=cat.stdin).wait(10) == 0
         said, _ = cat.communicate()
     assert int(said) >= 800_000
+
+
+@real
+def test_words_that_are_not_utf_8_do_not_cost_the_result(tmp_path):
+    (tmp_path / "one.toml").write_text(NETWORK)
+    options = ("--no-report", "--out", "out", "--for", "2s")
+    done = command("emulate", "one.toml", *options, "--at", "laptop", "--", "echo", b"caf\xe9",
+                   cwd=tmp_path, errors="replace")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["real_time"]["commands"][0]["command"] == ["echo", "caf\ufffd"]

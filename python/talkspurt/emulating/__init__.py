@@ -388,8 +388,9 @@ class Emulation:
         real_time["priority"] = "real-time" if self.is_real_time else "normal"
         real_time["commands"] = [
             {
-                "node": it.node, "command": list(it.words), "status": it.status,
-                "stopped": it.is_stopped,
+                # Words need not be UTF-8, as the names of files.
+                "node": it.node, "command": [_readable(at) for at in it.words],
+                "status": it.status, "stopped": it.is_stopped,
             }
             for it in self.commands
         ]  # fmt: skip
@@ -539,6 +540,10 @@ class Emulation:
 
 MOST_MTU = 65_000
 """A TUN device's packets are not longer."""
+
+
+def _readable(word: str) -> str:
+    return os.fsencode(word).decode(errors="replace")
 
 
 def _hosts(nodes: Sequence[Mapping[str, Any]]) -> str:
