@@ -404,6 +404,8 @@ impl<'a> Media<'a> {
             match own[at].peer.poll(now, &mut slot, log) {
                 Action::Send { path, ecn, .. } => {
                     let body = slot.0.take().expect("a packet to send has a body");
+                    // A frame may have been encoded since, which takes time.
+                    let now = self.clock.now();
                     let own = &self.own[at];
                     if own.tripped.is_none() {
                         let (dscp, version) = own.peer.header();

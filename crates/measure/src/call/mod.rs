@@ -515,8 +515,50 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::codecs::{call_codecs, codec};
+    use crate::codecs::{call_codecs, codec, encoding};
+    use crate::notes::{Row, What};
+    use crate::plan::LEAD;
     use crate::transport::Transport;
+
+    #[test]
+    fn frames_depart_when_they_are_encoded() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../speech/french-woman.wav");
+        let voice = Voice::open(&file, &["opus".to_owned()]).expect("it is a recording");
+        let opus = encoding(voice.codecs[0]);
+        let mut encoder = opus.encoder().expect("it has sound");
+        let sound = vec![0; 960 * opus.channels()];
+        let clock = Clock::start();
+        let fastest = (0..50).map(|_| {
+            let began = clock.now();
+            encoder.encode(&sound, None);
+            clock.now().saturating_since(began)
+        });
+        let fastest = fastest.min().unwrap_or_default();
+        let shared = Shared::default();
+        let invitation = Invitation::example(Transport::Udp, &["opus"]);
+        let agreed = Some(voice.codecs.clone());
+        let limit = Rate::from_bps(1_000_000);
+        let end = CallEnd { invitation, voice: &voice, agreed, limit, greeted_by: None };
+        let settled = end.settle(&voice.codecs, &shared).expect("codecs of a call");
+        let files = (&settled.point, &end.materials(&settled));
+        let [wire, _other] = Wire::pair().expect("loopback has ports");
+        let mut media = Media::new(&settled.plan, files, wire, true, limit, None, &shared);
+        media.pass(LEAD);
+        for _ in 0..20 {
+            media.pass(Duration::from_millis(20));
+            media.turn();
+        }
+        let rows = Log::rows(media.finish(None).log.bytes()).expect("its own notes");
+        let at = |wanted: fn(&What) -> bool| -> Vec<u64> {
+            rows.iter().filter(|row: &&Row| wanted(&row.what)).map(|row| row.at).collect()
+        };
+        let handed_over = at(|what| matches!(what, What::HandedOver { .. }));
+        let sent = at(|what| matches!(what, What::Sent { .. }));
+        assert!(sent.len() > 10 && sent.len() == handed_over.len(), "{}", sent.len());
+        for (left, began) in sent.into_iter().zip(handed_over) {
+            assert!(left >= began + fastest.as_nanos() / 2, "{left} {began} {fastest:?}");
+        }
+    }
 
     #[test]
     fn every_transport_carries_every_codec() {
