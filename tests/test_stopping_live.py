@@ -59,7 +59,7 @@ def test_stops_after_a_measurement_do_not_lose_it(tmp_path, monkeypatch, twice, 
     with server() as port, pytest.raises(KeyboardInterrupt):
         measuring.run(
             f"127.0.0.1:{port}", wanted("udp", "tfrc"), secret_file=None, out=tmp_path / "out",
-            as_json=False, report=False, overwrite=False,
+            as_json=False, quiet=False, report=False, overwrite=False,
         )  # fmt: skip
     # Nothing is measured after them.
     assert [folder.name for folder in (tmp_path / "out").iterdir()] == ["udp"]
@@ -92,7 +92,8 @@ def test_stops_after_an_emulation_do_not_lose_it(tmp_path, twice):
     with pytest.raises(KeyboardInterrupt):
         emulating.run(
             case, [emulating.Wanted("laptop", ("true",), serves=False)], None, length="1s",
-            out=tmp_path / "out", sets=[], seed=None, as_json=False, report=False, overwrite=False,
+            out=tmp_path / "out", sets=[], seed=None, as_json=False, quiet=False, report=False,
+            overwrite=False,
         )  # fmt: skip
     assert talkspurt.load(tmp_path / "out").manifest["real_time"]["commands"][0]["status"] == 0
     assert sorted(file.name for file in tmp_path.iterdir()) == ["case.toml", "out"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import platform
@@ -115,6 +116,7 @@ def run(
     secret_file: Path | None,
     out: Path | None,
     as_json: bool,
+    quiet: bool,
     report: bool,
     overwrite: bool,
 ) -> None:
@@ -143,13 +145,13 @@ def run(
     # What was measured so far is a result, too: a stop comes when it is written.
     with interrupts.undisturbed():
         for test in tests:
-            result, broken = one(session, test, wanted, host)
+            result, broken = one(session, test, wanted, host, quiet=quiet)
             folder = base if len(tests) == 1 else base / test[0][0]
             if out is not None or not as_json:
                 result.save(folder, report=report, overwrite=overwrite)
             if as_json:
                 documents.append(document(result))
-            else:
+            elif not quiet:
                 say(result, folder, report=report)
             if interrupts.came() or broken is not None:
                 break
@@ -161,7 +163,13 @@ def run(
 
 
 def run_stamp(
-    host: str, wanted: Wanted, *, secret_file: Path | None, unauthenticated: bool, as_json: bool
+    host: str,
+    wanted: Wanted,
+    *,
+    secret_file: Path | None,
+    unauthenticated: bool,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Measure with STAMP (RFC 8762) against any reflector, and print the result."""
     serving.supported()
@@ -180,7 +188,7 @@ def run_stamp(
             sender = _core.Stamping(
                 name, port, key, packet, _core.rate_bps(wanted.rate), wanted.duration
             )
-            _await(sender, f"STAMP to {host}")
+            _await(sender, None if quiet else f"STAMP to {host}")
             facts = json.loads(sender.result())
         except (_core.RunError, ValueError) as error:
             raise BadInputError(visible(str(error))) from None
@@ -193,11 +201,12 @@ def run_stamp(
                 say_line(line)
 
 
-def _await(running: _core.Measuring | _core.Stamping, title: str) -> None:
-    """Show how far it is until it ends, which a stop makes it do."""
-    with Bar(title) as bar:
+def _await(running: _core.Measuring | _core.Stamping, title: str | None) -> None:
+    """Wait until it ends, which a stop makes it do; with a title, show how far it is."""
+    with contextlib.nullcontext() if title is None else Bar(title) as bar:
         while not running.wait(0.05):
-            bar.on_fraction(running.progress())
+            if bar is not None:
+                bar.on_fraction(running.progress())
             if interrupts.came():
                 running.stop()
 
@@ -251,6 +260,8 @@ def one(
     flows: Sequence[tuple[str, str, Any, Any]],
     wanted: Wanted,
     host: str,
+    *,
+    quiet: bool,
 ) -> tuple[Result, str | None]:
     """Measure these flows at the same time.
 
@@ -260,7 +271,7 @@ def one(
     began = time.monotonic()
     try:
         measuring = session.start(list(flows), wanted.duration, wanted.mtu, seed)
-        _await(measuring, ", ".join(name for name, *_ in flows))
+        _await(measuring, None if quiet else ", ".join(name for name, *_ in flows))
         outcome, facts, scenario, broken = measuring.result()
     except (_core.RunError, ValueError) as error:
         raise BadInputError(visible(str(error))) from None

@@ -113,6 +113,7 @@ def serve(
     raw_ip: bool,
     stamp: str | None,
     stamp_open: bool,
+    quiet: bool,
 ) -> None:
     """Serve until a signal ends it."""
     supported()
@@ -146,19 +147,21 @@ def serve(
         )
     except (_core.RunError, ValueError) as error:
         raise BadInputError(visible(str(error))) from None
-    print(
-        f"Listening on {server.local}: at most {max_sessions} sessions, each of {max_rate} in both "
-        f"directions together, for {max_duration}. Ctrl-C ends it.",
-        flush=True,
-    )
-    if server.stamp is not None:
+    if not quiet:
+        print(
+            f"Listening on {server.local}: at most {max_sessions} sessions, each of {max_rate} in "
+            f"both directions together, for {max_duration}. Ctrl-C ends it.",
+            flush=True,
+        )
+    if server.stamp is not None and not quiet:
         mode = "unauthenticated" if stamp_open else "authenticated"
         print(f"Reflecting {mode} STAMP packets (UDP) on {server.stamp}.", flush=True)
     try:
         while True:
             time.sleep(STEP_S)
             for line in server.lines():
-                now = time.strftime("%H:%M:%S")
-                print(visible(f"{now} {line}"), flush=True)
+                if not quiet:
+                    now = time.strftime("%H:%M:%S")
+                    print(visible(f"{now} {line}"), flush=True)
     finally:
         server.stop()

@@ -25,6 +25,7 @@ def emulate(
     set: Sets = None,
     seed: int | None = None,
     json: Flag = False,
+    quiet: Flag = False,
     report: Report = True,
     overwrite: Flag = False,
 ) -> int:
@@ -58,6 +59,8 @@ def emulate(
         Replaces the scenario's seed.
     json
         Print the result as a JSON document; results are written only with --out.
+    quiet
+        Print nothing but errors, besides what the commands print.
     report
         Whether to write report.html; without, an earlier one stays.
     overwrite
@@ -74,6 +77,7 @@ def emulate(
         sets=set or [],
         seed=seed,
         as_json=json,
+        quiet=quiet,
         report=report,
         overwrite=overwrite,
     )
@@ -92,6 +96,7 @@ def serve(
     raw_ip: Flag = False,
     stamp: str | None = None,
     stamp_open: Flag = False,
+    quiet: Flag = False,
 ) -> None:
     """Serve measurements of the path to this machine, for `talkspurt measure` elsewhere.
 
@@ -126,13 +131,15 @@ def serve(
         secret.
     stamp_open
         Reflect them for everybody: in unauthenticated mode.
+    quiet
+        Print nothing but errors.
     """
     from talkspurt import serving
 
     serving.serve(
         listen=listen, secret_file=secret_file, max_rate=max_rate, max_duration=max_duration,
         max_sessions=max_sessions, media_ports=media_ports, user=user, raw_ip=raw_ip,
-        stamp=stamp, stamp_open=stamp_open,
+        stamp=stamp, stamp_open=stamp_open, quiet=quiet,
     )  # fmt: skip
 
 
@@ -158,6 +165,7 @@ def measure(
     seed: int | None = None,
     out: Out = None,
     json: Flag = False,
+    quiet: Flag = False,
     report: Report = True,
     overwrite: Flag = False,
 ) -> None:
@@ -215,6 +223,8 @@ def measure(
         another; default: runs/measure-HOST.
     json
         Print only a JSON document on standard output; results are written only with --out.
+    quiet
+        Print nothing but errors.
     report
         Whether to write report.html.
     overwrite
@@ -232,12 +242,21 @@ def measure(
     if stamp or stamp_open:
         if transport or up or down or both or together or out:
             raise BadInputError("--stamp: not with options of other transports, nor with --out")
+        if quiet and not json:
+            raise BadInputError(
+                "--quiet: with --stamp only beside --json, as its result is only printed"
+            )
         measuring.run_stamp(
-            host, wanted, secret_file=secret_file, unauthenticated=stamp_open, as_json=json
+            host,
+            wanted,
+            secret_file=secret_file,
+            unauthenticated=stamp_open,
+            as_json=json,
+            quiet=quiet,
         )
         return
     measuring.run(
-        host, wanted, secret_file=secret_file, out=out, as_json=json, report=report,
+        host, wanted, secret_file=secret_file, out=out, as_json=json, quiet=quiet, report=report,
         overwrite=overwrite,
     )  # fmt: skip
 

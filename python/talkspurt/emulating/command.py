@@ -87,6 +87,7 @@ def run(
     sets: list[str],
     seed: int | None,
     as_json: bool,
+    quiet: bool,
     report: bool,
     overwrite: bool,
 ) -> int:
@@ -118,15 +119,15 @@ def run(
     with interrupts.undisturbed():
         if folder is None:
             emulation = Emulation(question, nodes)
-            status = _execute(emulation, commands, shell, most_s)
+            status = _execute(emulation, commands, shell, most_s, quiet=quiet)
             answer = emulation.result
         else:
             claim = store.Claim("run", question.name, file_of(question), overwrite)
             with store.Staging(folder, claim) as staging:
-                for words in staging.news:
+                for words in () if quiet else staging.news:
                     print(f"talkspurt: {visible(words)}", file=sys.stderr)
                 emulation = Emulation(question, nodes, folder=staging.folder)
-                status = _execute(emulation, commands, shell, most_s)
+                status = _execute(emulation, commands, shell, most_s, quiet=quiet)
                 answer = emulation.result
                 store.write_result(answer, staging.folder)
                 if report:
@@ -141,13 +142,14 @@ def run(
                 report = (staging.folder / store.REPORT).exists()
                 where = staging.commit()
                 answer = answer.moved(where)
+        if as_json or quiet:
+            for words in account.failures(answer.manifest["real_time"]):
+                _say(words)
         if as_json:
             from talkspurt.visible import print_json
 
-            for words in account.failures(answer.manifest["real_time"]):
-                _say(words)
             print_json(answer.to_json())
-        else:
+        elif not quiet:
             from talkspurt.terminal import tables
 
             tables.print_result(answer)
@@ -160,15 +162,21 @@ def run(
 
 
 def _execute(
-    emulation: Emulation, commands: Sequence[Wanted], shell: str | None, most_s: float | None
+    emulation: Emulation,
+    commands: Sequence[Wanted],
+    shell: str | None,
+    most_s: float | None,
+    *,
+    quiet: bool,
 ) -> int:
     """Start the commands and wait for them, or for a stop; returns the exit status."""
     awaited: list[Command] = []
     serving: list[Command] = []
     with emulation:
         try:
-            _say(_beginning(emulation, most_s))
-            if len(emulation.names) == 1:
+            if not quiet:
+                _say(_beginning(emulation, most_s))
+            if len(emulation.names) == 1 and not quiet:
                 _say("no other node answers: --serve NODE -- COMMAND starts a program there")
             # Servers first, in any order of the command line.
             servers = [one for one in commands if one.serves]
@@ -192,7 +200,7 @@ def _execute(
             if shell is not None:
                 _take_terminal()
     for it in awaited:
-        if it.is_stopped:
+        if it.is_stopped and not quiet:
             _say(f"{it.node}: {it.words[0]} was ended with the emulation")
     if account.failures(emulation.result.manifest["real_time"]):
         return 2

@@ -1,0 +1,57 @@
+"""`--quiet` of the commands in real time: nothing but errors, and the same results."""
+
+import os
+import socket
+import sys
+import time
+
+import pytest
+
+import talkspurt
+from command import start
+from command import talkspurt as command
+from test_emulate import NETWORK, real
+from test_measure import SECRET
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="real time needs Linux")
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]
+
+
+def test_a_quiet_measurement_with_a_quiet_server(tmp_path):
+    port = free_port()
+    env = {**os.environ, **SECRET}
+    server = start("serve", "--quiet", "--listen", f"127.0.0.1:{port}", env=env)
+    try:
+        words = ("measure", "--quiet", f"127.0.0.1:{port}", "--for", "1s", "--out", tmp_path / "m")
+        until = time.monotonic() + 20
+        while (done := command(*words, "--no-report", env=SECRET)).returncode == 2:
+            assert "Connection refused" in done.stderr, done.stderr
+            assert time.monotonic() < until
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert (talkspurt.load(tmp_path / "m").flows["received_packets"] > 0).all()
+    finally:
+        server.terminate()
+        said, complained = server.communicate(timeout=20)
+    assert said == ""
+    assert "refused" not in complained
+
+
+def test_stamp_is_not_quiet_without_json():
+    done = command("measure", "127.0.0.1", "--stamp", "--quiet", env=SECRET)
+    assert done.returncode == 2
+    assert done.stderr.startswith("talkspurt: --quiet: with --stamp only beside --json")
+
+
+@real
+def test_a_quiet_emulation_prints_what_its_commands_print(tmp_path):
+    case = tmp_path / "case.toml"
+    case.write_text(NETWORK, encoding="utf-8")
+    out = tmp_path / "out"
+    words = ("--for", "1s", "--out", out, "--no-report", "--at", "laptop", "--", "echo", "here")
+    done = command("emulate", case, "--quiet", *words)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "here\n", "")
+    assert talkspurt.load(out).manifest["real_time"]["commands"][0]["status"] == 0
