@@ -5,8 +5,9 @@
 
 ``talkspurt call`` and ``answer`` talk to each other through each network over each transport. The
 same call is then simulated: the flow that the call wrote to its folder, between the same nodes,
-under several seeds and starts around the real one. A band is the range of the simulations, widened
-by a margin that was fixed before the first measurement. Needs root; takes 40 minutes.
+under several seeds, starts around the real one and offsets between the frames of both ends. A band
+is the range of the simulations, widened by a margin that was fixed before the first measurement.
+Needs root; takes 40 minutes.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ FILE = HERE / "calls.json"
 SECONDS = 15
 RUNS = 12
 """Simulations per call."""
+FRAME_S = 0.02
 TOGETHER = 4
 """Calls at the same time, over networks of their own."""
 LEAD_S = 1.0
@@ -215,6 +217,8 @@ def simulated(row: dict[str, Any], said: dict[str, str]) -> list[list[dict[str, 
             "stop": f"{start + SECONDS:.4f}s",
         }
         flow["source"]["file"], flow["reverse"]["file"] = said["a"], said["b"]
+        # The frames of real ends begin at any time after each other.
+        flow["reverse"]["lead"] = f"{number * FRAME_S / RUNS:.6f}s"
         if row["transport"].startswith("tcp-"):
             flow["transport"] = {"kind": "tcp", "controller": "sack", "min_rto": "200ms"}
         text.setdefault("flows", {})["call"] = flow
