@@ -156,3 +156,14 @@ def test_a_problem_of_a_fault_in_rust_is_told_whole():
     with pytest.raises(_core.ScenarioError) as error:
         _core.load("\x00", "a\x1b.toml", "/", [], None)
     assert harmless(cli.problem_line(error.value.problems[0]))
+
+
+def test_no_time_is_estimated_from_less_than_a_percent(capsys):
+    bar = Bar("x")
+    bar._began -= 100
+    for fraction in (1e-9, 0.5):
+        bar._said = -1e9
+        bar.on_fraction(fraction)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "x:   0%"
+    assert second == "x:  50%, 100 s left"

@@ -71,7 +71,9 @@ class Bar:
         if now - self._said < EVERY_S:
             return
         self._said = now
-        left = (now - self._began) * (1 - fraction) / fraction if fraction > 0 else None
+        # Of less than what is shown as 1 %, no time can be estimated.
+        is_known = fraction >= 0.005
+        left = (now - self._began) * (1 - fraction) / fraction if is_known else None
         words = [f"{fraction:4.0%}", *([note] if note else [])]
         words += [f"{left:.0f} s left"] if left is not None and fraction < 1 else []
         print(f"{self.title}: {', '.join(words)}", file=sys.stderr, flush=True)
