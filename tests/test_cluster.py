@@ -75,13 +75,21 @@ def until(there, process, seconds=100):
 
 def test_a_pool_of_processes(place):
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        study = package.run(place / "study.toml", study=True, executor=pool)
+        study = package.Study.run(place / "study.toml", executor=pool)
     whole = package.load(place / "whole", study=True)
     assert len(study.runs) == len(whole.runs) == 16
     for one, other in zip(study.runs, whole.runs, strict=True):
         assert one.digest == other.digest
         for name in (*TABLES, "packets"):
             assert one.table(name).equals(other.table(name)), name
+
+
+def test_a_pool_that_forks_is_refused(place):
+    with (
+        ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool,
+        pytest.raises(ValueError, match=r'get_context\("spawn"\)'),
+    ):
+        package.run(place / "study.toml", study=True, executor=pool)
 
 
 def test_no_file_is_read_again_for_the_tables_of_the_study(place, tmp_path, monkeypatch, capsys):

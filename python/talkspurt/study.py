@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
+    from talkspurt.api import OnProgress
     from talkspurt.figures.plotted import Kind
     from talkspurt.figures.values import Part
+    from talkspurt.scenario import Sets, Source
 
 SUMMARY = (
     "goodput_bps",
@@ -121,6 +123,25 @@ class Study(Saved):
         points = [f"{self.design['points']} points"] if self.design else []
         axes = " × ".join((*lists, *points)) or "1"
         return f"<Study {self.name!r}: {axes} × {self.replications} replications>"
+
+    @classmethod
+    def run(
+        cls,
+        scenario: Source,
+        *,
+        set: Sets | None = None,
+        seed: int | None = None,
+        jobs: int | None = None,
+        progress: bool | OnProgress = False,
+        executor: Any = None,
+    ) -> Study:
+        """Run a scenario: :func:`talkspurt.run` with ``study=True``."""
+        from talkspurt import api
+
+        return api.run(
+            scenario, set=set, seed=seed, jobs=jobs, progress=progress, executor=executor,
+            study=True,
+        )  # fmt: skip
 
     @classmethod
     def of_results(

@@ -136,6 +136,7 @@ def workers_of(executor: Any) -> Workers:
 
     Raises:
         TypeError: if it is neither.
+        ValueError: if its processes are forked.
     """
     if hasattr(executor, "names"):
         found: Workers = executor
@@ -143,6 +144,13 @@ def workers_of(executor: Any) -> Workers:
     if hasattr(executor, "scheduler_info"):
         return Dask(executor)
     if hasattr(executor, "submit"):
+        context = getattr(executor, "_mp_context", None)
+        if context is not None and context.get_start_method() == "fork":
+            # A lock that another thread holds at the fork stays locked in the child.
+            raise ValueError(
+                "the executor forks this process, which has threads, so its workers can stop for "
+                'ever: ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))'
+            )
         return Pool(executor)
     raise TypeError(f"{executor!r} is no executor: it has no `submit`")
 
