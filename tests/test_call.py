@@ -21,6 +21,7 @@ import pytest
 import talkspurt
 from command import start
 from command import talkspurt as command
+from ports import free_port
 from talkspurt import _core
 from talkspurt.audio import read_wav, wav
 from talkspurt.terminal import call as screen
@@ -238,16 +239,10 @@ class Relay:
                         self.outer.sendto(data, back)
 
 
-def free_port(kind):
-    with socket.socket(socket.AF_INET, kind) as unused:
-        unused.bind(("127.0.0.1", 0))
-        return unused.getsockname()[1]
-
-
 @pytest.mark.parametrize("transport", ["udp", "dccp-ccid2"])
 def test_nothing_is_in_clear_on_the_wire(tmp_path, transport):
     """Neither speech in any coding that was agreed on, nor the codecs' names, nor RTP's headers."""
-    port, media = free_port(socket.SOCK_STREAM), free_port(socket.SOCK_DGRAM)
+    port, media = free_port(), free_port()
     ports = ("--media-ports", f"{media}-{media}")
     with answering(tmp_path, *ports, "--no-report", listen=f"127.0.0.1:{port}") as (_, process):
         relay = Relay(port, media)
@@ -276,7 +271,7 @@ def test_nothing_is_in_clear_on_the_wire(tmp_path, transport):
 
 def test_notes_pass_a_slow_path_before_the_sound(tmp_path):
     """The sound takes six seconds in each direction, longer than an end waits for a message."""
-    port, media = free_port(socket.SOCK_STREAM), free_port(socket.SOCK_DGRAM)
+    port, media = free_port(), free_port()
     ports = ("--media-ports", f"{media}-{media}")
     with answering(tmp_path, *ports, "--no-report", listen=f"127.0.0.1:{port}") as (_, process):
         Relay(port, media, rate=32_000)

@@ -356,7 +356,7 @@ def test_a_stop_while_the_report_is_drawn_leaves_the_result(tmp_path, monkeypatc
     (tmp_path / "network.toml").write_text(NETWORK, encoding="utf-8")
     asked = [Wanted("laptop", ("true",), serves=False)]
     options = {"length": "2s", "sets": [], "seed": None, "as_json": False, "report": True}
-    options["overwrite"] = False
+    options |= {"quiet": False, "overwrite": False}
     for number, stop in enumerate((KeyboardInterrupt(), OSError(28, "No space left on device"))):
 
         def drawing(*_, stop=stop):

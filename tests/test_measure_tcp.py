@@ -16,20 +16,11 @@ import pytest
 
 import talkspurt
 from command import talkspurt as command
+from ports import free_port
 from test_emulate import OBSTACLE as NO_EMULATION
 from test_measure import SECRET, measure, measured_over, server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve and measure need Linux")
-
-
-def free_port():
-    """A port that TCP and UDP do not use."""
-    while True:
-        with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
-            tcp.bind(("127.0.0.1", 0))
-            with contextlib.suppress(OSError):
-                udp.bind(tcp.getsockname())
-                return tcp.getsockname()[1]
 
 
 def controllers(which):
