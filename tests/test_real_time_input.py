@@ -1,4 +1,4 @@
-"""Bad input of the commands in real time: everything that is wrong is told at once."""
+"""Commands in real time report all errors of their input at once."""
 
 import json
 import os

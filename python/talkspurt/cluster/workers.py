@@ -148,8 +148,8 @@ def workers_of(executor: Any) -> Workers:
         if context is not None and context.get_start_method() == "fork":
             # A lock that another thread holds at the fork stays locked in the child.
             raise ValueError(
-                "the executor forks this process, which has threads, so its workers can stop for "
-                'ever: ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))'
+                "the executor forks this process, which has threads, so its workers can deadlock: "
+                'use ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))'
             )
         return Pool(executor)
     raise TypeError(f"{executor!r} is no executor: it has no `submit`")
