@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from pathlib import Path
 
@@ -98,6 +99,18 @@ SEEN = """\
   reduces its rate in a round that lost more than 2 %, as some do by chance at 1 % loss.
 """
 
+ALONE = """\
+## Senders alone on the same networks
+
+Each sender sends for a minute: the kernel's, {runs} times, through `talkspurt emulate`, ours
+simulated with {seeds} seeds. `validation/linux-tcp/cells.py` has the networks and the rules, which
+were committed before the first run. Goodput in kbit/s, median and largest SRTT in ms,
+retransmission timeouts; means with intervals of 95 %. Of {measures} measures {agree} agree. For
+each of the {differ} that differ (**bold**) the second table has the setting of ours that removes
+most of the difference; {explained} are explained, by one that removes at least 80 %.
+"""
+
+CELLS = Path(__file__).resolve().parent / "cells.json"
 UNDOS = ("TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo")
 
 
@@ -113,6 +126,8 @@ def write(path: Path, results: dict) -> None:
     made["headers"] = headers.page(result.get("headers", {}) for result in found.values())
     made["all_ones"] = sum(result.get("tshark", {}).get("all_ones", 0) for result in found.values())
     parts = [HEAD.format(**made), *overview(found), *handshakes(found), *race(found), SEEN]
+    if CELLS.exists():
+        parts += ["", *alone(json.loads(CELLS.read_text(encoding="utf-8")))]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(parts).rstrip() + "\n")
 
@@ -238,3 +253,54 @@ def lap(found: dict, name: str, way: Way, ours: str, kernel: str) -> str | None:
     times = [f"{statistics.mean(all_of):.0f}" for all_of in [*again.values(), undone]]
     cells = [way.title, ours, kernel, *told, f"{statistics.mean(ratios):.2f} ± {error:.2f}", *times]
     return f"| {' | '.join(cells)} |"
+
+
+def alone(found: dict) -> list[str]:
+    """The senders of `cells.py`."""
+    rows: dict[tuple[str, str], dict[str, dict]] = {}
+    for row in found["verdicts"]:
+        rows.setdefault((row["network"], row["controller"]), {})[row["measure"]] = row
+    differing = [row for row in found["verdicts"] if row["verdict"] == "differs"]
+    explained = sum(row["cause"] is not None for row in differing)
+    out = [
+        ALONE.format(
+            runs=len(found["kernel"]) // len(rows),
+            seeds=len(next(iter(found["ours"].values()))),
+            measures=len(found["verdicts"]),
+            agree=len(found["verdicts"]) - len(differing),
+            differ=len(differing),
+            explained=explained,
+        ),
+        "| network | controller | goodput: ours | kernel | SRTT: ours | kernel"
+        " | largest SRTT: ours | kernel | timeouts: ours | kernel |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for (network, controller), row in rows.items():
+        name = f"{network}, {controller}"
+        theirs = [run for key, run in found["kernel"].items() if key.startswith(f"{name}, ")]
+        most = [max(run["srtt_max_s"] for run in runs) for runs in (found["ours"][name], theirs)]
+        cells = [network, controller]
+        for measure, unit in (("goodput_bps", 1e3), ("srtt_s", 1e-3)):
+            cells += [mean(row[measure], side, unit) for side in ("ours", "kernel")]
+        cells += [f"{1e3 * value:.0f}" for value in most]
+        cells += [mean(row["timeouts"], side, 1) for side in ("ours", "kernel")]
+        out.append(f"| {' | '.join(cells)} |")
+    out += ["", "| differs | ours | kernel | setting | removes |", "|---|---:|---:|---|---:|"]
+    for row in differing:
+        best = max(row["removes"], key=row["removes"].__getitem__)
+        what, unit = {
+            "goodput_bps": ("goodput", 1e3), "srtt_s": ("SRTT", 1e-3), "timeouts": ("timeouts", 1)
+        }[row["measure"]]  # fmt: skip
+        cells = [f"{row['network']}, {row['controller']}: {what}"]
+        cells += [mean(row, side, unit) for side in ("ours", "kernel")]
+        cells += [best if row["cause"] else f"open; at most {best}"]
+        out.append(f"| {' | '.join(cells)} | {100 * row['removes'][best]:.0f} % |")
+    return [*out, ""]
+
+
+def mean(row: dict, side: str, unit: float) -> str:
+    """A mean with its interval, bold where it differs."""
+    value, half = (value / unit for value in row[side])
+    digits = 1 if value < 100 else 0
+    text = f"{value:.{digits}f} ± {half:.{digits}f}"
+    return f"**{text}**" if row["verdict"] == "differs" else text

@@ -4,6 +4,7 @@
 Writes results.json.gz next to this file and docs/validation/linux-tcp.md.
 
     sudo validation/linux-tcp/run.py [--jobs N] [NAME...]   # all conversations, or these only
+    sudo .venv/bin/python validation/linux-tcp/run.py --cells [--jobs N]   # the senders of cells.py
 
 With names, only prints. Without, it refuses to start if the working tree has uncommitted changes
 (--dirty overrides this, and the page states it), since the page names the commit. Needs root for
@@ -54,7 +55,15 @@ def main() -> int:
     words.add_argument(
         "--judge", action="store_true", help="hold nothing; judge and write what was held last"
     )
+    words.add_argument(
+        "--cells", action="store_true", help="run what is missing of cells.py; writes the page, too"
+    )
     asked = words.parse_args()
+    if asked.cells:
+        import cells  # needs talkspurt's Python package, and the rest does not
+
+        cells.run(asked.jobs)
+        return write(load(RESULTS))
     if os.geteuid() != 0 and not asked.judge:
         sys.exit("run: needs root, for TUN devices and network namespaces")
     if missing := [tool for tool in NEEDED if shutil.which(tool) is None]:
