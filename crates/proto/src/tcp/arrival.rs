@@ -137,6 +137,13 @@ impl Tcp {
             self.rx_error(now, probe, RxError::OutOfWindow);
         } else {
             self.rx.note_duplicate(seq, length(segment));
+            // RFC 7323 §5.3 R3 before R2, a choice: if an acknowledgement was lost, the answer to the
+            // retransmission echoes the retransmission.
+            if let Some((tsval, _)) = segment.timestamps.filter(|_| self.negotiated.timestamps)
+                && self.rx.reaches_edge(seq, length(segment))
+            {
+                self.rx.note_timestamp(now, seq, tsval);
+            }
         }
         if segment.flags.contains(Flags::RST) {
             return false;

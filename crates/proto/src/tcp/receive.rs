@@ -113,6 +113,12 @@ impl Receiver {
         }
     }
 
+    /// Last.ACK.sent ≤ SEG.SEQ + SEG.LEN, for a segment with data: not even its last byte is older than the
+    /// last acknowledgement.
+    pub(super) fn reaches_edge(&self, seq: Seq, len: u64) -> bool {
+        len > 0 && self.acked <= seq + len
+    }
+
     /// The timestamp of the peer's SYN.
     pub(super) fn first_timestamp(&mut self, now: Instant, tsval: u32) {
         self.recent = Some((tsval, now));

@@ -2,7 +2,7 @@
 
 use talkspurt_proto::endpoint::Input;
 use talkspurt_proto::probe::{Gauge, RxError};
-use talkspurt_proto::tcp::{Config, Flags, Segment, State};
+use talkspurt_proto::tcp::{Config, Controller, Flags, Segment, State};
 use talkspurt_proto::units::{Rate, Size};
 use talkspurt_testing::tcp::*;
 
@@ -126,6 +126,46 @@ fn which_timestamp_is_echoed() {
     assert_eq!(echo(&alone.arrive(ACK, 3001, 1, 1000)), Some(5001));
     alone.clock = Some(5004);
     assert_eq!(echo(&alone.arrive(ACK, 2001, 1, 1000)), Some(5004));
+}
+
+/// §5.3 R3, before R2 (an exception): a retransmission of what was acknowledged last changes the echo; one
+/// of older data does not (§4.3: SEG.SEQ and SEG.LEN decide), nor does a segment beyond a gap.
+#[test]
+fn a_retransmission_at_the_edge_is_echoed() {
+    let mut alone = timed();
+    for (clock, seq) in [(5001, 1), (5002, 1001)] {
+        alone.clock = Some(clock);
+        alone.arrive(ACK, seq, 1, 1000);
+    }
+    alone.clock = Some(6000);
+    assert_eq!(echo(&alone.arrive(ACK, 1, 1, 1000)), Some(5001));
+    assert_eq!(echo(&alone.arrive(ACK, 1001, 1, 1000)), Some(6000));
+    alone.clock = Some(7000);
+    assert_eq!(echo(&alone.arrive(ACK, 3001, 1, 1000)), Some(6000));
+    // Both in one segment, as a sender repacketises them.
+    assert_eq!(echo(&alone.arrive(ACK, 1, 1, 2000)), Some(7000));
+    // An acknowledgement is not a segment with data.
+    alone.clock = Some(8000);
+    alone.arrive(ACK, 2000, 1, 0);
+    assert_eq!(echo(&alone.arrive(ACK, 4001, 1, 1000)), Some(7000));
+}
+
+/// The same at both ends: the only segment arrives, its acknowledgement is lost, and the sample is that of
+/// the retransmission.
+#[test]
+fn a_lost_acknowledgement_does_not_stretch_the_sample() {
+    for controller in [Controller::Newreno, Controller::Sack, Controller::Cubic] {
+        let mut pair = Pair::new(&Config { controller, ..timing() });
+        pair.connect();
+        let mut acks = 0;
+        pair.on_wire(move |sent| {
+            acks += usize::from(sent.from == Server);
+            if sent.from == Server && acks == 1 { Verdict::Drop } else { Verdict::Arrive }
+        });
+        pair.send(Client, 500);
+        pair.drive_for(ms(2000));
+        assert_eq!(pair.client.notes.last(Gauge::Srtt), Some(0.1), "{controller:?}");
+    }
 }
 
 /// §5.3 R1: older than TS.Recent is acknowledged and dropped; resets are exempt (§5.2).
