@@ -210,7 +210,8 @@ impl Tcp {
         self.tx.una = ack;
         self.tx.nxt = self.tx.nxt.max(ack);
         self.timers.rto = None;
-        self.measure(now, ack, segment.timestamps.map(|(_, echo)| echo), 1);
+        let resent = self.recovery.take_resent(ack);
+        self.measure(now, ack, segment.timestamps.map(|(_, echo)| echo), (1, resent));
         let lost = self.recovery.timeouts;
         if lost > 0 {
             // RFC 6298 §5.7
@@ -270,7 +271,9 @@ impl Tcp {
         self.tx.nxt = self.tx.iss + 1;
         self.tx.max = self.tx.nxt;
         self.timers.rto = Some(now + self.rtt.rto());
-        if self.recovery.timeouts == 0 && self.recovery.timed.is_none() {
+        if self.recovery.timeouts > 0 {
+            self.recovery.on_old_data(self.tx.nxt, now);
+        } else if self.recovery.timed.is_none() {
             self.recovery.timed = Some((self.tx.nxt, now));
         }
         self.rx.ack_now = false;

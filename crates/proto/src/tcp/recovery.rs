@@ -6,7 +6,11 @@
 //! acknowledgement restarts the timer); option 1 of §3.2 step 3 on the full acknowledgement; no
 //! heuristics after a timeout (§4.1), so duplicate acknowledgements below `recover` are ignored.
 
+use std::collections::VecDeque;
+
 use super::f_rto::{FRtoState, SpuriousRtt};
+use super::scoreboard::AckOutcome;
+use super::selective::is_before;
 use super::{LossRecovery, Segment, State, Tcp, WindowRule, wire};
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::endpoint::Event;
@@ -38,6 +42,9 @@ pub(super) struct Recovery {
     pub(super) probe: bool,
     /// The end of the segment being timed, and when it left (RFC 6298 §3, without timestamps).
     pub(super) timed: Option<(Seq, Instant)>,
+    /// In the handshake and without selective acknowledgements: the ends of segments sent again, in order,
+    /// and when they left.
+    resent: VecDeque<(Seq, Instant)>,
     /// Timeouts in a row without an answer (RFC 9293 §3.8.3, R2).
     pub(super) timeouts: u32,
     /// After a timeout, until it proves genuine or spurious.
@@ -77,6 +84,28 @@ impl Recovery {
         }
     }
 
+    /// Data leaves again, up to `after`. RFC 6298 §3 (Karn): it is not timed, nor is data that may have
+    /// arrived and waits behind it.
+    #[inline(never)]
+    pub(super) fn on_old_data(&mut self, after: Seq, now: Instant) {
+        self.timed = None;
+        match self.resent.back_mut() {
+            Some(last) if last.0 == after => last.1 = now,
+            _ => self.resent.push_back((after, now)),
+        }
+    }
+
+    /// When the last of the segments sent again left that `ack` covers.
+    #[inline]
+    pub(super) fn take_resent(&mut self, ack: Seq) -> Option<Instant> {
+        let mut last = None;
+        while let Some((_, at)) = self.resent.front().filter(|(after, _)| *after <= ack) {
+            last = Some(*at);
+            self.resent.pop_front();
+        }
+        last
+    }
+
     /// In fast recovery.
     #[inline]
     pub(super) const fn is_fast(&self) -> bool {
@@ -89,7 +118,7 @@ impl Recovery {
     /// Fast recovery with selective acknowledgements begins, with everything before `recover` sent.
     pub(super) fn enter(&mut self, recover: Seq) {
         (self.fast, self.recover) = (true, recover);
-        (self.limited, self.timed) = (0, None);
+        self.limited = 0;
     }
 
     /// Returns to normal sending.
@@ -105,7 +134,8 @@ impl Tcp {
     pub(super) fn on_new_ack(&mut self, now: Instant, ack: Seq, tsecr: Option<u32>) {
         let (flight, nxt) = (self.tx.flight(), self.tx.nxt);
         let acked = ack.since(self.tx.una);
-        self.measure(now, ack, tsecr, flight);
+        let resent = self.recovery.take_resent(ack);
+        self.measure(now, ack, tsecr, (flight, resent));
         self.acknowledge_up_to(ack);
         self.recovery.timeouts = 0;
         let restart = if self.recovery.fast {
@@ -154,18 +184,21 @@ impl Tcp {
     }
 
     /// RFC 6298 §3 and §4: by the echoed timestamp on every acknowledgement of new data, or by one
-    /// timed segment per round trip that was sent only once (Karn). True if there was a measurement.
+    /// timed segment per round trip that was sent only once (Karn). An echo from before the last
+    /// retransmission of that data, which `resent` tells, is not measured: the original may have been
+    /// late or its acknowledgement lost. True if there was a measurement.
     #[inline]
     pub(super) fn measure(
         &mut self,
         now: Instant,
         ack: Seq,
         tsecr: Option<u32>,
-        flight: u64,
+        (flight, resent): (u64, Option<Instant>),
     ) -> bool {
         if self.negotiated.timestamps {
             self.recovery.timed = None;
-            let Some(tsecr) = tsecr else { return false };
+            let stale = |echo| resent.is_some_and(|at| is_before(echo, self.clock(at)));
+            let Some(tsecr) = tsecr.filter(|echo| !stale(*echo)) else { return false };
             let ticks = self.clock(now).wrapping_sub(tsecr);
             // Above 2³¹ the peer echoes a timestamp that was never sent.
             if ticks > i32::MAX as u32 {
@@ -185,27 +218,29 @@ impl Tcp {
         true
     }
 
-    /// The same with selective acknowledgements, which know when each segment was sent: without
-    /// timestamps every acknowledgement of a segment sent once is a sample.
+    /// The same with selective acknowledgements, where the sender knows when each segment left: its own
+    /// time comes first, even with timestamps. The echoed timestamp counts where there is none and the left
+    /// edge `advanced` (RFC 7323 §4.1, RTTM Rule). True if there was a measurement.
     #[inline]
     pub(super) fn measure_selective(
         &mut self,
         now: Instant,
-        sent: Option<Instant>,
+        news: &AckOutcome,
         segment: &Segment,
-        flight: u64,
+        (advanced, flight): (bool, u64),
     ) -> bool {
-        if self.negotiated.timestamps {
-            return self.measure(now, self.tx.una, segment.timestamps.map(|ts| ts.1), flight);
+        let Some(sent) = news.timed else {
+            let echo = segment.timestamps.map(|(_, echo)| echo);
+            return advanced
+                && self.negotiated.timestamps
+                && self.measure(now, self.tx.una, echo, (flight, news.resent));
+        };
+        // RFC 7323 appendix G
+        self.rtt.sample(now.saturating_since(sent), flight.div_ceil(2 * self.tx.mss));
+        if self.recovery.lesson.is_some() {
+            self.learn(self.tx.una);
         }
-        if let Some(sent) = sent {
-            // RFC 7323 appendix G
-            self.rtt.sample(now.saturating_since(sent), flight.div_ceil(2 * self.tx.mss));
-            if self.recovery.lesson.is_some() {
-                self.learn(self.tx.una);
-            }
-        }
-        sent.is_some()
+        true
     }
 
     /// A duplicate acknowledgement as RFC 5681 §2 defines it.
@@ -238,7 +273,6 @@ impl Tcp {
         self.note_reduction();
         self.recovery.recover = self.tx.max;
         self.recovery.leave();
-        self.recovery.timed = None;
         self.go_back();
     }
 
@@ -256,8 +290,6 @@ impl Tcp {
         (recovery.fast, recovery.partial, recovery.resend) = (true, false, true);
         recovery.inflation = (u64::from(DUPLICATES) * self.tx.mss) as i64;
         recovery.limited = 0;
-        // RFC 6298 §3 (Karn): retransmitted data is not timed.
-        recovery.timed = None;
         if self.config.window_rule == WindowRule::Ns2 {
             // ns-2 (`reset_rtx_timer`): a retransmission starts the timer; by RFC 6298 §5 it continues.
             self.timers.rto = None;
@@ -322,7 +354,10 @@ impl Tcp {
     /// With selective acknowledgements: everything not known to have arrived.
     fn go_back(&mut self) {
         match &mut self.selective {
-            None => self.tx.nxt = self.tx.una,
+            None => {
+                self.tx.nxt = self.tx.una;
+                self.recovery.resent.clear();
+            }
             Some(selective) => selective.board.lose(|_| true),
         }
         self.timers.rto = None;

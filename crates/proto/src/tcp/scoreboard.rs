@@ -67,9 +67,47 @@ pub(super) struct AckOutcome {
     pub(super) delivered: u64,
     /// Of these, bytes reported by SACK blocks.
     pub(super) sacked: u64,
-    /// When the last segment left that is newly acknowledged in order, was sent once and had not
-    /// been selectively acknowledged before.
+    /// When the segment left whose round trip this acknowledgement shows, if one does.
     pub(super) timed: Option<Instant>,
+    /// When the last retransmission left that is newly reported.
+    pub(super) resent: Option<Instant>,
+}
+
+/// Which segment an acknowledgement times, by the sender's own clock. RFC 6298 §3 excludes segments
+/// that were retransmitted. A segment that arrived before one does not show the round trip either: its
+/// acknowledgement was delayed or lost. Data beyond a gap is acknowledged at once (RFC 5681 §4.2), so
+/// that of segments newly reported by SACK blocks the one sent last counts, unless a retransmission
+/// left after it that is newly reported, too. Without any, the first segment acknowledged in order counts,
+/// if no retransmission is newly reported; like the timestamp of RFC 7323 §4.3 (A), it includes the delay
+/// of the acknowledgement.
+#[derive(Clone, Copy, Debug, Default)]
+struct Timing {
+    in_order: Option<Instant>,
+    sacked: Option<(Instant, u32)>,
+    resent: Option<(Instant, u32)>,
+}
+
+impl Timing {
+    fn add(&mut self, record: &Record, in_order: bool) {
+        let later = |last: &Option<(Instant, u32)>| last.is_none_or(|last| record.left_after(last));
+        let this = Some((record.sent, record.order));
+        if record.ambiguous {
+            if later(&self.resent) {
+                self.resent = this;
+            }
+        } else if in_order {
+            self.in_order = self.in_order.or(Some(record.sent));
+        } else if later(&self.sacked) {
+            self.sacked = this;
+        }
+    }
+
+    fn result(&self) -> Option<Instant> {
+        let Self { in_order, sacked, resent } = *self;
+        // Segments sent at one instant have the same round trip.
+        let last = sacked.filter(|(sent, _)| resent.is_none_or(|(again, _)| again <= *sent));
+        last.map(|(sent, _)| sent).or(in_order.filter(|_| resent.is_none()))
+    }
 }
 
 /// The scoreboard: all segments between SND.UNA and SND.NXT, ascending and without gaps.
@@ -182,7 +220,7 @@ impl Scoreboard {
         blocks: &[(Seq, Seq)],
         mut arrived: impl FnMut(&Record, Option<&Snapshot>),
     ) -> AckOutcome {
-        let mut news = AckOutcome::default();
+        let (mut news, mut timing) = (AckOutcome::default(), Timing::default());
         while let Some(front) = self.records.first().copied().filter(|front| front.start < una) {
             if front.sacked || front.lost || front.resent {
                 self.sums.remove(&Sums::of(&front));
@@ -191,9 +229,7 @@ impl Scoreboard {
             }
             if !front.sacked {
                 news.delivered += front.end.min(una).since(front.start);
-                if !front.ambiguous {
-                    news.timed = Some(front.sent);
-                }
+                timing.add(&front, true);
             }
             if front.end > una {
                 // If a segment was reported without its FIN, the FIN is still missing, or the
@@ -217,8 +253,12 @@ impl Scoreboard {
             }
         }
         for block in blocks {
-            self.take_block(*block, &mut news, &mut arrived);
+            self.take_block(*block, &mut news, |record, snapshot| {
+                timing.add(record, false);
+                arrived(record, snapshot);
+            });
         }
+        (news.timed, news.resent) = (timing.result(), timing.resent.map(|(sent, _)| sent));
         for (place, block) in self.seen.iter_mut().zip(blocks) {
             *place = *block;
         }
@@ -232,14 +272,15 @@ impl Scoreboard {
         sacked | lost | resent == 0
     }
 
-    /// [`Scoreboard::update`] without blocks and snapshots on an untouched board; returns what would
-    /// be [`AckOutcome::timed`].
+    /// [`Scoreboard::update`] without blocks and snapshots on an untouched board; returns only the times of
+    /// the [`AckOutcome`].
     #[inline]
-    pub(super) fn advance(&mut self, una: Seq) -> Option<Instant> {
-        let mut timed = None;
+    pub(super) fn advance(&mut self, una: Seq) -> AckOutcome {
+        let first = self.records.first().filter(|first| first.start < una);
+        let (timed, mut resent) = (first.map(|first| first.sent), None);
         while let Some(front) = self.records.first_mut().filter(|front| front.start < una) {
-            if !front.ambiguous {
-                timed = Some(front.sent);
+            if front.ambiguous {
+                resent = resent.max(Some(front.sent));
             }
             self.sums.all -= front.end.min(una).since(front.start);
             if front.end > una {
@@ -248,14 +289,15 @@ impl Scoreboard {
             }
             self.records.pop();
         }
-        timed
+        let timed = timed.filter(|_| resent.is_none());
+        AckOutcome { timed, resent, ..AckOutcome::default() }
     }
 
     fn take_block(
         &mut self,
         (left, right): (Seq, Seq),
         news: &mut AckOutcome,
-        arrived: &mut impl FnMut(&Record, Option<&Snapshot>),
+        mut arrived: impl FnMut(&Record, Option<&Snapshot>),
     ) {
         let known = self.seen.iter().find(|(start, end)| *start <= left && left < *end);
         let from = known.map_or(left, |(_, end)| *end);
@@ -527,9 +569,10 @@ mod tests {
                 let now = Instant::from_nanos(i as u64);
                 if act < 2 {
                     una = nxt.min(una + place);
-                    let timed = long.update(at(una), &[], |_, _| {}).timed;
+                    let news = long.update(at(una), &[], |_, _| {});
                     if short.is_untouched() {
-                        prop_assert_eq!(short.advance(at(una)), timed);
+                        let quick = short.advance(at(una));
+                        prop_assert_eq!((quick.timed, quick.resent), (news.timed, news.resent));
                     } else {
                         short.update(at(una), &[], |_, _| {});
                     }

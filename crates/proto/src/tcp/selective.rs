@@ -43,7 +43,7 @@ impl Selective {
 }
 
 /// Compares two values of the timestamp clock (RFC 7323 §5.2).
-const fn is_before(one: u32, other: u32) -> bool {
+pub(super) const fn is_before(one: u32, other: u32) -> bool {
     (one.wrapping_sub(other) as i32) < 0
 }
 
@@ -117,13 +117,13 @@ impl Tcp {
         });
         let advanced = ack > self.tx.una;
         let plain = !advanced && segment.sack.is_none() && segment.payload.is_empty();
+        if self.measure_selective(now, &news, segment, (advanced, flight))
+            && let (Some(rack), Some(rtt)) = (&mut *rack, self.rtt.latest())
+        {
+            rack.on_sample(now, rtt);
+        }
         if advanced {
             let acked = ack.since(self.tx.una);
-            if self.measure_selective(now, news.timed, segment, flight)
-                && let (Some(rack), Some(rtt)) = (&mut *rack, self.rtt.latest())
-            {
-                rack.on_sample(now, rtt);
-            }
             rack.iter_mut().for_each(|rack| rack.timed_out = false);
             self.acknowledge_up_to(ack);
             let recovery = &mut self.recovery;
@@ -210,9 +210,9 @@ impl Tcp {
     fn on_undisturbed_ack(&mut self, now: Instant, segment: &Segment, ack: Seq) {
         let Some(selective) = &mut self.selective else { return };
         let flight = selective.board.pipe();
-        let timed = selective.board.advance(ack);
+        let news = selective.board.advance(ack);
         let acked = ack.since(self.tx.una);
-        self.measure_selective(now, timed, segment, flight);
+        self.measure_selective(now, &news, segment, (true, flight));
         self.acknowledge_up_to(ack);
         let recovery = &mut self.recovery;
         (recovery.timeouts, recovery.duplicates, recovery.limited) = (0, 0, 0);

@@ -410,7 +410,11 @@ impl Tcp {
             let (capable, bits) = self.ecn_on_new_data();
             (ecn, flags) = (capable, flags | bits);
         }
-        if seq >= self.tx.max {
+        if seq < self.tx.max {
+            if self.selective.is_none() {
+                self.recovery.on_old_data(after, now);
+            }
+        } else {
             let allowed = self.cc.window();
             self.recovery.on_new_data(self.tx.una, after, allowed, now);
             if let Some(doubt) = &mut self.recovery.doubt {
