@@ -250,7 +250,7 @@ COMMON = """\
 | 1 | failure: a run could not be finished, or a file could not be written |
 | 2 | invalid input: a scenario, an option or a file name |
 | 130 | stopped by Ctrl-C |
-| 143 | terminated (SIGTERM) |
+| 143 | terminated (SIGTERM), or the terminal was closed (SIGHUP) |
 
 ## Input limits
 

@@ -288,7 +288,9 @@ def test_captures_are_written_into_the_results(folder, tmp_path):
     assert len(list((tmp_path / "runs/study").glob("runs/*/sky.pcapng"))) == 6
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
+)
 def test_a_stopped_run_leaves_nothing(folder, tmp_path, number, code):
     running = start(
         "run", folder / "small.toml", "--set", "duration=3h", "--out", "results/out", cwd=tmp_path

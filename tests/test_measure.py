@@ -257,7 +257,9 @@ def test_another_version_of_the_protocol_is_told():
     assert "speaks version 6 of the protocol" in said
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
+)
 def test_a_stop_keeps_what_was_measured_and_measures_no_more(number, status, tmp_path):
     with serving() as (port, process):
         env = {**os.environ, **SECRET}

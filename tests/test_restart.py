@@ -64,7 +64,7 @@ def whole(tmp_path_factory):
     return [run.digest for run in package.run(file, study=True).runs]
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_same_command_goes_on(tmp_path, whole, number):
     said = stopped(tmp_path, number)
     kept = finished(tmp_path)

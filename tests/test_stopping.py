@@ -89,6 +89,41 @@ def test_what_is_held_back_comes_once(number):
         signal.signal(number, before)
 
 
+def test_a_terminal_that_is_closed_ends_a_study_as_a_signal_does(folder, tmp_path):
+    study = tmp_path / "study.toml"
+    text = SHORT.replace('"2s"', '"10min"').replace("speech.wav", str(folder / "speech.wav"))
+    study.write_text(text + "[replications]\ncount = 40\n", encoding="utf-8")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        words = ["run", "study.toml", "--out", "out", "--jobs", "1"]
+        os.execv(sys.executable, [sys.executable, "-m", "talkspurt", *words])
+    os.set_blocking(terminal, False)
+    end = time.monotonic() + 90
+    while not list(tmp_path.glob(".out.*/runs/*/manifest.json")) and time.monotonic() < end:
+        with contextlib.suppress(BlockingIOError):
+            os.read(terminal, 65536)
+        time.sleep(0.02)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 143
+    (left,) = tmp_path.glob(".out.*")
+    assert not list(left.glob("runs/*.part")) and list(left.glob("runs/*/manifest.json"))
+
+
+def test_nohup_keeps_a_command_when_its_terminal_is_closed(case, tmp_path):
+    process = subprocess.Popen(
+        ["nohup", sys.executable, "-m", "talkspurt", "run", case, "--out", "out", "--no-report",
+         "--set", "duration=2min"],
+        cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    end = time.monotonic() + 60
+    while not list(tmp_path.glob(".out.partial-*")) and time.monotonic() < end:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(timeout=90) == 0
+    assert (tmp_path / "out" / "manifest.json").exists()
+
+
 def test_runs_whose_folder_was_removed_are_not_said_to_be_kept(tmp_path):
     claim = Claim("run", "x")
     begun = Resumable(tmp_path / "out", "key", 240, claim)
@@ -237,12 +272,12 @@ def test_stops_at_any_instant_end_in_words(case, folder, tmp_path, command):
     }[command]
     instants = (0.4, 0.9, 1.5)
     for place, after in enumerate(instants):
-        number = interrupts.STOPS[place % 2]
+        number = interrupts.STOPS[place]
         stops = [(after, number), (after + 0.02, signal.SIGINT)]
         code, shown = on_terminal(words, tmp_path, stops=stops)
         shown = shown.replace("\r\n", "\n")
         assert "Exception ignored" not in shown
-        if code in (-signal.SIGINT, -signal.SIGTERM):
+        if -code in interrupts.STOPS:
             continue  # before main
         if "Traceback" in shown:
             # Python's own, before our first line ran.
@@ -252,7 +287,7 @@ def test_stops_at_any_instant_end_in_words(case, folder, tmp_path, command):
         if "stopped; " in shown:
             # Signals that arrive during one call into C, such as the compilation of a module,
             # are handled in the order of their numbers.
-            assert code in {128 + sent for _, sent in stops}
+            assert code in {interrupts.status(sent) for _, sent in stops}
             assert ("nothing was written" in shown) <= (not there), shown
             assert (" is written" in shown) == there, shown
         else:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: raised once, deferred while output would be left incomplete.
+"""Ctrl-C, SIGTERM and SIGHUP: raised once, deferred while output would be left incomplete.
 
 `cli.entry` raises them; this module provides the protected block, whose loops ask `came`, and the
 list of outputs completed before the stop.
@@ -14,7 +14,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-STOPS = (signal.SIGINT, signal.SIGTERM)
+STOPS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+"""Signals that stop a command; Windows has no SIGHUP."""
 MOST_STOPS = 3
 """This many signals end everything, what is protected as well."""
 
@@ -23,11 +26,22 @@ written: list[Path | str] = []
 
 
 class Terminated(BaseException):
-    """The process received SIGTERM."""
+    """The process received SIGTERM or SIGHUP."""
 
 
 _held: list[tuple[int, FrameType | None]] | None = None
 """Signals that wait for the end of the protected block, if there is one."""
+
+
+def stops() -> list[signal.Signals]:
+    """The signals that stop this process: SIGHUP not under nohup, which ignores it."""
+    ignored = signal.SIG_IGN
+    return [n for n in STOPS if n.name != "SIGHUP" or signal.getsignal(n) != ignored]
+
+
+def status(number: int) -> int:
+    """The exit status after a signal: SIGHUP acts as SIGTERM."""
+    return 128 + (signal.SIGINT if number == signal.SIGINT else signal.SIGTERM)
 
 
 def came() -> bool:
@@ -37,7 +51,7 @@ def came() -> bool:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Defer Ctrl-C and SIGTERM until the end of the block, of the outer one if there are several.
+    """Defer Ctrl-C, SIGTERM and SIGHUP until the end of the block, of the outer one if there are several.
 
     The block must be short, or ask `came` now and then. The third signal is not deferred.
     """
@@ -55,7 +69,7 @@ def undisturbed() -> Iterator[None]:
             _deliver(before[number], number, frame)
 
     try:
-        for each in STOPS:
+        for each in stops():
             before[each] = signal.signal(each, hold)
         yield
     finally:

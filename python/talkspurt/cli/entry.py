@@ -31,7 +31,7 @@ def main() -> None:
     """Entry point: reports every error as text with an exit code."""
     global _stops
     _stops = 0
-    for number in interrupts.STOPS:
+    for number in interrupts.stops():
         signal.signal(number, _on_stop)
     warnings.formatwarning = _in_words
     guard()
@@ -64,7 +64,8 @@ def _code() -> int:
             sys.stdout.flush()
         except (KeyboardInterrupt, Terminated) as stop:
             say(f"talkspurt: stopped; {_left(stop)}")
-            return 130 if isinstance(stop, KeyboardInterrupt) else 128 + signal.SIGTERM
+            stopped = isinstance(stop, KeyboardInterrupt)
+            return interrupts.status(signal.SIGINT if stopped else signal.SIGTERM)
         return status if isinstance(status, int) else 0
     except CycloptsError:  # already printed
         return 2
@@ -109,7 +110,7 @@ def _on_stop(number: int, frame: FrameType | None) -> None:
     if _stops >= interrupts.MOST_STOPS:  # at once, without cleanup
         if sys.__stderr__ is not None and sys.__stderr__.isatty():
             os.write(sys.__stderr__.fileno(), b"\x1b[?25h\n")  # a progress bar hides the cursor
-        os._exit(128 + number)
+        os._exit(interrupts.status(number))
     if _stops == 1:
         raise KeyboardInterrupt if number == signal.SIGINT else Terminated
 

@@ -363,7 +363,7 @@ class Emulation:
     def finish(self) -> None:
         """End the network, then the commands; afterwards there is a result.
 
-        It cannot be made again: Ctrl-C and SIGTERM are raised when it is there.
+        It cannot be made again: Ctrl-C, SIGTERM and SIGHUP are raised when it is there.
         """
         if self._core is not None:
             with interrupts.undisturbed():
