@@ -5,6 +5,7 @@ import os
 import shutil
 import statistics
 import subprocess
+import sys
 from dataclasses import replace
 from itertools import pairwise
 
@@ -589,6 +590,32 @@ def test_a_home_folder_that_cannot_be_written_is_no_matter_of_the_user(saved, tm
     done = run("plot", saved / "study", "goodput_bps", "-o", tmp_path / "a.svg",
                env={"HOME": "/proc/1", "XDG_CONFIG_HOME": "", "XDG_CACHE_HOME": "", "MPLCONFIGDIR": ""})  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_matplotlib_warns_of_is_no_matter_of_the_user(saved, tmp_path):
+    """In its logs, and on behalf of the code that calls it: both come from its own settings here."""
+    (tmp_path / "matplotlibrc").write_text("no.such.key: 1\nfont.family: no such font\n")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Warned:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'matplotlib.figure':\n"
+        "            sys.meta_path.remove(self)\n"
+        "            from matplotlib import _api, cbook\n"
+        "            import matplotlib.figure as of\n"
+        "            work = of.Figure.subplots\n"
+        "            def warned(*given, **named):\n"
+        "                _api.warn_external('nobody needs to know')\n"
+        "                _api.warn_deprecated('1', message='nor this')\n"
+        "                return work(*given, **named)\n"
+        "            of.Figure.subplots = warned\n"
+        "sys.meta_path.insert(0, Warned())\n"
+    )
+    env = {"MATPLOTLIBRC": str(tmp_path), "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    for words in (("plot", saved / "study", "goodput_bps", "-o", tmp_path / "a.png"),
+                  ("report", saved / "run")):  # fmt: skip
+        done = run(*words, env=env)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_command_names_the_file_by_result_and_measure(saved, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import gc
+import logging
 import os
 import signal
 import sys
@@ -34,6 +35,7 @@ def main() -> None:
     for number in interrupts.stops():
         signal.signal(number, _on_stop)
     warnings.formatwarning = _in_words
+    _hush_figures()
     guard()
     code = _code()
     # From here on, nothing can be stopped or fail.
@@ -113,6 +115,14 @@ def _on_stop(number: int, frame: FrameType | None) -> None:
         os._exit(interrupts.status(number))
     if _stops == 1:
         raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+
+
+def _hush_figures() -> None:
+    """Keep what matplotlib warns of, in logs or on behalf of our code, from the terminal."""
+    logging.getLogger("matplotlib").setLevel(logging.CRITICAL + 1)
+    warnings.filterwarnings("ignore", module=r"(matplotlib|mpl_toolkits)\b")
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"talkspurt\b")
+    warnings.filterwarnings("default", category=OtherVersionWarning)
 
 
 _plainly = warnings.formatwarning
