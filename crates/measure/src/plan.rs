@@ -2,6 +2,8 @@
 //!
 //! A plan can name only the traffic below: it comes from the network, and a whole scenario could name files.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use talkspurt_app::source::Config as Source;
 use talkspurt_proto::packet::IpVersion;
@@ -204,7 +206,8 @@ impl Plan {
             };
             let media = if in_rtp { rtp::HEADER_BYTES as u64 } else { 0 };
             let whole = packet + media + flow.transport.header_bytes() + self.outer();
-            sum.saturating_add(rate.saturating_mul(whole) / packet.max(1))
+            let all = u128::from(rate) * u128::from(whole) / u128::from(packet.max(1));
+            sum.saturating_add(u64::try_from(all).unwrap_or(u64::MAX))
         })
     }
 
@@ -237,8 +240,10 @@ impl Plan {
         self.check()?;
         let study = load(&self.text(), "plan", std::path::Path::new("."), &[], None);
         let mut study = study.map_err(|problems| {
-            let words =
-                problems.0.iter().map(|problem| format!("{}: {}", problem.path, problem.message));
+            let words = problems.0.iter().map(|problem| match &problem.path {
+                path if path.is_empty() => problem.message.clone(),
+                path => format!("{path}: {}", problem.message),
+            });
             Failure(words.collect::<Vec<_>>().join("; "))
         })?;
         let mut point = study.points.remove(0);
@@ -301,6 +306,10 @@ impl Plan {
         if !(second..=3600 * second).contains(&self.duration) {
             faults.push("duration: expected 1 s to 1 h".to_owned());
         }
+        if i64::try_from(self.seed).is_err() {
+            faults.push(format!("a seed of {}: expected 0 to {}", self.seed, i64::MAX));
+        }
+        let mut names = BTreeSet::new();
         for flow in &self.flows {
             let plain = |text: &str| {
                 !text.is_empty()
@@ -310,6 +319,9 @@ impl Plan {
             if !plain(&flow.name) {
                 faults.push("name of a flow: expected letters, digits and - _ .".to_owned());
                 continue;
+            }
+            if !names.insert(&flow.name) {
+                faults.push(format!("two flows are named {}: each needs a name of its own", flow.name));
             }
             let fault = |what: &str| format!("{}: {what}", flow.name);
             if flow.up.is_none() && flow.down.is_none() {
@@ -507,6 +519,34 @@ mod tests {
         }
         // Datagrams of UDP are fragmented.
         assert_eq!(checked(Transport::Sctp, bulk(), None, true, Some(1000)), Ok(()));
+    }
+
+    #[test]
+    fn a_rate_that_no_number_holds_with_headers_is_told_as_it_was_asked_for() {
+        for (asked, whole) in [(u64::MAX, u64::MAX), (1 << 62, (1 << 62) / 160 * 206)] {
+            let cbr = Traffic::Cbr { rate: asked, packet: 160 };
+            let known = plan(Transport::Udp, Some(cbr), None).rate().as_bps();
+            assert!(known >= whole, "{asked} became {known}");
+        }
+    }
+
+    #[test]
+    fn flows_of_one_name_and_a_seed_beyond_toml_are_named() {
+        let cbr = || Some(Traffic::Cbr { rate: 64_000, packet: 160 });
+        let mut plan = plan(Transport::Udp, cbr(), cbr());
+        plan.flows = vec![plan.flows[0].clone(); 3];
+        plan.seed = u64::MAX;
+        let Failure(words) = plan.point().expect_err("it is bad");
+        assert_eq!(
+            words,
+            "a seed of 18446744073709551615: expected 0 to 9223372036854775807; two flows are named flow-1: \
+             each needs a name of its own"
+        );
+        (plan.seed, plan.flows[1].name) = (1, "flow-2".to_owned());
+        // That is what the other direction of the first is called.
+        plan.flows[2].name = "flow-1.reverse".to_owned();
+        let Failure(words) = plan.point().expect_err("it is bad");
+        assert!(words.contains("flow-1.reverse") && !words.starts_with(':'), "{words}");
     }
 
     #[test]
