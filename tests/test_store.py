@@ -98,6 +98,22 @@ def test_a_result_of_another_scenario_is_replaced_only_on_request(result, study,
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
 
 
+@pytest.mark.parametrize("form", [2, 1.5, "two", [1]])
+def test_a_result_of_a_format_to_come_is_replaced_only_on_request(result, tmp_path, form):
+    place = result.save(tmp_path / "out", report=False)
+    manifest = json.loads((place / "manifest.json").read_text())
+    (place / "manifest.json").write_text(json.dumps({**manifest, "format": form}))
+    before = (place / "manifest.json").read_bytes()
+    with pytest.raises(store.StoreError, match=r"in format .*cannot read.*replaced; .*--overwrite"):
+        result.save(place, report=False)
+    assert (place / "manifest.json").read_bytes() == before
+    # An export has no such option.
+    with pytest.raises(store.StoreError, match="choose another --out$"):
+        store.Staging(place, store.Claim("export")).__enter__()
+    result.save(place, report=False, overwrite=True)
+    assert talkspurt.load(place).digest == result.digest
+
+
 def test_two_scenarios_of_one_name_are_two_unless_one_was_moved(result, tmp_path):
     place = result.save(tmp_path / "out", report=False)
     elsewhere = renamed(result, file=str(tmp_path / "elsewhere.toml"))

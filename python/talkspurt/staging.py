@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from talkspurt.remote import Remote
 
 MANIFEST = "manifest.json"
+FORMAT = 1
+"""Version of the folder format; incremented by changes that old readers would misread."""
 REPORT = "report.html"
 FIGURES = "figures"
 DRAWN = (REPORT, FIGURES)
@@ -503,8 +505,11 @@ def refuse_content(
     if foreign := sorted({*present} - ours - {MANIFEST}):
         message = f"holds {foreign[0]}, which talkspurt did not write; move it or {OTHER}"
         raise StoreError(errno.EEXIST, message, target)
-    if not claim.may_replace(Claim.of(manifest)):
-        message = f"holds {what(manifest)}, and would be replaced; {OTHER}"
+    newer = ""
+    if manifest.get("format") not in (None, *range(1, FORMAT + 1)) and not claim.overwrite:
+        newer = f" in format {manifest['format']}, which this version cannot read"
+    if newer or not claim.may_replace(Claim.of(manifest)):
+        message = f"holds {what(manifest)}{newer}, and would be replaced; {OTHER}"
         if claim.kind in ("run", "shard"):
             message += ", or say --overwrite"
         raise StoreError(errno.EEXIST, message, target)

@@ -31,7 +31,9 @@ from talkspurt.errors import OtherVersionWarning, StoreError
 from talkspurt.members import as_written, routed
 from talkspurt.metrics import dictionary
 from talkspurt.result import TABLES, Result, recorded
-from talkspurt.staging import DRAWN, FIGURES, MANIFEST, REPORT, Claim, Resumable, Staging, what
+from talkspurt.staging import (
+    DRAWN, FIGURES, FORMAT, MANIFEST, REPORT, Claim, Resumable, Staging, what,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,15 +41,12 @@ if TYPE_CHECKING:
     from talkspurt.study import Study
 
 __all__ = [
-    "DRAWN", "FIGURES", "MANIFEST", "REPORT", "Claim", "Resumable", "Staging", "StoreError",
+    "DRAWN", "FIGURES", "FORMAT", "MANIFEST", "REPORT", "Claim", "Resumable", "Staging", "StoreError",
     "check", "file_name", "files_in", "load", "load_result", "moved", "saved", "to_json",
     "write_bytes", "write_result", "write_table", "write_text", "writing",
 ]  # fmt: skip
 
 AUDIO = "audio"
-FORMAT = 1
-"""Version of the folder format; incremented by changes that old readers would misread."""
-
 KEYS: Mapping[str, type | tuple[type, ...]] = {
     "name": str, "title": str, "description": str, "settings": dict, "replicate": int, "seed": int,
     "digest": str, "duration_s": (int, float), "hops": int, "cpu_s": (int, float), "made_of": dict,
