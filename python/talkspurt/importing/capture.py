@@ -239,6 +239,10 @@ def _end(end: End) -> str:
 DCCP_DATA = (2, 4)
 """DCCP-Data and DCCP-DataAck."""
 DCCP_SKIPS = (8, 9)
+DCCP_OPENS = (0, 1)
+"""DCCP-Request and DCCP-Response."""
+DCCP_WINDOW = 100
+"""The initial sequence window (RFC 4340 §7.5.2)."""
 
 
 def _data(row: Row, kind: str) -> bool:
@@ -318,7 +322,17 @@ def _numbers(rows: list[Row], kind: str) -> tuple[list[int | None], set[int]]:
         return numbers, {places[i] for i in restarts}
     if kind == "dccp":
         # RFC 4340 §7.6: short numbers are the lower 24 bits.
-        return list(rtp.unwrapped([row["seq"] & 0xFFFFFF for row in rows], 24)), set()
+        plain = rtp.unwrapped([row["seq"] & 0xFFFFFF for row in rows], 24)
+        shift, begun = 0, set()
+        counted: list[int | None] = []
+        for place, (row, number) in enumerate(zip(rows, plain, strict=True)):
+            follows = not place or 0 <= number - plain[place - 1] <= DCCP_WINDOW
+            if row["kind"] in DCCP_OPENS and not follows:
+                # Another connection on the same ports, with an initial number of its own (§7.2).
+                shift = max(n for n in counted if n is not None) + 1 - number
+                begun.add(place)
+            counted.append(number + shift)
+        return counted, begun
     return [None] * len(rows), set()
 
 
@@ -445,16 +459,29 @@ def flows(point: Point) -> list[tuple[Conversation, str, list[tuple[End, list[Ro
     for key, talk in talks.items():
         kind = talk.protocol
         if key in media:
-            found += _of_media(talk, streams(talk))
+            sources = streams(talk)
+            rest = {
+                end: [row for row in rows if (end, row["rtp_ssrc"]) not in sources]
+                for end, rows in talk.rows.items()
+            }
+            # Their numbers are not those of any other source.
+            strays = sum(row["rtp_seq"] is not None for rows in rest.values() for row in rows)
+            if strays:
+                point.left_out[STRAYS] = point.left_out.get(STRAYS, 0) + strays
+            found += _of_media(talk, sources, rest)
             continue
         if kind == "udp" and _is_rtcp_of(talk, media):
             continue
-        parts = [(end, talk.rows[end]) for end in talk.ends if talk.rows[end]]
+        # A socket that sends to itself is both ends.
+        parts = [(end, talk.rows[end]) for end in dict.fromkeys(talk.ends) if talk.rows[end]]
         sends = [any(_data(row, kind) for row in rows) for _, rows in parts]
         if len(parts) == 2 and sends[1] and not sends[0]:
             parts.reverse()
         found.append((talk, kind, parts))
     return found
+
+
+STRAYS = "RTP packets of sources without two successive numbers"
 
 
 def _is_rtcp_of(talk: Conversation, media: set[tuple[str, frozenset[End]]]) -> bool:
@@ -466,15 +493,17 @@ def _is_rtcp_of(talk: Conversation, media: set[tuple[str, frozenset[End]]]) -> b
 
 
 def _of_media(
-    talk: Conversation, found: dict[tuple[End, int], list[Row]]
+    talk: Conversation,
+    found: dict[tuple[End, int], list[Row]],
+    rest: dict[End, list[Row]],
 ) -> list[tuple[Conversation, str, list[tuple[End, list[Row]]]]]:
-    """RTP streams as flows: two of one source each in both directions are one."""
+    """RTP streams as flows, with the rest of the packets on their ports.
+
+    Two streams of one source each in both directions are one flow.
+    """
     senders = Counter(end for end, _ in found)
     both = len(found) == 2 and all(count == 1 for count in senders.values())
-    rest = {
-        end: [r for r in rows if (end, r["rtp_ssrc"]) not in found]
-        for end, rows in talk.rows.items()
-    }
+    rest = {end: [r for r in rows if r["rtp_seq"] is None] for end, rows in rest.items()}
     parts = []
     for (end, _), rows in sorted(found.items(), key=lambda item: item[1][0]["frame"]):
         # RTCP and other packets on the same ports belong to the sender's first stream.

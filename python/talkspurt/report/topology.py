@@ -29,6 +29,8 @@ LEAST = 0.6
 """Minimum width of a picture; a page scrolls it."""
 LETTER = 7.6
 """Approximate width of a letter of a name."""
+LOOP = 26
+"""Width and height of a link from a node to itself, which is a triangle below the node."""
 FAN = 0.12
 """Distance of labels from the middle of fanned-out links, in link lengths."""
 MOST_LINES = 12
@@ -214,6 +216,9 @@ class Frame:
 
     def way(self, a: str, b: str) -> list[tuple[float, float]]:
         """The corners of a link, from one end to the other."""
+        if a == b:
+            x, y = self.node(a)
+            return [(x, y), (x - LOOP / 2, y + LOOP), (x + LOOP / 2, y + LOOP), (x, y)]
         chain = self.laid.bends.get((a, b))
         if chain is None:
             chain = list(reversed(self.laid.bends.get((b, a), [])))
