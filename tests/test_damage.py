@@ -103,7 +103,12 @@ def test_a_damaged_recording_is_named(place, side):
     assert raised.value.filename == str(file)
 
 
-@pytest.mark.parametrize("key", store.KEYS)
+RUN_KEYS = ("name", "title", "description", "settings", "replicate", "seed", "digest",
+            "duration_s", "hops", "cpu_s", "made_of")  # fmt: skip
+STUDY_KEYS = ("name", "title", "description", "axes", "replications", "confidence", "set", "runs")
+
+
+@pytest.mark.parametrize("key", RUN_KEYS)
 def test_a_manifest_without_a_key_is_damaged(place, key):
     edit(place, **{key: None})
     with pytest.raises(store.StoreError, match=f"manifest.json|'{key}' is missing"):
@@ -113,7 +118,7 @@ def test_a_manifest_without_a_key_is_damaged(place, key):
         package.load(place)
 
 
-@pytest.mark.parametrize("key", store.STUDY_KEYS)
+@pytest.mark.parametrize("key", STUDY_KEYS)
 def test_a_study_without_a_key_is_damaged(study, tmp_path, key):
     place = study.save(tmp_path / "out", report=False)
     edit(place, **{key: None})
@@ -124,7 +129,7 @@ def test_a_study_without_a_key_is_damaged(study, tmp_path, key):
 def test_a_study_of_nonsense_is_damaged(study, tmp_path):
     place = study.save(tmp_path / "out", report=False)
     edit(place, runs=[{"nonsense": 1}])
-    with pytest.raises(store.StoreError, match="is damaged: 'folder'"):
+    with pytest.raises(store.StoreError, match=r"is damaged: 'runs\.0\.folder' is missing"):
         package.load(place)
 
 

@@ -1,9 +1,11 @@
 """Captures of what real senders and paths do beyond a plain stream: sources that restart, events, copies,
 datagrams without a number, fragments, keep-alives, packets over 64 KiB."""
 
+import os
 import shutil
 import struct
 import subprocess
+import sys
 
 import pytest
 
@@ -261,3 +263,92 @@ source = { kind = "bulk" }
         width = series["time_s"].diff().fill_null(series["time_s"][0])
         total = (series["queue_packets"] * width).sum() / series["time_s"][-1]
         assert total == pytest.approx(mean)
+
+
+def to_itself(data):
+    """A packet whose destination is its source."""
+    return data[:16] + data[12:16] + data[20:]
+
+
+@pytest.mark.parametrize("with_others", [False, True])
+def test_a_host_that_sends_to_itself_is_drawn_and_counted(with_others, tmp_path):
+    """As on loopback: such a link has a length, and the report of other flows is not lost with it."""
+    call = [(i / 50, to_itself(media(i, 160 * i))) for i in range(100)]
+    others = [(i / 50, media(i, 160 * i)) for i in range(100)] if with_others else []
+    result = imported(tmp_path, call + others)
+    assert [counts(row) for row in result.flows.to_dicts()] == [[100, 100, 0]] * (1 + with_others)
+    place = result.save(tmp_path / "out")
+    picture = (place / "figures" / "topology.svg").read_text()
+    assert "nan" not in picture and picture.count("<polyline") == 2 * (1 + with_others)
+    assert (place / "report.html").stat().st_size > 10_000
+
+
+def test_a_socket_that_sends_to_itself_sends_in_one_direction(tmp_path):
+    packet = to_itself(udp(bytes(100)))
+    packet = packet[:22] + packet[20:22] + packet[24:]
+    result = imported(tmp_path, [(i / 10, packet) for i in range(20)])
+    assert only_row(result)["received_packets"] == 20
+    assert result.packets().height == 20
+
+
+def stray(data, ssrc):
+    return data[:36] + struct.pack(">I", ssrc) + data[40:]
+
+
+@pytest.mark.parametrize("number", [5, 5000, 40_000])
+def test_a_packet_of_another_source_loses_nothing(number, tmp_path):
+    """Its number is not one of the source that it is among; RFC 3550 A.1 takes two for a source."""
+    call = [(i / 50, media(100 + i, 160 * i)) for i in range(100)]
+    other = (0.995, stray(media(number, 5, 13, 1), 0xDEAD))
+    result = imported(tmp_path, [*call, other])
+    row, alone = only_row(result), only_row(imported(tmp_path, call))
+    assert counts(row) == [100, 100, 0]
+    assert (row["mos"], row["jitter_s"]) == (alone["mos"], alone["jitter_s"])
+    assert result.manifest["imported"]["not_imported"] == {capture.STRAYS: 1}
+
+
+def test_sources_beside_a_packet_of_another_are_whole(tmp_path):
+    first = [(i / 50, media(100 + i, 160 * i)) for i in range(100)]
+    second = [(3 + i / 50, stray(media(300 + i, 160 * i), 4)) for i in range(100)]
+    result = imported(tmp_path, [*first, (2.5, stray(media(5000, 5), 3)), *second])
+    assert [counts(row) for row in result.flows.to_dicts()] == [[100, 100, 0]] * 2
+
+
+def dccp(number, kind=4):
+    # RFC 4340 §5.1: extended numbers; a Request has a service code, other packets acknowledge one.
+    head = struct.pack(">HHBBHB", 4000, 4002, 6 if kind == 4 else 4, 0, 0, kind << 1 | 1)
+    head += bytes(1) + struct.pack(">Q", number)[2:]
+    head += bytes(4) if kind == 0 else bytes(8)
+    return ipv4(33, head + bytes(50 if kind == 4 else 0))
+
+
+@pytest.mark.parametrize("first", [2**47, 900, 30])
+def test_a_second_connection_of_dccp_on_the_same_ports_loses_nothing(first, tmp_path):
+    """It has an initial number of its own (RFC 4340 §7.2)."""
+    both = [
+        (10 * later + i / 50, dccp(begin + i, 0 if i == 0 else 4))
+        for later, begin in ((0, 100), (1, first))
+        for i in range(50)
+    ]
+    assert counts(only_row(imported(tmp_path, both))) == [98, 98, 0]
+
+
+def test_the_length_of_a_file_is_checked_before_it_is_read(tmp_path):
+    """In a process that may have 600 MB, in which any capture of 3 kB is read."""
+    small = written(tmp_path / "small.pcap", [(i / 50, media(i, 160 * i)) for i in range(15)])
+    for name, head in (("zeros.pcap", b""), ("long.pcap", small.read_bytes()), ("long.toml", b"")):
+        with (tmp_path / name).open("wb") as file:
+            file.write(head)
+            file.truncate(10 << 30)
+    words = f"ulimit -v 1500000; exec {sys.executable} -m talkspurt"
+    for name, command, code, said in (
+        ("small.pcap", "import", 0, ""), ("zeros.pcap", "import", 2, "is neither pcap nor pcapng"),
+        ("long.pcap", "import", 2, "is longer than 4096 MiB"),
+        ("long.toml", "check", 2, "is longer than 16 MiB"),
+    ):  # fmt: skip
+        more = "--no-report --out out" if command == "import" else ""
+        done = subprocess.run(
+            ["bash", "-c", f"{words} {command} {name} {more}"], cwd=tmp_path, timeout=120,
+            capture_output=True, text=True, check=False, env={**os.environ, "POLARS_MAX_THREADS": "1"},
+        )  # fmt: skip
+        assert done.returncode == code and said in done.stderr, done.stderr

@@ -108,8 +108,9 @@ def test_a_result_of_a_format_to_come_is_replaced_only_on_request(result, tmp_pa
         result.save(place, report=False)
     assert (place / "manifest.json").read_bytes() == before
     # An export has no such option.
-    with pytest.raises(store.StoreError, match="choose another --out$"):
+    with pytest.raises(store.StoreError, match="in format") as refused:
         store.Staging(place, store.Claim("export")).__enter__()
+    assert str(refused.value.strerror).endswith("; choose another --out")
     result.save(place, report=False, overwrite=True)
     assert talkspurt.load(place).digest == result.digest
 

@@ -111,11 +111,22 @@ def wav(pcm: bytes, rate: int, channels: int = 1) -> bytes:
     return file.getvalue()
 
 
-def read_wav(file: Path) -> tuple[bytes, int, int]:
-    """Samples, rate and channels of a file written by :func:`wav`."""
+def read_wav(file: Path, longest_s: float) -> tuple[bytes, int, int]:
+    """Samples, rate and channels of a file written by :func:`wav`.
+
+    Raises:
+        ValueError: if it is longer than that, or was not written so.
+    """
     with wave.open(str(file), "rb") as source:
-        frames = source.readframes(source.getnframes())
-        return frames, source.getframerate(), source.getnchannels()
+        count, rate, channels = source.getnframes(), source.getframerate(), source.getnchannels()
+        if channels not in (1, 2) or source.getsampwidth() != 2 or not 8000 <= rate <= 48000:
+            raise ValueError("it has not 16 bits, one or two channels, and 8 to 48 kHz")
+        if count > longest_s * rate:
+            raise ValueError("it is longer than the run")
+        frames = source.readframes(count)
+    if len(frames) != 2 * channels * count:
+        raise ValueError("it ends before its last sample")
+    return frames, rate, channels
 
 
 def data_url(wav_bytes: bytes) -> str:

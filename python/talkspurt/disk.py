@@ -6,6 +6,7 @@ import contextlib
 import errno
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ import stat
 import wave
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from talkspurt.errors import StoreError
 
@@ -77,13 +78,15 @@ def reading(path: Path) -> Iterator[None]:
     """
     try:
         if path.exists() and not path.is_file():
-            raise OSError(errno.EINVAL, "is not a regular file")
+            raise ValueError("it is not a regular file")
         yield
     except StoreError:
         raise
     except FileNotFoundError as error:
         raise StoreError(errno.EIO, "is missing: the result is not whole", str(path)) from error
     except OSError as error:
+        if error.errno == errno.EMSGSIZE:
+            raise _damaged(error, path) from error
         reason = error.strerror or str(error)
         raise StoreError(error.errno or errno.EIO, f"cannot read: {reason}", str(path)) from error
     except (ValueError, TypeError, KeyError, AttributeError, EOFError, wave.Error) as error:
@@ -95,7 +98,8 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def _damaged(error: BaseException, path: Path) -> StoreError:
-    said = str(error).strip().partition("\n")[0]
+    said = error.strerror if isinstance(error, OSError) else str(error)
+    said = (said or "").strip().partition("\n")[0]
     return StoreError(errno.EIO, f"is damaged: {said or type(error).__name__}", str(path))
 
 
@@ -106,22 +110,46 @@ def real(path: Path) -> Path:
 
 
 def read_bytes(file: Path, most: int) -> bytes:
-    """A regular file of at most ``most`` bytes.
+    """A regular file of at most ``most`` bytes; the length is checked before it is read.
 
     Raises:
         OSError: if it cannot be read, is not a regular file, or is longer.
     """
+    too_long = OSError(errno.EMSGSIZE, f"is longer than {most >> 20} MiB", str(file))
+    with _regular(file) as content:
+        length = os.fstat(content.fileno()).st_size
+        if length > most:
+            raise too_long
+        # A file in /proc may be longer than its reported size. Asked for ``most``, Python takes as
+        # much memory before it reads.
+        parts = [content.read(length + 1)]
+        while (total := sum(map(len, parts))) <= most and (more := content.read(1 << 16)):
+            parts.append(more)
+    if total > most:
+        raise too_long
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def first_bytes(file: Path, count: int) -> bytes:
+    """The first bytes of a regular file, up to ``count``.
+
+    Raises:
+        OSError: if it cannot be read, or is not a regular file.
+    """
+    with _regular(file) as content:
+        return content.read(count)
+
+
+@contextlib.contextmanager
+def _regular(file: Path) -> Iterator[IO[bytes]]:
+    """A regular file, open for reading."""
     _check_regular(file, file.stat().st_mode)
     # Check again, because the name may now refer to another file; without O_NONBLOCK a pipe would
     # block. Regular files ignore it.
     handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(handle, "rb") as content:
         _check_regular(file, os.fstat(handle).st_mode)
-        # A file in /proc may be longer than its reported size.
-        data = content.read(most + 1)
-    if len(data) > most:
-        raise OSError(errno.EMSGSIZE, f"is longer than {most >> 20} MiB", str(file))
-    return data
+        yield content
 
 
 def _check_regular(file: Path, mode: int) -> None:
@@ -221,10 +249,40 @@ def write_table(
         )
 
 
-def read_json(file: Path) -> Any:
-    """A JSON file; a failure names the file."""
+MOST_TEXT = 512 << 20
+"""Bytes of a text file of a result: the manifest of a study of 100 000 runs has a fifth of them."""
+
+
+def read_text(file: Path) -> str:
+    """A text file of a result; a failure names the file."""
     with reading(file):
-        return json.loads(file.read_text(encoding="utf-8"))
+        return read_bytes(file, MOST_TEXT).decode()
+
+
+def read_json(file: Path) -> Any:
+    """A JSON file of a result; a failure names the file."""
+    text = read_text(file)
+    with reading(file):
+        return from_json(text)
+
+
+def from_json(text: str | bytes) -> Any:
+    """The value of a JSON document, whose numbers are finite.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    try:
+        return json.loads(text, parse_float=_finite, parse_constant=_finite)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is not a finite number")
+    return value
 
 
 def to_json(value: Any) -> str:

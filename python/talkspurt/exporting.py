@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from talkspurt import __version__, _core, disk, engine, provenance, room, store
+from talkspurt import __version__, _core, disk, engine, provenance, room, store, valid
 from talkspurt.errors import BadInputError
 from talkspurt.result import TABLES, Result, recorded
 from talkspurt.running import say_news
@@ -52,10 +52,7 @@ def export(source: Path, to: Format, out: Path | None) -> Path:
         return _tables(found, source, target)
     runs: list[tuple[Result | None, Path]] = [(None, source)]
     if isinstance(found, Study):
-        folders = [
-            source / run["folder"] for run in disk.read_json(source / store.MANIFEST)["runs"]
-        ]
-        runs = list(zip(found.runs, folders, strict=True))
+        runs = [(run, Path(str(run._written))) for run in found.runs]
     elif found is not None:
         runs = [(found, source)]
     questions = [_question(result, where) for result, where in runs]
@@ -227,6 +224,8 @@ def _tables(result: Result | Study | None, source: Path, target: Path) -> Path:
             with disk.reading(table):
                 lazy = pl.scan_parquet(table, glob=False)
                 lazy.collect_schema()
+                if isinstance(result, Result) and result._known is not None:
+                    valid.check_table(table.stem, lazy, result._known)
             with store.writing(file):
                 without_formulas(lazy).sink_csv(file)
         digest = [run.digest for run in result.runs] if isinstance(result, Study) else result.digest

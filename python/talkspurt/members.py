@@ -105,6 +105,15 @@ class Routed(Sequence[Mapping[str, Any]]):
     def __len__(self) -> int:
         return len(self._all)
 
+    @property
+    def names(self) -> Iterator[str]:
+        """Their names."""
+        for flow in self.written:
+            group, first, last = flow.get("members", ("", 0, -1))
+            yield from (f"{group}-{n}" for n in range(first, last + 1))
+            if "members" not in flow:
+                yield flow["name"]
+
     @cached_property
     def _all(self) -> list[Mapping[str, Any]]:
         every: list[Mapping[str, Any]] = []

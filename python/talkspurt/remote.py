@@ -15,7 +15,6 @@ import contextlib
 import errno
 import hashlib
 import importlib
-import json
 import os
 import shutil
 import tarfile
@@ -251,7 +250,7 @@ def _unpack(archive: Path, folder: Path) -> None:
 
 def _parsed(manifest: bytes | None) -> dict[str, Any] | None:
     try:
-        found = json.loads(manifest or b"")
+        found = disk.from_json(manifest or b"")
     except ValueError:
         return None
     return found if isinstance(found, dict) and "talkspurt" in found else None

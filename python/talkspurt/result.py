@@ -20,7 +20,7 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import _core
+from talkspurt import _core, valid
 from talkspurt.audio import Audio
 from talkspurt.disk import reading
 from talkspurt.format import listed
@@ -167,6 +167,8 @@ class Result(Saved):
     """The run, if it has just ended."""
     _file_of: Callable[[str], Path | None] = field(default=lambda _: None, repr=False)
     """The file of a table, if it has one."""
+    _known: valid.Known | None = field(default=None, repr=False, compare=False)
+    """What its tables can name, if they were saved."""
     _tables: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
     _gauges: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
@@ -297,7 +299,8 @@ class Result(Saved):
         if file is None:
             return self._of("gauges", gauge=gauge)
         with reading(file):
-            return pl.scan_parquet(file, glob=False).filter(gauge=gauge).collect()
+            found = pl.scan_parquet(file, glob=False).filter(gauge=gauge).collect()
+            return found if self._known is None else valid.table("gauges", found, self._known)
 
     def frames(self, flow: str | None = None) -> pl.DataFrame:
         """The times and outcome of each voice frame: captured, handed over, delivered, played."""

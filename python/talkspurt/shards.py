@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import api, disk, provenance, running, store, study_store
+from talkspurt import api, disk, provenance, running, store, study_store, valid
 from talkspurt.errors import BadInputError
 from talkspurt.scenario import Question, read
 from talkspurt.terminal.progress import Bar
@@ -26,12 +26,6 @@ if TYPE_CHECKING:
     from talkspurt.study import Study
 
 KIND = "shard"
-KEYS: Mapping[str, type | tuple[type, ...]] = {
-    "name": str, "title": str, "description": str, "axes": list, "replications": int,
-    "confidence": (int, float), "set": dict, "runs": list, "study": str, "engine": str,
-    "shard": int, "shards": int, "total": int,
-}  # fmt: skip
-"""Required keys of a shard's manifest, with types."""
 
 
 @dataclass(frozen=True)
@@ -201,9 +195,6 @@ def _study(shard: _Found, folders: Sequence[Path]) -> Study:
     from talkspurt.study import Study
 
     said = shard.manifest
-    scenario = shard.folder / "scenario.toml"
-    with disk.reading(scenario):
-        text = scenario.read_text(encoding="utf-8")
     return Study(
         name=said["name"],
         title=said["title"],
@@ -212,7 +203,7 @@ def _study(shard: _Found, folders: Sequence[Path]) -> Study:
         design=said.get("design"),
         replications=said["replications"],
         confidence=said["confidence"],
-        scenario=text,
+        scenario=disk.read_text(shard.folder / "scenario.toml"),
         runs=tuple(map(store.load_result, folders)),
         sets=said["set"],
     )
@@ -317,16 +308,10 @@ def _read(folder: Path) -> _Found:
         StoreError: if there is none, or its manifest is damaged.
     """
     manifest = store.check(folder, (KIND,))
-    store.checked(manifest, KEYS, folder)
-    runs: dict[int, str] = {}
-    for run in manifest["runs"]:
-        with disk.reading(folder / store.MANIFEST):
-            place = Path(run["folder"])
-            if len(place.parts) != 2 or place.parts[0] != "runs" or place.name == "..":
-                raise ValueError(f"{place} is not a folder of a run")
-            runs[int(run["run"])] = str(place)
-    shard = Shard(manifest["shard"], manifest["shards"])
     with disk.reading(folder / store.MANIFEST):
+        valid.check(manifest, valid.SHARD)
+        runs = {run["run"]: run["folder"] for run in manifest["runs"]}
+        shard = Shard(manifest["shard"], manifest["shards"])
         if not 1 <= shard.number <= shard.of or sorted(runs) != list(shard.runs(manifest["total"])):
             raise ValueError(f"its runs are not those of shard {shard}")
     return _Found(folder, manifest, runs)

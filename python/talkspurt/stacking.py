@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from talkspurt import valid
 from talkspurt.disk import of_polars
 from talkspurt.result import SUMMARIES, Result
 
@@ -118,6 +119,12 @@ def _together(runs: Sequence[Result], table: str) -> pl.DataFrame | None:
         if isinstance(error, (OSError, ValueError, TypeError)) or of_polars(error):
             return None
         raise
+    known = [run._known for run in runs if run._known is not None]
+    try:
+        if known:
+            valid.table(table, found.drop(RUN), valid.Known.union(known))
+    except ValueError:
+        return None
     place = pl.col(RUN).rle_id().cast(pl.Int64)
     if found[RUN].n_unique() != len(files):
         return None

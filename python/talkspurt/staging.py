@@ -26,6 +26,7 @@ from talkspurt.disk import (
     files_in,
     flush,
     flush_all,
+    read_json,
     real,
     to_json,
     url_of,
@@ -379,11 +380,11 @@ def add(source: Path, target: Path) -> list[str]:
             place.parent.mkdir(parents=True, exist_ok=True)
             flush(file)
             file.replace(place)
-        manifest = json.loads((whole / MANIFEST).read_text(encoding="utf-8"))
+        manifest = read_json(whole / MANIFEST)
         added = [str(file.relative_to(source)) for file in fresh]
         inside = [real(target) / file.relative_to(source) for file in fresh]
         names = {str(file.relative_to(whole)) for file in inside}
-        manifest["files"] = sorted(names.union(manifest.get("files", [])))
+        manifest["files"] = sorted(names | _listed(manifest))
         write_text(source / MANIFEST, to_json(manifest))
         flush(source / MANIFEST)
         (source / MANIFEST).replace(whole / MANIFEST)
@@ -460,8 +461,8 @@ def _literal(name: str) -> str:
 def manifest_of(folder: Path) -> dict[str, Any] | None:
     """The manifest of a talkspurt folder; None if it is missing or invalid."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        manifest = read_json(folder / MANIFEST)
+    except OSError:
         return None
     return manifest if isinstance(manifest, dict) and "talkspurt" in manifest else None
 
@@ -500,9 +501,7 @@ def refuse_content(
         return
     if manifest is None:
         raise StoreError(errno.EEXIST, f"exists and is not a result of talkspurt; {OTHER}", target)
-    listed = manifest.get("files")
-    ours = {str(name) for name in listed} if isinstance(listed, list) else set()
-    if foreign := sorted({*present} - ours - {MANIFEST}):
+    if foreign := sorted({*present} - _listed(manifest) - {MANIFEST}):
         message = f"holds {foreign[0]}, which talkspurt did not write; move it or {OTHER}"
         raise StoreError(errno.EEXIST, message, target)
     newer = ""
@@ -513,6 +512,12 @@ def refuse_content(
         if claim.kind in ("run", "shard"):
             message += ", or say --overwrite"
         raise StoreError(errno.EEXIST, message, target)
+
+
+def _listed(manifest: Mapping[str, Any]) -> set[str]:
+    """The files that a manifest lists."""
+    listed = manifest.get("files")
+    return {str(name) for name in listed} if isinstance(listed, list) else set()
 
 
 def what(manifest: Mapping[str, Any]) -> str:

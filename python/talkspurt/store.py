@@ -15,11 +15,14 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import _core, provenance, remote
+from talkspurt import _core, provenance, remote, valid
 from talkspurt.audio import Audio, read_wav
 from talkspurt.disk import (
     file_name,
     files_in,
+    from_json,
+    read_json,
+    read_text,
     reading,
     to_json,
     write_bytes,
@@ -28,11 +31,19 @@ from talkspurt.disk import (
     writing,
 )
 from talkspurt.errors import OtherVersionWarning, StoreError
-from talkspurt.members import as_written, routed
+from talkspurt.members import as_written
 from talkspurt.metrics import dictionary
 from talkspurt.result import TABLES, Result, recorded
 from talkspurt.staging import (
-    DRAWN, FIGURES, FORMAT, MANIFEST, REPORT, Claim, Resumable, Staging, what,
+    DRAWN,
+    FIGURES,
+    FORMAT,
+    MANIFEST,
+    REPORT,
+    Claim,
+    Resumable,
+    Staging,
+    what,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -41,24 +52,12 @@ if TYPE_CHECKING:
     from talkspurt.study import Study
 
 __all__ = [
-    "DRAWN", "FIGURES", "FORMAT", "MANIFEST", "REPORT", "Claim", "Resumable", "Staging", "StoreError",
-    "check", "file_name", "files_in", "load", "load_result", "moved", "saved", "to_json",
+    "DRAWN", "FIGURES", "FORMAT", "MANIFEST", "REPORT", "Claim", "Resumable", "Staging",
+    "StoreError", "check", "file_name", "files_in", "load", "load_result", "moved", "saved", "to_json",
     "write_bytes", "write_result", "write_table", "write_text", "writing",
 ]  # fmt: skip
 
 AUDIO = "audio"
-KEYS: Mapping[str, type | tuple[type, ...]] = {
-    "name": str, "title": str, "description": str, "settings": dict, "replicate": int, "seed": int,
-    "digest": str, "duration_s": (int, float), "hops": int, "cpu_s": (int, float), "made_of": dict,
-}  # fmt: skip
-"""Required keys of a run's manifest, with types."""
-REAL = {"real_time", "measured"}
-"""A run with one of these keys was in real time, and has no digest."""
-STUDY_KEYS: Mapping[str, type | tuple[type, ...]] = {
-    "name": str, "title": str, "description": str, "axes": list, "replications": int,
-    "confidence": (int, float), "set": dict, "runs": list,
-}  # fmt: skip
-"""Required keys of a study's manifest, with types."""
 
 
 def header(kind: str) -> dict[str, Any]:
@@ -163,6 +162,12 @@ def load(folder: Path) -> Result | Study:
     """Load saved results, also from a URL; see :func:`talkspurt.load`."""
     folder = remote.local(folder)
     manifest = check(folder)
+    if manifest["kind"] == "study":
+        from talkspurt.study import Study
+
+        found: Result | Study = Study.of_folder(folder, manifest)
+    else:
+        found = load_result(folder, manifest)
     if (version := manifest["talkspurt"]) != _core.version():
         warnings.warn(
             f"{folder} was made by talkspurt {version}, and this is {_core.version()}: "
@@ -170,19 +175,14 @@ def load(folder: Path) -> Result | Study:
             OtherVersionWarning,
             stacklevel=3,
         )
-    if manifest["kind"] == "study":
-        from talkspurt.study import Study
-
-        return Study.of_folder(folder, checked(manifest, STUDY_KEYS, folder))
-    return load_result(folder, manifest)
+    return found
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
     file = folder / MANIFEST
     if not file.exists():
         raise StoreError(errno.ENOENT, "there is no result of talkspurt here", str(folder))
-    with reading(file):
-        manifest = json.loads(file.read_text(encoding="utf-8"))
+    manifest = read_json(file)
     if not isinstance(manifest, dict) or "talkspurt" not in manifest:
         raise StoreError(errno.EIO, "is not a manifest of talkspurt", str(file))
     return manifest
@@ -202,26 +202,18 @@ def _check_format(manifest: Mapping[str, Any], folder: Path) -> None:
     )
 
 
-def checked(
-    manifest: dict[str, Any], keys: Mapping[str, type | tuple[type, ...]], folder: Path
-) -> dict[str, Any]:
-    """The manifest, if it has all required keys."""
-    for key, kind in keys.items():
-        if not isinstance(manifest.get(key), kind):
-            said = "is not what it must be" if key in manifest else "is missing"
-            raise StoreError(errno.EIO, f"is damaged: {key!r} {said}", str(folder / MANIFEST))
-    return manifest
-
-
-def load_result(folder: Path, manifest: dict[str, Any] | None = None) -> Result:
-    """Load the result of one run; tables are read on first access."""
+def load_result(folder: Path, manifest: Mapping[str, Any] | None = None) -> Result:
+    """Load the result of one run; tables are read, and checked, on first access."""
     if manifest is None:
         manifest = _read_manifest(folder)
         _check_format(manifest, folder)
-    simulated = REAL.isdisjoint(manifest)
-    checked(manifest, KEYS if simulated else {**KEYS, "digest": type(None)}, folder)
-    scenario = _read_scenario(folder / "scenario.toml")
-    return saved(folder, manifest, scenario, _read_topology(folder / "topology.json"))
+    scenario = read_text(folder / "scenario.toml")
+    with reading(folder / MANIFEST):
+        valid.result(manifest, scenario, provenance.text(scenario))
+    topology = read_text(folder / "topology.json")
+    with reading(folder / "topology.json"):
+        network = _network(topology)
+    return _result(folder, manifest, scenario, network)
 
 
 def saved(
@@ -231,8 +223,15 @@ def saved(
 
     Results with the same topology and empty tables share them.
     """
-    shared = {"empty_tables": _shared(json.dumps(manifest.get("empty_tables", {})))}
-    manifest = {**manifest, **shared}
+    return _result(folder, manifest, scenario, _network(json.dumps(as_written(topology))))
+
+
+def _result(
+    folder: Path, manifest: Mapping[str, Any], scenario: str, network: Mapping[str, Any]
+) -> Result:
+    empty = _shared(json.dumps(manifest.get("empty_tables", {})))
+    known = valid.Known(manifest["duration_s"], network)
+    has_packets = bool(recorded(scenario).get("packets"))
     return Result(
         name=manifest["name"],
         title=manifest["title"],
@@ -241,12 +240,13 @@ def saved(
         replicate=manifest["replicate"],
         seed=manifest["seed"],
         scenario=scenario,
-        topology=_network(json.dumps(as_written(topology))),
-        manifest=manifest,
-        _read_table=functools.partial(_read_table, folder, manifest["empty_tables"]),
-        _file_of=functools.partial(_file_of, folder, manifest["empty_tables"]),
-        _read_audio=functools.partial(_read_audio, folder, manifest.get("speech_start_s", {})),
+        topology=network,
+        manifest={**manifest, "empty_tables": empty},
+        _read_table=functools.partial(_read_table, folder, empty, known, has_packets),
+        _file_of=functools.partial(_file_of, folder, empty),
+        _read_audio=functools.partial(_read_audio, folder, manifest),
         _written=folder,
+        _known=known,
     )
 
 
@@ -257,7 +257,7 @@ def _shared(text: str) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _network(text: str) -> dict[str, Any]:
-    return routed(json.loads(text))
+    return valid.topology(from_json(text))
 
 
 def moved(result: Result, folder: Path) -> Result:
@@ -265,36 +265,23 @@ def moved(result: Result, folder: Path) -> Result:
     return saved(folder, result.manifest, result.scenario, result.topology)
 
 
-def _read_scenario(file: Path) -> str:
-    with reading(file):
-        return file.read_text(encoding="utf-8")
-
-
-def _read_topology(file: Path) -> dict[str, Any]:
-    with reading(file):
-        topology = json.loads(file.read_text(encoding="utf-8"))
-        return routed({key: topology[key] for key in ("nodes", "links", "access_points", "flows")})
-
-
-def _read_table(folder: Path, empty: Any, name: str) -> pl.DataFrame | None:
+def _read_table(
+    folder: Path, empty: Any, known: valid.Known, has_packets: bool, name: str
+) -> pl.DataFrame | None:
     import polars as pl
 
     if name in empty:
         # A table without rows has no file; the manifest has its columns.
         with reading(folder / MANIFEST):
-            return pl.DataFrame(
-                schema={key: getattr(pl, kind) for key, kind in empty[name].items()}
-            )
-    if name == "packets":
-        asked = folder / "scenario.toml"
-        with reading(asked):
-            if not recorded(asked.read_text(encoding="utf-8")).get("packets"):
-                return None
+            columns = {key: getattr(pl, kind) for key, kind in empty[name].items()}
+            return valid.table(name, pl.DataFrame(schema=columns), known)
     file = folder / f"{name}.parquet"
+    if name == "packets" and not has_packets:
+        return None
     if name == "scores" and not file.exists():
         return None
     with reading(file):
-        return pl.read_parquet(file, glob=False)
+        return valid.table(name, pl.read_parquet(file, glob=False), known)
 
 
 def _file_of(folder: Path, empty: Any, name: str) -> Path | None:
@@ -302,13 +289,16 @@ def _file_of(folder: Path, empty: Any, name: str) -> Path | None:
     return None if name in empty else folder / f"{name}.parquet"
 
 
-def _read_audio(folder: Path, starts: Mapping[str, float | None], name: str) -> Audio | None:
+def _read_audio(folder: Path, manifest: Mapping[str, Any], name: str) -> Audio | None:
     sent = folder / AUDIO / file_name(name, "sent.wav")
     if not sent.exists():
         return None
+    longest_s = 60 + 2 * manifest["duration_s"]
     with reading(sent):
-        said, rate, channels = read_wav(sent)
+        said, rate, channels = read_wav(sent, longest_s)
     received = folder / AUDIO / file_name(name, "received.wav")
     with reading(received):
-        heard, *_ = read_wav(received)
-    return Audio(name, said, heard, rate, channels, starts.get(name))
+        heard, *form = read_wav(received, longest_s)
+        if form != [rate, channels]:
+            raise ValueError(f"its rate or channels are not those of {sent.name}")
+    return Audio(name, said, heard, rate, channels, manifest.get("speech_start_s", {}).get(name))

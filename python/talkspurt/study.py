@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import stacking
+from talkspurt import stacking, valid
 from talkspurt.axis import Axis
 from talkspurt.means import Interval, bootstrap, student
 from talkspurt.metrics.catalogue import Computed, Metric, of_a_flow
@@ -236,10 +236,11 @@ class Study(Saved):
         from talkspurt import disk, store
 
         with disk.reading(folder / store.MANIFEST):
+            valid.check(manifest, valid.STUDY)
             axes = tuple(map(Axis.of, manifest["axes"]))
             runs = tuple(store.load_result(folder / run["folder"]) for run in manifest["runs"])
-        with disk.reading(folder / "scenario.toml"):
-            scenario = (folder / "scenario.toml").read_text(encoding="utf-8")
+            valid.study(manifest, [(run.settings, run.replicate) for run in runs])
+        scenario = disk.read_text(folder / "scenario.toml")
         return cls(
             name=manifest["name"],
             title=manifest["title"],

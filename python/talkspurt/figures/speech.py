@@ -151,13 +151,15 @@ def waveform(result: Result, flow: str | None, link: str | None) -> Figure | Non
         ax.spines["left"].set_visible(False)
     _shade_missing(axes[1], result.frames(name), audio.start_s)
     axes[1].set_xlabel("time / s")
-    axes[1].set_xlim(0, audio.duration_s)
+    axes[1].set_xlim(0, audio.duration_s or 1)
     return figure
 
 
 def _envelope(ax: Axes, samples: npt.NDArray[np.int16], audio: Audio, colour: str) -> None:
     import numpy as np
 
+    if not samples.size:
+        return
     columns = min(1400, max(1, samples.size // 2))
     width = samples.size // columns
     block = samples[: columns * width].reshape(columns, width)

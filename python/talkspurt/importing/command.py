@@ -144,8 +144,8 @@ def read(
         OSError: if a file cannot be read.
     """
     began = time.monotonic()
+    kinds = [_kind(file, disk.first_bytes(file, 4096)) for file in files]
     contents = [disk.read_bytes(file, MOST_BYTES) for file in files]
-    kinds = [_kind(file, data) for file, data in zip(files, contents, strict=True)]
     if len(files) == 2 and kinds != ["capture", "capture"]:
         raise BadInputError(visible(f"{files[0]} and {files[1]}: two files must be captures"))
     if kinds[0] == "ns-2":
@@ -167,7 +167,7 @@ def _kind(file: Path, data: bytes) -> str:
         raise BadInputError(visible(f"{file}: is empty"))
     if data[:4] in CAPTURES:
         return "capture"
-    if b"\0" in data[:4096]:
+    if b"\0" in data:
         raise BadInputError(visible(f"{file}: is neither pcap nor pcapng, nor a trace of ns-2"))
     return "ns-2"
 

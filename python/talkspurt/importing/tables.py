@@ -16,16 +16,6 @@ from talkspurt import _core
 from talkspurt.importing.model import Packet, Trace, Way
 from talkspurt.metrics import dictionary
 
-TEXTS = (
-    "name", "transport", "source", "from", "to", "group", "quality_limits", "quality_note",
-    "stand_in", "flow", "link", "side", "fate", "gauge", "event",
-)  # fmt: skip
-FLOATS = (
-    "throughput_bps", "goodput_bps", "loss_ratio", "concealed_ratio", "burst_ratio", "r_factor",
-    "mos", "mos_lost_to_delay", "mos_lost_to_loss", "mos_lost_to_codec", "utilisation",
-    "queue_mean_packets", "queue_mean_bytes", "queue_packets", "queue_bytes", "average_packets",
-    "drop_probability", "drops_per_second", "tokens_bytes", "value",
-)  # fmt: skip
 FIRST = ("name", "transport", "source", "from", "to", "group")
 LOST = ("lost", "full", "early", "medium", "down", "too_big", "retries")
 
@@ -36,12 +26,8 @@ def schema(table: str) -> dict[str, Any]:
     if table == "flows":
         names = [*FIRST, *(name for name in names if name not in FIRST)]
 
-    def kind(name: str) -> Any:
-        if name in TEXTS:
-            return pl.String
-        return pl.Float64 if name in FLOATS or name.endswith("_s") else pl.Int64
-
-    return {name: kind(name) for name in names}
+    kinds = dictionary.kinds(table)
+    return {name: getattr(pl, kinds[name]) for name in names}
 
 
 def frame(table: str, rows: Iterable[dict[str, Any]]) -> pl.DataFrame:

@@ -36,6 +36,9 @@ class Field:
     meaning: str
 
 
+MOST = float(2**53)
+"""Values are below it: from there on, a float does not hold every integer."""
+
 FLOW = Field("flow", "", "flow; NAME.reverse for what the answering side sends")
 SIDE = Field("side", "", "end of the flow: from (it opens) or to")
 BIN = Field("time_s", "s", "end of the time bin")
@@ -157,6 +160,61 @@ EXCERPT = (
     Field("dropped_s", "s", "when it was dropped; null if it was not"),
 )
 """The packets of an emulation that its report animates."""
+
+_TEXTS = frozenset({
+    "name", "transport", "source", "from", "to", "group", "quality_limits", "quality_note",
+    "stand_in", "flow", "link", "side", "fate", "gauge", "event", "reason",
+})  # fmt: skip
+_FLOATS = frozenset({
+    "throughput_bps", "goodput_bps", "loss_ratio", "concealed_ratio", "burst_ratio", "r_factor",
+    "mos", "mos_lost_to_delay", "mos_lost_to_loss", "mos_lost_to_codec", "utilisation",
+    "queue_mean_packets", "queue_mean_bytes", "queue_packets", "queue_bytes", "average_packets",
+    "drop_probability", "drops_per_second", "tokens_bytes", "value", "pesq_nb", "pesq_wb",
+    "visqol", "plcmos",
+})  # fmt: skip
+"""Columns of floats besides those of seconds; all others are integers."""
+ALWAYS = frozenset({
+    "name", "transport", "source", "from", "to", "flow", "link", "side", "gauge", "event",
+    "time_s", "value", "index", "number",
+})  # fmt: skip
+"""Columns with a value in every row of every table."""
+ON_REQUEST = frozenset({"pesq_nb", "pesq_wb"})
+"""Columns of which a table may have others instead."""
+INSTANTS = frozenset({
+    "time_s", "captured_s", "handed_over_s", "delivered_s", "playout_s", "complete_s", "start_s",
+    "enqueued_s", "dequeued_s", "received_s", "dropped_s",
+})  # fmt: skip
+"""Columns of times in the run; other columns of seconds are durations."""
+
+
+def _fields(table: str) -> tuple[Field, ...]:
+    return EXCERPT if table == "excerpt" else TABLES[table]
+
+
+@functools.cache
+def kinds(table: str) -> dict[str, str]:
+    """The type of each column of a table of a run, as polars names it."""
+
+    def kind(name: str) -> str:
+        if name in _TEXTS:
+            return "String"
+        return "Float64" if name in _FLOATS or name.endswith("_s") else "Int64"
+
+    return {one.name: kind(one.name) for one in _fields(table)}
+
+
+@functools.cache
+def bounds(table: str) -> dict[str, tuple[float, float]]:
+    """The least and the greatest value of each column of numbers of a table of a run."""
+    metrics = {"flows": FLOW_METRICS, "links": LINK_METRICS}.get(table, ())
+    known = {one.name: (one.least, min(one.most, MOST)) for one in metrics}
+    signed = {"s", ""}
+    found = {}
+    for one in _fields(table):
+        least = -MOST if one.unit in signed else 0.0
+        found[one.name] = known.get(one.name, (least, MOST))
+    return found
+
 
 OF_RUNS = (
     Field("replicate", "1", "number of the replication, from 0"),
