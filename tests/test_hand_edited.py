@@ -3,6 +3,8 @@ result or in a sentence that names what is damaged, and never in a traceback."""
 
 import json
 import os
+import random
+import shutil
 import struct
 import sys
 import warnings
@@ -40,9 +42,8 @@ to = "200ms"
 
 
 def run(folder, place):
-    return package.run(
-        folder / "small.toml", set={"record": {"packets": True, "gauges": True}}
-    ).save(place)
+    asked = {"record.packets": True, "record.gauges": True}
+    return package.run(folder / "small.toml", set=asked).save(place)
 
 
 def study(folder, place):
@@ -88,7 +89,7 @@ COMMANDS = {
     "metric": ("metrics", "{place}", "mos", "--json"),
     "over time": ("metrics", "{place}", "goodput_over_time"),
     "packets": ("metrics", "{place}", "throughput"),
-    "gauge": ("metrics", "{place}", "cwnd_packets"),
+    "gauge": ("metrics", "{place}", "gauges.cwnd"),
     "links": ("metrics", "{place}", "links.queue_mean_packets"),
     "plot": ("plot", "{place}", "delay_p95_s", "-o", "{out}.svg"),
     "plot over time": ("plot", "{place}", "goodput_over_time", "-o", "{out}.svg"),
@@ -248,7 +249,7 @@ SENTENCES = (
 
 
 def judged(place, words, harm, command, monkeypatch, capsys):
-    """Do harm to a copy of a folder, run a command, and return what is wrong with how it ends."""
+    """Do harm to a folder and run a command: 0, None if it says what is damaged, or what is wrong."""
     given = {"place": place, "other": place.parent / "other", "out": place.parent / "out"}
     harm()
     capsys.readouterr()
@@ -261,4 +262,31 @@ def judged(place, words, harm, command, monkeypatch, capsys):
     told = said.splitlines()[-1:] != [] and said.splitlines()[-1].startswith("talkspurt: ")
     if code and not (told and any(sentence in said for sentence in SENTENCES)):
         return f"{words}: {command}: {code}: {said}"
-    return None
+    return 0 if not code else None
+
+
+@pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS)
+def saved(request, folder, tmp_path_factory):
+    return request.param(folder, tmp_path_factory.mktemp("edited") / "out")
+
+
+SAMPLES = 25
+"""Pairs of a damage and a command that are tried; all of them take hours."""
+
+
+def test_no_damage_ends_in_a_traceback(saved, tmp_path, monkeypatch, capsys):
+    place = shutil.copytree(saved, tmp_path / "place")
+    shutil.copytree(saved, tmp_path / "other")
+    every = list(damages(place))
+    assert len(every) > 1000
+    draw = random.Random(len(every))
+    fine = [c for c in COMMANDS if judged(place, "", lambda: None, c, monkeypatch, capsys) == 0]
+    assert len(fine) > 10
+    wrong = []
+    for words, harm in draw.sample(every, SAMPLES):
+        shutil.rmtree(place)
+        shutil.copytree(saved, place)
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        command = draw.choice(fine)
+        wrong.append(judged(place, words, harm, command, monkeypatch, capsys))
+    assert not list(filter(None, wrong))

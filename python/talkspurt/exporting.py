@@ -226,6 +226,8 @@ def _tables(result: Result | Study | None, source: Path, target: Path) -> Path:
                 lazy.collect_schema()
                 if isinstance(result, Result) and result._known is not None:
                     valid.check_table(table.stem, lazy, result._known)
+                else:
+                    lazy = lazy.collect().lazy()
             with store.writing(file):
                 without_formulas(lazy).sink_csv(file)
         digest = [run.digest for run in result.runs] if isinstance(result, Study) else result.digest

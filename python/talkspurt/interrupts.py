@@ -51,9 +51,9 @@ def came() -> bool:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Defer Ctrl-C, SIGTERM and SIGHUP until the end of the block.
+    """Defer Ctrl-C, SIGTERM and SIGHUP until the end of the block, of the outer one of several.
 
-    Of several blocks it is that of the outer one. The block must be short, or ask `came` now and then. The third signal is not deferred.
+    The block must be short, or ask `came` now and then. The third signal is not deferred.
     """
     global _held
     if threading.current_thread() is not threading.main_thread() or _held is not None:

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DRAWN", "FIGURES", "FORMAT", "MANIFEST", "REPORT", "Claim", "Resumable", "Staging",
-    "StoreError", "check", "file_name", "files_in", "load", "load_result", "moved", "saved", "to_json",
-    "write_bytes", "write_result", "write_table", "write_text", "writing",
+    "StoreError", "check", "file_name", "files_in", "load", "load_result", "moved", "saved",
+    "to_json", "write_bytes", "write_result", "write_table", "write_text", "writing",
 ]  # fmt: skip
 
 AUDIO = "audio"
