@@ -169,6 +169,27 @@ def extreme_of_table(paper: str, unit: str, facts: Facts) -> str | None:
     )
 
 
+def less_lost(paper: str, unit: str, facts: Facts) -> str | None:
+    """A least loss that printed numbers of packets sent and received contradict."""
+
+    def lost(name: str) -> tuple[float, str]:
+        sent, received = (
+            float(facts["printed"][f"{facts['cells']}/{which}-packets/{name}"])
+            for which in ("sent", "received")
+        )
+        return 1 - received / sent, f"{show(received)} of {show(sent)} received"
+
+    mine, said = lost(facts["name"])
+    for other in facts["others"]:
+        theirs, there = lost(other)
+        if theirs < mine:
+            return (
+                f"{facts['also_where']} prints {said} for {facts['name'].upper()} and {there} for "
+                f"{other.upper()}, {facts['here']} the opposite"
+            )
+    return None
+
+
 def order_of_table(paper: str, unit: str, facts: Facts) -> str | None:
     """A claimed order that a printed table contradicts."""
     for more in facts["more"]:
@@ -214,6 +235,7 @@ CHECKS: dict[str, Check] = {
     "full_queue": full_queue,
     "service_time": service_time,
     "extreme_of_table": extreme_of_table,
+    "less_lost": less_lost,
     "order_of_table": order_of_table,
     "range_stated": range_stated,
     "same_as_stated": same_as_stated,

@@ -114,6 +114,14 @@ def jitter_s(hops: pl.DataFrame) -> float:
     return mean(packets.select(delay.diff().over("flow").abs()).to_series())
 
 
+def jitter_variation(hops: pl.DataFrame) -> float:
+    """Coefficient of variation of the differences that :func:`jitter_s` is the mean of."""
+    packets = end_to_end(hops).filter(pl.col("received_s").is_not_null()).sort("received_s")
+    delay = pl.col("received_s") - pl.col("sent_s")
+    apart = packets.select(delay.diff().over("flow").abs()).to_series().drop_nulls()
+    return _number(apart.std()) / mean(apart)
+
+
 def throughput_bps(hops: pl.DataFrame, *, until_s: float | None = None) -> float:
     """Received bits, over the run if its length is given, else from first to last packet."""
     packets = end_to_end(hops)

@@ -259,6 +259,7 @@ def _run(transfer: Transfer, result: Result, gauges: Sequence[tuple[float, str, 
     series = result.table("series").filter(pl.col("flow") == flow)
     times = pl.col("time_s") - transfer.began_s
     tables["series"] = _losses(series.with_columns(pl.lit(FLOW).alias("flow"), times))
+    tables["link_series"] = result.table("link_series")
     shape = {"time_s": pl.Float64, "gauge": pl.String, "value": pl.Float64}
     tables["gauges"] = pl.DataFrame(list(gauges), schema=shape, orient="row").with_columns(
         pl.lit(FLOW).alias("flow"), pl.lit("from").alias("side")

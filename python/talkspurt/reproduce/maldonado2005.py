@@ -460,12 +460,20 @@ def many_of_each(tfrc: Run, tb: Run) -> dict[str, Value]:
     }
 
 
+FEW = (2, 4)
+"""Flows of each kind whose fair share is far above the best codec's rate."""
+
+
 def some_of_each(number: int, tfrc: Run, tb: Run) -> dict[str, Value]:
     """``number`` TCP flows next to as many of TFRC, and next to as many of TFRC-TB."""
-    return {
-        f"fig3/factor/{number}": mean_share(tfrc, "other") / mean_share(tfrc, "tcp"),
-        f"fig3/comparable/{number}": mean_share(tb, "tcp") / mean_share(tfrc, "tcp"),
+    found: dict[str, Value] = {
+        f"fig3/factor/{number}": mean_share(tfrc, "other") / mean_share(tfrc, "tcp")
     }
+    if number in FEW:
+        found[f"fig3/few/{number}"] = mean_share(tb, "tcp")
+    else:
+        found[f"fig3/comparable/{number}"] = mean_share(tb, "tcp") / mean_share(tfrc, "tcp")
+    return found
 
 
 MIXED = {number: partial(some_of_each, number) for number in MIXES} | {

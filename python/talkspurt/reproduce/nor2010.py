@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from talkspurt.reproduce.ns2 import Script
     from talkspurt.reproduce.sample import Value
 
+BOTTLENECK_BPS = 2e6
 BIN_S = 0.5
 FULL = 25
 """Packets of 64 kb/s in half a second."""
@@ -97,7 +98,8 @@ def dumbbell(
     transport = dict(TRANSPORTS[kind])
     if threshold is not None:
         transport["window"] = {"initial_ssthresh": threshold}
-    links = {"bottleneck": link(("west", "east"), "2Mbit/s", delay, max(queue, 50))}
+    rate = f"{BOTTLENECK_BPS:.0f}bit/s"
+    links = {"bottleneck": link(("west", "east"), rate, delay, max(queue, 50))}
     flows = {}
     first_s = START_S if ftp else 0.0
     for n in range(1, count + 1):
@@ -274,7 +276,7 @@ def beside_udp(tcp: Sequence[float]) -> dict[str, Value]:
     """TCP before and next to UDP."""
     return {
         "fig3/tcp-starved": _mean(tcp, 25, 100) / 1e3,
-        "fig3/tcp-begins": _mean(tcp, 0, 5) / _mean(tcp, 15, 20),
+        "fig3/tcp-begins": _mean(tcp, 0, 5) / BOTTLENECK_BPS,
     }
 
 
@@ -316,13 +318,18 @@ def _slowest(three: Sequence[Sequence[float]]) -> float:
     return max(settled(flow) for flow in three)
 
 
+def _peak(three: Sequence[Sequence[float]]) -> float:
+    """Packets of the highest half second of a flow."""
+    return max(max(flow) for flow in three)
+
+
 def lowest_threshold(three: Sequence[Sequence[float]]) -> dict[str, Value]:
     """Three flows with a threshold of 20."""
     to_kbps = PACKET_BITS / 1e3 / BIN_S
     return {
         "fig9/settles": _slowest(three),
         "fig9/far-below": to_kbps * min(min(flow[10:40]) for flow in three),
-        "fig9/sharp-start": to_kbps * max(max(flow) for flow in three),
+        "fig9/high-start": to_kbps * _peak(three),
     }
 
 
@@ -330,7 +337,10 @@ def by_threshold(
     most: Sequence[Sequence[float]], least: Sequence[Sequence[float]]
 ) -> dict[str, Value]:
     """Three flows with the highest threshold and with the lowest."""
-    return {"fig13/settles-after-start": _slowest(most) / _slowest(least)}
+    return {
+        "fig9/sharp-start": _peak(least) / _peak(most),
+        "fig13/settles-after-start": _slowest(most) / _slowest(least),
+    }
 
 
 def beside_ftp(three: Mapping[int, Sequence[Sequence[float]]]) -> dict[str, Value]:
@@ -349,11 +359,12 @@ def beside_ftp(three: Mapping[int, Sequence[Sequence[float]]]) -> dict[str, Valu
 
 def first_hop(packets: pl.DataFrame) -> dict[str, Value]:
     """Time of the calls' data over their access links."""
-    found: dict[str, Value] = {}
-    for row, begin, end in (("unstable", 20, 40), ("stable", 40, 100)):
-        part = packets.filter(pl.col("enqueued_s").is_between(begin, end))
-        found[f"fig9/delay-{row}"] = 1e3 * hops.mean_delay_s(part)
-    return found
+    delays = {
+        row: 1e3 * hops.mean_delay_s(packets.filter(pl.col("enqueued_s").is_between(begin, end)))
+        for row, begin, end in (("unstable", 20, 40), ("stable", 40, 100))
+    }
+    found: dict[str, Value] = {f"fig9/delay-{row}": delay for row, delay in delays.items()}
+    return found | {"fig9/delay-higher": delays["unstable"] - delays["stable"]}
 
 
 def _mean(bins: Sequence[float], from_s: float, to_s: float) -> float:

@@ -90,7 +90,9 @@ def cases(lab: Lab) -> None:
     clear["cells"]["radio"]["rate"] = {"kind": "fixed", "rate": "11Mbit/s"}
     lab.ask("cbr-5-clear", clear, "companion", gauges=_round_trips)
     lab.ask("full-15min-wire", path("wire", BULK, 920), "inferred", gauges=GAUGES)
-    lab.ask("full-ecn-wire", path("wire", BULK, 180, ecn=True), "inferred", gauges=GAUGES)
+    marks = part("link", "time_s", "queue_packets", "marks", link="radio")
+    ecn = path("wire", BULK, 180, ecn=True)
+    lab.ask("full-ecn-wire", ecn, "inferred", gauges=GAUGES, link_series=marks)
     for name, transport, queue in (
         ("fifo", LINUX, FIFO),
         ("marks", {**LINUX, "ecn": True}, MARKS),
@@ -292,7 +294,7 @@ def marked(ecn: Run, plain: Run) -> dict[str, Value]:
     """Marks from 200 packets, next to none."""
     heard = _first(gauge(ecn, "loss_event_rate").filter(pl.col("value") > 0))
     return {
-        "ecn/queue": _longest_queue(ecn),
+        "ecn/queue": _first_marked(ecn),
         "ecn/heard": heard / _loss(plain) if heard is not None else None,
     }
 
@@ -341,9 +343,10 @@ def _steady(run: Run) -> list[float]:
     return [at(run, "srtt", STARTED_S), *map(float, later)]
 
 
-def _longest_queue(run: Run) -> float:
-    """At the radio, the only queue that marks."""
-    return float(run.links["queue_max_packets"].max())  # type: ignore[arg-type]
+def _first_marked(run: Run) -> float | None:
+    """Packets in the queue while it first marks, the mean over a tenth of a second."""
+    marks = run.tables["link_series"].filter(pl.col("link") == "radio", pl.col("marks") > 0)
+    return float(marks["queue_packets"][0]) if marks.height else None
 
 
 def _staircase(values: pl.Series) -> str:

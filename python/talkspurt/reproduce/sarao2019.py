@@ -172,11 +172,21 @@ def _notes(lab: Lab) -> dict[str, str]:
     return notes
 
 
-EVERY = ("fig3/highest", "fig3/lowest", "fig14/lowest", "fig4/highest", "fig4/lowest")
+EVERY = (
+    "fig1/lowest", "fig1/highest", "fig3/highest", "fig3/lowest", "fig3/alike-at-first",
+    "fig14/lowest", "fig14/increased", "fig4/highest", "fig4/lowest", "conclusion/sctp-delay",
+    "conclusion/long-times", "conclusion/sctp-loss",
+)  # fmt: skip
 """Rows that compare all protocols."""
 NAMED = {
     "TCP": ("fig2/tcp-grows", "fig5/tcp-rises", "fig5/tcp-steady", "fig16/size-delay"),
-    "SCTP": ("fig2/sctp-calms", "fig15/sctp-fluctuates", "fig17/throughput-delay", "fig18/sizes"),
+    "SCTP": (
+        "fig2/sctp-calms",
+        "fig15/sctp-fluctuates",
+        "fig17/throughput-delay",
+        "fig17/falls",
+        "fig18/sizes",
+    ),
 }
 
 
@@ -246,17 +256,29 @@ def figures(frames: Mapping[str, pl.DataFrame]) -> dict[str, Value]:
     sctp = delays(frames["SCTP"])
     half = [_spread(means["SCTP"], a, b) for a, b in ((0.1, 5.0), (5.0, END_S))]
     lowest = min(throughput, key=lambda p: throughput[p])
+    average = {p: hops.mean_delay_s(f) for p, f in frames.items()}
+    first, last = sorted(average, key=lambda p: average[p])[:2]
+    lost = {p: _lost(f) for p, f in frames.items()}
     growth = {
         p: 1e3 * (_window(frames[p], 9, 10) - _window(frames[p], 0, 1.1))
         for p in ("TFRC", "TCP", "SCTP")
     }
     return {
+        "fig1/lowest": ", ".join(sorted((first, last))),
+        "fig1/highest": max(average, key=lambda p: average[p]),
         "fig2/tcp-grows": _at(means["TCP"], 99.0) / _at(means["TCP"], 2.1),
         "fig2/others-flat": max(_change(means[p]) for p in ("UDP", "TFRC", "DCCP")),
         "fig2/sctp-calms": half[1] / half[0],
         "fig3/highest": max(throughput, key=lambda p: throughput[p]),
         "fig3/lowest": lowest,
+        "fig3/constant": max(_per_second(frames[p]) for p in ("DCCP", "TFRC")),
+        "fig3/alike-at-first": _bits(frames["SCTP"], 0, 1) / _bits(frames["TCP"], 0, 1),
         "fig14/lowest": lowest,
+        "fig14/increased": min(
+            _until(frames[p], 10) / _until(frames[p], 2) for p in ("TCP", "SCTP", "UDP", "TFRC")
+        ),
+        "fig14/dccp-same": _drift(frames["DCCP"]),
+        "fig4/sctp-fluctuates": hops.jitter_variation(frames["SCTP"]),
         "fig4/highest": max(jitter, key=lambda p: jitter[p]),
         "fig4/lowest": "yes" if all(jitter["UDP"] <= j + 1e-9 for j in jitter.values()) else "no",
         "fig5/tcp-rises": _window(frames["TCP"], 2, 3) / _window(frames["TCP"], 0, 0.6),
@@ -274,6 +296,11 @@ def figures(frames: Mapping[str, pl.DataFrame]) -> dict[str, Value]:
         "fig15/sctp-fluctuates": _variation(frames["SCTP"]),
         "fig16/size-delay": _grows(delays(frames["TCP"])),
         "fig17/throughput-delay": _correlates(sctp),
+        "fig17/falls": _falls(sctp),
+        "conclusion/sctp-delay": first,
+        "conclusion/long-times": min(_bits(frames[p], 8, 10) for p in ("TCP", "SCTP"))
+        / _bits(frames["UDP"], 8, 10),
+        "conclusion/sctp-loss": lost["SCTP"] - min(lost[p] for p in lost if p != "SCTP"),
         "fig18/sizes": _size_order(frames["SCTP"]),
     }
 
@@ -325,6 +352,49 @@ def _spread(means: pl.DataFrame, from_s: float, to_s: float) -> float:
 def _variation(frame: pl.DataFrame) -> float:
     bins = pl.Series(hops.binned_bps(frame, 0.1, STOP_S)[2:])
     return float(bins.std()) / float(bins.mean())  # type: ignore[arg-type]
+
+
+def _bits(frame: pl.DataFrame, from_s: float, to_s: float) -> float:
+    """Bits of packets that arrive in a window."""
+    arrived = frame.filter(pl.col("received_s").is_between(from_s, to_s))
+    return 8.0 * float(arrived["bytes"].sum())
+
+
+def _until(frame: pl.DataFrame, time_s: float) -> float:
+    """Throughput from the beginning of the run."""
+    return _bits(frame, 0, time_s) / time_s
+
+
+def _drift(frame: pl.DataFrame) -> float:
+    """The most that the throughput from the beginning differs from that until 10 s, per cent."""
+    last = _until(frame, 10)
+    return 100 * max(abs(_until(frame, second) / last - 1) for second in range(2, 11))
+
+
+def _per_second(frame: pl.DataFrame) -> float:
+    bins = pl.Series([_bits(frame, second, second + 1) for second in range(1, 10)])
+    mean = float(bins.mean())  # type: ignore[arg-type]
+    return float(bins.std()) / mean if mean else float("nan")  # type: ignore[arg-type]
+
+
+def _lost(frame: pl.DataFrame) -> float:
+    """Packets that left until 10 s and did not arrive, in per cent."""
+    sent = frame.filter(pl.col("dequeued_s") <= STOP_S)
+    return 100 * sent["received_s"].null_count() / sent.height
+
+
+def _falls(found: pl.DataFrame) -> float | None:
+    """Delays beyond 100 kb/s over those just below, in tenths of a second."""
+    bins = found.group_by((pl.col("received_s") / 0.1).floor().alias("bin"))
+    rates = bins.agg((8 * pl.col("bytes").sum() / 0.1).alias("bps"))
+    named = found.with_columns((pl.col("received_s") / 0.1).floor().alias("bin")).join(rates, "bin")
+    high, low = (
+        named.filter(pl.col("bps").is_between(from_bps, to_bps, closed="left"))["delay_s"]
+        for from_bps, to_bps in ((1e5, 1.2e5), (8e4, 1e5))
+    )
+    if high.is_empty() or low.is_empty():
+        return None
+    return float(high.mean()) / float(low.mean())  # type: ignore[arg-type]
 
 
 def _grows(found: pl.DataFrame) -> str:

@@ -6,7 +6,7 @@ is described. The inferred parameters follow from the tables' arithmetic and fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
@@ -117,6 +117,8 @@ def values(lab: Lab) -> Values:
             inferred |= lab.samples(asked, partial(_measured, row))
         every = [name(traffic, protocol, "inferred") for protocol in PROTOCOLS]
         inferred |= lab.samples(every, partial(_compared, traffic))
+    dccp = [name(traffic, "DCCP", "inferred") for traffic in STATED]
+    inferred |= lab.samples(dccp, _slight)
     return Values(stated, inferred, notes=_notes(inferred), cases=lab.used)
 
 
@@ -131,6 +133,16 @@ def _offered(row: str, run: Run) -> dict[str, Value]:
 
 def _measured(row: str, run: Run) -> dict[str, Value]:
     return cells(row, run.packets)
+
+
+def _slight(*runs: Run) -> dict[str, Value]:
+    """DCCP's losses with each kind of traffic."""
+    return highest_loss([cells("", run.packets)["table5/"] for run in runs])
+
+
+def highest_loss(losses: Sequence[Value]) -> dict[str, Value]:
+    """The highest of DCCP's loss ratios."""
+    return {"text/loss-dccp": max(float(loss or 0) for loss in losses)}
 
 
 def _compared(traffic: str, *runs: Run) -> dict[str, Value]:
@@ -231,7 +243,7 @@ def ns2(script: Script) -> dict[str, Value]:
             found[protocol] = data(frame, "0.0>3.0")
             rows |= cells(f"{traffic}/{protocol}".lower(), found[protocol])
         rows |= extremes(traffic, found)
-    return rows
+    return rows | highest_loss([rows[f"table5/{traffic}/dccp".lower()] for traffic in INFERRED])
 
 
 def ns2_beyond(script: Script) -> dict[str, float]:
