@@ -384,17 +384,17 @@ def _lost(frame: pl.DataFrame) -> float:
 
 
 def _falls(found: pl.DataFrame) -> float | None:
-    """Delays beyond 100 kb/s over those just below, in tenths of a second."""
-    bins = found.group_by((pl.col("received_s") / 0.1).floor().alias("bin"))
-    rates = bins.agg((8 * pl.col("bytes").sum() / 0.1).alias("bps"))
-    named = found.with_columns((pl.col("received_s") / 0.1).floor().alias("bin")).join(rates, "bin")
+    """Delays beyond 100 kb/s over those just below, in the bins of :func:`_correlates`."""
+    number = (pl.col("received_s") / 0.5).floor().alias("bin")
+    rate = (8 * pl.col("bytes").sum() / 0.5).over("bin").alias("bps")
+    named = found.with_columns(number).with_columns(rate)
     high, low = (
         named.filter(pl.col("bps").is_between(from_bps, to_bps, closed="left"))["delay_s"]
         for from_bps, to_bps in ((1e5, 1.2e5), (8e4, 1e5))
     )
     if high.is_empty() or low.is_empty():
         return None
-    return float(high.mean()) / float(low.mean())  # type: ignore[arg-type]
+    return hops.mean(high) / hops.mean(low)
 
 
 def _grows(found: pl.DataFrame) -> str:
