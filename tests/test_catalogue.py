@@ -1,10 +1,12 @@
 """The catalogue of metrics: complete, each found by its name, and shown in the right units."""
 
 import json
+import re
 
 import polars as pl
 import pytest
 
+import talkspurt
 from command import talkspurt as command
 from talkspurt import metrics
 from talkspurt.metrics.catalogue import (
@@ -16,8 +18,10 @@ from talkspurt.metrics.catalogue import (
     LINKS,
     column,
     metric,
+    near_names,
     of_a_flow,
 )
+from talkspurt.terminal import tables
 
 
 def test_names_are_unique():
@@ -150,3 +154,72 @@ def test_a_gauge_of_a_direction_is_of_its_own_end(controlled):
             assert set(asked[name]["side"]) == {side}
         every = metrics.compute(controlled, gauge)
         assert every.filter(flow="three").height == table.height
+
+
+SHOWN = {
+    "unheard": ["concealed_ratio"],
+    "Mouth-to-ear delay": ["mouth_to_ear_p50_s"],
+    "R": ["r_factor"],
+    "users' satisfaction": ["r_factor"],
+    "lost": ["lost_packets", "network_loss"],
+    "lost to delay": ["mos_lost_to_delay"],
+    "busy": ["links.utilisation"],
+    "late": ["video_frames_late", "late_packets"],
+    "delay p95": ["frame_delay_p95_s", "delay_p95_s"],
+}
+
+
+def offered(name):
+    with pytest.raises(KeyError) as error:
+        metric(name)
+    text = str(error.value.args[0])
+    assert text.startswith(f"no metric {name!r}; did you mean ")
+    return re.findall("'([^']*)'", text)[1:]
+
+
+@pytest.mark.parametrize("title", SHOWN)
+def test_a_title_of_a_table_is_answered_with_the_metric(title):
+    # Metrics over time share their labels, and come after.
+    assert offered(title)[: len(SHOWN[title])] == SHOWN[title]
+
+
+def test_every_title_of_a_terminal_table_leads_to_a_metric():
+    heads = (*tables.CALLS, *tables.VIDEOS, *tables.FLOW_HEADS, tables.RECOVERED,
+             *tables.LINK_HEADS)  # fmt: skip
+    heads = [one for one in heads if one.kind != "name"]
+    assert len(heads) > 20
+    study = [tables._headed(m) for m in (*tables.CALL_COLUMNS, *tables.FLOW_COLUMNS, *tables.VIDEO)]
+    for one in (*heads, *study):
+        for title in {one.head.split("\n")[0], one.full or one.head}:
+            known = [column for column in ALL if title in column.names]
+            assert known or near_names(title), title
+    for measure in (*tables.CALL_COLUMNS, *tables.FLOW_COLUMNS, *tables.VIDEO):
+        assert measure in near_names(tables._headed(measure).full), measure
+
+
+def test_every_label_and_every_name_in_other_letters_leads_to_its_metric():
+    for one in ALL:
+        names = {one.name, one.full_name}
+        for said in (one.label, one.name.upper(), one.name.replace("_", " ")):
+            assert names & set(near_names(said)), said
+
+
+def test_the_table_before_a_name_does_not_hide_it():
+    assert offered("gauges.cwnd_pakets")[0] == "cwnd_packets"
+    assert offered("flows.unheard")[0] == "concealed_ratio"
+    assert offered("cwnd_pack")[0] == "cwnd_packets"
+
+
+def test_a_gauge_that_no_endpoint_has_is_answered_with_those_there(folder, tmp_path):
+    dccp = {"flows.upload.transport": {"kind": "dccp", "ccid": 2}}
+    result = talkspurt.run(folder / "small.toml", set=dccp)
+    assert "cwnd_packets" in result.gauge_names and "cwnd" not in result.gauge_names
+    told = "nothing in these runs has a value of gauges.cwnd; there are: "
+    with pytest.raises(ValueError, match=told) as error:
+        result.figure("gauges.cwnd")
+    assert str(error.value).endswith("; did you mean 'cwnd_packets'?")
+    result.save(tmp_path / "out")
+    for form in ((), ("--json",), ("--table",)):
+        done = command("metrics", "out", "gauges.cwnd", *form, cwd=tmp_path)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1
+        assert done.stderr.endswith("; did you mean 'cwnd_packets'?\n"), done.stderr

@@ -323,8 +323,14 @@ def test_the_command_lists_and_computes(tmp_path, paper):
         ),
         (("metrics", tmp_path / "run", "mos", "--bin", "3"), "flows.mos has no bins of time"),
         (("metrics", tmp_path / "run", "fairness", "--bin", "7"), "fairness has no bins of time"),
-        (("metrics", tmp_path / "run", "rate"), "no flow of this run has gauges.rate"),
-        (("metrics", tmp_path / "run", "cwnd", "--flow", "beat"), "'beat' has no gauges.cwnd"),
+        (
+            ("metrics", tmp_path / "run", "rate"),
+            "nothing in these runs has a value of gauges.rate; there are: ",
+        ),
+        (
+            ("metrics", tmp_path / "run", "cwnd", "--flow", "beat"),
+            "'beat' has no value of gauges.cwnd",
+        ),
     ]:
         done = command(*words)
         assert done.returncode == 2

@@ -150,7 +150,7 @@ def test_a_metric_as_a_table_has_mean_and_interval(study, saved):
         (("study", "mosx", "--table"), "did you mean 'mos'"),
         (("study", "mos", "--flow", "nix", "--table"), "no flow 'nix'"),
         (("study", "links.drops", "--flow", "call", "--table"), "of links"),
-        (("study", "mos_lost_to_codec", "--flow", "answer", "--table"), "has a value of"),
+        (("study", "mos_lost_to_codec", "--flow", "answer", "--table"), "'answer' has no value of"),
     ],
 )
 def test_bad_input_is_one_line(saved, words, said):

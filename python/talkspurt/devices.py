@@ -16,6 +16,7 @@ from typing import IO
 
 from talkspurt import _core
 from talkspurt.errors import BadInputError
+from talkspurt.format import offered
 from talkspurt.visible import visible
 
 DEFAULT = "default"
@@ -53,8 +54,7 @@ def check(microphone: str | None, loudspeaker: str | None) -> None:
             raise BadInputError(visible(f"{option}: no sound server: {why}"))
         names = [line.split("\t")[1] for line in listed.stdout.splitlines() if "\t" in line]
         if not names or (name != DEFAULT and name not in names):
-            there = ", ".join(names) or "none"
-            raise BadInputError(visible(f"{option} {name}: unknown; there are {there}"))
+            raise BadInputError(visible(f"{option} {name}: unknown; {offered(name, names)}"))
 
 
 class Devices:

@@ -47,6 +47,29 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join([*every[:MOST_LISTED], *([f"and {more} more"] if more > 0 else [])])
 
 
+def nearest(name: str, known: Iterable[str], most: int = 1) -> list[str]:
+    """The known names that begin with another or are spelled most like it, in any case."""
+    import difflib
+
+    asked, by_words = words(name), {words(one): one for one in reversed(list(known))}
+    longer = [one for one in by_words if len(asked) > 2 and one.startswith(asked)]
+    near = [*sorted(longer, key=len), *difflib.get_close_matches(asked, by_words, most)]
+    return [by_words[one] for one in dict.fromkeys(near)][:most]
+
+
+def words(name: str) -> str:
+    """A name as lower-case words: ``Delay, p50`` and ``delay_p50`` are one."""
+    return " ".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
+
+
+def offered(name: str, known: Iterable[str]) -> str:
+    """What an error about an unknown name adds: the known names, and the one meant perhaps."""
+    every = list(known)
+    near = nearest(name, every)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"there are: {listed(every) or 'none'}{hint}"
+
+
 def rate_text(bits_per_second: float | None) -> str:
     """A rate in a suitable unit."""
     units = (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0))

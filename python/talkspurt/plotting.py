@@ -122,9 +122,8 @@ def sensitivity(folder: Path, measure: str, *, as_json: bool, out: Path | None) 
 
 def _near_figures(measure: str) -> list[str]:
     """Figures of the report with a name like that of an unknown metric, as one more hint."""
-    import difflib
-
     from talkspurt import figures
+    from talkspurt.format import nearest
     from talkspurt.metrics import metric
 
     if measure in figures.KINDS:
@@ -132,7 +131,7 @@ def _near_figures(measure: str) -> list[str]:
     try:
         metric(measure)
     except KeyError:
-        near = difflib.get_close_matches(measure, figures.KINDS, 2)
+        near = nearest(measure, figures.KINDS, 2)
         return [f"figures of the report: {', '.join(near)}"] if near else []
     return []
 

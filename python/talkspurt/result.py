@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from talkspurt import _core, valid
 from talkspurt.audio import Audio
 from talkspurt.disk import reading
-from talkspurt.format import listed
+from talkspurt.format import offered
 from talkspurt.members import Network
 from talkspurt.resolved import apart_from_seed, written
 from talkspurt.saving import Saved
@@ -252,8 +252,8 @@ class Result(Saved):
             return self.scores
         if name not in self._tables:
             if name not in (*TABLES, "packets"):
-                known = ", ".join((*TABLES, "packets", "scores"))
-                raise KeyError(f"no table {name!r}; there are {known}")
+                known = (*TABLES, "packets", "scores")
+                raise KeyError(f"no table {name!r}; {offered(name, known)}")
             found = self._read_table(name)
             if found is None:
                 raise KeyError(
@@ -302,6 +302,18 @@ class Result(Saved):
             found = pl.scan_parquet(file, glob=False).filter(gauge=gauge).collect()
             return found if self._known is None else valid.table("gauges", found, self._known)
 
+    @property
+    def gauge_names(self) -> list[str]:
+        """The gauges that some endpoint of the run has, sorted."""
+        import polars as pl
+
+        file = None if "gauges" in self._tables else self._file_of("gauges")
+        if file is None:
+            return sorted(self.table("gauges")["gauge"].unique())
+        with reading(file):
+            names = pl.scan_parquet(file, glob=False).select(pl.col("gauge").unique()).collect()
+        return sorted(names["gauge"])
+
     def frames(self, flow: str | None = None) -> pl.DataFrame:
         """The times and outcome of each voice frame: captured, handed over, delivered, played."""
         return self._of("frames", flow=flow)
@@ -346,7 +358,7 @@ class Result(Saved):
             return
         names = self.table(column + "s")["name"].to_list()
         if value not in names:
-            raise KeyError(f"no {column} {value!r}; there are {listed(names)}")
+            raise KeyError(f"no {column} {value!r}; {offered(value, names)}")
 
     # Speech.
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt import stacking, valid
 from talkspurt.axis import Axis
+from talkspurt.format import offered
 from talkspurt.means import Interval, bootstrap, student
 from talkspurt.metrics.catalogue import Computed, Metric, of_a_flow
 from talkspurt.result import SUMMARIES, Result, finite
@@ -343,8 +344,8 @@ class Study(Saved):
         for axis in self.axes:
             if axis.name == name:
                 return axis
-        there = ", ".join(axis.name for axis in self.axes) or "none"
-        raise KeyError(f"no axis {name!r}; there are: {there}")
+        there = [axis.name for axis in self.axes]
+        raise KeyError(f"no axis {name!r}; {offered(name, there)}")
 
     def _check_label(self, axis: Axis, label: str) -> None:
         if label not in axis.labels:

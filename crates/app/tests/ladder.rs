@@ -149,7 +149,23 @@ fn several_codecs_score_by_their_means() {
     assert!((r(&unused) - pcmu).abs() < 1e-9);
     let invented = score(&[(Codec::Pcmu, 10), (Codec::G729At10, 1)], 0.0);
     assert_eq!((invented.r, invented.mos), (None, None));
-    assert!(invented.note.contains("no Ie for one of the codecs heard"), "{}", invented.note);
+    let told = "no Ie for G.729 10, and quality.codecs declares none: declare one, or use g729a";
+    assert!(invented.note.contains(told), "{}", invented.note);
+    let pointed = [
+        (Codec::G729, "no Bpl for G.729,", "use g729a, which has both"),
+        (Codec::G7231At53, "no Bpl for G.723.1 5.3,", "use g723.1-6.3, which has both"),
+    ];
+    for (codec, lacks, other) in pointed {
+        let note = score(&[(codec, 7)], 0.01).note;
+        assert!(note.contains(lacks) && note.contains(other), "{note}");
+        assert!(note.contains("quality.codecs declares none: declare one"), "{note}");
+    }
+    // Nothing of these Recommendations is published.
+    for codec in [Codec::G728, Codec::Opus, Codec::G722, Codec::Amr475, Codec::G726At32] {
+        let note = score(&[(codec, 7)], 0.01).note;
+        let whole = format!("for {}, and quality.codecs declares none;", codec.name());
+        assert!(note.contains(&whole), "{note}");
+    }
     // Declared values replace those of G.113, and give a score where it has none.
     let declared = quality::Declared {
         codec: Codec::G729At10,

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use crate::path::{Path, Step};
 use crate::schema::{TAG, named, properties, resolved, variants};
 use crate::tree::Tree;
-use crate::words::{did_you_mean, list};
+use crate::words::{did_you_mean, key_hint, list, nearest};
 
 /// Why a path is invalid.
 pub(crate) struct Unknown {
@@ -60,13 +60,23 @@ fn follow<'a>(
         let names = tree.map(Tree::keys).unwrap_or_default();
         // Nodes are created by their links: accept any name.
         if !names.contains(&key.as_str()) && *so_far != Path::of(&["nodes"]) {
-            let hint = did_you_mean("names here are", key, names);
+            let hint = match nearest(key, names.iter().copied()) {
+                None => key_of_each(inner, key, so_far),
+                Some(_) => None,
+            };
+            let hint = hint.or_else(|| did_you_mean("names here are", key, names));
             return Err(Unknown { message: format!("{so_far} has no {key:?}"), hint });
         }
         return follow(inner, tree.and_then(|t| t.key(key)), rest, &so_far.key(key), fields);
     }
     let inner = known_key(schema, tree, key, so_far)?;
     follow(inner, tree.and_then(|t| t.key(key)), rest, &so_far.key(key), fields)
+}
+
+/// A hint at `links.*.rate` for `links.rate`.
+fn key_of_each(inner: &Json, key: &str, so_far: &Path) -> Option<String> {
+    let known = properties(resolved(inner)).is_some_and(|keys| keys.contains_key(key));
+    known.then(|| format!("did you mean \"{so_far}.*.{key}\"?"))
 }
 
 fn follow_all<'a>(
@@ -124,28 +134,29 @@ fn known_key<'a>(
     so_far: &Path,
 ) -> Result<&'a Json, Unknown> {
     let kind = tree.and_then(|t| t.key(TAG)).and_then(Tree::as_text);
-    let forms: Vec<&Json> = match variants(schema) {
-        None => vec![schema],
-        Some(forms) if key == TAG => return Ok(any_kind(schema, &forms)),
-        Some(forms) => {
-            let own = forms.iter().find(|(name, _)| Some(*name) == kind).map(|(_, form)| *form);
-            own.map_or_else(|| forms.iter().map(|(_, form)| *form).collect(), |form| vec![form])
-        }
+    let forms = variants(schema).unwrap_or_default();
+    if key == TAG && !forms.is_empty() {
+        return Ok(any_kind(schema, &forms));
+    }
+    let of_kind = forms.iter().find(|(name, _)| Some(*name) == kind);
+    let own: Vec<&Json> = match of_kind {
+        Some((_, form)) => vec![form],
+        None if forms.is_empty() => vec![schema],
+        None => forms.iter().map(|(_, form)| *form).collect(),
     };
-    let tables = forms.iter().copied().filter_map(properties);
+    let mut tables = own.iter().copied().filter_map(properties);
     if let Some(inner) = tables.clone().find_map(|table| table.get(key)) {
         return Ok(inner);
     }
-    let keys: Vec<&str> = tables.flat_map(|table| table.keys().map(String::as_str)).collect();
-    if keys.is_empty() {
+    if tables.all(serde_json::Map::is_empty) {
         return Err(leads_nowhere(so_far, key));
     }
-    let kind = kind.map(|kind| format!(" of kind {kind:?}")).unwrap_or_default();
+    let kind = of_kind.map(|(kind, _)| format!(" of kind {kind:?}")).unwrap_or_default();
     let message = match so_far.0.as_slice() {
         [] => format!("a scenario has no {key:?}"),
         _ => format!("{so_far}{kind} has no {key:?}"),
     };
-    Err(Unknown { message, hint: did_you_mean("keys there are", key, keys) })
+    Err(Unknown { message, hint: key_hint("keys there are", key, &own, &forms) })
 }
 
 /// The schema of `kind` itself: a text; its value is checked with the whole table.

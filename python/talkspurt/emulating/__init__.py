@@ -28,7 +28,7 @@ from talkspurt import _core, api, interrupts
 from talkspurt.emulating import account, namespaces
 from talkspurt.emulating.namespaces import LISTEN_S, STEP_S, Node, User
 from talkspurt.errors import BadInputError
-from talkspurt.format import listed
+from talkspurt.format import offered
 from talkspurt.resolved import values
 from talkspurt.result import Result, Scratch
 from talkspurt.scenario import Question, Sets, Source, read
@@ -118,7 +118,7 @@ def read_emulated(
     if wrong:
         said = ", ".join(map(repr, wrong))
         raise BadInputError(
-            f"{question.name}: {said}: no such node; there are {listed(sorted(known))}"
+            f"{question.name}: {said}: no such node; {offered(wrong[0], sorted(known))}"
         )
     return question
 
@@ -239,7 +239,7 @@ class Emulation:
             BadInputError: if this is no node with a namespace, or the emulation has ended.
         """
         if node not in self.names:
-            raise BadInputError(f"emulate: {node!r}: no such node; there are {listed(self.names)}")
+            raise BadInputError(f"emulate: {node!r}: no such node; {offered(node, self.names)}")
         if node not in self._nodes:
             raise BadInputError(f"emulate: {node}: the emulation does not execute")
         if node in self._gone:

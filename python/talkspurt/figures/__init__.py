@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from talkspurt.figures import inside, quality, speech, time, video
 from talkspurt.figures.style import inline_svg, pdf, png, styled, svg
+from talkspurt.format import offered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,7 +119,7 @@ def figure(
         ValueError: if the run has no data for this kind.
     """
     if kind not in KINDS:
-        raise KeyError(f"no figure {kind!r}; there are {', '.join(KINDS)}")
+        raise KeyError(f"no figure {kind!r}; {offered(kind, KINDS)}")
     if flow is not None:
         result._check_name("flow", flow)
     if link is not None:

@@ -40,6 +40,7 @@ from talkspurt.figures.values import (
     half_width,
     mean_line,
     mean_of,
+    missing,
     parts,
     place_of,
     same_places,
@@ -114,8 +115,7 @@ def figure(
     try:
         found = parts(study, one, name, bin_s)
         if not found and not faults:
-            whose = f"{name!r} has" if name else "nothing in these runs has"
-            faults.append(ValueError(f"{whose} a value of {one.full_name}"))
+            faults.append(missing(study, one, name))
     except (KeyError, ValueError) as error:
         faults.append(error)
     if faults:

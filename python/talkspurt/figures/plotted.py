@@ -35,6 +35,7 @@ from talkspurt.figures.values import (
     place_of,
     same_places,
 )  # fmt: skip
+from talkspurt.format import offered
 
 if TYPE_CHECKING:
     from talkspurt.metrics import Metric
@@ -168,11 +169,7 @@ def check(study: Study, one: Metric | None, name: str | None) -> None:
     more += () if one is not None and one.of_links else OF_FLOWS
     known += [other for other in more if other not in known]
     if name is not None and name not in known:
-        import difflib
-
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise KeyError(f"no axis {name!r}; there are: {', '.join(known)}{hint}")
+        raise KeyError(f"no axis {name!r}; {offered(name, known)}")
 
 
 def unknown(study: Study, one: Metric | None, *names: str | None) -> list[Exception]:

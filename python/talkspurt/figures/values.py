@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from talkspurt.format import listed
+from talkspurt.format import offered
 from talkspurt.metrics.catalogue import Column, Computed
 from talkspurt.metrics.catalogue.quantities import BY_COLUMN, Quantity
 
@@ -122,10 +122,20 @@ def parts(study: Study, one: Metric, name: str | None, bin_s: float | None) -> l
             if one.name in OF_RUNS and values:
                 break
     if not found and name is not None and name not in names:
-        raise KeyError(f"no {kind} {name!r}; there are: {listed(names)}")
+        raise KeyError(f"no {kind} {name!r}; {offered(name, names)}")
     if not found and problem is not None:
         raise problem
     return found
+
+
+def missing(study: Study, one: Metric, name: str | None) -> ValueError:
+    """The error where a flow or link, or anything at all, has no value of a measure."""
+    whose = f"{name!r} has no value" if name else "nothing in these runs has a value"
+    hint = ""
+    if isinstance(one, Column) and one.table == "gauges":
+        there = {gauge for run in study.runs for gauge in run.gauge_names}
+        hint = f"; {offered(one.name, sorted(there))}"
+    return ValueError(f"{whose} of {one.full_name}{hint}")
 
 
 def unknown_places(study: Study, flow: str | None, link: str | None) -> list[Exception]:
@@ -137,7 +147,7 @@ def unknown_places(study: Study, flow: str | None, link: str | None) -> list[Exc
             for row in (run.links if kind == LINK else run.flows).iter_rows(named=True):
                 names |= {row["name"]: None, row.get("group") or row["name"]: None}
         if name is not None and name not in names:
-            faults.append(KeyError(f"no {kind} {name!r}; there are: {listed(names)}"))
+            faults.append(KeyError(f"no {kind} {name!r}; {offered(name, names)}"))
     return faults
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from talkspurt.format import listed
+from talkspurt.format import offered
 from talkspurt.metrics import breaker, losses, opinion, packets, series, sharing
 from talkspurt.metrics.bins import bin_width
 from talkspurt.metrics.catalogue import Column, Computed, metric
@@ -51,7 +51,7 @@ def compute(
         raise ValueError(f"{one.full_name} has no bins of time")
     there = (result.links if one.of_links else result.flows)["name"].to_list()
     if asked is not None and asked not in there:
-        raise KeyError(f"no {kind} {asked!r}; there are: {listed(there)}")
+        raise KeyError(f"no {kind} {asked!r}; {offered(asked, there)}")
     wanted = [asked] if asked is not None else there
     if isinstance(one, Column):
         return _recorded(result, one, wanted)

@@ -136,8 +136,10 @@ def print_metric(
         table = metrics.compute(result, name, flow, bin_s, link=link)
     one = metrics.metric(name, of_links=link is not None)
     if table.is_empty() and isinstance(one, metrics.Column):
-        whose = "no flow of this run has" if flow is None else f"flow {flow!r} has no"
-        raise BadInputError(f"{whose} {one.full_name}")
+        from talkspurt.figures.values import missing
+
+        study = result if isinstance(result, Study) else Study.of_run(result)
+        raise missing(study, one, flow or link)
     _print_frame(table, form)
 
 

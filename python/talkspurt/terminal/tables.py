@@ -17,7 +17,7 @@ from talkspurt.cautions import cautions
 from talkspurt.disk import file_name
 from talkspurt.format import rate_text, time_text, verdict
 from talkspurt.groups import condensed
-from talkspurt.metrics.catalogue import column, quantity
+from talkspurt.metrics.catalogue import column, quantity, titles
 from talkspurt.terminal.console import console, say
 from talkspurt.terminal.layout import Cell, Column, Table, name
 
@@ -82,17 +82,29 @@ FLOWS, LINKS, SUMMARY = "flows.parquet", "links.parquet", "summary.parquet"
 SCORES = "scores.parquet"
 """Where results are written: tables name them for what they omit."""
 
+
+def _shown(measure: str, rank: int = 0) -> Column:
+    """The column of a metric in a table of a run."""
+    head, full = titles.OF_RUNS[measure]
+    return Column(head, rank, full=full)
+
+
+def _users(rank: int) -> Column:
+    head, full = titles.SATISFACTION
+    return Column(head, rank, "text", full=full)
+
+
 CALLS = (
     name("call"),
     name("over"),
-    Column("unheard"),
-    Column("mouth-to-ear delay", 1),
-    Column("R", 5),
-    Column("MOS"),
-    Column("lost\u00a0to delay", 4, full="MOS lost to delay"),
-    Column("lost\u00a0to loss", 3, full="MOS lost to loss"),
-    Column("lost\u00a0to codec", 6, full="MOS lost to codec"),
-    Column("users", 2, "text", full="users' satisfaction"),
+    _shown("flows.concealed_ratio"),
+    _shown("flows.mouth_to_ear_p50_s", 1),
+    _shown("flows.r_factor", 5),
+    _shown("flows.mos"),
+    _shown("flows.mos_lost_to_delay", 4),
+    _shown("flows.mos_lost_to_loss", 3),
+    _shown("flows.mos_lost_to_codec", 6),
+    _users(2),
 )
 
 
@@ -159,12 +171,12 @@ VIDEO = (*VIDEO_COLUMNS, *FRAME_DELAYS)
 VIDEOS = (
     name("flow"),
     name("over"),
-    Column("frames", 1),
-    Column("complete"),
-    Column("late"),
-    Column("delay p50", 2, full="frame delay p50"),
-    Column("delay p95", 3, full="frame delay p95"),
-    Column("longest delay", 4, full="longest frame delay"),
+    _shown("flows.video_frames", 1),
+    _shown("flows.video_frames_complete"),
+    _shown("flows.video_frames_late"),
+    _shown("flows.frame_delay_p50_s", 2),
+    _shown("flows.frame_delay_p95_s", 3),
+    _shown("flows.frame_delay_max_s", 4),
 )
 
 
@@ -184,15 +196,15 @@ def _video(row: dict[str, Any]) -> list[Cell]:
 FLOW_HEADS = (
     name("flow"),
     name("over"),
-    Column("goodput"),
-    Column("delay p50", 1, full="network delay p50"),
-    Column("delay p95", 4, full="network delay p95"),
-    Column("jitter", 6),
-    Column("sent", 3, full="packets sent"),
-    Column("lost", 2, full="packets lost"),
-    Column("late", 5, full="frames late"),
+    _shown("flows.goodput_bps"),
+    _shown("flows.delay_p50_s", 1),
+    _shown("flows.delay_p95_s", 4),
+    _shown("flows.jitter_s", 6),
+    _shown("flows.sent_packets", 3),
+    _shown("flows.lost_packets", 2),
+    _shown("flows.late_packets", 5),
 )
-RECOVERED = Column("recovered", 5, full="frames recovered")
+RECOVERED = _shown("flows.recovered_packets", 5)
 """Only where redundancy recovered something."""
 
 
@@ -215,11 +227,11 @@ def _flow(row: dict[str, Any], recovers: bool) -> list[Cell]:
 
 LINK_HEADS = (
     name("link"),
-    Column("rate", 1),
-    Column("busy"),
-    Column("queue mean", 2, full="mean queue"),
-    Column("queue longest", 3, full="longest queue"),
-    Column("dropped"),
+    _shown("links.rate_bps", 1),
+    _shown("links.utilisation"),
+    _shown("links.queue_mean_packets", 2),
+    _shown("links.queue_max_packets", 3),
+    _shown("links.drops"),
 )
 
 
@@ -244,18 +256,6 @@ FLOW_COLUMNS = (
     "goodput_bps", "delivery_ratio", "network_loss", "delay_mean_s", "delay_p50_s", "delay_p95_s",
     "jitter_s",
 )  # fmt: skip
-HEADS = {
-    "mouth_to_ear_p50_s": "mouth-to-ear delay",
-    "concealed_ratio": "unheard",
-    "network_loss": "lost",
-    "delay_mean_s": "delay mean",
-    "delay_p50_s": "delay p50",
-    "delay_p95_s": "delay p95",
-    "frame_delay_p50_s": "frame delay p50",
-    "frame_delay_p95_s": "frame delay p95",
-    "frame_delay_max_s": "longest frame delay",
-}
-"""Headers that differ from the catalogue's labels."""
 RANKS = ("mos", "concealed_ratio", "mouth_to_ear_p50_s", "users", "longest_gap_s",
          "goodput_bps", "network_loss", "delay_mean_s", "jitter_s", "delivery_ratio",
          "delay_p50_s", "delay_p95_s",
@@ -351,7 +351,7 @@ def _wide(
     axes = [axis.column for axis in study.axes]
     heads = [*(name(axis.name) for axis in study.axes), name("flow"), *map(_headed, columns)]
     if verdicts:
-        heads.append(Column("users", RANKS.index("users"), "text", "users' satisfaction"))
+        heads.append(_users(RANKS.index("users")))
     cells: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in rows:
         key = (*(row[axis] for axis in axes), intervals.flow(row))
@@ -405,7 +405,7 @@ def print_metric(
         KeyError: if the metric, flow or link does not exist, or the packet table is missing.
         ValueError: if there is no value.
     """
-    from talkspurt.figures.values import against, parts, place_of, sample_note
+    from talkspurt.figures.values import against, missing, parts, place_of, sample_note
     from talkspurt.metrics import metric
 
     one = metric(name, of_links=link is not None)
@@ -414,7 +414,7 @@ def print_metric(
         raise ValueError(f"{one.full_name} is of {'links' if one.of_links else 'flows'}")
     found = parts(study, one, wanted, bin_s)
     if not found:
-        raise ValueError(f"nothing in these runs has a value of {one.full_name}")
+        raise missing(study, one, wanted)
     place = place_of(study, one)
     heads = [*(Column(axis.name, 0, "name") for axis in study.axes), Column(place, 0, "name")]
     keys = [*(axis.name for axis in study.axes), place]
@@ -505,7 +505,7 @@ def _index(row: Row) -> str:
 
 def _headed(measure: str) -> Column:
     shown = quantity(measure)
-    head = HEADS.get(measure, shown.label)
+    head = titles.OF_STUDIES.get(measure, shown.label)
     known = RANKS.index(measure) if measure in RANKS else len(RANKS)
     rank = 0 if measure in ALWAYS else known
     unit = f"\n{shown.unit}" if shown.unit else ""

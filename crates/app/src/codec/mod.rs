@@ -147,6 +147,14 @@ macro_rules! codecs {
             /// All codecs.
             pub const ALL: &[Self] = &[$(Self::$codec),*];
 
+            /// Its name in a scenario.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self {
+                    $(Self::$codec => $name,)*
+                }
+            }
+
             /// Its properties.
             #[must_use]
             pub const fn spec(self) -> &'static Spec {
@@ -258,6 +266,16 @@ impl Codec {
             (Bpl::Playout { silence, .. }, Concealment::Silence) => silence,
             (Bpl::Playout { appendix_i, .. }, Concealment::G711AppendixI) => appendix_i,
         }
+    }
+    /// A codec of the same Recommendation for which G.113 Appendix I has both factors; `None` if this one has
+    /// them.
+    #[must_use]
+    pub fn relative_with_factors(self, concealment: Concealment) -> Option<Self> {
+        let has_both = |codec: Self| codec.ie().is_some() && codec.bpl(concealment).is_some();
+        // Names continue with an annex or a rate.
+        let of = |codec: Self| codec.name().split(['A', ' ']).next();
+        let mut others = Self::ALL.iter().copied().filter(|other| of(*other) == of(self));
+        if has_both(self) { None } else { others.find(|other| has_both(*other)) }
     }
     /// Packet duration for which G.113 Appendix I gives Bpl.
     #[must_use]

@@ -213,24 +213,16 @@ pub fn score(
         return note.without_score("no score: no frames were counted");
     }
     let Some(ie) = mean(heard, |codec| config.ie(codec)) else {
-        let why = match heard {
-            [_] => {
-                "no score: G.113 Appendix I has no Ie for this codec, and quality.codecs declares none"
-            }
-            _ => {
-                "no score: G.113 Appendix I has no Ie for one of the codecs heard, and quality.codecs declares none"
-            }
-        };
-        return note.without_score(why);
+        let why = note::without("Ie", heard, concealment, |codec| config.ie(codec));
+        return note.without_score(&why);
     };
     let bpl = match mean(heard, |codec| config.bpl(codec, concealment)) {
         Some(bpl) => bpl,
         // Without loss, Bpl has no effect.
         None if loss == 0.0 => Parameters::default().bpl,
         None => {
-            return note.without_score(
-                "no score: G.113 Appendix I has no Bpl for this codec and concealment, and quality.codecs declares none",
-            );
+            let bpl = |codec| config.bpl(codec, concealment);
+            return note.without_score(&note::without("Bpl", heard, concealment, bpl));
         }
     };
     let parameters = Parameters {

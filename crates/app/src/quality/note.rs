@@ -87,6 +87,34 @@ impl Note {
     }
 }
 
+/// Why there is no score where a factor of some codecs heard is not published, and what would give one.
+pub(super) fn without(
+    factor: &str,
+    heard: &[(Codec, u64)],
+    concealment: Concealment,
+    value: impl Fn(Codec) -> Option<f64>,
+) -> String {
+    let lacks = |(codec, of): &&(Codec, u64)| {
+        (*of > 0 || heard.len() == 1) && value(*codec).is_none()
+    };
+    let lacking: Vec<Codec> = heard.iter().filter(lacks).map(|(codec, _)| *codec).collect();
+    let names: Vec<_> = lacking.iter().map(|codec| codec.name()).collect();
+    let mut why = format!(
+        "no score: G.113 Appendix I has no {factor} for {}, and quality.codecs declares none",
+        names.join(" and ")
+    );
+    let mut others: Vec<&str> = Vec::new();
+    for codec in lacking {
+        let other = codec.relative_with_factors(concealment).map(Codec::word);
+        others.extend(other.filter(|word| !others.contains(word)));
+    }
+    if !others.is_empty() {
+        let codecs = others.join(" or ");
+        why.push_str(&format!(": declare one, or use {codecs}, which has both factors"));
+    }
+    why
+}
+
 /// Sources of a codec's values: what was declared, and the robustness to loss of G.113.
 fn robustness(config: &Config, codec: Codec, concealment: Concealment) -> Vec<String> {
     let declared = config.declared(codec);

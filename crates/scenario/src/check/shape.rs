@@ -7,14 +7,15 @@ use serde_json::Value as Json;
 use talkspurt_proto::dccp::{Service, ServiceError};
 
 use super::quantity::Quantity;
-use crate::path::Path;
-use crate::problem::Findings;
+use crate::path::{Path, Step};
+use crate::problem::{Finding, Findings};
 use crate::schema::{TAG, named, numbers, properties, resolved, variants, words};
 use crate::tree::{Tree, Value};
-use crate::words::{did_you_mean, list, nearest};
+use crate::words::{Forms, did_you_mean, key_hint, key_with, kind_with, list, nearest};
 
 /// Above this number of findings, unknown keys get no hint: hints cost as much as many keys.
 const MAX_HINTS: usize = 200;
+const UNKNOWN_WORD: &str = "unknown word";
 
 /// Checks `tree`, located at `path`, against `schema`.
 pub(crate) fn check(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
@@ -35,7 +36,7 @@ pub(crate) fn check(schema: &Json, tree: &Tree, path: &Path, found: &mut Finding
         check_service(tree, path, found);
     } else {
         match schema.get("type").and_then(Json::as_str) {
-            Some("object") => check_table(schema, tree, path, found),
+            Some("object") => check_table(schema, &[], tree, path, found),
             Some("array") => check_list(schema, tree, path, found),
             Some("string") => check_text(schema, tree, path, found),
             Some("integer") => check_number(schema, true, tree, path, found),
@@ -53,10 +54,19 @@ fn expected(what: &str, tree: &Tree, path: &Path, hint: Option<String>, found: &
         .hint(hint);
 }
 
-fn check_table(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
+/// `forms` are all kinds that the table could have; empty for tables without `kind`.
+fn check_table(
+    schema: &Json,
+    forms: &Forms<'_>,
+    tree: &Tree,
+    path: &Path,
+    found: &mut Findings,
+) {
     let Value::Table(table) = &tree.value else {
         return expected("a table", tree, path, None, found);
     };
+    let kind = schema.pointer("/properties/kind/const").and_then(Json::as_str);
+    let before = found.0.len();
     for (key, inner) in table {
         let within = path.key(key);
         match (properties(schema).and_then(|p| p.get(key)), named(schema)) {
@@ -66,15 +76,17 @@ fn check_table(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
                     found.1 += 1;
                     continue;
                 }
-                let hint = (found.0.len() < MAX_HINTS).then(|| {
-                    let keys: Option<Vec<&str>> =
-                        properties(schema).map(|p| p.keys().map(String::as_str).collect());
-                    did_you_mean("keys here are", key, keys.unwrap_or_default())
-                });
-                found.add(within, "unknown key").at(&inner.origin).hint(hint.flatten());
+                let message = match kind {
+                    Some(kind) if !forms.is_empty() => format!("unknown key for kind = {kind:?}"),
+                    _ => "unknown key".to_owned(),
+                };
+                let hint = (found.0.len() < MAX_HINTS)
+                    .then(|| key_hint("keys here are", key, &[schema], forms));
+                found.add(within, message).at(&inner.origin).hint(hint.flatten());
             }
         }
     }
+    name_the_key_of_words(schema, tree, path, &mut found.0[before..]);
     for key in required(schema).filter(|key| !table.contains_key(*key)) {
         let meaning = schema["properties"][key]["description"].as_str().unwrap_or("");
         let meaning = meaning.split([';', '.', ',', ':', '(']).next().unwrap_or("").trim_end();
@@ -111,11 +123,15 @@ fn example(schema: &Json) -> Option<String> {
     Some(text.to_owned())
 }
 
-fn check_tagged(forms: &[(&str, &Json)], tree: &Tree, path: &Path, found: &mut Findings) {
+fn check_tagged(forms: &Forms<'_>, tree: &Tree, path: &Path, found: &mut Findings) {
     let kinds: Vec<&str> = forms.iter().map(|(kind, _)| *kind).collect();
     if let Some(text) = tree.as_text() {
-        let hint = nearest(text, kinds.iter().copied())
-            .map(|kind| format!("did you mean {{ kind = \"{kind}\" }}?"));
+        let kind = |kind: &str| format!("{{ kind = \"{kind}\" }}");
+        let hint = match nearest(text, kinds.iter().copied()) {
+            Some(near) if near == text => Some(kind(near)),
+            near => kind_with(forms, text).or(near.map(kind)),
+        };
+        let hint = hint.map(|table| format!("did you mean {table}?"));
         return expected("a table with `kind`", tree, path, hint, found);
     }
     let Value::Table(table) = &tree.value else {
@@ -127,19 +143,25 @@ fn check_tagged(forms: &[(&str, &Json)], tree: &Tree, path: &Path, found: &mut F
         return;
     };
     let Some((_, form)) = forms.iter().find(|(kind, _)| tag.as_text() == Some(kind)) else {
-        return check_word(&kinds, tag, &path.key(TAG), found);
-    };
-    let before = found.0.len();
-    check_table(form, tree, path, found);
-    for finding in found.0[before..].iter_mut().filter(|f| f.message == "unknown key") {
-        let Some(crate::path::Step::Key(key)) = finding.path.0.last() else { continue };
-        if finding.path.0.len() != path.0.len() + 1 {
-            continue;
+        let before = found.0.len();
+        check_word(&kinds, tag, &path.key(TAG), found);
+        let table = tag.as_text().and_then(|text| kind_with(forms, text));
+        if let (Some(table), Some(finding)) = (table, found.0.get_mut(before)) {
+            finding.hint = Some(format!("did you mean {table}?"));
         }
-        finding.message = format!("unknown key for kind = {:?}", tag.as_text().unwrap_or(""));
-        let owner = forms.iter().find(|(_, f)| properties(f).is_some_and(|p| p.contains_key(key)));
-        if let Some((kind, _)) = owner {
-            finding.hint = Some(format!("it belongs to kind = \"{kind}\""));
+        return;
+    };
+    check_table(form, forms, tree, path, found);
+}
+
+/// Changes the hints on words of this table that are words of another of its keys.
+fn name_the_key_of_words(schema: &Json, tree: &Tree, path: &Path, found: &mut [Finding]) {
+    let unknown = |it: &&mut Finding| it.message.starts_with(UNKNOWN_WORD);
+    for finding in found.iter_mut().filter(unknown).filter(|it| path.is_table_of(&it.path)) {
+        let Some(Step::Key(key)) = finding.path.0.last() else { continue };
+        let Some(text) = tree.key(key).and_then(Tree::as_text) else { continue };
+        if let Some((other, word)) = key_with(schema, text) {
+            finding.hint = Some(format!("it is a word of `{other}`: {other} = \"{word}\""));
         }
     }
 }
@@ -151,7 +173,7 @@ fn check_word(known: &[&str], tree: &Tree, path: &Path, found: &mut Findings) {
     };
     if !known.contains(&text) {
         let hint = did_you_mean("known are", text, known.iter().copied());
-        found.add(path.clone(), format!("unknown word {text:?}")).at(&tree.origin).hint(hint);
+        found.add(path.clone(), format!("{UNKNOWN_WORD} {text:?}")).at(&tree.origin).hint(hint);
     }
 }
 

@@ -28,6 +28,21 @@ fn keys() {
         ("kind = \"cbr\", rate", "kind = \"cbr\", zebra = 1, rate"),
         ("title = \"Test\"", ""),
         ("[flows.call.source]", "[flows.call.sauce]"),
+        ("codec = \"pcmu\"", "codec = \"opus\"\nbitrate = \"24kbit/s\""),
+        ("controller = \"newreno\"", "controller = \"newreno\", initial_ssthresh = \"9kB\""),
+        ("dscp = 46", "dscp = 46\ncodec = \"pcma\""),
+        ("seed = 1", "loss = 0.01"),
+    ]));
+}
+
+#[test]
+fn words_of_other_keys() {
+    insta::assert_snapshot!(each(&[
+        ("{ kind = \"udp\" }", "\"cubic\""),
+        ("{ kind = \"udp\" }", "{ kind = \"bbr\" }"),
+        ("kind = \"bulk\"", "kind = \"opus\""),
+        ("controller = \"newreno\"", "controller = \"linux\""),
+        ("codec = \"pcmu\"", "codec = \"speech\""),
     ]));
 }
 

@@ -13,6 +13,8 @@ import json
 import math
 
 from talkspurt import _core
+from talkspurt.format import nearest, words
+from talkspurt.metrics.catalogue import titles
 from talkspurt.metrics.catalogue.computed import COMPUTED
 from talkspurt.metrics.catalogue.kinds import Column, Computed, Metric
 from talkspurt.metrics.catalogue.quantities import BY_COLUMN, OVER_TIME, Quantity
@@ -20,8 +22,8 @@ from talkspurt.metrics.catalogue.sound import SOUND
 
 __all__ = [
     "ALL", "COLUMNS", "COMPUTED", "FLOWS", "GAUGES", "LINKS", "SOUND", "Column", "Computed",
-    "Metric", "Quantity", "column", "metric", "number", "of_a_flow", "over_time",
-    "quantity",
+    "Metric", "Quantity", "column", "metric", "near_names", "number", "of_a_flow", "over_time",
+    "quantity", "titles",
 ]  # fmt: skip
 
 COLUMNS: tuple[Column, ...] = tuple(
@@ -50,17 +52,51 @@ def metric(name: str, *, of_links: bool = False) -> Metric:
     Raises:
         KeyError: if there is none; suggests near names.
     """
-    import difflib
-
     every: tuple[Metric, ...] = (*COMPUTED, *COLUMNS, *SOUND)
     found = [one for one in every if name in one.names]
     if found:
         return next((one for one in found if one.of_links == of_links), found[0])
-    names = dict.fromkeys(known for one in ALL for known in sorted(one.names, key=len))
-    near = [repr(one) for one in difflib.get_close_matches(name, names, 3)]
+    near = [repr(one) for one in near_names(name)]
     close = " or ".join(filter(None, [", ".join(near[:-1]), *near[-1:]]))
     hint = f"; did you mean {close}?" if near else "; `talkspurt metrics` lists them"
     raise KeyError(f"no metric {name!r}{hint}")
+
+
+def near_names(name: str) -> list[str]:
+    """The metrics that an unknown name may stand for: those shown under it, or spelled like it."""
+    known = _shown()
+    table, _, bare = name.partition(".")
+    asked = bare if bare and table in TABLES else name
+    exact = known.get(words(asked), [])
+    if exact:
+        return exact
+    close = nearest(asked, known, 3)
+    return list(dict.fromkeys(one for title in close for one in known[words(title)]))[:3]
+
+
+TABLES = ("flows", "links", "gauges", "scores", "series", "link_series")
+"""Tables of a run that a name may begin with."""
+
+
+@functools.cache
+def _shown() -> dict[str, list[str]]:
+    """The names of metrics by all names and titles that are shown, as lower-case words."""
+    found: dict[str, list[str]] = {}
+
+    def add(title: str, name: str) -> None:
+        there = found.setdefault(words(title), [])
+        if name not in there:
+            there.append(name)
+
+    for one in ALL:
+        # Letters are not spelled like anything.
+        add(one.name, one.name if metric(one.name) is one else one.full_name)
+    for title, names in titles.shown().items():
+        for name in names:
+            add(title, name)
+    for one in ALL:
+        add(one.label, one.name if metric(one.name) is one else one.full_name)
+    return found
 
 
 def column(name: str) -> Column:
