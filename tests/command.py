@@ -1,8 +1,22 @@
 """The command line run as a user runs it: in a process of its own."""
 
 import os
+import shutil
 import subprocess
 import sys
+
+import pytest
+
+
+def needs(program, package, variable):
+    """Skip a test whose program is missing, unless ``TALKSPURT_REQUIRE_<variable>`` is set."""
+    required = os.environ.get(f"TALKSPURT_REQUIRE_{variable}")
+    missing = shutil.which(program) is None and not required
+    return pytest.mark.skipif(missing, reason=f"{program} is not installed (Debian: {package})")
+
+
+needs_ns = needs("ns", "ns2", "NS2")
+needs_tshark = needs("tshark", "tshark", "TSHARK")
 
 
 def talkspurt(*words, cwd=None, env=None, **more):

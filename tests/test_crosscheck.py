@@ -8,10 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import talkspurt as package
-from command import talkspurt
+from command import needs_ns, talkspurt
 from talkspurt.ns2 import crosscheck as both
 from talkspurt.ns2 import script, source
 from talkspurt.ns2.network import Wire
@@ -27,7 +28,6 @@ from cases import BULK, CASES, SPEECH, TFRC, UDP, cbr, dccp, flow, network, tcp 
 from crosscheck import compared, together, within  # noqa: E402
 
 GOLDEN = Path(__file__).parent / "golden" / "ns2-small.tcl"
-needs_ns = pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")
 
 SMALL = """\
 title = "Small"
@@ -400,8 +400,80 @@ def test_a_server_of_ns2s_dccp_that_never_opens_is_an_error(seconds):
 def test_a_flow_that_sends_nothing_in_ns2_is_noted():
     """Under this seed two of three packets of the handshake are lost until the end."""
     found = both.crosscheck(read(network({"f": flow(dccp(3), BULK)}, "20s", loss=0.3), seed=10))
-    assert found.value("f", "sent_packets").ns2 == 0 < found.value("f", "sent_packets").here
-    assert "f: ns-2 sent no data in the time that is measured" in found.notes
+    assert found.value("f", "sent_packets").ns2 is None
+    assert found.value("f", "sent_packets").here > 0
+    assert found.value("f", "delay_mean_s").relative is None
+    (note,) = [note for note in found.notes if note.startswith("not compared")]
+    assert note.startswith("not compared: f: ns-2 sent nothing at all; here ")
+    assert found.seeds == [] and list(found.left_out) == [10]
+
+
+class Bins:
+    """Our run of two flows: packets sent in each second."""
+
+    seed = 7
+
+    def __init__(self, **sent):
+        self.sent = sent
+
+    def series(self, name):
+        counts = self.sent[name]
+        times = [float(second + 1) for second in range(len(counts))]
+        return pl.DataFrame({"time_s": times, "sent_packets": counts})
+
+
+@pytest.mark.parametrize(
+    ("last_s", "ours", "said"),
+    [
+        (
+            4.3,
+            [5] * 20,
+            "f: ns-2 sent nothing after 4.3 s; here 50 packets left in the second half",
+        ),
+        (-1.0, [5] * 20, "f: ns-2 sent nothing at all; here 50 packets"),
+        (10.6, [5] * 20, None),  # beyond the middle of ours, from 1 to 20 s
+        (4.6, [5] * 8, None),  # ours ended, too
+        (4.3, [5, 5, 5, *[0] * 16, 1], None),  # a single packet is no transfer
+    ],
+)
+def test_a_flow_that_dies_in_ns2_is_named_with_its_last_packet(last_s, ours, said):
+    made = script.Script("", [], [Way("f", 1, (0, 1))], [], (0.0, 20.0), 0, [])
+    run = both._Run(Bins(f=ours), made)
+    run.theirs = Reader(made.ways, [], made.window_s)
+    if last_s >= 0:
+        run.theirs.read([f"+ {last_s} 0 1 udp 100 ------- 1 0.0 1.0 9 9"])
+    found = run.dead()
+    assert (found[0][: len(said)] == said) if said else found == [], found
+
+
+@needs_ns
+def test_seeds_with_dead_flows_are_left_out_and_named():
+    """At 30 % of loss some of ns-2's connections never open."""
+    scenario = network({"f": flow(dccp(3), BULK)}, "20s", loss=0.3)
+    scenario["replications"] = {"count": 4}
+    found = both.crosscheck(read(scenario, seed=8))
+    assert sorted([*found.seeds, *found.left_out]) == [8, 9, 10, 11]
+    assert found.left_out[10].startswith("f: ns-2 sent nothing at all; here ")
+    assert any(note.startswith("seed 10 is left out: f: ns-2 sent nothing") for note in found.notes)
+    row = found.value("f", "sent_packets")
+    assert len(row.ours) == len(row.theirs) == len(found.seeds)
+    assert row.to_json()["here"] == pytest.approx(sum(row.ours) / len(row.ours))
+    document = found.to_json()
+    assert {one["seed"] for one in document["left_out"]} == set(found.left_out)
+    if len(found.seeds) > 1:
+        assert document["flows"][0]["difference_half_width"] > 0
+
+
+@needs_ns
+def test_the_defaults_of_a_textbook_script_are_named():
+    """ns-2's own values, asked of it; they are those of its ns-default.tcl."""
+    found = both.crosscheck(read(SMALL, set={"flows.upload.transport.controller": "reno"}))
+    (note,) = [note for note in found.notes if "ns-2's own defaults" in note and "upload" in note]
+    assert note.startswith("upload: a script with ns-2's own defaults has ")
+    for said in ("minrto_ 0.2 (here 1)", "bugFix_ true (here false)", "window_ 20 (here 2739)",
+                 "tcpTick_ 0.01 (here 0.001)", "windowInit_ 2 (here 10)"):  # fmt: skip
+        assert said in note, said
+    assert "timestamps_" not in note  # the same there
 
 
 def dccp_faults(lines: list[tuple[str, float, int, int, str, int]], end: float = 60) -> list[str]:
@@ -522,6 +594,26 @@ def test_crosscheck_prints_both(small):
     rows = {(row["name"], row["measure"]): row for row in document["flows"]}
     sent = rows["call", "sent_packets"]
     assert (sent["here"], sent["ns2"], sent["difference"], sent["relative"]) == (450, 450, 0, 0)
+    assert (sent["difference_half_width"], len(document["seeds"])) == (0, 5)
+    mean = rows["upload", "delay_mean_s"]
+    assert mean["here_half_width"] > 0 and mean["ns2_half_width"] > 0
+
+
+@needs_ns
+def test_the_number_of_seeds_can_be_chosen(small, tmp_path):
+    for words, seeds in (
+        (("--seeds", "2"), [7, 8]),
+        (("--set", "replications.count=3"), [7, 8, 9]),
+        (("--trace", tmp_path / "one.tr"), [7]),
+    ):
+        done = talkspurt("crosscheck", small, "--json", *words)
+        assert json.loads(done.stdout)["seeds"] == seeds, done.stderr
+    for words, said in (
+        (("--seeds", "0"), "--seeds 0: expected 1 or more"),
+        (("--seeds", "2", "--trace", tmp_path / "two.tr"), "--trace: keeps the trace of one run"),
+    ):
+        done = talkspurt("crosscheck", small, *words)
+        assert done.returncode == 2 and said in done.stderr
 
 
 def test_without_ns2_it_says_so(small, tmp_path):

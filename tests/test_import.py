@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import talkspurt
+from command import needs_ns, needs_tshark
 from command import talkspurt as command
 from talkspurt import _core, exporting
 from talkspurt.errors import BadInputError
@@ -23,8 +24,6 @@ from talkspurt.result import TABLES
 DATA = Path(__file__).parent / "data" / "import"
 LINUX = Path(__file__).parent.parent / "crates" / "proto" / "tests" / "data" / "linux-dccp"
 
-needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
-needs_ns = pytest.mark.skipif(shutil.which("ns") is None, reason="needs ns-2")
 
 SCENARIO = """
 title = "To be read again"

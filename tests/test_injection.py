@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import talkspurt as package
-from command import talkspurt
+from command import needs_ns, talkspurt
 from talkspurt.ns2 import crosscheck as both
 from talkspurt.ns2 import script
 from talkspurt.ns2.tcl import comment, word
@@ -18,7 +18,6 @@ from talkspurt.report import single
 from talkspurt.scenario import read
 
 needs_tclsh = pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed")
-needs_ns = pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")
 
 SCENARIO = """
 title = {title}

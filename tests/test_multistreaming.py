@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from pathlib import Path
 from statistics import mean
@@ -12,6 +10,7 @@ import polars as pl
 import pytest
 
 import talkspurt
+from command import needs_tshark
 from talkspurt.ns2 import script
 from talkspurt.scenario import read
 from talkspurt.study import Study
@@ -109,10 +108,7 @@ def test_each_call_is_heard_for_itself_and_the_association_is_one(study: Study) 
         assert rows[flow]["goodput_bps"] > 0
 
 
-@pytest.mark.skipif(
-    shutil.which("tshark") is None and not os.environ.get("TALKSPURT_REQUIRE_TSHARK"),
-    reason="tshark is not installed",
-)
+@needs_tshark
 @pytest.mark.parametrize(("each", "streams"), [(True, ["0", "1", "2"]), (False, ["0", "0", "0"])])
 def test_tshark_reads_the_streams(each: bool, streams: list[str], tmp_path: Path) -> None:
     changes = {

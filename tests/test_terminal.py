@@ -93,7 +93,7 @@ def test_a_call_without_a_score_is_listed_with_the_reason(folder):
     changes = {"flows.call.source.codec": "g722"}
     text = printed(tables.print_result, talkspurt.run(folder / "small.toml", set=changes), 80)
     assert re.search(r"^call +udp .* – +–$", text, re.MULTILINE), text
-    sentence = "No score for call: G.113 Appendix I has no Ie for this codec"
+    sentence = "No score for call: G.113 Appendix I has no Ie for G.722"
     assert sentence in text and "quality.codecs" in text and "difference" not in text
     changes["replications.count"] = "2"
     study = talkspurt.run(folder / "small.toml", set=changes, study=True)
@@ -180,14 +180,25 @@ def test_a_crosscheck_is_readable(width):
     from talkspurt.ns2.crosscheck import Row
 
     rows = [
-        Row(flow, measure, 123456.789, 123456.0)
+        Row(flow, measure, (123456.789,), (123456.0,))
         for flow in ("call", LONG)
         for measure in ("sent_packets", "throughput_bps", "delay_p50_s")
     ]
-    links = [Row("bottleneck", "sent_packets", 5.0, 5.0)]
-    found = Crosscheck("t", [], rows, links)
+    links = [Row("bottleneck", "sent_packets", (5.0,), (5.0,))]
+    found = Crosscheck("t", [1], {}, [], rows, links)
     text = printed(tables.print_crosscheck, found, width)
     whole(text, "call", "123456789.000", "bottleneck", "throughput,")
+    assert "±" not in text
+    # From 4, 6 and 8: the mean 6, and t(2, 97.5 %) = 4.303 times 2 / √3.
+    links = [Row("bottleneck", "sent_packets", (4.0, 6.0, 8.0), (5.0, 5.0, 5.0))]
+    links += [Row("bottleneck", "queue_mean_packets", (4.0, 6.0, 8.0), ())]
+    found = Crosscheck("t", [1, 2, 3], {}, [], [], links)
+    text = printed(tables.print_crosscheck, found, 80)
+    assert re.search(r"sent +6 +5 +1 +\+20\.00 %\n +±5 +±5\n", text), text
+    assert re.search(r"queue, mean +6\.000 +– +– +–\n +±4\.968\n", text), text
+    assert "Means over 3 seeds" in text
+    half = links[0].to_json()["difference_half_width"]
+    assert half == pytest.approx(4.302653 * 2 / 3**0.5, rel=1e-6)
 
 
 def table(rows, *columns, **more):

@@ -245,6 +245,7 @@ def crosscheck(
     *,
     set: Sets = None,
     seed: int | None = None,
+    seeds: int | None = None,
     json: Flag = False,
     trace: Path | None = None,
 ) -> None:
@@ -258,6 +259,9 @@ def crosscheck(
         PATH=VALUE overrides a scenario field; may be repeated.
     seed
         Replaces the scenario's seed.
+    seeds
+        Runs in each simulator, whose means are compared; default: the scenario's replications, or
+        5, or 1 with --trace.
     json
         Print only a JSON document on standard output.
     trace
@@ -265,4 +269,4 @@ def crosscheck(
     """
     from talkspurt.ns2 import command
 
-    command.crosscheck(scenario, sets=set or [], seed=seed, as_json=json, trace=trace)
+    command.crosscheck(scenario, sets=set or [], seed=seed, seeds=seeds, as_json=json, trace=trace)

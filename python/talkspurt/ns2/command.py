@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-from talkspurt.errors import StoreError
+from talkspurt.errors import BadInputError, StoreError
 from talkspurt.ns2 import crosscheck as both
 from talkspurt.ns2 import script
 from talkspurt.running import sets_of
@@ -30,13 +30,35 @@ def export(scenario: Path, *, out: Path | None, sets: list[str], seed: int | Non
     _say(made.notes)
 
 
+SEEDS = 5
+"""Runs in each simulator, unless the scenario has replications."""
+
+
 def crosscheck(
-    scenario: Path, *, sets: list[str], seed: int | None, as_json: bool, trace: Path | None
+    scenario: Path,
+    *,
+    sets: list[str],
+    seed: int | None,
+    seeds: int | None,
+    as_json: bool,
+    trace: Path | None,
 ) -> None:
     """Run a scenario in both simulators and print their measurements."""
+    if seeds is not None and seeds < 1:
+        raise BadInputError(f"--seeds {seeds}: expected 1 or more")
     if trace is not None:
+        if seeds is not None and seeds > 1:
+            raise BadInputError(f"--trace: keeps the trace of one run, and --seeds {seeds} asks "
+                                "for more")  # fmt: skip
+        seeds = 1
         _refuse_other(trace, rb"\A[-+rdhv] ", "trace of ns-2; choose another --trace")
-    question = read(scenario, set=sets_of(sets), seed=seed)
+    changes = sets_of(sets)
+    question = read(scenario, set=changes, seed=seed)
+    if seeds is None and question.plan.replications == 1 and not question.plan.axes:
+        seeds = SEEDS
+    if seeds is not None:
+        changes = [*changes, ("replications.count", str(seeds))]
+        question = read(scenario, set=changes, seed=seed)
     with Bar(question.plan.title) as bar:
         found = both.crosscheck(
             question, trace=trace, say=lambda words: _say([words]), on_progress=bar.on_progress

@@ -11,13 +11,16 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+import polars as pl
+
 from talkspurt import _core, api
-from talkspurt.ns2 import script
+from talkspurt.means import student
+from talkspurt.ns2 import defaults, script
 from talkspurt.ns2.trace import Reader
 from talkspurt.result import Result
 from talkspurt.scenario import Question
@@ -27,6 +30,8 @@ FLOW_MEASURES = (
     "delay_min_s", "delay_mean_s", "delay_p50_s", "delay_p95_s", "delay_max_s",
 )  # fmt: skip
 LINK_MEASURES = ("sent_packets", "drops", "utilisation", "queue_mean_packets")
+LEAST_SENT = 10
+"""Packets that a flow sends here, at least, where ns-2's silence is reported."""
 LAST_WORDS = 2000
 """Characters of ns-2's output shown if it fails."""
 SHOWN_LINES = 5
@@ -35,44 +40,94 @@ ENDED = "ECN check failed"
 """ns-2's DCCP prints this, resets the connection and continues the simulation without it."""
 
 
+Values = tuple[float | None, ...]
+Mean = tuple[float | None, float | None]
+"""A mean over seeds, and half its interval."""
+
+
 @dataclass(frozen=True)
 class Row:
-    """One measure of a flow or link in both simulators."""
+    """One measure of a flow or link in both simulators.
+
+    Attributes:
+        name: the flow or link.
+        measure: the measure, as in the tables of flows and links.
+        ours: our value under each seed.
+        theirs: ns-2's; empty if it can be compared under none.
+        confidence: confidence of the intervals.
+    """
 
     name: str
     measure: str
-    here: float | None
-    ns2: float | None
+    ours: Values
+    theirs: Values
+    confidence: float = 0.95
+
+    @property
+    def here(self) -> float | None:
+        """Our mean over the seeds."""
+        return self._mean(self.ours)[0]
+
+    @property
+    def ns2(self) -> float | None:
+        """ns-2's mean over the seeds."""
+        return self._mean(self.theirs)[0]
 
     @property
     def difference(self) -> float | None:
-        """Our value minus ns-2's."""
-        return None if self.here is None or self.ns2 is None else self.here - self.ns2
+        """Our mean minus ns-2's, over the seeds under which both have a value."""
+        return self.means[2][0]
 
     @property
     def relative(self) -> float | None:
-        """The difference as a share of ns-2's value."""
+        """The difference as a share of ns-2's mean."""
         if self.difference is None or not self.ns2:
             return None
         return self.difference / self.ns2
 
+    @property
+    def means(self) -> tuple[Mean, Mean, Mean]:
+        """Here, in ns-2, and the difference: mean and half of Student's interval."""
+        pairs = zip(self.ours, self.theirs, strict=False)
+        apart = tuple(a - b for a, b in pairs if a is not None and b is not None)
+        return self._mean(self.ours), self._mean(self.theirs), self._mean(apart)
+
+    def _mean(self, values: Values) -> Mean:
+        mean, half, _ = student([one for one in values if one is not None], self.confidence)
+        return mean, half
+
     def to_json(self) -> dict[str, Any]:
         """The row in ``--json`` output."""
+        (here, here_half), (ns2, ns2_half), (difference, half) = self.means
         return {
             "name": self.name,
             "measure": self.measure,
-            "here": self.here,
-            "ns2": self.ns2,
-            "difference": self.difference,
+            "here": here,
+            "here_half_width": here_half,
+            "ns2": ns2,
+            "ns2_half_width": ns2_half,
+            "difference": difference,
+            "difference_half_width": half,
             "relative": self.relative,
         }
 
 
 @dataclass(frozen=True)
 class Crosscheck:
-    """The comparison of both simulators."""
+    """The comparison of both simulators.
+
+    Attributes:
+        title: the scenario's.
+        seeds: our seeds under which both are compared.
+        left_out: the other seeds, with the reason.
+        notes: known differences.
+        flows: the measures of flows.
+        links: the measures of links.
+    """
 
     title: str
+    seeds: list[int]
+    left_out: dict[int, str]
     notes: list[str]
     flows: list[Row]
     links: list[Row]
@@ -85,6 +140,8 @@ class Crosscheck:
         """The JSON document."""
         return {
             "title": self.title,
+            "seeds": self.seeds,
+            "left_out": [{"seed": seed, "reason": why} for seed, why in self.left_out.items()],
             "notes": self.notes,
             "flows": [row.to_json() for row in self.flows],
             "links": [row.to_json() for row in self.links],
@@ -98,58 +155,131 @@ def crosscheck(
     say: Callable[[str], None] = lambda _: None,
     on_progress: api.OnProgress = lambda _: None,
 ) -> Crosscheck:
-    """Run a scenario in both simulators.
+    """Run a scenario in both simulators, under as many seeds as it has replications.
 
     Args:
-        question: one run.
-        trace: file for ns-2's trace; not kept by default.
+        question: a scenario without axes.
+        trace: file for ns-2's trace, for a scenario of one run; not kept by default.
         say: called with the estimated length of a kept trace.
-        on_progress: called with the progress of our run.
+        on_progress: called with the progress of our runs.
 
     Raises:
         talkspurt.ScenarioError: with all features unsupported by ns-2.
         talkspurt.RunError: if ns-2 or disk space for its trace is missing, or if ns-2 or one of its
-            DCCP connections fails.
+            DCCP connections fails under every seed.
     """
-    made = script.write(question)
+    plan = question.plan
+    scripts = [script.write(question, run) for run in range(plan.replications)]
     program = shutil.which("ns")
     if program is None:
         raise _core.RunError("ns-2 is not installed: no program `ns` was found (Debian: ns2)")
     if trace is not None:
-        _check_room(trace, made.trace_bytes, say)
-    ours = api.answer(question, on_progress=on_progress)
-    assert isinstance(ours, Result)
-    reader = Reader(made.ways, made.wires, made.window_s)
-    notes = list(made.notes)
-    with _traced(program, made.text, trace, notes) as lines:
-        reader.read(lines)
-    if faults := reader.faults():
-        raise _core.RunError(
-            "ns-2's DCCP failed, so its values cannot be compared; another seed may avoid it:\n"
-            + "\n".join(faults)
-        )
-    begin, end = made.window_s
-    flows, links = ({row["name"]: row for row in t.to_dicts()} for t in (ours.flows, ours.links))
-    notes += [
-        f"{name}: ns-2 sent no data in the time that is measured"
-        for name, count in reader.flows.items()
-        if flows[name]["sent_packets"] and not count.sent_packets
-    ]
+        _check_room(trace, scripts[0].trace_bytes, say)
+    answer = api.answer(question, on_progress=on_progress)
+    results = [answer] if isinstance(answer, Result) else list(answer.runs)
+    notes = dict.fromkeys(scripts[0].notes)
+    runs: list[_Run] = []
+    left_out: dict[int, str] = {}
+    for made, ours in zip(scripts, results, strict=True):
+        run = _Run(ours, made)
+        try:
+            run.read(program, trace, notes)
+        except _core.RunError as error:
+            if len(scripts) == 1:
+                raise
+            left_out[ours.seed] = str(error)
+            continue
+        runs.append(run)
+        if dead := run.dead():
+            left_out[ours.seed] = "; ".join(dead)
+    if not runs:
+        raise _core.RunError("\n".join(dict.fromkeys(left_out.values())))
+    alive = [run for run in runs if run.ours.seed not in left_out]
+    notes |= dict.fromkeys(_words(left_out, len(scripts)))
+    notes |= dict.fromkeys(defaults.notes(program, scripts[0].settings))
     return Crosscheck(
-        question.plan.title,
-        notes,
-        [
-            Row(name, measure, flows[name][measure], count.row(end - begin)[measure])
-            for name, count in reader.flows.items()
-            for measure in FLOW_MEASURES
-        ],
-        [
-            Row(name, measure, links[name][measure], theirs[measure])
-            for name, count in reader.links.items()
-            for theirs in [count.row(begin, end)]
-            for measure in LINK_MEASURES
-        ],
+        plan.title,
+        [run.ours.seed for run in alive],
+        left_out,
+        list(notes),
+        list(_rows("flows", FLOW_MEASURES, runs, alive, plan.confidence)),
+        list(_rows("links", LINK_MEASURES, runs, alive, plan.confidence)),
     )
+
+
+def _words(left_out: dict[int, str], count: int) -> Iterator[str]:
+    for seed, why in left_out.items():
+        yield f"seed {seed} is left out: {why}" if count > 1 else f"not compared: {why}"
+
+
+@dataclass
+class _Run:
+    """A run in both simulators."""
+
+    ours: Result
+    made: script.Script
+    theirs: Reader = field(init=False)
+
+    def read(self, program: str, trace: Path | None, notes: dict[str, None]) -> None:
+        """Run ns-2."""
+        self.theirs = Reader(self.made.ways, self.made.wires, self.made.window_s)
+        said: list[str] = []
+        with _traced(program, self.made.text, trace, said) as lines:
+            self.theirs.read(lines)
+        notes |= dict.fromkeys(said)
+        if faults := self.theirs.faults():
+            raise _core.RunError(
+                "ns-2's DCCP failed, so its values cannot be compared; another seed may avoid it:\n"
+                + "\n".join(faults)
+            )
+
+    def dead(self) -> list[str]:
+        """Flows that send nothing in ns-2 in the second half of the time in which they send here.
+
+        Their connections have ended, or repeat one packet with timeouts that have grown beyond
+        what is measured: shares of such values say nothing about either simulator.
+        """
+        found = []
+        for name, count in self.theirs.flows.items():
+            bins = self.ours.series(name).filter(pl.col("sent_packets") > 0)
+            times = bins["time_s"].to_list()
+            if not times:
+                continue
+            middle = (times[0] + times[-1]) / 2
+            later = int(bins.filter(pl.col("time_s") > middle)["sent_packets"].sum())
+            if later < LEAST_SENT or count.last_sent_s > middle:
+                continue
+            when = f"after {count.last_sent_s:.3g} s" if count.last_sent_s >= 0 else "at all"
+            found.append(f"{name}: ns-2 sent nothing {when}; here {later} packets left in the "
+                         f"second half of the flow")  # fmt: skip
+        return found
+
+    def tables(self) -> dict[str, tuple[_Values, _Values]]:
+        """The measures of flows and of links by name, here and in ns-2."""
+        begin, end = self.made.window_s
+        flows, links = (
+            {row["name"]: row for row in table.iter_rows(named=True)}
+            for table in (self.ours.flows, self.ours.links)
+        )
+        return {
+            "flows": (flows, {k: v.row(end - begin) for k, v in self.theirs.flows.items()}),
+            "links": (links, {k: v.row(begin, end) for k, v in self.theirs.links.items()}),
+        }
+
+
+_Values = Mapping[str, Mapping[str, float | None]]
+
+
+def _rows(
+    table: str, measures: Sequence[str], runs: list[_Run], alive: list[_Run], confidence: float
+) -> Iterator[Row]:
+    """Means over the runs that can be compared; our own over all of them if none can."""
+    found = [run.tables()[table] for run in alive or runs]
+    for name in found[0][1]:
+        for measure in measures:
+            ours = tuple(here[name][measure] for here, _ in found)
+            theirs = tuple(there[name][measure] for _, there in found) if alive else ()
+            yield Row(name, measure, ours, theirs, confidence)
 
 
 def _check_room(trace: Path, size: int, say: Callable[[str], None]) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from talkspurt import __version__, units
 from talkspurt.members import routed
 from talkspurt.ns2 import network, source, transport
+from talkspurt.ns2.defaults import Set
 from talkspurt.ns2.network import Wire
 from talkspurt.ns2.reading import Findings, Part
 from talkspurt.ns2.source_map import SourceMap
@@ -49,6 +50,7 @@ class Script:
         wires: directions of links.
         window_s: the measure window.
         trace_bytes: estimated length of the trace.
+        settings: what is set of agents: flow, class, variable and value.
     """
 
     text: str
@@ -57,10 +59,11 @@ class Script:
     wires: list[Wire]
     window_s: tuple[float, float]
     trace_bytes: int
+    settings: list[Set]
 
 
-def write(question: Question) -> Script:
-    """The script of a scenario.
+def write(question: Question, run: int | None = None) -> Script:
+    """The script of a scenario, or of one of its replications.
 
     Raises:
         talkspurt.ScenarioError: with all features unsupported by ns-2.
@@ -69,18 +72,22 @@ def write(question: Question) -> Script:
     plan = question.plan
     if plan.axes:
         findings.refuse("axes", "a script is one run", "--set axes=[]")
-    if plan.replications > 1:
+    if run is None and plan.replications > 1:
         findings.refuse("replications.count", "a script is one run", "--set replications.count=1")
-    scenario = Part(values(plan.resolved(0)), "", findings)
-    topology = routed(json.loads(plan.topology(0)))
-    return _Writer(question, findings, scenario, topology).write()
+    run = 0 if plan.axes else run or 0
+    scenario = Part(values(plan.resolved(run)), "", findings)
+    topology = routed(json.loads(plan.topology(run)))
+    return _Writer(question, run, findings, scenario, topology).write()
 
 
 class _Writer:
     def __init__(
-        self, question: Question, findings: Findings, scenario: Part, topology: dict[str, Any]
-    ) -> None:
-        self.question, self.findings, self.scenario = question, findings, scenario
+        self, question: Question, run: int, findings: Findings, scenario: Part,
+        topology: dict[str, Any],
+    ) -> None:  # fmt: skip
+        self.question, self.run = question, run
+        self.findings, self.scenario = findings, scenario
+        self.settings: list[Set] = []
         self.flows = {flow["name"]: flow for flow in topology["flows"]}
         self.names = [node["name"] for node in topology["nodes"]]
         self.body = Tcl(findings.source_map)
@@ -117,7 +124,7 @@ class _Writer:
             self.procedures.append(source.CLOCK)
         estimate = round(BYTES_A_HOP * self._hops(wires))
         text = self._head(estimate) + tcl.text() + self._tail()
-        return Script(text, self.findings.notes, self.ways, wires, window, estimate)
+        return Script(text, self.findings.notes, self.ways, wires, window, estimate, self.settings)
 
     def _flow(self, part: Part, name: str, index: int) -> None:
         tcl, findings = self.body, self.findings
@@ -152,6 +159,7 @@ class _Writer:
             self._pair(part, name, ("c", "d"), agents, ends[::-1], number_)
         if agents.listens:
             tcl.say(f'$ns at 0 "$b({name}) listen"')
+        self.settings += [(name, agents.caller, *one[:2]) for one in agents.at_start]
         for variable, value, path, said in agents.at_start:
             tcl.add(f'$ns at $t({name}) "$a({name}) set {variable} {value}"', path, said)
         for side, own in enumerate(sources[: len(agents.unit_bytes)]):
@@ -184,6 +192,7 @@ class _Writer:
         ):
             tcl.add(f"set {letter}({name}) [new Agent/{agent}]", part.at("transport.kind"))
             for variable, value, path, said in settings:
+                self.settings.append((name, agent, variable, value))
                 code = f"${letter}({name}) set {variable} {value}"
                 tcl.add(code, path, said if path else None, "" if path else said)
             tcl.say(f"${letter}({name}) set fid_ {number_}")
@@ -279,7 +288,7 @@ class _Writer:
         )
         # The numbers of ns-2's seed k are k times those of seed 1, modulo 1, and the first of seed
         # 1 is 0.0003: under a small k the first packet is lost if the loss ratio exceeds 0.0003 k.
-        spread = hashlib.sha256(str(self.question.plan.seed(0)).encode()).digest()
+        spread = hashlib.sha256(str(self.question.plan.seed(self.run)).encode()).digest()
         seed = int.from_bytes(spread[:4], "big") % 2147483646 + 1
         tcl.add(f"$rng seed {seed}", "seed", self.seed, "small seeds give ns-2 similar streams")
         tcl.say(

@@ -64,6 +64,7 @@ class FlowCount:
     lost_packets: int = 0
     sent_bytes: int = 0
     arrived_bytes: int = 0
+    last_sent_s: float = -1.0
     delays_s: array[float] = field(default_factory=lambda: array("d"))
 
     def row(self, window_s: float) -> dict[str, float | None]:
@@ -186,6 +187,7 @@ class Reader:
         if event == "+" and source.split(".")[0] == here:
             inside = self.begin <= now < self.end
             self._open[uid] = now, count, inside
+            count.last_sent_s = now
             if inside:
                 count.sent_packets += 1
                 count.sent_bytes += length

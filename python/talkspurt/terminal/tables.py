@@ -561,12 +561,23 @@ def print_crosscheck(found: Crosscheck, out: Console | None = None) -> None:
         cells: list[list[Cell]] = []
         last = ""
         for row in rows:
-            label, scale, digits, unit = BOTH[row.measure]
-            numbers = [
-                "–" if value is None else f"{round(value * scale, digits) + 0.0:.{digits}f}"
-                for value in (row.here, row.ns2, row.difference)
-            ]
+            label, *_, unit = BOTH[row.measure]
+            numbers = [_both(row.measure, *mean) for mean in row.means]
             share = "–" if row.relative is None else f"{row.relative * 100:+.2f} %"
             said, last = ("" if row.name == last else row.name), row.name
             cells.append([said, f"{label}, {unit}" if unit else label, *numbers, share])
-        Table(f"{title} here and in ns-2", heads, cells, "--json").print(out)
+        table = Table(f"{title} here and in ns-2", heads, cells, "--json")
+        if len(found.seeds) > 1:
+            share = f"{rows[0].confidence * 100:g} %" if rows else ""
+            table.notes = [f"Means over {len(found.seeds)} seeds; ±: half of Student's {share} "
+                           "interval, where the seeds differ"]  # fmt: skip
+        table.print(out)
+
+
+def _both(measure: str, mean: float | None, half: float | None) -> str:
+    """A mean, and half its interval below."""
+    if mean is None:
+        return "–"
+    _, scale, digits, _ = BOTH[measure]
+    text = f"{round(mean * scale, digits) + 0.0:.{digits}f}"
+    return f"{text}\n±{half * scale:.{digits}f}" if half else text
