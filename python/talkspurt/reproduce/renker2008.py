@@ -75,6 +75,11 @@ def _round_trips(gauges: pl.DataFrame) -> pl.DataFrame:
     return GAUGES(gauges.filter(gauge="srtt"))
 
 
+def _marking(series: pl.DataFrame) -> pl.DataFrame:
+    """The queue of the radio, in the bins in which it marks."""
+    return series.filter(pl.col("link") == "radio", pl.col("marks") > 0)
+
+
 def cases(lab: Lab) -> None:
     """The scenarios."""
     for radio in RADIOS:
@@ -90,9 +95,8 @@ def cases(lab: Lab) -> None:
     clear["cells"]["radio"]["rate"] = {"kind": "fixed", "rate": "11Mbit/s"}
     lab.ask("cbr-5-clear", clear, "companion", gauges=_round_trips)
     lab.ask("full-15min-wire", path("wire", BULK, 920), "inferred", gauges=GAUGES)
-    marks = part("link", "time_s", "queue_packets", "marks", link="radio")
     ecn = path("wire", BULK, 180, ecn=True)
-    lab.ask("full-ecn-wire", ecn, "inferred", gauges=GAUGES, link_series=marks)
+    lab.ask("full-ecn-wire", ecn, "inferred", gauges=GAUGES, link_series=_marking)
     for name, transport, queue in (
         ("fifo", LINUX, FIFO),
         ("marks", {**LINUX, "ecn": True}, MARKS),
@@ -345,7 +349,7 @@ def _steady(run: Run) -> list[float]:
 
 def _first_marked(run: Run) -> float | None:
     """Packets in the queue while it first marks, the mean over a tenth of a second."""
-    marks = run.tables["link_series"].filter(pl.col("link") == "radio", pl.col("marks") > 0)
+    marks = _marking(run.tables["link_series"])
     return float(marks["queue_packets"][0]) if marks.height else None
 
 
