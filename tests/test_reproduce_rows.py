@@ -10,12 +10,13 @@ import random
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 from rich.console import Console
 from scipy.stats import binomtest, t
 
 from talkspurt import reproduce
-from talkspurt.reproduce import checks, dossier, running, sarao2019, study_file
+from talkspurt.reproduce import checks, dossier, lab, renker2008, running, sarao2019, study_file
 from talkspurt.reproduce.band import EITHER, Band, StudyFileError, majority
 from talkspurt.reproduce.rows import (
     CANNOT_FOLLOW,
@@ -521,3 +522,65 @@ def test_classes_are_those_of_the_documentation() -> None:
     page = (Path(__file__).parent.parent / "docs" / "studies.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([a-z ]+) \|", page[page.index("## A verdict") :], re.MULTILINE)
     assert rows[1 : len(CLASSES) + 1] == list(CLASSES)
+
+
+# --- Bands against the words and numbers of the texts ----------------------------------------------
+
+
+def test_no_row_calls_comparable_what_the_next_sentence_excludes():
+    """TFRC-TB sends no faster than its best codec, 80 kb/s; TCP has the rest of 1.5 Mb/s."""
+    file = study_file.load("maldonado2005")
+    comparable = [row for row in file.rows if row.id.startswith("fig3/comparable/")]
+    few = [row for row in file.rows if row.id.startswith("fig3/few")]
+    assert len(comparable) == 4 and len(few) == 3
+    for row in (*comparable, *few):
+        number = int(row.id.rpartition("/")[2]) if row.id != "fig3/few" else 1
+        fair = 1500 / (2 * number)
+        least = (1500 - number * min(80, fair)) / number / fair
+        low, high = row.band.edges(row.paper)
+        assert low <= least <= high or row in comparable and least == 1, row.id
+
+
+def test_what_is_high_is_no_less_than_what_only_is():
+    """The bands of one quantity: «highly variable» wants at least what «fluctuates» wants."""
+    rows = {row.id: row for row in study_file.load("sarao2019").rows}
+    assert rows["fig7/dccp-varies"].band.at_least >= rows["fig6/sctp-fluctuates"].band.at_least
+    rows = {row.id: row for row in study_file.load("nor2010").rows}
+    assert rows["fig9/sharp-start"].band.at_least > 1  # "smaller values give" it: a ratio
+
+
+def test_a_least_loss_that_printed_counts_contradict():
+    printed = {f"t/{which}-packets/{name}": value for which, values in (
+        ("sent", {"a": 204.0, "b": 992.0, "c": 10.0}), ("received", {"a": 202.0, "b": 992.0, "c": 9.0})
+    ) for name, value in values.items()}  # fmt: skip
+    facts = {"printed": printed, "cells": "t", "also_where": "Table 2", "here": "the end"}
+    told = checks.less_lost("", "", {**facts, "name": "a", "others": ["c", "b"]})
+    assert told == (
+        "Table 2 prints 202 of 204 received for A and 992 of 992 received for B, the end the opposite"
+    )
+    assert checks.less_lost("", "", {**facts, "name": "b", "others": ["a", "c"]}) is None
+    assert checks.less_lost("", "", {**facts, "name": "a", "others": ["c"]}) is None
+
+
+def test_the_conclusions_of_a_study_are_held_against_its_tables():
+    file = study_file.load("sarao2019")
+    facts = {**file.stated, "printed": {row.id: row.paper for row in file.rows}}
+    found = {row.id: checks.impossible(row, facts) for row in file.rows}
+    (delay,), (loss,) = found["conclusion/sctp-delay"], found["conclusion/sctp-loss"]
+    assert "81.9691 ms for SCTP" in delay and "DCCP has 52.75 ms" in delay
+    assert "202 of 204 received for SCTP and 992 of 992 received for UDP" in loss
+
+
+def test_the_first_mark_is_looked_up_in_the_queue_that_marks():
+    series = pl.DataFrame(
+        {
+            "link": ["radio", "radio", "radio.back", "radio", "radio"],
+            "time_s": [0.1, 0.2, 0.2, 0.3, 0.4],
+            "queue_packets": [100.0, 190.0, 7.0, 240.0, 300.0],
+            "marks": [0, 0, 3, 2, 5],
+        }
+    )
+    run = lab.Run("r", 1, "", 1.0, {"link_series": series})
+    assert renker2008._first_marked(run) == 240.0
+    none = lab.Run("r", 1, "", 1.0, {"link_series": series.with_columns(marks=pl.lit(0))})
+    assert renker2008._first_marked(none) is None

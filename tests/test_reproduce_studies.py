@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 
 import talkspurt
+from command import needs_ns
 from command import talkspurt as command
 from talkspurt import reproduce
 from talkspurt.reproduce import (
@@ -198,9 +199,16 @@ def test_each_row_that_rests_on_computed_packets_says_so(
 
     def other(frame: pl.DataFrame) -> pl.DataFrame:
         late = rng.uniform(0.05, 1, frame.height) * rng.uniform(0, 1, frame.height) ** 3
-        if rng.integers(2):  # evenly less
-            took = (frame["received_s"] - frame["enqueued_s"]).to_numpy()
+        took = (frame["received_s"] - frame["enqueued_s"]).to_numpy()
+        kind = rng.integers(4)
+        if kind == 1:  # evenly less
             late = 0.2 - frame["enqueued_s"].to_numpy() / 100 - took
+        elif kind == 2:  # less than of any other protocol
+            late = 0.001 - took
+        elif kind == 3:  # from 0.5 s on more than of any other, and later few arrive
+            began = frame["enqueued_s"].to_numpy()
+            late = np.where(began > 0.5, 0.9 - took, 0)
+            late[(began > 2) & (np.arange(frame.height) % 12 > 0)] = np.nan
         scale = rng.choice([0, 0.02, 0.5, 50])
         return frame.with_columns(
             (pl.col("bytes") * scale).ceil().cast(pl.Int64) + rng.choice([1, 99]),
@@ -518,7 +526,7 @@ def test_recorded_values_of_ns2_are_of_the_script_that_is_there(name: str) -> No
     assert recorded["origin"].startswith("ns-2") and recorded["date"]
 
 
-@pytest.mark.skipif(not ns2.installed(), reason="ns is not installed")
+@needs_ns
 @pytest.mark.parametrize("name", ["nor2010", "wheeb2017", "sarao2019", "maldonado2005"])
 def test_ns2_gives_what_was_recorded(name: str) -> None:
     again, recorded = ns2.measured(name), ns2.recorded(name)

@@ -175,7 +175,7 @@ def _notes(lab: Lab) -> dict[str, str]:
 EVERY = (
     "fig1/lowest", "fig1/highest", "fig3/highest", "fig3/lowest", "fig3/alike-at-first",
     "fig14/lowest", "fig14/increased", "fig4/highest", "fig4/lowest", "conclusion/sctp-delay",
-    "conclusion/long-times", "conclusion/sctp-loss",
+    "conclusion/long-times",
 )  # fmt: skip
 """Rows that compare all protocols."""
 NAMED = {
