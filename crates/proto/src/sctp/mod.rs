@@ -570,6 +570,7 @@ impl Endpoint for Sctp {
         if let Some(transmit) = self.next_packet(now) {
             return Output::Transmit(transmit);
         }
+        self.tx.end();
         Output::Idle { until: self.deadline() }
     }
 

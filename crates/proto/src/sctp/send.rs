@@ -53,8 +53,8 @@ pub(super) struct Sender {
     repeated: VecDeque<Repeated>,
     /// Bytes of user data in `sent`, without those given up.
     held: usize,
-    /// With SACKs clocking new data: pending messages may be sent, since a SACK came in and no message
-    /// after it, or nothing was in flight at the last message.
+    /// With SACKs clocking new data: pending messages may be sent, since a SACK came in, or a message
+    /// while nothing was in flight; until nothing more may leave.
     clocked: bool,
     /// The peer supports FORWARD TSN.
     pub(super) forwards: bool,
@@ -345,6 +345,13 @@ impl Sender {
         }
     }
 
+    /// Nothing more may leave: the opportunity that a SACK gave is over. Messages that come later wait for
+    /// the next, but those that take the room which the SACK made in a full buffer have left.
+    #[inline]
+    pub(super) const fn end(&mut self) {
+        self.clocked = false;
+    }
+
     /// Whether what is in flight probes a window of zero.
     pub(super) fn is_probing(&self) -> bool {
         self.probing
@@ -560,7 +567,7 @@ impl Sender {
     /// Queues a message.
     #[inline(always)]
     pub(super) fn push(&mut self, now: Instant, frame: Frame, bytes: usize, how: &Sending) {
-        self.clocked = self.outstanding.flying == 0;
+        self.clocked |= self.outstanding.flying == 0;
         self.queue.push(now, frame, bytes, how);
     }
 

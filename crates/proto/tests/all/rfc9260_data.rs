@@ -3,11 +3,14 @@
 
 use crate::rfc9260_half::data;
 use talkspurt_proto::endpoint::{Endpoint, Event};
+use talkspurt_proto::packet::PathId;
 use talkspurt_proto::probe::RxError;
-use talkspurt_proto::sctp::{Cause, Chunk, Config, Data, Sack};
+use talkspurt_proto::sctp::{Cause, Chunk, Config, Data, Packet, Sack};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
-use talkspurt_testing::sctp::{Client, Pair, Server, Verdict, bytes_of, message, ms, plain};
+use talkspurt_testing::sctp::{
+    Client, Pair, Server, Verdict, bytes_of, message, ms, packet, plain,
+};
 
 #[test]
 fn section_6_2_sacks_come_every_second_packet_or_after_200_ms() {
@@ -158,6 +161,35 @@ fn new_data_may_wait_for_sacks() {
     pair.send(Client, 14, 100);
     pair.drive_for(ms(10));
     assert_eq!(pair.sent_by(Client).filter(|s| s.has_data()).last().unwrap().at, later);
+}
+
+/// While the send buffer is full, messages wait in the application. They leave with the SACK that makes
+/// room for them, as do those in the buffer; later ones wait for the next SACK.
+#[test]
+fn new_data_that_waits_for_sacks_leaves_with_the_sack_that_makes_room_for_it() {
+    let send_buffer = Size::from_bytes(3000);
+    let mut pair = Pair::connected(&Config { ack_clocked: true, send_buffer, ..plain() });
+    let (tag, tsn) = (pair.tags().0, pair.first_tsn(Client));
+    pair.on_wire(|_| Verdict::Drop);
+    let flown = |pair: &Pair| pair.sent_by(Client).filter(|sent| sent.has_data()).count();
+    (0..3).for_each(|number| pair.send(Client, number, 1000));
+    assert_eq!((flown(&pair), pair.client.endpoint.send_capacity()), (1, 0));
+    // Each SACK makes room for one message: for two in the buffer, and when all in it are in flight.
+    for acked in 0..3 {
+        let sack = Sack { cumulative: tsn + acked, a_rwnd: 100_000, ..Sack::default() };
+        let chunks = vec![Chunk::Sack(sack)];
+        let arrival = packet(PathId(0), Packet { tag, chunks });
+        pair.client.endpoint.handle(pair.now, arrival, &mut ());
+        assert_eq!(pair.client.endpoint.send_capacity(), 1000);
+        pair.send(Client, 3, 1000);
+        assert_eq!(flown(&pair), 4 + acked as usize);
+    }
+    // The window, 4380 bytes, has room for what the buffer has not.
+    let sack = Sack { cumulative: tsn + 4, a_rwnd: 100_000, ..Sack::default() };
+    let chunks = vec![Chunk::Sack(sack)];
+    pair.forge(Client, tag, chunks);
+    pair.send(Client, 3, 1000);
+    assert_eq!(flown(&pair), 6);
 }
 
 #[test]
