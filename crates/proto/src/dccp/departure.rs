@@ -241,8 +241,11 @@ impl Dccp {
         }
         // §8.1.5: in PARTOPEN every packet carries an acknowledgement.
         let owes = self.sender.as_mut().is_some_and(SenderHalf::owes_ack);
-        let acknowledges =
-            owes || self.owed.ack || self.state == State::PartOpen || self.dropped.is_news();
+        let acknowledges = owes
+            || self.owed.ack
+            || self.features.ride()
+            || self.state == State::PartOpen
+            || self.dropped.is_news();
         let unburdened = take(&mut self.owed.unburdened);
         if !acknowledges || (unburdened && self.state != State::PartOpen) {
             self.write_count(&mut extra);

@@ -117,6 +117,19 @@ fn rfc_4340_section_11_3_marks_are_acknowledged_at_once_and_once_a_round_trip() 
     assert_eq!(options.as_bytes(), [38, 4, 0b0100_0010, 0], "and are told");
 }
 
+/// ns-2 (`recv_packetRecv`) and Linux (`ccid2_hc_rx_packet_recv`) only count data packets.
+#[test]
+fn other_profiles_acknowledge_holes_and_marks_like_any_packet() {
+    for profile in [Profile::Ns2, Profile::Linux] {
+        let mut ear = Ear::new(&Parameters::of(profile));
+        ear.receiver.set_ack_ratio(4);
+        for (number, ecn) in [(1, Ecn::Ect0), (3, Ecn::Ect0), (4, Ecn::Ce)] {
+            assert!(!ear.hears(number, number, true, ecn), "{profile:?}, {number}");
+        }
+        assert!(ear.hears(5, 5, true, Ecn::Ect0), "{profile:?}");
+    }
+}
+
 #[test]
 fn section_6_acknowledgements_alone_are_not_acknowledged() {
     let mut ear = Ear::new(&rfc());

@@ -129,6 +129,10 @@ pub struct Parameters {
     pub ack_delay: Option<Duration>,
     /// Whether acknowledgements carry their delay (Elapsed Time).
     pub elapsed_time: bool,
+    /// A data packet that is marked, or whose number says that one is missing, is acknowledged at once
+    /// (RFC 4340 §11.3: SHOULD); otherwise like any other, as in ns-2 (`recv_packetRecv`) and in Linux
+    /// (`ccid2_hc_rx_packet_recv`).
+    pub acknowledges_gaps: bool,
 }
 
 impl Default for Parameters {
@@ -155,6 +159,7 @@ impl Parameters {
             ack_ratio_control: true,
             ack_delay: Some(Duration::from_millis(200)),
             elapsed_time: true,
+            acknowledges_gaps: true,
         };
         match profile {
             Profile::Rfc => rfc,
@@ -166,6 +171,7 @@ impl Parameters {
                 grows_in_recovery: true,
                 initial_rto: Duration::from_secs(3),
                 elapsed_time: false,
+                acknowledges_gaps: false,
                 ..rfc
             },
             Profile::Linux => Self {
@@ -176,6 +182,7 @@ impl Parameters {
                 max_rto: Duration::from_secs(64),
                 ack_delay: None,
                 elapsed_time: false,
+                acknowledges_gaps: false,
                 ..rfc
             },
         }
@@ -207,6 +214,7 @@ impl Config {
             ack_ratio_control: self.ack_ratio_control.unwrap_or(of.ack_ratio_control),
             ack_delay: self.ack_delay.or(of.ack_delay),
             elapsed_time: self.elapsed_time.unwrap_or(of.elapsed_time),
+            acknowledges_gaps: of.acknowledges_gaps,
         }
     }
 

@@ -19,6 +19,7 @@ pub struct Receiver {
     ratio: u16,
     ack_delay: Option<Duration>,
     elapsed_time: bool,
+    acknowledges_gaps: bool,
     rtt: Duration,
     /// The newest packet and its arrival time.
     newest: Option<(SeqNo, Instant)>,
@@ -42,6 +43,7 @@ impl Receiver {
             ratio: 2,
             ack_delay: parameters.ack_delay,
             elapsed_time: parameters.elapsed_time,
+            acknowledges_gaps: parameters.acknowledges_gaps,
             rtt: DEFAULT_RTT,
             newest: None,
             unacknowledged: 0,
@@ -70,7 +72,7 @@ impl HcReceiver for Receiver {
     fn on_packet<P: EndpointProbe>(&mut self, now: Instant, packet: &Arrival<'_>, _: &mut P) {
         // Acknowledgements are not acknowledged, so that two ends do not acknowledge each other for ever.
         if packet.data_bytes.is_some() {
-            self.urgent |= self.alarming(now, packet);
+            self.urgent |= self.acknowledges_gaps && self.alarming(now, packet);
             self.unacknowledged += 1;
             if self.deadline.is_none() {
                 self.deadline = self.ack_delay.map(|delay| now + delay);

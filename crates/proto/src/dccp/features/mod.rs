@@ -4,7 +4,6 @@
 //!
 //! The table has one row per known feature and location, and pending Confirms for unknown features
 //! are limited: memory is bounded whatever arrives.
-//! for unknown ones: nothing here grows with what arrives.
 
 mod row;
 
@@ -13,6 +12,7 @@ use super::halves::kind;
 use super::options::{Feature as Value, Opt, Options, feature as name};
 use super::packet::ResetCode;
 use super::seqno::SeqNo;
+use crate::profile::Profile;
 pub use row::UnknownValue;
 use row::{Confirm, Feature, KNOWN, Rule, State, number};
 
@@ -49,9 +49,12 @@ pub(super) type Changed = (u8, Location);
 #[derive(Debug)]
 pub(super) struct Features {
     server: bool,
+    /// Changes and Confirms of Ack Ratio take no packet of their own (§6.6.1 permits both), as in ns-2: they
+    /// wait for one that leaves anyway.
+    ratio_waits: bool,
     rows: Vec<Feature>,
     unknown: Vec<(u8, Location)>,
-    /// A Confirm has not been sent yet.
+    /// A Confirm should go on a packet now.
     owing: bool,
     /// Summary of all rows: read for every packet, recomputed when a row may have changed.
     rows_say: Summary,
@@ -66,6 +69,8 @@ struct Summary {
     changing: bool,
     /// A Change should go on the next packet that may carry it.
     due: bool,
+    /// One that does not wait for a packet that leaves anyway.
+    urgent: bool,
     /// A Confirm is pending, not counting unknown features.
     confirms: bool,
 }
@@ -85,6 +90,7 @@ impl Features {
         });
         let mut features = Self {
             server,
+            ratio_waits: config.profile == Profile::Ns2,
             rows: rows.collect(),
             unknown: Vec::new(),
             owing: false,
@@ -176,6 +182,7 @@ impl Features {
         Summary {
             changing: self.rows.iter().any(|row| row.state != State::Stable),
             due: self.rows.iter().any(|row| row.due),
+            urgent: self.rows.iter().any(|row| row.due && !self.waits(row.known.number)),
             confirms: self.rows.iter().any(|row| row.confirm.is_some()),
         }
     }
@@ -278,7 +285,16 @@ impl Features {
     #[inline]
     pub(super) fn wants_packet(&self) -> bool {
         debug_assert_eq!(self.rows_say, self.summary(), "a row changed unnoticed");
-        self.owing || self.rows_say.due
+        self.owing || self.rows_say.urgent
+    }
+    /// True if a Change that takes no packet of its own should go on the next one.
+    #[inline]
+    pub(super) const fn ride(&self) -> bool {
+        self.rows_say.due && !self.rows_say.urgent
+    }
+    /// True if options on this feature wait for a packet that leaves anyway.
+    fn waits(&self, number: u8) -> bool {
+        self.ratio_waits && number == name::ACK_RATIO
     }
 
     /// §6.6.4: whether a packet's Changes and Confirms are processed, or were overtaken.
@@ -309,7 +325,7 @@ impl Features {
         mandatory: bool,
     ) -> Result<Option<Changed>, ResetCode> {
         let server = self.server;
-        self.owing = true;
+        self.owing |= !self.waits(change.number);
         let understood = self.has_ccid_of(change.number, at);
         let Some(row) = self.find(change.number, at).filter(|_| understood) else {
             // §6.6.7
@@ -378,6 +394,7 @@ impl Features {
         ack: Option<SeqNo>,
     ) -> Result<Option<Changed>, ResetCode> {
         let server = self.server;
+        let waits = self.waits(confirm.number);
         let Some(row) = self.find(confirm.number, at) else {
             // §6.6.7: never requested, so ignored.
             return if mandatory { Err(ResetCode::MANDATORY_ERROR) } else { Ok(None) };
@@ -393,8 +410,13 @@ impl Features {
             }
             row.value
         } else {
-            // §6.6.8: an invalid Confirm ends the connection.
-            row.confirmed(confirm.value, server).ok_or(ResetCode::OPTION_ERROR)?
+            match row.confirmed(confirm.value, server) {
+                Some(value) => value,
+                // It waited for a packet that acknowledges a later one, and answers an older Change.
+                None if waits => return Ok(None),
+                // §6.6.8: an invalid Confirm ends the connection.
+                None => return Err(ResetCode::OPTION_ERROR),
+            }
         };
         row.settle();
         self.sum_up();
@@ -460,7 +482,9 @@ impl Features {
             }
         }
         self.sum_up();
-        self.owing = !keep && (!self.unknown.is_empty() || self.rows_say.confirms);
+        let confirms =
+            self.rows.iter().any(|row| row.confirm.is_some() && !self.waits(row.known.number));
+        self.owing = !keep && (!self.unknown.is_empty() || confirms);
     }
 
     /// PARTOPEN is over: the other end has received the Confirms.
