@@ -235,6 +235,13 @@ ns-2's source explain the differences there were; the profile `ns2` has those of
 * Its CCID 2 grows in the round trip after a loss as in any other (`dccp_tcplike.cc`, `updateCwnd`
   before `lostOrMarkedData`); by RFC 4341 a window with a loss does not grow. Without this rule the
   mean window was 12.48 packets here.
+* Its CCID 2 acknowledges a data packet after a hole like any other (`recv_packetRecv`; RFC 4340
+  §11.3: SHOULD at once), and its Changes and Confirms of Ack Ratio wait for a packet that leaves
+  anyway (`output`; RFC 4340 §6.6.1 permits this, and packets of their own, as under the other
+  profiles). With windows of four packets every acknowledgement more saves timeouts: through losses
+  of 5 and 10 % in both directions (2 Mbit/s, 100 ms, 24 runs of 300 s) ours carried 1.05 and 1.19
+  times as much as ns-2 without these rules, 1.00 and 1.04 with the second alone, and carries 0.99
+  and 1.01 with both.
 * Its CCID 3 compares the four bits of the window counter (`dccp_tfrc.cc`, `tfrc_recv_updateLI`): a
   loss 16 to 20 quarters of a round trip after the last event's first counts to that event, as if
   it were 0 to 4. Without this rule the loss event rate was 0.0091 here.

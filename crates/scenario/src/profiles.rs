@@ -75,6 +75,10 @@ fn connection() -> Vec<Row> {
         row("`sequence_window`", of(|config| config.initial_window().to_string())),
         row("`sequence_window_follows`", of(|config| config.window_follows().to_string())),
         row("`ecn`", of(|config| config.uses_ecn().to_string())),
+        row(
+            "*negotiations of Ack Ratio wait for a packet*",
+            of(|config| config.ack_ratio_waits().to_string()),
+        ),
     ]
 }
 
@@ -108,6 +112,7 @@ fn window() -> Vec<Row> {
         row("`ack_ratio_control`", of(|p| p.ack_ratio_control.to_string())),
         row("`ack_delay`", of(|p| p.ack_delay.map_or("no timer".to_owned(), |d| d.to_string()))),
         row("`elapsed_time`", of(|p| p.elapsed_time.to_string())),
+        row("*holes and marks acknowledged at once*", of(|p| p.acknowledges_gaps.to_string())),
     ]
 }
 

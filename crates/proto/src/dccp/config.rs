@@ -246,6 +246,12 @@ impl Config {
         let fixed = self.sequence_window.is_some() || self.profile == Profile::Ns2;
         self.sequence_window_follows.unwrap_or(!fixed)
     }
+    /// Whether Changes and Confirms of Ack Ratio wait for a packet that leaves anyway (RFC 4340 §6.6.1: "may
+    /// attach the option to a packet it would have generated anyway"), as in ns-2.
+    #[must_use]
+    pub fn ack_ratio_waits(&self) -> bool {
+        self.profile == Profile::Ns2
+    }
 }
 
 impl TransportConfig for Config {

@@ -12,7 +12,6 @@ use super::halves::kind;
 use super::options::{Feature as Value, Opt, Options, feature as name};
 use super::packet::ResetCode;
 use super::seqno::SeqNo;
-use crate::profile::Profile;
 pub use row::UnknownValue;
 use row::{Confirm, Feature, KNOWN, Rule, State, number};
 
@@ -49,8 +48,7 @@ pub(super) type Changed = (u8, Location);
 #[derive(Debug)]
 pub(super) struct Features {
     server: bool,
-    /// Changes and Confirms of Ack Ratio take no packet of their own (§6.6.1 permits both), as in ns-2: they
-    /// wait for one that leaves anyway.
+    /// Changes and Confirms of Ack Ratio take no packet of their own.
     ratio_waits: bool,
     rows: Vec<Feature>,
     unknown: Vec<(u8, Location)>,
@@ -90,7 +88,7 @@ impl Features {
         });
         let mut features = Self {
             server,
-            ratio_waits: config.profile == Profile::Ns2,
+            ratio_waits: config.ack_ratio_waits(),
             rows: rows.collect(),
             unknown: Vec::new(),
             owing: false,
