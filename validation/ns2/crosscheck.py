@@ -4,7 +4,8 @@
     .venv/bin/python validation/ns2/crosscheck.py [WORD ...]
 
 Needs Debian's `ns2`. Writes docs/validation/ns2.md if no words select cases; its section on long
-and lossy paths is generated from the data stored by `sweep.py`. Takes a few minutes.
+and lossy paths is generated from the data stored by `sweep.py`, and that on random networks stays as
+`networks.py` wrote it. Takes a few minutes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import mean, stdev
 
+import networks
 from cases import CASES, Case
 from section import section
 
@@ -267,12 +269,21 @@ ns-2's source explain the differences there were; the profile `ns2` has those of
 
 {section()}
 
+{random_networks()}
+
 | | |
 |---|---|
 | made | {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC |
 | talkspurt | commit `{words["commit"]}` |
 | peer | {words["ns2"]} |
 """
+
+
+def random_networks() -> str:
+    """The section that `networks.py` has written."""
+    page = PAGE.read_text(encoding="utf-8")
+    text = page.partition(networks.BEGIN)[2].partition(networks.END)[0]
+    return networks.BEGIN + text + networks.END
 
 
 TCPS = [f"{name} with ns-2's windows, bulk, 1 % lost" for name in ("tahoe", "reno", "newreno")]
