@@ -4,8 +4,8 @@
     .venv/bin/python validation/ns2/crosscheck.py [WORD ...]
 
 Needs Debian's `ns2`. Writes docs/validation/ns2.md if no words select cases; its section on long
-and lossy paths is generated from the data stored by `sweep.py`, and that on random networks stays as
-`networks.py` wrote it. Takes a few minutes.
+and lossy paths is generated from the data stored by `sweep.py`, and that on random networks stays
+as `networks.py` wrote it. Takes a few minutes.
 """
 
 from __future__ import annotations
