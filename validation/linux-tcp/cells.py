@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import statistics
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -211,10 +212,13 @@ def run(jobs: int) -> dict[str, Any]:
         if f"{network}, {controller}, {seed}" not in found["kernel"]
     ]
     with ThreadPoolExecutor(jobs) as pool:
-        for cell, row in zip(missing, pool.map(lambda cell: kernel(*cell), missing), strict=True):
-            found["kernel"][", ".join(map(str, cell))] = row
-            save(found)
+        for cell, row in zip(missing, pool.map(attempt, missing), strict=True):
             print(*cell, row, flush=True)
+            if isinstance(row, dict):
+                found["kernel"][", ".join(map(str, cell))] = row
+                save(found)
+    if len(found["kernel"]) < KERNEL_RUNS * len(CELLS):
+        sys.exit("cells: runs are missing; start again to run them")
     found["ours"] = {
         f"{network}, {controller}": [
             ours(network, controller, seed, {}) for seed in range(1, OUR_RUNS + 1)
@@ -224,6 +228,14 @@ def run(jobs: int) -> dict[str, Any]:
     found["verdicts"] = judge(found)
     save(found)
     return found
+
+
+def attempt(cell: tuple[str, str, int]) -> dict[str, Any] | str:
+    """A run of the kernel's sender, or why it failed."""
+    try:
+        return kernel(*cell)
+    except (RuntimeError, ValueError, subprocess.SubprocessError) as error:
+        return f"failed: {error}"
 
 
 def judge(found: dict[str, Any]) -> list[dict[str, Any]]:
