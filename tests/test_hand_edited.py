@@ -18,7 +18,7 @@ from command import talkspurt
 from conftest import SCENARIO
 from talkspurt.cli import entry
 from talkspurt.importing.command import read as imported
-from test_emulate import NETWORK, real
+from test_emulate import ASK, ECHO, NETWORK, real
 from test_measure import SECRET, serving
 
 SHORT = SCENARIO.replace('duration = "4s"', 'duration = "2s"')
@@ -70,10 +70,11 @@ def measurement(folder, place):
 
 def emulation(folder, place):
     (place.parent / "case.toml").write_text(NETWORK, encoding="utf-8")
-    words = ("--at", "laptop", "--", "ping", "-c", "3", "-i", "0.2", "10.0.0.3")
+    python = sys.executable, "-I", "-S", "-c"
     done = talkspurt(
-        "emulate", place.parent / "case.toml", "--for", "1s", "--out", place, "--serve", "server",
-        "--", "sleep", "9", *words,
+        "emulate", place.parent / "case.toml", "--for", "3s", "--out", place,
+        "--serve", "server", "--", *python, ECHO, "10.0.0.3",
+        "--at", "laptop", "--", *python, ASK, "10.0.0.3", 40, 50, 0.02,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return place

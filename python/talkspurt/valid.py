@@ -292,6 +292,7 @@ class Known:
 
 
 SIDES = ("from", "to")
+STAND_IN = "^[^;]+: [^;]+(; [^;]+: [^;]+)*$"
 
 
 def table(name: str, frame: pl.DataFrame, known: Known) -> pl.DataFrame:
@@ -319,6 +320,9 @@ def check_table(name: str, lazy: pl.LazyFrame, known: Known) -> None:
             tests[f"{column!r} has a row without a value"] = values.is_null().any()
         if kind == "String":
             among = _among(name, column, known)
+            if column == "stand_in":
+                words = f"{column!r} has another form than 'CODEC: CODEC; …'"
+                tests[words] = ~values.str.contains(STAND_IN).all()
             if among is not None:
                 words = f"{column!r} has a name that is not among those of the run"
                 tests[words] = ~values.is_in(list(among)).all()

@@ -282,15 +282,15 @@ def _link_words(link: Mapping[str, Any], frame: Frame, worded: bool) -> str:
         return ""
     lines = words_of(link)
     title = f"{link['words']}: {', '.join(lines)}, MTU {link['mtu']}"
-    group = f'<g class="link-words"{{}}><title>{escape(title)}</title>'
+    said = f"<title>{escape(title)}</title>"
     if not worded:
-        return f"{group.format('')}</g>"
+        return f'<g class="link-words">{said}</g>'
     x, y, angle, first = _words_at(link, lines, frame)
     turned = f' transform="translate({x:.1f} {y:.1f}) rotate({angle:.1f})"'
     words = f'<text y="{first:.1f}" class="link-name">{escape(link["words"])}</text>'
     for place, line in enumerate(lines, 1):
         words += f'<text y="{first + 13 * place:.1f}">{escape(line)}</text>'
-    return f"{group.format(turned)}{words}</g>"
+    return f'<g class="link-words"{turned}>{said}{words}</g>'
 
 
 def words_span(link: Mapping[str, Any], frame: Frame) -> tuple[float, float]:
