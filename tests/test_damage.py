@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import polars as pl
 import pytest
 
 import talkspurt as package
@@ -143,6 +144,25 @@ def test_another_format_is_refused_and_another_version_named(place):
     edit(place, format=None)
     with pytest.raises(store.StoreError, match="before formats had numbers"):
         package.load(place)
+
+
+def test_a_column_that_another_version_did_not_have_is_null(place):
+    file = place / "flows.parquet"
+    flows = pl.read_parquet(file)
+    flows.drop("stand_in", "delay_p99_s").write_parquet(file)
+    with pytest.raises(store.StoreError, match="is damaged: the column 'delay_p99_s' is missing"):
+        _ = package.load(place).flows
+    edit(place, talkspurt="0.0.1")
+    with pytest.warns(OtherVersionWarning):
+        found = package.load(place).flows
+    assert found.schema == {**found.schema, "delay_p99_s": pl.Float64, "stand_in": pl.String}
+    assert found["delay_p99_s"].null_count() == found.height == flows.height
+    flows.drop("name").write_parquet(file)
+    with (
+        pytest.warns(OtherVersionWarning),
+        pytest.raises(store.StoreError, match="is damaged: the column 'name' is missing"),
+    ):
+        _ = package.load(place).flows
 
 
 COMMANDS = {

@@ -270,3 +270,12 @@ def test_an_archive_cannot_leave_its_folder(tmp_path):
         packed.add(tmp_path / "x", "../../outside")
     with pytest.raises(tarfile.TarError, match="no file of the run"):
         remote._unpack(tmp_path / "run.tar", tmp_path / "runs" / "run")
+
+
+def test_the_length_of_a_manifest_is_checked_before_it_is_read(tmp_path):
+    (tmp_path / "far").mkdir()
+    with (tmp_path / "far" / "manifest.json").open("wb") as file:
+        file.truncate(10 << 30)
+    with pytest.raises(StoreError, match="is longer than 512 MiB") as raised:
+        package.load(f"file://{tmp_path}/far")
+    assert raised.value.filename == f"file://{tmp_path}/far/manifest.json"

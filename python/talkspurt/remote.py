@@ -178,8 +178,13 @@ class Remote:
             return self.folder(_downloads[key].name)
 
     def _manifest(self) -> bytes | None:
+        file = f"{self._path}/{staging.MANIFEST}"
         try:
-            found: bytes = self._system.cat_file(f"{self._path}/{staging.MANIFEST}")
+            # Not every file system knows a length.
+            if (self._system.size(file) or 0) > disk.MOST_TEXT:
+                said = f"is longer than {disk.MOST_TEXT >> 20} MiB"
+                raise StoreError(errno.EMSGSIZE, said, f"{self.url}/{staging.MANIFEST}")
+            found: bytes = self._system.cat_file(file)
         except FileNotFoundError:
             return None
         return found

@@ -122,7 +122,9 @@ def _together(runs: Sequence[Result], table: str) -> pl.DataFrame | None:
     known = [run._known for run in runs if run._known is not None]
     try:
         if known:
-            valid.table(table, found.drop(RUN), valid.Known.union(known))
+            found = found.select(RUN).hstack(
+                valid.table(table, found.drop(RUN), valid.Known.union(known))
+            )
     except ValueError:
         return None
     place = pl.col(RUN).rle_id().cast(pl.Int64)

@@ -266,10 +266,11 @@ class Known:
 
     Attributes:
         duration_s: length of the longest run.
+        own: whether this version wrote them, which knows all their columns.
     """
 
-    def __init__(self, duration_s: float, *networks: Mapping[str, Any]) -> None:
-        self.duration_s = duration_s
+    def __init__(self, duration_s: float, *networks: Mapping[str, Any], own: bool = True) -> None:
+        self.duration_s, self.own = duration_s, own
         self._networks = networks
 
     @classmethod
@@ -277,7 +278,8 @@ class Known:
         """What tables of several runs can name."""
         # Runs share the description of a network.
         networks = {id(network): network for one in every for network in one._networks}
-        return cls(max(one.duration_s for one in every), *networks.values())
+        longest = max(one.duration_s for one in every)
+        return cls(longest, *networks.values(), own=all(one.own for one in every))
 
     @functools.cached_property
     def flows(self) -> frozenset[str]:
@@ -296,9 +298,19 @@ STAND_IN = "^[^;]+: [^;]+(; [^;]+: [^;]+)*$"
 
 
 def table(name: str, frame: pl.DataFrame, known: Known) -> pl.DataFrame:
-    """The table of a run, checked as by :func:`check_table`."""
+    """The table of a run, checked as by :func:`check_table`.
+
+    Columns that another version did not have are null.
+    """
+    import polars as pl
+
     check_table(name, frame.lazy(), known)
-    return frame
+    kinds = {c: kind for c, kind in dictionary.kinds(name).items() if c not in frame.columns}
+    return frame.with_columns(
+        pl.lit(None, getattr(pl, kind)).alias(column)
+        for column, kind in kinds.items()
+        if column not in dictionary.ON_REQUEST
+    )
 
 
 def check_table(name: str, lazy: pl.LazyFrame, known: Known) -> None:
@@ -310,7 +322,7 @@ def check_table(name: str, lazy: pl.LazyFrame, known: Known) -> None:
     tests: dict[str, pl.Expr] = {}
     for column, kind in dictionary.kinds(name).items():
         if column not in there:
-            if column in dictionary.ON_REQUEST:
+            if column in dictionary.ON_REQUEST or not (known.own or column in dictionary.ALWAYS):
                 continue
             raise ValueError(f"the column {column!r} is missing")
         if there[column] != getattr(pl, kind):

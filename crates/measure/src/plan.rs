@@ -321,7 +321,10 @@ impl Plan {
                 continue;
             }
             if !names.insert(&flow.name) {
-                faults.push(format!("two flows are named {}: each needs a name of its own", flow.name));
+                faults.push(format!(
+                    "two flows are named {}: each needs a name of its own",
+                    flow.name
+                ));
             }
             let fault = |what: &str| format!("{}: {what}", flow.name);
             if flow.up.is_none() && flow.down.is_none() {
