@@ -100,14 +100,14 @@ def test_a_terminal_that_is_closed_ends_a_study_as_a_signal_does(folder, tmp_pat
         os.execv(sys.executable, [sys.executable, "-m", "talkspurt", *words])
     os.set_blocking(terminal, False)
     end = time.monotonic() + 90
-    while not list(tmp_path.glob(".out.*/runs/*/manifest.json")) and time.monotonic() < end:
+    while not list(tmp_path.glob(".out.*/runs/*[0-9]/manifest.json")) and time.monotonic() < end:
         with contextlib.suppress(BlockingIOError):
             os.read(terminal, 65536)
         time.sleep(0.02)
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 143
     (left,) = tmp_path.glob(".out.*")
-    assert not list(left.glob("runs/*.part")) and list(left.glob("runs/*/manifest.json"))
+    assert not list(left.glob("runs/*.part")) and list(left.glob("runs/*[0-9]/manifest.json"))
 
 
 def test_nohup_keeps_a_command_when_its_terminal_is_closed(case, tmp_path):

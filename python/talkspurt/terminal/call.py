@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from talkspurt.format import rate_text, time_text
-from talkspurt.terminal.console import Output
+from talkspurt.terminal.console import Display
 from talkspurt.visible import below, visible
 
 LEAD_S = 1.0
@@ -26,7 +26,7 @@ class Screen:
 
     def __init__(self, title: str) -> None:
         self.title = visible(title)
-        console = Output(file=below(sys.stderr), highlight=False, markup=False)
+        console = Display(file=below(sys.stderr), highlight=False, markup=False)
         still = os.environ.get("TERM") == "dumb"
         self._live = None if still else Live(console=console, transient=True, auto_refresh=False)
 

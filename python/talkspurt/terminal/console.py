@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -37,6 +38,14 @@ class Output(Console):
             for part in buffer
         )
         return super()._render_buffer(parts)
+
+
+class Display(Output):
+    """A console of what is redrawn: nobody has to see it, and its terminal may be gone."""
+
+    def _write_buffer(self) -> None:
+        with contextlib.suppress(OSError):
+            super()._write_buffer()
 
 
 def known_width() -> int | None:

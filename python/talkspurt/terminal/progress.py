@@ -98,10 +98,10 @@ def _bar(title: str) -> RichProgress:
         TimeRemainingColumn,
     )
 
-    from talkspurt.terminal.console import Output
+    from talkspurt.terminal.console import Display
     from talkspurt.terminal.layout import shortened
 
-    out = Output(file=below(sys.stderr))
+    out = Display(file=below(sys.stderr))
     columns: list[ProgressColumn] = [
         TextColumn("{task.percentage:>3.0f} %"),
         TextColumn("left"),
