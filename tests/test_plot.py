@@ -615,7 +615,9 @@ def test_what_matplotlib_warns_of_is_no_matter_of_the_user(saved, tmp_path):
     for words in (("plot", saved / "study", "goodput_bps", "-o", tmp_path / "a.png"),
                   ("report", saved / "run")):  # fmt: skip
         done = run(*words, env=env)
-        assert (done.returncode, done.stderr) == (0, "")
+        # On a slow machine, the progress is told.
+        said = [line for line in done.stderr.splitlines() if not line.startswith("Small: ")]
+        assert (done.returncode, said) == (0, [])
 
 
 def test_the_command_names_the_file_by_result_and_measure(saved, tmp_path):
