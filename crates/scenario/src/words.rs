@@ -263,10 +263,11 @@ mod tests {
         let transports = of("transport");
         let at = |name: &str| transports.iter().position(|(kind, _)| *kind == name).unwrap();
         let hint = |key: &str, kind: &str| plain_hint(key, &transports, at(kind));
-        assert_eq!(hint("initial_ssthresh", "tcp"), "did you mean \"window.initial_ssthresh\"?");
-        assert_eq!(hint("initial_sstresh", "tcp"), "did you mean \"window.initial_ssthresh\"?");
-        let tcp = "window.initial_ssthresh belongs to kind = \"tcp\"";
-        assert_eq!(hint("initial_ssthresh", "udp"), tcp);
+        let inner = "did you mean \"window.initial_ssthresh\"?";
+        assert_eq!(hint("initial_ssthresh", "dccp"), inner);
+        assert_eq!(hint("initial_sstresh", "dccp"), inner);
+        assert_eq!(hint("initial_ssthresh", "udp"), "it belongs to kind = \"tcp\"");
+        assert_eq!(hint("ack_ratio", "udp"), "window.ack_ratio belongs to kind = \"dccp\"");
         assert_eq!(hint("mss", "udp"), "it belongs to kind = \"tcp\"");
         assert_eq!(hint("MSS", "tcp"), "did you mean \"mss\"?");
         assert_eq!(hint("msss", "tcp"), "did you mean \"mss\"?");

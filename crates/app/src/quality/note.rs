@@ -94,9 +94,8 @@ pub(super) fn without(
     concealment: Concealment,
     value: impl Fn(Codec) -> Option<f64>,
 ) -> String {
-    let lacks = |(codec, of): &&(Codec, u64)| {
-        (*of > 0 || heard.len() == 1) && value(*codec).is_none()
-    };
+    let lacks =
+        |(codec, of): &&(Codec, u64)| (*of > 0 || heard.len() == 1) && value(*codec).is_none();
     let lacking: Vec<Codec> = heard.iter().filter(lacks).map(|(codec, _)| *codec).collect();
     let names: Vec<_> = lacking.iter().map(|codec| codec.name()).collect();
     let mut why = format!(

@@ -55,13 +55,7 @@ fn expected(what: &str, tree: &Tree, path: &Path, hint: Option<String>, found: &
 }
 
 /// `forms` are all kinds that the table could have; empty for tables without `kind`.
-fn check_table(
-    schema: &Json,
-    forms: &Forms<'_>,
-    tree: &Tree,
-    path: &Path,
-    found: &mut Findings,
-) {
+fn check_table(schema: &Json, forms: &Forms<'_>, tree: &Tree, path: &Path, found: &mut Findings) {
     let Value::Table(table) = &tree.value else {
         return expected("a table", tree, path, None, found);
     };

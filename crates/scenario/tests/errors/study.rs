@@ -18,7 +18,7 @@ fn changes() {
         ("flows.call.source.packet.size", "30ms"),
         ("flows.*.source.packet", "30ms"),
         ("flows.*.source.codec", "pcma"),
-        ("flows.upload.transport.initial_ssthresh", "9kB"),
+        ("flows.call.transport.initial_ssthresh", "9"),
         ("flows.call.source.bitrate", "24kbit/s"),
         ("links.rate", "2Mbit/s"),
         ("flows.call.mss", "1kB"),

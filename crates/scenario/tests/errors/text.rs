@@ -29,7 +29,8 @@ fn keys() {
         ("title = \"Test\"", ""),
         ("[flows.call.source]", "[flows.call.sauce]"),
         ("codec = \"pcmu\"", "codec = \"opus\"\nbitrate = \"24kbit/s\""),
-        ("controller = \"newreno\"", "controller = \"newreno\", initial_ssthresh = \"9kB\""),
+        ("{ kind = \"udp\" }", "{ kind = \"dccp\", ccid = 2, initial_ssthresh = 9 }"),
+        ("{ kind = \"udp\" }", "{ kind = \"udp\", ack_ratio = 2 }"),
         ("dscp = 46", "dscp = 46\ncodec = \"pcma\""),
         ("seed = 1", "loss = 0.01"),
     ]));
