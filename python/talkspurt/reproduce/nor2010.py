@@ -98,8 +98,8 @@ def dumbbell(
     transport = dict(TRANSPORTS[kind])
     if threshold is not None:
         transport["window"] = {"initial_ssthresh": threshold}
-    rate = f"{BOTTLENECK_BPS:.0f}bit/s"
-    links = {"bottleneck": link(("west", "east"), rate, delay, max(queue, 50))}
+    bottleneck = f"{BOTTLENECK_BPS:.0f}bit/s"
+    links = {"bottleneck": link(("west", "east"), bottleneck, delay, max(queue, 50))}
     flows = {}
     first_s = START_S if ftp else 0.0
     for n in range(1, count + 1):
