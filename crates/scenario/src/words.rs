@@ -272,7 +272,8 @@ mod tests {
         assert_eq!(hint("MSS", "tcp"), "did you mean \"mss\"?");
         assert_eq!(hint("msss", "tcp"), "did you mean \"mss\"?");
         let above = |key: &str| key_hint("keys", key, &[schema], &[]).unwrap();
-        assert_eq!(above("bitrate"), "did you mean \"flows.*.source.opus.bitrate\"?");
+        let both = ["source", "reverse"].map(|end| format!("\"flows.*.{end}.opus.bitrate\""));
+        assert_eq!(above("bitrate"), format!("did you mean {}?", both.join(" or ")));
         assert!(above("clock_drift_ppm").contains("\"nodes.*.clock_drift_ppm\""));
         assert!(above("zebra").starts_with("keys: "));
         assert_eq!(
