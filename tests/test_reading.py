@@ -141,3 +141,32 @@ def test_a_path_that_is_no_text_is_read_and_written(tmp_path):
     done = talkspurt("check", file, "--set", b"duration=\xff\xfe")
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert package.load(tmp_path / "runs" / "gr\\udcfc\\udcffsse").name == "gr\\udcfc\\udcffsse"
+
+
+RATELESS = scenario(link="trace = { kind = 'csv', file = 'drive.csv' }\n")
+
+
+def test_what_is_not_read_of_a_table_is_said_once(tmp_path):
+    (tmp_path / "s.toml").write_text(RATELESS)
+    table = '\ufeff"time_s";"rate_Mbps";RSRP\r\n0;1,5;-89\r\n0;2;-90\r\n1;1;-91\r\n'
+    (tmp_path / "drive.csv").write_text(table)
+    done = talkspurt("check", tmp_path / "s.toml")
+    assert done.returncode == 0
+    columns, lines = done.stderr.splitlines()
+    assert columns.endswith('drive.csv: columns that are not read: "RSRP"')
+    assert lines.endswith("with the time of the line before, spread evenly up to the next: 1")
+    assert all("s.toml: links.sky.trace.file: " in line for line in (columns, lines))
+    with pytest.warns(package.errors.FileWarning, match="RSRP"):
+        package.run(tmp_path / "s.toml")
+
+
+def test_times_since_1970_are_no_times_of_a_run(tmp_path):
+    (tmp_path / "s.toml").write_text(RATELESS)
+    (tmp_path / "drive.csv").write_text("time_s,rate_kbps\n1582018702,100\n1582018703,200\n")
+    done = talkspurt("check", tmp_path / "s.toml")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and "with `from_first = true`" in done.stderr
+    text = RATELESS.replace("'drive.csv'", "'drive.csv', from_first = true")
+    (tmp_path / "s.toml").write_text(text)
+    done = talkspurt("check", tmp_path / "s.toml")
+    assert (done.returncode, done.stderr) == (0, "")

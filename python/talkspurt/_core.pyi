@@ -120,6 +120,9 @@ class Plan:
     @property
     def description(self) -> str: ...
     @property
+    def notes(self) -> list[str]:
+        """How files were read where that may surprise."""
+    @property
     def confidence(self) -> float: ...
     @property
     def replications(self) -> int: ...

@@ -47,3 +47,7 @@ class StoreError(OSError):
 
 class OtherVersionWarning(UserWarning):
     """A readable result of another version, which may have measured differently."""
+
+
+class FileWarning(UserWarning):
+    """A file that a scenario names was read, but not all of it, or otherwise than written."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from talkspurt import _core, designs, disk, problems
+from talkspurt.errors import FileWarning
 from talkspurt.resolved import Quantity
 from talkspurt.visible import whole
 
@@ -68,6 +70,9 @@ def read(
     Raises:
         talkspurt.ScenarioError: with all errors.
         OSError: if the file cannot be read.
+
+    Warns:
+        FileWarning: if a file that the scenario names has columns that are not read, for example.
     """
     name, file, text, base = _text(scenario)
     name, text = whole(name), whole(text)
@@ -82,6 +87,8 @@ def read(
         )
     except _core.ScenarioError as error:
         raise problems.answered(error) from None
+    for note in plan.notes:
+        warnings.warn(f"{called}: {note}", FileWarning, stacklevel=2)
     return Question(name, file, text, sets, plan)
 
 

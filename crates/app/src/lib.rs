@@ -23,4 +23,5 @@ pub mod quality;
 pub mod recording;
 pub mod send_queue;
 pub mod source;
+pub mod table;
 pub mod transport;

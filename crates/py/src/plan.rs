@@ -174,6 +174,11 @@ impl Plan {
     fn description(&self) -> &str {
         &self.study.description
     }
+    /// How files were read where that may surprise.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.study.notes.clone()
+    }
     /// Confidence level of intervals.
     #[getter]
     fn confidence(&self) -> f64 {

@@ -1,13 +1,13 @@
 //! Time-varying conditions of one direction of a link, from `steps` or a trace file.
 
-use std::path::Path as FilePath;
 use std::sync::Arc;
 
-use talkspurt_app::file::{self, Fault};
+use talkspurt_app::file::Disk;
+use talkspurt_app::table::{self, DELAY, LOSS, Line, Lines, MAX_LINES, RATE, TIME, Table};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
-use crate::model::{Back, Link, Step, Trace};
+use crate::model::{Back, Link, Step, Trace, TraceFile};
 use crate::orbit;
 use crate::path::Path;
 use crate::problem::Findings;
@@ -24,9 +24,9 @@ pub enum LinkProfile {
 /// Bytes per transmission opportunity: a full packet, as in mahimahi.
 pub const OPPORTUNITY: u64 = 1500;
 
-/// Maximum lines of a trace: a day of mahimahi's at 40 Mbit/s would have 288 million lines, surely by
-/// mistake.
-const MAX_LINES: usize = 10_000_000;
+/// Longest period of a trace of mahimahi, and its latest time: the year 2255 in milliseconds since 1970.
+const MAX_PERIOD_MS: u64 = 1_000_000_000;
+const MAX_EPOCH_MS: u64 = 9_000_000_000_000;
 
 /// The minimum capacity of a trace: a packet of this length, within the run.
 #[derive(Clone, Copy)]
@@ -87,236 +87,191 @@ fn course(
         let message = "a direction of a link follows `steps` or a `trace`, not both";
         found.add(path.key("trace"), message);
     }
+    let file = &trace.file().file;
     match read(trace, least) {
-        Ok(course) => Some(course),
+        Ok((course, notes)) => {
+            notes.iter().for_each(|note| found.note(&path.key("trace").key("file"), file, note));
+            Some(course)
+        }
         Err(fault) => {
-            let message = format!("{}: {fault}", trace.file().display());
+            let message = format!("{}: {fault}", file.display());
             found.add(path.key("trace").key("file"), message);
             None
         }
     }
 }
 
-fn read(trace: &Trace, least: Least) -> Result<LinkProfile, String> {
-    let text = text(trace.file())?;
+/// The profile in a trace file, and what was read otherwise than written.
+fn read(trace: &Trace, least: Least) -> Result<(LinkProfile, Vec<String>), String> {
+    let TraceFile { file, from_first } = trace.file();
+    let text = table::text(&Disk, file, "a trace")?;
     match trace {
-        Trace::Mahimahi(_) => mahimahi(&text, least),
-        Trace::Csv(_) => csv(&text, least),
+        Trace::Mahimahi(_) => {
+            Ok((mahimahi(&opportunities(&text, *from_first)?, least)?, Vec::new()))
+        }
+        Trace::Csv(_) => {
+            let (steps, notes) = steps(&text, *from_first)?;
+            Ok((LinkProfile::Steps(fitting(steps, least)?.into()), notes))
+        }
     }
 }
 
 /// The rate of a link given only by its trace: for mahimahi the mean over its period, for a table the first
-/// rate, which also applies before its time.
-pub(crate) fn rate(kind: &str, file: &FilePath) -> Option<Rate> {
-    let text = text(file).ok()?;
-    let lines = lines(&text).ok()?;
-    if kind == "mahimahi" {
-        let period_ms: u64 = lines.last()?.1.parse().ok()?;
-        let bits = (lines.len() as u64).checked_mul(OPPORTUNITY * 8 * 1000)?;
-        return bits.checked_div(period_ms).map(Rate::from_bps);
+/// rate above zero, which also applies before its time; `None` if it has none.
+///
+/// # Errors
+/// The fault of the file.
+pub(crate) fn rate(trace: &Trace) -> Result<Option<Rate>, String> {
+    let TraceFile { file, from_first } = trace.file();
+    let text = table::text(&Disk, file, "a trace")?;
+    match trace {
+        Trace::Mahimahi(_) => {
+            let times = opportunities(&text, *from_first)?;
+            Ok(Some(mean_rate(&times)))
+        }
+        Trace::Csv(_) => {
+            let mut rates =
+                steps(&text, *from_first)?.0.into_iter().filter_map(|(step, _)| step.rate);
+            Ok(rates.find(|rate| *rate != Rate::ZERO))
+        }
     }
-    let ((_, head), rows) = lines.split_first()?;
-    let columns = Table::of(head).ok()?;
-    let rates = rows.iter().filter_map(|(_, row)| columns.step(row).ok()?.rate);
-    rates.into_iter().find(|rate| *rate != Rate::ZERO)
 }
 
-fn text(path: &FilePath) -> Result<String, String> {
-    let bytes = file::read(path, file::MAX_BYTES).map_err(|fault| match fault {
-        Fault::NotAFile => format!("{fault}; expected a trace"),
-        _ => fault.to_string(),
-    })?;
-    String::from_utf8(bytes).map_err(|_| "is not a text".to_owned())
+/// The mean rate of opportunities over their period.
+pub(crate) fn mean_rate(times: &[u64]) -> Rate {
+    let bits = u128::from(OPPORTUNITY * 8 * 1000) * times.len() as u128;
+    let mean = bits / u128::from(times.last().copied().unwrap_or(0).max(1));
+    Rate::from_bps(u64::try_from(mean).unwrap_or(u64::MAX))
 }
 
-/// The lines with content, with their numbers from 1.
-fn lines(text: &str) -> Result<Vec<(usize, &str)>, String> {
-    let all = (1..).zip(text.lines().map(str::trim));
-    let said: Vec<_> = all.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).collect();
-    if said.len() > MAX_LINES {
-        return Err(format!("has {} lines; at most {MAX_LINES} are read", said.len()));
-    }
-    Ok(said)
-}
-
-fn mahimahi(text: &str, least: Least) -> Result<LinkProfile, String> {
+/// The times of a mahimahi trace in milliseconds, the last above zero.
+fn opportunities(text: &str, from_first: bool) -> Result<Vec<u64>, String> {
     let mut times: Vec<u64> = Vec::new();
-    for (number, line) in lines(text)? {
-        let time = line.parse::<u64>().ok().filter(|time| *time <= 1_000_000_000);
+    let (mut first, mut before) = (0, 0);
+    for Line { number, cells } in Lines::of(text) {
+        let line = cells.join(",");
+        let time = line.parse::<u64>().ok().filter(|time| *time <= MAX_EPOCH_MS);
         let time = time.ok_or_else(|| {
-            format!("line {number}: {line:?} is not a time in whole milliseconds (at most 10^9)")
+            format!("line {number}: {line:?} is not a time in whole milliseconds")
         })?;
-        if let Some(before) = times.last().filter(|before| time < **before) {
+        if times.is_empty() && from_first {
+            first = time;
+        }
+        if time < before {
             return Err(format!("line {number}: goes back in time, from {before} to {time} ms"));
         }
-        times.push(time);
+        if times.len() == MAX_LINES {
+            return Err(format!("has more than {MAX_LINES} lines, the most that are read"));
+        }
+        before = time;
+        if time - first > MAX_PERIOD_MS {
+            let most = MAX_PERIOD_MS;
+            return Err(format!("line {number}: {time} ms is later than {most} ms; {FROM_FIRST}"));
+        }
+        times.push(time - first);
     }
-    let period = *times.last().ok_or("is empty: it lets nothing through")?;
-    if period == 0 {
-        return Err("has a period of zero length: its last time is 0 ms".to_owned());
+    match times.last() {
+        None => Err("is empty: it lets nothing through".to_owned()),
+        Some(0) if from_first => Err("has a period of zero length: all its times are equal".into()),
+        Some(0) => Err("has a period of zero length: its last time is 0 ms".to_owned()),
+        Some(_) => Ok(times),
     }
+}
+
+fn mahimahi(times: &[u64], least: Least) -> Result<LinkProfile, String> {
     // The opportunity that completes the first packet.
     let needed = (least.mtu.as_bytes().div_ceil(OPPORTUNITY).max(1) - 1) as usize;
+    let period = times[times.len() - 1];
     let through = needed as u64 / times.len() as u64 * period + times[needed % times.len()];
-    let through = Duration::from_millis(through);
-    if through > least.run {
-        let Least { mtu, run } = least;
-        return Err(format!(
-            "lets one packet of {mtu} through at {through}, after the run ({run})"
-        ));
+    let Least { mtu, run } = least;
+    let at = |ms: u64| Duration::from_nanos(ms.saturating_mul(1_000_000));
+    if at(through) > run {
+        let through = at(through);
+        let fault = format!("lets one packet of {mtu} through at {through}, after the run ({run})");
+        return Err(if at(times[0]) > run { format!("{fault}; {FROM_FIRST}") } else { fault });
     }
     Ok(LinkProfile::Opportunities(times.into()))
 }
 
-fn csv(text: &str, least: Least) -> Result<LinkProfile, String> {
-    let lines = lines(text)?;
-    let Some(((_, head), rows)) = lines.split_first() else {
-        return Err("is empty: it has no line of column names".to_owned());
-    };
-    let columns = Table::of(head)?;
-    let mut steps: Vec<Step> = Vec::new();
-    for (number, row) in rows {
-        let in_line = |fault| format!("line {number}: {fault}");
-        let step = columns.step(row).map_err(in_line)?;
-        if let Some(delay) = step.delay.filter(|delay| *delay > Duration::from_secs(3600)) {
-            return Err(in_line(format!("a delay of {delay} is more than 1h")));
+const FROM_FIRST: &str =
+    "times count from the start of the run, or with `from_first = true` from the first time";
+
+/// The steps of a table with the numbers of their lines, and notes.
+fn steps(text: &str, from_first: bool) -> Result<(Vec<(Step, usize)>, Vec<String>), String> {
+    let mut table = Table::of(text, &[&TIME, &RATE, &DELAY, &LOSS])?;
+    let changes = [&RATE, &DELAY, &LOSS].iter().any(|quantity| table.has(quantity));
+    if !table.has(&TIME) || !changes {
+        let other = match &table.others[..] {
+            [] => String::new(),
+            others => format!("; it has {}", others.join(", ")),
+        };
+        return Err(format!("needs a column `time` and one of `rate`, `delay` and `loss`{other}"));
+    }
+    let mut notes = table::unread(&table.others);
+    let mut steps: Vec<(Step, usize)> = Vec::new();
+    let mut times: Vec<i64> = Vec::new();
+    while let Some(row) = table.row()? {
+        let number = row.number;
+        let step = || -> Result<_, String> {
+            let time = row.time()?.ok_or("no time")?;
+            let (rate, delay, loss) = (row.rate()?, row.delay()?, row.loss()?);
+            Ok((time, Step { at: Duration::ZERO, rate, delay, loss }))
+        };
+        let (time, step) = step().map_err(|fault| format!("line {number}: {fault}"))?;
+        if let Some(before) = times.last().filter(|before| time < **before) {
+            let [before, time] = [*before, time].map(table::signed);
+            return Err(format!("line {number}: goes back in time, from {before} to {time}"));
         }
-        if let Some(delay) = step.delay.filter(|delay| *delay > least.run) {
-            let run = least.run;
-            return Err(in_line(format!("a delay of {delay} is longer than the run ({run})")));
-        }
-        if let Some(before) = steps.last().filter(|before| step.at <= before.at) {
-            let (at, before) = (step.at, before.at);
-            return Err(if at == before {
-                format!("line {number}: a period of zero length, both times are {at}")
-            } else {
-                format!("line {number}: goes back in time, from {before} to {at}")
-            });
-        }
-        let rate = step.rate.filter(|rate| *rate != Rate::ZERO);
-        if let Some(rate) = rate
-            && let Some(time) = rate.time_for(least.mtu.as_bytes()).filter(|time| *time > least.run)
-        {
-            let Least { mtu, run } = least;
+        if time < 0 && !from_first {
+            let time = table::signed(time);
             return Err(format!(
-                "line {number}: at {rate} one packet of {mtu} takes {time}, longer than the run ({run})"
+                "line {number}: {time} is before the start of the run; {FROM_FIRST}"
             ));
         }
-        steps.push(step);
+        times.push(time);
+        steps.push((step, number));
     }
-    if steps.is_empty() {
+    let Some(first) = times.first().copied() else {
         return Err("is empty: it has column names and no line below".to_owned());
+    };
+    notes.extend(table::spread(&mut times)?);
+    let start = if from_first { first } else { 0 };
+    for ((step, _), time) in steps.iter_mut().zip(times) {
+        step.at = Duration::from_nanos(time.abs_diff(start));
     }
-    if let Some(fault) = silent(&steps) {
-        return Err(fault.to_owned());
-    }
-    Ok(LinkProfile::Steps(steps.into()))
+    Ok((steps, notes))
 }
 
-/// The columns of a table: which quantity each has, and the unit of its numbers if its name ends with one, in
-/// seconds, bits per second or parts of 1.
-struct Table<'a> {
-    columns: Vec<(&'a str, Option<f64>)>,
-}
-
-/// The quantities, with the units that names of columns can end with.
-const QUANTITIES: [(&str, &[(&str, f64)]); 4] = [
-    ("time", &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6)]),
-    ("rate", &[("bps", 1.0), ("kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9)]),
-    ("delay", &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6)]),
-    ("loss", &[("percent", 0.01)]),
-];
-
-impl<'a> Table<'a> {
-    fn of(head: &'a str) -> Result<Self, String> {
-        let named = |name: &'a str| -> Result<(&'a str, Option<f64>), String> {
-            let (quantity, unit) = name.split_once('_').map_or((name, None), |(q, u)| (q, Some(u)));
-            let known = QUANTITIES.iter().find(|(known, _)| *known == quantity);
-            let unit = unit.map(|unit| {
-                let (_, units) = known?;
-                let found = units.iter().find(|(known, _)| known.eq_ignore_ascii_case(unit))?;
-                Some(found.1)
-            });
-            match (known, unit) {
-                (Some(_), None) => Ok((quantity, None)),
-                (Some(_), Some(Some(unit))) => Ok((quantity, Some(unit))),
-                _ if name.parse::<f64>().is_ok() => Err(format!(
-                    "its first line has no column names but {name:?}: write for example \
-                     time_s,rate_bps above it"
-                )),
-                _ if name.contains([';', '\t']) => {
-                    Err(format!("unknown column {name:?}: columns are separated by commas"))
-                }
-                _ => Err(format!(
-                    "unknown column {name:?}: columns are time, rate, delay and loss, with numbers \
-                     also time_s, time_ms, rate_bps, rate_kbps, rate_Mbps, delay_ms, loss_percent"
-                )),
+/// The steps, if they suit the link and the run.
+fn fitting(steps: Vec<(Step, usize)>, least: Least) -> Result<Vec<Step>, String> {
+    let Least { mtu, run } = least;
+    let first = steps[0].0.at;
+    if first > run {
+        return Err(format!(
+            "its first time, {first}, is after the end of the run ({run}); {FROM_FIRST}"
+        ));
+    }
+    for (step, number) in &steps {
+        let in_line = |fault| Err(format!("line {number}: {fault}"));
+        match step.delay {
+            Some(delay) if delay > Duration::from_secs(3600) => {
+                return in_line(format!("a delay of {delay} is more than 1h"));
             }
-        };
-        let columns =
-            head.split(',').map(|name| named(name.trim())).collect::<Result<Vec<_>, _>>()?;
-        let count = |name| columns.iter().filter(|(quantity, _)| *quantity == name).count();
-        if columns.len() < 2 || count("time") == 0 {
-            return Err("needs a column `time` and one of `rate`, `delay` and `loss`".to_owned());
+            Some(delay) if delay > run => {
+                return in_line(format!("a delay of {delay} is longer than the run ({run})"));
+            }
+            _ => {}
         }
-        if QUANTITIES.iter().any(|(name, _)| count(name) > 1) {
-            return Err("names a column twice".to_owned());
+        if let Some(rate) = step.rate.filter(|rate| *rate != Rate::ZERO)
+            && let Some(time) = rate.time_for(mtu.as_bytes()).filter(|time| *time > run)
+        {
+            return in_line(format!(
+                "at {rate} one packet of {mtu} takes {time}, longer than the run ({run})"
+            ));
         }
-        Ok(Self { columns })
     }
-
-    fn step(&self, row: &str) -> Result<Step, String> {
-        let cells: Vec<&str> = row.split(',').map(str::trim).collect();
-        if cells.len() != self.columns.len() {
-            return Err(format!("{} cells for {} columns", cells.len(), self.columns.len()));
-        }
-        let cell = |name| {
-            let at = self.columns.iter().position(|(quantity, _)| *quantity == name)?;
-            Some((cells[at], self.columns[at].1)).filter(|(cell, _)| !cell.is_empty())
-        };
-        let span = |name| {
-            cell(name).map(|(text, unit)| match unit {
-                Some(unit) => Ok(Duration::from_secs_f64(number(text)? * unit)),
-                None => text.parse::<Duration>().map_err(|fault| bare(name, text, &fault)),
-            })
-        };
-        let rate = cell("rate").map(|(text, unit)| match unit {
-            Some(unit) => Ok(Rate::from_bps((number(text)? * unit).round() as u64)),
-            None => text.parse::<Rate>().map_err(|fault| bare("rate", text, &fault)),
-        });
-        let loss = cell("loss").map(|(text, unit)| {
-            let scale = unit.unwrap_or(1.0);
-            let value = text.parse::<f64>().ok().map(|value| value * scale);
-            let most = (1.0 / scale).round();
-            let why = || format!("{text:?} is not a probability, 0 to {most}");
-            value.filter(|loss| (0.0..=1.0).contains(loss)).ok_or_else(why)
-        });
-        Ok(Step {
-            at: span("time").ok_or("no time")??,
-            rate: rate.transpose()?,
-            delay: span("delay").transpose()?,
-            loss: loss.transpose()?,
-        })
-    }
-}
-
-/// A number in a column whose name has the unit; at most a thousand million million, so that no unit
-/// overflows.
-fn number(text: &str) -> Result<f64, String> {
-    let value = text.parse::<f64>().ok().filter(|value| (0.0..=1e15).contains(value));
-    value.ok_or_else(|| format!("{text:?} is not a number from zero on"))
-}
-
-/// The fault of a quantity without a unit: the name of the column can have it.
-fn bare(name: &str, text: &str, fault: &impl std::fmt::Display) -> String {
-    let units = QUANTITIES.iter().find(|(known, _)| *known == name);
-    match units.filter(|_| text.parse::<f64>().is_ok()) {
-        Some((_, units)) => {
-            let names: Vec<_> = units.iter().map(|(unit, _)| format!("{name}_{unit}")).collect();
-            format!("{fault}; or name the column by its unit: {}", names.join(", "))
-        }
-        None => fault.to_string(),
-    }
+    let steps: Vec<Step> = steps.into_iter().map(|(step, _)| step).collect();
+    silent(&steps).map_or(Ok(steps), |fault| Err(fault.to_owned()))
 }
 
 /// The reason why steps end without transmission, if they do.

@@ -9,13 +9,15 @@ use std::iter;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
+use talkspurt_proto::units::Rate;
+
 use crate::association;
 use crate::axes::ResolvedAxis;
 use crate::check;
 use crate::design::{ResolvedDesign, Sample};
 use crate::expand;
 use crate::link_profile;
-use crate::model::{Flow, Replications, Scenario};
+use crate::model::{Flow, Replications, Scenario, Trace};
 use crate::network::Network;
 use crate::origin::Origin;
 use crate::path::Path;
@@ -36,6 +38,8 @@ const MAX_TEXT: usize = 16 << 20;
 const MAX_TOLD: usize = 40;
 /// Maximum shape errors for which the meaning of the rest is still checked.
 const MAX_MENDED: usize = 200;
+/// The rate of a link that has none because of another problem, so that only that one is reported.
+const ANY_RATE: Rate = Rate::from_bps(10_000_000);
 /// The tables that say what varies.
 const VARIED: [&str; 2] = ["axes", "design"];
 /// Findings after which no further combinations of the axes are checked.
@@ -56,6 +60,8 @@ pub struct Study {
     pub replications: u32,
     /// Confidence level of the intervals.
     pub confidence: f64,
+    /// How files were read where that may surprise, such as columns that were not read.
+    pub notes: Vec<String>,
     /// The runs: axes vary slowest first, then the points of the design, replications fastest.
     pub points: Vec<Point>,
 }
@@ -185,7 +191,7 @@ pub fn load_for(
     if !found.0.is_empty() {
         return Err(reader.problems(found, &tree, &variation));
     }
-    Ok(study(variation, combinations))
+    Ok(study(variation, combinations, found.2))
 }
 
 /// One checked combination of the axes' values.
@@ -284,8 +290,14 @@ impl Reader<'_> {
             tried += 1;
             let mut here = Findings::default();
             let (settings, mut tree) = variation.combination(tree, number, &mut here);
-            self.rates_of_traces(&mut tree);
+            let mut rateless = self.rates_of_traces(&mut tree);
             let one = self.one(&tree, &mut here);
+            here.0.append(&mut rateless);
+            for note in std::mem::take(&mut here.2).into_iter().filter(|_| one.is_some()) {
+                if !found.2.contains(&note) {
+                    found.2.push(note);
+                }
+            }
             self.shape.tell(&mut here);
             if let Some((scenario, network)) = one {
                 good.push(Combination { settings: settings.clone(), scenario, network });
@@ -318,26 +330,40 @@ impl Reader<'_> {
         good
     }
 
-    /// Sets the rate of links that have only a trace.
-    fn rates_of_traces(&self, tree: &mut Tree) {
-        let Some(links) = tree.key("links") else { return };
+    /// Sets the rate of links that have only a trace; returns those whose trace has none.
+    fn rates_of_traces(&self, tree: &mut Tree) -> Vec<Finding> {
+        let mut lacking = Vec::new();
+        let Some(links) = tree.key("links") else { return lacking };
         let mut rates = Vec::new();
         for name in links.keys() {
             let Some(link) = links.key(name).filter(|link| link.key("rate").is_none()) else {
                 continue;
             };
-            let Some(trace) = link.key("trace") else { continue };
-            let kind = trace.key(schema::TAG).and_then(Tree::as_text);
-            let file = trace.key("file").and_then(Tree::as_text);
-            let (Some(kind), Some(file)) = (kind, file) else { continue };
-            if let Some(rate) = link_profile::rate(kind, &self.absolute(FilePath::new(file))) {
-                let rate = Tree::text(&format!("{}bit/s", rate.as_bps()), &trace.origin);
-                rates.push((Path::of(&["links", name, "rate"]), rate));
-            }
+            let Some(written) = link.key("trace") else { continue };
+            let path = Path::of(&["links", name, "rate"]);
+            let read = serde_json::from_value(written.json()).ok().and_then(|mut trace: Trace| {
+                let file = &mut trace.file_mut().file;
+                *file = self.absolute(file);
+                link_profile::rate(&trace).ok()
+            });
+            let rate = match read {
+                Some(Some(rate)) => rate,
+                Some(None) => {
+                    let message = "missing, and the trace has no rate above zero".to_owned();
+                    let mut finding = Finding::new(path.clone(), message);
+                    finding.hint("give the link a `rate`".to_owned()).at(&link.origin);
+                    lacking.push(finding);
+                    ANY_RATE
+                }
+                // The checks of the trace say why: a missing rate is only a consequence.
+                None => ANY_RATE,
+            };
+            rates.push((path, Tree::text(&format!("{}bit/s", rate.as_bps()), &written.origin)));
         }
         for (path, rate) in rates {
             tree.put(&path, rate);
         }
+        lacking
     }
 
     /// Checks one combination; findings carry their origin.
@@ -378,7 +404,8 @@ impl Reader<'_> {
         for link in scenario.links.values_mut() {
             let back = link.back.iter_mut().filter_map(|back| back.trace.as_mut());
             for trace in link.trace.iter_mut().chain(back) {
-                *trace.file_mut() = self.absolute(trace.file());
+                let file = &mut trace.file_mut().file;
+                *file = self.absolute(file);
             }
         }
         let mut expanded = Findings::default();
@@ -395,6 +422,7 @@ impl Reader<'_> {
             finding.origin.get_or_insert_with(|| tree.origin_of(&finding.path).clone());
             found.0.push(finding);
         }
+        found.2.append(&mut wrong.2);
         if !found.0.is_empty() {
             return None;
         }
@@ -505,7 +533,7 @@ fn told(settings: &[(String, String)]) -> String {
     list(&words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-fn study(variation: Variation, combinations: Vec<Combination>) -> Study {
+fn study(variation: Variation, combinations: Vec<Combination>, notes: Vec<String>) -> Study {
     let first = &combinations[0].scenario;
     let Replications { count, confidence } = first.replications;
     let (title, description) = (first.title.clone(), first.description.clone());
@@ -525,5 +553,5 @@ fn study(variation: Variation, combinations: Vec<Combination>) -> Study {
     }
     let axes = variation.axes.into_iter().map(|axis| axis.shown).collect();
     let design = variation.design.map(|(_, design)| design);
-    Study { title, description, axes, design, replications: count, confidence, points }
+    Study { title, description, axes, design, replications: count, confidence, notes, points }
 }

@@ -4,6 +4,7 @@
 //! path in the text and converts it to a [`Problem`].
 
 use std::fmt;
+use std::path::Path as FilePath;
 
 use talkspurt_proto::validate::ConfigError;
 
@@ -72,12 +73,14 @@ pub(crate) struct Finding {
 
 /// Findings after which further ones are only counted.
 const MOST: usize = 10_000;
+/// Notes that are kept.
+const MOST_NOTES: usize = 40;
 /// Maximum letters of a displayed message, path or hint.
 const LONGEST: usize = 400;
 
-/// Collected problems, and the number of those only counted.
+/// Collected problems, the number of those only counted, and notes: what is no problem but may surprise.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Findings(pub(crate) Vec<Finding>, pub(crate) usize);
+pub(crate) struct Findings(pub(crate) Vec<Finding>, pub(crate) usize, pub(crate) Vec<String>);
 
 impl Findings {
     /// Whether further findings are only counted.
@@ -88,6 +91,13 @@ impl Findings {
     pub(crate) fn add(&mut self, path: Path, message: impl Into<String>) -> &mut Finding {
         self.0.push(Finding::new(path, message.into()));
         self.0.last_mut().expect("just pushed")
+    }
+    /// Notes how the `file` that the field at `path` names was read.
+    pub(crate) fn note(&mut self, path: &Path, file: &FilePath, note: &str) {
+        let note = clip(format!("{path}: {}: {note}", file.display()), LONGEST);
+        if !self.2.contains(&note) && self.2.len() < MOST_NOTES {
+            self.2.push(note);
+        }
     }
     /// Adds the errors of the configuration at `path`.
     pub(crate) fn add_errors(&mut self, path: &Path, errors: Vec<ConfigError>) {

@@ -18,7 +18,7 @@ from cyclopts import CycloptsError
 from talkspurt import interrupts
 from talkspurt.cli.explaining import explain, kept, say
 from talkspurt.cli.options import app
-from talkspurt.errors import OtherVersionWarning
+from talkspurt.errors import FileWarning, OtherVersionWarning
 from talkspurt.interrupts import Terminated
 from talkspurt.visible import below, guard, visible
 
@@ -136,7 +136,7 @@ def _in_words(
     line: str | None = None,
 ) -> str:
     """A warning for users in talkspurt's format; others in Python's."""
-    if issubclass(category, OtherVersionWarning):
+    if issubclass(category, (OtherVersionWarning, FileWarning)):
         return f"talkspurt: {visible(str(message))}\n"
     return _plainly(message, category, filename, lineno, line)
 

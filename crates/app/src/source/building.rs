@@ -147,9 +147,12 @@ impl SourceConfig for Video {
     fn file_mut(&mut self) -> Option<&mut PathBuf> {
         self.file.as_mut()
     }
+    fn part_of_file(&self) -> String {
+        format!("{:?}", self.frame)
+    }
     fn load(&self, files: &dyn Files) -> Result<Material, String> {
         let Some(file) = &self.file else { return Ok(Material::None) };
-        let trace = FrameTrace::open(files, file);
+        let trace = FrameTrace::open(files, file, self.frame());
         let trace = trace.map_err(|error| format!("{}: {error}", file.display()))?;
         Ok(Material::Frames(Arc::new(trace)))
     }

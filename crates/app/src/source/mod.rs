@@ -7,6 +7,7 @@ mod building;
 mod bulk;
 mod capture;
 mod config;
+mod ffprobe;
 mod frames;
 mod paced;
 mod spurts;

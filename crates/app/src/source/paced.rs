@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn a_trace_is_sent_byte_for_byte_and_starts_over_if_asked() {
         let text = "time,type,size\n0ms,I,3000B\n33ms,P,1200B\n70ms,P,1B\n";
-        let trace = Arc::new(FrameTrace::parse(text).expect("a trace"));
+        let trace = Arc::new(FrameTrace::parse(text, MS).expect("a trace"));
         let sent = |repeat| -> Vec<(u64, usize, bool)> {
             let video = Video { repeat, ..video() };
             let (trace, rng) = (Some(Arc::clone(&trace)), Rng::new(1, "v"));

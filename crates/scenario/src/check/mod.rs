@@ -35,6 +35,7 @@ pub(crate) fn meaning(scenario: &Scenario, series: bool, hosts: bool) -> (Networ
     cell::check(scenario, &mut found);
     let (network, mut broken) = Network::assemble(scenario);
     found.0.append(&mut broken.0);
+    found.2.append(&mut broken.2);
     if scenario.flows.is_empty() && !hosts {
         found.add(Path::of(&["flows"]), "nothing runs: give at least one flow");
     }

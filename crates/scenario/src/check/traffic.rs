@@ -71,9 +71,16 @@ impl Side<'_> {
                 let message = "needs the sizes of its frames in a `file`, or a `rate`";
                 found.add(path.clone(), message);
             }
-            (Some(file), None) => match FrameTrace::open(&Disk, file) {
+            (Some(file), None) => match FrameTrace::open(&Disk, file, video.frame()) {
                 Ok(trace) => {
-                    self.packets(trace.packets(video.packet.as_bytes()), trace.period, found)
+                    trace.notes.iter().for_each(|note| found.note(&path.key("file"), file, note));
+                    if trace.is_timed && video.frame.is_some() {
+                        found.add(path.key("frame"), "the `file` says when its frames come");
+                    }
+                    if trace.is_timed || video.frame() >= MIN_SPURT {
+                        let packets = trace.packets(video.packet.as_bytes());
+                        self.packets(packets, trace.period, found);
+                    }
                 }
                 Err(fault) => {
                     found.add(path.key("file"), format!("{}: {fault}", file.display()));
@@ -81,19 +88,17 @@ impl Side<'_> {
             },
             (None, Some(_)) => {
                 let (bytes, frame) = (even(video), video.frame());
-                if frame < MIN_SPURT {
-                    let message = format!("a frame every {frame} is out of range: at least 1ms");
-                    found.add(path.key("frame"), message);
-                } else if bytes == 0 {
+                if bytes == 0 {
                     let message = format!("leaves less than a byte for a frame of {frame}");
                     found.add(path.key("rate"), message);
-                } else {
+                } else if frame >= MIN_SPURT {
                     self.packets(bytes.div_ceil(video.packet.as_bytes().max(1)), frame, found);
                 }
             }
         }
-        if video.file.is_some() && video.frame.is_some() {
-            found.add(path.key("frame"), "the `file` says when its frames come");
+        if let Some(frame) = video.frame.filter(|frame| *frame < MIN_SPURT) {
+            let message = format!("a frame every {frame} is out of range: at least 1ms");
+            found.add(path.key("frame"), message);
         }
         if video.repeat && video.file.is_none() {
             found.add(path.key("repeat"), "nothing to repeat: there is no `file`");

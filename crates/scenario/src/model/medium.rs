@@ -77,11 +77,12 @@ pub enum Trace {
     /// uses are lost. The trace repeats after its last time. `rate` is then only nominal, for tables
     /// and figures.
     Mahimahi(TraceFile),
-    /// Comma-separated: the first line names the columns, `time` and any of `rate`, `delay` and `loss`;
-    /// each further line is a step (see `steps`) with quantities as in a scenario. A name can end with
-    /// the unit of plain numbers: `time_s`, `time_ms`, `time_us`, `rate_bps`, `rate_kbps`, `rate_Mbps`,
-    /// `rate_Gbps`, `delay_s`, `delay_ms`, `delay_us`, `loss_percent`. An empty cell leaves the value
-    /// unchanged. Empty lines and lines that begin with `#` are ignored.
+    /// A table, with commas, semicolons or tabs between the cells: the first line names the columns, `time`
+    /// and any of `rate`, `delay` and `loss`; each further line is a step (see `steps`) with quantities as in
+    /// a scenario. A name can end with the unit of plain numbers: `time_s`, `time_ms`, `time_us`, `rate_bps`,
+    /// `rate_kbps`, `rate_Mbps`, `rate_Gbps`, `delay_s`, `delay_ms`, `delay_us`, `loss_percent`. An empty cell
+    /// leaves the value unchanged. Lines with the same time are spread evenly up to the next time. Other
+    /// columns are not read, as a note says. Empty lines and lines that begin with `#` are ignored.
     Csv(TraceFile),
 }
 
@@ -123,20 +124,24 @@ impl Orbit {
 pub struct TraceFile {
     /// Path of the file, relative to the scenario's folder.
     pub file: PathBuf,
+    /// Whether times count from the first one in the file, as if that were 0, instead of from the start of the
+    /// run. For times since 1970, or since a device was switched on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_first: bool,
 }
 
 impl Trace {
-    /// Its path.
+    /// Its file.
     #[must_use]
-    pub const fn file(&self) -> &PathBuf {
+    pub const fn file(&self) -> &TraceFile {
         match self {
-            Self::Mahimahi(trace) | Self::Csv(trace) => &trace.file,
+            Self::Mahimahi(trace) | Self::Csv(trace) => trace,
         }
     }
-    /// Its path, mutable.
-    pub const fn file_mut(&mut self) -> &mut PathBuf {
+    /// Its file, mutable.
+    pub const fn file_mut(&mut self) -> &mut TraceFile {
         match self {
-            Self::Mahimahi(trace) | Self::Csv(trace) => &mut trace.file,
+            Self::Mahimahi(trace) | Self::Csv(trace) => trace,
         }
     }
 }

@@ -12,6 +12,7 @@ fn traffic_files() {
         ("zero.csv", "time,size\n0ms,10kB\n0ms,1kB\n"),
         ("units.csv", "time,size\n0ms,10kB\n40ms,8kbit\n"),
         ("good.csv", "time,size\n0ms,10kB\n40ms,1kB\n"),
+        ("sizes.txt", "10000\n1000\n"),
     ] {
         std::fs::write(stage.join(name), text).expect("temporary file");
     }
@@ -30,6 +31,7 @@ fn traffic() {
     let bulk = "kind = \"bulk\"";
     for good in [
         "kind = \"video\", file = \"good.csv\", repeat = true",
+        "kind = \"video\", file = \"sizes.txt\", frame = \"33ms\"",
         "kind = \"video\", rate = \"1Mbit/s\", frame = \"33ms\"",
         "kind = \"poisson\", rate = \"1Mbit/s\", packet = \"500B\"",
         "kind = \"on_off\", rate = \"64kbit/s\", packet = \"160B\", \
@@ -72,6 +74,8 @@ fn traffic() {
         // Frames.
         (sensor, "kind = \"video\""),
         (sensor, "kind = \"video\", file = \"good.csv\", rate = \"1Mbit/s\""),
+        (sensor, "kind = \"video\", file = \"good.csv\", frame = \"33ms\""),
+        (sensor, "kind = \"video\", file = \"sizes.txt\", frame = \"0s\""),
         (sensor, "kind = \"video\", file = \"back.csv\""),
         (sensor, "kind = \"video\", file = \"zero.csv\""),
         (sensor, "kind = \"video\", file = \"units.csv\""),

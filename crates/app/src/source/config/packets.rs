@@ -14,9 +14,9 @@ use super::default_noise;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Video {
-    /// Frame sizes from an encoder, relative to the scenario's folder: a CSV with the columns `time` (a
-    /// duration, increasing from line to line), `size` and optionally `type` (one letter). Either this or
-    /// `rate`.
+    /// Frame sizes from an encoder, relative to the scenario's folder: a table (see `trace` of a link) with the
+    /// columns `time` and `size`; or one size in bytes a line; or what ffprobe writes with `-show_packets` or
+    /// `-show_frames`. Times count from the first. Either this or `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
     /// Restart the file when it ends, until the flow stops.
@@ -25,8 +25,8 @@ pub struct Video {
     /// Constant payload bit rate: all frames have the same size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// With `rate`: frame interval. The start of the flow is also spread over this time. Absent: 40 ms, which
-    /// is 25 frames per second.
+    /// Frame interval with `rate`, or if the `file` has no times. The start of the flow is also spread over this
+    /// time. Absent: 40 ms, which is 25 frames per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame: Option<Duration>,
     /// Maximum payload per packet; a frame's packets are filled in order. RTP's header of 12 bytes is added.
@@ -45,7 +45,7 @@ impl Video {
     const fn default_packet() -> Size {
         Size::from_bytes(1200)
     }
-    /// Frame interval if no file gives one.
+    /// Frame interval if no file has times.
     #[must_use]
     pub fn frame(&self) -> Duration {
         self.frame.unwrap_or(Duration::from_millis(40))
