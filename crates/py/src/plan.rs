@@ -344,7 +344,7 @@ fn direction(link: &DirectedLink) -> [(&'static str, Value); 8] {
         ("rate_bps", link.rate.as_bps().into()),
         ("delay_s", link.delay.as_secs_f64().into()),
         ("jitter_s", link.jitter.as_secs_f64().into()),
-        ("queue", link.queue.to_string().into()),
+        ("queue", link.queue_words().into()),
         ("loss", link.loss.into()),
         ("bursts", link.gilbert_elliott.is_some().into()),
         ("bit_error_rate", link.bit_error_rate.into()),

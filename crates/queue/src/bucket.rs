@@ -24,6 +24,10 @@ impl Bucket {
         Self { rate_bps: rate.as_bps(), depth, level: depth, at: Instant::ZERO }
     }
 
+    pub(crate) fn rate(&self) -> Rate {
+        Rate::from_bps(self.rate_bps)
+    }
+
     /// Adds the tokens that arrived up to `now`; returns the overflow.
     pub(crate) fn fill(&mut self, now: Instant) -> u128 {
         let nanos = now.saturating_since(self.at).as_nanos();

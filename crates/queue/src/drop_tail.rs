@@ -24,10 +24,14 @@ pub struct Config {
     /// Limit in bytes (of IP packets), 1B or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Size>,
-    /// Limit as the time to send the queue at `rate`, without link framing, above zero; it is converted to
-    /// bytes.
+    /// Limit as the time to send the queue at the link's `rate`, without link framing, above zero; it is
+    /// converted to bytes once, and changes of the rate (`steps`, `trace`) do not change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Duration>,
+    /// Whether `time` is converted again at each change of the link's rate. Queued packets stay; arrivals are
+    /// dropped until they fit. While the rate is 0, the limit is that of the rate before.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub follow_rate: bool,
     /// Counts as ns-2.35: a queue of N `packets` holds N − 1, because `DropTail::enque` drops an arrival that
     /// would make the queue N long.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -38,7 +42,8 @@ impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let packets = self.packets.map(|packets| format!("{packets} packets"));
         let bytes = self.bytes.map(|bytes| bytes.to_string());
-        let time = self.time.map(|time| time.to_string());
+        let follows = if self.follow_rate { " at the current rate" } else { "" };
+        let time = self.time.map(|time| format!("{time}{follows}"));
         let limits: Vec<_> = [packets, bytes, time].into_iter().flatten().collect();
         write!(f, "DropTail {}", limits.join(", "))
     }
@@ -57,6 +62,10 @@ impl Validate for Config {
             found.push(ConfigError::new("bytes", why));
         }
         found.extend(self.time.and_then(|time| positive("time", time)));
+        if self.follow_rate && self.time.is_none() {
+            let why = "without `time`, no limit depends on the rate";
+            found.push(ConfigError::new("follow_rate", why));
+        }
         if self.ns2 && self.packets.is_none_or(|packets| packets < 2) {
             let why = "a queue of N packets holds N − 1 in ns-2; give `packets`, 2 or more";
             found.push(ConfigError::new("ns2", why));
@@ -72,24 +81,32 @@ pub struct Droptail {
     bytes: u64,
     limit_packets: u32,
     limit_bytes: u64,
+    /// The limit in bytes from the configuration, and the one in time that follows the rate.
+    follows: Option<(Option<Size>, Duration)>,
 }
 
 impl Droptail {
     /// A queue with these limits, for a transmitter of this rate.
     #[must_use]
     pub fn new(words: &Config, rate: Rate, _: Size) -> Self {
-        let bytes = words.bytes.map_or(u64::MAX, Size::as_bytes);
-        let in_time = words.time.map_or(u64::MAX, |time| {
-            let bits = u128::from(rate.as_bps()) * u128::from(time.as_nanos()) / 1_000_000_000;
-            u64::try_from(bits / 8).unwrap_or(u64::MAX)
-        });
+        let follows = words.time.filter(|_| words.follow_rate).map(|time| (words.bytes, time));
         Self {
             waiting: VecDeque::new(),
             bytes: 0,
             limit_packets: words.packets.map_or(u32::MAX, |packets| packets - u32::from(words.ns2)),
-            limit_bytes: bytes.min(in_time),
+            limit_bytes: limit(words.bytes, words.time, rate),
+            follows,
         }
     }
+}
+
+/// The lower of two limits, in bytes.
+fn limit(bytes: Option<Size>, time: Option<Duration>, rate: Rate) -> u64 {
+    let in_time = time.map_or(u64::MAX, |time| {
+        let bits = u128::from(rate.as_bps()) * u128::from(time.as_nanos()) / 1_000_000_000;
+        u64::try_from(bits / 8).unwrap_or(u64::MAX)
+    });
+    bytes.map_or(u64::MAX, Size::as_bytes).min(in_time)
 }
 
 impl Discipline for Droptail {
@@ -111,6 +128,11 @@ impl Discipline for Droptail {
         self.waiting.pop_front();
         self.bytes -= u64::from(packet.ip_bytes);
         Served::Packet(packet)
+    }
+    fn set_rate(&mut self, rate: Rate) {
+        if let Some((bytes, time)) = self.follows {
+            self.limit_bytes = limit(bytes, Some(time), rate);
+        }
     }
     #[inline]
     fn passes_when_idle(&self) -> bool {

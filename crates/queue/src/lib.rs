@@ -105,6 +105,8 @@ pub trait Discipline {
     fn enqueue<P: Probe>(&mut self, packet: Packet, hop: &mut Hop<'_, P>) -> bool;
     /// The transmitter is free.
     fn dequeue<P: Probe>(&mut self, hop: &mut Hop<'_, P>) -> Served;
+    /// The transmitter's rate is another from now on, above zero. Queued packets stay.
+    fn set_rate(&mut self, _: Rate) {}
     /// Whether a packet that finds the queue empty and the transmitter idle bypasses the discipline; constant.
     fn passes_when_idle(&self) -> bool;
     /// Queued packets.
@@ -189,6 +191,25 @@ disciplines! {
     Shaper(shaper),
 }
 
+impl Config {
+    /// Whether a limit is computed from the link's rate and follows its changes; `None` if none depends on it.
+    #[must_use]
+    pub fn follows_rate(&self) -> Option<bool> {
+        let inner: Vec<&Self> = match self {
+            Self::Droptail(own) => return own.time.map(|_| own.follow_rate),
+            Self::Red(own) => {
+                let computed = own.min_threshold.is_none() || own.weight.is_none();
+                return (computed || own.follow_rate).then_some(own.follow_rate);
+            }
+            Self::Codel(_) | Self::FqCodel(_) | Self::Pie(_) => return None,
+            Self::Priority(own) => own.bands.iter().map(|band| &band.queue).collect(),
+            Self::Policer(own) => vec![&own.queue],
+            Self::Shaper(own) => vec![&own.queue],
+        };
+        inner.into_iter().filter_map(Self::follows_rate).max()
+    }
+}
+
 impl Discipline for Queue {
     #[inline(always)]
     fn enqueue<P: Probe>(&mut self, packet: Packet, hop: &mut Hop<'_, P>) -> bool {
@@ -197,6 +218,9 @@ impl Discipline for Queue {
     #[inline(always)]
     fn dequeue<P: Probe>(&mut self, hop: &mut Hop<'_, P>) -> Served {
         dispatch!(self, queue => queue.dequeue(hop))
+    }
+    fn set_rate(&mut self, rate: Rate) {
+        dispatch!(self, queue => queue.set_rate(rate));
     }
     #[inline]
     fn passes_when_idle(&self) -> bool {

@@ -190,6 +190,9 @@ impl Discipline for Policer {
     fn passes_when_idle(&self) -> bool {
         false
     }
+    fn set_rate(&mut self, rate: Rate) {
+        self.queue.set_rate(rate);
+    }
     fn packets(&self) -> u32 {
         self.queue.packets()
     }

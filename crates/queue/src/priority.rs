@@ -128,6 +128,9 @@ impl Discipline for Priority {
     fn passes_when_idle(&self) -> bool {
         self.bands.iter().all(Discipline::passes_when_idle)
     }
+    fn set_rate(&mut self, rate: Rate) {
+        self.bands.iter_mut().for_each(|band| band.set_rate(rate));
+    }
     fn packets(&self) -> u32 {
         self.bands.iter().map(Discipline::packets).sum()
     }

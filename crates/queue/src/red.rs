@@ -58,6 +58,10 @@ pub struct Config {
     /// Delay used to compute absent thresholds, above zero.
     #[serde(default = "Config::default_target_delay")]
     pub target_delay: Duration,
+    /// Whether what depends on the link's rate (absent thresholds, an absent weight, and the decay of an idle
+    /// queue's average) is computed again at each change of the rate, instead of once.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub follow_rate: bool,
     /// Whether ECN-capable packets are marked instead of dropped, unless the average is so high that every
     /// packet is dropped (RFC 3168 §7).
     #[serde(default, skip_serializing_if = "is_false")]
@@ -95,7 +99,8 @@ impl Config {
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = if self.adaptive { "Adaptive RED" } else { "RED" };
-        write!(f, "{name} {} packets", self.packets)
+        let follows = if self.follow_rate { " at the current rate" } else { "" };
+        write!(f, "{name} {} packets{follows}", self.packets)
     }
 }
 
@@ -154,6 +159,8 @@ pub struct Red {
     step: Duration,
     /// Decay of the average after each number of steps, for typical pauses.
     fades: Box<[f64]>,
+    /// The configuration, if the rate's changes matter.
+    follows: Option<Box<Config>>,
     /// Last update of `max_p`, if it adapts.
     adapted: Option<Instant>,
     ecn: bool,
@@ -187,31 +194,41 @@ impl Red {
     /// A queue as configured, for a transmitter of this rate.
     #[must_use]
     pub fn new(words: &Config, rate: Rate, _: Size) -> Self {
-        let mean = words.mean_packet.as_bytes();
-        let per_second = rate.as_bps() as f64 / (8 * mean) as f64;
-        // Floyd et al. 2001 §5.1, §5.2.
-        let auto = || (words.target_delay.as_secs_f64() * per_second / 2.0).max(5.0);
-        let min = words.min_threshold.unwrap_or_else(auto);
-        let weight = words.weight.unwrap_or_else(|| 1.0 - math::exp(-1.0 / per_second));
-        Self {
+        let mut queue = Self {
             waiting: VecDeque::new(),
             bytes: 0,
             limit: words.packets.into(),
-            min,
-            max: words.max_threshold.unwrap_or(3.0 * min),
+            min: 0.0,
+            max: 0.0,
             max_p: words.max_p,
-            weight,
+            weight: 0.0,
             gentle: words.gentle,
             in_bytes: words.mode == Mode::Bytes,
-            mean_bytes: mean as f64,
-            step: rate.time_for(mean).unwrap_or(Duration::MAX),
-            fades: (0..Self::FADES).map(|steps| math::pow(1.0 - weight, steps.into())).collect(),
+            mean_bytes: words.mean_packet.as_bytes() as f64,
+            step: Duration::MAX,
+            fades: Box::default(),
+            follows: words.follow_rate.then(|| Box::new(words.clone())),
             adapted: words.adaptive.then_some(Instant::ZERO),
             ecn: words.ecn,
             ns2: words.ns2,
             average: 0.0,
             count: None,
-        }
+        };
+        queue.suit(words, rate);
+        queue
+    }
+
+    /// Sets what depends on the rate (Floyd et al. 2001 §5.1, §5.2).
+    fn suit(&mut self, words: &Config, rate: Rate) {
+        let mean = words.mean_packet.as_bytes();
+        let per_second = rate.as_bps() as f64 / (8 * mean) as f64;
+        let auto = || (words.target_delay.as_secs_f64() * per_second / 2.0).max(5.0);
+        self.min = words.min_threshold.unwrap_or_else(auto);
+        self.max = words.max_threshold.unwrap_or(3.0 * self.min);
+        self.weight = words.weight.unwrap_or_else(|| 1.0 - math::exp(-1.0 / per_second));
+        self.step = rate.time_for(mean).unwrap_or(Duration::MAX);
+        let fade = |steps: u32| math::pow(1.0 - self.weight, steps.into());
+        self.fades = (0..Self::FADES).map(fade).collect();
     }
 
     /// The average queue, in packets (in byte mode, of mean length).
@@ -347,6 +364,12 @@ impl Discipline for Red {
         self.waiting.pop_front();
         self.bytes -= u64::from(packet.ip_bytes);
         Served::Packet(packet)
+    }
+    fn set_rate(&mut self, rate: Rate) {
+        if let Some(words) = self.follows.take() {
+            self.suit(&words, rate);
+            self.follows = Some(words);
+        }
     }
     fn control(&self) -> Control {
         let top = if self.gentle { 2.0 * self.max } else { self.max };

@@ -116,6 +116,9 @@ impl Discipline for Shaper {
     fn passes_when_idle(&self) -> bool {
         false
     }
+    fn set_rate(&mut self, rate: Rate) {
+        self.queue.set_rate(rate.min(self.bucket.rate()));
+    }
     fn packets(&self) -> u32 {
         self.queue.packets() + u32::from(self.next.is_some())
     }

@@ -71,6 +71,15 @@ impl Capacity {
         }
     }
 
+    /// The rate above zero that is the last of those after change number `seen` up to `now`, and the number of
+    /// the last change.
+    pub(crate) fn changed(&self, seen: usize, now: Instant) -> (Option<Rate>, usize) {
+        let Self::Stepped(steps) = self else { return (None, seen) };
+        let last = seen + steps[seen..].partition_point(|(at, _)| *at <= now);
+        let mut rates = steps[seen..last].iter().rev().map(|(_, rate)| *rate);
+        (rates.find(|rate| *rate != Rate::ZERO), last)
+    }
+
     /// Aborts the current transmission.
     pub(crate) fn break_off(&mut self) {
         if let Self::Opportunities(trace) = self {

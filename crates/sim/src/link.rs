@@ -89,6 +89,8 @@ const _: () = assert!(size_of::<Link>() <= 128);
 struct Back {
     queue: Queue,
     queue_rng: Rng,
+    /// Changes of the rate that the queue knows.
+    rates_seen: usize,
     /// A shaper's next turn, if its queue said so.
     wait_until: Option<Instant>,
     loss: f64,
@@ -169,6 +171,7 @@ impl Link {
             back: Box::new(Back {
                 queue: parts.queue,
                 queue_rng: parts.queue_rng,
+                rates_seen: 0,
                 wait_until: None,
                 loss: parts.loss,
                 rng: parts.rng,
@@ -308,6 +311,9 @@ impl Link {
         probe: &mut P,
     ) {
         self.back.note_queue(now, self.waiting);
+        if let Capacity::Stepped(_) = self.capacity {
+            self.tell_rate(now);
+        }
         let (queue, mut hop) = self.back.hop(self.index, (now, self.free_at), pool, probe);
         let kept = queue.enqueue(packet, &mut hop);
         let bytes = queue.bytes();
@@ -323,6 +329,14 @@ impl Link {
             self.free_at = now;
             self.advance(now, pool, probe);
         }
+    }
+
+    /// Tells the queue of changes of the rate. Only what arrives meets a limit, so that it need not know before.
+    #[inline(never)]
+    fn tell_rate(&mut self, now: Instant) {
+        let (rate, seen) = self.capacity.changed(self.back.rates_seen, now);
+        self.back.rates_seen = seen;
+        rate.into_iter().for_each(|rate| self.back.queue.set_rate(rate));
     }
 
     /// The packet that arrives at the far end at `now`, if any; call [`Link::let_go`] next.

@@ -126,6 +126,8 @@ def _queue(tcl: Tcl, queue: Part, bits: int) -> tuple[str, int, tuple[str, Any, 
         queue.findings.refuse(queue.at("kind"), f"there is no queue like {kind} in ns-2.35")
         return "DropTail", 1, ("", None, "")
     exactly = bool(queue.take("ns2"))
+    # The rate of a link that ns-2 can have does not change.
+    queue.take("follow_rate")
     packets, size, time = (queue.take(key) for key in ("packets", "bytes", "time"))
     queue.rest()
     if sum(value is not None for value in (packets, size, time)) > 1:
@@ -170,6 +172,7 @@ def _red(tcl: Tcl, queue: Part) -> int:
             f"--set {queue.at('ns2')}=true",
         )
     in_bytes = queue.take("mode") == "bytes"
+    queue.take("follow_rate")
     for there, here, otherwise, turned in RED:
         value = queue.take(here)
         shown = otherwise if value is None else turned(value)

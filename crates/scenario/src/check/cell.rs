@@ -2,7 +2,7 @@
 
 use talkspurt_proto::units::{Rate, Size};
 
-use super::network::{check_mtu, check_name, queue};
+use super::network::{check_mtu, check_name, queue_of_cell};
 use crate::model::{Cell, RateControl, Scenario, Standard};
 use crate::path::Path;
 use crate::problem::Findings;
@@ -23,12 +23,12 @@ pub(super) fn check(scenario: &Scenario, found: &mut Findings) {
         radio(&path, cell, found);
         windows(&path, cell, found);
         sizes(&path, cell, found);
-        queue(&path.key("queue"), &cell.queue, cell.mtu, found);
+        queue_of_cell(&path.key("queue"), &cell.queue, cell.mtu, found);
         let usual = [(path.clone(), cell.rate.as_ref())];
         let own = cell.stations.iter().map(|(station, words)| {
             let path = path.key("stations").key(station);
             if let Some(words) = &words.queue {
-                queue(&path.key("queue"), words, cell.mtu, found);
+                queue_of_cell(&path.key("queue"), words, cell.mtu, found);
             }
             (path, words.rate.as_ref())
         });

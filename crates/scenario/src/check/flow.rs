@@ -23,7 +23,7 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
         let least = |of: fn(&Routes) -> &Vec<usize>| {
             let ways = network.routes.get(index)?.iter().map(of);
             let links: Vec<usize> = ways.flatten().copied().collect();
-            let rate = links.iter().map(|link| network.links[*link].rate).min()?;
+            let rate = links.iter().map(|link| network.links[*link].highest_rate()).min()?;
             Some((network.mtu(&links), rate))
         };
         let least = [least(|routes| &routes.forward), least(|routes| &routes.backward)];

@@ -3,7 +3,7 @@
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
-use crate::link_profile::LinkProfile;
+use crate::link_profile::{self, LinkProfile};
 use crate::model::{Cell, Framing, GilbertElliott, Link, LinkEvent, Queue, RateControl};
 
 /// One direction of a link, with its effective properties.
@@ -46,6 +46,41 @@ pub struct DirectedLink {
     pub course: Option<LinkProfile>,
     /// Outages and returns in order of time, the same in both directions.
     pub events: Vec<LinkEvent>,
+}
+
+impl DirectedLink {
+    /// The highest rate of the run: for a mahimahi trace, that of its period.
+    #[must_use]
+    pub fn highest_rate(&self) -> Rate {
+        match &self.course {
+            None => self.rate,
+            Some(LinkProfile::Opportunities(times)) => link_profile::mean_rate(times),
+            Some(LinkProfile::Steps(steps)) => {
+                let rates = steps.iter().filter_map(|step| step.rate);
+                rates.chain([self.rate]).max().unwrap_or(self.rate)
+            }
+        }
+    }
+
+    /// Whether the queue follows the rate, of which there is none at an instant.
+    pub(super) fn follows_no_rate(&self) -> bool {
+        let traced = matches!(self.course, Some(LinkProfile::Opportunities(_)));
+        traced && self.queue.follows_rate() == Some(true)
+    }
+
+    /// The queue in words. If the rate changes, they say whether limits in time follow it.
+    #[must_use]
+    pub fn queue_words(&self) -> String {
+        let changes = match &self.course {
+            None => false,
+            Some(LinkProfile::Opportunities(_)) => true,
+            Some(LinkProfile::Steps(steps)) => steps.iter().any(|step| step.rate.is_some()),
+        };
+        match self.queue.follows_rate() {
+            Some(false) if changes => format!("{} at {}", self.queue, self.rate),
+            _ => self.queue.to_string(),
+        }
+    }
 }
 
 pub(super) fn forth(name: &str, index: usize, link: &Link, from: usize, to: usize) -> DirectedLink {

@@ -131,6 +131,22 @@ impl Network {
             let courses =
                 link_profile::link_profiles(&Path::of(&["links", name]), link, run, found);
             [forth.course, back.course] = courses;
+            let own = link.back.as_ref().is_some_and(|back| back.queue.is_some());
+            let path = Path::of(&["links", name]);
+            let places =
+                [path.key("queue"), if own { path.key("back") } else { path }.key("queue")];
+            let unclear = [&forth, &back].map(DirectedLink::follows_no_rate);
+            for (place, _) in places
+                .iter()
+                .zip(unclear)
+                .filter(|(_, unclear)| *unclear)
+                .take(if own { 2 } else { 1 })
+            {
+                let message =
+                    "`follow_rate` needs a rate at each instant; a mahimahi trace has none";
+                let hint = "give the queue a limit in `bytes` or `packets`".to_owned();
+                found.add(place.clone(), message).hint(hint);
+            }
             if let Some(orbit) = &link.orbit {
                 let over = orbit::first(orbit);
                 (forth.delay, back.delay) = (forth.delay + over, back.delay + over);

@@ -166,6 +166,7 @@ fn queues() {
         "kind = \"droptail\", time = \"0s\"",
         "kind = \"droptail\", packets = 1, ns2 = true",
         "kind = \"droptail\", bytes = \"9kB\", ns2 = true",
+        "kind = \"droptail\", bytes = \"9kB\", follow_rate = true",
         "kind = \"red\"",
         "kind = \"red\", packets = 50, min_threshold = 15, max_threshold = 5",
         "kind = \"red\", packets = 50, min_threshold = -1, max_threshold = 15",

@@ -8,6 +8,7 @@ use talkspurt_proto::probe::{DropReason, Note, Place, Probe, Topic};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
+use talkspurt_scenario::link_profile::LinkProfile;
 use talkspurt_scenario::model::{self, Framing};
 use talkspurt_sim::capacity::Capacity;
 use talkspurt_sim::discipline::{Discipline, Hop, Pie, Queue, Red, Served};
@@ -81,11 +82,21 @@ impl Probe for Journal {
 
 /// What a link does with bursts of packets of 125 bytes: when, flow, how many.
 fn bursts(queue: &str, ecn: Ecn, bursts: &[(Duration, u32, u32)]) -> Vec<Line> {
+    bursts_over(Capacity::fixed(RATE), queue, ecn, bursts)
+}
+
+/// The same over a link whose rate changes.
+fn bursts_over(
+    capacity: Capacity,
+    queue: &str,
+    ecn: Ecn,
+    bursts: &[(Duration, u32, u32)],
+) -> Vec<Line> {
     let mtu = Size::from_bytes(125);
     let mut link = Link::new(Parts {
         index: 0,
         queue: Queue::new(&words(queue), RATE, mtu),
-        capacity: Capacity::fixed(RATE),
+        capacity,
         delay: Duration::ZERO,
         framing: Framing::None,
         mtu: 125,
@@ -201,6 +212,84 @@ fn droptail_counts_packets_bytes_time_and_as_ns_2_does() {
             bursts(&format!("kind = 'droptail', {limit}"), Ecn::Ect0, &[(Duration::ZERO, 0, 9)]);
         assert_eq!(numbers_of(&lines, Verdict::Sent), (0..kept).collect::<Vec<_>>(), "{limit}");
         assert_eq!(numbers_of(&lines, Verdict::Dropped(DropReason::Full)).len(), 9 - kept as usize);
+    }
+}
+
+/// From 1 Mbit/s to these rates in kbit/s at these milliseconds.
+fn stepped(steps: &[(u64, u64)]) -> Capacity {
+    let step = |(at, kbps): &(u64, u64)| model::Step {
+        at: Duration::from_millis(*at),
+        rate: Some(Rate::from_bps(1000 * kbps)),
+        delay: None,
+        loss: None,
+    };
+    let course = LinkProfile::Steps(steps.iter().map(step).collect());
+    Capacity::of(RATE, Some(&course))
+}
+
+/// Drops among nine packets at 0, 20, 90 and 200 ms; one of each burst is sent at once.
+fn drops_over(steps: &[(u64, u64)], queue: &str) -> [usize; 4] {
+    let at = [0, 20, 90, 200];
+    let all = at.map(|at| (Duration::from_millis(at), at as u32, 9));
+    let lines = bursts_over(stepped(steps), queue, Ecn::NotEct, &all);
+    let dropped = Verdict::Dropped(DropReason::Full);
+    at.map(|at| lines.iter().filter(|line| line.1 == at as u32 && line.3 == dropped).count())
+}
+
+/// A limit of 4 ms is 4 packets at 1 Mbit/s, 2 at 500 kbit/s and 8 at 2 Mbit/s. At 20 ms the queue is empty.
+#[test]
+fn a_limit_in_time_is_converted_once_or_follows_the_rate() {
+    let steps = [(10, 500), (80, 2000)];
+    assert_eq!(drops_over(&steps, "kind = 'droptail', time = '4ms'"), [4, 4, 4, 4]);
+    let follows = "kind = 'droptail', time = '4ms', follow_rate = true";
+    assert_eq!(drops_over(&steps, follows), [4, 6, 0, 0]);
+    assert_eq!(drops_over(&[], follows), [4, 4, 4, 4]);
+    // The other limits stay, and the lowest counts.
+    assert_eq!(drops_over(&steps, &format!("{follows}, packets = 3")), [5, 6, 5, 5]);
+    assert_eq!(drops_over(&steps, &format!("{follows}, bytes = '625B'")), [4, 6, 3, 3]);
+    // During an outage packets wait, as many as before it.
+    assert_eq!(drops_over(&[(10, 500), (15, 0), (40, 1000)], follows), [4, 6, 4, 4]);
+    // In a band, behind a policer and before a shaper, which is slower than the link is at last.
+    for (outer, expected) in [
+        ("kind = 'priority', bands = [{ queue = { INNER } }]", [4, 6, 0, 0]),
+        ("kind = 'policer', rate = '1Gbit/s', burst = '1MB', queue = { INNER }", [4, 6, 0, 0]),
+        ("kind = 'shaper', rate = '1Mbit/s', burst = '125B', queue = { INNER }", [4, 6, 4, 4]),
+    ] {
+        assert_eq!(drops_over(&steps, &outer.replace("INNER", follows)), expected, "{outer}");
+    }
+}
+
+#[test]
+fn a_lower_limit_drops_nothing_that_is_queued() {
+    let queue = "kind = 'droptail', time = '8ms', follow_rate = true";
+    let all = [
+        (Duration::ZERO, 0, 9),
+        (Duration::from_millis(2), 1, 1),
+        (Duration::from_millis(40), 2, 2),
+    ];
+    // At 2 ms, seven are queued, and only four would have been taken.
+    let lines = bursts_over(stepped(&[(1, 500)]), queue, Ecn::NotEct, &all);
+    let of = |flow| lines.iter().filter(move |line| line.1 == flow).map(|line| line.3);
+    assert!(of(0).chain(of(2)).all(|verdict| verdict == Verdict::Sent), "{lines:?}");
+    assert_eq!(of(1).collect::<Vec<_>>(), [Verdict::Dropped(DropReason::Full)]);
+}
+
+/// Floyd et al. 2001 §5.1: the threshold is half of what the link sends in `target_delay`.
+#[test]
+fn red_computes_absent_thresholds_once_or_at_each_change() {
+    let words = "packets = 99, weight = 1, target_delay = '100ms', mean_packet = '125B'";
+    for (more, expected) in [("", 0.0), (", follow_rate = true", 0.1)] {
+        let (mut bench, mut queue) = (Bench::new(), red(&format!("{words}{more}")));
+        bench.free_at = ms(1000);
+        for _ in 0..26 {
+            assert!(bench.give(&mut queue, ms(0)));
+        }
+        // The average is 25: below 50, half of 100 packets; at a third of the rate, a quarter of the way from
+        // 16 2/3 to three times that.
+        assert_eq!(queue.control().drop_probability, Some(0.0));
+        queue.set_rate(Rate::from_bps(333_333));
+        let p = queue.control().drop_probability.expect("RED has one");
+        assert!((p - expected / 4.0).abs() < 1e-5, "{p}{more}");
     }
 }
 
