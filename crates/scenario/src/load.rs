@@ -416,8 +416,8 @@ impl Reader<'_> {
         let (mut network, mut wrong) = check::meaning(&checked, self.series, self.hosts);
         wrong.0.splice(0..0, expanded.0);
         written.restore(&mut wrong);
-        // Fields missing in a table may be those removed: they were reported.
-        wrong.0.retain(|finding| !taken.iter().any(|field| finding.path.is_table_of(field)));
+        // What is missing may be a field that was removed: it was reported.
+        wrong.0.retain(|finding| !taken.iter().any(|field| finding.follows_from(field)));
         for mut finding in wrong.0 {
             finding.origin.get_or_insert_with(|| tree.origin_of(&finding.path).clone());
             found.0.push(finding);

@@ -56,6 +56,11 @@ impl Path {
     pub(crate) fn is_table_of(&self, other: &Self) -> bool {
         other.0.split_last().is_some_and(|(_, table)| table == self.0)
     }
+    /// The key of this field, if `other` is a field of the same table.
+    pub(crate) fn key_beside(&self, other: &Self) -> Option<&str> {
+        let (Step::Key(key), table) = self.0.split_last()? else { return None };
+        other.0.split_last().is_some_and(|(_, beside)| beside == table).then_some(key.as_str())
+    }
     /// Parses a written path; an empty word gives `None`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut steps = Vec::new();

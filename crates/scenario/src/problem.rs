@@ -113,6 +113,17 @@ impl Finding {
     pub(crate) fn new(path: Path, message: String) -> Self {
         Self { path, origin: None, message, hint: None }
     }
+    /// Whether it may be there only because this field is not: it is about the field, its table, or a neighbour
+    /// that is not valid without it, as its message says.
+    pub(crate) fn follows_from(&self, field: &Path) -> bool {
+        let names = |name: &str| {
+            let mut words = self.message.split(|c: char| !c.is_alphanumeric() && c != '_');
+            words.any(|word| word == name)
+        };
+        self.path == *field
+            || self.path.is_table_of(field)
+            || field.key_beside(&self.path).is_some_and(names)
+    }
     /// Sets the likely correction.
     pub(crate) fn hint(&mut self, hint: impl Into<Option<String>>) -> &mut Self {
         self.hint = hint.into();

@@ -305,3 +305,33 @@ fn the_limits_themselves_are_allowed() {
         assert_eq!(told(&GOOD.replacen(from, to, 1), &[]), "no problem", "{to}");
     }
 }
+
+/// A key that depends on a wrong one is not told to lack it.
+#[test]
+fn the_first_cause_is_told_alone() {
+    let queue = "{ kind = \"droptail\", packets = 100 }";
+    for (from, wrong, field) in [
+        (queue, "{ kind = \"droptail\", time = 5 }", "queue.time"),
+        (queue, "{ kind = \"droptail\", packets = 9, time = 5, follow_rate = true }", "queue.time"),
+        (
+            queue,
+            "{ kind = \"red\", packets = 50, min_threshold = \"5\", max_threshold = 15 }",
+            "queue.min_threshold",
+        ),
+        (
+            queue,
+            "{ kind = \"policer\", rate = \"1Mbit/s\", burst = \"9kB\", peak_rate = \"2Mbit/s\", \
+             peak_burst = 9, yellow_dscp = 1, queue = { kind = \"codel\" } }",
+            "queue.peak_burst",
+        ),
+        (
+            queue,
+            "{ kind = \"policer\", rate = \"1Mbit/s\", burst = \"9kB\", excess_burst = 9, \
+             yellow_dscp = 1, queue = { kind = \"codel\" } }",
+            "queue.excess_burst",
+        ),
+    ] {
+        let told = told(&GOOD.replacen(from, wrong, 1), &[]);
+        assert!(told.contains(field) && !told.contains('\n'), "{wrong}: {told}");
+    }
+}
