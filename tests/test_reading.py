@@ -2,6 +2,7 @@
 
 import os
 import signal
+import struct
 import time
 
 import pytest
@@ -170,3 +171,33 @@ def test_times_since_1970_are_no_times_of_a_run(tmp_path):
     (tmp_path / "s.toml").write_text(text)
     done = talkspurt("check", tmp_path / "s.toml")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def wav(head=b"", length=None, kind=1, bits=16):
+    """A second of silence at 8 kHz, behind another chunk, with this length in the header."""
+    data = bytes(8000 * bits // 8)
+    fmt = struct.pack("<4sIHHIIHH", b"fmt ", 16, kind, 1, 8000, 1000 * bits, bits // 8, bits)
+    riff = 4 + len(head) + len(fmt) + 8 + len(data) if length is None else length
+    samples = struct.pack("<4sI", b"data", len(data) if length is None else length)
+    return struct.pack("<4sI4s", b"RIFF", riff, b"WAVE") + head + fmt + samples + data
+
+
+ODD = b"iXML" + (5).to_bytes(4, "little") + b"hello\0"
+
+
+@pytest.mark.parametrize(
+    "data", [wav(ODD), wav(length=0xFFFF_FFFF), wav(kind=3, bits=32)], ids=["odd", "pipe", "float"]
+)
+def test_a_recording_is_read_alike_for_a_run_and_for_ns2(tmp_path, data):
+    """ns-2's script has the number of packets, which follows from the length of the recording."""
+    source = "{ kind = 'speech', codec = 'pcmu', file = 'in.wav' }"
+    (tmp_path / "s.toml").write_text(scenario(source))
+    scripts = []
+    for content in (wav(), data):
+        (tmp_path / "in.wav").write_bytes(content)
+        assert package.run(tmp_path / "s.toml").flows["sent_packets"].to_list() == [50]
+        out = tmp_path / "s.tcl"
+        done = talkspurt("export", tmp_path / "s.toml", "--to", "ns2-script", "--out", out)
+        assert done.returncode == 0, done.stderr
+        scripts.append(out.read_text())
+    assert scripts[0] == scripts[1]

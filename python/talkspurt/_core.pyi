@@ -79,6 +79,9 @@ def values(resolved: str) -> str:
 def lines(text: str) -> list[tuple[str, int]]:
     """The line of each key of a scenario's text."""
 
+def recording_seconds(file: str) -> float:
+    """The duration of a WAV file."""
+
 def schema() -> str:
     """JSON Schema of a scenario."""
 

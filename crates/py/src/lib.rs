@@ -54,6 +54,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plan::load, module)?)?;
     module.add_function(wrap_pyfunction!(outcome::metrics, module)?)?;
     module.add_function(wrap_pyfunction!(plan::schema, module)?)?;
+    module.add_function(wrap_pyfunction!(plan::recording_seconds, module)?)?;
     module.add_function(wrap_pyfunction!(plan::values, module)?)?;
     module.add_function(wrap_pyfunction!(plan::lines, module)?)?;
     module.add_function(wrap_pyfunction!(opinion::opinion, module)?)?;

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
 use serde_json::{Map, Value, json};
+use talkspurt_app::recording::Recording;
 use talkspurt_experiment::Format;
 use talkspurt_record::{Folder, Meanings, Tables};
 use talkspurt_scenario::model::{Flow, Scale, Scenario, Source};
@@ -128,6 +129,13 @@ pub(crate) fn values(resolved: &str) -> PyResult<String> {
 #[pyfunction]
 pub(crate) fn lines(text: &str) -> Vec<(String, u32)> {
     talkspurt_scenario::lines(text)
+}
+
+/// The duration of a WAV file in seconds.
+#[pyfunction]
+pub(crate) fn recording_seconds(file: PathBuf) -> PyResult<f64> {
+    let read = Recording::seconds(&talkspurt_app::file::Disk, &file);
+    read.map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// The JSON Schema of a scenario.

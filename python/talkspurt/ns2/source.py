@@ -8,11 +8,10 @@ Tcl that mirror our code, from different random numbers.
 from __future__ import annotations
 
 import math
-import wave
 from dataclasses import dataclass
 from typing import Any
 
-from talkspurt import units
+from talkspurt import _core, units
 from talkspurt.ns2.reading import Part
 from talkspurt.ns2.tcl import Tcl, number
 
@@ -117,8 +116,7 @@ def _speech(part: Part, speech: dict[str, Any], noise: float) -> Source:
 
 
 def _units(file: str, interval: float) -> int:
-    with wave.open(file, "rb") as recording:
-        return math.ceil(recording.getnframes() / recording.getframerate() / interval)
+    return math.ceil(_core.recording_seconds(file) / interval)
 
 
 def write(tcl: Tcl, source: Source, name: str, agent: str, unit: int, stop: float) -> None:

@@ -157,12 +157,7 @@ impl Recording {
             {
                 return Err(Why::NoEncoder(codec.name(), why));
             }
-            let bytes = files.read(path, MAX_BYTES).map_err(|fault| match fault {
-                Fault::Unreadable(error) => Why::Unreadable(error),
-                Fault::NotAFile => Why::NotAFile,
-                Fault::TooLong(max) => Why::TooManyBytes(max),
-            })?;
-            let (rate, channels) = wav::read(&bytes, encodings[0].channels())?;
+            let (rate, channels) = wav::read(&bytes_of(files, path)?, encodings[0].channels())?;
             let activity = vad.map(|vad| activity::find(&channels, rate, vad).into());
             let at = |wanted: &u32| {
                 let resampled = channels.iter().map(|it| resample(it.clone(), rate, *wanted));
@@ -179,6 +174,15 @@ impl Recording {
         let lower = rates.into_iter().skip(1).zip(pcm.map(Arc::from)).collect();
         Ok(Self { lower, activity, ..recording })
     }
+    /// The duration of a WAV file in seconds.
+    ///
+    /// # Errors
+    /// As [`Recording::open`].
+    pub fn seconds(files: &dyn Files, path: &Path) -> Result<f64, RecordingError> {
+        let read = || wav::seconds(&bytes_of(files, path)?);
+        read().map_err(|why| RecordingError { path: path.to_owned(), why })
+    }
+
     /// Speech that is already PCM at the codec's rate and in the encoding's channels.
     #[must_use]
     pub fn from_pcm(pcm: Vec<i16>, encoding: &Encoding) -> Self {
@@ -247,6 +251,14 @@ impl Recording {
         let samples = (self.sent.len() / self.channels) as u64;
         Duration::from_nanos(samples * 1_000_000_000 / u64::from(self.sample_rate))
     }
+}
+
+fn bytes_of(files: &dyn Files, path: &Path) -> Result<Bytes, Why> {
+    files.read(path, MAX_BYTES).map_err(|fault| match fault {
+        Fault::Unreadable(error) => Why::Unreadable(error),
+        Fault::NotAFile => Why::NotAFile,
+        Fault::TooLong(max) => Why::TooManyBytes(max),
+    })
 }
 
 /// `len` samples of a recording in `channels` from `begin` on, which are sent in steps of `step`. If the
