@@ -38,12 +38,6 @@ def test_a_quiet_measurement_with_a_quiet_server(tmp_path):
     assert "refused" not in complained
 
 
-def test_stamp_is_not_quiet_without_json():
-    done = command("measure", "127.0.0.1", "--stamp", "--quiet", env=SECRET)
-    assert done.returncode == 2
-    assert done.stderr.startswith("talkspurt: --quiet: with --stamp only beside --json")
-
-
 @real
 def test_a_quiet_emulation_prints_what_its_commands_print(tmp_path):
     case = tmp_path / "case.toml"

@@ -1,4 +1,4 @@
-//! Messages, notes, STAMP packets and units of a stream.
+//! Messages, notes and units of a stream.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| talkspurt_measure::fuzz::read(bytes));

@@ -315,17 +315,13 @@ class MeasureServer:
         ports: tuple[int, int] | None,
         user: str,
         direct: bool,
-        stamp: tuple[str, bytes | None] | None,
     ) -> None:
         """Listen on ADDRESS:PORT; a process started as root becomes ``user``.
 
         ``direct`` permits DCCP and SCTP directly over IP.
-        ``stamp`` is where to reflect the packets of STAMP, and the key of authenticated mode.
         """
     @property
     def local(self) -> str: ...
-    @property
-    def stamp(self) -> str | None: ...
     def lines(self) -> list[str]:
         """Lines about sessions since the last call."""
     def stop(self) -> None:
@@ -358,22 +354,6 @@ class Measuring:
         """End it early, with results of the time until now."""
     def result(self) -> tuple[Outcome, str, str, str | None]:
         """Tables, facts as JSON, the scenario, and why it ended early; can be called once."""
-
-class Stamping:
-    """A STAMP sender at work."""
-
-    def __init__(
-        self, host: str, port: int, key: bytes | None, bytes: int, rate_bps: int, duration: str
-    ) -> None:
-        """Start to send packets of so many bytes of UDP payload, so many bits of them a second."""
-    def progress(self) -> float:
-        """Fraction of the time passed, 0 to 1."""
-    def wait(self, seconds: float) -> bool:
-        """Wait at most this many seconds; true if it has ended."""
-    def stop(self) -> None:
-        """End it early, with results of the time until now."""
-    def result(self) -> str:
-        """What was measured, as JSON; can be called once. Raises RunError if nothing came back."""
 
 class CallVoice:
     """What one end of a call says, and the codecs that it has; only on Linux."""

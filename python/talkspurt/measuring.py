@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 Way = Literal["up", "down", "both"]
 Traffic = Literal["cbr", "talkspurts", "bulk"]
-STAMP_PORT = 862
-"""UDP port of STAMP reflectors (RFC 8762 §4)."""
 PACKET_B = {"cbr": 160, "talkspurts": 160, "bulk": 1200}
 """Payload per packet unless told otherwise: 20 ms of G.711, or most of an Ethernet frame."""
 
@@ -162,46 +160,7 @@ def run(
             raise BadInputError(visible(f"{broken}{kept}"))
 
 
-def run_stamp(
-    host: str,
-    wanted: Wanted,
-    *,
-    secret_file: Path | None,
-    unauthenticated: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """Measure with STAMP (RFC 8762) against any reflector, and print the result."""
-    serving.supported()
-    faults = Faults()
-    wanted.check(faults)
-    with faults.gathered():
-        _core.check_length("--for", wanted.duration)
-    with faults.gathered():
-        name, port = target(host, STAMP_PORT)
-    with faults.gathered():
-        key = None if unauthenticated else serving.stamp_key(serving.secret(secret_file))
-    faults.check()
-    packet = wanted.packet if wanted.packet is not None else 0
-    with interrupts.undisturbed():
-        try:
-            sender = _core.Stamping(
-                name, port, key, packet, _core.rate_bps(wanted.rate), wanted.duration
-            )
-            _await(sender, None if quiet else f"STAMP to {host}")
-            facts = json.loads(sender.result())
-        except (_core.RunError, ValueError) as error:
-            raise BadInputError(visible(str(error))) from None
-        if as_json:
-            print_json(facts)
-        else:
-            from talkspurt.terminal.console import say_line
-
-            for line in stamp_lines(facts):
-                say_line(line)
-
-
-def _await(running: _core.Measuring | _core.Stamping, title: str | None) -> None:
+def _await(running: _core.Measuring, title: str | None) -> None:
     """Wait until it ends, which a stop makes it do; with a title, show how far it is."""
     with contextlib.nullcontext() if title is None else Bar(title) as bar:
         while not running.wait(0.05):
@@ -209,50 +168,6 @@ def _await(running: _core.Measuring | _core.Stamping, title: str | None) -> None
                 bar.on_fraction(running.progress())
             if interrupts.came():
                 running.stop()
-
-
-def stamp_lines(facts: dict[str, Any]) -> list[str]:
-    """What STAMP measured, a sentence each."""
-
-    def quantiles(of: dict[str, float]) -> str:
-        named = (("min", "minimum"), ("p50", "median"), ("p95", "95 %"), ("max", "maximum"))
-        return ", ".join(f"{words} {_ms(of[f'{what}_s'])}" for what, words in named)
-
-    mode = "authenticated" if facts["authenticated"] else "unauthenticated"
-    there, back = facts["lost_there_packets"], facts["lost_back_packets"]
-    ways = "of unknown direction" if there is None else f"{there} there and {back} back"
-    lost = facts["lost_packets"]
-    ttl = facts["ttl_there"]
-    reached = (
-        "does not say with which TTL it is reached"
-        if ttl is None
-        else (f"is reached with a TTL of {ttl}")
-    )
-    said = [
-        f"STAMP (RFC 8762), {mode}, {facts['packet_bytes']} B, to {facts['reflector']}, which "
-        f"{reached}.",
-        f"Packets: {facts['sent_packets']} sent, {facts['received_packets']} came back, {lost} "
-        f"lost{f' ({ways})' if lost else ''}, {facts['reordered_packets']} overtaken, "
-        f"{facts['repeated_packets']} repeated.",
-        f"Round-trip time without the reflector's: {quantiles(facts['rtt'])}.",
-    ]
-    bound = facts["clock_offset_bound_s"]
-    if bound is None:
-        said.append("A clock was set during the measurement: one-way delays are not known.")
-    else:
-        for way in ("there", "back"):
-            of = facts[f"delay_{way}"]
-            said.append(
-                f"One-way delay {way}, ± {_ms(bound)}: {quantiles(of)}; variation (95 % − minimum) "
-                f"{_ms(of['variation_s'])}."
-            )
-    for what, words in (
-        ("unsent_packets", "Packets not accepted by the system"),
-        ("refused_packets", "Packets not authentic, or not of this session"),
-    ):
-        if facts[what]:
-            said.append(f"{words}: {facts[what]}.")
-    return said
 
 
 def one(

@@ -53,11 +53,6 @@ def secret(file: Path | None) -> bytes:
         return opened.read(4096)
 
 
-def stamp_key(secret: bytes) -> bytes:
-    """The key of STAMP's authenticated mode: the secret as it is, without spaces around it."""
-    return secret.strip()
-
-
 def local(option: str, text: str) -> str:
     """ADDRESS:PORT with the number of an interface instead of its name.
 
@@ -111,8 +106,6 @@ def serve(
     media_ports: str | None,
     user: str,
     raw_ip: bool,
-    stamp: str | None,
-    stamp_open: bool,
     quiet: bool,
 ) -> None:
     """Serve until a signal ends it."""
@@ -131,19 +124,13 @@ def serve(
     chosen = None
     with faults.gathered():
         chosen = None if media_ports is None else ports(media_ports)
-    with faults.gathered():
-        if stamp is not None:
-            stamp = local("--stamp", stamp)
-            _core.check_address("--stamp", stamp)
-    faults.add("--stamp-open: for --stamp, which is not given", unless=stamp or not stamp_open)
     key = b""
     with faults.gathered():
         key = secret(secret_file)
     faults.check()
-    reflector = None if stamp is None else (stamp, None if stamp_open else stamp_key(key))
     try:
         server = _core.MeasureServer(
-            listen, key, max_rate, max_duration, max_sessions, chosen, user, raw_ip, reflector
+            listen, key, max_rate, max_duration, max_sessions, chosen, user, raw_ip
         )
     except (_core.RunError, ValueError) as error:
         raise BadInputError(visible(str(error))) from None
@@ -153,9 +140,6 @@ def serve(
             f"both directions together, for {max_duration}. Ctrl-C ends it.",
             flush=True,
         )
-    if server.stamp is not None and not quiet:
-        mode = "unauthenticated" if stamp_open else "authenticated"
-        print(f"Reflecting {mode} STAMP packets (UDP) on {server.stamp}.", flush=True)
     try:
         while True:
             time.sleep(STEP_S)

@@ -22,17 +22,6 @@ impl Clock {
         Self(self.0.checked_sub(time::Duration::from_nanos(by.as_nanos())).unwrap_or(self.0))
     }
 
-    /// The time since the Unix epoch by the system's clock, which may be wrong, and set at any time.
-    #[must_use]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "timestamps for other machines are of the calendar"
-    )]
-    pub fn date() -> Duration {
-        let date = time::SystemTime::now().duration_since(time::UNIX_EPOCH).unwrap_or_default();
-        Duration::from_nanos(date.as_nanos() as u64)
-    }
-
     /// The current time.
     #[must_use]
     pub fn now(&self) -> Instant {

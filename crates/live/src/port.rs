@@ -177,10 +177,8 @@ impl UdpPort {
         socket.bind(&local.into())?;
         // A socket of IPv6 also hears IPv4, from mapped addresses.
         socket.set_recv_tos_v4(true)?;
-        setsockopt(&socket, sockopt::Ipv4RecvTtl, &true)?;
         if local.is_ipv6() {
             socket.set_recv_tclass_v6(true)?;
-            setsockopt(&socket, sockopt::Ipv6RecvHopLimit, &true)?;
         }
         setsockopt(&socket, sockopt::RxqOvfl, &1)?;
         let local = socket.local_addr()?.as_socket().expect("a UDP socket has an IP address");
@@ -269,8 +267,6 @@ pub struct Datagram {
     pub from: SocketAddr,
     /// Type of service, or traffic class.
     pub class: u8,
-    /// Time to live, or hop limit, as it arrived, if the system tells it.
-    pub ttl: Option<u8>,
     /// Datagrams that the system dropped before this one because the socket's buffer was full, since the socket
     /// was made.
     pub overruns: u32,
@@ -282,7 +278,7 @@ impl Datagram {
             return Ok(None);
         }
         let mut bytes = vec![0; LONGEST];
-        let mut control = cmsg_space!(i32, i32, u8, u32);
+        let mut control = cmsg_space!(i32, u8, u32);
         let mut parts = [IoSliceMut::new(&mut bytes)];
         let flags = MsgFlags::MSG_DONTWAIT;
         let received =
@@ -300,12 +296,6 @@ impl Datagram {
             ControlMessageOwned::Ipv6TClass(class) => Some(class as u8),
             _ => None,
         });
-        let ttl = received.cmsgs()?.find_map(|message| match message {
-            ControlMessageOwned::Ipv4Ttl(ttl) | ControlMessageOwned::Ipv6HopLimit(ttl) => {
-                u8::try_from(ttl).ok()
-            }
-            _ => None,
-        });
         let overruns = received.cmsgs()?.find_map(|message| match message {
             ControlMessageOwned::RxqOvfl(count) => Some(count),
             _ => None,
@@ -314,13 +304,7 @@ impl Datagram {
         let length = received.bytes;
         bytes.truncate(length);
         let Some(from) = from else { return Ok(None) };
-        Ok(Some(Self {
-            bytes,
-            from,
-            class: class.unwrap_or(0),
-            ttl,
-            overruns: overruns.unwrap_or(0),
-        }))
+        Ok(Some(Self { bytes, from, class: class.unwrap_or(0), overruns: overruns.unwrap_or(0) }))
     }
 }
 
@@ -383,7 +367,7 @@ mod tests {
 
     use super::*;
 
-    /// Type of service, ECN and TTL reach a socket of both families, and the sender of its answer.
+    /// Type of service and ECN reach a socket of both families, and the sender of its answer.
     #[test]
     fn a_socket_of_both_families_hears_the_class_of_both() {
         let mut both = UdpPort::bind((Ipv6Addr::UNSPECIFIED, 0).into()).expect("IPv6 is there");
@@ -391,14 +375,10 @@ mod tests {
         let wait = Some(Duration::from_secs(10));
         for client in [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()] {
             let mut client = UdpPort::bind((client, 0).into()).expect("loopback has ports");
-            client.socket().set_ttl_v4(33).expect("a TTL");
-            if client.local().is_ipv6() {
-                client.socket().set_unicast_hops_v6(33).expect("a hop limit");
-            }
             let to = SocketAddr::new(client.local().ip(), port);
             client.send_datagram(b"there", to, 0xb9).expect("it is there");
             let there = both.receive_datagram(wait).expect("no error").expect("it came");
-            assert_eq!((there.class, there.ttl), (0xb9, Some(33)), "{to}");
+            assert_eq!(there.class, 0xb9, "{to}");
             both.send_datagram(b"back", there.from, 0x22).expect("it is there");
             let back = client.receive_datagram(wait).expect("no error").expect("it came");
             assert_eq!((&back.bytes[..], back.class), (&b"back"[..], 0x22), "{to}");

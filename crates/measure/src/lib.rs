@@ -12,7 +12,6 @@
 //! `view` is what a user sees of it.
 //! `tcp_info` is what the kernel knows of a connection.
 //! `fuzz` plays a hostile other end in tests.
-//! `stamp` is RFC 8762's reflector and sender, for measurements against the equipment of others.
 #![cfg(target_os = "linux")]
 
 mod breaker;
@@ -42,7 +41,6 @@ mod protocol;
 mod seal;
 mod server;
 mod shared;
-mod stamp;
 mod stream;
 mod tcp_info;
 mod timed;
@@ -61,7 +59,6 @@ pub use plan::{FlowPlan, Plan, Traffic};
 pub use privileges::Privileges;
 pub use server::{Config, Listening, Server};
 pub use shared::Watch;
-pub use stamp::{StampConfig, StampKey, send_stamp, stamp_bytes};
 pub use transport::Transport;
 
 /// Why something did not succeed, in words for the user.

@@ -31,7 +31,6 @@ use crate::plan::{Plan, Traffic};
 use crate::privileges::Privileges;
 use crate::seal::Key;
 use crate::shared::{Shared, Watch};
-use crate::stamp::{Reflector, StampKey};
 use crate::wire::Wire;
 
 /// Time a client may be idle between measurements.
@@ -60,8 +59,6 @@ pub struct Config {
     pub privileges: Privileges,
     /// Permits DCCP and SCTP directly over IP. If it answers no calls, it does not start without raw sockets.
     pub direct: bool,
-    /// Where a STAMP reflector listens, and its key.
-    pub stamp: Option<(SocketAddr, StampKey)>,
     /// Answers calls with this voice, and measures nothing.
     pub voice: Option<Voice>,
 }
@@ -70,7 +67,6 @@ pub struct Config {
 pub struct Listening {
     config: Config,
     listener: TcpListener,
-    reflector: Option<Reflector>,
     raw: direct::Pool,
 }
 
@@ -78,8 +74,7 @@ pub struct Listening {
 pub struct Server {
     state: Arc<State>,
     listener: SocketAddr,
-    stamp: Option<SocketAddr>,
-    threads: Vec<JoinHandle<()>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 pub(crate) struct State {
@@ -113,17 +108,12 @@ impl Listening {
         let at = config.listen;
         let listener = TcpListener::bind(at)
             .map_err(|error| Failure(format!("{at}: cannot listen: {error}")))?;
-        let reflector = config.stamp.clone().map(|(at, key)| {
-            let bound = Reflector::bind(at, key, config.max_rate);
-            bound.map_err(|error| Failure(format!("{at}: cannot listen for STAMP: {error}")))
-        });
-        let reflector = reflector.transpose()?;
         let raw = match config.direct {
             true => direct::Pool::open(at.ip(), config.max_sessions),
             false => direct::Pool::default(),
         };
         config.privileges.apply()?;
-        Ok(Self { config, listener, reflector, raw })
+        Ok(Self { config, listener, raw })
     }
 
     /// Starts a server that answers calls with this voice.
@@ -136,7 +126,7 @@ impl Listening {
     }
 
     fn start(self, secret: Secret) -> Result<Server, Failure> {
-        let Self { config, listener, reflector, raw } = self;
+        let Self { config, listener, raw } = self;
         let at = config.listen;
         if let (None, Some(why)) = (&config.voice, raw.missing()) {
             return Err(Failure(why));
@@ -147,13 +137,8 @@ impl Listening {
         listener.set_nonblocking(true).map_err(failed)?;
         let state = Arc::new(State::new(config, secret, raw));
         let inner = Arc::clone(&state);
-        let mut threads = vec![thread::spawn(move || inner.listen(&listener))];
-        let stamp = reflector.as_ref().map(Reflector::local);
-        threads.extend(reflector.map(|reflector| {
-            let inner = Arc::clone(&state);
-            thread::spawn(move || reflector.run(&inner.stop))
-        }));
-        Ok(Server { state, listener: local, stamp, threads })
+        let thread = thread::spawn(move || inner.listen(&listener));
+        Ok(Server { state, listener: local, thread: Some(thread) })
     }
 }
 
@@ -170,12 +155,6 @@ impl Server {
     #[must_use]
     pub const fn local(&self) -> SocketAddr {
         self.listener
-    }
-
-    /// Where the STAMP reflector listens, if there is one.
-    #[must_use]
-    pub const fn stamp(&self) -> Option<SocketAddr> {
-        self.stamp
     }
 
     /// Lines about sessions since the last call.
@@ -199,7 +178,7 @@ impl Server {
     /// Stops listening, and asks all sessions to end.
     pub fn stop(&mut self) {
         self.state.stop.store(true, Ordering::Release);
-        for thread in self.threads.drain(..) {
+        if let Some(thread) = self.thread.take() {
             // It does not panic; if it did, it has ended too.
             let _ = thread.join();
         }

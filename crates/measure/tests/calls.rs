@@ -33,7 +33,6 @@ fn server(codecs: &[&str]) -> Server {
         ports: None,
         privileges: Privileges::Kept,
         direct: false,
-        stamp: None,
         voice: Some(voice("french-woman.wav", codecs)),
     };
     Server::start(config, secret()).expect("loopback has ports")

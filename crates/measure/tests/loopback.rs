@@ -25,7 +25,6 @@ fn server(change: impl Fn(&mut Config)) -> Server {
         ports: None,
         privileges: Privileges::DroppedAs("nobody".to_owned()),
         direct: false,
-        stamp: None,
         voice: None,
     };
     change(&mut config);

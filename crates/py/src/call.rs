@@ -106,7 +106,6 @@ impl CallSockets {
             ports,
             privileges: user.map_or(Privileges::Dropped, Privileges::DroppedAs),
             direct: true,
-            stamp: None,
             voice: None,
         };
         let opened = Listening::open(config).map_err(failed)?;

@@ -66,7 +66,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add_class::<measure::MeasureServer>()?;
         module.add_class::<measure::MeasureSession>()?;
         module.add_class::<measure::Measuring>()?;
-        module.add_class::<measure::Stamping>()?;
         module.add_class::<call::CallVoice>()?;
         module.add_class::<call::CallDevices>()?;
         module.add_class::<call::CallSockets>()?;

@@ -1,13 +1,12 @@
 //! Measurements of real paths: the server, and the client in its own thread.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use talkspurt_measure::{
-    Config, Failure, FlowPlan, Measured, Measurement, Plan, Privileges, Secret, StampConfig,
-    Target, Traffic, Transport, Watch, send_stamp, stamp_bytes,
+    Config, Failure, FlowPlan, Measured, Measurement, Plan, Privileges, Secret, Target, Traffic,
+    Transport, Watch,
 };
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
@@ -74,10 +73,8 @@ impl MeasureServer {
         ports: Option<(u16, u16)>,
         user: String,
         direct: bool,
-        stamp: Option<(String, Option<Vec<u8>>)>,
     ) -> PyResult<Self> {
         let listen = address("--listen", listen)?;
-        let stamp = stamp.map(|(at, key)| Ok::<_, PyErr>((address("--stamp", &at)?, key)));
         let config = Config {
             listen,
             max_rate: parsed::<Rate>("--max-rate", max_rate)?,
@@ -86,7 +83,6 @@ impl MeasureServer {
             ports,
             privileges: Privileges::DroppedAs(user),
             direct,
-            stamp: stamp.transpose()?,
             voice: None,
         };
         let secret = Secret::new(secret).map_err(failed)?;
@@ -98,12 +94,6 @@ impl MeasureServer {
     #[getter]
     fn local(&self) -> String {
         self.server().local().to_string()
-    }
-
-    /// Where the STAMP reflector listens, if there is one.
-    #[getter]
-    fn stamp(&self) -> Option<String> {
-        self.server().stamp().map(|at| at.to_string())
     }
 
     /// Lines about sessions since the last call.
@@ -261,72 +251,5 @@ impl Measuring {
     fn result(&self, py: Python<'_>) -> PyResult<Results> {
         let Measured { finished, facts, scenario, broken } = self.work.result(py)?;
         Ok((Outcome::new(finished), facts.to_string(), scenario, broken))
-    }
-}
-
-/// A STAMP sender at work.
-#[pyclass(frozen)]
-pub(crate) struct Stamping {
-    passed: Arc<AtomicU64>,
-    stop: Arc<AtomicBool>,
-    total: u64,
-    work: Work<String>,
-}
-
-#[pymethods]
-impl Stamping {
-    /// Starts to send packets of so many bytes to a reflector, so many bits of them a second.
-    #[new]
-    fn new(
-        host: String,
-        port: u16,
-        key: Option<Vec<u8>>,
-        bytes: u32,
-        rate_bps: u64,
-        duration: &str,
-    ) -> PyResult<Self> {
-        let duration = parsed::<Duration>("--for", duration)?;
-        let bytes = bytes.max(stamp_bytes(key.is_some()));
-        let interval = Rate::from_bps(rate_bps).time_for(bytes.into());
-        let interval = interval.filter(|it| *it >= Duration::from_micros(10)).ok_or_else(|| {
-            PyValueError::new_err("--rate: expected at most 100 000 STAMP packets a second")
-        })?;
-        let longest = Duration::from_secs(3600);
-        if duration < interval || duration > longest {
-            let words = format!("--for: expected {interval}, the time of a packet, to 1 h");
-            return Err(PyValueError::new_err(words));
-        }
-        let (passed, stop) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
-        let (at, stopped) = (Arc::clone(&passed), Arc::clone(&stop));
-        let bytes = bytes as usize;
-        let config = StampConfig { host, port, key, bytes, interval, duration };
-        let work = Work::start(move || {
-            let facts = send_stamp(&config, |now| {
-                at.store(now.as_nanos(), Ordering::Relaxed);
-                !stopped.load(Ordering::Relaxed)
-            });
-            facts.map(|facts| facts.to_string()).map_err(|failure| failure.0)
-        });
-        Ok(Self { passed, stop, total: duration.as_nanos(), work })
-    }
-
-    /// Fraction of the time passed, 0 to 1.
-    fn progress(&self) -> f64 {
-        (self.passed.load(Ordering::Relaxed) as f64 / self.total.max(1) as f64).min(1.0)
-    }
-
-    /// Waits at most this many seconds; true if it has ended.
-    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
-        self.work.wait(py, seconds)
-    }
-
-    /// Ends it early, with results of the time until now.
-    fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-
-    /// What was measured, as JSON; waits for the end. Can be called once. Raises RunError if nothing came back.
-    fn result(&self, py: Python<'_>) -> PyResult<String> {
-        self.work.result(py)
     }
 }

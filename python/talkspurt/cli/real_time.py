@@ -94,8 +94,6 @@ def serve(
     media_ports: str | None = None,
     user: str = "nobody",
     raw_ip: Flag = False,
-    stamp: str | None = None,
-    stamp_open: Flag = False,
     quiet: Flag = False,
 ) -> None:
     """Serve measurements of the path to this machine, for `talkspurt measure` elsewhere.
@@ -125,12 +123,6 @@ def serve(
     raw_ip
         Serve DCCP and SCTP directly over IP, too, with raw sockets that root opens before it
         becomes the user.
-    stamp
-        ADDRESS:PORT (UDP, the standard's port is 862) on which to reflect the packets of STAMP (RFC
-        8762) senders, as other makers' equipment has them, in authenticated mode; the key is the
-        secret.
-    stamp_open
-        Reflect them for everybody: in unauthenticated mode.
     quiet
         Print nothing but errors.
     """
@@ -139,7 +131,7 @@ def serve(
     serving.serve(
         listen=listen, secret_file=secret_file, max_rate=max_rate, max_duration=max_duration,
         max_sessions=max_sessions, media_ports=media_ports, user=user, raw_ip=raw_ip,
-        stamp=stamp, stamp_open=stamp_open, quiet=quiet,
+        quiet=quiet,
     )  # fmt: skip
 
 
@@ -160,8 +152,6 @@ def measure(
     for_: Annotated[str, Parameter(name="--for")] = "10s",
     together: Flag = False,
     mtu: int = 1500,
-    stamp: Flag = False,
-    stamp_open: Flag = False,
     seed: int | None = None,
     out: Out = None,
     json: Flag = False,
@@ -211,11 +201,6 @@ def measure(
         Measure all transports at the same time, in one result.
     mtu
         Longest IP packet on the path, in bytes.
-    stamp
-        Send packets of STAMP (RFC 8762) instead, in authenticated mode, to any reflector at HOST
-        (UDP port 862 unless HOST has one), with the rate, packet and duration given. Only printed.
-    stamp_open
-        The same in unauthenticated mode, without a secret.
     seed
         Seed of the random parts of the traffic; default: another one each time.
     out
@@ -239,22 +224,6 @@ def measure(
         way="up" if up else "down" if down else "both", duration=for_, together=together, mtu=mtu,
         seed=seed,
     )  # fmt: skip
-    if stamp or stamp_open:
-        if transport or up or down or both or together or out:
-            raise BadInputError("--stamp: not with options of other transports, nor with --out")
-        if quiet and not json:
-            raise BadInputError(
-                "--quiet: with --stamp only beside --json, as its result is only printed"
-            )
-        measuring.run_stamp(
-            host,
-            wanted,
-            secret_file=secret_file,
-            unauthenticated=stamp_open,
-            as_json=json,
-            quiet=quiet,
-        )
-        return
     measuring.run(
         host, wanted, secret_file=secret_file, out=out, as_json=json, quiet=quiet, report=report,
         overwrite=overwrite,

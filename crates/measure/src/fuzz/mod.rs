@@ -1,4 +1,4 @@
-//! A hostile other end: bytes in place of its messages, notes, STAMP packets and units of a stream, and
+//! A hostile other end: bytes in place of its messages, notes and units of a stream, and
 //! datagrams that it sealed itself ([`talk`]), and packets directly over IP ([`packet`]). Nothing panics, and
 //! what comes takes no more memory than it may.
 //!
@@ -8,10 +8,9 @@
 mod talk;
 
 use std::net::SocketAddr;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
-use talkspurt_live::Datagram;
-use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
 use talkspurt_scenario::Point;
 use talkspurt_testing::fuzz::Script;
@@ -27,7 +26,6 @@ use crate::plan::{FlowPlan, Plan, Traffic};
 use crate::privileges::Privileges;
 use crate::seal::{Opener, Sealer};
 use crate::server::{Config, State};
-use crate::stamp::{Reflector, Reply, StampKey};
 use crate::stream::Deframer;
 use crate::transport::Transport;
 
@@ -63,12 +61,11 @@ static PLAN: LazyLock<(Plan, Point)> = LazyLock::new(|| {
 /// Reads bytes, of which the first says what as.
 pub fn read(bytes: &[u8]) {
     let Some((how, rest)) = bytes.split_first() else { return };
-    match how % 6 {
+    match how % 5 {
         0 => message(rest),
         1 => notes(rest, false),
         2 => notes(rest, true),
-        3 => stamp(rest),
-        4 => units(rest),
+        3 => units(rest),
         _ => codecs(rest),
     }
 }
@@ -84,7 +81,6 @@ fn message(bytes: &[u8]) {
             ports: None,
             privileges: Privileges::Kept,
             direct: false,
-            stamp: None,
             voice: None,
         };
         let secret = Secret::new(&[b'x'; 32]).expect("it is long enough");
@@ -131,30 +127,6 @@ fn notes(bytes: &[u8], of_client: bool) {
     serde_json::to_string(&facts).expect("numbers and texts");
 }
 
-/// A packet for a STAMP reflector and a sender.
-fn stamp(bytes: &[u8]) {
-    static REFLECTORS: LazyLock<[Mutex<Reflector>; 2]> = LazyLock::new(|| {
-        [None, Some(b"secret".to_vec())].map(|key| {
-            let reflector = Reflector::bind(SocketAddr::from(([127, 0, 0, 1], 0)), key, LIMIT);
-            Mutex::new(reflector.expect("loopback has ports"))
-        })
-    });
-    let mut script = Script::new(bytes);
-    let key: StampKey = script.bit().then(|| b"secret".to_vec());
-    let ttl = Some(script.byte()).filter(|ttl| *ttl > 0);
-    let from = SocketAddr::from(([127, 0, 0, 1], script.u16()));
-    let bytes = script.bytes(usize::MAX).to_vec();
-    let _ = Reply::parse(&key, &bytes);
-    let reflector = &REFLECTORS[usize::from(key.is_some())];
-    let mut reflector = reflector.lock().unwrap_or_else(PoisonError::into_inner);
-    let datagram = Datagram { bytes, from, class: 0, ttl, overruns: 0 };
-    if let Some(answer) = reflector.answer(&datagram, Instant::ZERO) {
-        // RFC 8762 §4.6: never more than came.
-        assert_eq!(answer.len(), datagram.bytes.len());
-        assert!(Reply::parse(&key, &answer).is_some());
-    }
-}
-
 /// Units of a stream in pieces, of which every second one is sealed as the other end would.
 fn units(bytes: &[u8]) {
     let (mut sealer, mut opener) = (Sealer::new(&[1; 32]), Opener::new(&[1; 32]));
@@ -198,7 +170,6 @@ mod tests {
     use super::*;
     use crate::end_report::StreamEnd;
     use crate::invitation::Invitation;
-    use crate::stamp::{reflected, request};
 
     #[test]
     fn kept_bytes() {
@@ -253,19 +224,10 @@ mod tests {
                 found.push([how, &(ended.len() as u16).to_be_bytes(), &ended, rows].concat());
             }
         }
-        let now = Duration::from_secs(1);
-        for key in [None, Some(b"secret".to_vec())] {
-            let asked = request(&key, 0, 7, now);
-            let answer = reflected(&key, &asked, 3, 64, now, now);
-            let how = u8::from(key.is_some());
-            for packet in [asked, answer] {
-                found.push([&[3, how, 64, 1, 2][..], &packet].concat());
-            }
-        }
-        let header = [&[4, 0][..], &7_u32.to_be_bytes(), &9_u64.to_be_bytes()].concat();
-        found.push([&[4, 1, 20][..], &header, b"speech"].concat());
-        found.push([&[4, 0, 4, 0, 38, 1, 2, 1, 14][..], &header].concat());
-        found.push([&[5][..], b"opus g722 nonsense pcmu"].concat());
+        let header = [&[3, 0][..], &7_u32.to_be_bytes(), &9_u64.to_be_bytes()].concat();
+        found.push([&[3, 1, 20][..], &header, b"speech"].concat());
+        found.push([&[3, 0, 4, 0, 38, 1, 2, 1, 14][..], &header].concat());
+        found.push([&[4][..], b"opus g722 nonsense pcmu"].concat());
         found.iter().for_each(|bytes| read(bytes));
         if let Ok(folder) = std::env::var("FUZZ_SEEDS") {
             for (number, bytes) in found.iter().enumerate() {
