@@ -3,6 +3,7 @@
 import dataclasses
 import errno
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -158,6 +159,20 @@ def test_what_the_dead_left_is_removed_and_the_living_are_not_disturbed(result, 
         result.save(tmp_path / "out", report=False)
         assert (living.folder / "half").exists()
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [other.name, "out"]
+
+
+def test_a_sibling_whose_process_was_killed_before_the_lock_is_removed(result, tmp_path):
+    """Unless it has content, or is so young that the process may be about to lock it."""
+    names = [f".out.partial-{which}" for which in ("empty", "young", "used")]
+    empty, young, used = (tmp_path / name for name in names)
+    for folder in (empty, young, used):
+        folder.mkdir()
+    (used / "file").touch()
+    for folder in (empty, used):
+        os.utime(folder, (1, 1))
+    result.save(tmp_path / "out", report=False)
+    left = sorted(entry.name for entry in tmp_path.iterdir())
+    assert left == sorted([young.name, used.name, "out"])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no locks to tell the dead by")

@@ -16,6 +16,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +48,8 @@ FIGURES = "figures"
 DRAWN = (REPORT, FIGURES)
 """What is drawn from a result; all else is the result."""
 LOCK = ".lock"
+UNLOCKED_S = 60.0
+"""Age of a hidden sibling without lock and content after which nobody is at work on it."""
 OLD = "old"
 """In a hidden sibling: the previous content of the requested folder."""
 
@@ -442,15 +445,32 @@ def sweep(target: Path) -> list[str]:
     for folder in sorted(target.parent.glob(f".{_literal(target.name)}.partial-*")):
         lock = _take(folder)
         if lock is None:
+            _remove_unlocked(folder)
             continue
         old = folder / OLD / MANIFEST
         if old.exists() and not target.exists():
             with writing(target):
                 old.parent.rename(target)
             said.append(f"{target} was moved aside by one who was killed, and is back")
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove_locked(folder)
         lock.close()
     return said
+
+
+def _remove_locked(folder: Path) -> None:
+    """Remove a hidden sibling, its lock last: if this is killed meanwhile, another can tell."""
+    with contextlib.suppress(OSError):
+        for place in folder.iterdir():
+            if place.name != LOCK:
+                shutil.rmtree(place) if place.is_dir() else place.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_unlocked(folder: Path) -> None:
+    """Remove a sibling whose process was killed before it made the lock, which takes no minute."""
+    with contextlib.suppress(OSError):
+        if time.time() - folder.stat().st_mtime > UNLOCKED_S:
+            folder.rmdir()  # fails if it is not empty
 
 
 def _literal(name: str) -> str:
