@@ -359,7 +359,15 @@ def test_without_the_answerers_notes_nothing_is_said_of_what_it_heard(tmp_path):
     result = talkspurt.load(tmp_path / "here")
     there = result.flows.filter(name="call").row(0, named=True)
     assert there["sent_packets"] > 50
-    for column in ("lost_packets", "loss_ratio", "missing_packets", "r_factor", "mos"):
+    for column in (
+        "lost_packets",
+        "in_flight_packets",
+        "rejected_packets",
+        "loss_ratio",
+        "missing_packets",
+        "r_factor",
+        "mos",
+    ):
         assert there[column] is None, column
     assert result.table("frames").filter(flow="call")["fate"].null_count() > 50
     page = (tmp_path / "here" / "report.html").read_text()

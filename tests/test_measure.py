@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -250,11 +251,11 @@ def test_another_version_of_the_protocol_is_told():
         client = start("measure", f"127.0.0.1:{port}", env=env)
         accepted, _ = listener.accept()
         with accepted:
-            assert accepted.recv(4096).startswith(b"TLKSPRT\x05")
-            accepted.sendall(b"TLKSPRT\x06\x01")
+            assert accepted.recv(4096).startswith(b"TLKSPRT\x06")
+            accepted.sendall(b"TLKSPRT\x07\x01")
             _, said = client.communicate(timeout=20)
     assert client.returncode == 2
-    assert "speaks version 6 of the protocol" in said
+    assert "speaks version 7 of the protocol" in said
 
 
 @pytest.mark.parametrize(
@@ -298,6 +299,105 @@ def test_a_lost_server_stops_media_within_three_seconds_and_results_are_kept(tmp
     up = result.flows.filter(name="udp").row(0, named=True)
     assert up["sent_packets"] > 0
     assert up["received_packets"] is None
+
+
+NAMES = {"name", "transport", "source", "from", "to"}
+SENDER = {
+    "generated_packets", "queued_packets", "discarded_packets", "sent_packets", "control_packets",
+    "sent_bytes", "network_header_bytes", "transport_header_bytes", "media_header_bytes",
+    "payload_bytes",
+}  # fmt: skip
+"""Columns of the flows that the sending end notes."""
+RECEIVER = {
+    "received_packets", "received_bytes", "throughput_bps", "delay_min_s", "delay_mean_s",
+    "delay_p50_s", "delay_p95_s", "delay_p99_s", "delay_max_s",
+}  # fmt: skip
+"""Columns that the receiving end notes of packets whose number and departure are sealed in them."""
+REJECTED = {"rejected_packets", "damaged_packets"}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (
+            ("--transport", "udp"),
+            {"udp": SENDER, "udp.reverse": RECEIVER | REJECTED | {"goodput_bps", "jitter_s"}},
+        ),
+        (
+            ("--transport", "sctp", "--traffic", "talkspurts"),
+            {
+                "sctp": SENDER | {"handshake_wait_s"},
+                "sctp.reverse": RECEIVER
+                | REJECTED
+                | {"held_back_packets", "head_of_line_mean_s", "head_of_line_max_s"},
+            },
+        ),
+        # Of acknowledgements that the server rejected, only the server knows.
+        (("--down",), {"udp": RECEIVER | {"goodput_bps", "jitter_s"}}),
+        (("--up",), {"udp": SENDER}),
+    ],
+)
+def test_what_one_end_alone_cannot_know_is_null(options, expected, tmp_path):
+    """The server is killed: whether Dst received a packet (RFC 7680 §2.4), only Dst can say."""
+    out = tmp_path / "out"
+    with serving() as (port, process):
+        words = ("--for", "60s", "--seed", "5", "--no-report", "--out", out)
+        env = {**os.environ, **SECRET}
+        client = start("measure", f"127.0.0.1:{port}", *options, *words, env=env)
+        assert " for " in process.stdout.readline()
+        time.sleep(4)
+        process.kill()
+        _, said = client.communicate(timeout=50)
+    assert client.returncode == 2
+    assert "the control connection was lost" in said
+    assert "Traceback" not in said
+    flows = talkspurt.load(out).flows
+    known = {
+        row["name"]: {key for key, value in row.items() if value is not None}
+        for row in flows.iter_rows(named=True)
+    }
+    assert known == {name: NAMES | columns for name, columns in expected.items()}
+    assert all(flows[column].fill_null(1).min() > 0 for column in ("sent_bytes", "received_bytes"))
+
+
+def test_what_the_client_knows_is_written_before_the_server_is_asked(tmp_path):
+    """Whatever becomes of the client while it waits for the server's notes."""
+    out = tmp_path / "out"
+    with serving() as (port, process):
+        words = ("--for", "60s", "--no-report", "--out", out)
+        client = start("measure", f"127.0.0.1:{port}", *words, env={**os.environ, **SECRET})
+        wait_for_media(process)
+        process.send_signal(signal.SIGSTOP)  # its connection stays open, but it says nothing
+        end = time.monotonic() + 30
+        while not (out / "manifest.json").exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        assert client.poll() is None
+        client.kill()
+        client.communicate()
+    result = talkspurt.load(out)
+    assert not result.manifest["measured"]["complete"]
+    up, down = result.flows["sent_packets"][0], result.flows["received_packets"][1]
+    assert min(up, down) > 50
+
+
+def test_a_flood_that_takes_all_descriptors_keeps_nobody_out():
+    """Of 40 descriptors; the flood comes from one address, the client from another."""
+    env = {**os.environ, **SECRET, "PYTHONUNBUFFERED": "1"}
+    few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))  # noqa: E731
+    words = ("serve", "--listen", "127.0.0.1:0", "--user", "nobody")
+    process = start(*words, env=env, preexec_fn=few)
+    with contextlib.ExitStack() as held:
+        held.callback(process.communicate, timeout=20)
+        held.callback(process.send_signal, signal.SIGINT)
+        line = process.stdout.readline()
+        assert line.startswith("Listening on 127.0.0.1:"), line
+        port = int(line.split(":")[1])
+        for _ in range(60):
+            held.enter_context(
+                socket.create_connection(("127.0.0.1", port), source_address=("127.0.0.9", 0))
+            )
+        done = measure(port, "--for", "1s", "--json")
+        assert done.returncode == 0, done.stderr
 
 
 def test_attacks_do_not_disturb_a_measurement():

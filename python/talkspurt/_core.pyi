@@ -352,6 +352,8 @@ class Measuring:
         """Wait at most this many seconds; true if it has ended."""
     def stop(self) -> None:
         """End it early, with results of the time until now."""
+    def half(self) -> tuple[Outcome, str, str, str | None] | None:
+        """What this end knows, once, before the server's notes come."""
     def result(self) -> tuple[Outcome, str, str, str | None]:
         """Tables, facts as JSON, the scenario, and why it ended early; can be called once."""
 
@@ -406,6 +408,8 @@ class CallServer:
     def hang_up(self) -> None: ...
     def called(self) -> Called | None:
         """The results of a call that has ended, once."""
+    def half(self) -> Called | None:
+        """What was heard in a call that has just ended, once, before notes are exchanged."""
     def stop(self) -> None:
         """Stop listening."""
 
@@ -434,6 +438,8 @@ class Calling:
         """Wait at most this many seconds; true if it has ended."""
     def stop(self) -> None:
         """Hang up."""
+    def half(self) -> Called | None:
+        """What this end knows, once, before the notes of both ends are exchanged."""
     def result(self) -> Called:
         """The results; can be called once. Raises RunError if there was no call."""
 

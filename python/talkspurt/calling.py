@@ -17,6 +17,7 @@ from talkspurt import _core, devices, disk, interrupts, measuring, serving
 from talkspurt.audio import wav
 from talkspurt.emulating.namespaces import User
 from talkspurt.errors import BadInputError, Faults
+from talkspurt.result import Result
 from talkspurt.terminal.progress import Bar
 from talkspurt.visible import print_json, visible
 
@@ -26,8 +27,6 @@ OFFER = ("opus", "g722", "pcmu", "pcma")
 LADDER = ("pcmu", "g726-40", "g726-32", "g726-24", "g726-16")
 """Codecs offered unless told otherwise; with TFRC-TB those of Maldonado et al. (2005)."""
 STEP_S = 0.05
-LEAVING_S = 30.0
-"""Time for the notes and the sound of both ends after hanging up."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,6 +127,8 @@ def call(
     faults.check()
     seed = seed if seed is not None else secrets.randbits(62)
     length = duration or ("1h" if (own := voice.duration_s) is None else f"{max(1.0, own):.3f}s")
+    folder = kept.out or Path("runs") / f"call-{disk.plain_name(name)}"
+    said = f"Call to {host} over {transport}"
     began = time.monotonic()
     try:
         session = _core.CallSession(name, port, key)
@@ -137,22 +138,20 @@ def call(
     with interrupts.undisturbed():
         try:
             calling = session.start(voice, transport, length, mtu, seed)
-            title = f"Call to {host} over {transport}"
-            with kept.devices() as devices, _watching(title, kept) as watch:
-                while not calling.wait(STEP_S) and not interrupts.came():
-                    devices.attach(calling.devices())
-                    watch(calling.progress(), calling.view())
-            if interrupts.came():
-                calling.stop()
-                until = time.monotonic() + LEAVING_S
-                while not calling.wait(STEP_S) and time.monotonic() < until:
-                    pass
+            with kept.devices() as devices, _watching(said, kept) as watch:
+                while not calling.wait(STEP_S):
+                    if interrupts.came():
+                        calling.stop()
+                    else:
+                        devices.attach(calling.devices())
+                        watch(calling.progress(), calling.view())
+                    if (half := calling.half()) is not None:
+                        _keep_half(half, kept, kept.heard, folder)
             called = calling.result()
         except (_core.RunError, ValueError) as error:
             raise BadInputError(visible(str(error))) from None
-        folder = kept.out or Path("runs") / f"call-{disk.plain_name(name)}"
-        title = f"A call to {host} over {transport}"
-        failure = _keep(called, kept, kept.heard, folder, title, time.monotonic() - began)
+        title, wall_s = f"A call to {host} over {transport}", time.monotonic() - began
+        failure = _keep(called, kept, kept.heard, folder, title, wall_s)
         if failure is not None:
             raise BadInputError(visible(failure))
 
@@ -199,10 +198,10 @@ def answer(
     try:
         with interrupts.undisturbed():
             for number in range(1, calls + 1):
-                called, wall_s = _answered(server, kept)
+                folder = base if calls == 1 else base / str(number)
+                heard = kept.heard_in(number)
+                called, wall_s = _answered(server, kept, heard, folder)
                 if called is not None:
-                    folder = base if calls == 1 else base / str(number)
-                    heard = kept.heard_in(number)
                     failure = _keep(called, kept, heard, folder, "A call answered", wall_s)
                     failures += [] if failure is None else [failure]
                 if interrupts.came():
@@ -225,7 +224,9 @@ def _may_write(kept: Kept, folder: Path | None) -> None:
         raise BadInputError(visible("; ".join(faults)))
 
 
-def _answered(server: _core.CallServer, kept: Kept) -> tuple[_core.Called | None, float]:
+def _answered(
+    server: _core.CallServer, kept: Kept, file: Path | None, folder: Path
+) -> tuple[_core.Called | None, float]:
     """Wait for a call and its end, or a stop; the call's results, and its length in seconds."""
     called = None
     began = time.monotonic()
@@ -235,18 +236,17 @@ def _answered(server: _core.CallServer, kept: Kept) -> tuple[_core.Called | None
         if server.in_call():
             began = time.monotonic()
             with kept.devices() as devices, _watching("Call", kept) as watch:
-                while server.in_call() and not interrupts.came():
-                    devices.attach(server.devices())
-                    watch(None, server.view())
+                while server.in_call():
+                    if interrupts.came():
+                        server.hang_up()
+                    else:
+                        devices.attach(server.devices())
+                        watch(None, server.view())
+                    if (half := server.half()) is not None:
+                        _keep_half(half, kept, file, folder)
                     time.sleep(STEP_S)
         called = server.called()
         time.sleep(STEP_S)
-    if called is None:
-        server.hang_up()
-        until = time.monotonic() + LEAVING_S
-        while server.in_call() and time.monotonic() < until:
-            time.sleep(STEP_S)
-        called = server.called()
     return called, time.monotonic() - began
 
 
@@ -254,6 +254,29 @@ def _say_lines(server: _core.CallServer, kept: Kept) -> None:
     for line in server.lines():
         if not kept.quiet:
             print(visible(f"{time.strftime('%H:%M:%S')} {line}"), file=sys.stderr, flush=True)
+
+
+def _keep_half(half: _core.Called, kept: Kept, file: Path | None, folder: Path) -> None:
+    """Write what this end knows while the notes of both ends are exchanged.
+
+    What prevents that, prevents the whole result, too, which tells it.
+    """
+    outcome, text, scenario, sound, _ = half
+    with contextlib.suppress(OSError):
+        if file is not None:
+            disk.write_bytes(file, wav(*sound))
+        if outcome is not None and (kept.out is not None or not kept.as_json):
+            result = _result(outcome, json.loads(text), scenario, "A call", 0.0)
+            result.save(folder, report=False, overwrite=kept.overwrite)
+
+
+def _result(
+    outcome: _core.Outcome, facts: dict[str, Any], scenario: str, title: str, wall_s: float
+) -> Result:
+    about = facts["call"]
+    flows = [("call", about["transport"], True, True)]
+    measured = {"server": about["other"], **facts}
+    return measuring.made("call", title, flows, outcome, scenario, measured, wall_s)
 
 
 def _keep(
@@ -273,9 +296,7 @@ def _keep(
     length_s = len(pcm) / 2 / channels / rate
     result = None
     if outcome is not None:
-        flows = [("call", about["transport"], True, True)]
-        measured = {"server": about["other"], **facts}
-        result = measuring.made("call", title, flows, outcome, scenario, measured, wall_s)
+        result = _result(outcome, facts, scenario, title, wall_s)
         if kept.scores:
             _ = result.scores
         if kept.out is not None or not kept.as_json:

@@ -80,7 +80,9 @@ def _rejections(rows: Iterable[dict[str, Any]]) -> list[str]:
     """Intact packets that the other end rejected. TCP rejects retransmissions it already has."""
     totals: dict[str, list[int]] = {}
     for row in rows:
-        if row.get("rejected_packets") is None or row["transport"].startswith("tcp"):
+        # One end of a measurement alone does not know all of these.
+        known = [row.get(f"{what}_packets") for what in ("rejected", "sent", "control")]
+        if None in known or row["transport"].startswith("tcp"):
             continue
         sums = totals.setdefault(_flow(row), [0, 0])
         sums[0] += row["rejected_packets"] - row["damaged_packets"]

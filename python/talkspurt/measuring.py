@@ -143,9 +143,10 @@ def run(
     # What was measured so far is a result, too: a stop comes when it is written.
     with interrupts.undisturbed():
         for test in tests:
-            result, broken = one(session, test, wanted, host, quiet=quiet)
             folder = base if len(tests) == 1 else base / test[0][0]
-            if out is not None or not as_json:
+            half = Half(None if out is None and as_json else folder, overwrite)
+            result, broken = one(session, test, wanted, host, half, quiet=quiet)
+            if half.folder is not None:
                 result.save(folder, report=report, overwrite=overwrite)
             if as_json:
                 documents.append(document(result))
@@ -160,14 +161,18 @@ def run(
             raise BadInputError(visible(f"{broken}{kept}"))
 
 
-def _await(running: _core.Measuring, title: str | None) -> None:
-    """Wait until it ends, which a stop makes it do; with a title, show how far it is."""
-    with contextlib.nullcontext() if title is None else Bar(title) as bar:
-        while not running.wait(0.05):
-            if bar is not None:
-                bar.on_fraction(running.progress())
-            if interrupts.came():
-                running.stop()
+@dataclasses.dataclass(frozen=True)
+class Half:
+    """Where to keep what this end knows while the other end's notes come; None for nowhere."""
+
+    folder: Path | None
+    overwrite: bool
+
+    def keep(self, result: Result) -> None:
+        """Write it; what prevents that, prevents the whole result, too, which tells it."""
+        if self.folder is not None:
+            with contextlib.suppress(OSError):
+                result.save(self.folder, report=False, overwrite=self.overwrite)
 
 
 def one(
@@ -175,6 +180,7 @@ def one(
     flows: Sequence[tuple[str, str, Any, Any]],
     wanted: Wanted,
     host: str,
+    kept: Half,
     *,
     quiet: bool,
 ) -> tuple[Result, str | None]:
@@ -183,18 +189,29 @@ def one(
     Also returns why less was measured than wanted, if it was not a stop.
     """
     seed = wanted.seed if wanted.seed is not None else secrets.randbits(62)
+    names = [name for name, *_ in flows]
     began = time.monotonic()
+
+    def result_of(outcome: _core.Outcome, facts: str, scenario: str) -> Result:
+        measured = {"server": session.server, **json.loads(facts)}
+        title = f"{' and '.join(names)} to {host}"
+        wall_s = time.monotonic() - began
+        return made("measurement", title, flows, outcome, scenario, measured, wall_s)
+
     try:
         measuring = session.start(list(flows), wanted.duration, wanted.mtu, seed)
-        _await(measuring, None if quiet else ", ".join(name for name, *_ in flows))
+        with contextlib.nullcontext() if quiet else Bar(", ".join(names)) as bar:
+            while not measuring.wait(0.05):
+                if bar is not None:
+                    bar.on_fraction(measuring.progress())
+                if interrupts.came():
+                    measuring.stop()
+                if (half := measuring.half()) is not None:
+                    kept.keep(result_of(*half[:3]))
         outcome, facts, scenario, broken = measuring.result()
     except (_core.RunError, ValueError) as error:
         raise BadInputError(visible(str(error))) from None
-    measured = {"server": session.server, **json.loads(facts)}
-    title = f"{' and '.join(name for name, *_ in flows)} to {host}"
-    wall_s = time.monotonic() - began
-    result = made("measurement", title, flows, outcome, scenario, measured, wall_s)
-    return result, broken
+    return result_of(outcome, facts, scenario), broken
 
 
 def made(
@@ -261,14 +278,29 @@ BETWEEN_CLOCKS = {
     "video_frames": ("complete_s",),
 }
 """Columns that relate the times of both ends, by table."""
-ARRIVALS = (
-    "received_packets", "lost_packets", "received_bytes", "throughput_bps", "goodput_bps",
-    "late_packets", "recovered_packets", "missing_packets", "loss_ratio", "paused_s",
-    "concealed_ratio", "burst_ratio", "longest_gap_s", "video_frames_complete",
-    "video_frames_late", "r_factor", "mos", "mos_lost_to_delay", "mos_lost_to_loss",
-    "mos_lost_to_codec", "quality_limits", "quality_note", "fate",
+DELAYS = ("delay_min_s", "delay_mean_s", "delay_p50_s", "delay_p95_s", "delay_p99_s", "delay_max_s")
+HEARD = (
+    "mouth_to_ear_p50_s", "mouth_to_ear_mean_s", "mouth_to_ear_max_s", "late_packets",
+    "recovered_packets", "missing_packets", "loss_ratio", "paused_s", "concealed_ratio",
+    "burst_ratio", "longest_gap_s", "video_frames", "video_frames_complete", "video_frames_late",
+    "frame_delay_p50_s", "frame_delay_p95_s", "frame_delay_max_s", "r_factor", "mos",
+    "mos_lost_to_delay", "mos_lost_to_loss", "mos_lost_to_codec", "quality_limits", "quality_note",
 )  # fmt: skip
-"""Columns of the flows, of their series and of their frames that the receiver knows."""
+"""What only both ends together know of frames."""
+ARRIVALS = (
+    "received_packets", "lost_packets", "in_flight_packets", "rejected_packets", "damaged_packets",
+    "received_bytes", "throughput_bps", "goodput_bps", *DELAYS, "jitter_s", "held_back_packets",
+    "head_of_line_mean_s", "head_of_line_max_s", *HEARD, "fate",
+)  # fmt: skip
+"""What the receiver of a direction knows, and the sender alone does not."""
+DEPARTURES = (
+    "generated_packets", "queued_packets", "discarded_packets", "sent_packets", "lost_packets",
+    "in_flight_packets", "control_packets", "sent_bytes", "network_header_bytes",
+    "transport_header_bytes", "media_header_bytes", "payload_bytes", "generated_bytes",
+    "handshake_wait_s", "encoding", *HEARD,
+)  # fmt: skip
+"""What the sender of a direction knows, and the receiver alone does not: not what followed the last
+packet that came, nor which frames there were."""
 
 
 def _table(
@@ -288,12 +320,31 @@ def _table(
         present = [column for column in BETWEEN_CLOCKS.get(name, ()) if column in table.columns]
         table = table.with_columns(pl.lit(None, pl.Float64).alias(column) for column in present)
     if name in ("flows", "series", "frames", "video_frames") and not complete:
-        column = "name" if name == "flows" else "flow"
         flows = pl.DataFrame(outcome.table("flows"))
-        there = flows.filter(pl.col("from").is_in(["client", "caller"]))["name"]
-        arrived = pl.when(pl.col(column).is_in(there.implode()).not_())
-        present = [each for each in ARRIVALS if each in table.columns]
-        table = table.with_columns(arrived.then(pl.col(each)).alias(each) for each in present)
+        table = _known_to_one(table, flows, "name" if name == "flows" else "flow")
+    return table
+
+
+def _known_to_one(table: pl.DataFrame, flows: pl.DataFrame, key: str) -> pl.DataFrame:
+    """The table with null for what the end that connected first does not know alone."""
+    import polars as pl
+
+    ours = pl.col("from").is_in(["client", "caller"])
+    there, back = flows.filter(ours)["name"], flows.filter(~ours)
+    # Frames of speech count as delivered only if it is known that they were generated.
+    speech = back.filter(pl.col("late_packets").is_not_null())["name"]
+    # Those that the sender's end rejected count for its direction if the other way has none.
+    one_way = back.filter(~pl.col("name").str.ends_with(".reverse"))["name"]
+    unknown = [
+        (there, ARRIVALS),
+        (back["name"], DEPARTURES),
+        (speech, ("goodput_bps", "jitter_s")),
+        (one_way, ("rejected_packets", "damaged_packets")),
+    ]
+    for names, columns in unknown:
+        known = pl.when(pl.col(key).is_in(names.implode()).not_())
+        present = [each for each in columns if each in table.columns]
+        table = table.with_columns(known.then(pl.col(each)).alias(each) for each in present)
     return table
 
 
@@ -359,6 +410,11 @@ def notes(measured: dict[str, Any]) -> list[str]:
     for flow, facts in measured["flows"].items():
         if facts["reordered_packets"]:
             said.append(f"{flow}: packets overtaken by later ones: {facts['reordered_packets']}.")
+        if facts["missing_packets"]:
+            said.append(
+                f"{flow}: packets that did not come, before the last one that came: "
+                f"{facts['missing_packets']}."
+            )
         if tcp := facts["tcp"]:
             sent, again = tcp["segments"], tcp["retransmitted_segments"]
             said.append(f"{flow}: TCP segments sent: {sent}, retransmissions among them: {again}.")
@@ -398,7 +454,10 @@ def notes(measured: dict[str, Any]) -> list[str]:
                 f"than the MTU of its route{of}: {packets}. Use a smaller --packet."
             )
     if not measured["complete"]:
-        said.append(f"The {second}'s notes are missing: what arrived there is not known.")
+        said.append(
+            f"The {second}'s notes are missing: what arrived there, and what it sent after the "
+            "last packet that came, is not known."
+        )
     return said
 
 

@@ -153,7 +153,7 @@ class Staging:
         with undisturbed(), writing(self.target):
             self._swap()
             self._committed = True
-            if self.far is None:
+            if self.far is None and self.target not in written:
                 written.append(self.target)
             (self.target / LOCK).unlink(missing_ok=True)
         flush(self.target.parent)

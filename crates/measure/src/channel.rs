@@ -23,7 +23,7 @@ use crate::timed::{IntoStd as _, Timed, is_timeout};
 
 /// Version of the protocol between client and server. Increase it with any change of messages, of sealed
 /// datagrams, of notes or of the scenario that both ends make of a plan.
-pub const VERSION: u8 = 5;
+pub const VERSION: u8 = 6;
 const MAGIC: &[u8; 7] = b"TLKSPRT";
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
 /// Longest Noise message, and what its tag takes of it.
@@ -41,10 +41,12 @@ pub(crate) const LOST: Duration = Duration::from_millis(2500);
 /// Why media stops on such silence.
 pub(crate) const SILENT: &str =
     "the control connection was silent for 2.5 s, so that media stopped";
-/// Most bytes of notes that a server may send.
-pub(crate) const MAX_NOTES: usize = 1 << 30;
-/// Time for the server's notes to come, without a piece of them.
+/// Silence while notes or sound come, after which the connection is lost.
 pub(crate) const NOTES: Duration = Duration::from_secs(5);
+/// Time for the client to begin what the server has accepted.
+pub(crate) const BEGIN: Duration = Duration::from_secs(20);
+/// How long a server waits for what a client should do next: another request, or the end after the plan's.
+pub(crate) const IDLE: Duration = Duration::from_secs(30);
 /// Time for a handshake.
 pub(crate) const HANDSHAKE: Duration = Duration::from_secs(5);
 

@@ -12,17 +12,21 @@ use talkspurt_proto::units::Rate;
 use talkspurt_scenario::{Point, to_toml};
 
 use crate::Failure;
-use crate::channel::{BEAT, Channel, LOST, MAX_NOTES, Message, NOTES, SILENT, Secret};
+use crate::budget::{Budget, shortened};
+use crate::channel::{BEAT, Channel, LOST, Message, SILENT, Secret};
 use crate::direct::{self, UnboundSocket};
 use crate::end_report::EndReport;
+use crate::exchange::{LOST_NOTES, take_notes};
 use crate::media::{Media, MediaOutcome};
 use crate::merge::{End, Merged, merge};
-use crate::notes::Log;
 use crate::plan::Plan;
 use crate::shared::{STOPPED, Shared, Watch};
 use crate::timed::IntoStd as _;
 use crate::transport::Transport;
 use crate::wire::Wire;
+
+/// Why results are without the server's notes when they are first kept.
+const UNASKED: &str = "the server was not asked for its notes; results are of what this end knows";
 
 /// A server, by name or address.
 #[derive(Clone, Debug)]
@@ -86,11 +90,17 @@ impl Measurement {
         self.server
     }
 
-    /// Measures a plan; takes as long as it says. [`Measured::broken`] tells if less was measured.
+    /// Measures a plan; takes as long as it says. [`Measured::broken`] tells if less was measured. `keep` gets
+    /// what this end knows before the server is asked for its notes.
     ///
     /// # Errors
     /// Nothing could be measured, in words.
-    pub fn run(&mut self, plan: &Plan, watch: &Watch) -> Result<Measured, Failure> {
+    pub fn run(
+        &mut self,
+        plan: &Plan,
+        watch: &Watch,
+        keep: impl FnOnce(Measured),
+    ) -> Result<Measured, Failure> {
         let server = self.server;
         if !self.open {
             return Err(Failure(format!("{server}: the session is over")));
@@ -116,38 +126,30 @@ impl Measurement {
         thread::sleep((round_trip / 2).into_std());
         let materials = Materials::default();
         let media = Media::new(plan, (&point, &materials), wire, true, limit, None, shared);
-        let (MediaOutcome { log, mut ended, .. }, failed) = thread::scope(|scope| {
+        let (MediaOutcome { log, ended, .. }, failed) = thread::scope(|scope| {
             let media = scope.spawn(|| media.run());
             let failed = self.watch(shared, || media.is_finished());
             (media.join().expect("the media loop does not panic"), failed)
         });
-        let mut broken = failed;
-        let theirs = match &broken {
-            None => self.fetch().map_err(|why| broken = Some(why)).ok(),
-            Some(_) => None,
-        };
-        self.open = broken.is_none();
-        let stopped = ended.early.as_deref() == Some(STOPPED);
-        let early = |end: &EndReport| {
-            end.early.clone().filter(|why| why != STOPPED && why != "the client stopped")
-        };
-        let ours = early(&ended).filter(|_| broken.is_none());
-        let others = theirs.as_ref().and_then(|end| early(&end.ended));
-        broken = match (broken, early(&ended)) {
-            // What came first explains what came then.
-            (Some(then), Some(first)) if first != then => Some(format!("{first}; then {then}")),
-            (broken, _) => broken.or(ours).or(others.map(|why| format!("at the server, {why}"))),
-        };
-        if stopped {
-            broken = Some(STOPPED.to_owned());
+        let own = End { rows: log.own_rows(), ended };
+        if failed.is_none() {
+            keep(measured(plan, &point, server, own.clone(), Err(UNASKED.to_owned()))?);
         }
-        ended.early = broken.clone();
-        let client = End { rows: Log::rows(log.bytes()).map_err(Failure)?, ended };
-        let broken =
-            broken.map(|why| if why == STOPPED { why } else { format!("{server}: {why}") });
-        let Merged { finished, facts, contradiction } = merge(plan, &point, client, theirs)?;
-        let broken = broken.or(contradiction.map(|why| format!("{server}: {why}")));
-        Ok(Measured { finished, facts, scenario: shown(&point), broken })
+        let theirs = match failed {
+            None => self.fetch(plan, log.rows_count(), shared),
+            Some(why) => Err(why),
+        };
+        self.open = theirs.is_ok();
+        measured(plan, &point, server, own, theirs)
+    }
+
+    /// What the server knows.
+    fn fetch(&mut self, plan: &Plan, own_rows: usize, shared: &Shared) -> Result<End, String> {
+        let asked = self.channel.send(&Message::Finish);
+        let end = asked.map_err(|_| LOST_NOTES.to_owned()).and_then(|()| {
+            take_notes(&mut self.channel, (plan, Budget::of(plan, own_rows)), shared)
+        });
+        end.map_err(|why| format!("{why}; results are of what this end knows"))
     }
 
     /// Exchanges signs of life until the end; returns why the connection was lost, if it was.
@@ -194,36 +196,39 @@ impl Measurement {
         }
         None
     }
+}
 
-    /// What the server knows.
-    fn fetch(&mut self) -> Result<End, String> {
-        let lost = || {
-            "the control connection was lost before the server's notes came; results are of what this end knows"
-                .to_owned()
-        };
-        self.channel.send(&Message::Finish).map_err(|_| lost())?;
-        let mut all = Vec::new();
-        let clock = Clock::start();
-        let mut heard = clock.now();
-        while clock.now().saturating_since(heard) < NOTES {
-            match self.channel.receive(BEAT).map_err(|_| lost())? {
-                Some(Message::Notes { bytes }) => {
-                    heard = clock.now();
-                    all.extend(bytes);
-                    if all.len() > MAX_NOTES {
-                        return Err("the server's notes are longer than 1 GB".to_owned());
-                    }
-                }
-                Some(Message::Done { ended }) => {
-                    let rows = Log::rows(&all)
-                        .map_err(|why| format!("{why}; results are of what this end knows"))?;
-                    return Ok(End { rows, ended });
-                }
-                Some(_) | None => {}
-            }
-        }
-        Err(lost())
+/// Results of a measurement from our notes and the server's, or why there are none of these.
+fn measured(
+    plan: &Plan,
+    point: &Point,
+    server: SocketAddr,
+    mut own: End,
+    theirs: Result<End, String>,
+) -> Result<Measured, Failure> {
+    let (theirs, mut broken) = match theirs {
+        Ok(end) => (Some(end), None),
+        Err(why) => (None, Some(why)),
+    };
+    let stopped = own.ended.early.as_deref() == Some(STOPPED);
+    let early = |end: &EndReport| {
+        end.early.clone().filter(|why| why != STOPPED && why != "the client stopped")
+    };
+    let ours = early(&own.ended).filter(|_| broken.is_none());
+    let others = theirs.as_ref().and_then(|end| early(&end.ended));
+    broken = match (broken, early(&own.ended)) {
+        // What came first explains what came then.
+        (Some(then), Some(first)) if first != then => Some(format!("{first}; then {then}")),
+        (broken, _) => broken.or(ours).or(others.map(|why| format!("at the server, {why}"))),
+    };
+    if stopped {
+        broken = Some(STOPPED.to_owned());
     }
+    own.ended.early.clone_from(&broken);
+    let broken = broken.map(|why| if why == STOPPED { why } else { format!("{server}: {why}") });
+    let Merged { finished, facts, contradiction } = merge(plan, point, own, theirs)?;
+    let broken = broken.or(contradiction.map(|why| format!("{server}: {why}")));
+    Ok(Measured { finished, facts, scenario: shown(point), broken })
 }
 
 /// An authenticated connection to the first address of a host that answers, and this address.
@@ -289,7 +294,7 @@ pub(crate) fn negotiate(
                 return Ok(Accepted { wire, limit: Rate::from_bps(max_rate), round_trip, codecs });
             }
             Ok(Some(Message::Refuse { why })) => {
-                return Err(Failure(format!("{server}: refused: {why}")));
+                return Err(Failure(format!("{server}: refused: {}", shortened(&why))));
             }
             Ok(_) => {}
             Err(_) => break,

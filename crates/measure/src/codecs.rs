@@ -69,7 +69,8 @@ pub(crate) fn agree(offered: &[String], ours: &[Codec]) -> Result<Vec<Codec>, St
     }
     if agreed.is_empty() {
         // Only names: what was offered comes from the network.
-        let offered: Vec<_> = offered.iter().filter_map(|it| codec(it)).map(name).collect();
+        let offered = offered.iter().take(MAX_CODECS);
+        let offered: Vec<_> = offered.filter_map(|it| codec(it)).map(name).collect();
         let offered =
             if offered.is_empty() { "none that is known".to_owned() } else { offered.join(", ") };
         let ours = names(ours).join(", ");

@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::shortened;
+use crate::controller::Controller;
+use crate::plan::Plan;
+
 /// How a measurement ended at one end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct EndReport {
@@ -23,6 +27,22 @@ pub(crate) struct EndReport {
     pub(crate) refused_datagrams: u64,
     /// Datagrams that arrived while the socket's buffer was full: lost at this machine, not on the path.
     pub(crate) overrun_datagrams: u64,
+}
+
+impl EndReport {
+    /// What of the other end's report an honest end can say of a plan: of each flow at most once, in few words.
+    pub(crate) fn sifted(mut self, plan: &Plan) -> Self {
+        let mut of_flows = vec![[false; 2]; plan.flows.len()];
+        let mut is_first = |flow: u8, kind: usize| {
+            let of = of_flows.get_mut(usize::from(flow));
+            of.is_some_and(|of| !std::mem::replace(&mut of[kind], true))
+        };
+        self.tripped.retain(|(flow, ..)| is_first(*flow, 0));
+        self.streams.retain(|of| is_first(of.flow, 1) && Controller::named(&of.controller).is_ok());
+        self.tripped.iter_mut().for_each(|(_, _, why)| *why = shortened(why));
+        self.early = self.early.as_deref().map(shortened);
+        self
+    }
 }
 
 /// One end of the stream of a flow when it is over.

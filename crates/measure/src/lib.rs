@@ -7,7 +7,8 @@
 //! `media` runs the peers in real time over a `wire`: a UDP socket, a `stream` for each flow over TCP, and the
 //! raw sockets of `direct` for flows directly over IP. `seal` authenticates every datagram, packet and unit;
 //! `breaker` stops harmful media (RFC 8083). `clocks` finds the drift and the offset of the two clocks, and
-//! `merge` makes one run of two logs, without notes that are not `plausible`.
+//! `merge` makes one run of two logs, without notes that are not `plausible`. `exchange` is what the ends tell
+//! each other afterwards, within a `budget`.
 //! `call` makes a call of the same parts, whose ends say what is in their files or comes from a microphone;
 //! `view` is what a user sees of it.
 //! `tcp_info` is what the kernel knows of a connection.
@@ -16,6 +17,7 @@
 
 mod breaker;
 mod bucket;
+mod budget;
 mod call;
 mod channel;
 mod client;
@@ -25,8 +27,11 @@ mod controller;
 mod devices;
 mod direct;
 mod end_report;
+mod exchange;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
+#[cfg(test)]
+mod hostile;
 mod invitation;
 mod local_peer;
 mod lock;

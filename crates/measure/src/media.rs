@@ -371,7 +371,7 @@ impl<'a> Media<'a> {
     fn show(&mut self, now: Instant) {
         let Some(next) = &mut self.next_view else { return };
         *next = now + VIEW;
-        let rows = Log::rows(&self.log.bytes()[self.viewed..]).unwrap_or_default();
+        let rows = Log::rows(&self.log.bytes()[self.viewed..], usize::MAX).unwrap_or_default();
         self.viewed = self.log.bytes().len();
         let heard = self.own.first().map_or_else(Vec::new, |own| own.peer.heard());
         let mut samples = lock(&self.shared.samples);
@@ -636,10 +636,12 @@ impl<'a> Media<'a> {
         let own = &mut self.own[at];
         own.highest = own.highest.max(u64::from(header.number) + 1);
         own.received += 1;
-        let what = What::Received { number: header.number, bytes, sent: header.sent };
-        self.log.add(now, own.number, what);
         let inside = own.encapsulation.map(|it| it.inside);
-        match parse(whole, own.hints, inside) {
+        let parsed = parse(whole, own.hints, inside);
+        let payload = parsed.as_ref().map_or(true, |(parsed, _)| parsed.body.layers().payload > 0);
+        let what = What::Received { number: header.number, bytes, sent: header.sent, payload };
+        self.log.add(now, own.number, what);
+        match parsed {
             Ok((parsed, _)) => {
                 let mut body = parsed.body;
                 let arrival = Arrival { path: PathId(0), ecn: parsed.ecn, damage: parsed.damage };

@@ -18,6 +18,7 @@ use talkspurt_record::{Layout, Options, Recorder, RouteInfo, Tables};
 use talkspurt_scenario::Point;
 
 use crate::Failure;
+use crate::budget::Budget;
 use crate::clocks::{Point as Difference, Relation, Unrelated};
 use crate::direct;
 use crate::end_report::{EndReport, StreamEnd};
@@ -27,6 +28,7 @@ use crate::plausible::{Order, sift};
 use crate::seal;
 
 /// What one end knows.
+#[derive(Clone)]
 pub(crate) struct End {
     pub(crate) rows: Vec<Row>,
     pub(crate) ended: EndReport,
@@ -249,18 +251,14 @@ fn converted(row: Row, own: Option<&Relation>, clocks: &Relation) -> Row {
         What::Played { index, at } => What::Played { index, at: ours(at) },
         What::Recovered { index, at } => What::Recovered { index, at: ours(at) },
         What::Late { index, at } => What::Late { index, at: ours(at) },
-        What::Received { number, bytes, sent } => {
+        What::Received { number, bytes, sent, payload } => {
             let sent = if own.is_some() { sent } else { clocks.ours(sent) };
-            What::Received { number, bytes, sent }
+            What::Received { number, bytes, sent, payload }
         }
         other => other,
     };
     Row { at: ours(row.at), what, ..row }
 }
-
-/// Most packets that are taken as lost from gaps in the numbers, so that one wrong number does not fill the
-/// memory.
-const MAX_GAPS: usize = 1 << 20;
 
 /// The packets of all directions, by sending peer and number.
 struct Packets {
@@ -272,6 +270,8 @@ struct Packets {
     last: BTreeMap<u16, [u64; 2]>,
     /// By sending peer: packets that came after one with a higher number (RFC 4737 §3.3).
     reordered: BTreeMap<u16, u64>,
+    /// By sending peer: packets that did not come and have a lower number than one that came.
+    missing: BTreeMap<u16, u64>,
     /// Whether losses of a peer's packets are known.
     judged: Vec<bool>,
 }
@@ -288,10 +288,10 @@ impl Packets {
                     let [left, _] = last.entry(row.peer).or_default();
                     *left = row.at.max(*left);
                 }
-                What::Received { number, bytes, sent } => {
+                What::Received { number, bytes, sent, payload } => {
                     let [_, arrived] = last.entry(row.peer ^ 1).or_default();
                     *arrived = row.at.max(*arrived);
-                    came.push((row.at, row.peer ^ 1, number, bytes, sent));
+                    came.push((row.at, row.peer ^ 1, number, (bytes, payload), sent));
                 }
                 _ => {}
             }
@@ -299,8 +299,9 @@ impl Packets {
         came.sort_unstable();
         let (mut received, mut reordered) = (BTreeSet::new(), BTreeMap::new());
         let mut next = BTreeMap::<u16, u32>::new();
-        let (mut inferred, mut gaps) = (BTreeMap::new(), 0);
-        for (_, peer, number, bytes, left) in came {
+        // One wrong number does not fill the memory.
+        let (mut inferred, mut gaps) = (BTreeMap::new(), Budget::of(plan, rows.len()).rows);
+        for (_, peer, number, length, left) in came {
             if !received.insert((peer, number)) {
                 continue;
             }
@@ -310,20 +311,26 @@ impl Packets {
             }
             if !complete {
                 // Numbers that were skipped left about then.
-                for missing in (*highest..number).take(MAX_GAPS - gaps) {
-                    inferred.insert((peer, missing), (left, bytes));
-                    gaps += 1;
+                for missing in (*highest..number).take(gaps) {
+                    inferred.insert((peer, missing), (left, length));
+                    gaps -= 1;
                 }
-                inferred.insert((peer, number), (left, bytes));
+                inferred.insert((peer, number), (left, length));
             }
             *highest = (*highest).max(number.saturating_add(1));
         }
+        let missing = next.iter().map(|(peer, next)| {
+            let came = received.range((*peer, 0)..=(*peer, u32::MAX)).count() as u64;
+            (*peer, u64::from(*next) - came.min((*next).into()))
+        });
+        let missing = missing.collect();
         inferred.retain(|key, _| !sent.contains_key(key));
-        for ((peer, number), (at, bytes)) in inferred {
+        for ((peer, number), (at, (bytes, has_payload))) in inferred {
             sent.insert((peer, number), at);
             // Its layers are not known: all above IP counts as payload.
             let header = if plan.ipv6 { IpVersion::V6 } else { IpVersion::V4 }.header_bytes();
-            let payload = u32::saturating_sub(bytes, header);
+            let above = u32::saturating_sub(bytes, header);
+            let payload = if has_payload { above } else { 0 };
             let what = What::Sent { number, bytes, transport: 0, media: 0, payload };
             rows.push(Row { at, peer, what });
         }
@@ -333,7 +340,7 @@ impl Packets {
             let of_client = peer.is_multiple_of(2) == plan.client_opens(peer / 2);
             (complete || !of_client) && !plan.flows[peer / 2].transport.is_stream()
         });
-        Self { sent, received, last, reordered, judged: judged.collect() }
+        Self { sent, received, last, reordered, missing, judged: judged.collect() }
     }
 
     /// When a row is to be taken, and its rank at that time: no packet comes before it left.
@@ -384,6 +391,8 @@ impl Packets {
                     name.clone(),
                     json!({
                         "reordered_packets": self.reordered.get(&peer).copied().unwrap_or(0),
+                        // With the sender's notes, the tables say which packets were lost.
+                        "missing_packets": self.missing.get(&peer).filter(|_| !complete),
                         "stopped": stopped,
                         "silent_from_s":
                             is_silent.then(|| Duration::from_nanos(arrived).as_secs_f64()),
@@ -599,13 +608,14 @@ mod tests {
         let came = [0, 1, 4, u32::MAX].map(|number| Row {
             at: 1000 + u64::from(number),
             peer: 1,
-            what: What::Received { number, bytes: 238, sent: 1 },
+            what: What::Received { number, bytes: 238, sent: 1, payload: true },
         });
         let mut rows = came[..3].to_vec();
         let packets = Packets::of(&plan, &mut rows, false);
         assert_eq!((packets.sent.len(), packets.received.len()), (5, 3));
         let mut rows = came.to_vec();
-        assert!(Packets::of(&plan, &mut rows, false).sent.len() <= MAX_GAPS + came.len());
+        let most = Budget::of(&plan, rows.len()).rows + came.len();
+        assert!(Packets::of(&plan, &mut rows, false).sent.len() <= most);
         let mut rows = came.to_vec();
         assert!(Packets::of(&plan, &mut rows, true).sent.is_empty(), "the server's notes say it");
     }

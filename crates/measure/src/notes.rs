@@ -42,11 +42,12 @@ pub(crate) enum What {
         media: u16,
         payload: u32,
     },
-    /// A packet came: departure by the sender's clock.
+    /// A packet came, with payload or without: departure by the sender's clock.
     Received {
         number: u32,
         bytes: u32,
         sent: u64,
+        payload: bool,
     },
     Delivered {
         index: u32,
@@ -123,13 +124,18 @@ const GAUGES: usize = Gauge::METRICS.len();
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     bytes: Vec<u8>,
+    rows: usize,
     /// By peer and gauge: the last value, as bits. A gauge is a step function: only its steps are kept.
     gauges: Vec<[Option<u64>; GAUGES]>,
 }
 
 impl Log {
+    /// Most bytes of a note whose times are of the first day, as those of a plan.
+    pub(crate) const LONGEST: usize = 40;
+
     pub(crate) fn add(&mut self, at: Instant, peer: usize, what: What) {
         let row = Row { at: at.as_nanos(), peer: peer as u16, what };
+        self.rows += 1;
         let bytes = std::mem::take(&mut self.bytes);
         self.bytes = postcard::to_extend(&row, bytes).expect("a row has a form in bytes");
     }
@@ -151,12 +157,27 @@ impl Log {
         &self.bytes
     }
 
-    /// The rows of a log; stops at bytes that are none, and says so.
-    pub(crate) fn rows(mut bytes: &[u8]) -> Result<Vec<Row>, String> {
+    /// The number of notes.
+    pub(crate) const fn rows_count(&self) -> usize {
+        self.rows
+    }
+
+    /// Our own rows.
+    pub(crate) fn own_rows(&self) -> Vec<Row> {
+        Self::rows(&self.bytes, self.rows).expect("they were written here")
+    }
+
+    /// The rows of a log; stops at bytes that are none and at more than so many rows, and says so.
+    pub(crate) fn rows(mut bytes: &[u8], most: usize) -> Result<Vec<Row>, String> {
         let mut rows = Vec::new();
         while !bytes.is_empty() {
+            if rows.len() == most {
+                return Err(
+                    "the other end's notes are more than those of this plan can be".to_owned()
+                );
+            }
             let (row, rest) = postcard::take_from_bytes(bytes)
-                .map_err(|error| format!("the server's notes are damaged: {error}"))?;
+                .map_err(|error| format!("the other end's notes are damaged: {error}"))?;
             rows.push(row);
             bytes = rest;
         }
@@ -239,7 +260,8 @@ mod tests {
         let sent = What::Sent { number: 7, bytes: 238, transport: 8, media: 12, payload: 160 };
         log.add(Instant::from_nanos(5), 1, sent);
         log.add(Instant::from_nanos(9), 300, What::Gauge { gauge: 3, value: 0.25 });
-        let rows = Log::rows(log.bytes()).expect("they were written here");
+        let rows = log.own_rows();
+        assert!(Log::rows(log.bytes(), 1).is_err_and(|why| why.contains("more than those")));
         assert_eq!(rows[0], Row { at: 5, peer: 1, what: sent });
         assert_eq!((rows[1].at, rows[1].peer, rows.len()), (9, 300, 2));
     }
@@ -248,7 +270,7 @@ mod tests {
         /// Whatever a server sends, the client does not panic.
         #[test]
         fn any_bytes_are_rows_or_an_error(bytes: Vec<u8>) {
-            let _ = Log::rows(&bytes);
+            let _ = Log::rows(&bytes, usize::MAX);
         }
     }
 }

@@ -194,6 +194,19 @@ impl Plan {
         Rate::from_bps(8 * (self.outer() + PROBE as u64) * per_second(QUIET_PROBES))
     }
 
+    /// Packets with payload a second, of both directions and all flows whose rate is known.
+    pub(crate) fn packets_per_second(&self) -> u64 {
+        let all = self.flows.iter().flat_map(|flow| [&flow.up, &flow.down]).flatten();
+        let known = all.filter_map(Traffic::payload);
+        known.fold(0, |sum, (rate, bytes, _)| sum.saturating_add(rate / (8 * bytes.max(1)) + 1))
+    }
+
+    /// Whether a flow sends as much as its transport permits.
+    pub(crate) fn has_bulk(&self) -> bool {
+        let mut all = self.flows.iter().flat_map(|flow| [&flow.up, &flow.down]).flatten();
+        all.any(|traffic| matches!(traffic, Traffic::Bulk { .. }))
+    }
+
     /// Rate of a direction as IP packets, in bits per second, as far as it is known: that of probes, answers
     /// and reports, and of flows without bulk and without acknowledgements and options.
     fn known(&self, up: bool) -> u64 {

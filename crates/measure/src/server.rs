@@ -14,16 +14,17 @@ use std::thread::{self, JoinHandle};
 
 use talkspurt_flow::Materials;
 use talkspurt_live::Clock;
-use talkspurt_proto::time::Duration;
+use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 
 use talkspurt_app::codec::Codec;
 
 use crate::Failure;
 use crate::call::{CallEnd, Called, Voice};
-use crate::channel::{BEAT, Channel, HANDSHAKE, LOST, Message, PIECE, SILENT, Secret};
+use crate::channel::{BEAT, BEGIN, Channel, HANDSHAKE, IDLE, LOST, Message, SILENT, Secret};
 use crate::codecs::{agree, names};
 use crate::direct;
+use crate::exchange::give_notes;
 use crate::invitation::Invitation;
 use crate::lock::lock;
 use crate::media::{Media, MediaOutcome};
@@ -33,8 +34,6 @@ use crate::seal::Key;
 use crate::shared::{Shared, Watch};
 use crate::wire::Wire;
 
-/// Time a client may be idle between measurements.
-const IDLE: Duration = Duration::from_secs(30);
 /// Connections that have not proved the secret.
 const MAX_PENDING: usize = 64;
 /// Attempts to find a port of UDP and TCP that is free.
@@ -89,6 +88,8 @@ pub(crate) struct State {
     /// The call in progress, and those that have ended.
     call: Mutex<Option<Watch>>,
     called: Mutex<VecDeque<Called>>,
+    /// What is known of a call before the caller's notes come.
+    half: Mutex<Option<Called>>,
 }
 
 /// A connection that has not proved the secret.
@@ -175,6 +176,12 @@ impl Server {
         lock(&self.state.called).pop_front()
     }
 
+    /// What was heard in the call that has just ended, while the notes of both ends are exchanged; once.
+    #[must_use]
+    pub fn half(&self) -> Option<Called> {
+        lock(&self.state.half).take()
+    }
+
     /// Stops listening, and asks all sessions to end.
     pub fn stop(&mut self) {
         self.state.stop.store(true, Ordering::Release);
@@ -203,16 +210,23 @@ impl State {
             lines: Mutex::default(),
             call: Mutex::default(),
             called: Mutex::default(),
+            half: Mutex::default(),
         }
     }
 
     fn listen(self: &Arc<Self>, listener: &TcpListener) {
         let mut number = 0;
         while !self.stop.load(Ordering::Acquire) {
-            let Ok((stream, from)) = listener.accept() else {
-                // Nobody is there, no descriptors are left, or a connection is gone already.
-                thread::sleep(std::time::Duration::from_millis(10));
-                continue;
+            let (stream, from) = match listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Nobody is there, or a connection is gone already.
+                    if is_out_of_descriptors(&error) {
+                        close_one(&mut lock(&self.pending));
+                    }
+                    thread::sleep(std::time::Duration::from_millis(10));
+                    continue;
+                }
             };
             number += 1;
             if !self.admit(number, from, &stream) {
@@ -241,13 +255,13 @@ impl State {
 
     /// Keeps a connection until the secret is proved; closes another one if there are too many.
     fn admit(&self, number: u64, from: SocketAddr, stream: &TcpStream) -> bool {
-        let Ok(stream) = stream.try_clone() else { return false };
         let mut pending = lock(&self.pending);
+        let Ok(stream) = stream.try_clone() else {
+            close_one(&mut pending);
+            return false;
+        };
         if pending.len() >= MAX_PENDING {
-            let networks: Vec<_> = pending.iter().map(|it| it.network).collect();
-            let closed = pending.swap_remove(victim(&networks, random()));
-            // Fails if it is closed already.
-            let _ = closed.stream.shutdown(Shutdown::Both);
+            close_one(&mut pending);
         }
         pending.push(Pending { number, network: network(from.ip()), stream });
         true
@@ -352,7 +366,9 @@ impl State {
         let watch = Watch::default();
         *lock(&self.call) = Some(watch.clone());
         let end = CallEnd { invitation, voice, agreed, limit: max_rate, greeted_by: Some(client) };
-        let called = end.converse(&mut channel, wire, peer, &watch, &self.stop);
+        let keep = |half| *lock(&self.half) = Some(half);
+        let called = end.converse(&mut channel, wire, peer, (&watch, &self.stop), keep);
+        lock(&self.half).take();
         let failed = called.map(|called| lock(&self.called).push_back(called));
         *lock(&self.call) = None;
         failed
@@ -439,12 +455,9 @@ impl State {
             media.ok_or_else(|| "no datagram came from the client".to_owned())
         })?;
         ended.early = ended.early.filter(|why| why != FINISHED);
-        for piece in log.bytes().chunks(PIECE) {
-            let notes = Message::Notes { bytes: piece.to_vec() };
-            channel.send(&notes).map_err(|error| format!("lost while sending notes: {error}"))?;
-        }
         let early = ended.early.clone().map_or_else(String::new, |why| format!(" ({why})"));
-        channel.send(&Message::Done { ended }).map_err(|error| format!("lost: {error}"))?;
+        give_notes(channel, (&log, &ended), (&plan, &shared))
+            .map_err(|error| format!("lost while sending notes: {error}"))?;
         self.say(format!("{client}: done{early}"));
         Ok(())
     }
@@ -454,7 +467,7 @@ impl State {
         let clock = Clock::start();
         let (mut heard, mut beaten, mut told) = (clock.now(), clock.now(), false);
         // The client says when it is finished; without that, some time after it should have.
-        let latest = plan.end() + IDLE;
+        let mut latest = plan.end() + IDLE;
         let lost = |why: String| {
             shared.stop("the control connection was lost");
             Err(why)
@@ -473,8 +486,17 @@ impl State {
                     return lost(format!("lost: {error}"));
                 }
             }
-            if silence >= IDLE || now >= latest {
+            if silence >= IDLE {
                 return lost("lost: no sign of life from the client".to_owned());
+            }
+            if !shared.started.load(Ordering::Acquire) && now >= Instant::ZERO + BEGIN {
+                return lost("lost: the client did not begin in time".to_owned());
+            }
+            if shared.is_over() {
+                latest = latest.min(now + IDLE);
+            }
+            if now >= latest {
+                return lost("lost: the client did not finish in time".to_owned());
             }
             if now.saturating_since(beaten) >= BEAT {
                 beaten = now;
@@ -550,6 +572,21 @@ impl State {
         let failed = |error| format!("no raw socket: {error}");
         wire.use_raw(plan, raw, keys, None).map_err(failed)?;
         Ok(wire)
+    }
+}
+
+/// Whether the process or the system has no descriptors left.
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(nix::libc::EMFILE | nix::libc::ENFILE))
+}
+
+/// Closes one of the connections that have not proved the secret, if there is one.
+fn close_one(pending: &mut Vec<Pending>) {
+    let networks: Vec<_> = pending.iter().map(|it| it.network).collect();
+    if !networks.is_empty() {
+        let closed = pending.swap_remove(victim(&networks, random()));
+        // Fails if it is closed already.
+        let _ = closed.stream.shutdown(Shutdown::Both);
     }
 }
 

@@ -1,8 +1,9 @@
 //! What the media loop of one end shares with the thread that watches the control connection.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use talkspurt_live::Clock;
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::devices::Devices;
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) started: AtomicBool,
     over: AtomicBool,
     why: Mutex<Option<String>>,
+    /// Runs since a user has asked for the end.
+    left: OnceLock<Clock>,
     /// Of a call, not yet looked at.
     pub(crate) samples: Mutex<Vec<Sample>>,
     /// The state of a call as JSON, for a user who watches it.
@@ -45,6 +48,11 @@ impl Shared {
 
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
+    }
+
+    /// Whether a user has asked for the end so long ago.
+    pub(crate) fn is_left_for(&self, time: Duration) -> bool {
+        self.left.get().is_some_and(|clock| clock.now() >= Instant::ZERO + time)
     }
 
     pub(crate) fn why(&self) -> Option<String> {
@@ -75,8 +83,10 @@ impl Watch {
         lock(&self.0.devices).clone()
     }
 
-    /// Ends the measurement early, or hangs up; results are of the time until now.
+    /// Ends the measurement early, or hangs up; results are of the time until now. What the other end has not
+    /// told within ten seconds is left out.
     pub fn stop(&self) {
+        self.0.left.get_or_init(Clock::start);
         self.0.stop(STOPPED);
     }
 }

@@ -161,7 +161,7 @@ mod tests {
         let mut rows = Vec::new();
         for index in (0..50).filter(|index| index % 5 != 1) {
             let at = u64::from(index) * 10_000_000;
-            let what = What::Received { number: index, bytes: 238, sent: at };
+            let what = What::Received { number: index, bytes: 238, sent: at, payload: true };
             rows.push(Row { at, peer: 0, what });
             rows.push(Row { at, peer: 0, what: What::Delivered { index, bytes: 160 } });
             let what = What::Played { index, at: at + 60_000_000 };

@@ -52,7 +52,7 @@ fn connect(server: &Server) -> Result<Caller, Failure> {
 fn call(server: &Server, transport: Transport, offer: &[&str]) -> [Called; 2] {
     let caller = connect(server).expect("it is there");
     let voice = voice("english-man.wav", offer);
-    let called = caller.call(invitation(transport, 3), &voice, &Watch::default());
+    let called = caller.call(invitation(transport, 3), &voice, &Watch::default(), drop);
     let called = called.unwrap_or_else(|why| panic!("{transport:?}: {why}"));
     [called, answered(server)]
 }
@@ -128,7 +128,7 @@ fn without_a_common_codec_there_is_no_call() {
     for transport in [Transport::Tfrc, Transport::Dccp(2)] {
         let caller = connect(&server).expect("it is there");
         let voice = voice("english-man.wav", &["pcmu", "opus"]);
-        let called = caller.call(invitation(transport, 3), &voice, &Watch::default());
+        let called = caller.call(invitation(transport, 3), &voice, &Watch::default(), drop);
         let why = called.err().expect("nothing in common").0;
         let words = "no common codec: the caller offers pcmu, opus; the answerer has g722";
         assert!(why.contains(words), "{transport:?}: {why}");
@@ -148,7 +148,7 @@ fn either_end_hangs_up() {
         let call = {
             let voice = voice.clone();
             std::thread::spawn(move || {
-                caller.call(invitation(Transport::Udp, 50), &voice, &watched)
+                caller.call(invitation(Transport::Udp, 50), &voice, &watched, drop)
             })
         };
         while watch.passed() < Duration::from_secs(3) {
@@ -160,7 +160,7 @@ fn either_end_hangs_up() {
         assert!(view["heard"]["rate_bps"].as_f64() > Some(40_000.0), "{view}");
         assert!(view["heard"]["mos"].as_f64() >= Some(1.0), "{view}");
         let second = connect(&server).and_then(|caller| {
-            caller.call(invitation(Transport::Udp, 3), &voice, &Watch::default())
+            caller.call(invitation(Transport::Udp, 3), &voice, &Watch::default(), drop)
         });
         assert!(second.is_err_and(|why| why.0.contains("busy")));
         match by_caller {

@@ -70,7 +70,7 @@ fn constant_bit_rate_arrives_over_every_transport() {
     let direct = |flow: &FlowPlan| flow.name.ends_with("-ip");
     plan.flows.retain(|flow| flow.transport != Transport::TfrcTb && !direct(flow));
     let Measured { finished, facts, broken, .. } =
-        connect(&server).run(&plan, &Watch::default()).expect("it runs");
+        connect(&server).run(&plan, &Watch::default(), drop).expect("it runs");
     assert_eq!(broken, None);
     finished.recording.conservation().expect("every account balances");
     assert_eq!(finished.recording.flows.len(), 14);
@@ -100,7 +100,7 @@ fn both_directions_together_stay_within_the_limit() {
         flow("dccp", Transport::Dccp(2), bulk(), bulk()),
     ]);
     let Measured { finished, facts, broken, .. } =
-        connect(&server).run(&plan, &Watch::default()).expect("it runs");
+        connect(&server).run(&plan, &Watch::default(), drop).expect("it runs");
     assert_eq!(broken, None);
     finished.recording.conservation().expect("every account balances");
     let flows = &finished.recording.flows;
@@ -123,11 +123,12 @@ fn sessions_are_limited() {
         let mut session = connect(&server);
         let watch = Watch::default();
         let (first, watched) = (&plan, watch.clone());
-        let first = scope.spawn(move || session.run(first, &watched).expect("it is the first"));
+        let first =
+            scope.spawn(move || session.run(first, &watched, drop).expect("it is the first"));
         while watch.passed().as_nanos() == 0 {
             std::thread::yield_now();
         }
-        let refused = connect(&server).run(&plan, &Watch::default()).err();
+        let refused = connect(&server).run(&plan, &Watch::default(), drop).err();
         assert!(refused.is_some_and(|why| why.0.contains("as many as it permits")));
         assert_eq!(first.join().expect("no panic").broken, None);
     });

@@ -167,6 +167,12 @@ impl CallServer {
         called.map(|called| results(py, called))
     }
 
+    /// What was heard in a call that has just ended, once, before the notes of both ends are exchanged.
+    fn half<'py>(&self, py: Python<'py>) -> Option<Results<'py>> {
+        let half = self.server().half();
+        half.map(|half| results(py, half))
+    }
+
     /// Stops listening.
     fn stop(&self, py: Python<'_>) {
         py.detach(|| self.server().stop());
@@ -222,10 +228,13 @@ impl CallSession {
         let invitation = Invitation { seed, duration: total, mtu, ipv6, transport, codecs };
         let (voice, watch) = (voice.0.clone(), Watch::default());
         let watched = watch.clone();
+        let half = Arc::<Mutex<Option<Called>>>::default();
+        let kept = Arc::clone(&half);
         let work = Work::start(move || {
-            caller.call(invitation, &voice, &watched).map_err(|failure| failure.0)
+            let keep = |half| *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(half);
+            caller.call(invitation, &voice, &watched, keep).map_err(|failure| failure.0)
         });
-        Ok(Calling { watch, total, work })
+        Ok(Calling { watch, total, half, work })
     }
 }
 
@@ -234,6 +243,7 @@ impl CallSession {
 pub(crate) struct Calling {
     watch: Watch,
     total: u64,
+    half: Arc<Mutex<Option<Called>>>,
     work: Work<Called>,
 }
 
@@ -262,6 +272,12 @@ impl Calling {
     /// Hangs up.
     fn stop(&self) {
         self.watch.stop();
+    }
+
+    /// What this end knows, once, as soon as the call is over: before the notes of both ends are exchanged.
+    fn half<'py>(&self, py: Python<'py>) -> Option<Results<'py>> {
+        let half = self.half.lock().unwrap_or_else(PoisonError::into_inner).take();
+        half.map(|half| results(py, half))
     }
 
     /// The results; waits for the end. Can be called once. Raises RunError if there was no call.

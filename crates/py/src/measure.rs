@@ -212,6 +212,7 @@ impl MeasureSession {
 pub(crate) struct Measuring {
     watch: Watch,
     total: u64,
+    half: Arc<Mutex<Option<Measured>>>,
     work: Work<Measured>,
 }
 
@@ -219,11 +220,14 @@ impl Measuring {
     fn start(session: Arc<Mutex<Measurement>>, plan: Plan) -> Self {
         let (watch, total) = (Watch::default(), plan.duration);
         let watched = watch.clone();
+        let half = Arc::<Mutex<Option<Measured>>>::default();
+        let kept = Arc::clone(&half);
         let work = Work::start(move || {
             let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
-            session.run(&plan, &watched).map_err(|failure| failure.0)
+            let keep = |half| *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(half);
+            session.run(&plan, &watched, keep).map_err(|failure| failure.0)
         });
-        Self { watch, total, work }
+        Self { watch, total, half, work }
     }
 }
 
@@ -247,9 +251,19 @@ impl Measuring {
         self.watch.stop();
     }
 
+    /// What this end knows, once, as soon as nothing more is sent: before the server's notes come.
+    fn half(&self) -> Option<Results> {
+        let half = self.half.lock().unwrap_or_else(PoisonError::into_inner).take();
+        half.map(results)
+    }
+
     /// The results; waits for the end. Can be called once. Raises RunError if nothing could be measured.
     fn result(&self, py: Python<'_>) -> PyResult<Results> {
-        let Measured { finished, facts, scenario, broken } = self.work.result(py)?;
-        Ok((Outcome::new(finished), facts.to_string(), scenario, broken))
+        self.work.result(py).map(results)
     }
+}
+
+fn results(measured: Measured) -> Results {
+    let Measured { finished, facts, scenario, broken } = measured;
+    (Outcome::new(finished), facts.to_string(), scenario, broken)
 }

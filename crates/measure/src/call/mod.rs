@@ -7,7 +7,6 @@
 //! §8.1.3), with the service code of RTP (RFC 5762 §5.2). When the call is over, both ends exchange notes and
 //! sound, so that both have the tables of the call and the signals to score.
 
-mod exchange;
 mod voice;
 
 use std::net::{IpAddr, SocketAddr};
@@ -29,11 +28,15 @@ use talkspurt_proto::units::Rate;
 use talkspurt_scenario::Point;
 
 use crate::Failure;
-use crate::channel::{BEAT, Channel, LOST, Message, NOTES, SILENT, Secret};
+use crate::budget::{Budget, shortened};
+use crate::channel::{BEAT, BEGIN, Channel, IDLE, LOST, Message, NOTES, SILENT, Secret};
 use crate::client::{Accepted, Target, connect, negotiate, shown};
 use crate::codecs::{agree, names, rungs};
 use crate::direct;
 use crate::end_report::EndReport;
+use crate::exchange::{
+    LOST_NOTES, RemoteEnd, await_end, give_notes, give_sounds, take_notes, take_sounds,
+};
 use crate::invitation::{FLOW, Invitation};
 use crate::lock::lock;
 use crate::media::{Media, MediaOutcome};
@@ -45,13 +48,15 @@ use crate::shared::{STOPPED, Shared, Watch};
 use crate::timed::IntoStd as _;
 use crate::view::View;
 use crate::wire::Wire;
-use exchange::{RemoteEnd, await_end, give_notes, give_sounds, take_notes, take_sounds};
 
 pub use voice::Voice;
 
 /// Reasons for the end of a call that are no failure, besides [`STOPPED`].
 const HUNG_UP: &str = "the other end hung up";
 const FINISHED: &str = "the other end has finished";
+
+/// Why results are without the other end's notes when they are first kept.
+const UNASKED: &str = "the ends have not exchanged their notes";
 
 /// Results of a call.
 pub struct Called {
@@ -102,7 +107,7 @@ impl Caller {
     }
 
     /// Calls, and returns when the call is over. The path determines [`Invitation::ipv6`], and the voice the
-    /// codecs.
+    /// codecs. `keep` gets what this end knows before the ends exchange their notes.
     ///
     /// # Errors
     /// There was no call, in words.
@@ -111,6 +116,7 @@ impl Caller {
         invitation: Invitation,
         voice: &Voice,
         watch: &Watch,
+        keep: impl FnOnce(Called),
     ) -> Result<Called, Failure> {
         let server = self.server;
         let mut invitation = Invitation { ipv6: server.is_ipv6(), ..invitation };
@@ -137,7 +143,7 @@ impl Caller {
         thread::sleep((round_trip / 2).into_std());
         let end = CallEnd { invitation, voice, agreed, limit, greeted_by: None };
         let never = AtomicBool::new(false);
-        let called = end.converse(&mut self.channel, wire, server, watch, &never);
+        let called = end.converse(&mut self.channel, wire, server, (watch, &never), keep);
         called.map_err(|why| Failure(if why == STOPPED { why } else { format!("{server}: {why}") }))
     }
 }
@@ -168,14 +174,15 @@ impl CallEnd<'_> {
         self.greeted_by.is_none()
     }
 
-    /// Runs the call; an error says why there was none.
+    /// Runs the call; an error says why there was none. `keep` gets what this end knows before the notes are
+    /// exchanged.
     pub(crate) fn converse(
         &self,
         channel: &mut Channel,
         wire: Wire,
         other: SocketAddr,
-        watch: &Watch,
-        stop: &AtomicBool,
+        (watch, stop): (&Watch, &AtomicBool),
+        keep: impl FnOnce(Called),
     ) -> Result<Called, String> {
         let shared = &*watch.0;
         let agreed =
@@ -217,10 +224,13 @@ impl CallEnd<'_> {
         let sounds = self.sounds(&agreed, &peers, &ended);
         let own = (log, ended, sounds);
         let exchanged = match lost {
-            None => self.exchange(channel, &own),
+            None => {
+                keep(self.conclude(&agreed, &own, Err(UNASKED.to_owned()), other)?);
+                self.exchange(channel, &agreed, &own, shared)
+            }
             Some(why) => Err(why),
         };
-        self.conclude(agreed, own, exchanged, other)
+        self.conclude(&agreed, &own, exchanged, other)
     }
 
     /// The call in these codecs.
@@ -280,11 +290,13 @@ impl CallEnd<'_> {
         let clock = Clock::start();
         let (mut heard, mut beaten) = (clock.now(), clock.now());
         let (mut told, mut view) = (false, View::default());
-        let lose = || {
-            let why = "the control connection was lost".to_owned();
-            shared.stop(&why);
-            Some(why)
+        // The other end says when it has finished; without that, some time after it should have.
+        let mut latest = self.invitation.plan(None).end() + IDLE;
+        let lose_for = |why: &str| {
+            shared.stop(why);
+            Some(why.to_owned())
         };
+        let lose = || lose_for("the control connection was lost");
         while !(self.is_caller() && is_over()) {
             let now = clock.now();
             if stop.load(Ordering::Acquire) {
@@ -293,6 +305,16 @@ impl CallEnd<'_> {
             let silence = now.saturating_since(heard);
             if silence >= LOST {
                 shared.stop(SILENT);
+            }
+            if shared.is_over() {
+                latest = latest.min(now + IDLE);
+            }
+            let begins = self.is_caller() || shared.started.load(Ordering::Acquire);
+            if !begins && now >= Instant::ZERO + BEGIN {
+                return lose_for("the caller did not begin in time");
+            }
+            if now >= latest {
+                return lose_for("the other end did not finish in time");
             }
             if is_over() && silence >= NOTES {
                 return lose();
@@ -318,9 +340,8 @@ impl CallEnd<'_> {
                         Message::Start => shared.started.store(true, Ordering::Release),
                         Message::HangUp { why } => {
                             told = true;
-                            let why: Option<String> =
-                                why.map(|why| why.chars().take(300).collect());
-                            shared.stop(why.as_deref().unwrap_or(HUNG_UP));
+                            shared
+                                .stop(why.as_deref().map(shortened).as_deref().unwrap_or(HUNG_UP));
                         }
                         Message::Finish if !self.is_caller() => {
                             shared.stop(FINISHED);
@@ -394,24 +415,28 @@ impl CallEnd<'_> {
     fn exchange(
         &self,
         channel: &mut Channel,
+        agreed: &Agreed,
         (log, ended, sounds): &(Log, EndReport, [Vec<i16>; 2]),
+        shared: &Shared,
     ) -> Result<RemoteEnd, String> {
-        let lost =
-            |_| "the control connection was lost before the other end's notes came".to_owned();
+        let lost = |_| LOST_NOTES.to_owned();
+        let plan = (&agreed.plan, shared);
+        let wanted = (&agreed.plan, Budget::of(&agreed.plan, log.rows_count()));
+        let most = agreed.recording.samples_for(agreed.plan.end() - Instant::ZERO);
         if self.is_caller() {
             channel.send(&Message::Finish).map_err(lost)?;
-            give_notes(channel, (log, ended)).map_err(lost)?;
-            let end = take_notes(channel)?;
-            let given = give_sounds(channel, sounds);
-            Ok(RemoteEnd { end, sounds: given.ok().and_then(|()| take_sounds(channel)) })
+            give_notes(channel, (log, ended), plan).map_err(lost)?;
+            let end = take_notes(channel, wanted, shared)?;
+            let given = give_sounds(channel, sounds, shared).ok();
+            Ok(RemoteEnd { end, sounds: given.and_then(|()| take_sounds(channel, most, shared)) })
         } else {
-            let end = take_notes(channel)?;
-            let given = give_notes(channel, (log, ended));
+            let end = take_notes(channel, wanted, shared)?;
+            let given = give_notes(channel, (log, ended), plan);
             let sounds = given.ok().and_then(|()| {
-                let theirs = take_sounds(channel);
+                let theirs = take_sounds(channel, most, shared);
                 // Theirs have arrived, even if ours were lost.
-                if give_sounds(channel, sounds).is_ok() {
-                    await_end(channel);
+                if give_sounds(channel, sounds, shared).is_ok() {
+                    await_end(channel, shared);
                 }
                 theirs
             });
@@ -422,12 +447,13 @@ impl CallEnd<'_> {
     /// Tables, facts and sounds of the call.
     fn conclude(
         &self,
-        agreed: Agreed,
-        (log, mut ended, sounds): (Log, EndReport, [Vec<i16>; 2]),
+        agreed: &Agreed,
+        (log, ended, sounds): &(Log, EndReport, [Vec<i16>; 2]),
         exchanged: Result<RemoteEnd, String>,
         other: SocketAddr,
     ) -> Result<Called, String> {
         let Agreed { codecs, plan, point, recording } = agreed;
+        let mut ended = ended.clone();
         let (sample_rate, channels) = (recording.sample_rate, recording.channels);
         let mut broken = ended.early.clone().filter(|why| is_failure(why));
         let mut hung_up = match ended.early.as_deref() {
@@ -436,7 +462,7 @@ impl CallEnd<'_> {
             _ => None,
         };
         ended.early.clone_from(&broken);
-        let own = End { rows: Log::rows(log.bytes())?, ended };
+        let own = End { rows: log.own_rows(), ended };
         let (theirs, their_sounds) = match exchanged {
             Ok(RemoteEnd { end, sounds }) => (Some(end), sounds),
             Err(why) => {
@@ -456,8 +482,8 @@ impl CallEnd<'_> {
             }
         }
         let merged = match (self.is_caller(), own, theirs) {
-            (true, own, theirs) => Some(merge(&plan, &point, own, theirs)),
-            (false, own, Some(theirs)) => Some(merge(&plan, &point, theirs, Some(own))),
+            (true, own, theirs) => Some(merge(plan, point, own, theirs)),
+            (false, own, Some(theirs)) => Some(merge(plan, point, theirs, Some(own))),
             (false, _, None) => None,
         };
         let merged = merged.transpose().map_err(|failure| failure.0)?;
@@ -473,11 +499,11 @@ impl CallEnd<'_> {
             "role": end(self.is_caller()),
             "other": other.to_string(),
             "transport": plan.flows[0].transport.name(),
-            "codecs": names(&codecs),
+            "codecs": names(codecs),
             "hung_up": hung_up.map(end),
             "sound_exchanged": their_sounds.is_some(),
         });
-        let [said, heard] = sounds;
+        let [said, heard] = sounds.clone();
         let own_sound = Sound { pcm: heard.clone(), sample_rate, channels };
         if let (Some(finished), Some([their_said, their_heard])) = (&mut finished, their_sounds) {
             let ways = match self.is_caller() {
@@ -501,7 +527,7 @@ impl CallEnd<'_> {
                 });
             }
         }
-        Ok(Called { finished, facts, scenario: shown(&point), heard: own_sound, broken })
+        Ok(Called { finished, facts, scenario: shown(point), heard: own_sound, broken })
     }
 }
 
@@ -548,7 +574,7 @@ mod tests {
             media.pass(Duration::from_millis(20));
             media.turn();
         }
-        let rows = Log::rows(media.finish(None).log.bytes()).expect("its own notes");
+        let rows = media.finish(None).log.own_rows();
         let at = |wanted: fn(&What) -> bool| -> Vec<u64> {
             rows.iter().filter(|row: &&Row| wanted(&row.what)).map(|row| row.at).collect()
         };

@@ -115,7 +115,9 @@ fn notes(bytes: &[u8], of_client: bool) {
     let mut script = Script::new(bytes);
     let length = usize::from(script.u16());
     let ended = postcard::from_bytes::<EndReport>(script.bytes(length));
-    let (Ok(ended), Ok(rows)) = (ended, Log::rows(script.bytes(usize::MAX))) else { return };
+    let (Ok(ended), Ok(rows)) = (ended, Log::rows(script.bytes(usize::MAX), usize::MAX)) else {
+        return;
+    };
     let (plan, point) = &*PLAN;
     let theirs = End { rows, ended };
     let at = plan.end().as_nanos();
@@ -168,6 +170,7 @@ mod tests {
     use talkspurt_testing::fuzz::{cases, replay};
 
     use super::*;
+    use crate::budget::Budget;
     use crate::end_report::StreamEnd;
     use crate::invitation::Invitation;
 
@@ -242,10 +245,8 @@ mod tests {
     fn a_path_that_falls_silent_is_told() {
         let (plan, point) = &*PLAN;
         let silent = |script: &[u8]| {
-            let [client, server] = talk::noted(script).map(|ran| {
-                let rows = Log::rows(ran.log.bytes()).expect("its own notes");
-                End { rows, ended: ran.ended }
-            });
+            let [client, server] =
+                talk::noted(script).map(|ran| End { rows: ran.log.own_rows(), ended: ran.ended });
             let merged = merge(plan, point, client, Some(server)).expect("no file fails");
             ["client", "server"].map(|end| merged.facts["ends"][end]["silent_from_s"].as_f64())
         };
@@ -257,6 +258,19 @@ mod tests {
         for since in silent(&[&[0][..], &lively, &dropped].concat()) {
             // Time begins a second before the flows, and some real time passes, too.
             assert!(since.is_some_and(|since| (1.1..2.5).contains(&since)), "{since:?}");
+        }
+    }
+
+    /// What honest ends note of two seconds fits what they may send of them four times.
+    #[test]
+    fn honest_notes_are_a_fraction_of_what_may_come() {
+        let (plan, _) = &*PLAN;
+        let [client, server] = talk::noted(&[&[0][..], &[0, 0, 3].repeat(100)].concat());
+        for (theirs, ours) in [(&client.log, &server.log), (&server.log, &client.log)] {
+            let budget = Budget::of(plan, ours.rows_count());
+            let (rows, bytes) = (theirs.rows_count(), theirs.bytes().len());
+            assert!(rows > 500 && 4 * rows < budget.rows, "{rows} {budget:?}");
+            assert!(4 * bytes < budget.bytes, "{bytes} {budget:?}");
         }
     }
 

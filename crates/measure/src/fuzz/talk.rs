@@ -16,7 +16,6 @@ use crate::codecs::name;
 use crate::invitation::Invitation;
 use crate::media::{Media, MediaOutcome};
 use crate::merge::{End, merge};
-use crate::notes::Log;
 use crate::plan::{LEAD, Plan};
 use crate::seal::{Header, Kind};
 use crate::shared::Shared;
@@ -150,10 +149,8 @@ fn call(invitation: &Invitation, script: &mut Script<'_>) {
 
 /// Makes a run of what both ends noted.
 fn conclude(plan: &Plan, point: &Point, ran: &[MediaOutcome; 2]) {
-    let [client, server] = ran.each_ref().map(|ran| {
-        let rows = Log::rows(ran.log.bytes()).expect("its own notes");
-        End { rows, ended: ran.ended.clone() }
-    });
+    let [client, server] =
+        ran.each_ref().map(|ran| End { rows: ran.log.own_rows(), ended: ran.ended.clone() });
     merge(plan, point, client, Some(server)).expect("no file fails");
 }
 
