@@ -48,7 +48,7 @@ pub(super) type Changed = (u8, Location);
 #[derive(Debug)]
 pub(super) struct Features {
     server: bool,
-    /// Changes and Confirms of Ack Ratio take no packet of their own.
+    /// Changes and Confirms of Ack Ratio take no packet of their own, unless a Change is repeated (§6.6.3).
     ratio_waits: bool,
     rows: Vec<Feature>,
     unknown: Vec<(u8, Location)>,
