@@ -538,7 +538,7 @@ def test_no_row_calls_comparable_what_the_next_sentence_excludes():
         fair = 1500 / (2 * number)
         least = (1500 - number * min(80, fair)) / number / fair
         low, high = row.band.edges(row.paper)
-        assert low <= least <= high or row in comparable and least == 1, row.id
+        assert low <= least <= high or (row in comparable and least == 1), row.id
 
 
 def test_what_is_high_is_no_less_than_what_only_is():
