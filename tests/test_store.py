@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import talkspurt
-from talkspurt import store
+from talkspurt import disk, store
 from talkspurt.result import TABLES
 
 
@@ -306,3 +306,17 @@ def test_opening_what_is_no_result_says_so(tmp_path):
 def test_names_of_flows_become_names_of_files():
     assert store.file_name("call") == "call"
     assert store.file_name("../a/b:c", "wav") == ".._a_b_c-e9274756.wav"  # sha256 of the name
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs links")
+def test_links_that_others_put_in_the_place_of_temporary_files_are_not_followed(tmp_path):
+    other = tmp_path / "other"
+    other.write_text("of somebody else")
+    (tmp_path / f".a.svg.{os.getpid()}").symlink_to(other)
+    disk.replace_bytes(tmp_path / "a.svg", b"<svg/>")
+    assert (tmp_path / "a.svg").read_bytes() == b"<svg/>"
+    (tmp_path / ".out.unfinished-key").mkdir()
+    (tmp_path / ".out.unfinished-key" / ".lock").symlink_to(other)
+    with pytest.raises(store.StoreError, match="symbolic links"):
+        store.Resumable(tmp_path / "out", "key", 3, store.Claim("run", "x")).__enter__()
+    assert other.read_text() == "of somebody else"

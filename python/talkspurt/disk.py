@@ -223,7 +223,10 @@ def replace_bytes(file: Path, data: bytes) -> None:
     with writing(file):
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            fresh.write_bytes(data)
+            # Whoever may write there may have put a link in its place.
+            fresh.unlink(missing_ok=True)
+            with fresh.open("xb") as file_there:
+                file_there.write(data)
             if target.exists():
                 shutil.copymode(target, fresh)
             fresh.replace(target)

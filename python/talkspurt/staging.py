@@ -423,7 +423,9 @@ def _take(folder: Path, *, make: bool = False) -> IO[bytes] | None:
     except ImportError:  # not on Windows
         return (folder / LOCK).open("wb") if make else None
     try:
-        lock = (folder / LOCK).open("wb" if make else "r+b")
+        # Others may know its name before: a link there would truncate what it names.
+        how = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | (os.O_CREAT if make else 0)
+        lock = os.fdopen(os.open(folder / LOCK, how, 0o666), "r+b")
     except OSError:
         if make:
             raise
