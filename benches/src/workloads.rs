@@ -193,6 +193,7 @@ fn drop_tail(packets: u32) -> Queue {
 fn red() -> Queue {
     Queue::Red(Red {
         packets: 200,
+        follow_rate: false,
         min_threshold: Some(20.0),
         max_threshold: Some(80.0),
         max_p: 0.1,
