@@ -731,7 +731,7 @@ def test_a_stopped_process_reports_its_lateness(case):
     ("words", "said"),
     [
         ((), "emulate: needs --at NODE -- COMMAND, or --shell NODE"),
-        (("--at", "nowhere", "--", "true"), "'nowhere': no such node; there are laptop, router"),
+        (("--at", "nowhere", "--", "true"), "'nowhere': no such node; there are: laptop, router"),
         (("--at", "laptop"), "emulate: --at laptop is followed by no command"),
         (("--", "true"), "emulate: a command needs its node: --at NODE -- COMMAND"),
         (("--at", "a", "--at", "b", "--", "true"), "are followed by -- COMMAND"),
@@ -891,7 +891,7 @@ source = { kind = "cbr", packet = "1200B", rate = "1Mbit/s" }
 
 
 def test_contenders_are_no_nodes_for_programs():
-    with pytest.raises(BadInputError, match="there are ap, laptop, phone, server"):
+    with pytest.raises(BadInputError, match="there are: ap, laptop, phone, server"):
         talkspurt.Emulation(CELL, ["home.contenders"])
 
 

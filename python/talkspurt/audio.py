@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 import os
 import wave
 from dataclasses import dataclass, field
@@ -111,7 +112,7 @@ def wav(pcm: bytes, rate: int, channels: int = 1) -> bytes:
     return file.getvalue()
 
 
-def read_wav(file: Path, longest_s: float) -> tuple[bytes, int, int]:
+def read_wav(file: Path, longest_s: float = math.inf) -> tuple[bytes, int, int]:
     """Samples, rate and channels of a file written by :func:`wav`.
 
     Raises:

@@ -225,6 +225,9 @@ fn chunks_and_lengths_are_those_of_real_writers() {
     let all =
         |kind, len, chunks: &[(&[u8; 4], u32, &[u8])]| sent(&folder.file(&riff(kind, len, chunks)));
     let fmt = (b"fmt ", 16, fmt);
+    let mut piped = riff(b"RIFF", u32::MAX, &[fmt, (b"data", u32::MAX, &one_more)]);
+    // Who does not know the length writes no padding.
+    piped.pop();
     for (what, found) in [
         ("odd chunk", all(b"RIFF", 58, &[(b"iXML", 5, b"hello"), fmt, plain(8)])),
         ("even chunk", all(b"RIFF", 58, &[(b"iXML", 6, b"hello!"), fmt, plain(8)])),
@@ -241,7 +244,7 @@ fn chunks_and_lengths_are_those_of_real_writers() {
             all(b"RF64", u32::MAX, &[(b"ds64", 28, &ds64_open), fmt, plain(u32::MAX)]),
         ),
         ("a byte of a fifth", all(b"RIFF", 45, &[fmt, (b"data", 9, &one_more)])),
-        ("the same in a pipe", all(b"RIFF", u32::MAX, &[fmt, (b"data", u32::MAX, &one_more)])),
+        ("the same in a pipe", sent(&folder.file(&piped))),
     ] {
         assert_eq!(found, samples, "{what}");
     }
@@ -339,5 +342,5 @@ fn two_channels_are_kept_if_they_are_encoded() {
     let one = header(1, 2, 48_000, 16, 2).into_iter().chain([1, 0]).collect::<Vec<_>>();
     let told =
         Recording::open(&Disk, &folder.file(&one), &[encoding], None).unwrap_err().to_string();
-    assert!(told.contains("WAV"), "{told}");
+    assert!(told.ends_with("holds no samples"), "{told}");
 }

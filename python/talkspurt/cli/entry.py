@@ -122,7 +122,8 @@ def _hush_figures() -> None:
     logging.getLogger("matplotlib").setLevel(logging.CRITICAL + 1)
     warnings.filterwarnings("ignore", module=r"(matplotlib|mpl_toolkits)\b")
     warnings.filterwarnings("ignore", category=UserWarning, module=r"talkspurt\b")
-    warnings.filterwarnings("default", category=OtherVersionWarning)
+    for ours in (OtherVersionWarning, FileWarning):
+        warnings.filterwarnings("default", category=ours)
 
 
 _plainly = warnings.formatwarning
