@@ -211,7 +211,9 @@ def test_the_table_before_a_name_does_not_hide_it():
 
 
 def test_a_gauge_that_no_endpoint_has_is_answered_with_those_there(folder, tmp_path):
-    dccp = {f"flows.{name}.transport": {"kind": "dccp", "ccid": 2} for name in ("tcp-call", "upload")}
+    dccp = {
+        f"flows.{name}.transport": {"kind": "dccp", "ccid": 2} for name in ("tcp-call", "upload")
+    }
     result = talkspurt.run(folder / "small.toml", set=dccp)
     assert "cwnd_packets" in result.gauge_names and "cwnd" not in result.gauge_names
     told = "nothing in these runs has a value of gauges.cwnd; there are: "

@@ -39,8 +39,8 @@ def notes(program: str, settings: Sequence[Set]) -> Iterator[str]:
     alike: dict[str, list[str]] = {}
     for flow, found in flows.items():
         alike.setdefault(", ".join(found), []).append(flow)
-    for found, names in alike.items():
-        yield f"{', '.join(names)}: a script with ns-2's own defaults has {found}"
+    for words, names in alike.items():
+        yield f"{', '.join(names)}: a script with ns-2's own defaults has {words}"
 
 
 def _defaults(program: str, asked: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:

@@ -32,7 +32,8 @@ const rows = {
   fate: column(data.fate, Uint8Array),
 };
 const count = rows.flow.length;
-const toTicks = (seconds) => (seconds * 1e9 - data.base_ns) / data.tick_ns;
+// Decimal fractions of a second are no binary ones: rounded, so that an instant that was read is found again.
+const toTicks = (seconds) => Math.round((1e3 * (seconds * 1e9 - data.base_ns)) / data.tick_ns) / 1e3;
 const toSeconds = (ticks) => (data.base_ns + ticks * data.tick_ns) / 1e9;
 const dropped = (i) => data.fates[rows.fate[i]] !== "received" && rows.ended[i] !== NEVER;
 
