@@ -92,7 +92,9 @@ pub(crate) fn key_hint(what: &str, key: &str, own: &[&Json], forms: &Forms<'_>) 
     let below = inside(own, 1, &|_| true);
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
     let names: Vec<String> = below.iter().map(|path| last(path)).collect();
-    if let Some(near) = nearest(key, names.iter().map(String::as_str)) {
+    // A misspelt key, not the beginning of another: `from` of a link's ends is no `from_first` of a trace.
+    let near = names.iter().map(String::as_str).filter(|name| !name.starts_with(key));
+    if let Some(near) = nearest(key, near) {
         return Some(meant(&inside(own, 1, &|other| other == near)));
     }
     if keys.is_empty() { None } else { Some(format!("{what}: {}", list(&keys))) }

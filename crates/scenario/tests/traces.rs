@@ -80,12 +80,12 @@ fn tables_are_read_as_spreadsheets_write_them() {
 
 #[test]
 fn further_columns_are_passed_over_with_a_note() {
-    let table = "time_s,RSRP,rate_Mbps,\"cell, sector\",delay jitter\n0,-89,1,\"7, 2\",3\n";
+    let table = "time_s,RSRP,rate_Mbps,\"cell, sector\",jitter ms\n0,-89,1,\"7, 2\",3\n";
     let (steps, notes) = steps("further", table, "").expect("a table");
     assert_eq!(steps, [(0, 1_000_000)]);
     let note = "links.air.trace.file: ";
     assert!(notes[0].starts_with(note), "{notes:?}");
-    let columns = "columns that are not read: \"RSRP\", \"cell, sector\", \"delay jitter\"";
+    let columns = "columns that are not read: \"RSRP\", \"cell, sector\", \"jitter ms\"";
     assert!(notes[0].ends_with(columns) && notes.len() == 1, "{notes:?}");
 }
 
@@ -110,7 +110,7 @@ fn times_after_the_end_of_the_run_are_refused_or_count_from_the_first() {
     let told = steps("epoch", table, "").expect_err("no step within the run");
     let why = "its first time, 1582018702s, is after the end of the run (10s); times count from the \
                start of the run, or with `from_first = true` from the first time";
-    assert!(told.contains("t.toml:8: links.air.trace.file: ") && told.ends_with(why), "{told}");
+    assert!(told.contains("t.toml:9: links.air.trace.file: ") && told.ends_with(why), "{told}");
     let expected = Ok((vec![(0, 100_000), (1_250, 200_000)], Vec::new()));
     assert_eq!(steps("epoch", table, ", from_first = true"), expected);
     let milliseconds = "time_us,rate_kbps\n1582018702000000,100\n1582018703250000,200\n";

@@ -225,7 +225,7 @@ fn a_low_water_mark_lets_the_policy_decide() {
     let (early, late, arrived) = through_tcp("", stale);
     let (bounded_early, bounded, fewer) = through_tcp("notsent_lowat = '400B'", stale);
     // docs/transports.md shows these numbers.
-    assert_eq!([(early, late), (bounded_early, bounded)], [(1771, 4363), (1178, 928)]);
+    assert_eq!([(early, late), (bounded_early, bounded)], [(1771, 2078), (1178, 928)]);
     // The price: frames that were stale were not sent.
     assert_eq!((arrived, fewer), (1933, 1734));
 }

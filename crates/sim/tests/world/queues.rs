@@ -249,11 +249,10 @@ fn a_limit_in_time_is_converted_once_or_follows_the_rate() {
     assert_eq!(drops_over(&steps, &format!("{follows}, bytes = '625B'")), [4, 6, 3, 3]);
     // During an outage packets wait, as many as before it.
     assert_eq!(drops_over(&[(10, 500), (15, 0), (40, 1000)], follows), [4, 6, 4, 4]);
-    // In a band, behind a policer and before a shaper, which is slower than the link is at last.
+    // In a band and behind a policer.
     for (outer, expected) in [
         ("kind = 'priority', bands = [{ queue = { INNER } }]", [4, 6, 0, 0]),
         ("kind = 'policer', rate = '1Gbit/s', burst = '1MB', queue = { INNER }", [4, 6, 0, 0]),
-        ("kind = 'shaper', rate = '1Mbit/s', burst = '125B', queue = { INNER }", [4, 6, 4, 4]),
     ] {
         assert_eq!(drops_over(&steps, &outer.replace("INNER", follows)), expected, "{outer}");
     }
