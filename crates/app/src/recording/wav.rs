@@ -40,7 +40,7 @@ fn layout(bytes: &[u8]) -> Result<(Format, &[u8]), Why> {
         let begins = KINDS.iter().any(|kind| kind.starts_with(&bytes[..bytes.len().min(4)]));
         return Err(if begins { Why::TruncatedHeader } else { Why::NotWav });
     };
-    if !KINDS.iter().any(|known| kind.starts_with(*known)) || !kind.ends_with(b"WAVE") {
+    if !KINDS.iter().any(|known| kind.starts_with(known)) || !kind.ends_with(b"WAVE") {
         return Err(Why::NotWav);
     }
     let riff = u32_at(bytes, 4).unwrap_or(0);
