@@ -43,9 +43,8 @@ def test_you_are_heard_and_hear_nothing(cafe: Study) -> None:
 def test_the_access_point_has_no_more_turns_than_each_of_the_others(cafe: Study) -> None:
     one, four = (runs(cafe, "FIFO 300", others) for others in (1, 4))
     for few, many in zip(one, four, strict=True):
-        assert flow(many, "listen", "delay_p50_s") > max(
-            0.5, 2 * flow(few, "listen", "delay_p50_s")
-        )
+        # A fifth of the turns and half of them; how long the queue is besides, TCP decides.
+        assert flow(many, "listen", "delay_p50_s") > 2 * flow(few, "listen", "delay_p50_s")
         waiting = [link(run, "ap", "queue_mean_packets") for run in (few, many)]
         assert waiting[1] < 1.05 * waiting[0]
     for others, found in ((1, one), (4, four)):

@@ -196,8 +196,11 @@ fn mahimahi(times: &[u64], least: Least) -> Result<LinkProfile, String> {
 const FROM_FIRST: &str =
     "times count from the start of the run, or with `from_first = true` from the first time";
 
-/// The steps of a table with the numbers of their lines, and notes.
-fn steps(text: &str, from_first: bool) -> Result<(Vec<(Step, usize)>, Vec<String>), String> {
+/// Steps with the numbers of their lines.
+type Steps = Vec<(Step, usize)>;
+
+/// The steps of a table, and notes.
+fn steps(text: &str, from_first: bool) -> Result<(Steps, Vec<String>), String> {
     let mut table = Table::of(text, &[&TIME, &RATE, &DELAY, &LOSS])?;
     let changes = [&RATE, &DELAY, &LOSS].iter().any(|quantity| table.has(quantity));
     if !table.has(&TIME) || !changes {
@@ -208,7 +211,7 @@ fn steps(text: &str, from_first: bool) -> Result<(Vec<(Step, usize)>, Vec<String
         return Err(format!("needs a column `time` and one of `rate`, `delay` and `loss`{other}"));
     }
     let mut notes = table::unread(&table.others);
-    let mut steps: Vec<(Step, usize)> = Vec::new();
+    let mut steps = Steps::new();
     let mut times: Vec<i64> = Vec::new();
     while let Some(row) = table.row()? {
         let number = row.number;
@@ -243,7 +246,7 @@ fn steps(text: &str, from_first: bool) -> Result<(Vec<(Step, usize)>, Vec<String
 }
 
 /// The steps, if they suit the link and the run.
-fn fitting(steps: Vec<(Step, usize)>, least: Least) -> Result<Vec<Step>, String> {
+fn fitting(steps: Steps, least: Least) -> Result<Vec<Step>, String> {
     let Least { mtu, run } = least;
     let first = steps[0].0.at;
     if first > run {

@@ -26,8 +26,11 @@ fn rate(kind: &str, file: &str, bytes: &str) -> Result<u64, String> {
     Ok(study.points[0].network.links[0].rate.as_bps())
 }
 
+/// Milliseconds and bits per second.
+type Steps = Vec<(u64, u64)>;
+
 /// Milliseconds and bits per second of each step, and the notes.
-fn steps(file: &str, bytes: &str, more: &str) -> Result<(Vec<(u64, u64)>, Vec<String>), String> {
+fn steps(file: &str, bytes: &str, more: &str) -> Result<(Steps, Vec<String>), String> {
     let study = study(&format!("kind = \"csv\"{more}"), file, bytes.as_bytes(), "")?;
     let Some(LinkProfile::Steps(steps)) = &study.points[0].network.links[0].course else {
         panic!("a table gives steps");

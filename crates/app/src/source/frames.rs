@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn times_count_from_the_first_frame() {
         let trace = read("time,size\n80ms,10B\n120ms,20B\n").expect("a trace");
-        let frames = [Frame { at: MS * 0, size: 10 }, Frame { at: MS * 40, size: 20 }];
+        let frames = [Frame { at: Duration::ZERO, size: 10 }, Frame { at: MS * 40, size: 20 }];
         let expected = FrameTrace {
             frames: frames.to_vec(),
             period: MS * 80,
