@@ -15,6 +15,7 @@ import pytest
 import talkspurt
 from command import talkspurt as command
 from talkspurt import exporting
+from talkspurt.errors import StoreError
 from talkspurt.result import TABLES
 
 LINK = """
@@ -321,7 +322,7 @@ def test_a_run_that_cannot_be_done_again_is_refused(run: Path, tmp_path: Path) -
     shutil.copytree(run, other)
     scenario = other / "scenario.toml"
     scenario.write_text(scenario.read_text().replace("seed = 1", "seed = 2"))
-    with pytest.raises(talkspurt.StoreError, match=r"is damaged: its scenario\.toml is not the one"):
+    with pytest.raises(StoreError, match=r"is damaged: its scenario\.toml is not the one"):
         exporting.export(other, "ns2", None)
     assert not (tmp_path / "other.ns2").exists()
 

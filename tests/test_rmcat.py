@@ -1,5 +1,6 @@
 """Rates, counts and shares over time, of flows and links: on paper, and against other tables."""
 
+import json
 import math
 
 import polars as pl
@@ -8,6 +9,7 @@ import pytest
 import talkspurt
 from command import talkspurt as command
 from talkspurt import metrics
+from talkspurt.errors import OtherVersionWarning
 from talkspurt.metrics import catalogue, packets, series, sharing
 
 BUSY = """
@@ -116,13 +118,16 @@ def test_a_result_of_an_older_version_is_told_so(busy, tmp_path):
     busy.save(tmp_path / "run", report=False)
     file = tmp_path / "run" / "series.parquet"
     pl.read_parquet(file).drop("discarded_packets").write_parquet(file)
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps({**manifest, "talkspurt": "0.0.1"}))
     told = command("metrics", tmp_path / "run", "lost_over_time")
     assert (told.returncode, told.stdout) == (2, "")
     assert "have no discarded_packets: an older talkspurt made it" in told.stderr
     # Frames without encodings are of one encoding.
     file = file.with_name("frames.parquet")
     pl.read_parquet(file).drop("encoding").write_parquet(file)
-    old = talkspurt.load(tmp_path / "run")
+    with pytest.warns(OtherVersionWarning):
+        old = talkspurt.load(tmp_path / "run")
     known = metrics.compute(busy, "mos_over_time", "call")
     assert metrics.compute(old, "mos_over_time", "call").equals(known)
 

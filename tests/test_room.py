@@ -154,7 +154,7 @@ def test_json_alone_captures_nothing(tmp_path: Path, small: Path) -> None:
 
 def test_what_was_finished_when_the_disk_filled_is_kept(tmp_path: Path, small: Path) -> None:
     ballast = small / "ballast"
-    ballast.write_bytes(bytes(3_000_000))
+    ballast.write_bytes(bytes(2_700_000))
     study = SCENARIO + "[replications]\ncount = 12\n"
     (tmp_path / "study.toml").write_text(study, encoding="utf-8")
     plain = (

@@ -300,11 +300,14 @@ STAND_IN = "^[^;]+: [^;]+(; [^;]+: [^;]+)*$"
 def table(name: str, frame: pl.DataFrame, known: Known) -> pl.DataFrame:
     """The table of a run, checked as by :func:`check_table`.
 
-    Columns that another version did not have are null.
+    Columns that another version did not have are null, but those of the series, from which metrics
+    over time are computed: they say which one they lack.
     """
     import polars as pl
 
     check_table(name, frame.lazy(), known)
+    if name == "series":
+        return frame
     kinds = {c: kind for c, kind in dictionary.kinds(name).items() if c not in frame.columns}
     return frame.with_columns(
         pl.lit(None, getattr(pl, kind)).alias(column)
