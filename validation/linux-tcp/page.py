@@ -126,8 +126,9 @@ def write(path: Path, results: dict) -> None:
     made["headers"] = headers.page(result.get("headers", {}) for result in found.values())
     made["all_ones"] = sum(result.get("tshark", {}).get("all_ones", 0) for result in found.values())
     parts = [HEAD.format(**made), *overview(found), *handshakes(found), *race(found), SEEN]
-    if CELLS.exists():
-        parts += ["", *alone(json.loads(CELLS.read_text(encoding="utf-8")))]
+    measured = json.loads(CELLS.read_text(encoding="utf-8")) if CELLS.exists() else {}
+    if "verdicts" in measured:
+        parts += ["", *alone(measured)]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(parts).rstrip() + "\n")
 
