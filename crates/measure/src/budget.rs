@@ -6,7 +6,8 @@ use talkspurt_proto::time::Duration;
 use crate::notes::Log;
 use crate::plan::Plan;
 
-/// Notes of a packet at one end: honest ends take about ten, of what is sent again and of acknowledgements, too.
+/// Notes of a packet at one end: honest ends take about ten, of what is sent again and of
+/// acknowledgements, too.
 const ROWS: u64 = 40;
 /// Packets a second of every flow besides those with its payload: handshakes, feedback, reports, probes.
 const OTHERS: u64 = 100;

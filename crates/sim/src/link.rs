@@ -331,7 +331,8 @@ impl Link {
         }
     }
 
-    /// Tells the queue of changes of the rate. Only what arrives meets a limit, so that it need not know before.
+    /// Tells the queue of changes of the rate. Only what arrives meets a limit, so that it need not know
+    /// before.
     #[inline(never)]
     fn tell_rate(&mut self, now: Instant) {
         let (rate, seen) = self.capacity.changed(self.back.rates_seen, now);

@@ -1,9 +1,9 @@
 //! Reads a WAV file into samples with 16-bit full scale, and diagnoses its faults.
 //!
-//! Chunks have even lengths: one of odd length is followed by a byte that it does not count (RIFF). RF64 (EBU Tech
-//! 3306) has its lengths in the chunk `ds64`. Programs that write to a pipe cannot know the length of the samples
-//! and announce none, or the most possible; then all that follows is samples. The crate `hound`, which
-//! was used before, reads none of these; `symphonia` would add six crates.
+//! Chunks have even lengths: one of odd length is followed by a byte that it does not count (RIFF).
+//! RF64 (EBU Tech 3306) has its lengths in the chunk `ds64`. Programs that write to a pipe cannot know
+//! the length of the samples and announce none, or the most possible; then all that follows is samples.
+//! The crate `hound` reads none of these; `symphonia` would add six crates.
 
 use super::{MAX_SECONDS, RATES, Why};
 

@@ -1,7 +1,7 @@
 """Titles of metrics in terminal tables, which are shorter than the labels of the catalogue.
 
 The tables take their titles from here; an unknown metric is compared with them, so that a user who
-asks for what a table shows is told its name.
+asks for what a table shows gets its name.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ pub struct Video {
     /// Constant payload bit rate: all frames have the same size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Frame interval with `rate`, or if the `file` has no times. The start of the flow is also spread over this
-    /// time. Absent: 40 ms, which is 25 frames per second.
+    /// Frame interval with `rate`, or if the `file` has no times. The start of the flow is also spread
+    /// over this time. Absent: 40 ms, which is 25 frames per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame: Option<Duration>,
     /// Maximum payload per packet; a frame's packets are filled in order. RTP's header of 12 bytes is added.
