@@ -615,7 +615,7 @@ def test_what_matplotlib_warns_of_is_no_matter_of_the_user(saved, tmp_path):
     for words in (("plot", saved / "study", "goodput_bps", "-o", tmp_path / "a.png"),
                   ("report", saved / "run")):  # fmt: skip
         done = run(*words, env=env)
-        # On a slow machine, the progress is told.
+        # A slow machine prints its progress.
         said = [line for line in done.stderr.splitlines() if not line.startswith("Small: ")]
         assert (done.returncode, said) == (0, [])
 

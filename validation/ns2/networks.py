@@ -7,7 +7,7 @@ Needs Debian's `ns2`. The generator, the rules below and their limits were fixed
 run.
 
 * A network is one link with several flows. A *start* of it draws random losses and the times at
-  which its flows begin anew, in both simulators alike.
+  which its flows begin again, equally in both simulators.
 * ns-2's flow is dead in a start if ns-2 sends none of its data in the last quarter of the run, or
   its handshake fails (`Reader.faults`). Such a start is left out for all flows of the network,
   since the others get its share, and the next one takes its place; a network without STARTS sound

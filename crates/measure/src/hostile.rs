@@ -151,7 +151,7 @@ fn a_server_sends_no_more_notes_than_the_plan_can_have() {
             given += log.bytes().len();
         }
     });
-    // What waits in the sockets of loopback was given, too.
+    // Bytes that wait in the loopback sockets count as sent, too.
     assert!(given < Budget::of(&plan, 0).bytes + (16 << 20), "{given}");
     assert!(most_memory() < MEMORY, "{}", most_memory());
     assert_own_half(&plan, &measured);

@@ -136,7 +136,7 @@ fn times_after_the_end_of_the_run_are_refused_or_count_from_the_first() {
     assert_eq!(course, Some(LinkProfile::Opportunities([0, 3, 6].into())));
 }
 
-/// The rate is missing only because the trace is: that one problem is told.
+/// The rate is missing only because the trace is wrong: one problem is reported.
 #[test]
 fn a_trace_that_cannot_be_read_is_the_only_problem() {
     let one = |kind: &str, bytes: &[u8]| {
