@@ -15,6 +15,7 @@ explain a difference were committed before the first run:
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -29,6 +30,9 @@ import polars as pl
 from scipy import stats
 
 import talkspurt
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+import rules  # noqa: E402
 
 FILE = Path(__file__).resolve().parent / "cells.json"
 SECONDS = 60
@@ -70,14 +74,25 @@ APART: dict[str, Callable[[float, float], bool]] = {
     "timeouts": lambda a, b: abs(a - b) > max(0.2 * b, 1.0),
 }
 """Whether two means are far enough apart to be called different; the second is the kernel's."""
-SWITCHES = {
+SWITCHES: dict[str, dict[str, Any] | str] = {
     "each segment acknowledged": {"delayed_ack": False},
     "no HyStart": {"hystart": False},
     "no F-RTO": {"f_rto": False},
     "no timestamps": {"timestamps": False},
     "recovery by RFC 6675, without RACK-TLP": {"recovery": "sack"},
     "paced": {"pacing": True},
+    "echoes from before a retransmission measured": "stale-echo",
+    "the lower bound is that of 4 RTTVAR, not of the RTO": "rto-floor",
+    "each sample weighs as much, without RFC 7323 appendix G": "appendix-g",
+    "half of the window after a loss, not of the flight": "flight",
+    "slow start counts all bytes of an acknowledgement": "slow-start-limit",
+    "α of CUBIC 0.53 for ever": "cubic-alpha",
+    "CUBIC without W_max grows by 5 % of the window": "cubic-restart",
+    "losses change nothing, as in BBR version 1": "bbr-loss",
 }
+"""Parameters of the transport, or a rule of `rules.patch` that is switched off. The latter are
+what tcp_input.c, tcp_cubic.c and tcp_bbr.c of Linux do otherwise, as far as reading them told before
+the first comparison."""
 SEND = """\
 import json, select, socket, struct, sys, time
 s = socket.socket()
@@ -190,6 +205,14 @@ def ours(network: str, controller: str, seed: int, setting: dict[str, Any]) -> d
     }  # fmt: skip
 
 
+def repeated(network: str, controller: str, setting: dict[str, Any] | str) -> list[dict[str, Any]]:
+    """Runs of our sender with a setting, or without a rule."""
+    rule, parameters = (setting, {}) if isinstance(setting, str) else ("", setting)
+    with rules.without(rule), ThreadPoolExecutor(os.cpu_count()) as pool:
+        seeds = range(1, OUR_RUNS + 1)
+        return list(pool.map(lambda seed: ours(network, controller, seed, parameters), seeds))
+
+
 def load() -> dict[str, Any]:
     """What was measured before."""
     return json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {"kernel": {}}
@@ -219,12 +242,9 @@ def run(jobs: int) -> dict[str, Any]:
                 save(found)
     if len(found["kernel"]) < KERNEL_RUNS * len(CELLS):
         sys.exit("cells: runs are missing; start again to run them")
-    found["ours"] = {
-        f"{network}, {controller}": [
-            ours(network, controller, seed, {}) for seed in range(1, OUR_RUNS + 1)
-        ]
-        for network, controller in CELLS
-    }
+    rules.use()
+    found["ours"] = {f"{network}, {controller}": repeated(network, controller, {})
+                     for network, controller in CELLS}  # fmt: skip
     found["verdicts"] = judge(found)
     save(found)
     return found
@@ -270,8 +290,7 @@ def explain(row: dict[str, Any], tried: dict[tuple[str, str, str], list[dict[str
         if not applies(row["controller"], setting):
             continue
         if (*cell, switch) not in tried:
-            seeds = range(1, OUR_RUNS + 1)
-            tried[*cell, switch] = [ours(*cell, seed, setting) for seed in seeds]
+            tried[*cell, switch] = repeated(*cell, setting)
         runs = tried[*cell, switch]
         mean = statistics.mean(run[row["measure"]] for run in runs)
         apart = row["ours"][0] - row["kernel"][0]
@@ -280,11 +299,16 @@ def explain(row: dict[str, Any], tried: dict[tuple[str, str, str], list[dict[str
     row["cause"] = best if row["removes"][best] >= 0.8 else None
 
 
-def applies(controller: str, setting: dict[str, Any]) -> bool:
+def applies(controller: str, setting: dict[str, Any] | str) -> bool:
     """Whether a controller has this setting and another value of it."""
-    if "hystart" in setting:
+    if "hystart" in setting or str(setting).startswith("cubic-"):
         return controller == "cubic"
-    return controller != "bbr" or not {"pacing", "recovery"} & set(setting)
+    if controller == "bbr":
+        windows = {"flight", "slow-start-limit"}
+        return setting not in windows if isinstance(setting, str) else not {
+            "pacing", "recovery"
+        } & set(setting)  # fmt: skip
+    return setting != "bbr-loss"
 
 
 def interval(values: list[float]) -> list[float]:
