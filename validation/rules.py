@@ -30,7 +30,7 @@ def build() -> Path:
     shutil.rmtree(COPY, ignore_errors=True)
     COPY.mkdir(parents=True)
     archive = subprocess.Popen(
-        ["git", "archive", "HEAD", "Cargo.toml", "Cargo.lock", "crates", "python", "speech"],
+        ["git", "archive", "HEAD", "Cargo.toml", "Cargo.lock", "benches", "crates", "python", "speech"],
         cwd=ROOT, stdout=subprocess.PIPE,
     )  # fmt: skip
     subprocess.run(["tar", "-x"], cwd=COPY, stdin=archive.stdout, check=True)

@@ -91,8 +91,8 @@ SWITCHES: dict[str, dict[str, Any] | str] = {
     "losses change nothing, as in BBR version 1": "bbr-loss",
 }
 """Parameters of the transport, or a rule of `rules.patch` that is switched off. The latter are
-what tcp_input.c, tcp_cubic.c and tcp_bbr.c of Linux do otherwise, as far as reading them told before
-the first comparison."""
+what tcp_input.c, tcp_cubic.c and tcp_bbr.c of Linux do otherwise, as read before the first
+comparison."""
 SEND = """\
 import json, select, socket, struct, sys, time
 s = socket.socket()
