@@ -29,10 +29,8 @@ def build() -> Path:
         return COPY / "python"
     shutil.rmtree(COPY, ignore_errors=True)
     COPY.mkdir(parents=True)
-    archive = subprocess.Popen(
-        ["git", "archive", "HEAD", "Cargo.toml", "Cargo.lock", "benches", "crates", "python", "speech"],
-        cwd=ROOT, stdout=subprocess.PIPE,
-    )  # fmt: skip
+    parts = ["Cargo.toml", "Cargo.lock", "benches", "crates", "python", "speech"]
+    archive = subprocess.Popen(["git", "archive", "HEAD", *parts], cwd=ROOT, stdout=subprocess.PIPE)
     subprocess.run(["tar", "-x"], cwd=COPY, stdin=archive.stdout, check=True)
     # The copy is no part of the repository around it.
     alone = {**os.environ, "GIT_CEILING_DIRECTORIES": str(COPY.parent)}
