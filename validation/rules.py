@@ -27,19 +27,20 @@ def build() -> Path:
     stamp, state = COPY / "state", trees + PATCH.read_text(encoding="utf-8")
     if stamp.exists() and stamp.read_text(encoding="utf-8") == state:
         return COPY / "python"
-    shutil.rmtree(COPY, ignore_errors=True)
-    COPY.mkdir(parents=True)
     parts = ["Cargo.toml", "Cargo.lock", "benches", "crates", "python", "speech"]
+    for part in parts:
+        shutil.rmtree(COPY / part, ignore_errors=True)
+    COPY.mkdir(parents=True, exist_ok=True)
     archive = subprocess.Popen(["git", "archive", "HEAD", *parts], cwd=ROOT, stdout=subprocess.PIPE)
     subprocess.run(["tar", "-x"], cwd=COPY, stdin=archive.stdout, check=True)
     # The copy is no part of the repository around it.
     alone = {**os.environ, "GIT_CEILING_DIRECTORIES": str(COPY.parent)}
     subprocess.run(["git", "apply", str(PATCH)], cwd=COPY, env=alone, check=True)
     command = ["cargo", "build", "--quiet", "--release", "--locked", "-p", "talkspurt-py"]
-    target = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target"),
+    target = {**os.environ, "CARGO_TARGET_DIR": str(COPY / "target"),
               "PYO3_PYTHON": sys.executable}  # fmt: skip
     subprocess.run(command, cwd=COPY, env=target, check=True)
-    library = ROOT / "target" / "release" / "libtalkspurt_py.so"
+    library = COPY / "target" / "release" / "lib_core.so"
     shutil.copy(library, COPY / "python" / "talkspurt" / "_core.abi3.so")
     stamp.write_text(state, encoding="utf-8")
     return COPY / "python"
