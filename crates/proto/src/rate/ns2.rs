@@ -62,12 +62,12 @@ impl SlowStart {
         rate
     }
 
-    /// The rate that sets the interval after the packet that leaves now.
-    pub(super) fn next(&mut self, rate: f64) -> f64 {
-        if self.rounds <= 2 || self.reached >= rate {
-            return rate;
-        }
-        self.reached += self.step;
-        self.reached
+    /// The rate that sets the interval after the packet that leaves now, while it increases to X.
+    pub(super) fn next(&mut self, rate: f64) -> Option<f64> {
+        let rises = self.rounds > 2 && self.reached < rate;
+        rises.then(|| {
+            self.reached += self.step;
+            self.reached
+        })
     }
 }

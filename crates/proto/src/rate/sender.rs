@@ -543,7 +543,9 @@ impl RateControl for Sender {
         }
         self.pace();
         if self.parameters.idle == Idle::Ns2 && self.loss_event_rate <= 0.0 {
-            let rate = self.slow_start.next(self.paced_rate);
+            // It prevents no oscillation while it increases.
+            let rising = self.slow_start.next(self.allowed_rate());
+            let rate = rising.unwrap_or(self.paced_rate);
             self.spacing = Duration::from_secs_f64(self.paced_size() / rate);
         }
         self.pacing.on_sent(now, self.spacing, self.rtt());
