@@ -8,7 +8,7 @@ use talkspurt_app::transport;
 use talkspurt_proto::dccp::{self, ccid2};
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate;
-use talkspurt_proto::rate::config::{Kind, Parameters as Rate};
+use talkspurt_proto::rate::config::{FewIntervals, Kind, Parameters as Rate};
 use talkspurt_proto::time::Duration;
 
 const PROFILES: [Profile; 3] = [Profile::Rfc, Profile::Ns2, Profile::Linux];
@@ -151,8 +151,15 @@ fn rates(kind: Kind) -> Vec<Row> {
             of(|p| p.first_interval_lasts.to_string()),
         ),
         row(
-            "*the open interval joins all others while they are few*",
-            of(|p| p.open_interval_joins.to_string()),
+            "*the open interval among few*",
+            of(|p| {
+                let words = match p.few_intervals {
+                    FewIntervals::Replace => "takes the oldest's place",
+                    FewIntervals::Join => "joins the others",
+                    FewIntervals::Zero => "joins the others; missing ones are 0",
+                };
+                words.to_owned()
+            }),
         ),
         row("*least of a discount*", of(|p| p.discount_threshold.to_string())),
         row("`timer_granularity`", of(|p| span(p.timer_granularity))),

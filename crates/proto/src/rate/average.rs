@@ -1,6 +1,8 @@
 //! The average loss interval (RFC 5348 §5.4) with history discounting (§5.5): arithmetic over
 //! intervals, newest first. `history` determines the intervals.
 
+use super::config::FewIntervals;
+
 /// How intervals are averaged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
@@ -9,8 +11,7 @@ pub(super) struct Rule {
     /// Minimum factor of one discount of an old interval's weight (§5.5: THRESHOLD); `None`: no
     /// discounting.
     pub(super) threshold: Option<f64>,
-    /// While fewer than n have closed, the open one is averaged with all of them and replaces none.
-    pub(super) open_joins: bool,
+    pub(super) few: FewIntervals,
 }
 
 /// A closed interval in the average.
@@ -52,6 +53,8 @@ pub(super) struct Closed {
     mean: f64,
     /// Sums of `beside` intervals, before a general discount.
     rest: (f64, f64),
+    /// The weight of missing intervals that count as zero.
+    missing: f64,
 }
 
 impl Closed {
@@ -59,11 +62,17 @@ impl Closed {
     pub(super) fn of<'a>(closed: impl Iterator<Item = &'a Weighed> + Clone, rule: Rule) -> Self {
         let count = closed.clone().take(rule.n).count();
         // RFC 5348 §5.4: I_0 to I_(k-1) compared with I_1 to I_k.
-        let joins = rule.open_joins && count < rule.n;
+        let joins = rule.few != FewIntervals::Replace && count < rule.n;
         let beside = if joins { count } else { count.saturating_sub(1) };
+        let absent = |from: usize| match rule.few {
+            FewIntervals::Zero => (from..rule.n).map(|i| weight(i, rule.n)).sum(),
+            FewIntervals::Replace | FewIntervals::Join => 0.0,
+        };
+        let missing: f64 = absent(beside + 1);
         let rest = sums(closed.clone().take(beside), 1, rule.n, 1.0);
         let (total, weights) = sums(closed, 0, rule.n, 1.0);
-        Self { count, beside, mean: total / weights, rest }
+        let mean = total / (weights + absent(count));
+        Self { count, beside, mean, rest: (rest.0, rest.1 + missing), missing }
     }
 
     /// DF, the discount of all closed intervals when the open one exceeds twice the average
@@ -94,7 +103,10 @@ impl Closed {
         }
         let (rest, rest_weights) = match self.general_discount(open, rule) {
             1.0 => self.rest,
-            general => sums(closed().take(self.beside), 1, rule.n, general),
+            general => {
+                let (total, weights) = sums(closed().take(self.beside), 1, rule.n, general);
+                (total, weights + self.missing)
+            }
         };
         let with = (open + rest) / (1.0 + rest_weights);
         Some(self.mean.max(with))
@@ -111,6 +123,30 @@ mod tests {
         let printed = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
         for (i, printed) in printed.into_iter().enumerate() {
             assert!((weight(i, 8) - printed).abs() < 1e-12, "w_{i}");
+        }
+    }
+
+    /// ns-2's CCID 3 with `debug_`: a first interval of 57 packets makes 1/p 10, rounded up; then the open one
+    /// adds a sixth of its packets.
+    #[test]
+    fn missing_intervals_may_count_as_empty() {
+        let closed = [Weighed { length: 57.0, discount: 1.0 }];
+        let mean = |few, open| {
+            let rule = Rule { n: 8, threshold: None, few };
+            let sums = Closed::of(closed.iter(), rule);
+            sums.mean_interval(open, || closed.iter(), rule)
+        };
+        assert_eq!(mean(FewIntervals::Zero, 0.0), Some(57.0 / 6.0));
+        assert_eq!(mean(FewIntervals::Zero, 9.0), Some(66.0 / 6.0));
+        assert_eq!(mean(FewIntervals::Join, 9.0), Some(57.0));
+        assert_eq!(mean(FewIntervals::Join, 100.0), Some(157.0 / 2.0));
+        assert_eq!(mean(FewIntervals::Replace, 100.0), Some(100.0));
+        let full = [Weighed { length: 57.0, discount: 1.0 }; 8];
+        let rule = |few| Rule { n: 8, threshold: None, few };
+        for few in [FewIntervals::Zero, FewIntervals::Join, FewIntervals::Replace] {
+            let sums = Closed::of(full.iter(), rule(few));
+            let mean = sums.mean_interval(600.0, || full.iter(), rule(few));
+            assert!((mean.unwrap() - (600.0 + 57.0 * 5.0) / 6.0).abs() < 1e-9, "{few:?}");
         }
     }
 }

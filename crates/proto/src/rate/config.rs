@@ -178,10 +178,8 @@ pub struct Parameters {
     /// Minimum factor of one discount of an old interval's weight (RFC 5348 §5.5: THRESHOLD, 0.25;
     /// ns-2's TFRC: 0.5, `minDiscountRatio_`).
     pub discount_threshold: f64,
-    /// While fewer than n loss intervals have closed, the open one is averaged with all of them and does not
-    /// replace the oldest: ns-2's TFRC (`tfrc-sink.cc`, `est_loss_WALI`). In RFC 5348 §5.4 I_0 to I_(k-1) are
-    /// compared with I_1 to I_k, so that the oldest returns when the open one closes.
-    pub open_interval_joins: bool,
+    /// The average while fewer than n loss intervals have closed.
+    pub few_intervals: FewIntervals,
     /// Smallest loss event rate above zero passed to the equation.
     pub p_floor: f64,
     /// Weight of the old value in the average of round-trip times (RFC 5348 §4.3 step 2: q).
@@ -231,6 +229,19 @@ pub struct Parameters {
     pub beritelli: Option<beritelli::Config>,
 }
 
+/// How the open loss interval is averaged with the closed ones while fewer than n have closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FewIntervals {
+    /// RFC 5348 §5.4: I_0 to I_(k-1) are compared with I_1 to I_k, so that the open one takes the oldest's
+    /// place, which returns when it closes.
+    Replace,
+    /// It is averaged with all of them: ns-2's TFRC (`tfrc-sink.cc`, `est_loss_WALI`).
+    Join,
+    /// The same, and those that are missing count as empty: ns-2's CCID 3 (`dccp_tfrc.cc`,
+    /// `tfrc_calcImean`), whose rate after the first loss is far below the one it had reached.
+    Zero,
+}
+
 impl Parameters {
     /// The values of RFC 5348, with those of RFC 4828 where the kind needs them.
     fn rfc(kind: Kind) -> Self {
@@ -249,7 +260,7 @@ impl Parameters {
             oscillation_prevention: true,
             history_discounting: true,
             discount_threshold: 0.25,
-            open_interval_joins: false,
+            few_intervals: FewIntervals::Replace,
             p_floor: 0.0,
             rtt_weight: 0.9,
             root_weight: 0.9,
@@ -282,7 +293,7 @@ impl Parameters {
                 rtt_weight: 0.95,
                 root_weight: 0.95,
                 discount_threshold: 0.5,
-                open_interval_joins: true,
+                few_intervals: FewIntervals::Join,
                 ndupack: 1,
                 feedback_on_arrival: true,
                 idle: Idle::Ns2,
@@ -297,6 +308,7 @@ impl Parameters {
                 idle: Idle::Rfc3448,
                 receive_rate: ReceiveRate::Rfc4342,
                 history_discounting: false,
+                few_intervals: FewIntervals::Zero,
                 p_floor: 1e-5,
                 counter_wraps: true,
                 timer_granularity: Duration::from_millis(10),
@@ -342,7 +354,7 @@ impl Config {
                 .unwrap_or(base.oscillation_prevention),
             history_discounting: self.history_discounting.unwrap_or(base.history_discounting),
             discount_threshold: base.discount_threshold,
-            open_interval_joins: base.open_interval_joins,
+            few_intervals: base.few_intervals,
             p_floor: self.p_floor.unwrap_or(base.p_floor),
             rtt_weight: self.rtt_weight.unwrap_or(base.rtt_weight),
             root_weight: base.root_weight,

@@ -113,7 +113,7 @@ impl LossHistory {
             rule: Rule {
                 n: parameters.loss_intervals.clamp(1, KEPT_INTERVALS),
                 threshold: parameters.history_discounting.then_some(parameters.discount_threshold),
-                open_joins: parameters.open_interval_joins,
+                few: parameters.few_intervals,
             },
             short_intervals: parameters.short_intervals,
             first_interval_lasts: parameters.first_interval_lasts,
@@ -397,7 +397,7 @@ pub fn loss_event_rate(open: f64, closed: &[f64], parameters: &Parameters) -> f6
     let rule = Rule {
         n: parameters.loss_intervals.clamp(1, KEPT_INTERVALS),
         threshold: None,
-        open_joins: parameters.open_interval_joins,
+        few: parameters.few_intervals,
     };
     let sums = Closed::of(closed.iter(), rule);
     sums.mean_interval(open, || closed.iter(), rule).map_or(0.0, |mean| 1.0 / mean.max(1.0))

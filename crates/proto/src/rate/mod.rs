@@ -22,7 +22,7 @@ mod sender;
 pub mod timeout;
 mod validation;
 
-pub use config::{Config, Idle, Kind, Parameters, ReceiveRate};
+pub use config::{Config, FewIntervals, Idle, Kind, Parameters, ReceiveRate};
 pub use history::{Arrival, Interval, LossHistory};
 pub use machine::Machine;
 pub use receiver::{Feedback, Receiver};

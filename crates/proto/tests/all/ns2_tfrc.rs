@@ -109,3 +109,22 @@ fn slow_start() {
     alone.report(at(560), rtt, 30_000, 0.0);
     same(alone.rate(), 30_000.0);
 }
+
+/// `nextpkt`: while the rate increases packet by packet, a longer round trip does not slow the packets (`ca_`
+/// acts in its other branch only): R = 0.95 · 110 + 0.05 · 440 ms, and each packet raises the rate by
+/// 36 363 / (72 727 R / 1000).
+#[test]
+fn no_root_while_the_rate_increases() {
+    let mut alone = alone();
+    let rtt = ms(110);
+    alone.report(at(110), rtt, 0, 0.0);
+    alone.report(at(220), rtt, 9091, 0.0);
+    alone.report(at(334), ms(440), 36_364, 0.0);
+    for expected in [24.80, 22.59, 20.74, 19.17] {
+        alone.sender.on_sent(alone.now, 1000);
+        let Permit::At(next) = alone.sender.permit(alone.now, 1000) else { panic!("no interval") };
+        let interval = (next - alone.now).as_secs_f64() * 1e3;
+        assert!((interval - expected).abs() < 0.02, "{interval} for {expected}");
+        alone.now = next;
+    }
+}

@@ -3,7 +3,7 @@
 
 use crate::rate_loop::*;
 use talkspurt_proto::profile::Profile;
-use talkspurt_proto::rate::{Config, Idle, Kind, Parameters, bucket};
+use talkspurt_proto::rate::{Config, FewIntervals, Idle, Kind, Parameters, bucket};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
 use talkspurt_proto::validate::{ConfigError, Validate};
@@ -58,21 +58,20 @@ fn weights_and_proofs_of_loss() {
     }
 }
 
-/// ns-2's TFRC has its own average of loss intervals (`tfrc-sink.cc`: `est_loss_WALI`,
-/// `minDiscountRatio_`); all others RFC 5348's.
+/// ns-2's TFRC and CCID 3 have their own averages of loss intervals (`tfrc-sink.cc`: `est_loss_WALI`,
+/// `minDiscountRatio_`; `dccp_tfrc.cc`: `tfrc_calcImean`); all others RFC 5348's.
 #[test]
 fn averages_of_loss_intervals() {
     let values = |profile, kind| {
         let of = of(profile, kind);
-        (of.discount_threshold, of.open_interval_joins)
+        (of.discount_threshold, of.few_intervals)
     };
-    assert_eq!(values(Profile::Ns2, Kind::Tfrc), (0.5, true));
+    assert_eq!(values(Profile::Ns2, Kind::Tfrc), (0.5, FewIntervals::Join));
     for profile in [Profile::Rfc, Profile::Linux] {
-        assert_eq!(values(profile, Kind::Tfrc), (0.25, false));
+        assert_eq!(values(profile, Kind::Tfrc), (0.25, FewIntervals::Replace));
+        assert_eq!(values(profile, Kind::Ccid3), (0.25, FewIntervals::Replace));
     }
-    for profile in [Profile::Rfc, Profile::Ns2, Profile::Linux] {
-        assert_eq!(values(profile, Kind::Ccid3), (0.25, false));
-    }
+    assert_eq!(values(Profile::Ns2, Kind::Ccid3), (0.25, FewIntervals::Zero));
 }
 
 /// Minimum rates in silence: RFC 5348's, the older one of ns-2, Linux's.
