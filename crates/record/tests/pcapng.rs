@@ -206,7 +206,7 @@ fn dccp_and_tfrc_are_written_too() {
     let (seq, ack) = (dccp::WireSeq::Extended(1), dccp::WireSeq::Extended(2));
     let (kind, options) = (dccp::Kind::DataAck { ack }, dccp::Options::default());
     let packet = dccp::Packet { seq, ccval: 3, cscov: 1, kind, options, payload: payload.clone() };
-    let data = tfrc::Data { seq: 1, timestamp: 2, rtt: 3, payload };
+    let data = tfrc::Data { seq: 1, timestamp: 2, rtt: 3, timeout: 0, payload };
     let bodies = [Body::Dccp(PacketBox::new(packet)), Body::Tfrc(tfrc::Packet::Data(data))];
     for (number, body) in (0..).zip(&bodies) {
         let label = label(number, 0, Ecn::Ect0);

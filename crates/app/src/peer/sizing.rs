@@ -142,7 +142,7 @@ mod tests {
     /// The same for Agent/TFRC (`tcpFriend` and `tcpFriendCtl`).
     #[test]
     fn tfrc_packets_are_as_long_as_in_ns2s_traces() {
-        let packet = tfrc::Data { seq: 0, timestamp: 0, rtt: 0, payload: data(160) };
+        let packet = tfrc::Data { seq: 0, timestamp: 0, rtt: 0, timeout: 0, payload: data(160) };
         let body = Body::Tfrc(tfrc::Packet::Data(packet));
         assert_eq!(Sizing::Ns2.ip_bytes(IpVersion::V4, &body, 88), 192);
         let feedback =

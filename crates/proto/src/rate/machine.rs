@@ -88,6 +88,16 @@ impl Machine {
     pub fn segment_size(&self) -> f64 {
         dispatch!(self, controller => controller.segment_size())
     }
+    /// t_RTO of the equation in ticks of 100 ms; 0 if it is four round-trip times (RFC 5348 §3.1).
+    #[inline]
+    #[must_use]
+    pub fn timeout_ticks(&self) -> u8 {
+        match self {
+            Self::Tfrc(sender) => sender.timeout_ticks(),
+            Self::TokenBucket(bucket) => bucket.inner().timeout_ticks(),
+            Self::Beritelli(_) => 0,
+        }
+    }
     /// Bytes the rate counts per packet: s, or with RFC 4828 the packet's own size.
     #[inline]
     #[must_use]

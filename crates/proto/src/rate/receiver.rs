@@ -12,7 +12,7 @@ use crate::time::{Duration, Instant};
 use super::config::{Parameters, ReceiveRate};
 use super::equation;
 use super::history::{Arrival, DEFAULT_RTT, LossHistory};
-use super::timeout::CoarseTimeout;
+use super::timeout::TICK;
 
 /// Arrivals kept for the rate over the last round trip. Beyond this, the two oldest are merged,
 /// which blurs the start of the measurement and bounds its memory.
@@ -48,8 +48,8 @@ pub struct Receiver {
     rtt: Option<Duration>,
     /// R_(m−1): the round-trip time at the last feedback, over which the next measures.
     span: Duration,
-    /// t_RTO, if not 4R.
-    timeout: Option<CoarseTimeout>,
+    /// t_RTO of the sender in seconds, if not 4R.
+    timeout: Option<f64>,
     /// Mean bytes of a data packet.
     size: Option<f64>,
     /// The last packet that arrived, and when.
@@ -92,7 +92,7 @@ impl Receiver {
             measured: parameters.receive_rate,
             rtt: None,
             span: DEFAULT_RTT,
-            timeout: parameters.ns2_timeout.then(CoarseTimeout::default),
+            timeout: None,
             size: None,
             last: None,
             reported: None,
@@ -201,13 +201,16 @@ impl Receiver {
     #[inline(never)]
     fn change_rtt(&mut self, rtt: Duration) {
         let known = self.rtt.replace(rtt).is_some();
-        if let Some(timeout) = &mut self.timeout {
-            timeout.measure(rtt);
-        }
         // The first packet was answered before its sender knew R: that timer was a guess.
         if !known && let (Some((reported, _)), Some(timer)) = (self.reported, self.timer) {
             self.timer = Some(timer.min(reported + self.period()));
         }
+    }
+
+    /// Sets the sender's t_RTO in ticks of 100 ms, if it is not four round-trip times.
+    #[inline]
+    pub fn set_timeout(&mut self, ticks: u8) {
+        self.timeout = (ticks > 0).then(|| f64::from(ticks) * TICK);
     }
 
     fn rtt_or_default(&self) -> Duration {
@@ -242,7 +245,7 @@ impl Receiver {
         let target = target * (size + header) / size;
         let p = match self.timeout {
             Some(t_rto) => equation::loss_event_rate_of(target, |p| {
-                equation::bounded_throughput(s, rtt, p, t_rto.seconds())
+                equation::bounded_throughput(s, rtt, p, t_rto)
             }),
             None => equation::loss_event_rate(s, rtt, target),
         };

@@ -182,6 +182,12 @@ impl Sender {
         };
     }
 
+    /// See [`Machine::timeout_ticks`](super::Machine::timeout_ticks).
+    #[inline]
+    pub(super) fn timeout_ticks(&self) -> u8 {
+        self.timeout.map_or(0, |t_rto| u8::try_from(t_rto.ticks()).unwrap_or(u8::MAX))
+    }
+
     /// Size counted for a packet sent: s; with the header correction for small packets, their true
     /// size (RFC 4828 §4.2).
     pub(super) fn paced_size(&self) -> f64 {

@@ -4,7 +4,7 @@
 use crate::time::Duration;
 
 /// A tick of ns-2's clock (`tcp_tick_`).
-const TICK: f64 = 0.1;
+pub(super) const TICK: f64 = 0.1;
 
 /// The timeout of a TCP with a coarse clock: SRTT in eighths and RTTVAR in quarters of a tick, both
 /// integers (Jacobson 1988), RTO = SRTT + 4 RTTVAR rounded down to a tick.
@@ -28,10 +28,16 @@ impl CoarseTimeout {
         self.rttvar = (self.rttvar + error.abs() - (self.rttvar >> 2)).max(1);
     }
 
-    /// t_RTO in seconds; zero before any measurement.
+    /// t_RTO in ticks; zero before any measurement.
+    #[must_use]
+    pub const fn ticks(self) -> i64 {
+        ((self.rttvar << 3) + self.srtt) >> 3
+    }
+
+    /// t_RTO in seconds.
     #[must_use]
     pub fn seconds(self) -> f64 {
-        (((self.rttvar << 3) + self.srtt) >> 3) as f64 * TICK
+        self.ticks() as f64 * TICK
     }
 }
 

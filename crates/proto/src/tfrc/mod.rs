@@ -279,8 +279,8 @@ impl Endpoint for Tfrc {
         }
         if let Some(payload) = self.outbound.pop_front() {
             let ecn = if self.ecn { Ecn::Ect0 } else { Ecn::NotEct };
-            let (seq, timestamp, rtt) = self.sender.stamp(now);
-            let data = Data { seq, timestamp, rtt, payload };
+            let (seq, timestamp, rtt, timeout) = self.sender.stamp(now);
+            let data = Data { seq, timestamp, rtt, timeout, payload };
             return Output::Transmit(Transmit { path, ecn, packet: Packet::Data(data) });
         }
         if let Some(frame) = self.inbound.pop_front() {

@@ -20,6 +20,8 @@ pub struct Data {
     pub timestamp: u32,
     /// The sender's estimate of the round-trip time in microseconds; 0 while unknown.
     pub rtt: u32,
+    /// t_RTO of the sender's equation in units of 100 ms, if it is not four round-trip times; otherwise 0.
+    pub timeout: u8,
     /// What it carries.
     pub payload: Frame,
 }

@@ -57,6 +57,7 @@ impl Receiver {
             rtt,
             counter: None,
         };
+        self.machine.set_timeout(data.timeout);
         self.machine.on_packet(now, &arrival, probe);
         Ok(())
     }

@@ -90,15 +90,16 @@ impl Sender {
         self.unused = None;
     }
 
-    /// Sequence number, timestamp and round-trip time of the next data packet.
+    /// Sequence number, timestamp, round-trip time and t_RTO of the next data packet.
     #[inline]
-    pub(super) fn stamp(&mut self, now: Instant) -> (u32, u32, u32) {
+    pub(super) fn stamp(&mut self, now: Instant) -> (u32, u32, u32, u8) {
         let seq = self.next_seq;
         self.next_seq = seq.wrapping_add(1);
         let rtt = self.machine.as_ref().and_then(RateControl::rtt);
         let rtt =
             rtt.map_or(0, |rtt| u32::try_from(rtt.as_nanos() / 1000).unwrap_or(u32::MAX).max(1));
-        (seq, micros(now), rtt)
+        let timeout = self.machine.as_ref().map_or(0, Machine::timeout_ticks);
+        (seq, micros(now), rtt, timeout)
     }
 
     pub(super) fn on_feedback<P: EndpointProbe>(

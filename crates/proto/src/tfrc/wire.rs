@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! data, in front of what it carries      feedback
-//! |   'T'   |   'F'   |    0    |  zero | |   'T'   |   'F'   |    1    |  zero |
+//! |   'T'   |   'F'   |    0    | t_RTO | |   'T'   |   'F'   |    1    |  zero |
 //! |           sequence number           | |  timestamp of the last data packet  |
 //! |           timestamp, µs             | |  delay since it arrived, µs         |
 //! |           round-trip time, µs       | |  receive rate, bytes per second     |
@@ -35,14 +35,16 @@ pub const FEEDBACK_BYTES: usize = 20;
 
 /// Appends a datagram's payload.
 pub fn emit(packet: &Packet, out: &mut Vec<u8>) {
-    let (kind, fields) = match packet {
-        Packet::Data(Data { seq, timestamp, rtt, .. }) => (DATA, [*seq, *timestamp, *rtt]),
+    let (kind, timeout, fields) = match packet {
+        Packet::Data(Data { seq, timestamp, rtt, timeout, .. }) => {
+            (DATA, *timeout, [*seq, *timestamp, *rtt])
+        }
         Packet::Feedback(Feedback { timestamp, delay, receive_rate, .. }) => {
-            (FEEDBACK, [*timestamp, *delay, *receive_rate])
+            (FEEDBACK, 0, [*timestamp, *delay, *receive_rate])
         }
     };
     out.extend_from_slice(&MAGIC);
-    out.extend_from_slice(&[kind, 0]);
+    out.extend_from_slice(&[kind, timeout]);
     fields.iter().for_each(|field| out.extend_from_slice(&field.to_be_bytes()));
     match packet {
         Packet::Data(data) => frame::emit(&data.payload, out),
@@ -66,6 +68,7 @@ pub fn parse(bytes: &Bytes, hints: Hints) -> Result<Packet, WireError> {
             seq: u32_at(bytes, 4),
             timestamp: u32_at(bytes, 8),
             rtt: u32_at(bytes, 12),
+            timeout: bytes[3],
             payload: frame::carried(bytes.slice(DATA_HEADER..), hints),
         })),
         FEEDBACK => {

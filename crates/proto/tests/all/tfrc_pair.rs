@@ -297,7 +297,7 @@ fn two_numbers_in_sequence_elsewhere_begin_anew() {
     let stray = |seq| {
         let payload = Payload::Virtual { offset: 0, len: 100 };
         let frame = Frame::Data(payload);
-        Body::Tfrc(Packet::Data(Data { seq, timestamp: 7, rtt: 0, payload: frame }))
+        Body::Tfrc(Packet::Data(Data { seq, timestamp: 7, rtt: 0, timeout: 0, payload: frame }))
     };
     let started = |first: Option<u32>| {
         let mut road = pair(50);

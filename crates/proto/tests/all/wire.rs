@@ -193,9 +193,11 @@ fn dccp_packet() -> impl Strategy<Value = dccp::Packet> {
 
 fn tfrc_packet() -> impl Strategy<Value = tfrc::Packet> {
     prop_oneof![
-        (any::<(u32, u32, u32)>(), frame()).prop_map(|((seq, timestamp, rtt), payload)| {
-            tfrc::Packet::Data(tfrc::Data { seq, timestamp, rtt, payload })
-        }),
+        (any::<(u32, u32, u32, u8)>(), frame()).prop_map(
+            |((seq, timestamp, rtt, timeout), payload)| {
+                tfrc::Packet::Data(tfrc::Data { seq, timestamp, rtt, timeout, payload })
+            }
+        ),
         any::<(u32, u32, u32, u32)>().prop_map(|(timestamp, delay, receive_rate, p)| {
             let feedback = tfrc::Feedback { timestamp, delay, receive_rate, loss_event_rate: p };
             tfrc::Packet::Feedback(feedback)

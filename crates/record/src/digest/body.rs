@@ -194,7 +194,7 @@ fn number_of(seq: WireSeq) -> (u8, u64) {
 
 fn add_tfrc(hash: Hash, packet: &tfrc::Packet) -> Hash {
     match packet {
-        tfrc::Packet::Data(tfrc::Data { seq, timestamp, rtt, payload }) => {
+        tfrc::Packet::Data(tfrc::Data { seq, timestamp, rtt, payload, .. }) => {
             add_frame(hash.pair(halves(*seq, 0), halves(*timestamp, *rtt)), payload)
         }
         tfrc::Packet::Feedback(feedback) => hash.pair(halves(feedback.delay, 1), 0).pair(

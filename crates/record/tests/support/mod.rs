@@ -132,7 +132,7 @@ fn dccp(seq: u64, kind: dccp::Kind, payload: Frame) -> Body {
 pub fn tfrc_rtp(index: u32, payload_bytes: usize) -> Body {
     let Body::Udp(payload) = rtp(index, payload_bytes) else { unreachable!("a datagram") };
     let (timestamp, rtt) = (20_000 * index, 0);
-    Body::Tfrc(tfrc::Packet::Data(tfrc::Data { seq: index, timestamp, rtt, payload }))
+    Body::Tfrc(tfrc::Packet::Data(tfrc::Data { seq: index, timestamp, rtt, timeout: 0, payload }))
 }
 
 /// TFRC's feedback: 20 bytes behind UDP's 8.
