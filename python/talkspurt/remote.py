@@ -194,9 +194,9 @@ class Remote:
             manifest = self._whole()
             key = self.url, hashlib.sha256(manifest).hexdigest()
             if key not in _downloads:
+                names = sorted(self._names())
                 kept = tempfile.TemporaryDirectory(prefix="talkspurt-")
                 folder = self.folder(kept.name)
-                names = sorted(self._names())
                 for some in _pieces(names):
                     for name in some:
                         (folder / name).parent.mkdir(parents=True, exist_ok=True)

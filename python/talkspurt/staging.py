@@ -296,12 +296,9 @@ class Resumable(Staging):
     def finish(self, part: Path) -> None:
         """Keep a finished part also where the folder goes."""
         if self.far is not None:
+            self.far.keep(part, self._key)
+            # Not before: a signal may stop the upload.
             self._far_parts.add(part.name)
-            try:
-                self.far.keep(part, self._key)
-            except StoreError:
-                self._far_parts.remove(part.name)
-                raise
 
     def check(self) -> None:
         """Raise StoreError if the folder was replaced meanwhile."""
