@@ -174,9 +174,10 @@ class Remote:
 
     def _remove_left(self) -> None:
         """Remove what a complete result makes superfluous beside it."""
-        name = staging.literal(self._name)
-        for end in ("uploading", "unfinished-*", "probe-*"):
-            for left in self._system.glob(f"{self._above}/.{name}.{end}"):
+        start = f".{self._name}."
+        for left in self._system.glob(f"{self._above}/{staging.literal(start)}*"):
+            end = str(left).rpartition("/")[2].removeprefix(start)
+            if end == "uploading" or end.startswith(("unfinished-", "probe-")):
                 with contextlib.suppress(FileNotFoundError):
                     self._system.rm(left, recursive=True)
 
