@@ -34,6 +34,7 @@ def main() -> None:
     _stops = 0
     for number in interrupts.stops():
         signal.signal(number, _on_stop)
+    sys.unraisablehook = _on_ignored
     warnings.formatwarning = _in_words
     _hush_figures()
     guard()
@@ -99,15 +100,9 @@ _stops = 0
 """Number of stop signals received."""
 
 
-def _on_stop(number: int, frame: FrameType | None) -> None:
+def _on_stop(number: int, _frame: FrameType | None) -> None:
     """Stop at the first signal; protect the cleanup from all signals but the third."""
     global _stops
-    if frame is not None and frame.f_code.co_qualname == "_get_module_lock.<locals>.cb":
-        # Python prints and ignores an exception in this callback of an import: signal again later.
-        again = threading.Timer(0.001, os.kill, (os.getpid(), number))
-        again.daemon = True
-        again.start()
-        return
     _stops += 1
     if _stops >= interrupts.MOST_STOPS:  # at once, without cleanup
         if sys.__stderr__ is not None and sys.__stderr__.isatty():
@@ -115,6 +110,22 @@ def _on_stop(number: int, frame: FrameType | None) -> None:
         os._exit(interrupts.status(number))
     if _stops == 1:
         raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+
+
+def _on_ignored(ignored: sys.UnraisableHookArgs) -> None:
+    """Signal again later if Python ignores a stop, as it does every exception in a destructor.
+
+    It does so in callbacks of weak references, too, which collect garbage at any instant.
+    """
+    global _stops
+    if not issubclass(ignored.exc_type, (KeyboardInterrupt, Terminated)):
+        sys.__unraisablehook__(ignored)
+        return
+    _stops = 0
+    number = signal.SIGINT if issubclass(ignored.exc_type, KeyboardInterrupt) else signal.SIGTERM
+    again = threading.Timer(0.001, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
 
 
 def _hush_figures() -> None:
