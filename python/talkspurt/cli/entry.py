@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import warnings
 from typing import IO, TYPE_CHECKING
 
@@ -66,6 +67,8 @@ def _code() -> int:
             status = app(sys.argv[1:], exit_on_error=False, result_action="return_value")
             sys.stdout.flush()
         except (KeyboardInterrupt, Terminated) as stop:
+            # File systems of stores have requests under way, whose end nobody awaits now.
+            logging.getLogger("asyncio").setLevel(logging.CRITICAL + 1)
             say(f"talkspurt: stopped; {_left(stop)}")
             stopped = isinstance(stop, KeyboardInterrupt)
             return interrupts.status(signal.SIGINT if stopped else signal.SIGTERM)
@@ -123,9 +126,15 @@ def _on_ignored(ignored: sys.UnraisableHookArgs) -> None:
         return
     _stops = 0
     number = signal.SIGINT if issubclass(ignored.exc_type, KeyboardInterrupt) else signal.SIGTERM
-    again = threading.Timer(0.001, os.kill, (os.getpid(), number))
-    again.daemon = True
-    again.start()
+    threading.Thread(target=_again, args=(number,), daemon=True).start()
+
+
+def _again(number: int) -> None:
+    """Signal until it is noticed: what waits in C does not notice what came just before it."""
+    time.sleep(0.01)  # until Python no longer ignores it
+    while not _stops and not interrupts.came():
+        os.kill(os.getpid(), number)
+        time.sleep(0.05)
 
 
 def _hush_figures() -> None:
