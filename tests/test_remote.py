@@ -1,6 +1,7 @@
 """Results behind URLs of fsspec: written whole, resumed, read back; what cannot work is said first."""
 
 import json
+import shutil
 import signal
 import sys
 import time
@@ -11,7 +12,7 @@ import pytest
 
 import talkspurt as package
 from command import start, talkspurt
-from talkspurt import api, disk, remote, running
+from talkspurt import api, disk, remote, reporting, running, staging
 from talkspurt.errors import BadInputError, MissingExtraError, StoreError
 
 
@@ -67,10 +68,11 @@ def test_the_manifest_is_written_last_and_removed_first(result, memory, monkeypa
 
     monkeypatch.setattr(remote.Remote, "_put", watched)
     result.save("memory://b/one", report=False)
-    (probe, _), (tables, whole), (last, _) = seen
-    assert probe == [".one.probe"] and last == ["manifest.json"]
+    (probe, _), (marker, _), (tables, whole), (last, _) = seen
+    assert probe[0].startswith(".one.probe-") and last == ["manifest.json"]
+    assert marker == [".one.uploading"]
     assert "flows.parquet" in tables and not whole
-    assert names(memory, "/b") == [name for name in names(memory, "/b") if "probe" not in name]
+    assert all(name.startswith("/b/one/") for name in names(memory, "/b"))
 
 
 def run(folder, url, **more):
@@ -82,15 +84,15 @@ def run(folder, url, **more):
 
 
 def test_a_stopped_study_is_resumed_from_its_url(folder, study, memory, monkeypatch, capsys):
-    keep, kept = remote.Remote.keep, []
+    finish, kept = staging.Resumable.finish, []
 
-    def stop(self, part, key):
-        keep(self, part, key)
+    def stop(self, part):
+        finish(self, part)
         kept.append(part.name)
         if len(kept) == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(remote.Remote, "keep", stop)
+    monkeypatch.setattr(staging.Resumable, "finish", stop)
     with pytest.raises(KeyboardInterrupt) as raised:
         run(folder, "memory://b/study")
     assert "4 of 6 runs are kept: the same command goes on from there" in raised.value.__notes__
@@ -260,6 +262,119 @@ def test_an_archive_that_was_cut_short_is_repeated(folder, memory, monkeypatch, 
     memory.pipe(victim, data[: int(kept * len(data)) // 512 * 512])
     run(folder, "memory://b/study")
     assert "5 of 6 runs were there already" in capsys.readouterr().err
+    listed = json.loads(memory.cat("/b/study/manifest.json"))["files"]
+    assert {name.count("/") for name in listed if name.startswith("runs/")} <= {2, 3}
+    assert not [name for name in listed if name.count("/") == 3 and "/audio/" not in name]
+
+
+def test_a_run_whose_upload_was_stopped_is_not_said_to_be_kept(folder, memory, monkeypatch):
+    put, archives = remote.Remote._put, []
+
+    def stop(self, files):
+        archives.extend(name for _, name in files if name.endswith(".tar"))
+        if len(archives) == 3:
+            raise KeyboardInterrupt
+        put(self, files)
+
+    monkeypatch.setattr(remote.Remote, "_put", stop)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        run(folder, "memory://b/study")
+    assert raised.value.__notes__ == ["2 of 6 runs are kept: the same command goes on from there"]
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_an_upload_that_was_cut_short_anywhere_is_not_whole_and_is_repeated(
+    result, memory, monkeypatch, earlier
+):
+    """The last file is cut in the middle, as by stores that write in place."""
+    put_file = type(memory).put_file
+    cut, whole = 0, False
+    while not whole:
+        cut += 1
+        memory.rm("/", recursive=True)
+        if earlier:
+            result.save("memory://b/one", report=False)
+        done = []
+
+        def stop(self, here, there, done=done, last=cut, **more):
+            done.append(there)
+            put_file(self, here, there, **more)
+            if len(done) == last:
+                self.pipe(there, self.cat(there)[: self.size(there) // 2])
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(type(memory), "put_file", stop)
+            try:
+                result.save("memory://b/one", report=False)
+                whole = True
+            except KeyboardInterrupt as stopped:
+                if cut > 1:  # the first is the probe
+                    assert "the same command repeats it" in stopped.__notes__[0]
+        if not whole and (not earlier or cut > 2):
+            said = "cut short: give the command" if cut > 1 else "there is no result of talkspurt"
+            with pytest.raises(StoreError, match=said) as raised:
+                package.load("memory://b/one")
+            assert raised.value.filename == "memory://b/one"
+            with pytest.raises(StoreError, match=said):
+                reporting.show(Path("memory://b/one"))
+        else:
+            assert package.load("memory://b/one").digest == result.digest
+        result.save("memory://b/one", report=False)
+        assert package.load("memory://b/one").digest == result.digest
+        listed = json.loads(memory.cat("/b/one/manifest.json"))["files"]
+        assert names(memory, "/b") == sorted(f"/b/one/{name}" for name in listed)
+    assert cut > 10
+
+
+def test_files_that_others_put_there_meanwhile_are_left(result, memory, monkeypatch):
+    result.save("memory://b/one", report=False)
+    check = remote.Remote.check
+
+    def checked(self, claim):
+        check(self, claim)
+        memory.pipe("/b/one/thesis.tex", b"mine")
+
+    monkeypatch.setattr(remote.Remote, "check", checked)
+    result.save("memory://b/one", report=False)
+    assert memory.cat("/b/one/thesis.tex") == b"mine"
+
+
+@pytest.mark.parametrize("key", ["../../out", "/out", "audio/../../../out"])
+def test_keys_of_a_store_cannot_lead_out_of_the_folder(result, memory, monkeypatch, key):
+    result.save("memory://keys/one", report=False)
+    monkeypatch.setattr(type(memory), "find", lambda *_, **__: [f"/keys/one/{key}"])
+    monkeypatch.setattr(type(memory), "get", lambda *_, **__: pytest.fail("it is read"))
+    with pytest.raises(StoreError, match="leads out of a folder"):
+        package.load("memory://keys/one")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs links")
+def test_an_upload_follows_no_link_of_this_machine(result, tmp_path, monkeypatch):
+    mine = tmp_path / "mine"
+    (mine / "audio").mkdir(parents=True)
+    (mine / "thesis.tex").write_text("mine")
+    place = tmp_path / "far" / "one"
+    url = f"file://{place}"
+    result.save(url, report=False)
+    for name in (place / "flows.parquet", tmp_path / "far" / ".one.uploading"):
+        name.unlink(missing_ok=True)
+        name.symlink_to(mine / "thesis.tex")
+    result.save(url, report=False)
+    assert (mine / "thesis.tex").read_text() == "mine"
+    assert not (place / "flows.parquet").is_symlink()
+    assert [entry.name for entry in (tmp_path / "far").iterdir()] == ["one"]
+    check = remote.Remote.check
+
+    def checked(self, claim):
+        check(self, claim)
+        shutil.rmtree(place / "audio")
+        (place / "audio").symlink_to(mine / "audio")
+
+    monkeypatch.setattr(remote.Remote, "check", checked)
+    with pytest.raises(StoreError, match="is a symbolic link; remove it"):
+        result.save(url, report=False)
+    assert not list((mine / "audio").iterdir())
 
 
 def test_an_archive_cannot_leave_its_folder(tmp_path):

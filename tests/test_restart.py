@@ -40,9 +40,8 @@ count = 12
 
 
 def finished(folder):
-    return sorted(
-        file.parent.name for file in folder.glob(".out.unfinished-*/runs/*/manifest.json")
-    )
+    names = [file.parent.name for file in folder.glob(".out.unfinished-*/runs/*/manifest.json")]
+    return sorted(name for name in names if not name.endswith(".part"))
 
 
 def stopped(tmp_path, number):

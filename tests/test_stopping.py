@@ -169,6 +169,63 @@ entry.main()
     assert (done.returncode, done.stderr) == (130, "talkspurt: stopped; nothing was written\n")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("where", ["destructor", "callback"])
+def test_a_stop_in_what_python_lets_not_fail_stops_all_the_same(tmp_path, number, where):
+    (tmp_path / "stopped.py").write_text(f"""
+import os, sys, time, weakref
+from talkspurt.cli import entry
+def stop(*_):
+    os.kill(os.getpid(), {int(number)})
+class Thing:
+    pass
+class Destroyed:
+    __del__ = stop
+def app(*_, **__):
+    thing = Destroyed() if {where == "destructor"} else Thing()
+    watched = weakref.ref(thing, stop)
+    if {where == "destructor"}:
+        watched = None
+    del thing
+    time.sleep(30)
+entry.app = app
+sys.argv = ["talkspurt"]
+entry.main()
+""")
+    command = [sys.executable, "-m", "stopped"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=25
+    )
+    said = "talkspurt: stopped; nothing was written\n"
+    assert (done.returncode, done.stderr) == (interrupts.status(number), said)
+
+
+def test_requests_to_a_store_that_a_stop_ended_are_not_told(tmp_path):
+    (tmp_path / "stopped.py").write_text("""
+import asyncio, gc, sys
+from talkspurt.cli import entry
+async def fail():
+    raise ConnectionResetError
+async def stopped():
+    global request
+    request = asyncio.ensure_future(fail())
+    await asyncio.sleep(0.01)
+    raise KeyboardInterrupt
+def app(*_, **__):
+    asyncio.run(stopped())
+entry.app = app
+sys.argv = ["talkspurt"]
+try:
+    entry.main()
+finally:
+    del request
+    gc.collect()
+""")
+    command = [sys.executable, "-m", "stopped"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "talkspurt: stopped; nothing was written\n")
+
+
 def test_a_stop_after_everything_was_written_says_so(case, tmp_path):
     # Nobody reads the tables, so the process is still at them when it is stopped.
     reading, writing = os.pipe()

@@ -60,6 +60,7 @@ def failure(error: Exception, path: Path, number: int | None = None) -> StoreErr
         errno.EDQUOT: "the disk quota is used up",
         errno.EFBIG: "the file would be longer than the system's limit",
         errno.EACCES: "no permission to write there",
+        errno.EPERM: "no permission to write there",
         errno.EROFS: "the file system is read-only",
     }
     reason = words.get(number or 0) or getattr(error, "strerror", None) or str(error)
@@ -304,6 +305,12 @@ def files_in(folder: Path) -> Iterator[Path]:
                 there.append(entry.path)
     # By the names of the folders, then of the files.
     return map(Path, sorted(found, key=lambda path: path.replace(os.sep, "\0")))
+
+
+def folders_in(folder: Path) -> Iterator[Path]:
+    """All folders below a folder."""
+    for above, names, _ in os.walk(folder):
+        yield from (Path(above, name) for name in names if not Path(above, name).is_symlink())
 
 
 def url_of(place: str | os.PathLike[str]) -> str | None:

@@ -1,9 +1,10 @@
 """Results behind a URL that fsspec knows: ``s3://``, ``gs://``, ``sftp://``, ``memory://``, ``file://``.
 
 A result is written to a temporary folder of this machine and uploaded when it is complete, its
-manifest last: what has a manifest is whole. Each finished run of a study is uploaded at once, as an
-archive beside the result, so that the same command continues on any machine. To be read, a result
-is downloaded to a temporary folder.
+manifest last: what has a manifest is whole. Until then, a copy of the manifest beside it lists the
+files, so that the same command may replace what an upload that was cut short has left. Each
+finished run of a study is uploaded at once, as an archive beside the result, so that the same
+command continues on any machine. To be read, a result is downloaded to a temporary folder.
 
 fsspec has file systems for all stores in use, and dask brings it along. It is imported if there is
 a URL.
@@ -16,10 +17,11 @@ import errno
 import hashlib
 import importlib
 import os
+import secrets
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,9 @@ from talkspurt.errors import BadInputError, MissingExtraError, StoreError
 
 WAITING = 256
 """Files that are transferred in one call."""
+UPLOAD = ".talkspurt-upload"
+"""Name of a file of this machine until it is complete."""
+CUT_SHORT = "its upload was cut short: give the command that wrote it again"
 
 
 def of(place: str | os.PathLike[str]) -> Remote | None:
@@ -73,7 +78,9 @@ class Remote:
             raise BadInputError(f"{url}: cannot be used: {_reason(error)}") from None
         self._path = str(path).rstrip("/")
         above, _, self._name = self._path.rpartition("/")
+        self._above = above
         self._beside = f"{above}/.{self._name}"
+        self._marker = f"{self._beside}.uploading"
         # The file systems of fsspec remember what was in a folder.
         self._system.invalidate_cache()
 
@@ -90,15 +97,18 @@ class Remote:
         """
         try:
             with self._talking("write"):
-                manifest, names = self._manifest(), self._names()
+                manifest, names = self._earlier(), self._names()
+                # Two may check at the same time. A left one is removed with the next upload.
+                place = f"{self._beside}.probe-{secrets.token_hex(4)}"
                 with tempfile.TemporaryDirectory() as scratch:
                     probe = Path(scratch) / "probe"
                     probe.write_bytes(b"talkspurt")
-                    self._put([(probe, f"{self._beside}.probe")])
-                self._system.rm_file(f"{self._beside}.probe")
+                    self._put([(probe, place)])
+                with contextlib.suppress(FileNotFoundError):
+                    self._system.rm_file(place)
         except StoreError as error:
             raise BadInputError(f"{error.filename}: {error.strerror}") from None
-        staging.refuse_content(names, _parsed(manifest), claim, self.url)
+        staging.refuse_content(names, manifest, claim, self.url)
 
     def take_up(self, folder: Path, key: str) -> None:
         """Download the finished runs of an unfinished study into its folder."""
@@ -111,8 +121,10 @@ class Remote:
                     self._system.get(some, [*map(str, files)])
                     for file in files:
                         # If its upload was cut short, the run is repeated.
+                        run = folder / "runs" / file.stem
                         with contextlib.suppress(tarfile.TarError, EOFError):
-                            _unpack(file, folder / "runs" / file.stem)
+                            _unpack(file, run)
+                        shutil.rmtree(_part(run), ignore_errors=True)
                         file.unlink()
 
     def keep(self, run: Path, key: str) -> None:
@@ -136,39 +148,56 @@ class Remote:
         names = [name for name in names if name not in (staging.MANIFEST, staging.LOCK)]
         with self._talking("write"):
             goal = f"{self._path}/{staging.MANIFEST}"
-            before = self._names() if only is None else set()
-            if staging.MANIFEST in before:
-                # What is there is not whole from now on.
-                self._system.rm_file(goal)
+            if only is None:
+                before, listed = self._names(), staging.listed(self._earlier() or {})
+                self._announce(manifest, listed)
+                if staging.MANIFEST in before:
+                    # What is there is not whole from now on.
+                    self._system.rm_file(goal)
             self._put([(folder / name, f"{self._path}/{name}") for name in names])
-            stale = before.difference(names, [staging.MANIFEST])
-            for some in _pieces([f"{self._path}/{name}" for name in sorted(stale)]):
-                self._system.rm(some)
+            if only is None:
+                stale = (before & listed).difference(names, [staging.MANIFEST])
+                for some in _pieces([f"{self._path}/{name}" for name in sorted(stale)]):
+                    self._system.rm(some)
             self._put([(manifest, goal)])
             if only is None:
-                above = self._beside.rpartition("/")[0]
-                for left in self._system.glob(f"{above}/.{self._name}.unfinished-*"):
+                self._remove_left()
+
+    def _announce(self, manifest: Path, listed: Collection[str]) -> None:
+        """Say whose the files are until the manifest is there: the new and the earlier ones."""
+        said = disk.read_json(manifest)
+        said["files"] = sorted({*staging.listed(said), *listed})
+        with tempfile.TemporaryDirectory() as scratch:
+            marker = Path(scratch) / "marker"
+            disk.write_text(marker, disk.to_json(said))
+            self._put([(marker, self._marker)])
+
+    def _remove_left(self) -> None:
+        """Remove what a complete result makes superfluous beside it."""
+        start = f".{self._name}."
+        for left in self._system.glob(f"{self._above}/{staging.literal(start)}*"):
+            end = str(left).rpartition("/")[2].removeprefix(start)
+            if end == "uploading" or end.startswith(("unfinished-", "probe-")):
+                with contextlib.suppress(FileNotFoundError):
                     self._system.rm(left, recursive=True)
 
     def report(self, folder: Path) -> Path:
-        """The folder, with the report if there is one."""
+        """The folder, with the report if there is one and the result is whole."""
         with self._talking("read"):
-            for name in (staging.MANIFEST, "report.html"):
-                with contextlib.suppress(FileNotFoundError):
-                    self._system.get([f"{self._path}/{name}"], [str(folder / name)])
+            (folder / staging.MANIFEST).write_bytes(self._whole())
+            with contextlib.suppress(FileNotFoundError):
+                self._system.get([f"{self._path}/{staging.REPORT}"], [str(folder / staging.REPORT)])
         return folder
 
     def downloaded(self) -> Path:
         """A folder of this machine with all its files, until the process ends."""
         with self._talking("read"):
-            manifest = self._manifest()
-            if manifest is None:
-                raise StoreError(errno.ENOENT, "there is no result of talkspurt here", self.url)
+            manifest = self._whole()
             key = self.url, hashlib.sha256(manifest).hexdigest()
             if key not in _downloads:
+                names = sorted(self._names())
                 kept = tempfile.TemporaryDirectory(prefix="talkspurt-")
                 folder = self.folder(kept.name)
-                names = sorted(self._names())
                 for some in _pieces(names):
                     for name in some:
                         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -177,8 +206,22 @@ class Remote:
                 _downloads[key] = kept
             return self.folder(_downloads[key].name)
 
-    def _manifest(self) -> bytes | None:
-        file = f"{self._path}/{staging.MANIFEST}"
+    def _whole(self) -> bytes:
+        """The manifest of a result that is there."""
+        manifest = self._read(f"{self._path}/{staging.MANIFEST}")
+        if _parsed(manifest) is None and self._system.exists(self._marker):
+            raise StoreError(errno.EIO, CUT_SHORT, self.url)
+        if manifest is None:
+            raise StoreError(errno.ENOENT, "there is no result of talkspurt here", self.url)
+        return manifest
+
+    def _earlier(self) -> dict[str, Any] | None:
+        """The manifest of what is there, also of an upload that was cut short."""
+        manifest = _parsed(self._read(f"{self._path}/{staging.MANIFEST}"))
+        return _parsed(self._read(self._marker)) if manifest is None else manifest
+
+    def _read(self, file: str) -> bytes | None:
+        """A manifest, or None if it is not there."""
         try:
             # Not every file system knows a length.
             if (self._system.size(file) or 0) > disk.MOST_TEXT:
@@ -194,11 +237,36 @@ class Remote:
         if not self._system.exists(self._path):
             return set()
         start = len(self._path) + 1
-        return {str(name)[start:] for name in self._system.find(self._path)} - {""}
+        names = {str(name)[start:] for name in self._system.find(self._path)} - {""}
+        for name in names:
+            # Keys of a store may be any text, and are to become files of this machine.
+            if name.startswith("/") or ".." in name.split("/"):
+                said = f"holds {name!r}, which leads out of a folder; remove it"
+                raise StoreError(errno.EEXIST, said, self.url)
+        return {name for name in names if name.rpartition("/")[2] != UPLOAD}
 
     def _put(self, files: Sequence[tuple[Path, str]]) -> None:
+        if self.url.startswith("file:"):
+            for file, name in files:
+                self._replace(file, Path(name))
+            return
         for some in _pieces(files):
             self._system.put([str(file) for file, _ in some], [name for _, name in some])
+
+    def _replace(self, file: Path, goal: Path) -> None:
+        """Copy a file to another folder of this machine: whole or not at all, and through no link.
+
+        fsspec writes in place.
+        """
+        for above in goal.parents:
+            if above.is_relative_to(self._path):
+                staging.refuse_link(above)
+        goal.parent.mkdir(parents=True, exist_ok=True)
+        fresh = goal.with_name(UPLOAD)
+        fresh.unlink(missing_ok=True)
+        with file.open("rb") as content, fresh.open("xb") as copy:
+            shutil.copyfileobj(content, copy)
+        fresh.replace(goal)
 
     @contextlib.contextmanager
     def _talking(self, what: str) -> Iterator[None]:
@@ -237,7 +305,7 @@ def _unpack(archive: Path, folder: Path) -> None:
     Raises:
         tarfile.TarError: if the archive is damaged, or has anything but files of the run.
     """
-    part = folder.with_name(f"{folder.name}.part")
+    part = _part(folder)
     with tarfile.open(archive) as packed:
         for member in packed:
             # The filters of tarfile came with Python 3.11.4.
@@ -251,6 +319,10 @@ def _unpack(archive: Path, folder: Path) -> None:
                     shutil.copyfileobj(content, file)
     (part / folder.name).rename(folder)
     part.rmdir()
+
+
+def _part(run: Path) -> Path:
+    return run.with_name(f"{run.name}{staging.PART}")
 
 
 def _parsed(manifest: bytes | None) -> dict[str, Any] | None:

@@ -93,13 +93,15 @@ def _is_in(folder: Path, other: Path) -> bool:
 
 def show(folder: Path) -> None:
     """Open a result's report in a browser, or print its path where there is none."""
-    if far := remote.of(folder):
+    far = remote.of(folder)
+    asked = far.url if far else folder
+    if far:
         folder = far.report(Path(tempfile.mkdtemp(prefix="talkspurt-")))
     report = folder / store.REPORT
     if not report.is_file():
         store.check(folder)
         raise BadInputError(
-            visible(f"{folder}: has no report; `talkspurt report {folder}` writes it")
+            visible(f"{asked}: has no report; `talkspurt report {asked}` writes it")
         )
     if _opened(report.absolute().as_uri()):
         print(visible(f"Opened {report}"))

@@ -17,16 +17,18 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
+from talkspurt import owners
 from talkspurt.disk import (
     files_in,
     flush,
     flush_all,
+    folders_in,
     read_json,
     real,
     to_json,
@@ -50,10 +52,13 @@ DRAWN = (REPORT, FIGURES)
 LOCK = ".lock"
 UNLOCKED_S = 60.0
 """Age of a hidden sibling without lock and content after which nobody is at work on it."""
+PART = ".part"
+"""End of the name of a part that is being written."""
 OLD = "old"
 """In a hidden sibling: the previous content of the requested folder."""
 
 OTHER = "choose another --out"
+REMOVE = f"remove it, or {OTHER}"
 
 
 @dataclass(frozen=True)
@@ -134,6 +139,7 @@ class Staging:
         self.news += sweep(self.target)
         refuse_inside(self.target)
         refuse_other(self.target, self.claim)
+        refuse_fixed(self.target)
         self._made = [p for p in self.target.parents if not p.exists()]
         above = next(p for p in self.target.parents if p.exists())
         if not above.is_dir():
@@ -158,9 +164,16 @@ class Staging:
             (self.target / LOCK).unlink(missing_ok=True)
         flush(self.target.parent)
         if self.far is not None:
-            self.far.put(self.target)
+            try:
+                self.far.put(self.target)
+            except BaseException as error:
+                self._say_cut_short(error, self.far.url)
+                raise
             written.append(self.far.url)
         return self.target
+
+    def _say_cut_short(self, error: BaseException, url: str) -> None:
+        error.add_note(f"the upload to {url} is not complete: the same command repeats it")
 
     @contextlib.contextmanager
     def drawing(self) -> Iterator[None]:
@@ -257,6 +270,12 @@ class Resumable(Staging):
         folder = self.target.parent / f".{self.target.name}.unfinished-{self._key}"
         with writing(self.target):
             folder.mkdir(exist_ok=True)
+            # Others can foresee its name: what they put there might lead out of it.
+            if folder.is_symlink():
+                raise StoreError(errno.EEXIST, f"is a symbolic link; {REMOVE}", str(folder))
+            if not owners.is_ours(folder):
+                said = f"belongs to {owners.of(folder)}, as whom this study can go on; {REMOVE}"
+                raise StoreError(errno.EEXIST, said, str(folder))
             self._lock = _take(folder, make=True)
         if self._lock is None:
             raise StoreError(
@@ -277,12 +296,9 @@ class Resumable(Staging):
     def finish(self, part: Path) -> None:
         """Keep a finished part also where the folder goes."""
         if self.far is not None:
+            self.far.keep(part, self._key)
+            # Not before: a signal may stop the upload.
             self._far_parts.add(part.name)
-            try:
-                self.far.keep(part, self._key)
-            except StoreError:
-                self._far_parts.remove(part.name)
-                raise
 
     def check(self) -> None:
         """Raise StoreError if the folder was replaced meanwhile."""
@@ -304,23 +320,20 @@ class Resumable(Staging):
 
     def _others(self) -> Iterator[Path]:
         """Leftovers with this name from another scenario or version."""
-        pattern = f".{_literal(self.target.name)}.unfinished-*"
+        pattern = f".{literal(self.target.name)}.unfinished-*"
         for folder in sorted(self.target.parent.glob(pattern)):
-            if folder != self.folder and (lock := _take(folder)) is not None:
+            with contextlib.suppress(FileNotFoundError):
+                if folder == self.folder or not owners.is_ours(folder):
+                    continue
+            if (lock := _take(folder)) is not None:
                 if _finished(folder):
                     yield folder
                 else:
                     shutil.rmtree(folder, ignore_errors=True)
                 lock.close()
 
-    def commit(self) -> Path:
-        """Move the folder into place, and upload it if it goes far."""
-        try:
-            return super().commit()
-        except BaseException as error:
-            if self._committed:
-                self._say_kept(error, self._parts)
-            raise
+    def _say_cut_short(self, error: BaseException, url: str) -> None:
+        self._say_kept(error, self._parts)
 
     def _say_kept(self, error: BaseException, kept: int) -> None:
         error.add_note(
@@ -350,17 +363,25 @@ class Resumable(Staging):
     def _keep_parts_only(self) -> None:
         """Remove unfinished parts and everything else besides parts."""
         for file in self.folder.iterdir():
-            if file.name not in ("runs", LOCK):
-                shutil.rmtree(file) if file.is_dir() else file.unlink()
-        for part in (self.folder / "runs").glob("*.part"):
-            shutil.rmtree(part, ignore_errors=True)
+            if file.name not in ("runs", LOCK) or file.is_symlink():
+                _delete(file)
+        for part in (self.folder / "runs").glob("*"):
+            # What is written must not follow a link out of this folder.
+            if part.name.endswith(PART) or part.is_symlink():
+                with contextlib.suppress(OSError):
+                    _delete(part)
 
 
 @contextlib.contextmanager
 def beside(target: Path) -> Iterator[Path]:
     """A hidden sibling of an existing folder to write to; it is removed at the end."""
+    # Not beside a link to it, from where files might not be moved into it.
+    there = real(target)
+    whole = around(there / MANIFEST) or there
+    refuse_link(there / FIGURES)
+    refuse_unwritable([*{there, whole}, *filter(Path.is_dir, [there / FIGURES])])
     with writing(target):
-        folder, lock = _begin(Path(os.path.abspath(target)))
+        folder, lock = _begin(there)
     try:
         yield folder
     finally:
@@ -378,24 +399,60 @@ def add(source: Path, target: Path) -> list[str]:
     whole = around(real(target) / MANIFEST)
     assert whole is not None, "it holds a result"
     with undisturbed(), writing(target):
-        for file in fresh:
-            place = target / file.relative_to(source)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            flush(file)
-            file.replace(place)
         manifest = read_json(whole / MANIFEST)
         added = [str(file.relative_to(source)) for file in fresh]
         inside = [real(target) / file.relative_to(source) for file in fresh]
         names = {str(file.relative_to(whole)) for file in inside}
-        manifest["files"] = sorted(names | _listed(manifest))
+        manifest["files"] = sorted(names | listed(manifest))
         write_text(source / MANIFEST, to_json(manifest))
         flush(source / MANIFEST)
+        # First: files of which only some arrive must not look like the user's.
         (source / MANIFEST).replace(whole / MANIFEST)
+        for file in fresh:
+            flush(file)
+            _move(file, real(target), file.relative_to(source))
     return added
 
 
+def _move(file: Path, folder: Path, name: Path) -> None:
+    """Move a file into a folder that others may change; no link leads it out of there."""
+    place = folder / name
+    if os.rename not in os.supports_dir_fd:  # not on Windows
+        place.parent.mkdir(parents=True, exist_ok=True)
+        file.replace(place)
+        return
+    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for i, part in enumerate(name.parts[:-1]):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(part, dir_fd=at)
+            try:
+                inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+            except OSError as error:
+                if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+                    raise
+                inside = str(folder.joinpath(*name.parts[: i + 1]))
+                said = "is a symbolic link or a file; remove it"
+                raise StoreError(errno.EEXIST, said, inside) from None
+            os.close(at)
+            at = inner
+        os.replace(file, name.name, dst_dir_fd=at)
+    finally:
+        os.close(at)
+
+
 def _finished(folder: Path) -> list[Path]:
-    return sorted(file.parent for file in (folder / "runs").glob(f"*/{MANIFEST}"))
+    parts = [file.parent for file in (folder / "runs").glob(f"*/{MANIFEST}")]
+    # The manifest of an unfinished one is there just before it is renamed, and on a full disk.
+    return sorted(part for part in parts if not part.name.endswith(PART))
+
+
+def _delete(place: Path) -> None:
+    """Remove a file, a folder with its content, or a link without what it leads to."""
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink()
 
 
 def _begin(target: Path) -> tuple[Path, IO[bytes]]:
@@ -444,7 +501,14 @@ def sweep(target: Path) -> list[str]:
     A process killed between two renames leaves the old folder moved aside and none in its place.
     """
     said = []
-    for folder in sorted(target.parent.glob(f".{_literal(target.name)}.partial-*")):
+    for folder in sorted(target.parent.glob(f".{literal(target.name)}.partial-*")):
+        try:
+            if not owners.is_ours(folder):
+                whose = f"{folder} is not of this user but of {owners.of(folder)}"
+                said.append(f"{whose}; it can be removed unless a talkspurt is at work there")
+                continue
+        except FileNotFoundError:  # its process has ended
+            continue
         lock = _take(folder)
         if lock is None:
             _remove_unlocked(folder)
@@ -464,7 +528,7 @@ def _remove_locked(folder: Path) -> None:
     with contextlib.suppress(OSError):
         for place in folder.iterdir():
             if place.name != LOCK:
-                shutil.rmtree(place) if place.is_dir() else place.unlink()
+                _delete(place)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -475,7 +539,7 @@ def _remove_unlocked(folder: Path) -> None:
             folder.rmdir()  # fails if it is not empty
 
 
-def _literal(name: str) -> str:
+def literal(name: str) -> str:
     """A glob pattern that matches only this name."""
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
@@ -515,6 +579,30 @@ def refuse_other(target: Path, claim: Claim) -> None:
     refuse_content(present, manifest_of(target), claim, str(target))
 
 
+def refuse_fixed(target: Path) -> None:
+    """Raise StoreError if a folder cannot be replaced because it belongs to another user."""
+    if not target.is_dir():
+        return
+    if not owners.is_movable(target):
+        said = f"belongs to {owners.of(target)}, who alone can replace it there; {OTHER}"
+        raise StoreError(errno.EEXIST, said, str(target))
+    refuse_unwritable([target, *folders_in(target)])
+
+
+def refuse_unwritable(folders: Iterable[Path]) -> None:
+    """Raise StoreError for the first folder in which this process cannot write."""
+    for folder in folders:
+        if not owners.is_writable(folder):
+            said = "cannot write: no permission to write there"
+            raise StoreError(errno.EACCES, said, str(folder))
+
+
+def refuse_link(place: Path) -> None:
+    """Raise StoreError for a symbolic link, through which files would be written elsewhere."""
+    if place.is_symlink():
+        raise StoreError(errno.EEXIST, "is a symbolic link; remove it", str(place))
+
+
 def refuse_content(
     present: Collection[str], manifest: Mapping[str, Any] | None, claim: Claim, target: str
 ) -> None:
@@ -523,7 +611,7 @@ def refuse_content(
         return
     if manifest is None:
         raise StoreError(errno.EEXIST, f"exists and is not a result of talkspurt; {OTHER}", target)
-    if foreign := sorted({*present} - _listed(manifest) - {MANIFEST}):
+    if foreign := sorted({*present} - listed(manifest) - {MANIFEST}):
         message = f"holds {foreign[0]}, which talkspurt did not write; move it or {OTHER}"
         raise StoreError(errno.EEXIST, message, target)
     newer = ""
@@ -536,10 +624,10 @@ def refuse_content(
         raise StoreError(errno.EEXIST, message, target)
 
 
-def _listed(manifest: Mapping[str, Any]) -> set[str]:
+def listed(manifest: Mapping[str, Any]) -> set[str]:
     """The files that a manifest lists."""
-    listed = manifest.get("files")
-    return {str(name) for name in listed} if isinstance(listed, list) else set()
+    found = manifest.get("files")
+    return {str(name) for name in found} if isinstance(found, list) else set()
 
 
 def what(manifest: Mapping[str, Any]) -> str:

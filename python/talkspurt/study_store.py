@@ -16,6 +16,7 @@ from talkspurt import provenance, store
 from talkspurt.disk import plain_name
 from talkspurt.metrics import dictionary
 from talkspurt.result import TABLES
+from talkspurt.staging import PART
 
 if TYPE_CHECKING:
     import polars as pl
@@ -105,7 +106,7 @@ def write_run(run: Result, folder: Path) -> dict[str, Any]:
 
 def part(folder: Path) -> Path:
     """The folder of a run until it is complete."""
-    return folder.with_name(f"{folder.name}.part")
+    return folder.with_name(f"{folder.name}{PART}")
 
 
 def keep_run(run: Result, folder: Path) -> Result:

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import warnings
 from typing import IO, TYPE_CHECKING
 
@@ -34,6 +35,7 @@ def main() -> None:
     _stops = 0
     for number in interrupts.stops():
         signal.signal(number, _on_stop)
+    sys.unraisablehook = _on_ignored
     warnings.formatwarning = _in_words
     _hush_figures()
     guard()
@@ -65,6 +67,8 @@ def _code() -> int:
             status = app(sys.argv[1:], exit_on_error=False, result_action="return_value")
             sys.stdout.flush()
         except (KeyboardInterrupt, Terminated) as stop:
+            # File systems of stores have requests under way, whose end nobody awaits now.
+            logging.getLogger("asyncio").setLevel(logging.CRITICAL + 1)
             say(f"talkspurt: stopped; {_left(stop)}")
             stopped = isinstance(stop, KeyboardInterrupt)
             return interrupts.status(signal.SIGINT if stopped else signal.SIGTERM)
@@ -99,15 +103,9 @@ _stops = 0
 """Number of stop signals received."""
 
 
-def _on_stop(number: int, frame: FrameType | None) -> None:
+def _on_stop(number: int, _frame: FrameType | None) -> None:
     """Stop at the first signal; protect the cleanup from all signals but the third."""
     global _stops
-    if frame is not None and frame.f_code.co_qualname == "_get_module_lock.<locals>.cb":
-        # Python prints and ignores an exception in this callback of an import: signal again later.
-        again = threading.Timer(0.001, os.kill, (os.getpid(), number))
-        again.daemon = True
-        again.start()
-        return
     _stops += 1
     if _stops >= interrupts.MOST_STOPS:  # at once, without cleanup
         if sys.__stderr__ is not None and sys.__stderr__.isatty():
@@ -115,6 +113,28 @@ def _on_stop(number: int, frame: FrameType | None) -> None:
         os._exit(interrupts.status(number))
     if _stops == 1:
         raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+
+
+def _on_ignored(ignored: sys.UnraisableHookArgs) -> None:
+    """Signal again later if Python ignores a stop, as it does every exception in a destructor.
+
+    It does so in callbacks of weak references, too, which collect garbage at any instant.
+    """
+    global _stops
+    if not issubclass(ignored.exc_type, (KeyboardInterrupt, Terminated)):
+        sys.__unraisablehook__(ignored)
+        return
+    _stops = 0
+    number = signal.SIGINT if issubclass(ignored.exc_type, KeyboardInterrupt) else signal.SIGTERM
+    threading.Thread(target=_again, args=(number,), daemon=True).start()
+
+
+def _again(number: int) -> None:
+    """Signal until it is noticed: what waits in C does not notice what came just before it."""
+    time.sleep(0.01)  # until Python no longer ignores it
+    while not _stops and not interrupts.came():
+        os.kill(os.getpid(), number)
+        time.sleep(0.05)
 
 
 def _hush_figures() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import sys
+from pathlib import Path
 
-from talkspurt import _core, problems
+from talkspurt import _core, disk, owners, problems
 from talkspurt.errors import BadInputError
 from talkspurt.visible import visible
 
@@ -26,9 +27,17 @@ def explain(error: Exception) -> int | None:
     if isinstance(error, OSError):
         where = f"{_asked_for(str(error.filename))}: " if error.filename else ""
         said = visible(f"talkspurt: {where}{error.strerror or error}")
-        say("; ".join(filter(None, [said, kept(error)])))
+        say("; ".join(filter(None, [said, _owned(error), kept(error)])))
         return 2 if error.errno in NAMED_WRONGLY else 1
     return None
+
+
+def _owned(error: OSError) -> str:
+    """Whose file it is that there is no permission to use."""
+    file = error.filename
+    if error.errno not in (errno.EACCES, errno.EPERM) or not isinstance(file, str):
+        return ""
+    return "" if disk.url_of(file) else visible(owners.reason(Path(file)))
 
 
 def _asked_for(file: str) -> str:
