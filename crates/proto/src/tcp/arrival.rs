@@ -141,6 +141,7 @@ impl Tcp {
             // retransmission echoes the retransmission.
             if let Some((tsval, _)) = segment.timestamps.filter(|_| self.negotiated.timestamps)
                 && self.rx.reaches_edge(seq, length(segment))
+                && !segment.flags.contains(Flags::RST)
             {
                 self.rx.note_timestamp(now, seq, tsval);
             }

@@ -89,10 +89,11 @@ impl Recovery {
     #[inline(never)]
     pub(super) fn on_old_data(&mut self, after: Seq, now: Instant) {
         self.timed = None;
-        match self.resent.back_mut() {
-            Some(last) if last.0 == after => last.1 = now,
-            _ => self.resent.push_back((after, now)),
+        // What covers a later end covers this one, which left last.
+        while self.resent.back().is_some_and(|(end, _)| *end >= after) {
+            self.resent.pop_back();
         }
+        self.resent.push_back((after, now));
     }
 
     /// When the last of the segments sent again left that `ack` covers.

@@ -144,9 +144,10 @@ fn a_retransmission_at_the_edge_is_echoed() {
     assert_eq!(echo(&alone.arrive(ACK, 3001, 1, 1000)), Some(6000));
     // Both in one segment, as a sender repacketises them.
     assert_eq!(echo(&alone.arrive(ACK, 1, 1, 2000)), Some(7000));
-    // An acknowledgement is not a segment with data.
+    // An acknowledgement is not a segment with data, and the timestamps of a reset change nothing (§5.2).
     alone.clock = Some(8000);
     alone.arrive(ACK, 2000, 1, 0);
+    alone.arrive(Flags::RST, 1001, 1, 1000);
     assert_eq!(echo(&alone.arrive(ACK, 4001, 1, 1000)), Some(7000));
 }
 
