@@ -8,12 +8,14 @@ use crate::plan::Plan;
 
 /// Notes of a packet at one end: honest ends take about ten, of what is sent again and of
 /// acknowledgements, too.
-const ROWS: u64 = 40;
+const ROWS: u64 = 20;
 /// Packets a second of every flow besides those with its payload: handshakes, feedback, reports, probes.
-const OTHERS: u64 = 100;
+const OTHERS: u64 = 50;
 /// How many times our notes the other end's may be where the plan does not say how much is sent: bulk, of which
 /// most may be lost on the way to us.
 const TIMES: u64 = 8;
+/// Bytes of notes in any case: as many notes take about as much memory.
+const BYTES: usize = 1_000_000_000;
 /// Time for the notes besides the length of the measurement: a path that carried the traffic carries them.
 const MARGIN: Duration = Duration::from_secs(30);
 /// The same after a user has asked for the end.
@@ -24,6 +26,8 @@ const WORDS: usize = 4000;
 /// What the other end may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
+    /// Packets of the measurement that either end may speak of.
+    pub(crate) packets: usize,
     /// Notes.
     pub(crate) rows: usize,
     /// Bytes of notes.
@@ -37,11 +41,14 @@ impl Budget {
     pub(crate) fn of(plan: &Plan, own_rows: usize) -> Self {
         let seconds = plan.end().as_nanos().div_ceil(1_000_000_000);
         let flows = plan.flows.len() as u64;
-        let known = (plan.packets_per_second() + OTHERS * flows).saturating_mul(seconds * ROWS);
+        let known = (plan.packets_per_second() + OTHERS * flows).saturating_mul(seconds);
         let bulk = if plan.has_bulk() { TIMES * own_rows as u64 } else { 0 };
-        let rows = usize::try_from(known.saturating_add(bulk)).unwrap_or(usize::MAX);
-        let bytes = rows.saturating_mul(Log::LONGEST);
-        Self { rows, bytes, time: Duration::from_nanos(plan.duration) + MARGIN }
+        let packets = known.saturating_add(bulk);
+        let rows = known.saturating_mul(ROWS).saturating_add(bulk);
+        let [packets, rows] = [packets, rows].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        let rows = rows.min(BYTES / Log::LONGEST);
+        let bytes = rows * Log::LONGEST;
+        Self { packets, rows, bytes, time: Duration::from_nanos(plan.duration) + MARGIN }
     }
 }
 

@@ -159,6 +159,31 @@ fn a_server_sends_no_more_notes_than_the_plan_can_have() {
     assert!(why.contains("longer than those of this plan can be"), "{why}");
 }
 
+/// Of an hour of speech, no more than memory for it, and one number fills no gap of millions.
+#[test]
+fn an_hour_of_speech_has_a_budget() {
+    let flow = FlowPlan {
+        name: "call".to_owned(),
+        transport: Transport::Udp,
+        up: Some(Traffic::Cbr { rate: 64_000, packet: 160 }),
+        down: None,
+    };
+    let duration = Duration::from_secs(3600).as_nanos();
+    let hour = Plan { seed: 1, duration, mtu: 1500, ipv6: false, flows: vec![flow] };
+    let Budget { packets, rows, bytes, .. } = Budget::of(&hour, 0);
+    // 50 packets a second are 180 000.
+    assert!((180_000..1_000_000).contains(&packets), "{packets}");
+    assert!((1_800_000..10_000_000).contains(&rows) && bytes < 400_000_000, "{rows} {bytes}");
+    let fast = Plan {
+        flows: vec![FlowPlan {
+            up: Some(Traffic::Cbr { rate: 1_000_000_000, packet: 160 }),
+            ..hour.flows[0].clone()
+        }],
+        ..hour
+    };
+    assert!(Budget::of(&fast, 0).bytes <= 1_000_000_000);
+}
+
 /// Ctrl-C ends a client within ten seconds, whatever the server sends.
 #[test]
 fn empty_notes_hold_nobody_up_who_wants_to_leave() {

@@ -300,7 +300,7 @@ impl Packets {
         let (mut received, mut reordered) = (BTreeSet::new(), BTreeMap::new());
         let mut next = BTreeMap::<u16, u32>::new();
         // One wrong number does not fill the memory.
-        let (mut inferred, mut gaps) = (BTreeMap::new(), Budget::of(plan, rows.len()).rows);
+        let (mut inferred, mut gaps) = (BTreeMap::new(), Budget::of(plan, rows.len()).packets);
         for (_, peer, number, length, left) in came {
             if !received.insert((peer, number)) {
                 continue;
