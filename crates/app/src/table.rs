@@ -58,7 +58,8 @@ pub fn text(files: &dyn Files, path: &Path, expected: &str) -> Result<String, St
     if bytes.starts_with(&[0xFF, 0xFE]) || bytes.starts_with(&[0xFE, 0xFF]) {
         return Err("is a text in UTF-16; save it as UTF-8".to_owned());
     }
-    String::from_utf8(bytes.into()).map_err(|_| "is not a text in UTF-8".to_owned())
+    let text = String::from_utf8(bytes.into()).map_err(|_| "is not a text in UTF-8".to_owned())?;
+    Ok(if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text })
 }
 
 /// The lines of a text with their cells.
@@ -442,12 +443,15 @@ pub fn spread(times: &mut [i64]) -> Result<Option<String>, String> {
         let end = from + times[from..].partition_point(|time| *time == at);
         let count = (end - from) as i64;
         if count > 1 {
-            let next = times.get(end).map(|next| next - at);
-            let step = next.or(before.map(|before| at - before)).ok_or_else(|| {
+            let [next, before] = [times.get(end).copied(), before].map(|time| time.map(i128::from));
+            let here = i128::from(at);
+            let step = next.map(|next| next - here).or(before.map(|before| here - before));
+            let step = step.ok_or_else(|| {
                 format!("all its {count} lines have the same time, so that no line lasts")
             })?;
             for (place, time) in (0..).zip(&mut times[from..end]) {
-                *time = at + (i128::from(step) * i128::from(place) / i128::from(count)) as i64;
+                let time_of_place = here + step * i128::from(place) / i128::from(count);
+                *time = i64::try_from(time_of_place).unwrap_or(i64::MAX);
             }
             moved += count - 1;
         }

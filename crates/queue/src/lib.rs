@@ -192,21 +192,24 @@ disciplines! {
 }
 
 impl Config {
-    /// Whether a limit is computed from the link's rate and follows its changes; `None` if none depends on it.
+    /// Of each limit that is computed from the rate of a link of this `rate`: the rate that counts, and whether
+    /// it follows changes.
     #[must_use]
-    pub fn follows_rate(&self) -> Option<bool> {
-        let inner: Vec<&Self> = match self {
-            Self::Droptail(own) => return own.time.map(|_| own.follow_rate),
+    pub fn rate_limits(&self, rate: Rate) -> Vec<(Rate, bool)> {
+        match self {
+            Self::Droptail(own) => own.time.map(|_| (rate, own.follow_rate)).into_iter().collect(),
             Self::Red(own) => {
                 let computed = own.min_threshold.is_none() || own.weight.is_none();
-                return (computed || own.follow_rate).then_some(own.follow_rate);
+                let limit = (computed || own.follow_rate).then_some((rate, own.follow_rate));
+                limit.into_iter().collect()
             }
-            Self::Codel(_) | Self::FqCodel(_) | Self::Pie(_) => return None,
-            Self::Priority(own) => own.bands.iter().map(|band| &band.queue).collect(),
-            Self::Policer(own) => vec![&own.queue],
-            Self::Shaper(own) => vec![&own.queue],
-        };
-        inner.into_iter().filter_map(Self::follows_rate).max()
+            Self::Codel(_) | Self::FqCodel(_) | Self::Pie(_) => Vec::new(),
+            Self::Priority(own) => {
+                own.bands.iter().flat_map(|band| band.queue.rate_limits(rate)).collect()
+            }
+            Self::Policer(own) => own.queue.rate_limits(rate),
+            Self::Shaper(own) => own.queue.rate_limits(rate.min(own.rate)),
+        }
     }
 }
 

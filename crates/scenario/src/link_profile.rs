@@ -110,7 +110,10 @@ fn read(trace: &Trace, least: Least) -> Result<(LinkProfile, Vec<String>), Strin
             Ok((mahimahi(&opportunities(&text, *from_first)?, least)?, Vec::new()))
         }
         Trace::Csv(_) => {
-            let (steps, notes) = steps(&text, *from_first)?;
+            let (steps, mut notes) = steps(&text, *from_first)?;
+            if steps.get(1).is_some_and(|(second, _)| second.at > least.run) {
+                notes.push(format!("only its first line is within the run ({})", least.run));
+            }
             Ok((LinkProfile::Steps(fitting(steps, least)?.into()), notes))
         }
     }
@@ -230,6 +233,18 @@ fn steps(text: &str, from_first: bool) -> Result<(Steps, Vec<String>), String> {
             return Err(format!(
                 "line {number}: {time} is before the start of the run; {FROM_FIRST}"
             ));
+        }
+        // Lines of one time with different columns are one step.
+        if times.last() == Some(&time)
+            && let Some((last, _)) = steps.last_mut()
+            && !(last.rate.is_some() && step.rate.is_some())
+            && !(last.delay.is_some() && step.delay.is_some())
+            && !(last.loss.is_some() && step.loss.is_some())
+        {
+            last.rate = last.rate.or(step.rate);
+            last.delay = last.delay.or(step.delay);
+            last.loss = last.loss.or(step.loss);
+            continue;
         }
         times.push(time);
         steps.push((step, number));

@@ -76,6 +76,7 @@ fn tables_are_read_as_spreadsheets_write_them() {
         "time_s\trate_Mbps\n0\t1\n1.5\t2.5",
         "time_s,rate_Mbps,,\n0,1,,\n,,,\n1.5,2.5,,\n",
         "time_s,rate_Mbps\n0,1,\n1.5,2.5,\n",
+        "time_s,rate_Mbps\r0,1\r1.5,2.5\r",
     ] {
         assert_eq!(steps("sheet", table, ""), Ok((expected.clone(), Vec::new())), "{table}");
     }
@@ -104,6 +105,45 @@ fn rows_of_one_second_are_spread_over_it() {
             .ends_with("lines with the time of the line before, spread evenly up to the next: 4"),
         "{notes:?}"
     );
+}
+
+/// One clock, several quantities: nothing is spread, and the run begins with all of them.
+#[test]
+fn rows_of_one_time_with_other_columns_are_one_step() {
+    let table = "time_s,rate_kbps,loss\n0,100,\n0,,1\n10,200,0\n";
+    let study = study("kind = \"csv\"", "quantities", table.as_bytes(), "").expect("a table");
+    assert_eq!(study.notes, Vec::<String>::new());
+    let Some(LinkProfile::Steps(steps)) = &study.points[0].network.links[0].course else {
+        panic!("a table gives steps");
+    };
+    let of = |step: &talkspurt_scenario::model::Step| (step.at.as_nanos(), step.loss);
+    assert_eq!(
+        steps.iter().map(of).collect::<Vec<_>>(),
+        [(0, Some(1.0)), (10_000_000_000, Some(0.0))]
+    );
+    // The third has the column of the first: the logger wrote the same time twice.
+    let table = "time_s,rate_kbps,loss\n0,100,\n0,,1\n0,300,\n4,200,0\n";
+    let (steps, _) = steps_of("twice", table);
+    assert_eq!(steps, [(0, 100_000), (2000, 300_000), (4000, 200_000)]);
+}
+
+/// Milliseconds that are called seconds.
+#[test]
+fn a_table_of_which_one_line_is_in_the_run_says_so() {
+    let (steps, notes) = steps_of("long", "time_s,rate_kbps\n0,100\n1000,200\n2000,300\n");
+    assert_eq!(steps.len(), 3);
+    assert!(notes[0].ends_with("only its first line is within the run (10s)"), "{notes:?}");
+}
+
+/// At the limits of what is read nothing overflows.
+#[test]
+fn times_of_centuries_stay_in_order() {
+    let (steps, _) = steps_of("far", "time_s,rate_kbps\n0,1\n9000000000,2\n9000000000,3\n");
+    assert!(steps.is_sorted() && steps[2].0 > steps[1].0, "{steps:?}");
+}
+
+fn steps_of(file: &str, table: &str) -> (Steps, Vec<String>) {
+    steps(file, table, "").expect("a table")
 }
 
 /// Times since 1970 would leave the link at its own rate until the end of the run.

@@ -73,7 +73,7 @@ fn layout(bytes: &[u8]) -> Result<(Format, &[u8]), Why> {
 
 /// The first bytes of a file.
 const KINDS: [&[u8]; 3] = [b"RIFF", b"RF64", b"BW64"];
-/// Lengths by which programs say that they do not know it, as sox does by the lower bound.
+/// Lengths by which programs say that they do not know it: sox 0x7FFF_F000, others near it.
 const UNKNOWN: std::ops::RangeInclusive<u64> = 0x7FFF_0000..=0x8000_0000;
 
 /// The samples of a chunk that announces so many bytes, from its `body` on.

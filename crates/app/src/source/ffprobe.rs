@@ -13,6 +13,9 @@ pub(super) struct Entry {
     /// Number of its line; 0 if unknown.
     #[serde(skip)]
     line: usize,
+    /// `packet` or `frame`.
+    #[serde(rename = "type")]
+    kind: Option<String>,
     #[serde(alias = "codec_type")]
     media_type: Option<String>,
     stream_index: Option<Value>,
@@ -30,8 +33,9 @@ pub(super) type Sized = (Option<i64>, u64, usize);
 
 #[derive(Deserialize)]
 struct Document {
-    #[serde(alias = "frames", alias = "packets_and_frames")]
-    packets: Vec<Entry>,
+    packets: Option<Vec<Entry>>,
+    frames: Option<Vec<Entry>>,
+    packets_and_frames: Option<Vec<Entry>>,
 }
 
 /// The times and sizes of the video's packets or frames; `None` if this is not ffprobe's output.
@@ -41,12 +45,17 @@ pub(super) fn read(text: &str) -> Option<Result<Vec<Sized>, String>> {
         text = text.split_once('\n').map_or("", |(_, rest)| rest.trim_start());
     }
     if text.starts_with('{') {
-        let read = serde_json::from_str(text).map(|Document { packets }| packets);
+        let read = serde_json::from_str(text).map_err(|fault| fault.to_string());
+        let entries = read.and_then(|Document { packets, frames, packets_and_frames }| {
+            let lists = [packets, packets_and_frames, frames];
+            lists.into_iter().flatten().next().ok_or_else(|| "it has neither".to_owned())
+        });
         let fault = |fault| format!("is not ffprobe's JSON of frames or packets: {fault}");
-        return Some(read.map_err(fault).and_then(sizes));
+        return Some(entries.map_err(fault).and_then(sizes));
     }
     let head = text.lines().next().unwrap_or_default().trim();
-    if matches!(head, "[PACKET]" | "[FRAME]") {
+    let begins = |line: &str| matches!(line.trim(), "[PACKET]" | "[FRAME]");
+    if head.starts_with('[') && text.lines().any(begins) {
         return Some(sections(text).and_then(sizes));
     }
     // Numbers alone are a list of sizes.
@@ -72,22 +81,30 @@ fn entry(line: usize, mut pairs: Map<String, Value>) -> Result<Entry, String> {
 /// fields, so that the first of equal keys is its own.
 fn sections(text: &str) -> Result<Vec<Entry>, String> {
     let mut entries = Vec::new();
-    let (mut begin, mut pairs) = (0, Map::new());
+    // Other sections follow, with `-show_format` or `-show_streams`.
+    let mut open: Option<(usize, Map<String, Value>)> = None;
     for (number, line) in (1..).zip(text.lines().map(str::trim)) {
-        match line {
-            "[PACKET]" | "[FRAME]" => begin = number,
-            "[/PACKET]" | "[/FRAME]" => entries.push(entry(begin, std::mem::take(&mut pairs))?),
-            _ => {
+        match (line, &mut open) {
+            ("[PACKET]" | "[FRAME]", _) => {
+                let kind = if line == "[PACKET]" { "packet" } else { "frame" };
+                open = Some((number, Map::from_iter([("type".to_owned(), kind.into())])));
+            }
+            ("[/PACKET]" | "[/FRAME]", _) => {
+                if let Some((begin, pairs)) = open.take() {
+                    entries.push(entry(begin, pairs)?);
+                }
+            }
+            (_, Some((_, pairs))) => {
                 if let Some((key, value)) = line.split_once('=') {
                     pairs.entry(key).or_insert_with(|| value.into());
                 }
             }
+            (_, None) => {}
         }
     }
-    if pairs.is_empty() {
-        Ok(entries)
-    } else {
-        Err(format!("ends within the entry of line {begin}"))
+    match open {
+        None => Ok(entries),
+        Some((begin, _)) => Err(format!("ends within the entry of line {begin}")),
     }
 }
 
@@ -102,6 +119,7 @@ fn records(text: &str) -> Result<Vec<Entry>, String> {
         if pairs.is_empty() {
             return nameless(line.number, &line.cells);
         }
+        pairs.insert("type".to_owned(), line.cells[0].clone().into());
         entry(line.number, pairs)
     };
     lines.map(of).collect()
@@ -128,6 +146,7 @@ fn nameless(line: usize, cells: &[String]) -> Result<Entry, String> {
     }
     Ok(Entry {
         line,
+        kind: Some(cells[0].clone()),
         media_type: Some(cells[1].clone()),
         stream_index: Some(cells[2].clone().into()),
         size: Some(cells[word - back].clone()),
@@ -138,6 +157,11 @@ fn nameless(line: usize, cells: &[String]) -> Result<Entry, String> {
 }
 
 fn sizes(mut entries: Vec<Entry>) -> Result<Vec<Sized>, String> {
+    let is_packet = |entry: &Entry| entry.kind.as_deref() == Some("packet");
+    if entries.iter().any(is_packet) {
+        // Each picture is a packet and a frame.
+        entries.retain(is_packet);
+    }
     entries.retain(|entry| entry.media_type.as_deref().is_none_or(|kind| kind == "video"));
     let plain = |stream: &Value| stream.to_string().trim_matches('"').to_owned();
     let mut streams: Vec<_> = entries.iter().filter_map(|it| it.stream_index.as_ref()).collect();
@@ -166,15 +190,22 @@ fn sizes(mut entries: Vec<Entry>) -> Result<Vec<Sized>, String> {
     {
         return Err(format!("line {}: has no time, unlike others", lacks.line));
     }
-    let of = |entry: &Entry| {
+    let mut times: Vec<_> =
+        entries.iter().map(|entry| complete.and_then(|field| time(entry, *field))).collect();
+    if entries.iter().any(|entry| time(entry, TIMES[0]).is_none()) {
+        // ffprobe may not know the first decoding times of a file with B pictures. In decoding order, those of
+        // presentation in their order take their place.
+        times.sort_unstable();
+    }
+    let of = |(entry, at): (&Entry, Option<i64>)| {
         let size = entry.size.as_deref().and_then(|size| size.parse().ok());
         let size = size.ok_or_else(|| match entry.line {
             0 => "has an entry without size".to_owned(),
             line => format!("line {line}: has no size"),
         })?;
-        Ok((complete.and_then(|field| time(entry, *field)), size, entry.line))
+        Ok((at, size, entry.line))
     };
-    entries.iter().map(of).collect()
+    entries.iter().zip(times).map(of).collect()
 }
 
 #[cfg(test)]
@@ -230,6 +261,48 @@ mod tests {
         for before in ["", "packet,", "size="] {
             assert_eq!(read(&sizes(before)).as_deref(), Ok(&PACKETS[..]), "{before}");
         }
+    }
+
+    /// What else ffprobe writes beside packets.
+    #[test]
+    fn pictures_count_once_and_other_sections_do_not() {
+        let packets = output!("packets.txt");
+        let both = format!("{packets}{}", output!("frames.txt"));
+        let format = "[FORMAT]\nfilename=a.mp4\nsize=4711\nduration=0.24\n[/FORMAT]\n";
+        for text in [&both, &format!("{packets}{format}"), &format!("{format}{packets}")] {
+            assert_eq!(read(text).as_deref(), Ok(&PACKETS[..]), "{}", &text[..60]);
+        }
+        let list = |kind: &str| {
+            let entry = |(ms, size): &(u64, u64)| {
+                format!(
+                    r#"{{"type":"{kind}","dts_time":"{:.3}","size":"{size}"}}"#,
+                    *ms as f64 / 1e3
+                )
+            };
+            PACKETS.iter().map(entry).collect::<Vec<_>>().join(",")
+        };
+        let (packets, frames) = (list("packet"), list("frame"));
+        for text in [
+            format!(r#"{{"packets_and_frames":[{packets},{frames}],"format":{{}}}}"#),
+            format!(r#"{{"frames":[{frames}],"packets":[{packets}]}}"#),
+        ] {
+            assert_eq!(read(&text).as_deref(), Ok(&PACKETS[..]), "{text}");
+        }
+    }
+
+    /// ffprobe knows no decoding times of the first packets of some files with B pictures.
+    #[test]
+    fn times_of_presentation_are_put_in_order() {
+        let packet = |pts: &str, dts: &str, size: u32| {
+            format!("[PACKET]\npts_time={pts}\ndts_time={dts}\nsize={size}\n[/PACKET]\n")
+        };
+        let text =
+            [("0.00", "N/A", 9), ("0.12", "0.00", 8), ("0.04", "0.04", 7), ("0.08", "0.08", 6)]
+                .map(|(pts, dts, size)| packet(pts, dts, size))
+                .concat();
+        assert_eq!(read(&text), Ok(vec![(0, 9), (40, 8), (80, 7), (120, 6)]));
+        let back = packet("0.0", "0.4", 9) + &packet("0.1", "0.2", 9);
+        assert!(read(&back).expect_err("decoding times").contains("goes back in time"));
     }
 
     #[test]

@@ -140,7 +140,7 @@ fn lasting(path: Path, time: Duration, run: Duration, found: &mut Findings) {
 /// In a cell, each frame has its own rate.
 pub(super) fn queue_of_cell(path: &Path, words: &Queue, mtu: Size, found: &mut Findings) {
     queue(path, words, mtu, found);
-    if words.follows_rate() == Some(true) {
+    if words.rate_limits(Rate::ZERO).iter().any(|(_, follows)| *follows) {
         let message =
             "`follow_rate` is for links whose rate changes; in a cell, each frame has its own";
         found.add(path.clone(), message).hint("leave it out".to_owned());

@@ -65,7 +65,7 @@ impl DirectedLink {
     /// Whether the queue follows the rate, of which there is none at an instant.
     pub(super) fn follows_no_rate(&self) -> bool {
         let traced = matches!(self.course, Some(LinkProfile::Opportunities(_)));
-        traced && self.queue.follows_rate() == Some(true)
+        traced && self.queue.rate_limits(self.rate).iter().any(|(_, follows)| *follows)
     }
 
     /// The queue in words. If the rate changes, they say whether limits in time follow it.
@@ -76,8 +76,9 @@ impl DirectedLink {
             Some(LinkProfile::Opportunities(_)) => true,
             Some(LinkProfile::Steps(steps)) => steps.iter().any(|step| step.rate.is_some()),
         };
-        match self.queue.follows_rate() {
-            Some(false) if changes => format!("{} at {}", self.queue, self.rate),
+        let limits = self.queue.rate_limits(self.rate);
+        match limits.iter().find(|(_, follows)| !follows) {
+            Some((rate, _)) if changes => format!("{} (computed for {rate})", self.queue),
             _ => self.queue.to_string(),
         }
     }
