@@ -22,17 +22,18 @@ COPY = ROOT / "target" / "rules"
 
 def build() -> Path:
     """The folder of the patched package, built if the commit or the patch has changed."""
-    head = ["git", "rev-parse", "HEAD:crates", "HEAD:python"]
+    parts = ["Cargo.toml", "Cargo.lock", "benches", "crates", "python", "speech"]
+    head = ["git", "rev-parse", *(f"HEAD:{part}" for part in parts)]
     trees = subprocess.run(head, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     stamp, state = COPY / "state", trees + PATCH.read_text(encoding="utf-8")
     if stamp.exists() and stamp.read_text(encoding="utf-8") == state:
         return COPY / "python"
-    parts = ["Cargo.toml", "Cargo.lock", "benches", "crates", "python", "speech"]
     for part in parts:
         shutil.rmtree(COPY / part, ignore_errors=True)
     COPY.mkdir(parents=True, exist_ok=True)
-    archive = subprocess.Popen(["git", "archive", "HEAD", *parts], cwd=ROOT, stdout=subprocess.PIPE)
-    subprocess.run(["tar", "-x"], cwd=COPY, stdin=archive.stdout, check=True)
+    archive = ["git", "archive", "HEAD", *parts]
+    files = subprocess.run(archive, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
+    subprocess.run(["tar", "-x"], cwd=COPY, input=files, check=True)
     # The copy is no part of the repository around it.
     alone = {**os.environ, "GIT_CEILING_DIRECTORIES": str(COPY.parent)}
     subprocess.run(["git", "apply", str(PATCH)], cwd=COPY, env=alone, check=True)

@@ -300,8 +300,7 @@ def explain(row: dict[str, Any], tried: dict[tuple[str, str, str], list[dict[str
         mean = statistics.mean(run[row["measure"]] for run in runs)
         apart = row["ours"][0] - row["kernel"][0]
         row["removes"][switch] = 1 - abs(mean - row["kernel"][0]) / abs(apart)
-    best = max(row["removes"], key=row["removes"].__getitem__)
-    row["cause"] = best if row["removes"][best] >= 0.8 else None
+    row["cause"] = next((name for name, share in row["removes"].items() if share >= 0.8), None)
 
 
 def applies(controller: str, setting: dict[str, Any] | str) -> bool:

@@ -288,7 +288,7 @@ def alone(found: dict) -> list[str]:
         out.append(f"| {' | '.join(cells)} |")
     out += ["", "| differs | ours | kernel | setting | removes |", "|---|---:|---:|---|---:|"]
     for row in differing:
-        best = max(row["removes"], key=row["removes"].__getitem__)
+        best = row["cause"] or max(row["removes"], key=row["removes"].__getitem__)
         what, unit = {
             "goodput_bps": ("goodput", 1e3), "srtt_s": ("SRTT", 1e-3), "timeouts": ("timeouts", 1)
         }[row["measure"]]  # fmt: skip

@@ -341,7 +341,7 @@ fn bare_tfrc_is_sound_udp() {
     over_both(|version| {
         let (seq, timestamp, rtt) = (1, 0x0203_0405, 50_000);
         let payload = Frame::Data(Payload::Real(Bytes::from_static(b"talk")));
-        let media = tfrc::Packet::Data(tfrc::Data { seq, timestamp, rtt, payload });
+        let media = tfrc::Packet::Data(tfrc::Data { seq, timestamp, rtt, timeout: 0, payload });
         let (delay, receive_rate, loss_event_rate) = (6, 8000, 0x8000_0000);
         let feedback = tfrc::Feedback { timestamp, delay, receive_rate, loss_event_rate };
         let seen = [

@@ -119,7 +119,7 @@ fn no_root_while_the_rate_increases() {
     let rtt = ms(110);
     alone.report(at(110), rtt, 0, 0.0);
     alone.report(at(220), rtt, 9091, 0.0);
-    alone.report(at(334), ms(440), 36_364, 0.0);
+    alone.report(at(360), ms(440), 36_364, 0.0);
     for expected in [24.80, 22.59, 20.74, 19.17] {
         alone.sender.on_sent(alone.now, 1000);
         let Permit::At(next) = alone.sender.permit(alone.now, 1000) else { panic!("no interval") };
