@@ -53,7 +53,7 @@ def load(path: Path) -> dict:
 
 def build(program: str) -> Path:
     """Our side's program."""
-    command = ["cargo", "build", "--quiet", "--locked", "-p", "talkspurt-live", "--bin", program]
+    command = ["cargo", "build", "--quiet", "--locked", "--workspace", "--bin", program]
     subprocess.run(command, cwd=ROOT, check=True)
     metadata = ["cargo", "metadata", "--format-version", "1", "--no-deps"]
     told = subprocess.run(metadata, cwd=ROOT, check=True, capture_output=True).stdout

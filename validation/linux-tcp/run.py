@@ -129,7 +129,7 @@ def commit() -> str:
 
 def build() -> Path:
     """Our side's program."""
-    command = ["cargo", "build", "--quiet", "--locked", "-p", "talkspurt-live"]
+    command = ["cargo", "build", "--quiet", "--locked", "--workspace"]
     subprocess.run([*command, "--bin", "tcp-peer"], cwd=ROOT, check=True)
     metadata = ["cargo", "metadata", "--format-version", "1", "--no-deps"]
     told = subprocess.run(metadata, cwd=ROOT, check=True, capture_output=True).stdout
