@@ -271,8 +271,8 @@ Findings:
 * At 1 % of random loss TCP with ns-2's windows is at {span(rules, 0.01)} of ns-2, with the windows
   of the RFCs at {span(rfc, 0.01)}. The others: {each(0.01)}.
 * At 10 %: TCP with ns-2's windows is at {span(rules, 0.1)}, with the windows of the RFCs at
-  {span(rfc, 0.1)}. The others: {each(0.1)}. For CCID 2 and CCID 3
-  the remaining cause is unknown.
+  {span(rfc, 0.1)}. The others: {each(0.1)}. CCID 2 and
+  CCID 3 are compared in more detail under [internal state](#internal-state).
 * From 20 % on, runs over TCP, SCTP and CCID 2 consist of a few timeouts, which are backed off
   towards 60 s. ns-2's own seeds differ by a factor of up to {sweep.spread(0.2):.0f} at 20 % and
   {sweep.spread(0.3):.0f} at 30 %: these columns show agreement within a factor of
