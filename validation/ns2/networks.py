@@ -382,8 +382,8 @@ def section(store: Store) -> str:
         head = "rate | delay | queue | loss | flows | differs | ratio | without the rule, removed"
         table = "\n".join([f"| {head} |", "|---|---|---:|---:|---|---|---:|---|", *rows, "", ""])
     outliers = (
-        f"{STARTS} further starts confirm {len(found)}. A single rule switched off removes at least\n"
-        f"{EXPLAINED:.0%} of the difference of {explained}; the others are open."
+        f"{STARTS} further starts confirm {len(found)}. A single rule switched off removes at\n"
+        f"least {EXPLAINED:.0%} of the difference of {explained}; the others are open."
         if differing
         else "no further starts were needed."
     )
