@@ -7,14 +7,16 @@ damaged. What passes is what a run could have written, as far as readers rely on
 from __future__ import annotations
 
 import functools
+import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from talkspurt.members import routed
 from talkspurt.metrics import dictionary
-from talkspurt.metrics.dictionary import MOST
+from talkspurt.metrics.dictionary import LARGEST, MOST
 
 if TYPE_CHECKING:
     import polars as pl
@@ -120,7 +122,7 @@ _SAID = {
 RESULT: Shape = {
     **_SAID,
     "settings": _TEXTS, "replicate": count, "seed": count, "digest": maybe(text),
-    "duration_s": number(most=1e8), "hops": count, "cpu_s": number(),
+    "duration_s": number(1e-9, 1e8), "hops": count, "cpu_s": number(),
     "made_of": {"engine?": text, "scenario": text, "files?": _TEXTS},
     "empty_tables?": {"*": {"*": _kind}},
     "speech_start_s?": {"*": maybe(number(-RUN_S, RUN_S))},
@@ -146,11 +148,11 @@ RESULT: Shape = {
 """The manifest of a run."""
 _AXIS = {
     "name": text, "path": text, "labels": [text], "unit?": maybe(text), "factor?": maybe(text),
-    "numbers?": maybe([number(-MOST)]),
+    "numbers?": maybe([number(-LARGEST, LARGEST)]),
 }  # fmt: skip
 STUDY: Shape = {
     **_SAID,
-    "axes": [_AXIS], "replications": count, "confidence": number(1e-6, 1 - 1e-6), "set": _TEXTS,
+    "axes": [_AXIS], "replications": lambda value: count(value) and value > 0, "confidence": number(1e-6, 1 - 1e-6), "set": _TEXTS,
     "runs": [{"folder": _inside}],
     "design?": maybe({"kind": text, "samples": count, "indices": flag, "points": count}),
 }  # fmt: skip
@@ -163,7 +165,7 @@ SHARD: Shape = {
 """The manifest of a shard."""
 
 _DIRECTION = {
-    "rate_bps?": maybe(number()), "delay_s?": maybe(number()), "jitter_s?": maybe(number()),
+    "rate_bps?": maybe(number(most=LARGEST)), "delay_s?": maybe(number()), "jitter_s?": maybe(number()),
     "queue?": maybe(text), "loss?": maybe(number(0, 1)), "bursts?": flag,
     "bit_error_rate?": maybe(number(0, 1)), "changes?": flag,
 }  # fmt: skip
@@ -212,15 +214,49 @@ def result(manifest: Mapping[str, Any], scenario: str, hashed: str) -> None:
 def study(manifest: Mapping[str, Any], settings: Sequence[tuple[Mapping[str, str], int]]) -> None:
     """Check the manifest of a study, whose runs have these settings and replicates."""
     axes = {axis["name"]: axis["labels"] for axis in manifest["axes"]}
+    _unlike("axes", [axis["name"] for axis in manifest["axes"]])
     for axis in manifest["axes"]:
-        if len(axis.get("numbers") or axis["labels"]) != len(axis["labels"]):
+        _unlike(f"values of the axis {axis['name']!r}", axis["labels"])
+        numbers = axis.get("numbers")
+        if numbers is not None and len(numbers) != len(axis["labels"]):
             raise ValueError(f"the axis {axis['name']!r} has other numbers than labels")
+    _unlike("runs", [run["folder"] for run in manifest["runs"]])
     if not settings:
         raise ValueError("it has no runs")
     for place, (chosen, replicate) in enumerate(settings):
         fits = chosen.keys() == axes.keys() and all(chosen[name] in axes[name] for name in axes)
         if not fits or replicate >= manifest["replications"]:
             raise ValueError(f"its run {place} has other settings than its axes, or replications")
+    _complete(manifest, settings)
+
+
+def _unlike(what: str, names: Sequence[str]) -> None:
+    """Raise ValueError if two names are the same."""
+    if len(set(names)) < len(names):
+        raise ValueError(f"two {what} are the same")
+
+
+def _complete(
+    manifest: Mapping[str, Any], settings: Sequence[tuple[Mapping[str, str], int]]
+) -> None:
+    """Check that every combination of the axes has all points of the design, in all replications."""
+    listed = [axis for axis in manifest["axes"] if axis.get("factor") is None]
+    points = (manifest.get("design") or {"points": 1})["points"]
+    replications = manifest["replications"]
+    total = math.prod(len(axis["labels"]) for axis in listed) * points * replications
+    if len(settings) != total:
+        raise ValueError(f"it has {len(settings)} runs, and its axes and replications {total}")
+    found = Counter((*(run[axis["name"]] for axis in listed), k) for run, k in settings)
+    # Points of a design can be alike, and each has every replication.
+    whole = Counter((frozenset(run.items()), k) for run, k in settings)
+    alike = all(whole[run, 0] == many for (run, _), many in whole.items())
+    if max(found.values()) > points or not alike:
+        raise ValueError("a run is there twice, and another is missing")
+    for axis in manifest["axes"]:
+        if len({run[axis["name"]] for run, _ in settings}) < len(axis["labels"]) and (
+            axis.get("factor") != "values"
+        ):
+            raise ValueError(f"the axis {axis['name']!r} has a value without a run")
 
 
 def topology(found: Any) -> dict[str, Any]:
@@ -230,6 +266,9 @@ def topology(found: Any) -> dict[str, Any]:
     known = set(nodes)
     if len(known) < len(nodes):
         raise ValueError("two nodes have the same name")
+    links = [link["name"] for link in (*found["links"], *found["access_points"])]
+    if len(set(links)) < len(links):
+        raise ValueError("two links have the same name")
     hops = _links(found)
     for link in (*found["links"], *found["access_points"]):
         _known(known, "node", [link["from"]])
@@ -281,10 +320,18 @@ class Known:
         longest = max(one.duration_s for one in every)
         return cls(longest, *networks.values(), own=all(one.own for one in every))
 
+    def named(self, table: str) -> Iterator[str]:
+        """Names of flows or links as in the network, without those of other directions."""
+        for network in self._networks:
+            if table == "flows":
+                yield from network["flows"].names
+            else:
+                yield from (link["name"] for link in (*network["links"], *network["access_points"]))
+
     @functools.cached_property
     def flows(self) -> frozenset[str]:
         """Names of flows, in both directions."""
-        names = [name for network in self._networks for name in network["flows"].names]
+        names = [*self.named("flows")]
         return frozenset([*names, *(f"{name}.reverse" for name in names)])
 
     @functools.cached_property
@@ -297,7 +344,9 @@ SIDES = ("from", "to")
 STAND_IN = "^[^;]+: [^;]+(; [^;]+: [^;]+)*$"
 
 
-def table(name: str, frame: pl.DataFrame, known: Known) -> pl.DataFrame:
+def table(
+    name: str, frame: pl.DataFrame, known: Known, of: str | None = None
+) -> pl.DataFrame:
     """The table of a run, checked as by :func:`check_table`.
 
     Columns that another version did not have are null, but those of the series, from which metrics
@@ -305,7 +354,7 @@ def table(name: str, frame: pl.DataFrame, known: Known) -> pl.DataFrame:
     """
     import polars as pl
 
-    check_table(name, frame.lazy(), known)
+    check_table(name, frame.lazy(), known, of)
     if name == "series":
         return frame
     kinds = {c: kind for c, kind in dictionary.kinds(name).items() if c not in frame.columns}
@@ -316,22 +365,26 @@ def table(name: str, frame: pl.DataFrame, known: Known) -> pl.DataFrame:
     )
 
 
-def check_table(name: str, lazy: pl.LazyFrame, known: Known) -> None:
-    """Check a table of a run: its columns and their types, that numbers are finite and possible."""
+def check_table(name: str, lazy: pl.LazyFrame, known: Known, of: str | None = None) -> None:
+    """Check a table of a run: its columns and their types, that numbers are finite and possible.
+
+    ``of`` is the column of the run, in a table of several, whose names are left to
+    :func:`check_names`.
+    """
     import polars as pl
 
     there = lazy.collect_schema()
-    bounds = dictionary.bounds(name)
+    bounds, always = dictionary.bounds(name), dictionary.always(name)
     tests: dict[str, pl.Expr] = {}
     for column, kind in dictionary.kinds(name).items():
         if column not in there:
-            if column in dictionary.ON_REQUEST or not (known.own or column in dictionary.ALWAYS):
+            if column in dictionary.ON_REQUEST or not (known.own or column in always):
                 continue
             raise ValueError(f"the column {column!r} is missing")
         if there[column] != getattr(pl, kind):
             raise ValueError(f"the column {column!r} holds {there[column]}, not {kind}")
         values = pl.col(column)
-        if column in dictionary.ALWAYS:
+        if column in always:
             tests[f"{column!r} has a row without a value"] = values.is_null().any()
         if kind == "String":
             among = _among(name, column, known)
@@ -353,7 +406,43 @@ def check_table(name: str, lazy: pl.LazyFrame, known: Known) -> None:
     for words, is_so in zip(tests, found.row(0), strict=True):
         if is_so:
             raise ValueError(f"the column {words}")
+    if name in dictionary.KEYS:
+        _check_keys(name, lazy, of)
+    if name in WHOLE and of is None:
+        check_names(name, lazy.select("name").collect()["name"], known)
 
+
+def _check_keys(name: str, lazy: pl.LazyFrame, of: str | None) -> None:
+    """Check that no two rows of a run have the same key."""
+    import polars as pl
+
+    keys = dictionary.KEYS[name]
+    first = pl.struct(*([] if of is None else [of]), keys[0])
+    if len(keys) == 2:
+        # To compare rows with those before them, as a run writes them, takes a fiftieth of the time.
+        column = pl.col(keys[1])
+        columns = [pl.col(one) for one in ([keys[0]] if of is None else [of, keys[0]])]
+        same = pl.all_horizontal(one == one.shift() for one in columns).fill_null(value=False)
+        rises = (~same | (column > column.shift())).fill_null(value=False).all()
+        begun = (~same).sum()
+        many = columns[0].n_unique() if of is None else first.n_unique()
+        if lazy.select(rises & (begun == many)).collect().item():
+            return
+    rows = pl.struct(*([] if of is None else [of]), *keys)
+    if lazy.select(rows.is_duplicated().any()).collect().item():
+        raise ValueError(f"two rows have the same {' and '.join(keys)}")
+
+
+WHOLE = {"flows": ".reverse", "links": ".back"}
+"""Tables with a row for each flow or link, and the ending of the name of its other direction."""
+
+
+def check_names(table: str, names: Iterable[str], known: Known) -> None:
+    """Check that each flow or link of a run is among the names of its table, in some direction."""
+    there = set(names)
+    for name in known.named(table):
+        if name not in there and name + WHOLE[table] not in there:
+            raise ValueError(f"{name!r} has no row")
 
 def _among(table: str, column: str, known: Known) -> Iterable[str] | None:
     """The words that a column of text can have; None for any."""
