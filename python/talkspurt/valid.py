@@ -33,6 +33,7 @@ RUN_S = 78 * 3600
 BESIDE_S = 3600
 """Times may lie so far outside of a run: captured before it began, to be played after its end."""
 MOST_FLOWS = 10_000_000
+MOST_RUNS = 10_000_000
 
 
 def text(value: Any) -> bool:
@@ -112,6 +113,16 @@ def _inside(value: Any) -> bool:
     return len(parts) == 2 and parts[0] == "runs" and parts[1] != ".."
 
 
+def _file_name(value: Any) -> bool:
+    """The name of a file or folder."""
+    return isinstance(value, str) and value not in ("", ".", "..") and not {"/", "\0"} & {*value}
+
+
+def _runs(value: Any) -> bool:
+    """A number of runs, or of shards."""
+    return count(value) and 1 <= value <= MOST_RUNS
+
+
 _TEXTS = {"*": text}
 _PACKETS = {"*": maybe(number(-MOST))}
 """Counters."""
@@ -159,7 +170,8 @@ STUDY: Shape = {
 """The manifest of a study."""
 SHARD: Shape = {
     **STUDY,
-    "study": text, "engine": text, "shard": count, "shards": count, "total": count,
+    "name": _file_name,
+    "study": text, "engine": text, "shard": _runs, "shards": _runs, "total": _runs,
     "runs": [{"run": count, "folder": _inside, "digest": text}],
 }  # fmt: skip
 """The manifest of a shard."""
