@@ -163,7 +163,7 @@ _AXIS = {
 }  # fmt: skip
 STUDY: Shape = {
     **_SAID,
-    "axes": [_AXIS], "replications": lambda value: count(value) and value > 0, "confidence": number(1e-6, 1 - 1e-6), "set": _TEXTS,
+    "axes": [_AXIS], "replications": _runs, "confidence": number(1e-6, 1 - 1e-6), "set": _TEXTS,
     "runs": [{"folder": _inside}],
     "design?": maybe({"kind": text, "samples": count, "indices": flag, "points": count}),
 }  # fmt: skip
@@ -177,9 +177,9 @@ SHARD: Shape = {
 """The manifest of a shard."""
 
 _DIRECTION = {
-    "rate_bps?": maybe(number(most=LARGEST)), "delay_s?": maybe(number()), "jitter_s?": maybe(number()),
-    "queue?": maybe(text), "loss?": maybe(number(0, 1)), "bursts?": flag,
-    "bit_error_rate?": maybe(number(0, 1)), "changes?": flag,
+    "rate_bps?": maybe(number(most=LARGEST)), "delay_s?": maybe(number()),
+    "jitter_s?": maybe(number()), "queue?": maybe(text), "loss?": maybe(number(0, 1)),
+    "bursts?": flag, "bit_error_rate?": maybe(number(0, 1)), "changes?": flag,
 }  # fmt: skip
 _LINK = {
     **{key.removesuffix("?"): shape for key, shape in list(_DIRECTION.items())[:5]},
@@ -251,7 +251,7 @@ def _unlike(what: str, names: Sequence[str]) -> None:
 def _complete(
     manifest: Mapping[str, Any], settings: Sequence[tuple[Mapping[str, str], int]]
 ) -> None:
-    """Check that every combination of the axes has all points of the design, in all replications."""
+    """Check that every combination of the axes has all points of the design and replications."""
     listed = [axis for axis in manifest["axes"] if axis.get("factor") is None]
     points = (manifest.get("design") or {"points": 1})["points"]
     replications = manifest["replications"]
@@ -356,9 +356,7 @@ SIDES = ("from", "to")
 STAND_IN = "^[^;]+: [^;]+(; [^;]+: [^;]+)*$"
 
 
-def table(
-    name: str, frame: pl.DataFrame, known: Known, of: str | None = None
-) -> pl.DataFrame:
+def table(name: str, frame: pl.DataFrame, known: Known, of: str | None = None) -> pl.DataFrame:
     """The table of a run, checked as by :func:`check_table`.
 
     Columns that another version did not have are null, but those of the series, from which metrics
@@ -429,19 +427,17 @@ def _check_keys(name: str, lazy: pl.LazyFrame, of: str | None) -> None:
     import polars as pl
 
     keys = dictionary.KEYS[name]
-    first = pl.struct(*([] if of is None else [of]), keys[0])
+    runs = [] if of is None else [of]
     if len(keys) == 2:
-        # To compare rows with those before them, as a run writes them, takes a fiftieth of the time.
-        column = pl.col(keys[1])
-        columns = [pl.col(one) for one in ([keys[0]] if of is None else [of, keys[0]])]
-        same = pl.all_horizontal(one == one.shift() for one in columns).fill_null(value=False)
+        # Rows as a run writes them need only be compared with those before them.
+        owner, column = pl.struct(*runs, keys[0]) if runs else pl.col(keys[0]), pl.col(keys[1])
+        same = pl.all_horizontal(
+            pl.col(one) == pl.col(one).shift() for one in (*runs, keys[0])
+        ).fill_null(value=False)
         rises = (~same | (column > column.shift())).fill_null(value=False).all()
-        begun = (~same).sum()
-        many = columns[0].n_unique() if of is None else first.n_unique()
-        if lazy.select(rises & (begun == many)).collect().item():
+        if lazy.select(rises & ((~same).sum() == owner.n_unique())).collect().item():
             return
-    rows = pl.struct(*([] if of is None else [of]), *keys)
-    if lazy.select(rows.is_duplicated().any()).collect().item():
+    if lazy.select(pl.struct(*runs, *keys).is_duplicated().any()).collect().item():
         raise ValueError(f"two rows have the same {' and '.join(keys)}")
 
 
@@ -457,6 +453,7 @@ def check_names(table: str, names: Iterable[str], known: Known) -> None:
     for name in known.named(table):
         if name not in there and name + WHOLE[table] not in there:
             raise ValueError(f"{name!r} has no row")
+
 
 def _among(table: str, column: str, known: Known) -> Iterable[str] | None:
     """The words that a column of text can have; None for any."""
