@@ -211,6 +211,28 @@ def test_rows_that_are_missing_or_there_twice_are_damage(saved, tmp_path, table,
     assert raised.value.filename == str(file)
 
 
+@pytest.mark.parametrize(
+    ("table", "column", "words"),
+    [
+        ("flows", "damaged_packets", ("report",)),
+        ("flows", "late_packets", ("metrics", "--table")),
+        ("links", "queue_mean_packets", ("report",)),
+        ("packets", "ip_bytes", ("metrics", "--table")),
+        ("gauges", "gauge", ("metrics", "gauges.cwnd")),
+    ],
+)
+def test_a_column_without_values_ends_in_no_traceback(saved, tmp_path, table, column, words):
+    place = shutil.copytree(saved / FIRST, tmp_path / "run")
+    file = place / f"{table}.parquet"
+    frame = pl.read_parquet(file)
+    assert frame[column].drop_nulls().len()
+    frame.with_columns(pl.lit(None, frame.schema[column]).alias(column)).write_parquet(file)
+    done = command(words[0], place, *words[1:])
+    is_key = table == "gauges"
+    assert "Traceback" not in done.stderr and done.returncode == is_key, done.stderr
+    assert ("is damaged: " in done.stderr) == is_key
+
+
 def test_rows_in_another_order_are_not_damage(saved, tmp_path):
     place = shutil.copytree(saved, tmp_path / "st")
     for table in ("flows", "links", "series", "link_series", "frames"):
@@ -247,3 +269,9 @@ def test_shards_whose_runs_are_of_other_settings_are_not_merged(tmp_path):
     manifest(lambda found: found.update(settings={"other": "20ms"}))(run)
     done = command("merge", *shards, "--out", tmp_path / "whole")
     assert done.returncode and "is damaged: its run 0 has other settings" in done.stderr
+    for changed in ({"name": "../x"}, {"name": "\0"}, {"total": 2**62}, {"shards": 2**62}):
+        manifest(lambda found, changed=changed: found.update(changed))(shards[0])
+        done = command("merge", *shards)
+        said = f"'{next(iter(changed))}' is not what it must be"
+        assert done.returncode and said in done.stderr, done.stderr
+        manifest(lambda found: found.update(name="study", total=4, shards=2))(shards[0])
