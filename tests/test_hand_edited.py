@@ -1,7 +1,9 @@
 """Results that somebody edited, damaged or copied in part: every command that reads one ends in a
 result or in a sentence that names what is damaged, and never in a traceback."""
 
+import functools
 import json
+import operator
 import os
 import random
 import shutil
@@ -105,12 +107,14 @@ COMMANDS = {
 
 
 def cells(frame, column):
-    """Other values for the first row of a column, and the column in other types."""
+    """Other values for the first row of a column, the column without values, and in other types."""
     kind = frame.schema[column]
     others = {pl.String: ["nonsense", "=1+1", "<b>"], pl.Int64: [-1, -(2**63), 2**62, 10**9],
               pl.Float64: [float("nan"), float("inf"), -1e9, 1e300, 1e12]}[kind]  # fmt: skip
     for value in (*others, None):
         yield f"{value}", pl.concat([pl.Series([value], dtype=kind), frame[column][1:]])
+    yield "as in the last row", pl.concat([frame[column][-1:], frame[column][1:]])
+    yield "no values", pl.Series([None] * frame.height, dtype=kind)
     for other in (pl.String, pl.Int64, pl.Float64, pl.Boolean)[: 3 if kind == pl.String else 4]:
         if other == kind:
             continue
@@ -119,7 +123,7 @@ def cells(frame, column):
 
 
 def tables(file):
-    """A table without a column, with another value, without rows, and with all rows twice."""
+    """A table without a column, with another value, without rows, and with rows twice."""
     frame = pl.read_parquet(file, glob=False)
     for column in frame.columns:
         yield f"{column} removed", lambda c=column: frame.drop(c).write_parquet(file)
@@ -130,6 +134,8 @@ def tables(file):
     yield "one row", lambda: frame.head(1).write_parquet(file)
     yield "all but the first row", lambda: frame[1:].write_parquet(file)
     yield "all rows twice", lambda: pl.concat([frame, frame]).write_parquet(file)
+    yield "first row twice", lambda: pl.concat([frame[:1], frame]).write_parquet(file)
+    yield "last row twice", lambda: pl.concat([frame, frame[-1:]]).write_parquet(file)
 
 
 def leaves(value, at=()):
@@ -143,7 +149,7 @@ def leaves(value, at=()):
 
 
 def documents(file):
-    """A JSON file without one of its values, or with another in its place."""
+    """A JSON file without one of its values, with another in its place, or with entries of a list twice."""
     text = file.read_text(encoding="utf-8")
 
     def changed(at, value):
@@ -158,11 +164,20 @@ def documents(file):
         file.write_text(json.dumps(found), encoding="utf-8")
 
     for at in leaves(json.loads(text)):
+        there = functools.reduce(operator.getitem, at, json.loads(text))
+        again = (
+            [[*there, there[0]], there[:1] * len(there)]
+            if isinstance(there, list) and there
+            else []
+        )
         for value in (
+            *again,
             ...,
             None,
             "x",
             "",
+            "\ud800",
+            "\0",
             -1,
             0,
             1e308,

@@ -17,7 +17,8 @@ class Axis:
         path: the field that it sets.
         labels: one text per value, in order.
         unit: unit of ``numbers``: ``s``, ``bit/s``, ``B``, or ``1`` for plain numbers.
-        numbers: one number per value, if all values are quantities of one kind; else None.
+        numbers: one number per value, if all values are quantities of one kind, and no two are
+            equal; else None.
         factor: how a factor of a design is sampled: from a range on a ``linear`` or ``log`` scale,
             or from a list of ``values``; None for an axis.
     """
@@ -33,11 +34,14 @@ class Axis:
     def of(cls, entry: Mapping[str, Any]) -> Axis:
         """The axis of an entry of a plan or manifest."""
         numbers = entry.get("numbers")
+        # The labels tell 20ms from 0.02s.
+        if numbers is not None and len({*numbers}) < len(numbers):
+            numbers = None
         return cls(
             name=entry["name"],
             path=entry["path"],
             labels=tuple(entry["labels"]),
-            unit=entry.get("unit"),
+            unit=None if numbers is None else entry.get("unit"),
             numbers=None if numbers is None else tuple(numbers),
             factor=entry.get("factor"),
         )

@@ -81,7 +81,8 @@ def _rejections(rows: Iterable[dict[str, Any]]) -> list[str]:
     totals: dict[str, list[int]] = {}
     for row in rows:
         # One end of a measurement alone does not know all of these.
-        known = [row.get(f"{what}_packets") for what in ("rejected", "sent", "control")]
+        whats = ("rejected", "damaged", "sent", "control")
+        known = [row.get(f"{what}_packets") for what in whats]
         if None in known or row["transport"].startswith("tcp"):
             continue
         sums = totals.setdefault(_flow(row), [0, 0])

@@ -271,15 +271,24 @@ def read_json(file: Path) -> Any:
 
 
 def from_json(text: str | bytes) -> Any:
-    """The value of a JSON document, whose numbers are finite.
+    """The value of a JSON document, whose numbers are finite and whose texts are Unicode.
 
     Raises:
         ValueError: if it is none.
     """
     try:
-        return json.loads(text, parse_float=_finite, parse_constant=_finite)
+        found = json.loads(text, parse_float=_finite, parse_constant=_finite)
+        # RFC 8259 §8.2: escapes can make half of a surrogate pair, which UTF-8 cannot represent.
+        if _SURROGATE.search(text if isinstance(text, str) else text.decode()):
+            json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise ValueError("a text holds half of a surrogate pair") from None
+    return found
+
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def _finite(text: str) -> float:

@@ -67,10 +67,10 @@ class Quality:
 
 
 def _in_time(row: Row) -> float | None:
-    frames = row.get("video_frames")
-    if not frames:
+    frames, complete, late = (row.get(f"video_frames{what}") for what in ("", "_complete", "_late"))
+    if not frames or complete is None or late is None:
         return None
-    return float(100 * (row["video_frames_complete"] - row["video_frames_late"]) / frames)
+    return float(100 * (complete - late) / frames)
 
 
 def _goodput(row: Row) -> float | None:

@@ -312,6 +312,8 @@ class Result(Saved):
             return sorted(self.table("gauges")["gauge"].unique())
         with reading(file):
             names = pl.scan_parquet(file, glob=False).select(pl.col("gauge").unique()).collect()
+            if names.schema["gauge"] != pl.String or names["gauge"].has_nulls():
+                raise ValueError("the column 'gauge' has a row without a name")
         return sorted(names["gauge"])
 
     def frames(self, flow: str | None = None) -> pl.DataFrame:

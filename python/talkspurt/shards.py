@@ -195,6 +195,9 @@ def _study(shard: _Found, folders: Sequence[Path]) -> Study:
     from talkspurt.study import Study
 
     said = shard.manifest
+    runs = tuple(map(store.load_result, folders))
+    with disk.reading(shard.folder / store.MANIFEST):
+        valid.study(said, [(run.settings, run.replicate) for run in runs])
     return Study(
         name=said["name"],
         title=said["title"],
@@ -204,7 +207,7 @@ def _study(shard: _Found, folders: Sequence[Path]) -> Study:
         replications=said["replications"],
         confidence=said["confidence"],
         scenario=disk.read_text(shard.folder / "scenario.toml"),
-        runs=tuple(map(store.load_result, folders)),
+        runs=runs,
         sets=said["set"],
     )
 

@@ -122,9 +122,11 @@ def _together(runs: Sequence[Result], table: str) -> pl.DataFrame | None:
     known = [run._known for run in runs if run._known is not None]
     try:
         if known:
-            found = found.select(RUN).hstack(
-                valid.table(table, found.drop(RUN), valid.Known.union(known))
-            )
+            found = valid.table(table, found, valid.Known.union(known), of=RUN)
+            if table in SUMMARIES:
+                every = found.group_by(RUN, maintain_order=True).agg("name")["name"]
+                for one, names in zip(known, every, strict=True):
+                    valid.check_names(table, names, one)
     except ValueError:
         return None
     place = pl.col(RUN).rle_id().cast(pl.Int64)

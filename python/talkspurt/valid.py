@@ -7,14 +7,16 @@ damaged. What passes is what a run could have written, as far as readers rely on
 from __future__ import annotations
 
 import functools
+import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from talkspurt.members import routed
 from talkspurt.metrics import dictionary
-from talkspurt.metrics.dictionary import MOST
+from talkspurt.metrics.dictionary import LARGEST, MOST
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,6 +33,7 @@ RUN_S = 78 * 3600
 BESIDE_S = 3600
 """Times may lie so far outside of a run: captured before it began, to be played after its end."""
 MOST_FLOWS = 10_000_000
+MOST_RUNS = 10_000_000
 
 
 def text(value: Any) -> bool:
@@ -110,6 +113,16 @@ def _inside(value: Any) -> bool:
     return len(parts) == 2 and parts[0] == "runs" and parts[1] != ".."
 
 
+def _file_name(value: Any) -> bool:
+    """The name of a file or folder."""
+    return isinstance(value, str) and value not in ("", ".", "..") and not {"/", "\0"} & {*value}
+
+
+def _runs(value: Any) -> bool:
+    """A number of runs, or of shards."""
+    return count(value) and 1 <= value <= MOST_RUNS
+
+
 _TEXTS = {"*": text}
 _PACKETS = {"*": maybe(number(-MOST))}
 """Counters."""
@@ -120,7 +133,7 @@ _SAID = {
 RESULT: Shape = {
     **_SAID,
     "settings": _TEXTS, "replicate": count, "seed": count, "digest": maybe(text),
-    "duration_s": number(most=1e8), "hops": count, "cpu_s": number(),
+    "duration_s": number(1e-9, 1e8), "hops": count, "cpu_s": number(),
     "made_of": {"engine?": text, "scenario": text, "files?": _TEXTS},
     "empty_tables?": {"*": {"*": _kind}},
     "speech_start_s?": {"*": maybe(number(-RUN_S, RUN_S))},
@@ -146,26 +159,27 @@ RESULT: Shape = {
 """The manifest of a run."""
 _AXIS = {
     "name": text, "path": text, "labels": [text], "unit?": maybe(text), "factor?": maybe(text),
-    "numbers?": maybe([number(-MOST)]),
+    "numbers?": maybe([number(-LARGEST, LARGEST)]),
 }  # fmt: skip
 STUDY: Shape = {
     **_SAID,
-    "axes": [_AXIS], "replications": count, "confidence": number(1e-6, 1 - 1e-6), "set": _TEXTS,
+    "axes": [_AXIS], "replications": _runs, "confidence": number(1e-6, 1 - 1e-6), "set": _TEXTS,
     "runs": [{"folder": _inside}],
     "design?": maybe({"kind": text, "samples": count, "indices": flag, "points": count}),
 }  # fmt: skip
 """The manifest of a study."""
 SHARD: Shape = {
     **STUDY,
-    "study": text, "engine": text, "shard": count, "shards": count, "total": count,
+    "name": _file_name,
+    "study": text, "engine": text, "shard": _runs, "shards": _runs, "total": _runs,
     "runs": [{"run": count, "folder": _inside, "digest": text}],
 }  # fmt: skip
 """The manifest of a shard."""
 
 _DIRECTION = {
-    "rate_bps?": maybe(number()), "delay_s?": maybe(number()), "jitter_s?": maybe(number()),
-    "queue?": maybe(text), "loss?": maybe(number(0, 1)), "bursts?": flag,
-    "bit_error_rate?": maybe(number(0, 1)), "changes?": flag,
+    "rate_bps?": maybe(number(most=LARGEST)), "delay_s?": maybe(number()),
+    "jitter_s?": maybe(number()), "queue?": maybe(text), "loss?": maybe(number(0, 1)),
+    "bursts?": flag, "bit_error_rate?": maybe(number(0, 1)), "changes?": flag,
 }  # fmt: skip
 _LINK = {
     **{key.removesuffix("?"): shape for key, shape in list(_DIRECTION.items())[:5]},
@@ -212,15 +226,49 @@ def result(manifest: Mapping[str, Any], scenario: str, hashed: str) -> None:
 def study(manifest: Mapping[str, Any], settings: Sequence[tuple[Mapping[str, str], int]]) -> None:
     """Check the manifest of a study, whose runs have these settings and replicates."""
     axes = {axis["name"]: axis["labels"] for axis in manifest["axes"]}
+    _unlike("axes", [axis["name"] for axis in manifest["axes"]])
     for axis in manifest["axes"]:
-        if len(axis.get("numbers") or axis["labels"]) != len(axis["labels"]):
+        _unlike(f"values of the axis {axis['name']!r}", axis["labels"])
+        numbers = axis.get("numbers")
+        if numbers is not None and len(numbers) != len(axis["labels"]):
             raise ValueError(f"the axis {axis['name']!r} has other numbers than labels")
+    _unlike("runs", [run["folder"] for run in manifest["runs"]])
     if not settings:
         raise ValueError("it has no runs")
     for place, (chosen, replicate) in enumerate(settings):
         fits = chosen.keys() == axes.keys() and all(chosen[name] in axes[name] for name in axes)
         if not fits or replicate >= manifest["replications"]:
             raise ValueError(f"its run {place} has other settings than its axes, or replications")
+    _complete(manifest, settings)
+
+
+def _unlike(what: str, names: Sequence[str]) -> None:
+    """Raise ValueError if two names are the same."""
+    if len(set(names)) < len(names):
+        raise ValueError(f"two {what} are the same")
+
+
+def _complete(
+    manifest: Mapping[str, Any], settings: Sequence[tuple[Mapping[str, str], int]]
+) -> None:
+    """Check that every combination of the axes has all points of the design and replications."""
+    listed = [axis for axis in manifest["axes"] if axis.get("factor") is None]
+    points = (manifest.get("design") or {"points": 1})["points"]
+    replications = manifest["replications"]
+    total = math.prod(len(axis["labels"]) for axis in listed) * points * replications
+    if len(settings) != total:
+        raise ValueError(f"it has {len(settings)} runs, and its axes and replications {total}")
+    found = Counter((*(run[axis["name"]] for axis in listed), k) for run, k in settings)
+    # Points of a design can be alike, and each has every replication.
+    whole = Counter((frozenset(run.items()), k) for run, k in settings)
+    alike = all(whole[run, 0] == many for (run, _), many in whole.items())
+    if max(found.values()) > points or not alike:
+        raise ValueError("a run is there twice, and another is missing")
+    for axis in manifest["axes"]:
+        if len({run[axis["name"]] for run, _ in settings}) < len(axis["labels"]) and (
+            axis.get("factor") != "values"
+        ):
+            raise ValueError(f"the axis {axis['name']!r} has a value without a run")
 
 
 def topology(found: Any) -> dict[str, Any]:
@@ -230,6 +278,9 @@ def topology(found: Any) -> dict[str, Any]:
     known = set(nodes)
     if len(known) < len(nodes):
         raise ValueError("two nodes have the same name")
+    links = [link["name"] for link in (*found["links"], *found["access_points"])]
+    if len(set(links)) < len(links):
+        raise ValueError("two links have the same name")
     hops = _links(found)
     for link in (*found["links"], *found["access_points"]):
         _known(known, "node", [link["from"]])
@@ -281,10 +332,18 @@ class Known:
         longest = max(one.duration_s for one in every)
         return cls(longest, *networks.values(), own=all(one.own for one in every))
 
+    def named(self, table: str) -> Iterator[str]:
+        """Names of flows or links as in the network, without those of other directions."""
+        for network in self._networks:
+            if table == "flows":
+                yield from network["flows"].names
+            else:
+                yield from (link["name"] for link in (*network["links"], *network["access_points"]))
+
     @functools.cached_property
     def flows(self) -> frozenset[str]:
         """Names of flows, in both directions."""
-        names = [name for network in self._networks for name in network["flows"].names]
+        names = [*self.named("flows")]
         return frozenset([*names, *(f"{name}.reverse" for name in names)])
 
     @functools.cached_property
@@ -297,7 +356,7 @@ SIDES = ("from", "to")
 STAND_IN = "^[^;]+: [^;]+(; [^;]+: [^;]+)*$"
 
 
-def table(name: str, frame: pl.DataFrame, known: Known) -> pl.DataFrame:
+def table(name: str, frame: pl.DataFrame, known: Known, of: str | None = None) -> pl.DataFrame:
     """The table of a run, checked as by :func:`check_table`.
 
     Columns that another version did not have are null, but those of the series, from which metrics
@@ -305,7 +364,7 @@ def table(name: str, frame: pl.DataFrame, known: Known) -> pl.DataFrame:
     """
     import polars as pl
 
-    check_table(name, frame.lazy(), known)
+    check_table(name, frame.lazy(), known, of)
     if name == "series":
         return frame
     kinds = {c: kind for c, kind in dictionary.kinds(name).items() if c not in frame.columns}
@@ -316,22 +375,26 @@ def table(name: str, frame: pl.DataFrame, known: Known) -> pl.DataFrame:
     )
 
 
-def check_table(name: str, lazy: pl.LazyFrame, known: Known) -> None:
-    """Check a table of a run: its columns and their types, that numbers are finite and possible."""
+def check_table(name: str, lazy: pl.LazyFrame, known: Known, of: str | None = None) -> None:
+    """Check a table of a run: its columns and their types, that numbers are finite and possible.
+
+    ``of`` is the column of the run, in a table of several, whose names are left to
+    :func:`check_names`.
+    """
     import polars as pl
 
     there = lazy.collect_schema()
-    bounds = dictionary.bounds(name)
+    bounds, always = dictionary.bounds(name), dictionary.always(name)
     tests: dict[str, pl.Expr] = {}
     for column, kind in dictionary.kinds(name).items():
         if column not in there:
-            if column in dictionary.ON_REQUEST or not (known.own or column in dictionary.ALWAYS):
+            if column in dictionary.ON_REQUEST or not (known.own or column in always):
                 continue
             raise ValueError(f"the column {column!r} is missing")
         if there[column] != getattr(pl, kind):
             raise ValueError(f"the column {column!r} holds {there[column]}, not {kind}")
         values = pl.col(column)
-        if column in dictionary.ALWAYS:
+        if column in always:
             tests[f"{column!r} has a row without a value"] = values.is_null().any()
         if kind == "String":
             among = _among(name, column, known)
@@ -353,6 +416,43 @@ def check_table(name: str, lazy: pl.LazyFrame, known: Known) -> None:
     for words, is_so in zip(tests, found.row(0), strict=True):
         if is_so:
             raise ValueError(f"the column {words}")
+    if name in dictionary.KEYS:
+        _check_keys(name, lazy, of)
+    if name in WHOLE and of is None:
+        check_names(name, lazy.select("name").collect()["name"], known)
+
+
+def _check_keys(name: str, lazy: pl.LazyFrame, of: str | None) -> None:
+    """Check that no two rows of a run have the same key."""
+    import polars as pl
+
+    keys = dictionary.KEYS[name]
+    runs = [] if of is None else [of]
+    if len(keys) == 2:
+        # Rows as a run writes them need only be compared with those before them.
+        owner, column = pl.struct(*runs, keys[0]) if runs else pl.col(keys[0]), pl.col(keys[1])
+        same = pl.all_horizontal(
+            pl.col(one) == pl.col(one).shift() for one in (*runs, keys[0])
+        ).fill_null(value=False)
+        rises = (~same | (column > column.shift())).fill_null(value=False).all()
+        if lazy.select(rises & ((~same).sum() == owner.n_unique())).collect().item():
+            return
+    if lazy.select(pl.struct(*runs, *keys).is_duplicated().any()).collect().item():
+        raise ValueError(f"two rows have the same {' and '.join(keys)}")
+
+
+WHOLE = {"flows": ".reverse", "links": ".back"}
+"""Tables with a row for each flow or link, and the ending of the name of its other direction."""
+
+
+def check_names(table: str, names: Iterable[str], known: Known) -> None:
+    """Check that each flow or link of a run is among the names of its table, in some direction."""
+    there = set(names)
+    if table == "links" and not there:
+        return  # a measurement sees none
+    for name in known.named(table):
+        if name not in there and name + WHOLE[table] not in there:
+            raise ValueError(f"{name!r} has no row")
 
 
 def _among(table: str, column: str, known: Known) -> Iterable[str] | None:

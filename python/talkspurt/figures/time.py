@@ -48,7 +48,7 @@ QUEUE_COLOURS = (SKY, GREEN, PURPLE, ORANGE)
 
 def bottlenecks(result: Result) -> list[str]:
     """The links with the longest mean queues: within a tenth of the longest, at most four."""
-    links = result.links.filter(result.links["sent_packets"] > 0)
+    links = result.links.filter(result.links["sent_packets"] > 0).drop_nulls("queue_mean_packets")
     order = links.sort(["queue_mean_packets", "utilisation"], descending=True, nulls_last=True)
     rows = order.select("name", "queue_mean_packets").head(len(QUEUE_COLOURS)).rows()
     least = 0.1 * rows[0][1] if rows else 0.0

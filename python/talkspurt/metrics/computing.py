@@ -210,7 +210,7 @@ def _size(statistic: Callable[[pl.Series], Any]) -> Callable[[Result, str], floa
     """A statistic of the lengths of the packets that a direction sent."""
 
     def size(result: Result, flow: str) -> float | None:
-        lengths = packets.life(result, *_sided(flow))["ip_bytes"]
+        lengths = packets.life(result, *_sided(flow))["ip_bytes"].drop_nulls()
         return float(statistic(lengths)) if len(lengths) else None
 
     return size
@@ -224,7 +224,7 @@ def _share(of: str) -> Callable[[Result, str], float | None]:
         unheard = (row["missing_packets"] or 0) + (row["late_packets"] or 0)
         if row["loss_ratio"] is None:
             return None
-        return float(row["loss_ratio"]) * row[of] / unheard if unheard else 0.0
+        return float(row["loss_ratio"]) * (row[of] or 0) / unheard if unheard else 0.0
 
     return share
 

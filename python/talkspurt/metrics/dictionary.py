@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -37,7 +38,11 @@ class Field:
 
 
 MOST = float(2**53)
-"""Values are below it: from there on, a float does not hold every integer."""
+"""Most values are below it: from there on, a float does not hold every integer."""
+LARGEST = float(2**64)
+"""Rates and sizes are below it: the engine counts them in 64 bits, and a scenario can name any."""
+ROUNDING = 1e-6
+"""How far a share may exceed 1."""
 
 FLOW = Field("flow", "", "flow; NAME.reverse for what the answering side sends")
 SIDE = Field("side", "", "end of the flow: from (it opens) or to")
@@ -175,9 +180,25 @@ _FLOATS = frozenset({
 """Columns of floats besides those of seconds; all others are integers."""
 ALWAYS = frozenset({
     "name", "transport", "source", "from", "to", "flow", "link", "side", "gauge", "event",
-    "time_s", "value", "index", "number",
+    "time_s", "value", "index", "number", "captured_s",
 })  # fmt: skip
 """Columns with a value in every row of every table."""
+_ALSO = {
+    "packets": frozenset({"fate"}),
+    "excerpt": frozenset({"fate"}),
+    "video_frames": frozenset({"packets", "bytes", "delivered_packets"}),
+}
+"""Further columns with a value in every row of a table."""
+KEYS: dict[str, tuple[str, ...]] = {
+    "flows": ("name",),
+    "links": ("name",),
+    "series": ("flow", "time_s"),
+    "link_series": ("link", "time_s"),
+    "frames": ("flow", "index"),
+    "video_frames": ("flow", "index"),
+    "scores": ("flow", "segment"),
+}
+"""Columns that tell the rows of a table apart; a run writes its rows in their order."""
 ON_REQUEST = frozenset({"pesq_nb", "pesq_wb"})
 """Columns of which a table may have others instead."""
 INSTANTS = frozenset({
@@ -203,17 +224,29 @@ def kinds(table: str) -> dict[str, str]:
     return {one.name: kind(one.name) for one in _fields(table)}
 
 
+def always(table: str) -> frozenset[str]:
+    """The columns of a table of a run that have a value in every row."""
+    return ALWAYS | _ALSO.get(table, frozenset())
+
+
 @functools.cache
 def bounds(table: str) -> dict[str, tuple[float, float]]:
     """The least and the greatest value of each column of numbers of a table of a run."""
     metrics = {"flows": FLOW_METRICS, "links": LINK_METRICS}.get(table, ())
-    known = {one.name: (one.least, min(one.most, MOST)) for one in metrics}
-    signed = {"s", ""}
+    known = {one.name: (one.least, one.most) for one in metrics}
     found = {}
     for one in _fields(table):
-        least = -MOST if one.unit in signed else 0.0
-        found[one.name] = known.get(one.name, (least, MOST))
+        most = LARGEST if one.unit in _LARGE else MOST
+        least = -most if one.unit in _SIGNED else 0.0
+        least, limit = known.get(one.name, (least, math.inf))
+        limit = 1 + ROUNDING if one.name in _SHARES else limit
+        found[one.name] = (least, min(limit, most))
     return found
+
+
+_SIGNED = frozenset({"s", ""})
+_LARGE = frozenset({"bit/s", "bytes", ""})
+_SHARES = frozenset({"utilisation", "drop_probability"})
 
 
 OF_RUNS = (
