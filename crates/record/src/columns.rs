@@ -52,7 +52,9 @@ impl Columns {
     }
 
     pub(crate) fn maybe_count(self, name: &str, values: impl Iterator<Item = Option<u64>>) -> Self {
-        let values = values.map(|value| value.map(|count| count as i64));
+        // A rate may have 64 bits, and a column's sign is one of them.
+        let signed = |count| i64::try_from(count).unwrap_or(i64::MAX);
+        let values = values.map(|value| value.map(signed));
         self.push(name, DataType::Int64, Arc::new(values.collect::<Int64Array>()))
     }
 
