@@ -250,6 +250,8 @@ ns-2's source explain the differences there were; the profile `ns2` has those of
 * Its CCID 3 counts loss intervals that are missing as empty (`tfrc_calcImean`): after the first
   loss the average is a sixth of the interval that corresponds to the rate reached. Without this
   rule CCID 3 carried up to 3.8 times as much here beside other flows, in runs of a minute.
+  Its receiver takes the last round-trip time and does not average (`sampleRTT`): with an average
+  the first interval was half as long here where the queue had just filled.
 * Its TFRC averages the roots of round-trip times with the weight of the times, 0.95, infers a loss
   from one later packet, and reports with a packet instead of by a timer. Feedback does not change
   when the next packet leaves (`send_timer_`), except in slow start, where packets that approach a

@@ -150,6 +150,7 @@ fn rates(kind: Kind) -> Vec<Row> {
             "*interval before the first loss stays in the average*",
             of(|p| p.first_interval_lasts.to_string()),
         ),
+        row("*receiver averages the round-trip time*", of(|p| p.receiver_averages_rtt.to_string())),
         row(
             "*the open interval among few*",
             of(|p| {

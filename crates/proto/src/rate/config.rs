@@ -178,6 +178,9 @@ pub struct Parameters {
     /// Minimum factor of one discount of an old interval's weight (RFC 5348 §5.5: THRESHOLD, 0.25;
     /// ns-2's TFRC: 0.5, `minDiscountRatio_`).
     pub discount_threshold: f64,
+    /// The receiver of CCID 3 and 4 averages its round-trip times; false: the last one counts, as in ns-2
+    /// (`dccp_tfrc.cc`, `sampleRTT`).
+    pub receiver_averages_rtt: bool,
     /// The average while fewer than n loss intervals have closed.
     pub few_intervals: FewIntervals,
     /// Smallest loss event rate above zero passed to the equation.
@@ -260,6 +263,7 @@ impl Parameters {
             oscillation_prevention: true,
             history_discounting: true,
             discount_threshold: 0.25,
+            receiver_averages_rtt: true,
             few_intervals: FewIntervals::Replace,
             p_floor: 0.0,
             rtt_weight: 0.9,
@@ -308,6 +312,7 @@ impl Parameters {
                 idle: Idle::Rfc3448,
                 receive_rate: ReceiveRate::Rfc4342,
                 history_discounting: false,
+                receiver_averages_rtt: false,
                 few_intervals: FewIntervals::Zero,
                 p_floor: 1e-5,
                 counter_wraps: true,
@@ -354,6 +359,7 @@ impl Config {
                 .unwrap_or(base.oscillation_prevention),
             history_discounting: self.history_discounting.unwrap_or(base.history_discounting),
             discount_threshold: base.discount_threshold,
+            receiver_averages_rtt: base.receiver_averages_rtt,
             few_intervals: base.few_intervals,
             p_floor: self.p_floor.unwrap_or(base.p_floor),
             rtt_weight: self.rtt_weight.unwrap_or(base.rtt_weight),

@@ -72,6 +72,8 @@ fn averages_of_loss_intervals() {
         assert_eq!(values(profile, Kind::Ccid3), (0.25, FewIntervals::Replace));
     }
     assert_eq!(values(Profile::Ns2, Kind::Ccid3), (0.25, FewIntervals::Zero));
+    let averages = |profile| of(profile, Kind::Ccid3).receiver_averages_rtt;
+    assert_eq!([Profile::Rfc, Profile::Ns2, Profile::Linux].map(averages), [true, false, true]);
 }
 
 /// Minimum rates in silence: RFC 5348's, the older one of ns-2, Linux's.

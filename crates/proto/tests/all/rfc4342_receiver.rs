@@ -324,6 +324,11 @@ fn a_receivers_round_trips_are_averaged_as_a_senders_are() {
     bench.set_rtt(ms(100));
     bench.set_rtt(ms(200));
     assert_eq!(bench.receiver.machine().rtt(), Some(ms(110)));
+    // ns-2 (`dccp_tfrc.cc`, `sampleRTT`): the last one counts.
+    let mut bench = ReceiverBench::new(Profile::Ns2, Kind::Ccid3);
+    bench.set_rtt(ms(100));
+    bench.set_rtt(ms(200));
+    assert_eq!(bench.receiver.machine().rtt(), Some(ms(200)));
 }
 
 #[test]

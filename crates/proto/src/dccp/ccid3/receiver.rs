@@ -62,6 +62,8 @@ pub struct Receiver {
 struct Estimate {
     /// A moving average; with sender estimates it is receiver_RTT (RFC 6323 §3.3).
     mean: Option<Duration>,
+    /// The last sample counts instead ([`Parameters::receiver_averages_rtt`]).
+    last: bool,
     /// The sender reports it (RFC 6323): no other estimate is used.
     told: bool,
     /// The sender has reported a number.
@@ -73,7 +75,8 @@ struct Estimate {
 impl Estimate {
     /// RFC 5348 §4.3 step 2, with its q = 0.9.
     fn sample(&mut self, rtt: Duration) -> Duration {
-        let mean = self.mean.map_or(rtt, |mean| (mean * 9 + rtt) / 10);
+        let before = self.mean.filter(|_| !self.last);
+        let mean = before.map_or(rtt, |mean| (mean * 9 + rtt) / 10);
         self.mean = Some(mean);
         mean
     }
@@ -115,7 +118,7 @@ impl Receiver {
             loss_event_rate: !reports.loss_intervals,
             reader: CounterReader::default(),
             greatest: None,
-            rtt: Estimate::default(),
+            rtt: Estimate { last: !parameters.receiver_averages_rtt, ..Estimate::default() },
         }
     }
     /// Sets whether Loss Event Rate is sent: Send Loss Event Rate (RFC 4342 §8.4).
@@ -126,7 +129,9 @@ impl Receiver {
     /// reports a number, 0.5 s is used (§3.4).
     pub fn set_rtt_estimate(&mut self, told: bool) {
         if told && !self.rtt.told {
-            self.rtt = Estimate { mean: Some(RTT_BEFORE_ESTIMATE), told, ..Estimate::default() };
+            let last = self.rtt.last;
+            self.rtt =
+                Estimate { mean: Some(RTT_BEFORE_ESTIMATE), told, last, ..Estimate::default() };
             self.machine.set_rtt(RTT_BEFORE_ESTIMATE);
         }
         self.rtt.told = told;
