@@ -1,6 +1,8 @@
 //! The window counter (RFC 4342 §8.1): quarters of a round trip, counted by the sender, carried in
 //! the four bits of `CCVal`, read by the receiver. Counts in memory do not wrap.
 
+use std::collections::VecDeque;
+
 use crate::time::{Duration, Instant};
 
 /// Number of `CCVal` values.
@@ -8,6 +10,8 @@ const SPACE: u64 = 16;
 /// RFC 4342 §8.1: maximum step of the counter between two packets, so that a receiver can
 /// distinguish lost steps from steps that were not made.
 const MAX_STEP: u64 = 5;
+/// Counts whose last arrival is remembered for [`CounterReader::span_back`].
+const KEPT_COUNTS: usize = 16;
 /// Counts per round trip: quarters.
 pub(super) const ROUND_TRIP: u64 = 4;
 
@@ -68,6 +72,8 @@ pub(super) struct CounterReader {
     steady: Option<(u64, Instant)>,
     /// Arrival of the latest data packet.
     arrived: Option<Instant>,
+    /// The last arrival with each of the latest counts, for [`Self::span_back`] only.
+    recent: VecDeque<(u64, Instant)>,
 }
 
 /// Round-trip time information from a packet's count.
@@ -116,6 +122,26 @@ impl CounterReader {
     }
 }
 
+impl CounterReader {
+    /// ns-2's estimate (`dccp_tfrc.cc`, `sampleRTT`): at each packet from the last one that is more than a
+    /// round trip of counts behind it, unless a step in between may stand for any time.
+    pub(super) fn span_back(&mut self, now: Instant, count: u64, step: u64) -> Option<Duration> {
+        if step >= MAX_STEP {
+            self.recent.clear();
+        }
+        let behind = |(from, _): &&(u64, Instant)| count - *from > ROUND_TRIP;
+        let since = self.recent.iter().rev().find(behind).copied();
+        match self.recent.back_mut() {
+            Some((last, at)) if *last == count => *at = now,
+            _ => self.recent.push_back((count, now)),
+        }
+        if self.recent.len() > KEPT_COUNTS {
+            self.recent.pop_front();
+        }
+        since.and_then(|(from, at)| span(now, at, count - from))
+    }
+}
+
 /// The round-trip time if this many counts took the time from `since` to `now`.
 fn span(now: Instant, since: Instant, counts: u64) -> Option<Duration> {
     let elapsed = now.saturating_since(since).as_nanos();
@@ -125,6 +151,22 @@ fn span(now: Instant, since: Instant, counts: u64) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A count each 30 ms with packets each 15 ms: the last packet five counts back came 150 ms before the
+    /// second of a count, so that ns-2 says 4 · 150 / 5 ms.
+    #[test]
+    fn each_packet_may_give_a_round_trip() {
+        let mut reader = CounterReader::default();
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let spans: Vec<_> = (0..22)
+            .map(|packet| reader.span_back(at(15 * packet), packet / 2, u64::from(packet % 2 == 0)))
+            .collect();
+        assert!(spans[..10].iter().all(Option::is_none));
+        for (packet, millis) in [(10, 108), (11, 120), (20, 108), (21, 120)] {
+            assert_eq!(spans[packet], Some(Duration::from_millis(millis)), "{packet}");
+        }
+        assert_eq!(reader.span_back(at(900), 16, MAX_STEP), None);
+    }
 
     #[test]
     fn counts_do_not_wrap_and_what_was_overtaken_lies_behind() {

@@ -156,6 +156,12 @@ impl Receiver {
         let count = self.reader.read(packet.ccval, ahead);
         if ahead {
             let step = before.map_or(0, |before| count - before);
+            if self.rtt.last && !self.rtt.told {
+                if let Some(rtt) = self.reader.span_back(now, count, step) {
+                    self.set_mean(rtt);
+                }
+                return Some(count);
+            }
             match self.reader.tell(now, count, step, gap).filter(|_| !self.rtt.told) {
                 Some(Told::Sample(rtt)) => self.set_mean(rtt),
                 // An upper bound is used until there is a measurement.
