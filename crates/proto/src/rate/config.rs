@@ -130,8 +130,8 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elapsed_time: Option<bool>,
     /// DCCP only: required acknowledgements carry the Loss Intervals option (RFC 4342 §8.6), under CCID
-    /// 4 with Dropped Packets (RFC 5622 §8.7), instead of Loss Event Rate. Absent: true; under linux
-    /// false.
+    /// 4 with Dropped Packets (RFC 5622 §8.7), instead of Loss Event Rate. Absent: true; under linux and
+    /// ns2 false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_intervals_option: Option<bool>,
     /// DCCP only: request the Loss Event Rate option (RFC 4342 §8.4: Send Loss Event Rate): the sender
@@ -317,6 +317,8 @@ impl Parameters {
                 p_floor: 1e-5,
                 counter_wraps: true,
                 timer_granularity: Duration::from_millis(10),
+                // Its receiver sends Loss Event Rate, and its sender uses that.
+                loss_intervals_option: false,
                 ..rfc
             },
             (Profile::Linux, _) => Self {

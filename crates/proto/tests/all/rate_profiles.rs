@@ -74,6 +74,9 @@ fn averages_of_loss_intervals() {
     assert_eq!(values(Profile::Ns2, Kind::Ccid3), (0.25, FewIntervals::Zero));
     let averages = |profile| of(profile, Kind::Ccid3).receiver_averages_rtt;
     assert_eq!([Profile::Rfc, Profile::Ns2, Profile::Linux].map(averages), [true, false, true]);
+    // ns-2 sends option 192, Loss Event Rate, and not 193.
+    let intervals = |profile| of(profile, Kind::Ccid3).loss_intervals_option;
+    assert_eq!([Profile::Rfc, Profile::Ns2, Profile::Linux].map(intervals), [true, false, false]);
 }
 
 /// Minimum rates in silence: RFC 5348's, the older one of ns-2, Linux's.
