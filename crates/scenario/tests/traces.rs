@@ -205,3 +205,54 @@ fn a_trace_without_a_rate_leaves_it_to_the_link() {
     let loss = study("kind = \"csv\"", "loss", b"time,loss\n1s,0.5\n", "rate = \"1Mbit/s\"");
     assert!(loss.is_ok());
 }
+
+/// The queue of a link of 2 Mbit/s whose rate changes or not, in words.
+fn queue_in_words(queue: &str, changes: &str) -> String {
+    let text = format!(
+        "title = \"T\"\nduration = \"10s\"\n[links.air]\nfrom = \"a\"\nto = \"b\"\ndelay = \"1ms\"\n\
+         rate = \"2Mbit/s\"\nqueue = {queue}\n{changes}\n[flows.f]\nfrom = \"a\"\nto = \"b\"\n\
+         transport = {{ kind = \"udp\" }}\n\
+         source = {{ kind = \"cbr\", rate = \"64kbit/s\", packet = \"160B\" }}\n"
+    );
+    let study = load(&text, "t.toml", Path::new("."), &[], None).expect("a scenario");
+    study.points[0].network.links[0].queue_words()
+}
+
+/// Which rate a limit in time counts at is said only where the rate changes and the limit does not.
+#[test]
+fn a_limit_in_time_names_the_rate_it_was_computed_for() {
+    const CHANGES: &str = "steps = [{ at = \"5s\", rate = \"1Mbit/s\" }]";
+    let droptail = |more: &str| format!("{{ kind = \"droptail\", time = \"300ms\"{more} }}");
+    let (fixed, follows) = (droptail(""), droptail(", follow_rate = true"));
+    assert_eq!(queue_in_words(&fixed, ""), "DropTail 300ms");
+    assert_eq!(queue_in_words(&follows, CHANGES), "DropTail 300ms at the current rate");
+    let computed = "DropTail 300ms (computed for 2Mbit/s)";
+    assert_eq!(queue_in_words(&fixed, CHANGES), computed);
+    // Behind a shaper the lower rate counts; of bands, one that does not follow is named.
+    let shaper =
+        format!("{{ kind = \"shaper\", rate = \"500kbit/s\", burst = \"3kB\", queue = {fixed} }}");
+    assert!(queue_in_words(&shaper, CHANGES).ends_with(" (computed for 500kbit/s)"));
+    let bands = format!(
+        "{{ kind = \"priority\", bands = [{{ dscp = [46], queue = {follows} }}, {{ queue = {fixed} }}] }}"
+    );
+    assert!(queue_in_words(&bands, CHANGES).ends_with(" (computed for 2Mbit/s)"));
+}
+
+/// A trace of mahimahi has no rate at an instant that a limit could follow.
+#[test]
+fn no_limit_follows_the_opportunities_of_mahimahi() {
+    let queue = "queue = { kind = \"droptail\", time = \"300ms\", follow_rate = true }";
+    let text = format!(
+        "title = \"T\"\nduration = \"10s\"\n[links.air]\nfrom = \"a\"\nto = \"b\"\ndelay = \"1ms\"\n\
+         {queue}\ntrace = {{ kind = \"mahimahi\", file = \"t\" }}\n[flows.f]\nfrom = \"a\"\nto = \"b\"\n\
+         transport = {{ kind = \"udp\" }}\n\
+         source = {{ kind = \"cbr\", rate = \"64kbit/s\", packet = \"160B\" }}\n"
+    );
+    let folder = std::env::temp_dir().join(format!("talkspurt-follows-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("t"), "3\n6\n9\n").expect("writing");
+    let found = load(&text, "t.toml", &folder, &[], None);
+    std::fs::remove_dir_all(&folder).expect("removing");
+    let told = found.map(|_| ()).expect_err("nothing to follow").to_string();
+    assert!(told.contains("links.air.queue") && told.contains("follow_rate"), "{told}");
+}

@@ -49,6 +49,7 @@ fn cells() {
             "contenders = { count = 5, packet = \"0B\" }",
             "contenders = { count = 5, packet = \"1501B\" }",
             "queue = { kind = \"droptail\" }",
+            "queue = { kind = \"droptail\", time = \"300ms\", follow_rate = true }",
             "access_pint = \"west\"",
         ]
         .map(with)
