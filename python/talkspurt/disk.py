@@ -278,7 +278,7 @@ def from_json(text: str | bytes) -> Any:
     """
     try:
         found = json.loads(text, parse_float=_finite, parse_constant=_finite)
-        # RFC 8259 §8.2: escapes can make half of a surrogate pair, which UTF-8 cannot represent.
+        # Escapes can make half of a surrogate pair, which UTF-8 cannot represent.
         if _SURROGATE.search(text if isinstance(text, str) else text.decode()):
             json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:

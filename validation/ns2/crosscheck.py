@@ -248,7 +248,7 @@ ns-2's source explain the differences there were; the profile `ns2` has those of
   loss 16 to 20 quarters of a round trip after the last event's first counts to that event, as if
   it were 0 to 4. Without this rule the loss event rate was 0.0091 here.
 * Its CCID 3 reports Loss Event Rate and no Loss Intervals, so that the receiver computes the rate
-  of the first interval, from a round-trip time that it takes anew with each packet (`sampleRTT`).
+  of the first interval, from a round-trip time that it takes with each packet (`sampleRTT`).
 * Its CCID 3 counts loss intervals that are missing as empty (`tfrc_calcImean`): after the first
   loss the average is a sixth of the interval that corresponds to the rate reached. Without this
   rule CCID 3 carried up to 3.8 times as much here beside other flows, in runs of a minute.

@@ -178,8 +178,8 @@ pub struct Parameters {
     /// Minimum factor of one discount of an old interval's weight (RFC 5348 §5.5: THRESHOLD, 0.25;
     /// ns-2's TFRC: 0.5, `minDiscountRatio_`).
     pub discount_threshold: f64,
-    /// The receiver of CCID 3 and 4 averages round-trip times of whole rounds; false: each packet gives one, and
-    /// the last counts, as in ns-2 (`dccp_tfrc.cc`, `sampleRTT`).
+    /// The receiver of CCID 3 and 4 averages round-trip times of whole rounds; false: each packet gives one,
+    /// and the last counts, as in ns-2 (`dccp_tfrc.cc`, `sampleRTT`).
     pub receiver_averages_rtt: bool,
     /// The average while fewer than n loss intervals have closed.
     pub few_intervals: FewIntervals,
