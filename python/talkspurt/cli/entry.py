@@ -130,7 +130,7 @@ def _on_ignored(ignored: sys.UnraisableHookArgs) -> None:
 
 
 def _again(number: int) -> None:
-    """Signal until it is noticed: what waits in C does not notice what came just before it."""
+    """Signal until Python notices: a call that then waits in C misses an earlier signal."""
     time.sleep(0.01)  # until Python no longer ignores it
     while not _stops and not interrupts.came():
         os.kill(os.getpid(), number)
