@@ -519,7 +519,7 @@ def sound(page: Page, kinds: list[Kind]) -> None:
         header overhead of each transport."""
     )
     names = kinds[0].transports
-    rows, uneven = [], []
+    rows, uneven, single = [], [], []
     for kind in kinds:
         part = kind.part(("wide", "20 ms", "alone"))
         means = part.group_by("transport").agg(pl.col("payload_bytes", "ip_bytes").mean())
@@ -528,18 +528,28 @@ def sound(page: Page, kinds: list[Kind]) -> None:
         rows.append((kind.name, *cells))
         wide = kind.rows.filter(pl.col("transport") != "TCP long", line="wide")
         base = sizes["UDP"][0]
-        uneven += [abs(size / base - 1) for size in wide["payload_bytes"]]
+        off = (pl.col("payload_bytes") / base - 1).abs()
+        single.append(wide.select("transport", off))
+        means = wide.group_by("transport", "delay", "beside").agg(pl.col("payload_bytes").mean())
+        uneven += means.select(off)["payload_bytes"].to_list()
     page.table(("source", *names), rows)
     runs = sum(kind.rows.height for kind in kinds)
     every = pl.concat([kind.rows.select("line", "beside", "received") for kind in kinds])
     fits = every.filter(pl.col("line") != "narrow")
     unheard = every.filter(line="narrow", received=0).height
     same, compared = _bootstrapped(kinds)
+    farthest = pl.concat(single).sort("payload_bytes", descending=True)
+    others = farthest.filter(pl.col("transport") != "SCTP")
     page.claims_list(
         (
-            f"""In every run on a wide line, the mean payload per packet differs from that of UDP
-            by at most {100 * max(uneven):.1f} %. TCP long is excluded.""",
-            max(uneven) < 0.05,
+            f"""In every condition with a wide line, the mean payload per packet differs from that
+            of UDP by at most {100 * max(uneven):.1f} %, in a single run by at most
+            {100 * farthest["payload_bytes"][0]:.1f} %: {farthest["transport"][0]} bundles chunks
+            that it retransmits (RFC 9260 §6.3.3, E3). Other transports differ in a run by at most
+            {100 * others["payload_bytes"].max():.1f} %. TCP long is excluded.""",
+            max(uneven) < 0.05
+            and farthest["transport"][0] == "SCTP"
+            and others["payload_bytes"].max() < 0.05,
         ),
         (
             f"""Data arrived in each of the {fits.height} runs on wide and lossy lines. On narrow
