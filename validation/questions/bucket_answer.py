@@ -101,12 +101,13 @@ def answer(page: Page, bucket: Asked, transports: Asked) -> None:
     page.claim(
         "**TFRC-TB does not have a higher MOS than CCID 4 with G.711**: the difference over the "
         f"six settings is {ccid4.show(2, sign=True)}. TFRC-TB is better by {spread(won)} at 1 "
-        f"Mbit/s and worse by {spread([turned(one) for one in lost])} in the other settings. It "
-        "leaves more capacity to competing flows: the throughput of an upload changes by "
-        f"{uploads.show(2, sign=True)} of a fair share.",
+        f"Mbit/s and worse by {spread([turned(one) for one in lost])} in {number(lost)} of the "
+        "four other settings. In the fourth, no difference was shown. It leaves more capacity to "
+        f"competing flows: the throughput of an upload changes by {uploads.show(2, sign=True)} of "
+        "a fair share.",
         ccid4.low < 0.02,
         all(against[s].low > 0 for s in SETTINGS[4:]),
-        all(against[s].high < 0 for s in SETTINGS[:4]),
+        len(lost) == sum(against[s].high < 0 for s in SETTINGS[:4]) == 3,
         uploads.low > 0,
     )
     bare = beside(rows, "transport", BARE, TB, "mos")
