@@ -7,7 +7,7 @@ calls. ``talkspurt.metrics.computing`` computes them.
 
 from __future__ import annotations
 
-from talkspurt.metrics.catalogue.kinds import Computed, Shape
+from talkspurt.metrics.catalogue.kinds import Computed, Shape, Shown
 
 _STUDY = "the list of the study of voice over transports, as TraceGraph draws it from ns-2's traces"
 _D = "|D| = |delay − delay of the packet that arrived before| (RFC 3550 §6.4.1)"
@@ -124,7 +124,9 @@ COMPUTED: tuple[Computed, ...] = (
            "mean network delay of the packets with payload received in a bin", "RFC 7679"),
     Computed("delivery_ratio", "flows", "", "value", "1",
            "received_packets / sent_packets of the window: 1 − network_loss, less what was in "
-           "flight when the run ended", "packet delivery ratio; talkspurt's own count"),
+           "flight when the run ended", "packet delivery ratio; talkspurt's own count",
+           shown=(Shown("study_flows", 1, 9, below=True), Shown("report_study", 9),
+                  Shown("summary", 1))),
     Computed("packet_size_min", "flows", "", "value", "bytes",
            "least length of the IP packets sent, whatever they carry", _STUDY),
     Computed("packet_size_mean", "flows", "", "value", "bytes",
@@ -132,7 +134,10 @@ COMPUTED: tuple[Computed, ...] = (
     Computed("packet_size_max", "flows", "", "value", "bytes",
            "greatest length of the IP packets sent, whatever they carry", _STUDY),
     Computed("network_loss", "flows", "", "value", "1",
-           "lost_packets / sent_packets of the window", "RFC 5166 §2.1; RFC 8868 §3, item 5"),
+           "lost_packets / sent_packets of the window", "RFC 5166 §2.1; RFC 8868 §3, item 5",
+           study_title="lost",
+           shown=(Shown("study_flows", 2, 6, below=True), Shown("report_study", 10),
+                  Shown("summary", 2))),
     Computed("post_repair_loss", "flows", "", "value", "1",
            "missing_packets / judged frames of speech: what no retransmission brought in the end. "
            "Judged frames are (missing + late) / loss_ratio", "RFC 8868 §3, item 6"),
