@@ -15,7 +15,7 @@ AVOIDED = (
 """Words that readers stumbled over, and that the field has other words for."""
 MAX_COMMENT = 112
 """Characters of a comment's line in Rust; rustfmt does not wrap them."""
-TEXTS = ("crates", "python", "docs", "scenarios", "benches", "README.md", "ARCHITECTURE.md")
+TEXTS = ("crates", "python", "docs", "scenarios", "benches", "*.md")
 
 
 def texts(*endings: str) -> list[Path]:
