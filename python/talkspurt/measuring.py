@@ -380,7 +380,7 @@ def notes(measured: dict[str, Any]) -> list[str]:
             "longer way there and a shorter one back look the same, and the error of the clocks' "
             "drift. "
             + (
-                "The drift could not be told from its error or from queues, and is not removed."
+                "The drift is within its error, or may be that of queues, and is not removed."
                 if (drift := measured["clock_drift_ppm"]) is None
                 else f"The {second}'s clock gained {drift:.1f} µs a second, which is removed."
             )
