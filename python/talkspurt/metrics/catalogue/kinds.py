@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from talkspurt.metrics.catalogue.quantities import BY_COLUMN, BY_NAME, Quantity
+from talkspurt.metrics.catalogue.quantities import BY_COLUMN, Quantity
 
 Better = Literal["higher", "lower", "neither"]
 Known = Literal["sender", "receiver", "both"]
@@ -132,6 +132,7 @@ class Computed:
         source: where the definition comes from.
         study: its letter in the list of the study of voice over transports, if any.
         bin_s: default bin width in seconds.
+        display: how values of a number of a flow are shown.
         study_title: head of its column in a table of a study, if not the label.
         shown: the views that show it.
     """
@@ -145,6 +146,7 @@ class Computed:
     source: str
     study: str = ""
     bin_s: float = 1.0
+    display: Quantity | None = None
     study_title: str = ""
     shown: tuple[Shown, ...] = ()
 
@@ -156,7 +158,7 @@ class Computed:
     @property
     def quantity(self) -> Quantity:
         """How its values are shown."""
-        return BY_NAME[self.name] if self.shape == "flows" else BY_COLUMN[self.y]
+        return self.display or BY_COLUMN[self.y]
 
     @property
     def label(self) -> str:
