@@ -4,12 +4,14 @@ The catalogue of metrics becomes ``metrics.md``, the words of ``--help`` become
 ``reference/cli.md``, the data dictionary becomes ``reference/tables.md``, and the clauses of RFCs
 that are left out become ``reference/departures.md``. The JSON Schema of a scenario is put beside
 the reference of scenarios, where each table of keys gets an example. The figures of
-``networks.md`` are those of runs of ``scenarios/networks`` and ``scenarios/topologies``.
+``networks.md`` are those of runs of ``scenarios/networks`` and ``scenarios/topologies``. The lists
+of pages in ``README.md`` and ``index.md`` come from the navigation in ``mkdocs.yml``.
 """
 
 from __future__ import annotations
 
 import io
+import re
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,11 +51,33 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def pages() -> dict[str, str]:
     """The made pages by path. They are in the repository, so that its links lead somewhere."""
     return {
+        "../README.md": with_list("../README.md"),
+        "index.md": with_list("index.md"),
         "metrics.md": metrics(),
         "reference/cli.md": command_line(),
         "reference/departures.md": departures(),
         "reference/tables.md": tables(),
     }
+
+
+def with_list(page: str) -> str:
+    """A page with the list of all pages between its marks; ``index.md`` also describes them."""
+    docs = Path(__file__).parent
+    text = (docs.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    nav = text.partition("\nnav:\n")[2].partition("\nextra_css:")[0]
+    parts: list[list[str]] = []
+    for entry in re.finditer(r"^( +)- ([^:]+):(?: (\S+\.md))?(?: # (.+))?$", nav, re.MULTILINE):
+        indent, title, path, words = entry.groups()
+        link = f"[{title}]({'' if page == 'index.md' else 'docs/'}{path})"
+        link += f" ({words})" if words and page == "index.md" else ""
+        if len(indent) > 2:
+            parts[-1].append(link)
+        elif path != "index.md":
+            parts.append([link] if path else [f"**{title}**: "])
+    begin, end = "<!-- pages: written by `make pages` -->", "<!-- end of pages -->"
+    before, _, rest = (docs / page).read_text(encoding="utf-8").partition(begin)
+    lines = (f"* {part[0]}{', '.join(part[1:])}" for part in parts)
+    return "\n".join([before + begin, "", *lines, "", end + rest.partition(end)[2]])
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:

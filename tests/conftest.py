@@ -1,6 +1,8 @@
 """What tests share: a recording, a small scenario over it, and its result, run once."""
 
 import math
+import os
+import signal
 import struct
 import wave
 
@@ -11,6 +13,41 @@ import talkspurt
 from talkspurt.axis import Axis
 from talkspurt.result import Result
 from talkspurt.study import Study
+
+LIVE = (
+    "call", "emulate", "emulated_calls", "live", "measure", "measure_ip", "measure_tcp", "quiet",
+    "real_time_input", "stopping_live",
+)  # fmt: skip
+"""Files whose tests run in real time: they mostly wait."""
+LONG = ("pages", "scores", "reproduce_studies", "plot", "hand_edited", "stopping", "streaming")
+"""Files to begin with, so that no worker is left alone with one at the end."""
+
+# Whoever ignores SIGHUP (nohup) passes that on to all processes, and tests send this signal.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Import no files for the sake of tests that are not selected, which takes seconds."""
+    live = {"live": True, "not live": False}.get(config.option.markexpr)
+    name = collection_path.name
+    if live is not None and name.startswith("test_") and (_name(collection_path) in LIVE) != live:
+        return True
+    return None
+
+
+def pytest_collection_modifyitems(items):
+    """Mark tests that run in real time, and begin with the longest files."""
+    for item in items:
+        if _name(item.path) in LIVE:
+            item.add_marker(pytest.mark.live)
+    order = {name: i for i, name in enumerate(LONG)}
+    items.sort(key=lambda item: order.get(_name(item.path), len(LONG)))
+
+
+def _name(path):
+    return path.stem.removeprefix("test_")
+
 
 SCENARIO = """\
 title = "Small"

@@ -1,11 +1,13 @@
 """The shipped scenarios give the digests written here, on every machine and at every version.
 
 A digest that moves says that some packet moved. If that was meant, write the new one here and a
-line in CHANGELOG.md that says why.
+line in docs/validation/golden.md that says why. That page lists these and all other golden numbers.
 """
 
 from __future__ import annotations
 
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,8 @@ import pytest
 import talkspurt
 from talkspurt.scenario import read
 
-SCENARIOS = Path(__file__).parent.parent / "scenarios"
+ROOT = Path(__file__).parent.parent
+SCENARIOS = ROOT / "scenarios"
 GOLDEN = {
     "bufferbloat": "6a838ffa8a7f6ec87319fd369d64510d",
     "ccid3": "adb7650df25b54fd5cd2751930815146",
@@ -134,3 +137,48 @@ def test_every_controller_has_its_digest() -> None:
 def test_every_queue_has_its_digest() -> None:
     study = talkspurt.run(SCENARIOS / "queues.toml", set={"replications.count": 1}, study=True)
     assert {run.settings["queue"]: run.digest for run in study.runs} == QUEUES
+
+
+def rows() -> dict[str, list[str]]:
+    """The cells of the page by each name in back quotes in the first one."""
+    page = (ROOT / "docs" / "validation" / "golden.md").read_text(encoding="utf-8")
+    cells = [line.strip("| ").split(" | ") for line in page.splitlines() if line[:3] == "| `"]
+    return {name: row[1:] for row in cells for name in re.findall(r"`([^`]+)`", row[0])}
+
+
+def stored() -> set[str]:
+    """Files with stored values: digests, texts, limits, and data that tests include."""
+    command = ["git", "ls-files", "tests", "crates", "benches", "docs"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("no checkout of git")
+    wide = r"0x(?:[0-9a-f]{4}_){3}[0-9a-f]{4}"
+    marks = re.compile(rf"[\"`][0-9a-f]{{32}}[\"`]|include_(?:str|bytes)!|{wide}, {wide}")
+    found = set()
+    for name in set(listed.stdout.splitlines()) - {"tests/test_golden.py"}:
+        file = Path(name)
+        read = "tests" in file.parts and file.suffix in (".rs", ".py")
+        read = read or name == "docs/performance.md"
+        if file.suffix == ".snap":
+            found.add(str(file.parent))
+        if "golden" in file.parts or name == "benches/limits.toml":
+            found.add(name)
+        if read and marks.search((ROOT / file).read_text(encoding="utf-8")):
+            found.add(name)
+    return found
+
+
+def test_every_golden_number_is_on_the_page_with_what_confirms_it() -> None:
+    found = rows()
+    digests = {*GOLDEN, *DESIGNED, *CONTROLLERS, *QUEUES}
+    assert set(found) == digests | stored() | {"tests/test_ns2.py"}
+    assert all(all(cells) for cells in found.values())
+
+
+def test_every_test_that_the_page_names_exists() -> None:
+    page = (ROOT / "docs" / "validation" / "golden.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:tests|crates)/[\w./-]+\.\w+)::(\w+)`", page)
+    assert len(named) > 20
+    for file, test in named:
+        text = (ROOT / file).read_text(encoding="utf-8")
+        assert re.search(rf"\b(def|fn) {test}\(", text), f"{file} has no {test}"

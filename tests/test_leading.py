@@ -116,7 +116,7 @@ def test_without_a_difference_nothing_is_said_first():
                  links={"line": {**LINE, "rate": "10Mbit/s"}})  # fmt: skip
     first = study({"voice": VOICE}, [{"name": "delay", "path": "links.line.delay",
                                       "values": ["10ms", "90ms"]}], count=2)  # fmt: skip
-    # An axis of the network whose values are numbers has no best value to be told.
+    # No sentence names the best value of an axis of the network whose values are numbers.
     assert leading.sentences(first) == []
     for words in leading.sentences(made):
         assert "UDP is best" in plain(words)

@@ -58,7 +58,11 @@ def test_every_public_name_is_in_the_reference_of_python(module):
 
 
 @pytest.mark.parametrize(
-    "page", ["metrics.md", *(f"reference/{n}.md" for n in ("cli", "departures", "tables"))]
+    "page",
+    [
+        *("../README.md", "index.md", "metrics.md"),
+        *(f"reference/{n}.md" for n in ("cli", "departures", "tables")),
+    ],
 )
 def test_a_made_page_is_what_the_program_says(page):
     there = (ROOT / "docs" / page).read_text(encoding="utf-8")

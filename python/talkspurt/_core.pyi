@@ -73,6 +73,9 @@ def load(
 def metrics() -> str:
     """The metrics that every run has, as JSON."""
 
+def types() -> str:
+    """The types of the columns of every table, as polars names them, by table and column."""
+
 def values(resolved: str) -> str:
     """Values of a resolved scenario as JSON: see :mod:`talkspurt.resolved`."""
 

@@ -1,10 +1,10 @@
 """The first sentences on a study: under which value of an axis a flow does best, and by how much.
 
 An axis that sets something of flows is about these flows. One of queues or cells, whose values are
-no numbers, is about all calls, or without calls about the video, or else about all flows. Axes of
-other conditions have no best value to be told: a call is better with less loss, and a flow has more
-beside fewer others. Calls of one run that have no MOS, and can be compared
-(:mod:`talkspurt.conditions`), are compared with each other.
+no numbers, is about all calls, or without calls about the video, or else about all flows. No
+sentence names the best value of another condition, because the answer is known: a call is better
+with less loss, and a flow has more beside fewer others. Calls of one run that have no MOS, and can
+be compared (:mod:`talkspurt.conditions`), are compared with each other.
 
 Calls are judged by their MOS, or without one by the share of speech that was heard, video by its
 share of frames that are complete in time, everything else by its goodput.

@@ -278,29 +278,6 @@ BETWEEN_CLOCKS = {
     "video_frames": ("complete_s",),
 }
 """Columns that relate the times of both ends, by table."""
-DELAYS = ("delay_min_s", "delay_mean_s", "delay_p50_s", "delay_p95_s", "delay_p99_s", "delay_max_s")
-HEARD = (
-    "mouth_to_ear_p50_s", "mouth_to_ear_mean_s", "mouth_to_ear_max_s", "late_packets",
-    "recovered_packets", "missing_packets", "loss_ratio", "paused_s", "concealed_ratio",
-    "burst_ratio", "longest_gap_s", "video_frames", "video_frames_complete", "video_frames_late",
-    "frame_delay_p50_s", "frame_delay_p95_s", "frame_delay_max_s", "r_factor", "mos",
-    "mos_lost_to_delay", "mos_lost_to_loss", "mos_lost_to_codec", "quality_limits", "quality_note",
-)  # fmt: skip
-"""What only both ends together know of frames."""
-ARRIVALS = (
-    "received_packets", "lost_packets", "in_flight_packets", "rejected_packets", "damaged_packets",
-    "received_bytes", "throughput_bps", "goodput_bps", *DELAYS, "jitter_s", "held_back_packets",
-    "head_of_line_mean_s", "head_of_line_max_s", *HEARD, "fate",
-)  # fmt: skip
-"""What the receiver of a direction knows, and the sender alone does not."""
-DEPARTURES = (
-    "generated_packets", "queued_packets", "discarded_packets", "sent_packets", "lost_packets",
-    "in_flight_packets", "control_packets", "sent_bytes", "network_header_bytes",
-    "transport_header_bytes", "media_header_bytes", "payload_bytes", "generated_bytes",
-    "handshake_wait_s", "encoding", *HEARD,
-)  # fmt: skip
-"""What the sender of a direction knows, and the receiver alone does not: not what followed the last
-packet that came, nor which frames there were."""
 
 
 def _table(
@@ -321,14 +298,21 @@ def _table(
         table = table.with_columns(pl.lit(None, pl.Float64).alias(column) for column in present)
     if name in ("flows", "series", "frames", "video_frames") and not complete:
         flows = pl.DataFrame(outcome.table("flows"))
-        table = _known_to_one(table, flows, "name" if name == "flows" else "flow")
+        table = _known_to_one(table, flows, name)
     return table
 
 
-def _known_to_one(table: pl.DataFrame, flows: pl.DataFrame, key: str) -> pl.DataFrame:
+def _known_to_one(table: pl.DataFrame, flows: pl.DataFrame, name: str) -> pl.DataFrame:
     """The table with null for what the end that connected first does not know alone."""
     import polars as pl
 
+    from talkspurt.metrics import dictionary
+
+    key = "name" if name == "flows" else "flow"
+    ends = dictionary.known(name)
+    arrivals = [column for column, end in ends.items() if end != "sender"]
+    # Of the last packets that were sent, and which frames there were, arrivals say nothing.
+    departures = [column for column, end in ends.items() if end != "receiver"]
     ours = pl.col("from").is_in(["client", "caller"])
     there, back = flows.filter(ours)["name"], flows.filter(~ours)
     # Frames of speech count as delivered only if it is known that they were generated.
@@ -336,8 +320,8 @@ def _known_to_one(table: pl.DataFrame, flows: pl.DataFrame, key: str) -> pl.Data
     # Those that the sender's end rejected count for its direction if the other way has none.
     one_way = back.filter(~pl.col("name").str.ends_with(".reverse"))["name"]
     unknown = [
-        (there, ARRIVALS),
-        (back["name"], DEPARTURES),
+        (there, arrivals),
+        (back["name"], departures),
         (speech, ("goodput_bps", "jitter_s")),
         (one_way, ("rejected_packets", "damaged_packets")),
     ]
@@ -396,7 +380,7 @@ def notes(measured: dict[str, Any]) -> list[str]:
             "longer way there and a shorter one back look the same, and the error of the clocks' "
             "drift. "
             + (
-                "The drift could not be told from its error or from queues, and is not removed."
+                "The drift is within its error, or may be that of queues, and is not removed."
                 if (drift := measured["clock_drift_ppm"]) is None
                 else f"The {second}'s clock gained {drift:.1f} µs a second, which is removed."
             )

@@ -59,81 +59,6 @@ BYTES = (
 )
 """The components of the bytes sent, from the inside out; their sum is ``sent_bytes``."""
 
-JSON_FLOW = (
-    "transport",
-    "source",
-    "from",
-    "to",
-    "generated_packets",
-    "queued_packets",
-    "discarded_packets",
-    "sent_packets",
-    "received_packets",
-    "lost_packets",
-    "in_flight_packets",
-    "control_packets",
-    "rejected_packets",
-    "damaged_packets",
-    "sent_bytes",
-    *BYTES,
-    "throughput_bps",
-    "goodput_bps",
-    "delay_min_s",
-    "delay_mean_s",
-    "delay_p50_s",
-    "delay_p95_s",
-    "delay_p99_s",
-    "delay_max_s",
-    "mouth_to_ear_p50_s",
-    "mouth_to_ear_max_s",
-    "handshake_wait_s",
-    "jitter_s",
-    "recovered_packets",
-    "late_packets",
-    "missing_packets",
-    "loss_ratio",
-    "burst_ratio",
-    "longest_gap_s",
-    "video_frames",
-    "video_frames_complete",
-    "video_frames_late",
-    "frame_delay_p50_s",
-    "frame_delay_p95_s",
-    "frame_delay_max_s",
-    "r_factor",
-    "mos",
-    "mos_lost_to_delay",
-    "mos_lost_to_loss",
-    "mos_lost_to_codec",
-    "quality_limits",
-    "quality_note",
-    "stand_in",
-)
-JSON_LINK = (
-    "rate_bps",
-    "utilisation",
-    "sent_packets",
-    "sent_bytes",
-    "drops",
-    "drops_full",
-    "drops_early",
-    "drops_medium",
-    "drops_down",
-    "drops_too_big",
-    "drops_retries",
-    "marks",
-    "retries",
-    "collisions",
-    "queue_mean_packets",
-    "queue_max_packets",
-    "queue_mean_bytes",
-    "sojourn_mean_s",
-    "sojourn_p50_s",
-    "sojourn_p95_s",
-    "sojourn_p99_s",
-    "sojourn_max_s",
-)
-
 
 @dataclass(frozen=True)
 class Result(Saved):
@@ -503,8 +428,8 @@ class Result(Saved):
             "digest": self.digest or None,
             "hops": self.hops,
             **({"real_time": real_time} if (real_time := self.manifest.get("real_time")) else {}),
-            "flows": _by_name(flows, JSON_FLOW),
-            "links": _by_name(links, JSON_LINK),
+            "flows": _by_name(flows),
+            "links": _by_name(links),
             **scored,
         }
 
@@ -549,11 +474,9 @@ def _is_in_file(outcome: _core.Outcome, name: str) -> bool:
     return name == "packets" or (name in outcome.stored and name not in SUMMARIES)
 
 
-def _by_name(
-    rows: Iterable[Mapping[str, Any]], columns: Iterable[str]
-) -> dict[str, dict[str, Any]]:
+def _by_name(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     return {
-        row["name"]: {column: finite(row[column]) for column in columns if column in row}
+        row["name"]: {name: finite(value) for name, value in row.items() if name != "name"}
         for row in rows
     }
 

@@ -19,7 +19,7 @@ from talkspurt import stacking, valid
 from talkspurt.axis import Axis
 from talkspurt.format import offered
 from talkspurt.means import Interval, bootstrap, student
-from talkspurt.metrics.catalogue import Computed, Metric, of_a_flow
+from talkspurt.metrics.catalogue import VIEWS, Computed, Metric, of_a_flow
 from talkspurt.result import SUMMARIES, Result, finite
 from talkspurt.saving import Saved
 from talkspurt.scenario import Question
@@ -33,20 +33,7 @@ if TYPE_CHECKING:
     from talkspurt.figures.values import Part
     from talkspurt.scenario import Sets, Source
 
-SUMMARY = (
-    "goodput_bps",
-    "delivery_ratio",
-    "network_loss",
-    "delay_mean_s",
-    "delay_p50_s",
-    "delay_p95_s",
-    "jitter_s",
-    "mouth_to_ear_p50_s",
-    "loss_ratio",
-    "longest_gap_s",
-    "r_factor",
-    "mos",
-)
+SUMMARY = tuple(VIEWS["summary"])
 """Default metrics of a summary."""
 
 

@@ -167,7 +167,7 @@ impl PendingEvents {
     /// Records an event.
     pub(crate) fn add(&mut self, event: Event) {
         let known = Self::ORDER.iter().position(|known| *known == event);
-        self.0 |= 1 << known.expect("an encoding is asked for by the controller, and not news");
+        self.0 |= 1 << known.expect("a target rate is not a pending event");
     }
 
     /// A pending `Connected` or `Restarted`, which is reported before any data is delivered.

@@ -24,6 +24,119 @@ impl Better {
     }
 }
 
+/// Which end of a flow knows a value without the notes of the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// The sender.
+    ToSender,
+    /// The receiver.
+    ToReceiver,
+    /// Neither: it follows from the notes of both.
+    ToBoth,
+}
+
+impl Known {
+    /// Its name in the catalogue.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ToSender => "sender",
+            Self::ToReceiver => "receiver",
+            Self::ToBoth => "both",
+        }
+    }
+}
+
+/// A table or list of results that shows some of the metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// Calls of a run, on the terminal.
+    Calls,
+    /// Flows of video of a run, on the terminal.
+    Video,
+    /// Flows of a run, on the terminal.
+    Flows,
+    /// Links of a run, on the terminal.
+    Links,
+    /// Calls of a study, on the terminal.
+    StudyCalls,
+    /// Flows of video of a study, on the terminal.
+    StudyVideo,
+    /// Flows of a study, on the terminal.
+    StudyFlows,
+    /// Calls in the report of a run.
+    ReportCalls,
+    /// Flows in the report of a run.
+    ReportFlows,
+    /// Links in the report of a run. Those above rank 0 are shown only where one is not 0.
+    ReportLinks,
+    /// Calls in the report of a study.
+    ReportStudyCalls,
+    /// Flows in the report of a study.
+    ReportStudy,
+    /// The summary of a study that is saved.
+    Summary,
+    /// A run in a notebook.
+    Notebook,
+    /// Figures of a study, without being asked for.
+    Figures,
+}
+
+impl View {
+    /// Its name in the catalogue.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Calls => "calls",
+            Self::Video => "video",
+            Self::Flows => "flows",
+            Self::Links => "links",
+            Self::StudyCalls => "study_calls",
+            Self::StudyVideo => "study_video",
+            Self::StudyFlows => "study_flows",
+            Self::ReportCalls => "report_calls",
+            Self::ReportFlows => "report_flows",
+            Self::ReportLinks => "report_links",
+            Self::ReportStudyCalls => "report_study_calls",
+            Self::ReportStudy => "report_study",
+            Self::Summary => "summary",
+            Self::Notebook => "notebook",
+            Self::Figures => "figures",
+        }
+    }
+    /// The column of this view at a place, 0 for the first.
+    #[must_use]
+    pub const fn at(self, place: u8) -> Shown {
+        Shown { view: self, place, rank: 0, below: false }
+    }
+}
+
+/// A column of a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The view.
+    pub view: View,
+    /// Where among its columns.
+    pub place: u8,
+    /// The column with the greatest rank is the first to be left out of a narrow table; one of rank 0 stays.
+    pub rank: u8,
+    /// Written below the others where there is no room beside them.
+    pub below: bool,
+}
+
+impl Shown {
+    /// With this rank.
+    #[must_use]
+    pub const fn rank(self, rank: u8) -> Self {
+        Self { rank, ..self }
+    }
+    /// Written below the others where there is no room.
+    #[must_use]
+    pub const fn below(self) -> Self {
+        Self { below: true, ..self }
+    }
+}
+
 /// A metric that the engine computes in every run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
@@ -47,6 +160,16 @@ pub struct Metric {
     pub source: &'static str,
     /// Which direction is better.
     pub better: Better,
+    /// Which end knows it. A measurement that lost the notes of one end has no values that need them.
+    pub known: Known,
+    /// Head of its column in a table of a run on the terminal.
+    pub title: &'static str,
+    /// The head where that of the column alone is ambiguous; empty if it is not.
+    pub long_title: &'static str,
+    /// Head of its column in a table of a study, if not the label.
+    pub study_title: &'static str,
+    /// Where it is shown without being asked for.
+    pub shown: &'static [Shown],
     /// Lower bound, in the stored unit.
     pub min: f64,
     /// Upper bound.
@@ -83,6 +206,11 @@ impl Metric {
             formula: "",
             source: "",
             better: Better::Neither,
+            known: Known::ToBoth,
+            title: "",
+            long_title: "",
+            study_title: "",
+            shown: &[],
             min: 0.0,
             max: f64::INFINITY,
         }
@@ -106,6 +234,32 @@ impl Metric {
     #[must_use]
     pub const fn higher_is_better(self) -> Self {
         Self { better: Better::Higher, ..self }
+    }
+    /// Known to the sender alone; without this, both ends are needed.
+    #[must_use]
+    pub const fn known_to_sender(self) -> Self {
+        Self { known: Known::ToSender, ..self }
+    }
+    /// Known to the receiver alone.
+    #[must_use]
+    pub const fn known_to_receiver(self) -> Self {
+        Self { known: Known::ToReceiver, ..self }
+    }
+    /// With heads of its columns on the terminal: of a run, in a note on columns that had no room, of a
+    /// study; each may be empty.
+    #[must_use]
+    pub const fn titled(
+        self,
+        title: &'static str,
+        long_title: &'static str,
+        study_title: &'static str,
+    ) -> Self {
+        Self { title, long_title, study_title, ..self }
+    }
+    /// Shown in these views.
+    #[must_use]
+    pub const fn shown(self, shown: &'static [Shown]) -> Self {
+        Self { shown, ..self }
     }
     /// Sets its bounds.
     #[must_use]

@@ -53,6 +53,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<outcome::Outcome>()?;
     module.add_function(wrap_pyfunction!(plan::load, module)?)?;
     module.add_function(wrap_pyfunction!(outcome::metrics, module)?)?;
+    module.add_function(wrap_pyfunction!(outcome::types, module)?)?;
     module.add_function(wrap_pyfunction!(plan::schema, module)?)?;
     module.add_function(wrap_pyfunction!(plan::recording_seconds, module)?)?;
     module.add_function(wrap_pyfunction!(plan::values, module)?)?;

@@ -1,5 +1,6 @@
 //! Results of a run, as Python sees them.
 
+use std::collections::BTreeMap;
 use std::ffi::CStr;
 
 use arrow_array::cast::AsArray;
@@ -14,7 +15,8 @@ use serde_json::{Value, json};
 use talkspurt_experiment::Finished;
 use talkspurt_proto::gauge::Gauge;
 use talkspurt_proto::metric::Metric;
-use talkspurt_record::Table as Batches;
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_record::{Layout, Options, Recorder, Recording, Table as Batches};
 
 /// The stream name of the Arrow PyCapsule interface.
 const STREAM: &CStr = c"arrow_array_stream";
@@ -82,12 +84,7 @@ impl Outcome {
     fn columns<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
         let found = PyDict::new(py);
         for field in self.batches(name)?.schema.fields() {
-            let kind = match field.data_type() {
-                DataType::Utf8 => "String",
-                DataType::Int64 => "Int64",
-                _ => "Float64",
-            };
-            found.set_item(field.name(), kind)?;
+            found.set_item(field.name(), type_name(field.data_type()))?;
         }
         Ok(found)
     }
@@ -132,13 +129,48 @@ pub(crate) fn metrics() -> String {
             "name": metric.name, "table": table, "label": metric.label, "unit": metric.unit,
             "shown_unit": metric.shown_unit, "scale": metric.scale, "digits": metric.digits,
             "meaning": metric.meaning.trim(), "formula": metric.formula, "source": metric.source,
-            "better": metric.better.name(), "least": metric.min,
+            "better": metric.better.name(), "known": metric.known.name(), "least": metric.min,
+            "title": metric.title, "long_title": metric.long_title, "study_title": metric.study_title,
+            "shown": metric.shown.iter().map(|it| (it.view.name(), it.place, it.rank, it.below))
+                .collect::<Vec<_>>(),
             // JSON has no infinity.
             "most": metric.max.is_finite().then_some(metric.max),
         })
     };
     let all = tables.iter().flat_map(|(table, all)| all.iter().map(|one| entry(table, one)));
     Value::Array(all.collect()).to_string()
+}
+
+/// The types of the columns of every table, as polars names them, by table and column; as JSON.
+#[pyfunction]
+pub(crate) fn types() -> PyResult<String> {
+    let layout = Layout {
+        flows: Vec::new(),
+        links: Vec::new(),
+        routes: Vec::new(),
+        colours: BTreeMap::new(),
+        from: Instant::ZERO,
+        to: Instant::ZERO,
+        duration: Duration::ZERO,
+        interval: Duration::ZERO,
+    };
+    let empty = Recorder::new(layout, Options { gauges: true, sojourn: true }).finish()?;
+    let tables = Recording::TABLES.into_iter().filter_map(|name| Some((name, empty.table(name)?)));
+    let types = tables.map(|(name, table)| {
+        let fields = table.schema.fields().iter();
+        let types = fields.map(|field| (field.name().clone(), json!(type_name(field.data_type()))));
+        (name.to_owned(), Value::Object(types.collect()))
+    });
+    Ok(Value::Object(types.collect()).to_string())
+}
+
+/// The name that polars has for a type of a column.
+fn type_name(of: &DataType) -> &'static str {
+    match of {
+        DataType::Utf8 => "String",
+        DataType::Int64 => "Int64",
+        _ => "Float64",
+    }
 }
 
 /// A table to be passed to Python.

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 
 use arrow_array::RecordBatch;
-use talkspurt_proto::metric::{MILLISECONDS, Metric, PACKETS};
+use talkspurt_proto::metric::{MILLISECONDS, Metric, PACKETS, View};
 use talkspurt_proto::probe::{Control, DropReason, LinkCounters};
 use talkspurt_proto::time::{Duration, Instant};
 
@@ -303,13 +303,17 @@ columns_of! {
         "rate",
         "as the scenario says",
         "talkspurt's own count",
-    ), |row| row.rate_bps;
+    )
+    .titled("rate", "", "")
+    .shown(&[View::Links.at(0).rank(1)]), |row| row.rate_bps;
     /// Share of the window in which the transmitter was sending.
     utilisation = Metric::of("1", "%", 100.0, 1).described(
         "utilisation",
         "time busy ÷ length of the window",
         "talkspurt's own count",
-    ), |row| row.utilisation;
+    )
+    .titled("busy", "", "")
+    .shown(&[View::Links.at(1), View::ReportLinks.at(0)]), |row| row.utilisation;
     /// Packets of all flows whose transmission began, including control packets.
     sent_packets = PACKETS.described(
         "packets",
@@ -327,7 +331,11 @@ columns_of! {
         "dropped",
         "full + early + medium + down + too big + retries",
         "talkspurt's own count",
-    ), |row| row.drops.map(|all| all.iter().sum::<u64>());
+    )
+    .titled("dropped", "", "")
+    .shown(&[
+        View::Links.at(4), View::ReportLinks.at(1),
+    ]), |row| row.drops.map(|all| all.iter().sum::<u64>());
     /// Packets dropped by a full queue.
     drops_full = PACKETS.described(
         "dropped, full",
@@ -369,7 +377,8 @@ columns_of! {
         "marked",
         "counted by the link (RFC 3168 §5)",
         "talkspurt's own count",
-    ), |row| row.marks;
+    )
+    .shown(&[View::ReportLinks.at(4).rank(1)]), |row| row.marks;
     /// Radio retransmissions of unacknowledged frames.
     retries = PACKETS.described(
         "retries",
@@ -387,13 +396,17 @@ columns_of! {
         "queue, mean",
         "∫ queue dt ÷ length of the window",
         "talkspurt's own count",
-    ), |row| row.queue_mean_packets;
+    )
+    .titled("queue mean", "mean queue", "")
+    .shown(&[View::Links.at(2).rank(2), View::ReportLinks.at(2)]), |row| row.queue_mean_packets;
     /// Longest queue.
     queue_max_packets = PACKETS.described(
         "queue, longest",
         "maximum over the window",
         "talkspurt's own count",
-    ), |row| row.queue_max_packets;
+    )
+    .titled("queue longest", "longest queue", "")
+    .shown(&[View::Links.at(3).rank(3), View::ReportLinks.at(3)]), |row| row.queue_max_packets;
     /// Time average of IP bytes waiting for the transmitter.
     queue_mean_bytes = Metric::of("bytes", "", 1.0, 0).described(
         "queue, mean bytes",
@@ -406,7 +419,8 @@ columns_of! {
         "wait, mean",
         "mean of (transmission begins − packet comes)",
         "talkspurt's own count",
-    ), |row| row.sojourn.mean_s;
+    )
+    .shown(&[View::ReportLinks.at(5).rank(1)]), |row| row.sojourn.mean_s;
     /// Time in the queue that half the packets did not exceed.
     sojourn_p50_s = MILLISECONDS.described(
         "wait, p50",
@@ -424,7 +438,8 @@ columns_of! {
         "wait, p99",
         "nearest-rank quantile over packets",
         "talkspurt's own count",
-    ), |row| row.sojourn.p99_s;
+    )
+    .shown(&[View::ReportLinks.at(6).rank(1)]), |row| row.sojourn.p99_s;
     /// Longest time of a packet in the queue.
     sojourn_max_s = MILLISECONDS.described(
         "wait, longest",

@@ -38,7 +38,7 @@ from talkspurt.figures.style import (
     panels,
     styled,
 )
-from talkspurt.metrics.catalogue import column
+from talkspurt.metrics.catalogue import VIEWS, column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,17 +48,7 @@ if TYPE_CHECKING:
     from talkspurt.metrics import Column
     from talkspurt.study import Study
 
-SHOWN = (
-    "mos",
-    "mouth_to_ear_p50_s",
-    "concealed_ratio",
-    "longest_gap_s",
-    "video_frames_complete",
-    "video_frames_late",
-    "frame_delay_p95_s",
-    "delay_p95_s",
-    "goodput_bps",
-)
+SHOWN = tuple(VIEWS["figures"])
 NARROW = 2
 """With more columns, panel titles have one line per part."""
 SMALL = 4.6

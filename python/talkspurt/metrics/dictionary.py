@@ -11,11 +11,13 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from talkspurt import _core
 from talkspurt.metrics.catalogue import FLOWS as FLOW_METRICS
 from talkspurt.metrics.catalogue import GAUGES
 from talkspurt.metrics.catalogue import LINKS as LINK_METRICS
+from talkspurt.metrics.catalogue.kinds import Known
 
 if TYPE_CHECKING:
     from talkspurt.axis import Axis
@@ -30,11 +32,14 @@ class Field:
         unit: unit of its numbers: ``s``, ``bit/s``, ``bytes``, ``packets``, ``1`` for a plain
             number; empty for text.
         meaning: its meaning.
+        known: the end of a flow that knows it without the other's notes, or ``both`` if neither
+            does; empty if every result has it.
     """
 
     name: str
     unit: str
     meaning: str
+    known: Known | Literal[""] = ""
 
 
 MOST = float(2**53)
@@ -49,7 +54,9 @@ SIDE = Field("side", "", "end of the flow: from (it opens) or to")
 BIN = Field("time_s", "s", "end of the time bin")
 CAPTURED = Field("captured_s", "s", "when the source had captured the frame")
 INDEX = Field("index", "1", "number of the frame in its flow, from 0")
-ENCODING = Field("encoding", "1", "rung of the codec ladder, 0 for the best; null without a ladder")
+ENCODING = Field(
+    "encoding", "1", "rung of the codec ladder, 0 for the best; null without a ladder", "sender"
+)
 
 TABLES: dict[str, tuple[Field, ...]] = {
     "flows": (
@@ -59,9 +66,14 @@ TABLES: dict[str, tuple[Field, ...]] = {
         Field("source", "", "kind of source"),
         Field("from", "", "node that sends"),
         Field("to", "", "node that receives"),
-        *(Field(one.name, one.unit, one.meaning) for one in FLOW_METRICS),
-        Field("quality_limits", "", "ranges of G.107 that the call leaves; null if it leaves none"),
-        Field("quality_note", "", "what the score assumes, or why it is missing"),
+        *(Field(one.name, one.unit, one.meaning, one.known) for one in FLOW_METRICS),
+        Field(
+            "quality_limits",
+            "",
+            "ranges of G.107 that the call leaves; null if it leaves none",
+            "both",
+        ),
+        Field("quality_note", "", "what the score assumes, or why it is missing", "both"),
         Field("stand_in", "", "codec that is heard in place of one without an encoder; else null"),
     ),
     "links": (
@@ -74,7 +86,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         FLOW,
         BIN,
         Field("generated_packets", "packets", "units that the source generated in the bin"),
-        Field("generated_bytes", "bytes", "their bytes"),
+        Field("generated_bytes", "bytes", "their bytes", "sender"),
         Field("discarded_packets", "packets", "units dropped from the send queue in the bin"),
         Field("sent_packets", "packets", "data packets sent in the bin"),
         Field("sent_bytes", "bytes", "their IP bytes"),
@@ -117,7 +129,9 @@ TABLES: dict[str, tuple[Field, ...]] = {
         Field("delivered_s", "s", "when the transport delivered it; null if never"),
         Field("playout_s", "s", "when it was to be played; null before playout begins"),
         Field("paused_s", "s", "how long playout paused before it because nothing had arrived"),
-        Field("fate", "", "played, recovered, late, lost, discarded, queued or in_flight"),
+        Field(
+            "fate", "", "played, recovered, late, lost, discarded, queued or in_flight", "receiver"
+        ),
         ENCODING,
     ),
     "video_frames": (
@@ -151,10 +165,10 @@ TABLES: dict[str, tuple[Field, ...]] = {
         Field("segment", "1", "number of the segment of about 8 s, from 0; null for the call"),
         Field("start_s", "s", "when its first sample was captured"),
         Field("duration_s", "s", "its length"),
-        Field("pesq_nb", "1", "PESQ, narrowband (P.862.1); null from 16 kHz on"),
-        Field("pesq_wb", "1", "PESQ, wideband (P.862.2); null below 16 kHz"),
-        Field("visqol", "1", "ViSQOL in speech mode"),
-        Field("plcmos", "1", "PLCMOS version 2"),
+        Field("pesq_nb", "MOS", "PESQ, narrowband (P.862.1); null from 16 kHz on"),
+        Field("pesq_wb", "MOS", "PESQ, wideband (P.862.2); null below 16 kHz"),
+        Field("visqol", "MOS", "ViSQOL in speech mode"),
+        Field("plcmos", "MOS", "PLCMOS version 2"),
         Field("reason", "", "why there is no score, or which part has none"),
     ),
 }
@@ -166,18 +180,6 @@ EXCERPT = (
 )
 """The packets of an emulation that its report animates."""
 
-_TEXTS = frozenset({
-    "name", "transport", "source", "from", "to", "group", "quality_limits", "quality_note",
-    "stand_in", "flow", "link", "side", "fate", "gauge", "event", "reason",
-})  # fmt: skip
-_FLOATS = frozenset({
-    "throughput_bps", "goodput_bps", "loss_ratio", "concealed_ratio", "burst_ratio", "r_factor",
-    "mos", "mos_lost_to_delay", "mos_lost_to_loss", "mos_lost_to_codec", "utilisation",
-    "queue_mean_packets", "queue_mean_bytes", "queue_packets", "queue_bytes", "average_packets",
-    "drop_probability", "drops_per_second", "tokens_bytes", "value", "pesq_nb", "pesq_wb",
-    "visqol", "plcmos",
-})  # fmt: skip
-"""Columns of floats besides those of seconds; all others are integers."""
 ALWAYS = frozenset({
     "name", "transport", "source", "from", "to", "flow", "link", "side", "gauge", "event",
     "time_s", "value", "index", "number", "captured_s",
@@ -215,13 +217,26 @@ def _fields(table: str) -> tuple[Field, ...]:
 @functools.cache
 def kinds(table: str) -> dict[str, str]:
     """The type of each column of a table of a run, as polars names it."""
+    if table in _TYPES:
+        return _TYPES[table]
+    # The engine writes packets while it runs, and models compute scores.
+    return {one.name: _type(one) for one in _fields(table)}
 
-    def kind(name: str) -> str:
-        if name in _TEXTS:
-            return "String"
-        return "Float64" if name in _FLOATS or name.endswith("_s") else "Int64"
 
-    return {one.name: kind(one.name) for one in _fields(table)}
+_TYPES: dict[str, dict[str, str]] = json.loads(_core.types())
+
+
+def _type(field: Field) -> str:
+    if not field.unit:
+        return "String"
+    return "Float64" if field.unit in ("s", "MOS") else "Int64"
+
+
+def known(table: str) -> dict[str, Known]:
+    """The end of a flow that knows a column without the other's notes, of columns that need one."""
+    flows = {one.name: one.known for one in FLOW_METRICS}
+    found = ((one.name, one.known or flows.get(one.name)) for one in TABLES[table])
+    return {name: known for name, known in found if known}
 
 
 def always(table: str) -> frozenset[str]:

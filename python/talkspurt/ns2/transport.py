@@ -396,7 +396,7 @@ def _rate(part: Part) -> list[Setting]:
         ("counter_follows_acks", True), ("elapsed_time", True), ("loss_intervals_option", True),
         ("ask_loss_event_rate", False), ("token_bucket", None),
     ):  # fmt: skip
-        part.must(key, wanted, "its CCID 3 cannot be told")
+        part.must(key, wanted, "its CCID 3 has no setting for it")
     return _knobs(
         part,
         {
@@ -435,7 +435,7 @@ def _tfrc(flow: Flow) -> Agents:
         ("counter_follows_acks", None), ("elapsed_time", None), ("loss_intervals_option", None),
         ("ask_loss_event_rate", None), ("token_bucket", None),
     ):  # fmt: skip
-        rate.must(key, wanted, "its TFRC cannot be told")
+        rate.must(key, wanted, "its TFRC has no setting for it")
     agents = Agents("TFRC", "TFRCSink", [unit], packet_bytes=unit + 32, greedy=True, acks=0.1)
     agents.here = [
         ("packetSize_", str(unit), flow.part.at("source"), None),

@@ -12,23 +12,15 @@ from talkspurt.figures.style import FlowStyle, TransportStyle, transport_style
 from talkspurt.figures.time import styles_of
 from talkspurt.format import Verdict, verdict
 from talkspurt.groups import condensed
-from talkspurt.metrics.catalogue import column
+from talkspurt.metrics.catalogue import VIEWS, column
 
 if TYPE_CHECKING:
     from talkspurt.metrics import Column
     from talkspurt.result import Result
     from talkspurt.study import Study
 
-MOS_LOST = ("mos_lost_to_delay", "mos_lost_to_loss", "mos_lost_to_codec")
-RUN_COLUMNS = (
-    "r_factor",
-    "mouth_to_ear_p50_s",
-    "late_packets",
-    "missing_packets",
-    "concealed_ratio",
-    *MOS_LOST,
-)
-STUDY_COLUMNS = ("r_factor", "mouth_to_ear_p50_s", "concealed_ratio", "longest_gap_s")
+RUN_COLUMNS = tuple(VIEWS["report_calls"])
+STUDY_COLUMNS = tuple(VIEWS["report_study_calls"])
 MOST_ROWS = 60
 
 Cell = tuple[str, str]

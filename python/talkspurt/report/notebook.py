@@ -7,22 +7,14 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import intervals
-from talkspurt.metrics.catalogue import column
+from talkspurt.metrics.catalogue import VIEWS, column
 from talkspurt.visible import visible
 
 if TYPE_CHECKING:
     from talkspurt.result import Result
     from talkspurt.study import Study
 
-COLUMNS = (
-    "goodput_bps",
-    "delay_p50_s",
-    "delay_p95_s",
-    "mouth_to_ear_p50_s",
-    "concealed_ratio",
-    "r_factor",
-    "mos",
-)
+COLUMNS = tuple(VIEWS["notebook"])
 MOST_ROWS = 60
 
 

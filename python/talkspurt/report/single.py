@@ -10,12 +10,12 @@ from talkspurt.figures.quality import BEST_MOS
 from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
 from talkspurt.groups import condensed
-from talkspurt.metrics.catalogue import ALL, COLUMNS, column, number
+from talkspurt.metrics.catalogue import ALL, COLUMNS, VIEWS, column, number
 from talkspurt.report import answer, calls, media, page, series, sound, topology
 from talkspurt.report.animation import animation
 from talkspurt.result import BYTES
 from talkspurt.scores import MODELS
-from talkspurt.terminal.tables import BUSY, VIDEO
+from talkspurt.terminal.tables import BUSY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,18 +25,10 @@ if TYPE_CHECKING:
     from talkspurt.metrics.catalogue import Metric
     from talkspurt.result import Result
 
-FLOW_COLUMNS = (
-    "goodput_bps",
-    "sent_packets",
-    "lost_packets",
-    "delay_p50_s",
-    "delay_p95_s",
-    "delay_max_s",
-    "jitter_s",
-)
+FLOW_COLUMNS = tuple(VIEWS["report_flows"])
+VIDEO = tuple(VIEWS["video"])
 CHARTED = {"delay": "delay_mean_s", "cwnd": "cwnd", "sojourn": "sojourn_max_s"}
 """Information in charts that is in no table, by chart."""
-LINK_COLUMNS = ("utilisation", "drops", "queue_mean_packets", "queue_max_packets")
 MOST_ROWS = 60
 MOST_LINKS = 200
 
@@ -70,7 +62,7 @@ def html(result: Result, drawn: Iterable[Drawn] | None = None) -> str:
         most_links=MOST_LINKS,
         flow_columns=[column(name) for name in FLOW_COLUMNS],
         byte_columns=[column(name) for name in BYTES],
-        link_columns=[column(name) for name in (*LINK_COLUMNS, *_more_of_links(result))],
+        link_columns=[column(name) for name in _link_columns(result)],
         charts=charts,
         metrics=_explained(result, charts),
         bars=media.bars(result, styles),
@@ -94,7 +86,7 @@ def _real_time(result: Result) -> dict[str, Any] | None:
 
 def _explained(result: Result, charts: Sequence[Mapping[str, Any]]) -> list[Metric]:
     """The metrics shown on the page, in tables, cards of calls and charts."""
-    names = [*FLOW_COLUMNS, *BYTES, "rate_bps", *LINK_COLUMNS, *_more_of_links(result)]
+    names = [*FLOW_COLUMNS, *BYTES, "rate_bps", *_link_columns(result)]
     if result.calls:
         names += ("mos", *answer.RUN_COLUMNS)
     if result.is_scored:
@@ -113,11 +105,14 @@ def in_order(names: Iterable[str]) -> list[Metric]:
     return [one for one in ALL if one in shown]
 
 
-def _more_of_links(result: Result) -> Iterator[str]:
-    """Link columns with values only in some runs."""
-    for name in ("marks", "sojourn_mean_s", "sojourn_p99_s"):
-        if name in result.links.columns and result.links[name].drop_nulls().ne(0).any():
-            yield name
+def _link_columns(result: Result) -> list[str]:
+    """The columns of links; some are shown only if one has a value other than 0."""
+    there = result.links
+    return [
+        name
+        for name, shown in VIEWS["report_links"].items()
+        if not shown.rank or (name in there.columns and there[name].drop_nulls().ne(0).any())
+    ]
 
 
 def _links(result: Result) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -11,12 +11,11 @@ from talkspurt.figures.sharing import across
 from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
 from talkspurt.format import verdict
-from talkspurt.metrics.catalogue import number
+from talkspurt.metrics.catalogue import VIEWS, number
 from talkspurt.report import answer, calls, page, sound, topology
 from talkspurt.report.animation import animation
 from talkspurt.report.single import in_order, notes
 from talkspurt.scores import MODELS
-from talkspurt.terminal.tables import VIDEO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,20 +24,8 @@ if TYPE_CHECKING:
     from talkspurt.result import Result
     from talkspurt.study import Study
 
-COLUMNS = (
-    "mos",
-    "r_factor",
-    "mouth_to_ear_p50_s",
-    "concealed_ratio",
-    "longest_gap_s",
-    "delay_mean_s",
-    "delay_p50_s",
-    "delay_p95_s",
-    "jitter_s",
-    "delivery_ratio",
-    "network_loss",
-    "goodput_bps",
-)
+COLUMNS = tuple(VIEWS["report_study"])
+VIDEO = tuple(VIEWS["video"])
 MOST_ROWS = 200
 
 

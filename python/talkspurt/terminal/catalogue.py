@@ -31,7 +31,9 @@ def print_list(*, as_json: bool) -> None:
     """All metrics: recorded ones, and those computed on request."""
     if as_json:
         listed = [{"full_name": one.full_name, **dataclasses.asdict(one)} for one in ALL]
-        plain = [{key: finite(value) for key, value in one.items()} for one in listed]
+        plain = [
+            {key: finite(value) for key, value in one.items() if key != "display"} for one in listed
+        ]
         print_json({"metrics": plain})
         return
     width = known_width() or sys.maxsize

@@ -17,7 +17,8 @@ from talkspurt.cautions import cautions
 from talkspurt.disk import file_name
 from talkspurt.format import rate_text, time_text, verdict
 from talkspurt.groups import condensed
-from talkspurt.metrics.catalogue import column, quantity, titles
+from talkspurt.metrics.catalogue import SATISFACTION, VIEWS, column, number, quantity
+from talkspurt.metrics.catalogue.kinds import Shown
 from talkspurt.terminal.console import console, say
 from talkspurt.terminal.layout import Cell, Column, Table, name
 
@@ -83,33 +84,40 @@ SCORES = "scores.parquet"
 """Where results are written: tables name them for what they omit."""
 
 
-def _shown(measure: str, rank: int = 0) -> Column:
-    """The column of a metric in a table of a run."""
-    head, full = titles.OF_RUNS[measure]
-    return Column(head, rank, full=full)
+def _heads(view: str) -> list[Column]:
+    """The columns of a view of a run."""
+    shown = ((column(measure), shown) for measure, shown in VIEWS[view].items())
+    return [Column(one.title, place.rank, full=one.long_title) for one, place in shown]
 
 
 def _users(rank: int) -> Column:
-    head, full = titles.SATISFACTION
+    head, full = SATISFACTION
     return Column(head, rank, "text", full=full)
 
 
-CALLS = (
-    name("call"),
-    name("over"),
-    _shown("flows.concealed_ratio"),
-    _shown("flows.mouth_to_ear_p50_s", 1),
-    _shown("flows.r_factor", 5),
-    _shown("flows.mos"),
-    _shown("flows.mos_lost_to_delay", 4),
-    _shown("flows.mos_lost_to_loss", 3),
-    _shown("flows.mos_lost_to_codec", 6),
-    _users(2),
-)
+def _values(row: Mapping[str, Any], names: Iterable[str]) -> list[Cell]:
+    return [_value(name, row[name]) for name in names]
+
+
+def _value(measure: str, value: float | None) -> str:
+    one = column(measure)
+    if one.unit == "s":
+        return time_text(value)
+    return rate_text(value) if one.unit == "bit/s" else one.show(value, unit=True)
+
+
+CALLS = (name("call"), name("over"), *_heads("calls"), _users(2))
 
 
 def _calls(rows: list[dict[str, Any]]) -> Table:
-    return Table("Calls", CALLS, **_cut([_call(row) for row in rows], FLOWS))
+    cells = [
+        [*_ends(row), *_values(row, VIEWS["calls"]), _satisfaction(row["r_factor"])] for row in rows
+    ]
+    return Table("Calls", CALLS, **_cut(cells, FLOWS))
+
+
+def _ends(row: Mapping[str, Any]) -> list[Cell]:
+    return [row["name"], row["transport"] or "–"]
 
 
 def _sound(of: Result | Study, out: Console) -> None:
@@ -147,125 +155,42 @@ def _satisfaction(r_factor: float | None) -> Text:
     return Text(found.short, style=GRADE_STYLES[found.grade]) if found else Text("–")
 
 
-def _call(row: dict[str, Any]) -> list[Cell]:
-    lost = [
-        column(f"mos_lost_to_{cause}").show(row[f"mos_lost_to_{cause}"])
-        for cause in ("delay", "loss", "codec")
-    ]
-    return [
-        row["name"],
-        row["transport"] or "–",
-        column("concealed_ratio").show(row["concealed_ratio"], unit=True),
-        time_text(row["mouth_to_ear_p50_s"]),
-        column("r_factor").show(row["r_factor"]),
-        column("mos").show(row["mos"]),
-        *lost,
-        _satisfaction(row["r_factor"]),
-    ]
-
-
-VIDEO_COLUMNS = ("video_frames", "video_frames_complete", "video_frames_late")
-FRAME_DELAYS = ("frame_delay_p50_s", "frame_delay_p95_s", "frame_delay_max_s")
-VIDEO = (*VIDEO_COLUMNS, *FRAME_DELAYS)
+VIDEO = tuple(VIEWS["video"])
 """The measures of a flow of video."""
-VIDEOS = (
-    name("flow"),
-    name("over"),
-    _shown("flows.video_frames", 1),
-    _shown("flows.video_frames_complete"),
-    _shown("flows.video_frames_late"),
-    _shown("flows.frame_delay_p50_s", 2),
-    _shown("flows.frame_delay_p95_s", 3),
-    _shown("flows.frame_delay_max_s", 4),
-)
+VIDEOS = (name("flow"), name("over"), *_heads("video"))
 
 
 def _videos(rows: list[dict[str, Any]]) -> Table:
-    return Table("Video", VIDEOS, **_cut([_video(row) for row in rows], FLOWS))
+    cells = [[*_ends(row), *_values(row, VIDEO)] for row in rows]
+    return Table("Video", VIDEOS, **_cut(cells, FLOWS))
 
 
-def _video(row: dict[str, Any]) -> list[Cell]:
-    return [
-        row["name"],
-        row["transport"] or "–",
-        *(column(k).show(row[k]) for k in VIDEO_COLUMNS),
-        *(time_text(row[k]) for k in FRAME_DELAYS),
-    ]
-
-
-FLOW_HEADS = (
-    name("flow"),
-    name("over"),
-    _shown("flows.goodput_bps"),
-    _shown("flows.delay_p50_s", 1),
-    _shown("flows.delay_p95_s", 4),
-    _shown("flows.jitter_s", 6),
-    _shown("flows.sent_packets", 3),
-    _shown("flows.lost_packets", 2),
-    _shown("flows.late_packets", 5),
-)
-RECOVERED = _shown("flows.recovered_packets", 5)
-"""Only where redundancy recovered something."""
+FLOW_HEADS = (name("flow"), name("over"), *_heads("flows"))
 
 
 def _flows(rows: list[dict[str, Any]]) -> Table:
-    recovers = any(row.get("recovered_packets") for row in rows)
-    heads = (*FLOW_HEADS, *([RECOVERED] if recovers else []))
-    return Table("Flows", heads, **_cut([_flow(row, recovers) for row in rows], FLOWS))
+    shown, heads = list(VIEWS["flows"]), list(FLOW_HEADS)
+    if not any(row.get("recovered_packets") for row in rows):
+        del heads[2 + shown.index("recovered_packets")]
+        shown.remove("recovered_packets")
+    cells = [[*_ends(row), *_values(row, shown)] for row in rows]
+    return Table("Flows", heads, **_cut(cells, FLOWS))
 
 
-def _flow(row: dict[str, Any], recovers: bool) -> list[Cell]:
-    counts = ("sent_packets", "lost_packets", "late_packets", "recovered_packets")
-    return [
-        row["name"],
-        row["transport"] or "–",
-        rate_text(row["goodput_bps"]),
-        *(time_text(row[k]) for k in ("delay_p50_s", "delay_p95_s", "jitter_s")),
-        *(column(k).show(row[k]) for k in counts[: 4 if recovers else 3]),
-    ]
-
-
-LINK_HEADS = (
-    name("link"),
-    _shown("links.rate_bps", 1),
-    _shown("links.utilisation"),
-    _shown("links.queue_mean_packets", 2),
-    _shown("links.queue_max_packets", 3),
-    _shown("links.drops"),
-)
+LINK_HEADS = (name("link"), *_heads("links"))
 
 
 def _links(rows: list[dict[str, Any]]) -> Table:
     busy = [row for row in rows if row["drops"] or (row["utilisation"] or 0.0) >= BUSY]
     shown = busy or rows[:8]
-    cells = [_one_link(row) for row in shown]
+    cells = [[row["name"], *_values(row, VIEWS["links"])] for row in shown]
     return Table("Links", LINK_HEADS, **_cut(cells, LINKS, more=len(rows) - len(shown)))
 
 
-def _one_link(row: dict[str, Any]) -> list[Cell]:
-    return [
-        row["name"],
-        rate_text(row["rate_bps"]),
-        column("utilisation").show(row["utilisation"], unit=True),
-        *(column(k).show(row[k]) for k in ("queue_mean_packets", "queue_max_packets", "drops")),
-    ]
-
-
-CALL_COLUMNS = ("mouth_to_ear_p50_s", "concealed_ratio", "longest_gap_s", "mos")
-FLOW_COLUMNS = (
-    "goodput_bps", "delivery_ratio", "network_loss", "delay_mean_s", "delay_p50_s", "delay_p95_s",
-    "jitter_s",
-)  # fmt: skip
-RANKS = ("mos", "concealed_ratio", "mouth_to_ear_p50_s", "users", "longest_gap_s",
-         "goodput_bps", "network_loss", "delay_mean_s", "jitter_s", "delivery_ratio",
-         "delay_p50_s", "delay_p95_s",
-         "video_frames_complete", "video_frames_late", "video_frames",
-         "frame_delay_p50_s", "frame_delay_p95_s", "frame_delay_max_s")  # fmt: skip
-"""Measures of a study, the most important first."""
-ALWAYS = ("mos", "goodput_bps", "video_frames_complete", "pesq", "visqol", "plcmos")
-"""Measures that are never dropped."""
-BELOW = ("delivery_ratio", "network_loss", "delay_mean_s", "jitter_s")
-"""Measures that every table of flows has, below the others if there is no room beside them."""
+CALL_COLUMNS = tuple(VIEWS["study_calls"])
+FLOW_COLUMNS = tuple(VIEWS["study_flows"])
+USERS, LAST = 3, 18
+"""Rank of the users' satisfaction in a study, and of metrics that no table shows unasked."""
 
 Row = dict[str, Any]
 
@@ -351,7 +276,7 @@ def _wide(
     axes = [axis.column for axis in study.axes]
     heads = [*(name(axis.name) for axis in study.axes), name("flow"), *map(_headed, columns)]
     if verdicts:
-        heads.append(_users(RANKS.index("users")))
+        heads.append(_users(USERS))
     cells: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in rows:
         key = (*(row[axis] for axis in axes), intervals.flow(row))
@@ -504,12 +429,12 @@ def _index(row: Row) -> str:
 
 
 def _headed(measure: str) -> Column:
-    shown = quantity(measure)
-    head = titles.OF_STUDIES.get(measure, shown.label)
-    known = RANKS.index(measure) if measure in RANKS else len(RANKS)
-    rank = 0 if measure in ALWAYS else known
-    unit = f"\n{shown.unit}" if shown.unit else ""
-    return Column(head + unit, rank, full=head, below=measure in BELOW)
+    one = number(measure)
+    head = one.study_title or one.label
+    unit = f"\n{one.shown_unit}" if one.shown_unit else ""
+    views = (it for it in one.shown if it.view.startswith("study_"))
+    shown = next(views, Shown("", 0, LAST))
+    return Column(head + unit, shown.rank, full=head, below=shown.below)
 
 
 def _cells(

@@ -14,26 +14,38 @@ import math
 
 from talkspurt import _core
 from talkspurt.format import nearest, words
-from talkspurt.metrics.catalogue import titles
 from talkspurt.metrics.catalogue.computed import COMPUTED
-from talkspurt.metrics.catalogue.kinds import Column, Computed, Metric
+from talkspurt.metrics.catalogue.kinds import Column, Computed, Metric, Shown
 from talkspurt.metrics.catalogue.quantities import BY_COLUMN, OVER_TIME, Quantity
 from talkspurt.metrics.catalogue.sound import SOUND
 
 __all__ = [
-    "ALL", "COLUMNS", "COMPUTED", "FLOWS", "GAUGES", "LINKS", "SOUND", "Column", "Computed",
-    "Metric", "Quantity", "column", "metric", "near_names", "number", "of_a_flow", "over_time",
-    "quantity", "titles",
+    "ALL", "COLUMNS", "COMPUTED", "FLOWS", "GAUGES", "LINKS", "SATISFACTION", "SOUND", "VIEWS",
+    "Column", "Computed", "Metric", "Quantity", "column", "metric", "near_names", "number",
+    "of_a_flow", "over_time", "quantity",
 ]  # fmt: skip
 
 COLUMNS: tuple[Column, ...] = tuple(
-    Column(**{**one, "most": math.inf if one["most"] is None else one["most"]})
+    Column(
+        **{
+            **one,
+            "most": math.inf if one["most"] is None else one["most"],
+            "shown": tuple(Shown(*each) for each in one["shown"]),
+        }
+    )
     for one in json.loads(_core.metrics())
 )
 FLOWS = tuple(one for one in COLUMNS if one.table == "flows")
 LINKS = tuple(one for one in COLUMNS if one.table == "links")
 GAUGES = tuple(one for one in COLUMNS if one.table == "gauges")
 ALL: tuple[Metric, ...] = (*COLUMNS, *SOUND, *COMPUTED)
+
+VIEWS: dict[str, dict[str, Shown]] = {}
+"""By view: the metrics that it shows, in the order of its columns."""
+for _place, _one in sorted(
+    ((it, one) for one in ALL for it in one.shown), key=lambda it: it[0].place
+):
+    VIEWS.setdefault(_place.view, {})[_one.name] = _place
 
 # If flows and links share a column name, that of flows.
 _COLUMNS = {column.name: column for column in reversed((*COLUMNS, *SOUND))}
@@ -78,6 +90,10 @@ TABLES = ("flows", "links", "gauges", "scores", "series", "link_series")
 """Tables of a run that a name may begin with."""
 
 
+SATISFACTION = ("users", "users' satisfaction")
+"""Head of the verdict that ITU-T G.107 Annex B derives from R, and the longer one."""
+
+
 @functools.cache
 def _shown() -> dict[str, list[str]]:
     """The names of metrics by all names and titles that are shown, as lower-case words."""
@@ -91,9 +107,15 @@ def _shown() -> dict[str, list[str]]:
     for one in ALL:
         # Letters are not spelled like anything.
         add(one.name, one.name if metric(one.name) is one else one.full_name)
-    for title, names in titles.shown().items():
-        for name in names:
-            add(title, name)
+    of_runs = [
+        column(name) for view in ("calls", "video", "flows", "links") for name in VIEWS[view]
+    ]
+    titles = [(title, one) for one in of_runs for title in (one.title, one.long_title)]
+    for title, one in (*titles, *((one.study_title, one) for one in ALL)):
+        if title:
+            add(title, one.full_name if one.of_links else one.name)
+    for title in SATISFACTION:
+        add(title, "r_factor")
     for one in ALL:
         add(one.label, one.name if metric(one.name) is one else one.full_name)
     return found

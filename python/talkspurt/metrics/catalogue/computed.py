@@ -7,7 +7,8 @@ calls. ``talkspurt.metrics.computing`` computes them.
 
 from __future__ import annotations
 
-from talkspurt.metrics.catalogue.kinds import Computed, Shape
+from talkspurt.metrics.catalogue.kinds import Computed, Shape, Shown
+from talkspurt.metrics.catalogue.quantities import Quantity, kilobits, seconds, share
 
 _STUDY = "the list of the study of voice over transports, as TraceGraph draws it from ns-2's traces"
 _D = "|D| = |delay − delay of the packet that arrived before| (RFC 3550 §6.4.1)"
@@ -87,14 +88,17 @@ COMPUTED: tuple[Computed, ...] = (
     Computed("loss_event_rate", "flows", "", "value", "1",
            "as loss_events, when the last packet has come, the interval still open counted if that "
            "lowers it; 0 without a loss. Beside it the gauge loss_event_rate is what a receiver of "
-           "TFRC or CCID 3 kept itself", "RFC 5348 §5.2 to 5.4"),
+           "TFRC or CCID 3 kept itself", "RFC 5348 §5.2 to 5.4",
+           display=share("loss event rate")),
     Computed("rate_over_run", "flows", "", "value", "bit/s",
            "bits received over the length of the run: all IP packets, as in active_rate",
            "talkspurt's own; studies call this, active_rate or throughput_bps throughput. The last "
-           "is of packets with payload, over the window"),
+           "is of packets with payload, over the window",
+           display=kilobits("received rate over the run")),
     Computed("active_rate", "flows", "", "value", "bit/s",
            "bits received over the time from the first arrival to the last",
-           "talkspurt's own; see rate_over_run"),
+           "talkspurt's own; see rate_over_run",
+           display=kilobits("received rate while active")),
     Computed("sent_packet_rate", "over_time", "time_s", "sent_packets", "packets",
            "IP packets sent in a bin, whatever they carry", _STUDY),
     Computed("forwarded_rate", "over_time", "time_s", "forwarded_bps", "bit/s",
@@ -124,28 +128,41 @@ COMPUTED: tuple[Computed, ...] = (
            "mean network delay of the packets with payload received in a bin", "RFC 7679"),
     Computed("delivery_ratio", "flows", "", "value", "1",
            "received_packets / sent_packets of the window: 1 − network_loss, less what was in "
-           "flight when the run ended", "packet delivery ratio; talkspurt's own count"),
+           "flight when the run ended", "packet delivery ratio; talkspurt's own count",
+           display=share("delivered"),
+           shown=(Shown("study_flows", 1, 9, below=True), Shown("report_study", 9),
+                  Shown("summary", 1))),
     Computed("packet_size_min", "flows", "", "value", "bytes",
-           "least length of the IP packets sent, whatever they carry", _STUDY),
+           "least length of the IP packets sent, whatever they carry", _STUDY,
+           display=Quantity("packet size, minimum", "bytes", 1.0, 0)),
     Computed("packet_size_mean", "flows", "", "value", "bytes",
-           "mean length of the IP packets sent, whatever they carry", _STUDY),
+           "mean length of the IP packets sent, whatever they carry", _STUDY,
+           display=Quantity("packet size, mean", "bytes", 1.0, 1)),
     Computed("packet_size_max", "flows", "", "value", "bytes",
-           "greatest length of the IP packets sent, whatever they carry", _STUDY),
+           "greatest length of the IP packets sent, whatever they carry", _STUDY,
+           display=Quantity("packet size, maximum", "bytes", 1.0, 0)),
     Computed("network_loss", "flows", "", "value", "1",
-           "lost_packets / sent_packets of the window", "RFC 5166 §2.1; RFC 8868 §3, item 5"),
+           "lost_packets / sent_packets of the window", "RFC 5166 §2.1; RFC 8868 §3, item 5",
+           display=share("lost in the network"),
+           study_title="lost",
+           shown=(Shown("study_flows", 2, 6, below=True), Shown("report_study", 10),
+                  Shown("summary", 2))),
     Computed("post_repair_loss", "flows", "", "value", "1",
            "missing_packets / judged frames of speech: what no retransmission brought in the end. "
-           "Judged frames are (missing + late) / loss_ratio", "RFC 8868 §3, item 6"),
+           "Judged frames are (missing + late) / loss_ratio", "RFC 8868 §3, item 6",
+           display=share("lost after repair")),
     Computed("playout_discards", "flows", "", "value", "1",
            "late_packets / judged frames of speech",
-           "RFC 8868 §3, item 5; discard rate of RFC 3611 §4.7.1"),
+           "RFC 8868 §3, item 5; discard rate of RFC 3611 §4.7.1",
+           display=share("discarded by playout")),
     _rmcat("throughput_ratio", "throughput_ratio", "1",
            "bytes received in a bin / mean of all flows' in that bin. The ratio of two flows is "
            "that of theirs; the guideline is 1/3 to 3, at bins of 1, 5 and 20 s", "7"),
     Computed("oscillations", "flows", "", "value", "1",
            "how often the sending rate, in bins of 0.2 s, goes from twice its mean or more to half "
            "of it or less, or back, within 0.5 s", "RFC 8868 §3, item 9, whose example has "
-           "watermarks a factor of 4 apart and says nothing of where"),
+           "watermarks a factor of 4 apart and says nothing of where",
+           display=Quantity("oscillations", digits=1)),
     _rmcat("bandwidth_utilisation", "bandwidth_utilisation", "1",
            "bits sent in a bin / its width / the least rate of the links on the way", "10", 0.2),
     Computed("link_queue", "links", "time_s", "queue_packets", "packets",
@@ -170,32 +187,39 @@ COMPUTED: tuple[Computed, ...] = (
            "as loss_ratio of flows", bin_s=5.0),
     Computed("fairness", "flows", "", "value", "1",
            "(Σ x)² / (n Σ x²) of the flows' throughputs in the window",
-           "Jain, Chiu and Hawe 1984; RFC 5166 §2.3"),
+           "Jain, Chiu and Hawe 1984; RFC 5166 §2.3",
+           display=Quantity("fairness (Jain)", most=1.0)),
     Computed("least_over_greatest", "flows", "", "value", "1",
-           "least throughput / greatest, of all flows: ε-fair is 1 − ε or more", "RFC 5166 §2.3"),
+           "least throughput / greatest, of all flows: ε-fair is 1 − ε or more", "RFC 5166 §2.3",
+           display=Quantity("minimum / maximum throughput", most=1.0)),
     Computed("normalised_throughput", "flows", "", "value", "1",
            "throughput over the flow's max-min fair share of the links on its way, every flow "
            "taking what it can get; absent for a flow over a cell",
-           "RFC 5166 §2.3; Bertsekas and Gallager 1992 §6.5.2"),
+           "RFC 5166 §2.3; Bertsekas and Gallager 1992 §6.5.2",
+           display=Quantity("throughput / fair share")),
     Computed("variation", "scales", "scale_s", "cov", "1",
            "standard deviation over mean of the received rate, averaged over each time scale",
            "Floyd, Handley, Padhye and Widmer 2000 §4.1.1; RFC 5166 §2.2"),
     Computed("equivalence", "flows", "", "value", "1",
            "mean of min(a/b, b/a) of this flow's and the first flow's received bytes, in seconds "
-           "in which either received some", "Floyd, Handley, Padhye and Widmer 2000 §4.1.1"),
+           "in which either received some", "Floyd, Handley, Padhye and Widmer 2000 §4.1.1",
+           display=Quantity("equivalence ratio", most=1.0)),
     Computed("convergence", "flows", "", "value", "s",
            "time from the window's start until the received rate, in seconds, stays within 10 % of "
            "its mean over the last quarter of the window; absent if it never does",
-           "RFC 8868 §3, item 8, and RFC 5166 §2.3 ask for convergence times and name no band"),
+           "RFC 8868 §3, item 8, and RFC 5166 §2.3 ask for convergence times and name no band",
+           display=seconds("convergence time")),
     Computed("fair_convergence", "flows", "", "value", "s",
            "time from the window's start until this flow and the first receive, in a second, no "
            "more than (1 + δ)/2 of what both do, δ = 0.1; absent if they never do",
-           "δ-fair convergence time: Bansal, Balakrishnan, Floyd and Shenker 2001; RFC 5166 §2.3"),
+           "δ-fair convergence time: Bansal, Balakrishnan, Floyd and Shenker 2001; RFC 5166 §2.3",
+           display=seconds("fair convergence time")),
     Computed("circuit_breaker", "flows", "", "value", "s",
            "when the flow would have had to stop: after an interval of RTCP, 5 s, in which it sent "
            "more than ten times s / (R √(2p/3)), or after the fifth in a row in which nothing "
            "arrived; absent if never. p is the share of its packets lost, averaged over the last "
            "three intervals by their lengths, from the fourth interval on; R is twice the mean "
            "delay of those that arrived",
-           "RFC 8083 §4.2 and §4.3"),
+           "RFC 8083 §4.2 and §4.3",
+           display=seconds("time of the circuit breaker")),
 )  # fmt: skip

@@ -6,12 +6,31 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from talkspurt.metrics.catalogue.quantities import BY_COLUMN, BY_NAME, Quantity
+from talkspurt.metrics.catalogue.quantities import BY_COLUMN, Quantity
 
 Better = Literal["higher", "lower", "neither"]
+Known = Literal["sender", "receiver", "both"]
 Shape = Literal[
     "packets", "over_time", "by_size", "losses", "series", "links", "calls", "scales", "flows"
 ]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A column of a view: a table or list of results that shows some of the metrics.
+
+    Attributes:
+        view: its name, as in ``talkspurt_proto::metric::View``.
+        place: where among the columns of the view.
+        rank: the column with the greatest is the first to be left out of a narrow table; with 0 it
+            stays.
+        below: whether it is written below the others where there is no room beside them.
+    """
+
+    view: str
+    place: int
+    rank: int = 0
+    below: bool = False
 
 
 @dataclass(frozen=True)
@@ -30,8 +49,13 @@ class Column:
         formula: how it is computed.
         source: where the definition comes from.
         better: which direction is good.
+        known: the end of the flow that knows it without the other's notes, or ``both``.
         least: its minimum, in the stored unit.
         most: its maximum.
+        title: head of its column in a table of a run on the terminal.
+        long_title: the head where ``title`` alone is ambiguous, or empty.
+        study_title: head of its column in a table of a study, if not the label.
+        shown: the views that show it.
     """
 
     name: str
@@ -45,8 +69,13 @@ class Column:
     formula: str
     source: str
     better: Better = "neither"
+    known: Known = "both"
     least: float = 0.0
     most: float = math.inf
+    title: str = ""
+    long_title: str = ""
+    study_title: str = ""
+    shown: tuple[Shown, ...] = ()
 
     def show(self, value: float | None, *, unit: bool = False) -> str:
         """The value as text in the shown unit; a dash if there is none."""
@@ -103,6 +132,9 @@ class Computed:
         source: where the definition comes from.
         study: its letter in the list of the study of voice over transports, if any.
         bin_s: default bin width in seconds.
+        display: how values of a number of a flow are shown.
+        study_title: head of its column in a table of a study, if not the label.
+        shown: the views that show it.
     """
 
     name: str
@@ -114,6 +146,9 @@ class Computed:
     source: str
     study: str = ""
     bin_s: float = 1.0
+    display: Quantity | None = None
+    study_title: str = ""
+    shown: tuple[Shown, ...] = ()
 
     @property
     def full_name(self) -> str:
@@ -123,7 +158,7 @@ class Computed:
     @property
     def quantity(self) -> Quantity:
         """How its values are shown."""
-        return BY_NAME[self.name] if self.shape == "flows" else BY_COLUMN[self.y]
+        return self.display or BY_COLUMN[self.y]
 
     @property
     def label(self) -> str:

@@ -48,95 +48,78 @@ class Quantity:
         return f"{text} {self.unit}".rstrip() if unit else text
 
 
-def _ms(label: str) -> Quantity:
+def milliseconds(label: str) -> Quantity:
+    """A time, shown in ms."""
     return Quantity(label, "ms", 1e3, 1)
 
 
-def _s(label: str) -> Quantity:
+def seconds(label: str) -> Quantity:
+    """A time, shown in s."""
     return Quantity(label, "s", 1.0, 2)
 
 
-def _kbps(label: str) -> Quantity:
+def kilobits(label: str) -> Quantity:
+    """A rate, shown in kbit/s."""
     return Quantity(label, "kbit/s", 1e-3, 1)
 
 
-def _packets(label: str) -> Quantity:
+def packets(label: str) -> Quantity:
+    """A number of packets, which may be a mean."""
     return Quantity(label, "packets", 1.0, 1)
 
 
-def _share(label: str) -> Quantity:
+def share(label: str) -> Quantity:
+    """A ratio up to 1, shown in %."""
     return Quantity(label, "%", 100.0, 2, most=1.0)
 
 
 BY_COLUMN = {
-    "time_s": _s("time"),
-    "sent_s": _s("time sent"),
-    "received_s": _s("time received"),
-    "scale_s": _s("time scale"),
+    "time_s": seconds("time"),
+    "sent_s": seconds("time sent"),
+    "received_s": seconds("time received"),
+    "scale_s": seconds("time scale"),
     "number": Quantity("packet number", digits=0),
     "ip_bytes": Quantity("packet length", "bytes", 1.0, 0),
-    "generated_bps": _kbps("generated rate"),
-    "sent_bps": _kbps("sent rate"),
-    "received_bps": _kbps("received rate"),
-    "goodput_bps": _kbps("goodput"),
-    "forwarded_bps": _kbps("forwarded rate"),
-    "sent_max_bps": _kbps("sent rate, maximum"),
-    "received_mean_bps": _kbps("received rate, mean"),
+    "generated_bps": kilobits("generated rate"),
+    "sent_bps": kilobits("sent rate"),
+    "received_bps": kilobits("received rate"),
+    "goodput_bps": kilobits("goodput"),
+    "forwarded_bps": kilobits("forwarded rate"),
+    "sent_max_bps": kilobits("sent rate, maximum"),
+    "received_mean_bps": kilobits("received rate, mean"),
     "generated_pps": Quantity("generated units", "1/s", 1.0, 1),
     "received_pps": Quantity("received packets", "1/s", 1.0, 1),
-    "generated_packets": _packets("generated"),
-    "sent_packets": _packets("sent"),
-    "received_packets": _packets("received"),
-    "forwarded_packets": _packets("forwarded"),
-    "lost_packets": _packets("lost"),
-    "late_packets": _packets("late"),
-    "discarded_packets": _packets("discarded"),
+    "generated_packets": packets("generated"),
+    "sent_packets": packets("sent"),
+    "received_packets": packets("received"),
+    "forwarded_packets": packets("forwarded"),
+    "lost_packets": packets("lost"),
+    "late_packets": packets("late"),
+    "discarded_packets": packets("discarded"),
     "received_bytes": Quantity("bytes received", "kB", 1e-3, 1),
-    "delay_s": _ms("delay"),
-    "delay_min_s": _ms("delay, minimum"),
-    "delay_mean_s": _ms("delay, mean"),
-    "delay_max_s": _ms("delay, maximum"),
-    "jitter_s": _ms("jitter"),
-    "jitter_mean_s": _ms("jitter, mean"),
-    "smoothed_jitter_s": _ms("smoothed jitter"),
-    "processing_mean_s": _ms("processing time, mean"),
-    "queueing_s": _ms("queueing delay"),
-    "queueing_mean_s": _ms("queueing delay, mean"),
-    "wait_mean_s": _ms("wait in the queue, mean"),
-    "queue_packets": _packets("packets waiting"),
-    "utilisation": _share("utilisation"),
-    "drops": _packets("dropped"),
-    "loss_event_rate": _share("loss event rate"),
+    "delay_s": milliseconds("delay"),
+    "delay_min_s": milliseconds("delay, minimum"),
+    "delay_mean_s": milliseconds("delay, mean"),
+    "delay_max_s": milliseconds("delay, maximum"),
+    "jitter_s": milliseconds("jitter"),
+    "jitter_mean_s": milliseconds("jitter, mean"),
+    "smoothed_jitter_s": milliseconds("smoothed jitter"),
+    "processing_mean_s": milliseconds("processing time, mean"),
+    "queueing_s": milliseconds("queueing delay"),
+    "queueing_mean_s": milliseconds("queueing delay, mean"),
+    "wait_mean_s": milliseconds("wait in the queue, mean"),
+    "queue_packets": packets("packets waiting"),
+    "utilisation": share("utilisation"),
+    "drops": packets("dropped"),
+    "loss_event_rate": share("loss event rate"),
     "throughput_ratio": Quantity("received rate / mean of all flows"),
     "bandwidth_utilisation": Quantity("sent rate / lowest link rate", "%", 100.0, 2),
     "mos": Quantity("MOS", digits=2, least=1.0, most=4.5),
     "r_factor": Quantity("R", digits=1, most=100.0),
-    "loss_ratio": _share("unheard"),
+    "loss_ratio": share("unheard"),
     "cov": Quantity("coefficient of variation"),
 }
 """The columns of computed tables."""
-
-BY_NAME = {
-    "rate_over_run": _kbps("received rate over the run"),
-    "active_rate": _kbps("received rate while active"),
-    "loss_event_rate": _share("loss event rate"),
-    "delivery_ratio": _share("delivered"),
-    "packet_size_min": Quantity("packet size, minimum", "bytes", 1.0, 0),
-    "packet_size_mean": Quantity("packet size, mean", "bytes", 1.0, 1),
-    "packet_size_max": Quantity("packet size, maximum", "bytes", 1.0, 0),
-    "network_loss": _share("lost in the network"),
-    "post_repair_loss": _share("lost after repair"),
-    "playout_discards": _share("discarded by playout"),
-    "oscillations": Quantity("oscillations", digits=1),
-    "fairness": Quantity("fairness (Jain)", most=1.0),
-    "least_over_greatest": Quantity("minimum / maximum throughput", most=1.0),
-    "normalised_throughput": Quantity("throughput / fair share"),
-    "equivalence": Quantity("equivalence ratio", most=1.0),
-    "convergence": _s("convergence time"),
-    "fair_convergence": _s("fair convergence time"),
-    "circuit_breaker": _s("time of the circuit breaker"),
-}
-"""The computed metrics that are one number of a flow."""
 
 OVER_TIME = {
     "generated_packets": "generating_rate",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from talkspurt.metrics.catalogue.kinds import Column
+from talkspurt.metrics.catalogue.kinds import Column, Shown
 from talkspurt.scores.kinds import MODELS
 
 _FORMULA = "mean over the segments of about 8 s of the aligned recording"
@@ -22,7 +22,8 @@ SOUND: tuple[Column, ...] = tuple(
         better="higher",
         least=1.0,
         most=5.0,
+        shown=(Shown("study_sound", place),),
     )
-    for one in MODELS.values()
+    for place, one in enumerate(MODELS.values())
 )
 """One for each model; the table has PESQ's in two columns, of which a call has one."""
