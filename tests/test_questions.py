@@ -1,4 +1,7 @@
-"""The pages of docs/questions say what was asserted, and the closed form of one is near ns-2."""
+"""The pages of docs/questions say what was asserted, and the closed form of one is near ns-2.
+
+No study is run: the measures of the runs are stored in validation/questions.
+"""
 
 import sys
 from itertools import pairwise
@@ -17,7 +20,7 @@ def validation(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "validation" / "questions"))
     monkeypatch.syspath_prepend(str(ROOT / "validation"))
     yield
-    for name in ("common", "made", "ssthresh_law"):
+    for name in ("made", "measures", "page", "rows", *(file.stem for file in PAGES)):
         sys.modules.pop(name, None)
 
 
@@ -31,36 +34,55 @@ def test_a_page_names_its_studies_and_a_commit_that_has_all(file):
         assert figure.startswith("..") or (file.parent / figure).exists()
 
 
-def test_a_page_is_not_written_with_a_sentence_that_does_not_hold():
-    from common import Page, UntrueError
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: file.stem)
+def test_a_page_is_what_its_text_and_the_stored_measures_give(file):
+    from page import page
 
-    page = Page("nothing", "Nothing", "Is it so?")
-    page.claim("It is so.", 2 > 1)
-    page.claims_list(("So it is.", True))
-    assert page.claims == 2
-    with pytest.raises(UntrueError, match=r"2 of 2.*It is not"):
-        page.claim("It is not.", True, 1 > 2)
-    with pytest.raises(UntrueError, match="nothing was given"):
-        page.claim("Believe me.")
-    with pytest.raises(UntrueError):
-        page.claims_list(("Nor this.", False))
+    text, conditions = page(file.stem)
+    assert text == file.read_text(encoding="utf-8")
+    assert conditions > 20
+
+
+def test_a_page_is_not_written_with_a_sentence_that_does_not_hold():
+    from page import UntrueError, write
+
+    names = {"two": 2, "rows": {"a": 1.25, "b": -1.5}}
+    true = (
+        "? two > 1\n? two <\n  3\nIt is {two:.1f}.\n\n? two == 2\n* So it is.\n* No number: {two}."
+    )
+    assert write(true, names) == ("It is 2.0.\n\n* So it is.\n* No number: 2.\n", 3)
+    table = "| | ms |\n| {each rows} | {row:+.0f*1e3} |"
+    assert write(table, names) == ("| | ms |\n| a | +1250 |\n| b | −1500 |\n", 0)
+    with pytest.raises(UntrueError, match="condition fails: 1 > two: It is not"):
+        write("? two > 1\n? 1 > two\nIt is not.", names)
+    with pytest.raises(UntrueError, match="no condition: Believe me"):
+        write("Believe me: {two:.0f}.", names)
+    with pytest.raises(UntrueError, match="no condition"):
+        write("? two > 1\n* So it is.\n* And {two:.0f}.", names)
+    with pytest.raises(UntrueError, match="without a statement"):
+        write("? two > 1", names)
 
 
 def test_differences_are_taken_seed_by_seed():
-    from common import paired
+    from rows import Rows
 
-    rows = pl.DataFrame(
+    frame = pl.DataFrame(
         {
             "over": ["a", "a", "a", "b", "b", "b"],
             "replicate": [0, 1, 2, 2, 1, 0],
             "mos": [1.0, 2.0, 3.0, 3.5, 2.5, 1.5],
         }
     )
-    (found,) = paired(rows, "over", "a", "mos").values()
+    a, b = Rows(frame).each("over").values()
+    found = (b - a).mos
     assert (found.mean, found.low, found.high, found.count) == (0.5, 0.5, 0.5, 3)
     assert found.differs
+    assert f"{found:+.1f}" == "+0.5 [+0.5, +0.5]"
+    twice = Rows(pl.concat([frame, frame]))
     with pytest.raises(AssertionError, match="another axis"):
-        paired(pl.concat([rows, rows]), "over", "a", "mos")
+        _ = (twice(over="b") - twice(over="a")).mos
+    pooled = Rows(pl.concat([frame, frame.with_columns(pl.col("mos") + 1)]), pooled=True)
+    assert (pooled(over="b") - a).seeds("mos") == {0: 1.0, 1: 1.0, 2: 1.0}
 
 
 # ns-2.35 on 604 ms there and back, 50 packets a second, in bins of half a second;
@@ -69,16 +91,16 @@ def test_differences_are_taken_seed_by_seed():
     ("threshold", "seconds"), [(20, 20.5), (50, 6.0), (100, 5.0), (150, 5.0), (200, 5.0)]
 )
 def test_the_closed_form_is_near_what_ns2_takes(threshold, seconds):
-    from ssthresh_law import Path as Way
-    from ssthresh_law import keeps_all_s
+    from ssthresh import Path as Way
+    from ssthresh import keeps_all_s
 
     found = keeps_all_s(Way(50.0, 0.604, "ns2"), threshold)
     assert found == pytest.approx(seconds, rel=0.1, abs=0.5)
 
 
 def test_a_closed_form_has_no_step_where_slow_start_is_left_alone():
-    from ssthresh_law import NONE, drops_stale_s, keeps_all_s
-    from ssthresh_law import Path as Way
+    from ssthresh import NONE, drops_stale_s, keeps_all_s
+    from ssthresh import Path as Way
 
     for form in (keeps_all_s, drops_stale_s):
         for profile in ("rfc", "ns2"):

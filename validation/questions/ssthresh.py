@@ -1,474 +1,352 @@
-#!/usr/bin/env python3
-"""Determine the initial slow-start threshold that CCID 2 needs for a given round-trip time.
+"""Closed forms of CCID 2's settling time, and what the page on its initial threshold shows.
 
-    .venv/bin/python validation/questions/ssthresh.py [--dirty]
-
-Runs the three studies scenarios/questions/ssthresh*.toml and writes docs/questions/ssthresh.md with
-its figures. This takes two or three minutes on two cores. The statements of the page are asserted:
-if one is false, the script raises an error and writes no page.
+N = packets per second × round-trip time: the packets in flight at the full rate of the call. Slow
+start begins at w0 packets and multiplies the window by g per round trip up to the threshold s.
+Above the threshold, the window grows by one packet per round trip.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
-import ssthresh_figures as figures
-from common import Interval, Page, Row, ask, begin, paired
-from ssthresh_law import BIN_S, NONE, PACKETS, Law, Path, drops_stale_s, keeps_all_s, law, line
+from measures import PACKETS, SETTLED_BIN_S, SHOWN
+from rows import Interval, Panel, Rows, bars, draw
 
-if TYPE_CHECKING:
-    from talkspurt.result import Result
+from talkspurt.figures.style import FAINT, INK, transport_style
 
-BAND = 0.1
-SHOWN = "G.711, 20 ms"
+SLOW_START = {"rfc": (4, 1.5), "ns2": (3, 2.0)}
+"""w0 and g: one packet for two acknowledged ones in RFC 4341, one packet for each in ns-2."""
+PROFILES = {"rfc": "RFC 4341's slow start", "ns2": "ns-2's slow start"}
+NONE = 65535
+"""Represents no threshold: much larger than any window in these studies."""
 KEEPS, DROPS = "keeps all", "drops stale"
-RULES: Mapping[str, tuple[str, Callable[[float], float]]] = {
-    KEEPS: ("2.5\u00a0N", lambda n: 2.5 * n),
-    DROPS: ("N\u00a0+\u00a05", lambda n: n + 5),
-}
-"""The proposed threshold for each kind of sender, before rounding up to whole packets."""
 ENOUGH = {"200 ms": "20", "600 ms": "40"}
 """The smallest threshold above N + 5 in the study with competing traffic, by round-trip time."""
+CCID2 = transport_style("dccp-ccid2")
+SHADES = {0.2: "#54bd98", 0.4: CCID2.colour, 0.6: "#004d38"}
+"""Shades of CCID 2's colour by round-trip time: darker for longer times."""
+MARK: dict[str, Any] = {"marker": CCID2.marker, "markersize": 4, "linestyle": "none"}
+LOST = ("call_lost_packets", "bystander_lost_packets", "upload_lost_packets")
+CHANGES = (*LOST, "upload_goodput_bps", "call_mos", "bystander_mos")
+"""Measures that a larger threshold may change."""
 
 
-def settled(arrived: Sequence[int], packets_per_s: float) -> float | None:
-    """Return the seconds after which all bins but the last are within 10 % of the codec's rate.
+@dataclass(frozen=True)
+class Path:
+    """A path and the packet rate of a call on it."""
 
-    Return None if this period is shorter than two seconds.
+    packets_per_s: float
+    rtt_s: float
+    profile: str
+
+    @property
+    def in_flight(self) -> float:
+        """N in packets."""
+        return self.packets_per_s * self.rtt_s
+
+    @property
+    def trip(self) -> str:
+        """The label of the round-trip time."""
+        return f"{self.rtt_s * 1e3:.0f} ms"
+
+
+# Closed forms.
+
+
+def keeps_all_s(path: Path, s: float) -> float:
+    """Return the settling time in seconds of a sender that keeps all speech since its Request.
+
+    The sender starts after one round trip, and packets arrive half a round trip later. After k
+    round trips of slow start, N (k + 1) packets have been generated and (s - w0) / (g - 1) have
+    been sent. The remainder, B, is sent at s, s + 1, s + 2 … packets per round trip while N more
+    are generated.
     """
-    full = packets_per_s * BIN_S
-    astray = [i for i, n in enumerate(arrived[:-1]) if abs(n - full) > BAND * full]
-    last = max(astray, default=-1)
-    return None if last >= len(arrived) - 5 else BIN_S * (last + 1)
+    n, (w0, g) = path.in_flight, SLOW_START[path.profile]
+    alone = _slow_start_alone(n, w0, g)
+    if s >= w0 * g**alone:
+        return path.rtt_s * (1.5 + alone)
+    s = max(s, w0)
+    k = math.log(s / w0, g)
+    b = n * (k + 1) - (s - w0) / (g - 1)
+    if b > 0:
+        k += math.sqrt((s - n) ** 2 + 2 * b) - (s - n)
+    return path.rtt_s * (1.5 + k)
 
 
-def measure(result: Result, *, begin_s: float, until_s: float = math.inf) -> Iterator[Row]:
-    """Yield the settling time of the call, from `begin_s` on, and the measures of all flows."""
-    bins = result.series("call").sort("time_s")
-    # `time_s` is the end of a bin.
-    bins = bins.filter(pl.col("time_s").is_between(begin_s + 1e-9, until_s + 1e-9))
-    codec = PACKETS[result.settings.get("codec", SHOWN)]
-    row: Row = {"settled": settled(bins["received_packets"].to_list(), codec)}
-    for flow in result.flows.iter_rows(named=True):
-        for name in ("mos", "lost_packets", "discarded_packets", "goodput_bps"):
-            row[f"{flow['name']}.{name}"] = flow[name]
-    yield row
+def _slow_start_alone(n: float, w0: float, g: float) -> float:
+    """Return the round trips k of slow start that solve N (k + 1) = w0 (g^k − 1) / (g − 1)."""
+    low, high = 0.0, 64.0
+    for _ in range(64):
+        middle = (low + high) / 2
+        sent = w0 * (g**middle - 1) / (g - 1)
+        low, high = (middle, high) if sent < n * (middle + 1) else (low, middle)
+    return high
 
 
-def rule(sender: str, n: float) -> int:
-    """Return the proposed threshold in whole packets."""
-    return math.ceil(RULES[sender][1](n) - 1e-9)
+def drops_stale_s(path: Path, s: float) -> float:
+    """Return the settling time in seconds of a connected sender that drops stale packets.
+
+    The window must be N + 2: an acknowledgement covers two packets, and is late for the first.
+    """
+    (w0, g), need = SLOW_START[path.profile], path.in_flight + 2
+    s = max(s, w0)
+    if need <= w0:
+        return path.rtt_s / 2
+    return path.rtt_s * (0.5 + math.log(min(s, need) / w0, g) + max(0.0, need - s))
 
 
-def main() -> None:
-    """Run the studies and write the page."""
-    begin("ssthresh", __doc__ or "")
-    alone = ask("ssthresh", partial(measure, begin_s=0.0))
-    today = ask("ssthresh-today", partial(measure, begin_s=1.0))
-    beside = ask("ssthresh-beside", partial(measure, begin_s=20.0, until_s=40.0))
-    laws = [law(KEEPS, alone, keeps_all_s), law(DROPS, today, drops_stale_s)]
-    page = Page(
-        "ssthresh",
-        "Initial ssthresh by round-trip time",
-        """A study of 2010 (`talkspurt reproduce nor2010`) found that G.711 over CCID 2 takes 20
-        s to become stable on a link with a delay of 300 ms if the initial slow-start threshold
-        is 20 packets, and much less time if the threshold is 50 packets or more. This page
-        determines the threshold that a path requires.""",
-    )
-    answer(page, laws)
-    theory(page, laws)
-    opinion(page, *laws)
-    others(page, beside.rows)
-    page.write(alone, today, beside)
+# Measured times and thresholds.
 
 
-def answer(page: Page, laws: Sequence[Law]) -> None:
-    """Write the proposed thresholds and their verification."""
-    keeps, drops = laws
-    paths = len(keeps.times)
-    page.heading("Summary")
-    page.text(
-        f"""**N** is the packet rate multiplied by the round-trip time: the number of packets in
-        flight when the call sends at its full rate. A call is *settled* from the time at which
-        the number of packets received in every later bin of {BIN_S:g} s is within
-        {100 * BAND:.0f} % of the codec's. A threshold *suffices* if neither it nor any larger
-        threshold tried settles more than one such bin later than a sender without a threshold.
-        *Keeps all*: the sender generates speech from its DCCP-Request on and sends all of it,
-        like the sender of ns-2. *Drops stale*: the sender generates speech once the connection
-        is established, and drops packets that have waited for 150 ms."""
-    )
-    lead = max(t[NONE] - min(t.values()) for one in laws for t in one.times.values())
-    quiet = max(p.in_flight for p in keeps.times if _nothing_below(laws, p.in_flight))
-    half = {one.sender: _half(one) for one in laws}
-    page.claims_list(
-        (
-            f"""**On an uncongested path, no threshold is best**: on {paths} paths with either
-            sender, none of the thresholds tried settled more than {lead:.2f} s earlier than a
-            sender without a threshold. This agrees with RFC 4341 (section 5: the initial
-            threshold may be arbitrarily high).""",
-            lead <= BIN_S,
-        ),
-        (
-            f"""**A sender that drops stale packets needs a threshold of {RULES[DROPS][0]}**,
-            rounded up: on each of the {paths} paths, the smallest threshold tried at or above
-            this value settles at most one bin later than a sender without a threshold.""",
-            all(drops.cost(p, rule(DROPS, p.in_flight)) <= BIN_S for p in drops.times),
-        ),
-        (
-            f"""**A sender that keeps all packets needs a threshold of {RULES[KEEPS][0]}**, because
-            it must send its backlog in addition to the current speech. This threshold suffices
-            on each of the {paths} paths.""",
-            all(keeps.cost(p, rule(KEEPS, p.in_flight)) <= BIN_S for p in keeps.times),
-        ),
-        (
-            f"""**Up to N = {quiet:g} the threshold does not matter**: every threshold tried
-            suffices, including 2. At {PACKETS[SHOWN]:.0f} packets per second, this corresponds
-            to a round-trip time of {1e3 * quiet / PACKETS[SHOWN]:.0f} ms.""",
-            _nothing_below(laws, quiet) and quiet >= 5,
-        ),
-        (
-            f"""**A threshold that is too small delays settling**: half of the proposed value
-            costs up to {half[DROPS]:.1f} s if the sender drops stale packets, and up to
-            {half[KEEPS]:.1f} s if it keeps all packets.""",
-            half[DROPS] > 5 and half[KEEPS] > 5,
-        ),
-    )
-    page.figure(
-        "needed",
-        figures.needed(laws, RULES),
-        "Minimum sufficient initial threshold against N, measured and proposed, for both senders",
-    )
-    page.text(
-        """Triangles show the smallest threshold tried that suffices. The line below each
-        triangle extends to the next smaller threshold, which does not suffice. The table shows
-        least-squares lines through the midpoints, in packets, with 95 % intervals from
-        resampled paths. Paths on which all thresholds suffice are excluded."""
-    )
-    fits = {one.sender: line(one.informative) for one in laws}
-    rows = []
-    for one in laws:
-        fit = fits[one.sender]
-        ratios = [least.least / least.path.in_flight for least in one.informative]
-        rows.append(
-            (
-                one.sender,
-                RULES[one.sender][0],
-                f"{fit.slope:.2f} [{fit.slope_ends[0]:.2f}, {fit.slope_ends[1]:.2f}]",
-                _minus(f"{fit.offset:+.1f} [{fit.offset_ends[0]:+.1f}, {fit.offset_ends[1]:+.1f}]"),
-                f"{fit.rms:.1f}",
-                f"{min(ratios):.2f} to {max(ratios):.2f}",
-                f"{len(ratios)} of {paths}",
-            )
-        )
-    page.table(
-        ("sender", "proposed", "slope", "offset", "rms error", "minimum threshold / N", "paths"),
-        rows,
-    )
-    page.claim(
-        """If the sender drops stale packets, the slope is about 1: one packet of threshold per
-        packet in flight. If it keeps all packets, the slope is about 2.5 and the offset is
-        negative. The proposed rule passes through the origin, so for small N it requires a
-        larger threshold than necessary.""",
-        fits[DROPS].slope_ends[0] > 0.9 and fits[DROPS].slope_ends[1] < 1.2,
-        2.0 < fits[KEEPS].slope_ends[0] < 2.5 < fits[KEEPS].slope_ends[1] < 3.0,
-        fits[KEEPS].offset_ends[1] < 0,
-    )
+@dataclass(frozen=True)
+class Least:
+    """The minimum sufficient threshold, and the next smaller threshold, which is insufficient."""
+
+    path: Path
+    below: int
+    least: int
 
 
-def _minus(words: str) -> str:
-    return words.replace("-", "−")
+def least(path: Path, times: Mapping[int, float]) -> Least:
+    """Find the smallest threshold from which all settle at most a bin later than no threshold."""
+    tried = sorted(times)
+    late = [i for i, s in enumerate(tried) if times[s] > times[NONE] + SETTLED_BIN_S + 1e-9]
+    first = max(late, default=-1) + 1
+    return Least(path, tried[first - 1] if first else 0, tried[first])
 
 
-def _nothing_below(laws: Sequence[Law], n: float) -> bool:
-    """Whether every threshold tried suffices on paths with at most `n` packets in flight."""
-    return not any(one.path.in_flight <= n for law in laws for one in law.informative)
+@dataclass(frozen=True)
+class Law:
+    """Settling times and required thresholds of one kind of sender, measured and predicted.
+
+    Attributes:
+        words: the proposed threshold.
+        rule: the proposed threshold, before rounding up to whole packets.
+        form: the closed form of the settling time.
+        rows: one row for each run.
+    """
+
+    words: str
+    rule: Callable[[float], float]
+    form: Callable[[Path, float], float]
+    rows: Rows
+
+    @cached_property
+    def times(self) -> dict[Path, dict[int, float]]:
+        """Mean settling time by path and threshold; infinite if a run never settled."""
+        times: dict[Path, dict[int, float]] = {}
+        keys = ("round trip", "codec", "profile", "ssthresh")
+        settled = pl.col("settled").fill_null(math.inf).mean()
+        means = self.rows.frame.group_by(*keys, maintain_order=True).agg(settled)
+        for trip, codec, profile, s, mean in means.iter_rows():
+            path = Path(PACKETS[codec], float(trip.split()[0]) / 1e3, profile)
+            times.setdefault(path, {})[int(s)] = mean
+        return times
+
+    @cached_property
+    def informative(self) -> list[Least]:
+        """Minimum thresholds of the paths on which the smallest threshold tried is insufficient."""
+        return [one for path, times in self.times.items() if (one := least(path, times)).below]
+
+    @cached_property
+    def errors(self) -> pl.DataFrame:
+        """For each settled call: the time, the error of the closed form, and whether s < N."""
+        rows = [
+            (measured, self.form(path, s) - measured, s < path.in_flight)
+            for path, times in self.times.items()
+            for s, measured in times.items()
+            if math.isfinite(measured)
+        ]
+        frame = pl.DataFrame(rows, ["time", "error", "small"], orient="row")
+        return frame.sort(pl.col("error").abs(), descending=True, maintain_order=True)
+
+    def close(self) -> float:
+        """Share of the settling times that the closed form predicts to 1 s or 10 %."""
+        limit = pl.max_horizontal(1.0, 0.1 * pl.col("time"))
+        return float(self.errors.select((pl.col("error").abs() <= limit).mean()).item())
+
+    def steps(self) -> list[int]:
+        """Distance between the measured and the predicted minimum, in thresholds tried."""
+        found = []
+        for path, times in self.times.items():
+            tried, predicted = sorted(times), {s: self.form(path, s) for s in times}
+            one, other = (tried.index(least(path, each).least) for each in (times, predicted))
+            found.append(abs(one - other))
+        return found
+
+    @cached_property
+    def fit(self) -> tuple[Interval, Interval, float]:
+        """Slope, offset and rms error of s = slope · N + offset.
+
+        The line is fitted to the midpoints of the last insufficient and the first sufficient
+        threshold. Intervals are those of 95 %, from resampled paths.
+        """
+        n = np.array([one.path.in_flight for one in self.informative])
+        s = np.array([(one.below + one.least) / 2 for one in self.informative])
+        slope, offset = np.polyfit(n, s, 1)
+        chosen = np.random.default_rng(1).integers(0, len(n), (9999, len(n)))
+        x, y = n[chosen], s[chosen]
+        off = x - x.mean(axis=1, keepdims=True)
+        some = (off**2).sum(axis=1) > 0
+        slopes = (off * y).sum(axis=1)[some] / (off**2).sum(axis=1)[some]
+        offsets = y.mean(axis=1)[some] - slopes * x.mean(axis=1)[some]
+        (low, high), (base, top) = np.quantile([slopes, offsets], [0.025, 0.975], axis=1).T
+        rms = math.sqrt(float(np.mean((slope * n + offset - s) ** 2)))
+        return Interval(slope, low, high, len(n)), Interval(offset, base, top, len(n)), rms
+
+    def proposed(self, path: Path) -> int:
+        """Return the proposed threshold in whole packets."""
+        return math.ceil(self.rule(path.in_flight) - 1e-9)
+
+    def tried(self, path: Path, s: float) -> int:
+        """Return the smallest threshold tried at or above `s`."""
+        return min(t for t in self.times[path] if t >= s)
+
+    def costs(self, share: float = 1.0) -> list[float]:
+        """Return the extra seconds of this share of the proposed threshold, if the call settled."""
+        found = [
+            times[self.tried(path, share * self.proposed(path))] - times[NONE]
+            for path, times in self.times.items()
+        ]
+        return [cost for cost in found if math.isfinite(cost)] if share < 1 else found
+
+    def at(self, path: Path, s: int = NONE) -> Rows:
+        """Return the runs on a path with a threshold."""
+        codec = next(codec for codec, rate in PACKETS.items() if rate == path.packets_per_s)
+        trip = {"round_trip": path.trip, "profile": path.profile}
+        return self.rows(codec=codec, ssthresh=str(s), **trip)
 
 
-def _half(one: Law) -> float:
-    """Return the maximum cost of half of the proposed threshold, if the call settled."""
-    costs = [one.cost(p, rule(one.sender, p.in_flight) / 2) for p in one.times]
-    return max(cost for cost in costs if math.isfinite(cost))
-
-
-def theory(page: Page, laws: Sequence[Law]) -> None:
-    """Write the closed forms and their accuracy."""
-    page.heading("Closed form of the settling time")
-    page.text(
-        """Slow start begins with a window of w₀ packets and multiplies it by g per round trip:
-        4 and 1.5 according to RFC 4341 (one packet for every two acknowledged), 3 and 2 in
-        ns-2. Above the threshold s, the window grows by one packet per round trip. After k =
-        log(s / w₀) / log g round trips, the window is s. The codec has then generated N (k + 1)
-        packets (the handshake took one round trip), of which the sender has sent (s − w₀) / (g
-        − 1). The remainder is the backlog B. It drains while the window grows from s by one
-        packet per round trip and the codec generates N more packets per round trip:"""
-    )
-    page.code(
-        "keeps all     T = RTT · (3/2 + k + √((s − N)² + 2 B) − (s − N)),   "
-        "B = N (k + 1) − (s − w₀) / (g − 1)",
-        "drops stale   T = RTT · (1/2 + log(min(s, N + 2) / w₀) / log g + max(0, N + 2 − s))",
-    )
-    page.text(
-        """If slow start alone drains the backlog before the window reaches s, T is RTT · (3/2 +
-        k) with N (k + 1) = w₀ (gᵏ − 1) / (g − 1). The 2 in the second form results from Ack
-        Ratio 2: an acknowledgement covers two packets, and is late for the first of them. No
-        parameter is fitted."""
-    )
-    rows, errors = [], []
-    for one in laws:
-        measured, off, _ = (np.array(column) for column in zip(*one.errors(), strict=True))
-        errors.append(off)
-        near = np.abs(off) <= np.maximum(1.0, 0.1 * measured)
-        steps = one.steps()
-        worst = np.abs(off).argmax()
-        rows.append(
-            (
-                one.sender,
-                len(off),
-                _minus(f"{off.mean():+.2f} s"),
-                f"{np.sqrt(np.mean(off**2)):.2f} s",
-                f"{abs(off[worst]):.1f} s of {measured[worst]:.1f} s",
-                f"{100 * near.mean():.0f} %",
-                f"{sum(n <= 1 for n in steps)} of {len(steps)}",
-            )
-        )
-    page.table(
-        (
-            "sender",
-            "settling times",
-            "mean error",
-            "rms error",
-            "largest error",
-            "within 1 s or 10 %",
-            "minimum threshold exact or adjacent",
-        ),
-        rows,
-    )
-    page.figure(
-        "settling",
-        figures.settling(laws, PACKETS[SHOWN]),
-        "Settling time against the initial threshold, measured and by the closed form",
-    )
-    page.text(f"{SHOWN}. Points show means over the seeds, lines show the closed form.")
-    page.claim(
-        """On average the closed form is early by less than one bin; measured times are rounded
-        up to a bin. Its ten largest errors all occur at thresholds below N.""",
-        all(-BIN_S < off.mean() < 0 for off in errors),
-        all(
-            small
-            for one in laws
-            for _, _, small in sorted(one.errors(), key=lambda e: -abs(e[1]))[:10]
-        ),
-    )
-
-
-def opinion(page: Page, keeps: Law, drops: Law) -> None:
-    """Write the effect on listening quality."""
-    page.heading("Listening quality")
-    page.text(
-        f"""The table shows the MOS of the first 20 s of speech with a playout buffer of 150 ms
-        for {SHOWN}. The sender drops stale packets and uses RFC 4341's slow start. The
-        threshold tried is in parentheses. Differences are paired by seed, with Student's 95 %
-        intervals. Only the start time varies between seeds."""
-    )
-    rows, gains, rest = [], [], []
-    for path in drops.times:
-        n = path.in_flight
-        half, full = drops.tried(path, n / 2), drops.tried(path, rule(DROPS, n))
-        mos = {s: _mos(drops, path, s) for s in (half, full, NONE)}
-        worth = Interval.of([a - b for a, b in zip(mos[full], mos[half], strict=True)])
-        rest += [abs(a - b) for a, b in zip(mos[NONE], mos[full], strict=True)]
-        gains.append((worth, path))
-        if path.packets_per_s == PACKETS[SHOWN] and path.profile == "rfc":
-            means = [f"{sum(v) / len(v):.2f}" for v in mos.values()]
-            brackets = (f" ({half})", f" ({full})", "")
-            cells = [mean + words for mean, words in zip(means, brackets, strict=True)]
-            rows.append((_trip(path), f"{n:g}", *cells, worth.show(2, sign=True)))
-    header = ("RTT", "N", "half of N", RULES[DROPS][0], "no threshold", "gain over half")
-    page.table(header, rows)
-    best, where = max(gains, key=lambda gain: gain[0].mean)
-    far = [p for p in drops.times if p.rtt_s >= 0.2]
-    longest = [p for p in drops.times if p.rtt_s == 0.6]
-    page.claims_list(
-        (
-            f"""On all {len(drops.times)} paths, the MOS without a threshold equals the MOS with
-            {RULES[DROPS][0]}: the largest difference for a seed is {max(rest):.3f}.""",
-            max(rest) < 0.01,
-        ),
-        (
-            f"""A threshold of half of N lowers the MOS by up to {best.show(2)}, at
-            {where.packets_per_s:.0f} packets per second and a round-trip time of
-            {_trip(where)}.""",
-            best.low > 1,
-        ),
-        (
-            f"""**Keeping all packets lowers the MOS**: without a threshold, a sender that keeps
-            all packets scores lower than a sender that drops stale packets on each of the
-            {len(far)} paths with a round-trip time of at least 200 ms, by up to
-            {max(_mean(drops, p) - _mean(keeps, p) for p in far):.2f}.""",
-            all(_mean(drops, p) > _mean(keeps, p) for p in far),
-        ),
-        (
-            """**At long round-trip times, the MOS is low with every threshold**: at 600 ms the
-            first 20 s score below 2 with either sender. A sender that drops stale packets
-            drops more than 20 of them even without a threshold, because slow start takes
-            long.""",
-            max(
-                max(_mos(one, p, s))
-                for one in (keeps, drops)
-                for p in longest
-                for s in drops.times[p]
-            )
-            < 2.0
-            and all(min(_column(drops, p, NONE, "call.discarded_packets")) > 20 for p in longest),
-        ),
-    )
-
-
-def _trip(path: Path) -> str:
-    return f"{path.rtt_s * 1e3:.0f} ms"
-
-
-def _column(one: Law, path: Path, s: int, name: str) -> list[float]:
-    codec = next(codec for codec, rate in PACKETS.items() if rate == path.packets_per_s)
-    where = {"round trip": _trip(path), "codec": codec, "profile": path.profile, "ssthresh": s}
-    return one.rows.filter(**where).sort("replicate")[name].to_list()
-
-
-def _mos(one: Law, path: Path, s: int) -> list[float]:
-    return _column(one, path, s, "call.mos")
-
-
-def _mean(one: Law, path: Path) -> float:
-    """Return the mean MOS without a threshold."""
-    scores = _mos(one, path, NONE)
-    return sum(scores) / len(scores)
-
-
-def others(page: Page, rows: pl.DataFrame) -> None:
-    """Write the effect of a large threshold on competing flows."""
-    page.heading("Effect of a large threshold on competing flows")
-    enough = ", ".join(f"{s} packets at {trip}" for trip, s in ENOUGH.items())
-    page.text(
-        f"""The call ({SHOWN}) starts while another call over UDP is active, with or without a
-        bulk upload over TCP, on lines of 256 kbit/s and 2 Mbit/s with queues of 150 ms. The
-        table shows the change from a threshold just above {RULES[DROPS][0]} ({enough}) to no
-        threshold, in the first 20 s: means of paired differences with Student's 99 %
-        intervals. Differences whose interval excludes 0 are in bold."""
-    )
-    shown = {
-        "call.lost_packets": ("packets lost: call", 1, 1.0),
-        "bystander.lost_packets": ("packets lost: other call", 1, 1.0),
-        "upload.lost_packets": ("packets lost: upload", 1, 1.0),
-        "upload.goodput_bps": ("upload goodput / (kbit/s)", 1, 1e-3),
-        "call.mos": ("MOS: call", 2, 1.0),
-        "bystander.mos": ("MOS: other call", 2, 1.0),
+def laws_of(alone: Rows, today: Rows) -> dict[str, Law]:
+    """Return the results of both kinds of senders."""
+    return {
+        KEEPS: Law("2.5\u00a0N", lambda n: 2.5 * n, keeps_all_s, alone),
+        DROPS: Law("N\u00a0+\u00a05", lambda n: n + 5, drops_stale_s, today),
     }
-    keys = ("sender", "beside", "line", "round trip", "profile")
-    found: dict[tuple[str, ...], dict[str, Interval]] = {}
-    for key, part in rows.group_by(*keys, maintain_order=True):
-        words = tuple(map(str, key))
-        part = part.filter(pl.col("ssthresh").is_in([ENOUGH[words[3]], str(NONE)]))
-        found[words] = {
-            name: paired(part, "ssthresh", ENOUGH[words[3]], name, 0.99)[str(NONE)]
-            for name in shown
-        }
-    differ = {key: cells for key, cells in found.items() if _any(cells)}
-    page.table(
-        ("setting", *(words for words, _, _ in shown.values())),
-        [
-            (", ".join(key), *(_bold(cells[name], *form) for name, (_, *form) in shown.items()))
-            for key, cells in differ.items()
-        ],
+
+
+# The page.
+
+
+def values(alone: Rows, today: Rows, beside: Rows) -> Mapping[str, Any]:
+    """Return the values of the page by name."""
+    laws = laws_of(alone, today)
+    keeps, drops = laws.values()
+    paths = list(drops.times)
+    lead = max(t[NONE] - min(t.values()) for law in laws.values() for t in law.times.values())
+    uneasy = min(one.path.in_flight for law in laws.values() for one in law.informative)
+    quiet = max(path.in_flight for path in paths if path.in_flight < uneasy)
+
+    heard = {}
+    for path in paths:
+        thresholds = (path.in_flight / 2, drops.proposed(path), NONE)
+        heard[path] = [drops.at(path, drops.tried(path, s)) for s in thresholds]
+    rest = max(
+        max(abs(one) for one in (none - full).seeds("call_mos").values())
+        for _, full, none in heard.values()
     )
-    narrow = [
-        cells
-        for key, cells in found.items()
-        if key[:4] == (KEEPS, "a call", "256 kbit/s", "600 ms")
-    ]
-    lost = [name for name in shown if name.endswith("lost_packets")]
-    drops = [cells for key, cells in found.items() if key[0] == DROPS]
-    page.claims_list(
-        (
-            f"""The {len(found) - len(differ)} settings that are not in the table show no
-            difference in any column. **A sender that drops stale packets needs no threshold**:
-            in its {len(drops)} settings, neither the losses of any flow nor the MOS of the
-            other call differ, and the MOS of the call itself is not lower. A difference in any
-            column occurs in {sum(map(_any, drops))} of these settings. The goodput of the
-            upload falls by at most
-            {max(-cells["upload.goodput_bps"].mean for cells in drops) / 1e3:.0f} kbit/s.""",
-            not any(cells[name].differs for cells in drops for name in (*lost, "bystander.mos"))
-            and all(cells["call.mos"].high >= 0 for cells in drops),
-        ),
-        (
-            f"""**A sender that keeps its backlog sends bursts, and mostly loses its own
-            packets**: on the narrow line with a round-trip time of 600 ms and no upload, a
-            sender without a threshold loses {_both(narrow, "call.lost_packets")} packets more
-            with RFC 4341's and ns-2's slow start, and the other call loses
-            {_both(narrow, "bystander.lost_packets")} of its thousand packets. At a threshold of
-            {ENOUGH["600 ms"]} packets, neither call loses any.""",
-            len(narrow) == 2
-            and all(
-                cells["call.lost_packets"].low > cells["bystander.lost_packets"].high > 0
-                for cells in narrow
-            )
-            and _lost(rows, "256 kbit/s", "600 ms", ENOUGH["600 ms"]) == 0,
-        ),
-        (
-            """On the line of 2 Mbit/s, the losses of no flow change, with or without an upload.""",
-            not any(
-                cells[name].differs
-                for key, cells in found.items()
-                if key[2] == "2 Mbit/s"
-                for name in lost
-            ),
-        ),
-    )
-    shown_rows = rows.filter(pl.col("round trip") == "600 ms", line="256 kbit/s", beside="a call")
-    page.figure(
-        "harm",
-        figures.harm(shown_rows, (KEEPS, DROPS)),
-        "Lost packets against the initial threshold at 256 kbit/s and 600 ms, without an upload",
-    )
-    page.text(
-        """Line of 256 kbit/s, round-trip time of 600 ms, two calls and no upload, first 20 s.
-        Points are means over the seeds with 95 % intervals."""
-    )
-    tight = rows.filter(line="256 kbit/s", beside="a call and an upload")
+    gains = {path: (full - half).call_mos for path, (half, full, _) in heard.items()}
+    where = max(gains, key=lambda path: gains[path].mean)
+    shown = {
+        path.trip: (path, gains[path], *rows)
+        for path, rows in heard.items()
+        if path.packets_per_s == PACKETS[SHOWN] and path.profile == "rfc"
+    }
+    far = [path for path in paths if path.rtt_s >= 0.2]
+    longest = [path for path in paths if path.rtt_s == 0.6]
+    kept = [drops.at(path).call_mos.mean - keeps.at(path).call_mos.mean for path in far]
+
+    found = {}
+    axes = ("sender", "beside", "line", "round trip", "profile")
+    for setting in beside.frame.select(axes).unique(maintain_order=True).iter_rows():
+        names = {axis.replace(" ", "_"): label for axis, label in zip(axes, setting, strict=True)}
+        rows = replace(beside, confidence=0.99)(**names)
+        change = rows(ssthresh=str(NONE)) - rows(ssthresh=ENOUGH[setting[3]])
+        found[", ".join(setting)] = {name: change.interval(name) for name in CHANGES}
+    differ = {key: row for key, row in found.items() if any(one.differs for one in row.values())}
+    stale = {key: row for key, row in found.items() if key.startswith(DROPS)}
+    narrow = [found[f"{KEEPS}, a call, 256 kbit/s, 600 ms, {profile}"] for profile in PROFILES]
+    lossless = narrow_of(beside)(ssthresh=ENOUGH["600 ms"])
+    tight = beside(line="256 kbit/s", beside="a call and an upload").frame
     never = tight.filter(pl.col("settled").is_null())
-    unlost = never.filter(pl.col("call.lost_packets") == 0)
-    page.claim(
-        f"""**No threshold lets the call settle beside an upload on a slow line**: with an upload
-        on the line of 256 kbit/s, the call does not settle within 20 s in {never.height} of
-        {tight.height} runs, regardless of the threshold. In all but {unlost.height} of these
-        runs it lost packets, and each loss halves the window and sets a new threshold.""",
-        never.height > 0.9 * tight.height,
-        unlost.height < 0.1 * never.height,
-    )
+    unlost = never.filter(call_lost_packets=0)
+    return locals()
 
 
-def _any(cells: Mapping[str, Interval]) -> bool:
-    return any(cell.differs for cell in cells.values())
+def narrow_of(beside: Rows) -> Rows:
+    """Return the runs on the narrow line with the long round-trip time and without an upload."""
+    return beside(round_trip="600 ms", line="256 kbit/s", beside="a call")
 
 
-def _both(cells: Sequence[Mapping[str, Interval]], name: str) -> str:
-    return " and ".join(cell[name].show(1) for cell in cells)
+def bold(change: Interval, spec: str) -> str:
+    """Format a difference, bold if its interval excludes zero."""
+    return f"**{change:{spec}}**" if change.differs else f"{change:{spec}}"
 
 
-def _bold(cell: Interval, digits: int, scale: float) -> str:
-    words = cell.show(digits, scale, sign=True)
-    return f"**{words}**" if cell.differs else words
+# Figures.
 
 
-def _lost(rows: pl.DataFrame, line: str, trip: str, s: str) -> int:
-    """Return the packets lost by both calls without an upload, over all seeds and senders."""
-    part = rows.filter(pl.col("round trip") == trip, line=line, beside="a call", ssthresh=s)
-    return int(part["call.lost_packets"].sum() + part["bystander.lost_packets"].sum())
+def figures(alone: Rows, today: Rows, beside: Rows) -> Mapping[str, bytes]:
+    """Draw the figures of the page."""
+    laws = laws_of(alone, today)
+    needed = [_needed(sender, law) for sender, law in laws.items()]
+    settling = [_settling(n, law, profile) for profile in PROFILES for n, law in laws.items()]
+    harm = [_harm(narrow_of(beside)(profile=name), words) for name, words in PROFILES.items()]
+    right, below = {"loc": "outside right upper"}, {"loc": "outside lower center"}
+    return {
+        "needed": draw((8.4, 3.6), needed, below | {"ncols": 4}),
+        "settling": draw((8.4, 5.6), settling, right, nrows=2, ncols=2, sharex=True, sharey=True),
+        "harm": draw((8.4, 3.4), harm, below | {"ncols": 2}, sharey=True),
+    }
 
 
-if __name__ == "__main__":
-    main()
+def _needed(sender: str, law: Law) -> Panel:
+    """Show the minimum sufficient threshold against N, with the proposed rule."""
+    curves: list[dict[str, Any]] = []
+    for profile, face, shift in (("rfc", CCID2.colour, 1.015), ("ns2", "white", 0.985)):
+        found = [one for one in law.informative if one.path.profile == profile]
+        x, y = [one.path.in_flight * shift for one in found], [one.least for one in found]
+        below = [[one.least - one.below for one in found], [0] * len(found)]
+        look = {**MARK, "markerfacecolor": face, "capsize": 0, "label": PROFILES[profile]}
+        curves.append({"x": x, "y": y, "yerr": below, "color": CCID2.colour, **look})
+    ends = (0, 62)
+    curves.append({"x": ends, "y": [*map(law.rule, ends)], "color": INK, "label": "proposed"})
+    curves.append({"x": ends, "y": ends, "color": FAINT, "dashes": (4, 3), "label": "N"})
+    label = {"xlabel": "N = packets per second × RTT", "ylabel": "minimum sufficient ssthresh"}
+    return {"title": f"{sender}: {law.words}", "xlim": (0, 63), "ylim": (0, None), **label}, curves
+
+
+def _settling(sender: str, law: Law, profile: str) -> Panel:
+    """Show the settling time against the threshold, measured and by the closed form."""
+    curves, fine = [], np.geomspace(2, 180, 200)
+    for rtt_s, colour in SHADES.items():
+        path = Path(PACKETS[SHOWN], rtt_s, profile)
+        times = {s: t for s, t in law.times[path].items() if math.isfinite(t)}
+        x, y = [300 if s == NONE else s for s in times], list(times.values())
+        curves.append({"x": x, "y": y, "label": path.trip, "color": colour, **MARK})
+        curves.append({"x": fine, "y": [law.form(path, s) for s in fine], "color": colour})
+    ticks = {"xscale": "log", "xticks": (2, 5, 10, 20, 50, 100, 300), "ylim": (0, 41)}
+    axes = {"xlabel": "initial ssthresh / packets", "ylabel": "settling time / s"}
+    labels = {"xticklabels": ("2", "5", "10", "20", "50", "100", "none")}
+    return {**ticks, **labels, **axes, "title": f"{sender}, {PROFILES[profile]}"}, curves
+
+
+def _harm(rows: Rows, title: str) -> Panel:
+    """Show the lost packets of both calls against the threshold, for both senders."""
+    labels, udp, curves = rows.labels("ssthresh"), transport_style("udp"), []
+    flows = (("call", CCID2, "call over CCID 2"), ("bystander", udp, "other call over UDP"))
+    for flow, style, name in flows:
+        for sender, dashes in ((KEEPS, "-"), (DROPS, (0, (4, 3)))):
+            some = rows(sender=sender).each("ssthresh").values()
+            look = {"color": style.colour, "marker": style.marker, "linestyle": dashes}
+            lost = bars([one.interval(f"{flow}_lost_packets") for one in some])
+            curves.append({"x": range(len(labels)), **lost, **look, "label": f"{name}, {sender}"})
+    ticks = {"xticks": range(len(labels)), "xticklabels": [*labels[:-1], "none"]}
+    words = {"xlabel": "initial ssthresh / packets", "ylabel": "lost packets", "title": title}
+    return {**ticks, **words}, curves

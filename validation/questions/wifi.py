@@ -1,128 +1,124 @@
-#!/usr/bin/env python3
-"""Write docs/questions/wifi.md: the effect of ECN on CCID 3 with a queue of a thousand packets.
-
-.venv/bin/python validation/questions/wifi.py
-
-It runs four studies with 900 runs, which takes about five minutes on two cores.
-"""
+"""What the page on ECN for CCID 3 with a queue of a thousand packets shows."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
-import polars as pl
-from common import Page, ask, begin
-from wifi_page import QUESTION, STEADY_S, Traces, write
+from measures import DRAWN
+from rows import Panel, Rows, bars, draw
 
-if TYPE_CHECKING:
-    from talkspurt.result import Result
+from talkspurt.figures.style import BLUE, GREEN, ORANGE, PURPLE, TEAL, VERMILLION
 
-TRACES: Traces = {}
-"""Traces of the smoothed round-trip time, filled while a study runs."""
-
-
-def held(frame: pl.DataFrame, low: float, high: float) -> pl.DataFrame:
-    """Return the values of a gauge and their durations within a window.
-
-    A value is valid until the next one.
-    """
-    inside = frame.filter(pl.col("time_s") < high).with_columns(pl.col("time_s").clip(low))
-    ends = inside["time_s"].shift(-1).fill_null(high)
-    return inside.select("value", (ends - inside["time_s"]).alias("for_s")).filter(
-        pl.col("for_s") > 0
-    )
-
-
-def mean(frame: pl.DataFrame) -> float:
-    """Return the mean over time."""
-    return float((frame["value"] * frame["for_s"]).sum() / frame["for_s"].sum())
+P_FLOOR = 1e-4
+"""The smallest loss event rate in Linux's table (`rate.p_floor`)."""
+RATE_BPS = 7.15e6
+PAYLOAD_BYTES = 1400
+QUEUES: dict[str, dict[str, Any]] = {
+    "FIFO": {"color": VERMILLION},
+    "step at 200": {"color": GREEN},
+    "RED from 200": {"color": TEAL, "dashes": (6, 2.5)},
+    "CoDel": {"color": BLUE},
+    "PIE": {"color": ORANGE, "dashes": (2, 2)},
+    "FQ-CoDel": {"color": PURPLE, "dashes": (8, 2, 2, 2)},
+}
+"""Colour and dashes of each queue."""
+EARLY = tuple(QUEUES)[1:]
+AT_200 = ("step at 200", "RED from 200")
+TODAY = ("CoDel", "PIE", "FQ-CoDel")
 
 
-def quantile(frame: pl.DataFrame, share: float) -> float:
-    """Return the value that the gauge does not exceed for this share of the time."""
-    rising = frame.sort("value").with_columns(pl.col("for_s").cum_sum().alias("until"))
-    return float(rising.filter(pl.col("until") >= share * rising["until"][-1])["value"][0])
+def milliseconds(label: str) -> float:
+    """Convert the label of a buffer to milliseconds."""
+    return float(label.removesuffix("ms"))
 
 
-def variation(frame: pl.DataFrame) -> float:
-    """Return the coefficient of variation over time."""
-    middle = mean(frame)
-    squares = float(((frame["value"] - middle) ** 2 * frame["for_s"]).sum() / frame["for_s"].sum())
-    return math.sqrt(squares) / middle
+def values(wire: Rows, cell: Rows, long: Rows, call: Rows) -> Mapping[str, Any]:
+    """Return the values of the page by name."""
+    marks = wire(signal="marks", ends="linux").each("queue")
+    fifo, step = marks["FIFO"], marks["step at 200"]
+    since = {queue: marks[queue] - fifo for queue in EARLY}
+    sooner = since["step at 200"]
+    rfc_marks = wire(signal="marks", ends="rfc").each("queue")
+    rfc_less = rfc_marks["FIFO"] - rfc_marks["step at 200"]
+    drops = wire(signal="drops", ends="linux").each("queue")
+    marked = {queue: marks[queue] - drops[queue] for queue in QUEUES}
+    saved = {queue: drops[queue] - marks[queue] for queue in QUEUES}
+    heard_ms = 1e3 * max(abs(marked[q].heard_s.low) for q in EARLY)
+    waits_ms = 1e3 * max(marked[q].wait_mean.size for q in EARLY)
 
+    rest = {queue: rows.each("ends") for queue, rows in long.each("queue").items()}
+    linux, rfc = ({queue: rest[queue][ends] for queue in QUEUES} for ends in ("linux", "rfc"))
+    carried_bps = RATE_BPS * PAYLOAD_BYTES / linux["FIFO"].ip_bytes.mean
+    closed_s = 8 * PAYLOAD_BYTES / carried_bps * math.sqrt(3 / (2 * P_FLOOR))
+    worth_s = 200 * 8 * rfc["FIFO"].ip_bytes.mean / RATE_BPS
+    cost, rfc_cost = linux["FIFO"] - linux["CoDel"], rfc["FIFO"] - rfc["CoDel"]
+    share = cost.goodput.mean / linux["FIFO"].goodput.mean
 
-def first(frame: pl.DataFrame, since: float) -> float | None:
-    """Return the first time in the frame, relative to `since`."""
-    return float(frame["time_s"][0]) - since if frame.height else None
+    air, rfc_air = (cell(ends=ends).each("queue") for ends in ("linux", "rfc"))
+    air_less, gained = air["FIFO"] - air["step at 200"], air["step at 200"] - air["FIFO"]
+    air_cost, wired_cost = (each["FIFO"] - each["CoDel"] for each in (rfc_air, rfc_marks))
+    air_share = air_cost.goodput.mean / rfc_air["FIFO"].goodput.mean
 
-
-def measure(result: Result) -> list[dict[str, object]]:
-    """Return a row per run: the transfer, the queue in front of the radio, and any call."""
-    until = result.duration_s
-    opened = result.events("transfer").filter(event="connected", side="from")["time_s"][0]
-    rtt, rate = result.gauges("transfer", "srtt"), result.gauges("transfer", "rate")
-    if result.replicate == 0:
-        TRACES[tuple(result.settings.values())] = rtt
-    heard = result.gauges("transfer", "loss_event_rate").filter(pl.col("value") > 0)
-    steady, x = held(rtt, STEADY_S, until), held(rate, STEADY_S, until)
-    whole = held(rtt, float(rtt["time_s"][0]), until)
-    queue = result.links.sort("queue_max_packets", descending=True).row(0, named=True)
-    waits = result.link_series(queue["name"])
-    transfer = result.flows.filter(name="transfer").row(0, named=True)
-    at_200 = first(waits.filter(pl.col("queue_packets") >= 200), opened)
-    heard_s = first(heard, opened)
-    row: dict[str, object] = {
-        "rtt_mean": mean(whole),
-        "rtt_p95": quantile(whole, 0.95),
-        "rtt_max": max(rtt["value"]),
-        "rtt_steady": mean(steady),
-        "rtt_middle": mean(held(rtt, until / 3, until * 2 / 3)),
-        "rtt_last": mean(held(rtt, until * 2 / 3, until)),
-        "x_mean": mean(x),
-        "x_variation": variation(x),
-        "x_least": min(x["value"]),
-        "x_most": max(x["value"]),
-        "heard_s": heard_s,
-        "late_s": heard_s - at_200 if heard_s is not None and at_200 is not None else None,
-        "queue_max": float(queue["queue_max_packets"]),
-        "queue_mean": queue["queue_mean_packets"],
-        "wait_mean": queue["sojourn_mean_s"],
-        "wait_p95": queue["sojourn_p95_s"],
-        "wait_max": queue["sojourn_max_s"],
-        "marks": float(queue["marks"]),
-        "goodput": transfer["goodput_bps"],
-        "ip_bytes": transfer["sent_bytes"] / transfer["sent_packets"],
-        "lost": float(transfer["lost_packets"]),
-        "lost_share": transfer["lost_packets"] / transfer["sent_packets"],
+    heard = {
+        queue: max(rows.each("buffer").values(), key=lambda one: one.mos.mean)
+        for queue, rows in call.each("queue").items()
     }
-    calls = result.flows.filter(name="call")
-    if calls.height:
-        call = calls.row(0, named=True)
-        row |= {f"call_{name}": call[name] for name in ("delay_p50_s", "delay_p95_s", "loss_ratio")}
-        row |= {"call_lost": call["lost_packets"] / call["sent_packets"], "mos": call["mos"]}
-    return [row]
+    gain = {queue: heard[queue] - heard["FIFO"] for queue in EARLY}
+    mos = {queue: rows.mos.mean for queue, rows in heard.items()}
+    return locals()
 
 
-def heard_call(result: Result) -> list[dict[str, object]]:
-    """Return the MOS, loss and delay of the call."""
-    call = result.flows.filter(name="call").row(0, named=True)
-    return [{name: call[name] for name in ("mos", "loss_ratio", "mouth_to_ear_p50_s")}]
+def traces(rows: Rows) -> list[dict[str, Any]]:
+    """Return curves of the round-trip time of the first seed, for queues with a trace."""
+    curves = []
+    for queue, one in rows.each("queue").items():
+        for time_s, rtt_s in one.frame["trace"].drop_nulls() if queue in DRAWN else ():
+            rtt_ms = [1e3 * value for value in rtt_s]
+            style = QUEUES[queue] | {"label": queue, "linewidth": 1.2}
+            curves.append({"x": list(time_s), "y": rtt_ms, **style})
+    return curves
 
 
-def main() -> None:
-    """Run the four studies and write the page."""
-    begin("wifi", __doc__ or "")
-    wire = ask("wifi", measure)
-    traces = dict(TRACES)
-    cell = ask("wifi-cell", measure)
-    TRACES.clear()
-    long = ask("wifi-long", measure)
-    long_traces = dict(TRACES)
-    call = ask("wifi-call", heard_call)
-    page = Page("wifi", "ECN for CCID 3 over WiFi", QUESTION)
-    write(page, wire, cell, long, call, traces, long_traces)
+def figures(wire: Rows, _: Rows, long: Rows, call: Rows) -> Mapping[str, bytes]:
+    """Draw the figures of the page."""
+    start = traces(wire(signal="marks", ends="linux"))
+    ticks = {"yscale": "log", "yticks": (log := (3, 10, 30, 100, 300, 1000)), "yticklabels": log}
+    title = {"title": "Smoothed round-trip time, Linux profile, marks"}
+    axes = {"xlabel": "time / s", "ylabel": "RTT / ms"}
+    whole: list[Panel] = [
+        (
+            {**axes, "title": f"RTT with marks, {words}", "xlim": (0, 960), "ylim": (0, 1100)},
+            [curve for curve in traces(long(ends=ends)) if curve["label"] != "RED from 200"],
+        )
+        for ends, words in (("linux", "Linux profile"), ("rfc", "RFC profile"))
+    ]
+    begin: list[Panel] = [
+        ({**axes, **ticks, **title, "xlim": (0, 20)}, start),
+        ({**axes, **ticks, "xlim": (0, 180)}, start),
+    ]
+    below = {"loc": "outside lower center", "ncols": 4}
+    return {
+        "rtt": draw((8.4, 3.1), begin, below, sharey=True),
+        "long": draw((8.4, 3.1), whole, below, sharey=True),
+        "mos": draw((7.2, 3.1), [_calls(call)], {"loc": "outside right upper"}),
+    }
 
 
-if __name__ == "__main__":
-    main()
+def _calls(call: Rows) -> Panel:
+    """Return a curve of the MOS against the playout buffer for each queue."""
+    labels = call.labels("buffer")
+    x = [milliseconds(label) for label in labels]
+    curves = [
+        {"x": x, "marker": "o", "markersize": 3.5, "label": queue, **QUEUES[queue]}
+        | bars([rows(buffer=label).mos for label in labels])
+        for queue, rows in call.each("queue").items()
+    ]
+    return {
+        "title": "MOS of a call beside the transfer, Linux profile, marks",
+        "xlabel": "playout delay after capture / ms",
+        "ylabel": "MOS",
+        "xlim": (0, 1.02 * max(x)),
+        "ylim": (1, 4.6),
+    }, curves
