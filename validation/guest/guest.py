@@ -32,7 +32,8 @@ def unprepared() -> str | None:
     image = STORE / "initramfs.gz"
     if not image.exists():
         return f"there is no kernel in {STORE}; run {here / 'prepare'} first"
-    sources = [here / "prepare", here / "init", *here.parent.glob("linux-*/peer.c")]
+    peers = [here.parent / "talk.h", *here.parent.glob("linux-*/peer.c")]
+    sources = [here / "prepare", here / "init", *peers]
     newer = [file for file in sources if file.stat().st_mtime > image.stat().st_mtime]
     if newer:
         return f"{newer[0].name} is newer than the guest in {STORE}; run {here / 'prepare'} again"

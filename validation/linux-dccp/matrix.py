@@ -55,12 +55,10 @@ class Case(harness.Case):
 
     def their_words(self) -> str:
         """Arguments of the kernel's program, except role and address."""
-        words = f"-t {self.kernel_sends} -r {self.ours_sends}"
-        words += f" -s {SERVICE} -n {self.packets} -l {self.bytes} -g {self.interval_ms * 1000}"
+        words = f"-S {self.kernel_sends} -R {self.ours_sends}"
+        words += f" -v {SERVICE} -n {self.packets} -l {self.bytes} -g {self.interval_ms * 1000}"
         if self.closes == "theirs":
             words += " -k"
-        if self.version == 6:
-            words += " -6"
         if not self.connects:
             # Otherwise it would wait for another client.
             words += " -d 1500"
@@ -196,7 +194,7 @@ CASES = [
         "We ask for CCID 2 and accept no other; the kernel accepts CCID 3 only",
         closes="nobody",
         kernel_sends=2,
-        words="-t 3 -r 3",
+        words="-S 3 -R 3",
         reset=("theirs", 5),
         shown=True,
     ),
@@ -204,7 +202,7 @@ CASES = [
         "service-disagreement",
         "We ask for service 42; the kernel serves 43",
         closes="nobody",
-        words="-s 43",
+        words="-v 43",
         reset=("theirs", 8),
         shown=True,
     ),
@@ -213,7 +211,7 @@ CASES = [
         "The kernel asks for service 43; we serve 42",
         opens="theirs",
         closes="nobody",
-        words="-s 43",
+        words="-v 43",
         reset=("ours", 8),
         shown=True,
     ),
@@ -273,8 +271,8 @@ def judge(case: Case, said: dict) -> list[str]:
     theirs = last(kernel, "result")
     if not theirs:
         return [*wrong, "the kernel's side says nothing"]
-    closed_by = "self" if case.closes == "theirs" else "peer"
-    must(theirs["closed_by"] == closed_by, f"the kernel was closed by {theirs['closed_by']}")
+    ended_by = "self" if case.closes == "theirs" else "peer"
+    must(theirs["ended_by"] == ended_by, f"the kernel was closed by {theirs['ended_by']}")
     lost = {way: result["impairments"][way]["lost_data_packets"] for way in ("inbound", "outbound")}
     held = sum(result["impairments"][way]["held_packets"] for way in ("inbound", "outbound"))
     if case.late:
