@@ -136,8 +136,8 @@ class Peer:
         """The tables of the page, besides the first."""
         raise NotImplementedError
 
-    def write(self, results: Result) -> None:
-        """Writes the page from results alone."""
+    def write(self, results: Result, to: Path | None = None) -> None:
+        """Writes the page, or its copy `to`, from results alone."""
         told, found = results["made"], results["conversations"]
         again = told.get("judged", told["commit"])
         words = f"; judged, and this page written, with `{again}`"
@@ -145,7 +145,7 @@ class Peer:
         rows = [(name, value.format(**told)) for name, value in (*FIRST, *self.versions, *LAST)]
         checked = headers.page(one["tshark"].get("headers", {}) for one in found.values())
         parts = {"made": table(("", ""), rows), "headers": checked, **self.parts(found)}
-        fill(self.page, parts)
+        fill(self.page, parts, to)
 
 
 def main(peer: Peer) -> int:
@@ -156,11 +156,12 @@ def main(peer: Peer) -> int:
     words.add_argument("--dirty", action="store_true", help="write with an unclean tree")
     words.add_argument("--keep", type=Path, help="folder in which captures and results stay")
     words.add_argument("--judge", action="store_true", help="judge and write what was held last")
+    words.add_argument("--copy", type=Path, help="with --judge: write only a copy of the page here")
     if peer.parallel:
         words.add_argument("--jobs", type=int, default=1, help="conversations at a time")
     asked = words.parse_args()
     if asked.judge:
-        return judged(peer)
+        return judged(peer, asked.copy)
     if reason := peer.unready():
         sys.exit(f"run: {reason}")
     chosen = selected(peer.cases, asked.names)
@@ -187,8 +188,8 @@ def selected(cases: Sequence[Case], names: list[str]) -> list[tuple[int, Case]]:
     return [(number, case) for number, case in enumerate(cases) if case.name in wanted]
 
 
-def judged(peer: Peer) -> int:
-    """Judges the stored conversations again, and writes their page."""
+def judged(peer: Peer, copy: Path | None) -> int:
+    """Judges the stored conversations again, and writes their page, or only a copy of it."""
     results = load(peer.results)
     found = results["conversations"]
     if missing := [case.name for case in peer.cases if case.name not in found]:
@@ -196,7 +197,10 @@ def judged(peer: Peer) -> int:
     for case in peer.cases:
         if found[case.name]["tshark"]:
             found[case.name]["wrong"] = peer.judge(case, found[case.name])
-    return publish(peer, results)
+    if copy is None:
+        return publish(peer, results)
+    peer.write(results, copy)
+    return verdict(results)
 
 
 def publish(peer: Peer, results: Result) -> int:

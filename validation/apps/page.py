@@ -85,24 +85,13 @@ def ms(value: float) -> str:
     return f"{value * 1e3:.2f} ms" if value < 0.001 else f"{value * 1e3:.1f} ms"
 
 
-def percent(value: float) -> str:
-    """A share."""
-    return f"{value:.2%}"
+percent, number, whole = "{:.2%}".format, "{:.1f}".format, "{:.0f}".format
+"""A share; a count or mean; and one to the nearest."""
 
 
 def mbit(value: float) -> str:
     """A rate."""
     return f"{value / 1e6:.2f}"
-
-
-def number(value: float) -> str:
-    """A count or mean."""
-    return f"{value:.1f}"
-
-
-def whole(value: float) -> str:
-    """A count or its mean, to the nearest."""
-    return f"{value:.0f}"
 
 
 def whole_ms(value: float) -> str:
@@ -150,46 +139,36 @@ def irtts(rows: Rows) -> str:
     return table(["network", "", "irtt", "counted in the network", "ours", "in the band"], lines())
 
 
+def flows(rows: Rows, names: tuple[str, ...], causes: tuple[str, ...]) -> Iterator[list[str]]:
+    """Rate, queue and round trip of a program and ours, and of ours with the cause, where named."""
+    texts = {"goodput_bps": mbit, "queue_packets": number, "rtt_s": whole_ms}
+    for row in rows.values():
+        cells = [row[name] for name in names]
+        for key, text in texts.items():
+            value, ours = row["program"][key], row["ours"][key]
+            marked = text(value) if iperf3.agrees(key, value, ours) else f"**{text(value)}**"
+            cells += [marked, spread(ours, text)]
+            if key in causes:
+                cells.append(spread(row["cause"][key], text))
+        cells.append(whole(row["program"]["lost_packets"]))
+        yield cells + [spread(row[it]["lost_packets"], whole) for it in ("ours", "cause")]
+
+
 def transfers(rows: Rows) -> str:
     """Goodput, queue and round trip; bold is outside of the band."""
-    texts = {"goodput_bps": mbit, "queue_packets": number, "rtt_s": whole_ms}
-
-    def lines() -> Iterator[list[str]]:
-        for row in rows.values():
-            cells = [row["network"], row["controller"]]
-            for key, text in texts.items():
-                value, ours = row["program"][key], row["ours"][key]
-                marked = text(value) if iperf3.agrees(key, value, ours) else f"**{text(value)}**"
-                cells += [marked, spread(ours, text)]
-                if key == "queue_packets":
-                    cells.append(spread(row["cause"][key], text))
-            cells.append(whole(row["program"]["lost_packets"]))
-            yield cells + [spread(row[it]["lost_packets"], whole) for it in ("ours", "cause")]
-
-    heads = [
-        "network", "controller", "goodput, Mbit/s: kernel", "ours", "queue, packets: kernel",
-        "ours", "cause", "round trip, ms: kernel", "ours", "lost packets: kernel", "ours", "cause",
-    ]  # fmt: skip
-    return table(heads, lines())
+    heads = (
+        "network | controller | goodput, Mbit/s: kernel | ours | queue, packets: kernel | ours"
+        " | cause | round trip, ms: kernel | ours | lost packets: kernel | ours | cause"
+    )
+    return table(heads, flows(rows, ("network", "controller"), ("queue_packets",)))
 
 
 def associations(rows: Rows) -> str:
     """Rate, queue and round trip of usrsctp and ours; bold is outside of the band."""
-    texts = {"goodput_bps": mbit, "queue_packets": number, "rtt_s": whole_ms}
-
-    def lines() -> Iterator[list[str]]:
-        for row in rows.values():
-            cells = [row["network"]]
-            for key, text in texts.items():
-                value, ours = row["program"][key], row["ours"][key]
-                marked = text(value) if iperf3.agrees(key, value, ours) else f"**{text(value)}**"
-                cells += [marked, spread(ours, text), spread(row["cause"][key], text)]
-            cells.append(whole(row["program"]["lost_packets"]))
-            yield cells + [spread(row[it]["lost_packets"], whole) for it in ("ours", "cause")]
-
     titles = ("Mbit/s", "queue, packets", "round trip, ms", "lost packets")
     heads = ["network", *(f"{title}: usrsctp | ours | cause" for title in titles)]
-    return table(" | ".join(heads), lines())
+    every = ("goodput_bps", "queue_packets", "rtt_s")
+    return table(" | ".join(heads), flows(rows, ("network",), every))
 
 
 def measurements(rows: Rows) -> str:
