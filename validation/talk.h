@@ -130,6 +130,24 @@ static void take(const uint8_t *message, long bytes, int stream)
 	count.seen[number] = true;
 }
 
+/* Of SCTP: appends to the message of this stream, and counts it if this is its end. */
+static inline void assemble(const uint8_t *part, long bytes, int stream, bool is_end)
+{
+	static uint8_t parts[MOST_STREAMS][LONGEST];
+	static long filled[MOST_STREAMS];
+
+	if (stream >= MOST_STREAMS || filled[stream] + bytes > LONGEST) {
+		count.foreign++;
+		return;
+	}
+	memcpy(parts[stream] + filled[stream], part, bytes);
+	filled[stream] += bytes;
+	if (!is_end)
+		return;
+	take(parts[stream], filled[stream], stream);
+	filled[stream] = 0;
+}
+
 static void tell_counts(const char *ended_by, uint64_t start_us)
 {
 	printf("{\"event\":\"result\",\"ended_by\":\"%s\",\"sent_packets\":%ld,\"sent_bytes\":%lld,"

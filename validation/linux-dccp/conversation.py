@@ -50,24 +50,15 @@ FEATURES = {
 }
 CHANGES = {32: "Change L", 33: "Confirm L", 34: "Change R", 35: "Confirm R"}
 NON_NEGOTIABLE = {3, 5}
+MANDATORY = 1
 STATES = {0: "received", 1: "marked", 2: "reserved", 3: "not received"}
 
 
-@dataclass
-class Line:
+@dataclass(kw_only=True)
+class Line(headers.DccpPacket):
     """One packet."""
 
-    seconds: float
-    ours: bool
-    kind: int
-    seq: int
-    ack: int | None
     words: str
-    options: list[str]
-    raw: list[tuple[int, bytes]]
-    """Type and value of each option except Padding and Mandatory."""
-    data_bytes: int
-    comment: str
     checksum_good: bool
 
 
@@ -117,7 +108,6 @@ def packet_line(packet: ElementTree.Element) -> Line:
         seq=number("dccp.seq_raw") or 0,
         ack=number("dccp.ack_raw"),
         words=words,
-        options=options(packet),
         raw=raw_options(packet),
         data_bytes=max(data, 0) if kind in (0, 1, 2, 4) else 0,
         comment=shown("frame.comment") or "",
@@ -131,29 +121,23 @@ def attribute(packet: ElementTree.Element, path: str, name: str) -> int:
     return 0 if found is None else int(found.get(name, "0"))
 
 
-def options(packet: ElementTree.Element) -> list[str]:
-    """The options except Padding, in order, as text."""
-    out: list[str] = []
-    mandatory = ""
-    for found in packet.iterfind(".//field[@name='dccp.option_type']"):
-        raw = bytes.fromhex(found.get("value", ""))
-        if not raw or raw[0] == 0:
-            continue
-        if raw[0] == 1:
-            mandatory = "Mandatory "
-            continue
-        out.append(mandatory + option(raw[0], raw[2:] if raw[0] >= 32 else b""))
-        mandatory = ""
-    return out
-
-
 def raw_options(packet: ElementTree.Element) -> list[tuple[int, bytes]]:
-    """Type and value of each option except Padding and Mandatory."""
+    """Type and value of each option except Padding."""
     found = (
         bytes.fromhex(field.get("value", ""))
         for field in packet.iterfind(".//field[@name='dccp.option_type']")
     )
-    return [(raw[0], raw[2:] if raw[0] >= 32 else b"") for raw in found if raw and raw[0] > 1]
+    return [(raw[0], raw[2:] if raw[0] >= 32 else b"") for raw in found if raw and raw[0] > 0]
+
+
+def options(raw: list[tuple[int, bytes]]) -> list[str]:
+    """The options as text; Mandatory is part of the next one."""
+    before = [0, *(kind for kind, _ in raw)]
+    return [
+        ("Mandatory " if last == MANDATORY else "") + option(kind, value)
+        for last, (kind, value) in zip(before, raw, strict=False)
+        if kind != MANDATORY
+    ]
 
 
 def option(kind: int, value: bytes) -> str:
@@ -220,7 +204,7 @@ def row(line: Line, first: dict[bool, int]) -> list[str]:
         ahead = number - first[ours]
         return f"{ahead}" if 0 <= ahead < 1 << 24 else f"{number} (raw)"
 
-    words = "; ".join([line.words, *line.options])
+    words = "; ".join([line.words, *options(line.raw)])
     return [
         f"{line.seconds:.4f}",
         "ours" if line.ours else "kernel",

@@ -125,8 +125,7 @@ static void on_notification(const union sctp_notification *news)
 /* Reads available data; returns false if there is none. */
 static bool receive(int fd)
 {
-	static uint8_t parts[MOST_STREAMS][LONGEST], part[LONGEST];
-	static long filled[MOST_STREAMS];
+	static uint8_t part[LONGEST];
 	union {
 		struct cmsghdr header;
 		uint8_t bytes[CMSG_SPACE(sizeof(struct sctp_rcvinfo))];
@@ -151,16 +150,7 @@ static bool receive(int fd)
 	for (struct cmsghdr *at = CMSG_FIRSTHDR(&message); at; at = CMSG_NXTHDR(&message, at))
 		if (at->cmsg_level == LEVEL && at->cmsg_type == SCTP_RCVINFO)
 			stream = ((struct sctp_rcvinfo *)CMSG_DATA(at))->rcv_sid;
-	if (stream >= MOST_STREAMS || filled[stream] + bytes > LONGEST) {
-		count.foreign++;
-		return true;
-	}
-	memcpy(parts[stream] + filled[stream], part, bytes);
-	filled[stream] += bytes;
-	if (message.msg_flags & MSG_EOR) {
-		take(parts[stream], filled[stream], stream);
-		filled[stream] = 0;
-	}
+	assemble(part, bytes, stream, message.msg_flags & MSG_EOR);
 	return true;
 }
 

@@ -88,8 +88,6 @@ static void on_notification(const union sctp_notification *news)
 
 static void *receive(void *argument)
 {
-	static uint8_t parts[MOST_STREAMS][LONGEST];
-	static long filled[MOST_STREAMS];
 	static uint8_t part[LONGEST];
 	struct socket *socket = argument;
 
@@ -109,19 +107,9 @@ static void *receive(void *argument)
 			on_notification((void *)part);
 			continue;
 		}
-		int stream = kind == SCTP_RECVV_RCVINFO ? info.rcv_sid : 0;
-		if (stream >= MOST_STREAMS || filled[stream] + bytes > LONGEST) {
-			count.foreign++;
-			continue;
-		}
-		memcpy(parts[stream] + filled[stream], part, bytes);
-		filled[stream] += bytes;
-		if (!(flags & MSG_EOR))
-			continue;
 		pthread_mutex_lock(&lock);
-		take(parts[stream], filled[stream], stream);
+		assemble(part, bytes, kind == SCTP_RECVV_RCVINFO ? info.rcv_sid : 0, flags & MSG_EOR);
 		pthread_mutex_unlock(&lock);
-		filled[stream] = 0;
 	}
 }
 
