@@ -320,11 +320,12 @@ def last(said: list[dict], event: str) -> dict:
 
 def overview(
     heads: str, cases: Sequence[Any], found: dict[str, Result],
-    row: Callable[[Any, Result], list[str]], align: str,
+    row: Callable[[Any, Result], list[str]], align: str, others: Sequence[Any] = (),
 ) -> str:  # fmt: skip
-    """The table of these conversations, and why some of them failed."""
+    """The table of these conversations, and why some of them or of the `others` failed."""
     held = [(case, found[case.name]) for case in cases if case.name in found]
-    rows = ([*row(case, one), "no" if one["wrong"] else "yes"] for case, one in held)
+    rows = [[*row(case, one), "no" if one["wrong"] else "yes"] for case, one in held]
+    held += [(case, found[case.name]) for case in others if case.name in found]
     wrong = [f"* {case.name}: {'; '.join(one['wrong'])}" for case, one in held if one["wrong"]]
     text = table(f"{heads} | passed", rows, align)
     return "\n".join([text, "", *wrong]) if wrong else text

@@ -33,6 +33,7 @@ class Dccp(GuestPeer):
 
     name, program, cases = "linux-dccp", "dccp-peer", CASES
     sysctl = "dccp/default"
+    judge = staticmethod(judge)
 
     def our_words(self, case: Case, number: int) -> list[str]:
         """With a seed for each conversation."""
@@ -56,10 +57,6 @@ class Dccp(GuestPeer):
         bad = sum(not line.checksum_good for line in lines)
         counts = {"packets": len(lines), "malformed": malformed, "bad_checksums": bad}
         return {**counts, "headers": headers.dccp(lines)}
-
-    def judge(self, case: Case, result: Result) -> list[str]:
-        """By `matrix.py`."""
-        return judge(case, result)
 
     def parts(self, found: dict[str, Result]) -> dict[str, object]:
         """The conversations, and the packets of some."""

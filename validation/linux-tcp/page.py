@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from harness import Result, overview
-from matrix import CASES, RACES, SEEDS, SHORT, Case, Way
+from matrix import CASES, RACES, SEEDS, SHORT, Case, Way, races
 from tables import table
 
 CELLS = Path(__file__).resolve().parent / "cells.json"
@@ -26,7 +26,7 @@ def parts(found: dict[str, Result]) -> dict[str, object]:
     measured = json.loads(CELLS.read_text(encoding="utf-8")) if CELLS.exists() else {}
     return {
         "all-ones": sum(result["tshark"].get("all_ones", 0) for result in found.values()),
-        "conversations": overview(HEADS, CASES, found, row, "lll" + "r" * 8),
+        "conversations": overview(HEADS, CASES, found, row, "lll" + "r" * 8, races()),
         "handshakes": handshakes(found),
         "race": race(found),
         **(alone(measured) if "verdicts" in measured else {}),

@@ -39,6 +39,7 @@ class LinuxTcp(Peer):
     name, program, cases = "linux-tcp", "tcp-peer", ALL
     needs = ("unshare", "ip", "tshark")
     parallel = True
+    judge, parts = staticmethod(judge), staticmethod(page.parts)
     versions = (
         ("kernel", "{kernel}, with {congestion_control}"),
         ("python", "{python}"),
@@ -64,14 +65,6 @@ class LinuxTcp(Peer):
                 result |= json.loads(process.communicate(timeout=PATIENCE)[0])
             shutil.move(Path(folder) / capture.name, capture)
         result["tshark"] = dissect.read(capture)
-
-    def judge(self, case: Case, result: Result) -> list[str]:
-        """By `matrix.py`."""
-        return judge(case, result)
-
-    def parts(self, found: dict[str, Result]) -> dict[str, object]:
-        """By `page.py`."""
-        return page.parts(found)
 
 
 if __name__ == "__main__":

@@ -226,14 +226,11 @@ class Sctp(Peer):
     """Its name in tables."""
     udp_port: int | None = None
     """Its port, where SCTP is inside UDP (RFC 6951)."""
+    judge = staticmethod(judge)
 
     def dissect(self, case: Case, capture: Path, result: Result) -> dict:
         """Counts, and the header values."""
         return read(capture, self.udp_port)
-
-    def judge(self, case: Case, result: Result) -> list[str]:
-        """By what all stacks have to do."""
-        return judge(case, result)
 
     def parts(self, found: dict[str, Result]) -> dict[str, object]:
         """The conversations, and the one-way ones once more."""
