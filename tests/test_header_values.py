@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
 
 import pytest
 
@@ -127,18 +126,7 @@ def test_sctp_of_the_other_side():
     assert found.count == 1
 
 
-@dataclass
-class Packet:
-    seconds: float
-    ours: bool
-    kind: int
-    seq: int
-    ack: int | None = None
-    raw: list[tuple[int, bytes]] = field(default_factory=list)
-    data_bytes: int = 0
-    comment: str = ""
-
-
+Packet = headers.DccpPacket
 DATA, ACK = 2, 3
 
 

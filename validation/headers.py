@@ -13,8 +13,8 @@ from __future__ import annotations
 import subprocess
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 INBOUND = "0x00000001"
 SHOWN = 5
@@ -411,17 +411,19 @@ NDUPACK = 3
 """RFC 5348 §5.1."""
 
 
-class DccpPacket(Protocol):
-    """Required fields of a packet read by linux-dccp/conversation.py."""
+@dataclass
+class DccpPacket:
+    """A packet read by linux-dccp/conversation.py."""
 
     seconds: float
     ours: bool
     kind: int
     seq: int
-    ack: int | None
-    raw: list[tuple[int, bytes]]
-    data_bytes: int
-    comment: str
+    ack: int | None = None
+    raw: list[tuple[int, bytes]] = field(default_factory=list)
+    """Type and value of each option except Padding."""
+    data_bytes: int = 0
+    comment: str = ""
 
 
 class Half:

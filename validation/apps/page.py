@@ -1,4 +1,4 @@
-"""Writes docs/validation/apps.md from `page.md` and the files of results beside it alone.
+"""Fills docs/validation/apps.md from the files of results beside this alone.
 
 .venv/bin/python validation/apps/page.py [FILE]
 """
@@ -18,6 +18,9 @@ import numpy as np
 from networks import LATENESS_P99_S, SECONDS, SEEDS, TITLES
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))
+from tables import fill, table  # noqa: E402
+
 PAGE = HERE.parents[1] / "docs" / "validation" / "apps.md"
 BUFFERS = {
     "neteq": "NetEq",
@@ -40,25 +43,29 @@ def write(page: Path) -> None:
     every = [row for rows in found.values() for row in rows.values()]
     made = [row["made"] for row in every]
     if wrong := untrue(found):
-        raise SystemExit(f"page.md says what the results do not: {'; '.join(wrong)}")
+        raise SystemExit(f"the page says what the results do not: {'; '.join(wrong)}")
+    commits = dict.fromkeys(f"`{it['commit'][:10]}`{it['modified']}" for it in made)
+    loads = [it["load"] for it in made]
+    versions = {
+        "made": ends([it["date"] for it in made]),
+        "commits of talkspurt": ", ".join(commits),
+        "kernel": ", ".join(dict.fromkeys(it["host_kernel"] for it in made)),
+        "programs": ", ".join(dict.fromkeys(it.get("program", "?") for it in made)),
+        "processors": "2, with other work at the same time: load "
+        f"{min(loads):.0f} to {max(loads):.0f}",
+    }
     parts = {
-        "networks": "\n".join(f"| {name} | {title} |" for name, title in TITLES.items()),
+        "networks": table(["network", ""], TITLES.items()),
         "seconds": SECONDS,
         "seeds": len(SEEDS),
         "few_seeds": len(hearing.SEEDS),
         "late": f"{LATENESS_P99_S * 1e3:.0f}",
         "worst": ms(max(row["late"]["p99_s"] for row in every)),
-        "dates": ends([it["date"] for it in made]),
-        "commits": ", ".join(
-            dict.fromkeys(f"`{it['commit'][:10]}`{it['modified']}" for it in made)
-        ),
-        "kernels": ", ".join(dict.fromkeys(it["host_kernel"] for it in made)),
-        "programs": ", ".join(dict.fromkeys(it.get("program", "?") for it in made)),
-        "loads": f"{min(it['load'] for it in made):.0f} to {max(it['load'] for it in made):.0f}",
+        "made": table(["", ""], versions.items()),
     }
     for name, tables in TABLES.items():
         parts |= {key: of(found.get(name, {})) for key, of in tables.items()}
-    page.write_text((HERE / "page.md").read_text().format(**parts))
+    fill(PAGE, parts, page)
 
 
 def in_order(rows: Rows) -> Rows:
@@ -73,35 +80,18 @@ def ends(values: list[str]) -> str:
     return there[0] if there[0] == there[-1] else f"{there[0]} to {there[-1]}"
 
 
-def table(heads: list[str], rows: Iterator[list[str]]) -> str:
-    """A table."""
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
-
-
 def ms(value: float) -> str:
     """A time in milliseconds."""
     return f"{value * 1e3:.2f} ms" if value < 0.001 else f"{value * 1e3:.1f} ms"
 
 
-def percent(value: float) -> str:
-    """A share."""
-    return f"{value:.2%}"
+percent, number, whole = "{:.2%}".format, "{:.1f}".format, "{:.0f}".format
+"""A share; a count or mean; and one to the nearest."""
 
 
 def mbit(value: float) -> str:
     """A rate."""
     return f"{value / 1e6:.2f}"
-
-
-def number(value: float) -> str:
-    """A count or mean."""
-    return f"{value:.1f}"
-
-
-def whole(value: float) -> str:
-    """A count or its mean, to the nearest."""
-    return f"{value:.0f}"
 
 
 def whole_ms(value: float) -> str:
@@ -149,46 +139,36 @@ def irtts(rows: Rows) -> str:
     return table(["network", "", "irtt", "counted in the network", "ours", "in the band"], lines())
 
 
+def flows(rows: Rows, names: tuple[str, ...], causes: tuple[str, ...]) -> Iterator[list[str]]:
+    """Rate, queue and round trip of a program and ours, and of ours with the cause, where named."""
+    texts = {"goodput_bps": mbit, "queue_packets": number, "rtt_s": whole_ms}
+    for row in rows.values():
+        cells = [row[name] for name in names]
+        for key, text in texts.items():
+            value, ours = row["program"][key], row["ours"][key]
+            marked = text(value) if iperf3.agrees(key, value, ours) else f"**{text(value)}**"
+            cells += [marked, spread(ours, text)]
+            if key in causes:
+                cells.append(spread(row["cause"][key], text))
+        cells.append(whole(row["program"]["lost_packets"]))
+        yield cells + [spread(row[it]["lost_packets"], whole) for it in ("ours", "cause")]
+
+
 def transfers(rows: Rows) -> str:
     """Goodput, queue and round trip; bold is outside of the band."""
-    texts = {"goodput_bps": mbit, "queue_packets": number, "rtt_s": whole_ms}
-
-    def lines() -> Iterator[list[str]]:
-        for row in rows.values():
-            cells = [row["network"], row["controller"]]
-            for key, text in texts.items():
-                value, ours = row["program"][key], row["ours"][key]
-                marked = text(value) if iperf3.agrees(key, value, ours) else f"**{text(value)}**"
-                cells += [marked, spread(ours, text)]
-                if key == "queue_packets":
-                    cells.append(spread(row["cause"][key], text))
-            cells.append(whole(row["program"]["lost_packets"]))
-            yield cells + [spread(row[it]["lost_packets"], whole) for it in ("ours", "cause")]
-
-    heads = [
-        "network", "controller", "goodput, Mbit/s: kernel", "ours", "queue, packets: kernel",
-        "ours", "cause", "round trip, ms: kernel", "ours", "lost packets: kernel", "ours", "cause",
-    ]  # fmt: skip
-    return table(heads, lines())
+    heads = (
+        "network | controller | goodput, Mbit/s: kernel | ours | queue, packets: kernel | ours"
+        " | cause | round trip, ms: kernel | ours | lost packets: kernel | ours | cause"
+    )
+    return table(heads, flows(rows, ("network", "controller"), ("queue_packets",)))
 
 
 def associations(rows: Rows) -> str:
     """Rate, queue and round trip of usrsctp and ours; bold is outside of the band."""
-    texts = {"goodput_bps": mbit, "queue_packets": number, "rtt_s": whole_ms}
-
-    def lines() -> Iterator[list[str]]:
-        for row in rows.values():
-            cells = [row["network"]]
-            for key, text in texts.items():
-                value, ours = row["program"][key], row["ours"][key]
-                marked = text(value) if iperf3.agrees(key, value, ours) else f"**{text(value)}**"
-                cells += [marked, spread(ours, text), spread(row["cause"][key], text)]
-            cells.append(whole(row["program"]["lost_packets"]))
-            yield cells + [spread(row[it]["lost_packets"], whole) for it in ("ours", "cause")]
-
     titles = ("Mbit/s", "queue, packets", "round trip, ms", "lost packets")
-    heads = [f"{title}: usrsctp | ours | cause" for title in titles]
-    return table(["network", *(column for head in heads for column in head.split(" | "))], lines())
+    heads = ["network", *(f"{title}: usrsctp | ours | cause" for title in titles)]
+    every = ("goodput_bps", "queue_packets", "rtt_s")
+    return table(" | ".join(heads), flows(rows, ("network",), every))
 
 
 def measurements(rows: Rows) -> str:
@@ -205,9 +185,8 @@ def measurements(rows: Rows) -> str:
             yield cells
 
     titles = ("Mbit/s", "round trip, ms", "sent again", "lost in the network")
-    heads = [f"{title}: iperf3 | ours | difference" for title in titles]
-    columns = [column for head in heads for column in head.split(" | ")]
-    return table(["network", "controller", *columns], lines())
+    heads = (f"{title}: iperf3 | ours | difference" for title in titles)
+    return table(" | ".join(["network | controller", *heads]), lines())
 
 
 def smoothed(rows: Rows) -> str:
@@ -344,7 +323,7 @@ def price(row: dict[str, Any]) -> float:
 
 
 def untrue(found: dict[str, Rows]) -> list[str]:
-    """Sentences of `page.md` that the results do not support."""
+    """Sentences of the page that the results do not support."""
     said: list[tuple[str, bool]] = []
     if rows := found.get("irtt"):
         said += [

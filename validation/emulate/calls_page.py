@@ -1,4 +1,4 @@
-"""Writes docs/validation/calls.md from calls.json alone.
+"""Fills docs/validation/calls.md from calls.json alone.
 
 .venv/bin/python validation/emulate/calls_page.py [FILE]
 """
@@ -12,8 +12,10 @@ from typing import Any
 
 from calls import FILE, LADDERS, MARGINS, NETWORKS, ROOT, RUNS, SECONDS, within
 
+sys.path.append(str(Path(__file__).parents[1]))
+from tables import fill, table
+
 PAGE = ROOT / "docs" / "validation" / "calls.md"
-TEXT = Path(__file__).with_suffix(".md")
 SCALES = {"delay_p50_s": (1e3, 1), "loss_ratio": (100, 1), "mos": (1, 2)}
 """Factor and digits of each measure."""
 NAMES = {"pcmu": "G.711", "amr-12.2": "AMR at 12.2 kbit/s", "opus": "Opus"}
@@ -43,38 +45,38 @@ def simulated(row: dict[str, Any], key: str) -> str:
     return ", ".join(cells)
 
 
-def table(rows: list[dict[str, Any]], codec: str) -> str:
+def scores(rows: list[dict[str, Any]], codec: str) -> str:
     """A call in each line, with the measures that any has."""
     known = [key for key in MARGINS if any(row["real"][0][key] is not None for row in rows)]
     titles = {"delay_p50_s": "delay, ms", "loss_ratio": "not heard, %", "mos": "MOS"}
-    heads = [f"{titles[key]}: call | simulated" for key in known]
-    lines = [f"| network | transport | {' | '.join(heads)} |", "|---" * (2 + 2 * len(known)) + "|"]
-    for row in rows:
-        cells = [text(row, key) for key in known for text in (real, simulated)]
-        lines.append(f"| {row['network']} | {row['transport']} | {' | '.join(cells)} |")
-    return "\n".join([f"### {NAMES[codec]}", "", *lines])
+    heads = ["network | transport", *(f"{titles[key]}: call | simulated" for key in known)]
+    cells = (
+        [
+            row["network"],
+            row["transport"],
+            *(f(row, key) for key in known for f in (real, simulated)),
+        ]
+        for row in rows
+    )
+    return f"### {NAMES[codec]}\n\n{table(' | '.join(heads), cells)}"
 
 
 def changes(rows: list[dict[str, Any]]) -> str:
     """Of codecs over TFRC-TB with the ladder of G.711."""
-    lines = [
-        "| network | codecs of the call, from each end | changes | simulated |",
-        "|---|---|---|---|",
-    ]
+    ladder = LADDERS["pcmu"].split(",")
+    cells = []
     for row in rows:
         if row["transport"] != "tfrc-tb" or row["codec"] != "pcmu":
             continue
-        ladder = LADDERS["pcmu"].split(",")
-        used = [
-            " → ".join(ladder[at] for at in row["real"][way]["encodings"]) for way in DIRECTIONS
-        ]
-        count = ", ".join(str(len(row["real"][way]["encodings"])) for way in DIRECTIONS)
-        ours = ", ".join(
-            " – ".join(dict.fromkeys(map(str, row["simulated"][way]["changes"])))
-            for way in DIRECTIONS
-        )
-        lines.append(f"| {row['network']} | {'; '.join(used)} | {count} | {ours} |")
-    return "\n".join(lines)
+        used = [[ladder[at] for at in row["real"][way]["encodings"]] for way in DIRECTIONS]
+        ours = (dict.fromkeys(map(str, row["simulated"][way]["changes"])) for way in DIRECTIONS)
+        cells.append([
+            row["network"],
+            "; ".join(" → ".join(codecs) for codecs in used),
+            ", ".join(str(len(codecs)) for codecs in used),
+            ", ".join(" – ".join(counts) for counts in ours),
+        ])  # fmt: skip
+    return table("network | codecs of the call, from each end | changes | simulated", cells)
 
 
 def write(page: Path) -> None:
@@ -87,17 +89,17 @@ def write(page: Path) -> None:
         if None not in (row["real"][way][key], row["simulated"][way][key])
     ]  # fmt: skip
     parts = {
-        "networks": "\n".join(f"| {name} | {title} |" for name, title in NETWORKS.items()),
+        "networks": table(["network", ""], NETWORKS.items()),
         "seconds": SECONDS, "runs": RUNS, "calls": len(whole), "compared": len(inside),
         "agree": sum(inside), "late": f"{max(row['late_p99_s'] for row in whole) * 1e3:.2f}",
         "tables": "\n\n".join(
-            table(found, codec)
+            scores(found, codec)
             for codec in LADDERS
             if (found := [row for row in whole if row["codec"] == codec])
         ),
         "changes": changes(whole),
     }  # fmt: skip
-    page.write_text(TEXT.read_text(encoding="utf-8").format(**parts), encoding="utf-8")
+    fill(PAGE, parts, page)
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def transfer(
     # The receiver ends with the sender, which closes the connection.
     receiver.start(f"{peer} -n 0 -d {1000 * (seconds + 20)} server {there} {port}")
     receiver.wait_for("listening")
-    sender.start(f"{peer} -n 99999 -g 0 -i 100 -d {1000 * seconds} client {there} {port}")
+    sender.start(f"{peer} -n 99999 -g 0 -I 100 -d {1000 * seconds} client {there} {port}")
     said, _ = sender.finish(seconds + 60)
     heard, _ = receiver.finish(60)
     return said, heard

@@ -32,7 +32,8 @@ def unprepared() -> str | None:
     image = STORE / "initramfs.gz"
     if not image.exists():
         return f"there is no kernel in {STORE}; run {here / 'prepare'} first"
-    sources = [here / "prepare", here / "init", *here.parent.glob("linux-*/peer.c")]
+    peers = [here.parent / "talk.h", *here.parent.glob("linux-*/peer.c")]
+    sources = [here / "prepare", here / "init", *peers]
     newer = [file for file in sources if file.stat().st_mtime > image.stat().st_mtime]
     if newer:
         return f"{newer[0].name} is newer than the guest in {STORE}; run {here / 'prepare'} again"
@@ -53,14 +54,12 @@ class Lane:
         run("ip", "netns", "add", self.name)
         try:
             run("ip", "-n", self.name, "link", "set", "lo", "up")
-            run("ip", "-n", self.name, "tuntap", "add", TAP, "mode", "tap")
-            run("ip", "-n", self.name, "addr", "add", f"{HOST[4]}/24", "dev", TAP)
-            run("ip", "-n", self.name, "-6", "addr", "add", f"{HOST[6]}/64", "dev", TAP, "nodad")
-            run("ip", "-n", self.name, "link", "set", TAP, "up")
-            for card, tap in enumerate(self.taps[1:], 1):
+            for card, tap in enumerate(self.taps):
+                at = further(card)[0] if card else HOST[4]
                 run("ip", "-n", self.name, "tuntap", "add", tap, "mode", "tap")
-                run("ip", "-n", self.name, "addr", "add", f"{further(card)[0]}/24", "dev", tap)
+                run("ip", "-n", self.name, "addr", "add", f"{at}/24", "dev", tap)
                 run("ip", "-n", self.name, "link", "set", tap, "up")
+            run("ip", "-n", self.name, "-6", "addr", "add", f"{HOST[6]}/64", "dev", TAP, "nodad")
         except BaseException:
             self.close()
             raise

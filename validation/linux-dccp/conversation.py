@@ -8,8 +8,14 @@ from __future__ import annotations
 
 import subprocess
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+
+import headers
+
+HEADS = "time (s) | from | type | seq | ack | data | in words, and options"
+ALIGN = "rllrrrl"
 
 TYPES = {
     0: ("Request", "requests a connection"),
@@ -44,24 +50,15 @@ FEATURES = {
 }
 CHANGES = {32: "Change L", 33: "Confirm L", 34: "Change R", 35: "Confirm R"}
 NON_NEGOTIABLE = {3, 5}
+MANDATORY = 1
 STATES = {0: "received", 1: "marked", 2: "reserved", 3: "not received"}
 
 
-@dataclass
-class Line:
+@dataclass(kw_only=True)
+class Line(headers.DccpPacket):
     """One packet."""
 
-    seconds: float
-    ours: bool
-    kind: int
-    seq: int
-    ack: int | None
     words: str
-    options: list[str]
-    raw: list[tuple[int, bytes]]
-    """Type and value of each option except Padding and Mandatory."""
-    data_bytes: int
-    comment: str
     checksum_good: bool
 
 
@@ -111,7 +108,6 @@ def packet_line(packet: ElementTree.Element) -> Line:
         seq=number("dccp.seq_raw") or 0,
         ack=number("dccp.ack_raw"),
         words=words,
-        options=options(packet),
         raw=raw_options(packet),
         data_bytes=max(data, 0) if kind in (0, 1, 2, 4) else 0,
         comment=shown("frame.comment") or "",
@@ -125,29 +121,23 @@ def attribute(packet: ElementTree.Element, path: str, name: str) -> int:
     return 0 if found is None else int(found.get(name, "0"))
 
 
-def options(packet: ElementTree.Element) -> list[str]:
-    """The options except Padding, in order, as text."""
-    out: list[str] = []
-    mandatory = ""
-    for found in packet.iterfind(".//field[@name='dccp.option_type']"):
-        raw = bytes.fromhex(found.get("value", ""))
-        if not raw or raw[0] == 0:
-            continue
-        if raw[0] == 1:
-            mandatory = "Mandatory "
-            continue
-        out.append(mandatory + option(raw[0], raw[2:] if raw[0] >= 32 else b""))
-        mandatory = ""
-    return out
-
-
 def raw_options(packet: ElementTree.Element) -> list[tuple[int, bytes]]:
-    """Type and value of each option except Padding and Mandatory."""
+    """Type and value of each option except Padding."""
     found = (
         bytes.fromhex(field.get("value", ""))
         for field in packet.iterfind(".//field[@name='dccp.option_type']")
     )
-    return [(raw[0], raw[2:] if raw[0] >= 32 else b"") for raw in found if raw and raw[0] > 1]
+    return [(raw[0], raw[2:] if raw[0] >= 32 else b"") for raw in found if raw and raw[0] > 0]
+
+
+def options(raw: list[tuple[int, bytes]]) -> list[str]:
+    """The options as text; Mandatory is part of the next one."""
+    before = [0, *(kind for kind, _ in raw)]
+    return [
+        ("Mandatory " if last == MANDATORY else "") + option(kind, value)
+        for last, (kind, value) in zip(before, raw, strict=False)
+        if kind != MANDATORY
+    ]
 
 
 def option(kind: int, value: bytes) -> str:
@@ -188,33 +178,24 @@ def feature(value: bytes) -> str:
 
 
 def intervals(value: bytes) -> str:
-    """RFC 4342 §8.6: a skip length, then triples of lossless length, loss length, data length."""
-    out = []
-    for at in range(1, len(value) - 8, 9):
-        lossless, loss, data = (
-            int.from_bytes(value[at + i : at + i + 3], "big") for i in (0, 3, 6)
-        )
-        out.append(f"{lossless} + {loss & 0x7FFFFF} of {data} data")
-    return f"skip {value[0]}; " + "; ".join(out)
+    """RFC 4342 §8.6: a skip length, then lossless, loss and data lengths."""
+    parts = (f"{it[0]} + {it[1]} of {it[2]} data" for it in headers.loss_intervals(value))
+    return f"skip {value[0]}; " + "; ".join(parts)
 
 
-def table(lines: list[Line], most: int = 30) -> list[str]:
-    """A Markdown table of the conversation; the middle of a long one is summarised."""
-    out = ["| time (s) | from | type | seq | ack | data | in words, and options |"]
-    out += ["|---:|---|---|---:|---:|---:|---|"]
+def trace(lines: list[Line], most: int = 30) -> list[list[str]]:
+    """Rows under `HEADS`, one for a packet; the middle of a long conversation is summarised."""
     head, tail = (most * 2 // 3, most // 3) if len(lines) > most else (len(lines), 0)
     first = {ours: next((line.seq for line in lines if line.ours == ours and line.kind != 7),
                         next((line.seq for line in lines if line.ours == ours), 0))
              for ours in (True, False)}  # fmt: skip
-    for i, line in enumerate(lines):
-        if i == head and tail:
-            out.append(f"| … | | | | | | {middle(lines[head:-tail])} |")
-        if i < head or i >= len(lines) - tail:
-            out.append(row(line, first))
-    return out
+    rows = [row(line, first) for line in lines]
+    if tail:
+        rows[head:-tail] = [["…", *[""] * 5, middle(lines[head:-tail])]]
+    return rows
 
 
-def row(line: Line, first: dict[bool, int]) -> str:
+def row(line: Line, first: dict[bool, int]) -> list[str]:
     """A row of the table; numbers are relative to the first of their side."""
 
     def relative(number: int | None, ours: bool) -> str:
@@ -223,23 +204,26 @@ def row(line: Line, first: dict[bool, int]) -> str:
         ahead = number - first[ours]
         return f"{ahead}" if 0 <= ahead < 1 << 24 else f"{number} (raw)"
 
-    words = "; ".join([line.words, *line.options])
-    if line.comment:
-        words += f" **[{line.comment}]**"
-    who = "ours" if line.ours else "kernel"
-    data = line.data_bytes or ""
-    return (
-        f"| {line.seconds:.4f} | {who} | {TYPES[line.kind][0]} | {relative(line.seq, line.ours)}"
-        f" | {relative(line.ack, not line.ours)} | {data} | {words} |"
-    )
+    words = "; ".join([line.words, *options(line.raw)])
+    return [
+        f"{line.seconds:.4f}",
+        "ours" if line.ours else "kernel",
+        TYPES[line.kind][0],
+        relative(line.seq, line.ours),
+        relative(line.ack, not line.ours),
+        str(line.data_bytes or ""),
+        f"{words} **[{line.comment}]**" if line.comment else words,
+    ]
 
 
 def middle(lines: list[Line]) -> str:
     """A summary of the rows that a table omits."""
-    counts: dict[tuple[bool, str], int] = {}
-    for line in lines:
-        key = (line.ours, TYPES[line.kind][0])
-        counts[key] = counts.get(key, 0) + 1
-    ours = ", ".join(f"{count} {kind}" for (mine, kind), count in counts.items() if mine)
-    theirs = ", ".join(f"{count} {kind}" for (mine, kind), count in counts.items() if not mine)
-    return f"and so on: ours {ours or 'nothing'}; the kernel's {theirs or 'nothing'}"
+    counts = {
+        who: Counter(TYPES[line.kind][0] for line in lines if line.ours == who)
+        for who in (True, False)
+    }
+    ours, theirs = (
+        ", ".join(f"{count} {kind}" for kind, count in counts[who].items()) or "nothing"
+        for who in (True, False)
+    )
+    return f"and so on: ours {ours}; the kernel's {theirs}"

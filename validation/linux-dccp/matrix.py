@@ -7,9 +7,11 @@ line, and the expected end. `judge` compares this with the counts of both sides.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+import harness
 import headers
+from harness import Wrong, last
 
 SERVICE = 42
 
@@ -18,31 +20,16 @@ RESETS = {1: "Closed", 2: "Aborted", 3: "No Connection", 5: "Option Error", 8: "
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(harness.Case):
     """One conversation."""
 
-    name: str
-    title: str
-    opens: str = "ours"
-    """The opening side: "ours" or "kernel"."""
-    ours_sends: int = 2
-    """CCID of our sender; `kernel_sends` is that of the other direction."""
-    kernel_sends: int = 2
-    closes: str = "ours"
-    """The closing side; "nobody" if no connection is established."""
-    packets: int = 100
-    interval_ms: int = 10
     bytes: int = 160
-    delay_ms: int = 0
-    """Of the path, in either direction."""
-    loss: float = 0.0
-    held: float = 0.0
-    hold_ms: int = 25
-    version: int = 4
-    knobs: dict = field(default_factory=dict)
-    """Additional configuration of our connection."""
-    kernel: str = ""
-    """Additional arguments for the kernel's program."""
+    interval_ms: int = 10
+    ours_sends: int = 2
+    """CCID of our sender; `kernel_sends` is that of the other direction. `closes` is "nobody" if no
+    connection is established."""
+    kernel_sends: int = 2
+    packets: int = 100
     listens: bool = True
     """Whether the listening side is running at all."""
     reset: tuple[str, int] = ("ours", 1)
@@ -57,25 +44,25 @@ class Case:
         """Whether a connection is established."""
         return self.closes != "nobody"
 
-    def ours(self) -> str:
-        """Configuration of our end."""
+    def our_words(self) -> list[str]:
+        """Arguments of our program for our end."""
         opener, answerer = self.ours_sends, self.kernel_sends
-        if self.opens == "kernel":
+        if self.opens == "theirs":
             opener, answerer = answerer, opener
-        return json.dumps({"ccid": opener, "ccid_back": answerer, "service": SERVICE, **self.knobs})
+        knobs = {"ccid": opener, "ccid_back": answerer, "service": SERVICE, **self.knobs}
+        words = ["--dccp", json.dumps(knobs), "--packets", str(self.packets), *self.line_words()]
+        return words if self.connects else [*words, "--limit", "8s"]
 
-    def kernels(self) -> str:
+    def their_words(self) -> str:
         """Arguments of the kernel's program, except role and address."""
-        words = f"-t {self.kernel_sends} -r {self.ours_sends}"
-        words += f" -s {SERVICE} -n {self.packets} -l {self.bytes} -g {self.interval_ms * 1000}"
-        if self.closes == "kernel":
+        words = f"-S {self.kernel_sends} -R {self.ours_sends}"
+        words += f" -v {SERVICE} -n {self.packets} -l {self.bytes} -g {self.interval_ms * 1000}"
+        if self.closes == "theirs":
             words += " -k"
-        if self.version == 6:
-            words += " -6"
         if not self.connects:
             # Otherwise it would wait for another client.
             words += " -d 1500"
-        return f"{words} {self.kernel}".strip()
+        return f"{words} {self.words}".strip()
 
 
 def both(ccid: int) -> dict:
@@ -93,11 +80,11 @@ CASES = [
             opens=opens,
             closes=opens,
             # §8.3: the client's Close is answered by the server's Reset.
-            reset=("kernel" if opens == "ours" else "ours", 1),
+            reset=("theirs" if opens == "ours" else "ours", 1),
             shown=True,
             **both(ccid),
         )
-        for role, opens in (("client", "ours"), ("server", "kernel"))
+        for role, opens in (("client", "ours"), ("server", "theirs"))
         for ccid in (2, 3)
     ),
     *(
@@ -110,36 +97,36 @@ CASES = [
             shown=ccid == 2,
             **both(ccid),
         )
-        for role, opens, closes in (("client", "ours", "kernel"), ("server", "kernel", "ours"))
+        for role, opens, closes in (("client", "ours", "theirs"), ("server", "theirs", "ours"))
         for ccid in (2, 3)
     ),
     Case(
         "client-server-timewait",
         "We are the client, CCID 2; the server closes by Close and holds TIMEWAIT",
-        closes="kernel",
-        kernel="-w",
+        closes="theirs",
+        words="-w",
         reset=("ours", 1),
     ),
     Case(
         "server-timewait",
         "We are the server, CCID 2; we close by Close and hold TIMEWAIT",
-        opens="kernel",
+        opens="theirs",
         closes="ours",
         knobs={"server_timewait": True},
-        reset=("kernel", 1),
+        reset=("theirs", 1),
     ),
     Case(
         "client-mixed",
         "We are the client and send with CCID 3; the kernel sends with CCID 2",
         ours_sends=3,
         kernel_sends=2,
-        reset=("kernel", 1),
+        reset=("theirs", 1),
     ),
     Case(
         "server-mixed",
         "We are the server and send with CCID 3; the kernel sends with CCID 2",
-        opens="kernel",
-        closes="kernel",
+        opens="theirs",
+        closes="theirs",
         ours_sends=3,
         kernel_sends=2,
     ),
@@ -149,11 +136,11 @@ CASES = [
             f"We are the {role}, CCID {ccid}, with losses and reordering",
             opens=opens,
             closes=opens,
-            reset=("kernel" if opens == "ours" else "ours", 1),
+            reset=("theirs" if opens == "ours" else "ours", 1),
             **both(ccid),
             **BAD,
         )
-        for role, opens in (("client", "ours"), ("server", "kernel"))
+        for role, opens in (("client", "ours"), ("server", "theirs"))
         for ccid in (2, 3)
     ),
     *(
@@ -165,7 +152,7 @@ CASES = [
             bytes=1200,
             delay_ms=10,
             loss=0.01,
-            reset=("kernel", 1),
+            reset=("theirs", 1),
             **both(ccid),
         )
         for ccid in (2, 3)
@@ -178,27 +165,27 @@ CASES = [
         delay_ms=5,
         held=0.01,
         hold_ms=150,
-        reset=("kernel", 1),
+        reset=("theirs", 1),
         late=True,
     ),
     Case(
         "client-linux-profile",
         "We are the client with the profile `linux`, CCID 3",
         knobs={"profile": "linux"},
-        reset=("kernel", 1),
+        reset=("theirs", 1),
         **both(3),
     ),
     Case(
         "client-ipv6",
         "We are the client, over IPv6, CCID 2",
         version=6,
-        reset=("kernel", 1),
+        reset=("theirs", 1),
     ),
     Case(
         "server-ipv6",
         "We are the server, over IPv6, CCID 3",
-        opens="kernel",
-        closes="kernel",
+        opens="theirs",
+        closes="theirs",
         version=6,
         **both(3),
     ),
@@ -207,24 +194,24 @@ CASES = [
         "We ask for CCID 2 and accept no other; the kernel accepts CCID 3 only",
         closes="nobody",
         kernel_sends=2,
-        kernel="-t 3 -r 3",
-        reset=("kernel", 5),
+        words="-S 3 -R 3",
+        reset=("theirs", 5),
         shown=True,
     ),
     Case(
         "service-disagreement",
         "We ask for service 42; the kernel serves 43",
         closes="nobody",
-        kernel="-s 43",
-        reset=("kernel", 8),
+        words="-v 43",
+        reset=("theirs", 8),
         shown=True,
     ),
     Case(
         "service-disagreement-here",
         "The kernel asks for service 43; we serve 42",
-        opens="kernel",
+        opens="theirs",
         closes="nobody",
-        kernel="-s 43",
+        words="-v 43",
         reset=("ours", 8),
         shown=True,
     ),
@@ -234,15 +221,10 @@ CASES = [
         closes="nobody",
         listens=False,
         # Linux sends No Connection (3); RFC 4340 §8.1.3 suggests Connection Refused (7).
-        reset=("kernel", 3),
+        reset=("theirs", 3),
         shown=True,
     ),
 ]
-
-
-def last(events: list[dict], name: str) -> dict:
-    """The last event of this name, or an empty one."""
-    return next((event for event in reversed(events) if event.get("event") == name), {})
 
 
 def crossed(packets: dict) -> int:
@@ -256,22 +238,17 @@ def crossed(packets: dict) -> int:
     return min(repeated, len(forgotten))
 
 
-def judge(
-    case: Case, ours: list[dict], kernel: list[dict], dissected: dict, dropped: int
-) -> list[str]:
-    """Deviations from the expected result; `dropped` is the count of the lane and the card."""
-    wrong: list[str] = []
-
-    def must(true: bool, what: str) -> None:
-        if not true:
-            wrong.append(what)
-
+def judge(case: Case, said: dict) -> list[str]:
+    """Deviations from the expected result."""
+    ours, kernel, dissected = said["ours"], said["theirs"], said["tshark"]
+    wrong = Wrong()
+    must = wrong.must
     result = last(ours, "result")
     if not result:
         return ["our side says nothing"]
     tally, packets = result["tally"], result["packets"]
     # A server that refuses one client waits for the next.
-    must(tally["gave_up"] == (case.opens == "kernel" and not case.connects), "our side gave up")
+    must(tally["gave_up"] == (case.opens == "theirs" and not case.connects), "our side gave up")
     errors = packets["rx_error"]
     only_crossed = set(errors) <= {"Unexpected"} and sum(errors.values()) <= crossed(packets)
     must(only_crossed or case.loss > 0 or case.late, f"errors: {errors}")
@@ -286,7 +263,7 @@ def judge(
         must("Connected" not in tally["events"], "a connection came about")
         must(not last(kernel, "connected"), "the kernel says it is connected")
         return wrong
-    told = ["PeerClosed"] if case.closes == "kernel" else []
+    told = ["PeerClosed"] if case.closes == "theirs" else []
     must(tally["events"] == ["Connected", *told, "Closed"], f"our events are {tally['events']}")
     connected = last(kernel, "connected")
     ccids = (connected.get("receiving_ccid"), connected.get("sending_ccid"))
@@ -294,8 +271,8 @@ def judge(
     theirs = last(kernel, "result")
     if not theirs:
         return [*wrong, "the kernel's side says nothing"]
-    closed_by = "self" if case.closes == "kernel" else "peer"
-    must(theirs["closed_by"] == closed_by, f"the kernel was closed by {theirs['closed_by']}")
+    ended_by = "self" if case.closes == "theirs" else "peer"
+    must(theirs["ended_by"] == ended_by, f"the kernel was closed by {theirs['ended_by']}")
     lost = {way: result["impairments"][way]["lost_data_packets"] for way in ("inbound", "outbound")}
     held = sum(result["impairments"][way]["held_packets"] for way in ("inbound", "outbound"))
     if case.late:
@@ -311,7 +288,7 @@ def judge(
         must(sender["sent_bytes"] == case.packets * case.bytes, f"bytes sent to {side}")
         arrived = receiver["distinct_packets"]
         # Packets dropped in between may have been data or not: exact if there were none.
-        least = case.packets - gone - dropped - max(late, held if case.late else 0)
+        least = case.packets - gone - said["dropped_between"] - max(late, held if case.late else 0)
         must(least <= arrived <= case.packets - gone, f"{arrived} reached {side}, {gone} were lost")
         must(receiver["received_bytes"] == arrived * case.bytes, f"bytes received by {side}")
         must(receiver["foreign_packets"] == 0, f"{side} received what was not sent")

@@ -3,13 +3,11 @@
  * (RFC 6458), as declared in <linux/sctp.h>.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <poll.h>
-#include <sys/socket.h>
+
+#include "../talk.h"
 
 #include <linux/sctp.h>
-
-#include "../sctp/talk.h"
 
 enum { LEVEL = 132 };
 
@@ -22,31 +20,9 @@ static void set(int socket, int option, const void *value, socklen_t bytes, cons
 		give_up(what);
 }
 
-static int family(void)
-{
-	return strchr(ask.host, ':') ? AF_INET6 : AF_INET;
-}
-
-/* Returns the length of the address written. */
-static socklen_t address(struct sockaddr_storage *out, const char *host, int port)
-{
-	struct sockaddr_in *four = (void *)out;
-	struct sockaddr_in6 *six = (void *)out;
-	bool is_four = family() == AF_INET;
-
-	memset(out, 0, sizeof *out);
-	out->ss_family = family();
-	four->sin_port = htons(port); /* at the same place in both */
-	if (inet_pton(family(), host, is_four ? (void *)&four->sin_addr : (void *)&six->sin6_addr) != 1) {
-		errno = EINVAL;
-		give_up("address");
-	}
-	return is_four ? sizeof *four : sizeof *six;
-}
-
 static int open_socket(void)
 {
-	int fd = socket(family(), SOCK_STREAM, LEVEL), one = 1, level = 2;
+	int fd = socket(ask.family, SOCK_STREAM, LEVEL), one = 1, level = 2;
 	struct sctp_initmsg init = { .sinit_num_ostreams = 64, .sinit_max_instreams = 64 };
 	struct sctp_event news = { .se_type = SCTP_ASSOC_CHANGE, .se_on = 1 };
 	struct sctp_assoc_value value = { .assoc_value = 1 };
@@ -149,8 +125,7 @@ static void on_notification(const union sctp_notification *news)
 /* Reads available data; returns false if there is none. */
 static bool receive(int fd)
 {
-	static uint8_t parts[MOST_STREAMS][LONGEST], part[LONGEST];
-	static long filled[MOST_STREAMS];
+	static uint8_t part[LONGEST];
 	union {
 		struct cmsghdr header;
 		uint8_t bytes[CMSG_SPACE(sizeof(struct sctp_rcvinfo))];
@@ -175,16 +150,7 @@ static bool receive(int fd)
 	for (struct cmsghdr *at = CMSG_FIRSTHDR(&message); at; at = CMSG_NXTHDR(&message, at))
 		if (at->cmsg_level == LEVEL && at->cmsg_type == SCTP_RCVINFO)
 			stream = ((struct sctp_rcvinfo *)CMSG_DATA(at))->rcv_sid;
-	if (stream >= MOST_STREAMS || filled[stream] + bytes > LONGEST) {
-		count.foreign++;
-		return true;
-	}
-	memcpy(parts[stream] + filled[stream], part, bytes);
-	filled[stream] += bytes;
-	if (message.msg_flags & MSG_EOR) {
-		take(parts[stream], filled[stream], stream);
-		filled[stream] = 0;
-	}
+	assemble(part, bytes, stream, message.msg_flags & MSG_EOR);
 	return true;
 }
 
@@ -222,6 +188,7 @@ static bool put(int fd)
 	if (sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) != ask.bytes) {
 		if (errno != EAGAIN && errno != ENOBUFS)
 			ended_by = "refused";
+		count.queue_full++;
 		return false;
 	}
 	count.sent_packets++;

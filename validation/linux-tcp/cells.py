@@ -10,6 +10,8 @@ explain a difference were committed before the first run:
   over all measures of all cells, and the means differ by more than ``APART``.
 * It is explained by the first setting of ours in ``SWITCHES`` which removes 80 % of the difference
   of the means; if none does, it is open.
+
+    sudo .venv/bin/python validation/linux-tcp/cells.py [JOBS]     # runs what is missing
 """
 
 from __future__ import annotations
@@ -32,9 +34,12 @@ from scipy import stats
 import talkspurt
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+import page  # noqa: E402
 import rules  # noqa: E402
+from made import ROOT  # noqa: E402
+from tables import fill  # noqa: E402
 
-FILE = Path(__file__).resolve().parent / "cells.json"
+FILE = page.CELLS
 SECONDS = 60
 KERNEL_RUNS, OUR_RUNS = 5, 20
 LATENESS_P99_S, TRIES = 1e-3, 4
@@ -319,3 +324,8 @@ def interval(values: list[float]) -> list[float]:
     """The mean, and half of its interval of 95 %."""
     half = stats.t.ppf(0.975, len(values) - 1) * statistics.stdev(values) / len(values) ** 0.5
     return [statistics.mean(values), float(half)]
+
+
+if __name__ == "__main__":
+    jobs = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+    fill(ROOT / "docs" / "validation" / "linux-tcp.md", page.alone(run(jobs)))

@@ -23,7 +23,10 @@ import threading
 import time
 from pathlib import Path
 
-from matrix import CASES, PORT, Case, races
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
+
+from harness import address  # noqa: E402
+from matrix import ALL, PORT, Case  # noqa: E402
 
 # linux/if_tun.h
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x1, 0x1000
@@ -46,7 +49,7 @@ TCP_INFO = {
 def main() -> int:
     """Runs the conversation in the 1st argument with the program in the 2nd, in folder 3."""
     name, peer, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
-    case = next(case for case in [*CASES, *races()] if case.name == name)
+    case = next(case for case in ALL if case.name == name)
     # Terminating this must also stop our program.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     tun = lane(case)
@@ -95,7 +98,7 @@ def hold(case: Case, peer: str, folder: Path, tun: int) -> dict:
     came = (folder / "back").read_bytes() if (folder / "back").exists() else b""
     return {
         "ours": next(map(json.loads, filter(None, said.splitlines()[-1:])), None),
-        "kernel": kernel,
+        "theirs": kernel,
         "digests": {
             "from us": {"sent": digest(out), "received": digest(heard)},
             "from the kernel": {"sent": digest(back), "received": digest(came)},
@@ -106,13 +109,13 @@ def hold(case: Case, peer: str, folder: Path, tun: int) -> dict:
 def words(case: Case, peer: str, folder: Path) -> list[str]:
     """The command line of our program."""
     role = "client" if case.opens == "ours" else "server"
-    command = [peer, role, "--local", address(OURS[case.version]), "--tcp", case.ours()]
-    command += ["--remote", address(KERNEL[case.version])] if role == "client" else []
+    command = [peer, role, "--local", address(OURS[case.version], PORT), "--tcp", case.ours()]
+    command += ["--remote", address(KERNEL[case.version], PORT)] if role == "client" else []
     command += ["--send", str(folder / "out"), "--receive", str(folder / "back")]
     command += ["--limit", f"{LIMIT:.0f}s", "--seed", str(case.seed)]
     command += ["--pcapng", str(folder / f"{case.name}.pcapng")]
     # A pure listener closes after the peer; if both send, the first to finish closes.
-    command += ["--closes"] if case.sends != "kernel" else []
+    command += ["--closes"] if case.sends != "theirs" else []
     command += ["--mirrored"] if case.mirrored else []
     return [*command, *case.way.words()]
 
@@ -187,11 +190,6 @@ def dropped() -> int:
                           capture_output=True)  # fmt: skip
     stats = json.loads(told.stdout)[0]["stats64"]
     return stats["rx"]["dropped"] + stats["tx"]["dropped"]
-
-
-def address(host: str) -> str:
-    """An address in our program's syntax."""
-    return f"[{host}]:{PORT}" if ":" in host else f"{host}:{PORT}"
 
 
 def digest(data: bytes) -> str:

@@ -23,7 +23,7 @@ INBOUND = "0x00000001"
 PAYLOAD = f"tcp.port=={PORT},data"
 
 
-def read(capture: Path) -> tuple[dict, dict]:
+def read(capture: Path) -> dict:
     """Findings of tshark on the capture of our side, without lost packets, and the header checks.
 
     Both come from one run of tshark, which takes up to a minute for a capture with disorder.
@@ -67,4 +67,4 @@ def read(capture: Path) -> tuple[dict, dict]:
     counts = {name: dict(way) for name, way in ways.items()}
     found = {"packets": packets, "bad_checksums": bad, "all_ones": all_ones}
     found |= {"early_resets": early_resets, "items": dict(items)} | counts
-    return found, values.result()
+    return {**found, "headers": values.result()}

@@ -7,13 +7,10 @@ A `Case` defines who opens, who sends, the congestion control, and the impairmen
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
-
-import headers  # noqa: E402
+import headers
+from harness import Wrong
 
 MEGABYTE = 1_000_000
 PORT = 5001
@@ -63,12 +60,12 @@ class Case:
     title: str
     way: Way
     sends: str = "both"
-    """The sending side: "ours", "kernel" or "both"."""
+    """The sending side: "ours", "theirs" or "both"."""
     controller: str = "cubic"
     kernel: str = "cubic"
     """The kernel's congestion control."""
     opens: str = "ours"
-    """The opening side: "ours" or "kernel"."""
+    """The opening side: "ours" or "theirs"."""
     version: int = 4
     megabytes: int = 50
     knobs: dict = field(default_factory=dict)
@@ -84,7 +81,7 @@ class Case:
     def bytes(self) -> tuple[int, int]:
         """Bytes sent by us, and by the kernel."""
         whole = self.megabytes * MEGABYTE
-        return (whole if self.sends != "kernel" else 0, whole if self.sends != "ours" else 0)
+        return (whole if self.sends != "theirs" else 0, whole if self.sends != "ours" else 0)
 
     def ours(self) -> str:
         """Configuration of our end."""
@@ -106,8 +103,8 @@ class Case:
 
 THEIRS = {"sack": "reno", "cubic": "cubic", "bbr": "bbr"}
 """The kernel's congestion control paired with ours; its BBR is version 1."""
-WHO = {"ours": "we send", "kernel": "the kernel sends", "both": "both send"}
-SHORT = {"ours": "out", "kernel": "in", "both": "both"}
+WHO = {"ours": "we send", "theirs": "the kernel sends", "both": "both send"}
+SHORT = {"ours": "out", "theirs": "in", "both": "both"}
 
 
 def grid() -> list[Case]:
@@ -117,8 +114,8 @@ def grid() -> list[Case]:
     cases = []
     for controller, kernel in THEIRS.items():
         for place, (name, way) in enumerate(ways.items()):
-            for turn, sends in enumerate(("ours", "kernel", "both")):
-                opens = "ours" if (place + turn) % 2 == 0 else "kernel"
+            for turn, sends in enumerate(("ours", "theirs", "both")):
+                opens = "ours" if (place + turn) % 2 == 0 else "theirs"
                 title = f"{controller} (kernel {kernel}), {WHO[sends]}"
                 cases.append(Case(f"{controller}-{name}-{SHORT[sends]}", title, way, sends,
                                   controller, kernel, opens))  # fmt: skip
@@ -130,29 +127,29 @@ def others() -> list[Case]:
     ecn = {"knobs": {"ecn": True}, "sysctl": {"tcp_ecn": 1}}
     return [
         Case("bare-out", "cubic, as fast as it goes, we send", BARE, "ours"),
-        Case("bare-in", "cubic, as fast as it goes, the kernel sends", BARE, "kernel"),
-        Case("bare-both", "cubic, as fast as it goes, both send", BARE, opens="kernel"),
+        Case("bare-in", "cubic, as fast as it goes, the kernel sends", BARE, "theirs"),
+        Case("bare-both", "cubic, as fast as it goes, both send", BARE, opens="theirs"),
         Case("v6-delay-both", "cubic over IPv6", DELAY, version=6),
-        Case("v6-bad-both", "cubic over IPv6, the kernel opens", BAD, version=6, opens="kernel"),
+        Case("v6-bad-both", "cubic over IPv6, the kernel opens", BAD, version=6, opens="theirs"),
         Case("v6-sack-bad-both", "sack (kernel reno) over IPv6", BAD, controller="sack",
              kernel="reno", version=6),
         Case("ecn-out", "cubic with ECN, we send", MARKS, "ours", **ecn),
-        Case("ecn-in", "cubic with ECN, the kernel sends and opens", MARKS, "kernel",
-             opens="kernel", **ecn),
+        Case("ecn-in", "cubic with ECN, the kernel sends and opens", MARKS, "theirs",
+             opens="theirs", **ecn),
         Case("ecn-v6-both", "sack with ECN over IPv6, both send", MARKS, controller="sack",
              kernel="reno", version=6, **ecn),
         Case("newreno-bad-both", "newreno without SACK (kernel reno)", BAD, controller="newreno",
              kernel="reno", megabytes=20),
         Case("nosack-kernel", "cubic; the kernel refuses SACK", BAD, kernel="cubic",
-             sysctl={"tcp_sack": 0}, opens="kernel", megabytes=20),
+             sysctl={"tcp_sack": 0}, opens="theirs", megabytes=20),
         Case("no-timestamps", "sack without timestamps: four blocks in an option", NARROW,
              controller="sack", kernel="reno", knobs={"timestamps": False}),
         Case("no-options", "newreno without timestamps, window scale and SACK", BAD,
              controller="newreno", kernel="reno", megabytes=10,
              knobs={"timestamps": False, "window_scaling": False}),
         Case("slow-reader", "the kernel's program pauses until its window is closed", DELAY,
-             "ours", opens="kernel", slow=True),
-        Case("bbr-kernel", "cubic; the kernel sends with BBR", BAD, "kernel", kernel="bbr"),
+             "ours", opens="theirs", slow=True),
+        Case("bbr-kernel", "cubic; the kernel sends with BBR", BAD, "theirs", kernel="bbr"),
     ]  # fmt: skip
 
 
@@ -169,25 +166,23 @@ def races() -> list[Case]:
     """Each sender alone, ours and the kernel's, over the same path and seed."""
     return [
         Case(f"race-{name}-{controller}-{seed}-{SHORT[sends]}", WHO[sends], way, sends, controller,
-             kernel, megabytes=10, seed=seed, mirrored=sends == "kernel")
+             kernel, megabytes=10, seed=seed, mirrored=sends == "theirs")
         for name, way, controller, kernel in RACES
         for seed in SEEDS
-        for sends in ("ours", "kernel")
+        for sends in ("ours", "theirs")
     ]  # fmt: skip
 
 
 CASES = [*grid(), *others()]
+ALL = [*CASES, *races()]
+"""Also those that the page compares with one another."""
 
 
 def judge(case: Case, result: dict) -> list[str]:
     """Deviations from the expected result."""
-    wrong: list[str] = []
-
-    def must(true: bool, what: str) -> None:
-        if not true:
-            wrong.append(what)
-
-    ours, kernel, shark = result["ours"], result["kernel"], result["tshark"]
+    wrong = Wrong()
+    must = wrong.must
+    ours, kernel, shark = result["ours"], result["theirs"], result["tshark"]
     if not ours:
         return ["our side says nothing"]
     record, segments = ours["record"], ours["segments"]
@@ -208,7 +203,7 @@ def judge(case: Case, result: dict) -> list[str]:
         for name in ("segments", "data_segments", "data_bytes", "sack_blocks"):
             theirs = shark[way].get(name, 0)
             must(count[name] == theirs, f"{name} {way}: {count[name]}, tshark says {theirs}")
-    wrong.extend(headers.wrong(result.get("headers", {})))
+    wrong.extend(headers.wrong(shark.get("headers", {})))
     counters = kernel["counters"]
     for name in (
         "InCsumErrors",

@@ -5,7 +5,7 @@
 
 Needs `cargo-mutants` (`cargo install cargo-mutants`). Tries every `--of`-th mutant, from number
 `--shard`, so that the sample covers all files; a hundred take about half an hour on two cores.
-Writes docs/validation/mutants.md. An interrupted run writes its partial results.
+Fills docs/validation/mutants.md. An interrupted run writes its partial results.
 """
 
 import argparse
@@ -18,7 +18,10 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from made import ROOT, line
+from tables import fill, table
+
 PAGE = ROOT / "docs" / "validation" / "mutants.md"
 
 
@@ -30,48 +33,23 @@ def wilson(caught: int, tried: int) -> tuple[float, float]:
     return (middle - half) / (1 + z * z / tried), (middle + half) / (1 + z * z / tried)
 
 
-def output(*words: str) -> str:
-    """The output of a command."""
-    return subprocess.run(
-        words, cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.strip()
-
-
-def page(outcomes: list[dict], of: int) -> str:
-    """The page of documentation."""
+def parts(outcomes: list[dict], of: int) -> dict[str, object]:
+    """The generated parts of the page."""
     kinds = Counter(outcome["summary"] for outcome in outcomes)
     caught = kinds["CaughtMutant"] + kinds["Timeout"]
     missed = [o["scenario"]["Mutant"] for o in outcomes if o["summary"] == "MissedMutant"]
     tried = caught + len(missed)
     low, high = wilson(caught, tried)
-    lines = [
-        "# Mutation testing",
-        "",
-        "<!-- Written by validation/mutants/run.py; changes made here are lost. -->",
-        "",
-        "Do the tests of `proto` detect a wrong line? `cargo-mutants` changes one (another",
-        "comparison, another constant, an empty function) and runs all tests; a mutant that no",
-        f"test detects survives. A sample: every {of}th mutant of the crate, over all of its",
-        "files.",
-        "",
-        "| | |",
-        "|---|---|",
-        f"| made | {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC |",
-        f"| talkspurt | commit `{output('git', 'rev-parse', 'HEAD')}` |",
-        f"| cargo-mutants | {output('cargo', 'mutants', '--version')} |",
-        f"| tried | {tried}, and {kinds['Unviable']} that did not compile |",
-        f"| detected | {caught}, of them {kinds['Timeout']} by timeout |",
-        f"| **score** | **{caught / tried:.0%}** (95 % interval {low:.0%} to {high:.0%}) |",
-        "",
-        "Survivors:",
-        "",
-        *[f"* `{mutant['name']}`" for mutant in missed],
-        "",
-        "Some have no observable effect: a comparison at a value that does not occur, an arm",
-        "equivalent to the next one.",
-        "",
-    ]
-    return "\n".join(lines)
+    told = {
+        "made": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
+        "talkspurt": f"commit `{line('git', 'rev-parse', 'HEAD')}`",
+        "cargo-mutants": line("cargo", "mutants", "--version"),
+        "tried": f"{tried}, and {kinds['Unviable']} that did not compile",
+        "detected": f"{caught}, of them {kinds['Timeout']} by timeout",
+        "**score**": f"**{caught / tried:.0%}** (95 % interval {low:.0%} to {high:.0%})",
+    }
+    survivors = "\n".join(f"* `{mutant['name']}`" for mutant in missed)
+    return {"of": of, "score": table(("", ""), told.items()), "survivors": survivors}
 
 
 def main() -> None:
@@ -91,7 +69,7 @@ def main() -> None:
     outcomes = [o for o in told["outcomes"] if o["scenario"] != "Baseline"]
     if not outcomes:
         sys.exit("no mutant was tried: the tests fail without any change, or none was reached")
-    PAGE.write_text(page(outcomes, asked.of), encoding="utf-8")
+    fill(PAGE, parts(outcomes, asked.of))
     print(f"wrote {PAGE.relative_to(ROOT)}")
 
 

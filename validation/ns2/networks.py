@@ -21,8 +21,7 @@ run.
   a fifth of the logarithm.
 
 Results are stored after each network, ns-2's under a hash of its script, so that an interrupted run
-continues. `--again` keeps ns-2's and runs ours again; `--page` only writes the section of
-docs/validation/ns2.md.
+continues. `--again` keeps ns-2's and runs ours again; `--page` only fills docs/validation/ns2.md.
 """
 
 from __future__ import annotations
@@ -42,11 +41,12 @@ from typing import Any
 
 from cases import BULK, TFRC, UDP, cbr, dccp, flow, tcp
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from made import ROOT, line
+from tables import fill, table
+
 PAGE = ROOT / "docs" / "validation" / "ns2.md"
 RESULTS = Path(__file__).with_name("networks.json")
-
-BEGIN, END = "<!-- networks: begin -->", "<!-- networks: end -->"
 
 SEED = 20261128
 NETWORKS = 80
@@ -239,12 +239,10 @@ class Store:
 
     def save(self) -> None:
         """Writes it."""
-        from sweep import words
-
         if not self.said:
             self.said = {
-                "commit": words("git", "-C", str(ROOT), "rev-parse", "HEAD"),
-                "peer": words("dpkg-query", "-W", "-f", "${Package} ${Version}", "ns2"),
+                "commit": line("git", "rev-parse", "HEAD"),
+                "peer": line("dpkg-query", "-W", "-f", "${Package} ${Version}", "ns2"),
             }
         rows = (
             f'"{key}": {json.dumps(vars(self)[key])}' for key in ("said", "starts", "here", "ns2")
@@ -344,8 +342,8 @@ def explanations(store: Store, network: dict[str, Any], id_: str) -> Iterator[tu
             yield f"{kind}: {rule}", 1 - abs(left) / abs(whole)
 
 
-def section(store: Store) -> str:
-    """The section, from marker to marker."""
+def parts(store: Store) -> dict[str, object]:
+    """The generated parts of the page."""
     made = networks()
     chances = chances_of(store, made)
     differing = holm(chances)
@@ -362,12 +360,10 @@ def section(store: Store) -> str:
         what = f"{rule}: {share:.0%}" if share >= EXPLAINED else "open"
         if share < EXPLAINED and rule:
             what += f" (at most {rule}: {share:.0%})"
-        others = ", ".join(network["flows"])
-        rows.append(
-            f"| {network['rate']} | {network['delay']} | {network['packets']} "
-            f"| {network['loss']:.1%} | {others} | {network['flows'][int(name[1:])]} "
-            f"| {ratio:.2f} | {what} |"
-        )
+        rows.append([
+            network["rate"], network["delay"], network["packets"], f"{network['loss']:.1%}",
+            ", ".join(network["flows"]), network["flows"][int(name[1:])], f"{ratio:.2f}", what,
+        ])  # fmt: skip
     left = [str(n) for n in range(len(made)) if f"{n}/f0" not in chances]
     medians = []
     for kind in sorted({name for network in made for name in network["flows"]}):
@@ -377,50 +373,32 @@ def section(store: Store) -> str:
             if made[int(number)]["flows"][int(name[1:])] == kind
         ]
         medians.append(f"{kind} {math.exp(median(logs)):.2f} ({len(logs)})")
-    table = ""
-    if rows:
-        head = "rate | delay | queue | loss | flows | differs | ratio | without the rule, removed"
-        table = "\n".join([f"| {head} |", "|---|---|---:|---:|---|---|---:|---|", *rows, "", ""])
+    heads = "rate | delay | queue | loss | flows | differs | ratio | without the rule, removed"
     outliers = (
-        f"{STARTS} further starts confirm {len(found)}. A single rule switched off removes at\n"
+        f"{STARTS} further starts confirm {len(found)}. A single rule switched off removes at "
         f"least {EXPLAINED:.0%} of the difference of {explained}; the others are open."
         if differing
         else "no further starts were needed."
     )
-    return f"""\
-{BEGIN}
-## Random networks
-
-<!-- Written by validation/ns2/networks.py; changes made here are lost. -->
-
-{len(made)} networks of one link with three to eight flows each: 0.3 to 4 Mbit/s, one-way delays
-of 5 to 250 ms, DropTail queues of 5 to 100 packets, up to 10 % of random loss in each direction.
-Data is bulk; UDP has a constant rate, and *sctp messages* (`ack_clocked`) one that does not fit.
-Runs take {SECONDS} s and are measured from {FROM} s on, {STARTS} starts each. The rules are in
-`validation/ns2/networks.py` and were fixed before the first run: starts in which a flow of ns-2 is
-dead are replaced, and networks without enough others left out ({len(left)}).
-
-Of {len(chances)} flows {len(differing)} differ by significantly more than
-{math.exp(MARGIN) - 1:.0%} (Holm's correction over all, level {LEVEL:.0%}); {outliers}
-Medians of our throughput over ns-2's, with the number of flows:
-{", ".join(medians)}.
-
-The first run, with talkspurt commit `891c79c1`, had one outlier, confirmed: a TFRC beside a TFRC
-and a Reno at 311 kbit/s, at 0.37. The median of CCID 3 was 1.13, with single flows at up to 3.84.
-Both led to corrections of the profile `ns2`, the last ones under [internal state](#internal-state).
-
-{table}Made with talkspurt commit `{store.said.get("commit", "")}`, {store.said.get("peer", "")}.
-{END}"""
+    return {
+        "networks": len(made),
+        "starts": STARTS,
+        "left": len(left),
+        "flows": len(chances),
+        "differing": len(differing),
+        "outliers": outliers,
+        "medians": ", ".join(medians),
+        "differ": table(heads, rows, "llrrllrl") if rows else "",
+        "networks-made": f"commit `{store.said.get('commit', '')}`, {store.said.get('peer', '')}",
+    }
 
 
 def main() -> None:
-    """Measures, unless only the section is requested, and writes the section."""
+    """Measures, unless only the page is requested, and fills the page."""
     store = Store(sys.argv[1:] == ["--again"])
     if sys.argv[1:] != ["--page"]:
         measure(store)
-    page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    PAGE.write_text(before + section(store) + rest.partition(END)[2], encoding="utf-8")
+    fill(PAGE, parts(store))
 
 
 if __name__ == "__main__":

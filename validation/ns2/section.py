@@ -1,4 +1,4 @@
-"""The section of docs/validation/ns2.md on long and lossy paths, generated from `sweep.json`."""
+"""The parts of docs/validation/ns2.md on long and lossy paths, from `sweep.json`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from statistics import mean
 from typing import Any
 
 from sweep import (
-    BEGIN,
-    END,
     LOSSES,
     RESULTS,
     ROOT,
@@ -18,6 +16,7 @@ from sweep import (
     TRANSPORTS,
     WINDOWED,
 )
+from tables import table
 
 Cell = dict[str, Any]
 
@@ -87,27 +86,25 @@ class Sweep:
         return max(spread(c) for c in self.of("grid", loss=loss) if c["name"] != "UDP")
 
 
+HEADS = [f"{loss:.0%} lost" if loss else "queue only" for loss in LOSSES]
+
+
 def grid(sweep: Sweep) -> str:
     """Every cell."""
-    head = " | ".join(f"{loss:.0%} lost" if loss else "queue only" for loss in LOSSES)
-    rows = [f"| | RTT, ms | {head} |", "|---|---:|" + "---:|" * len(LOSSES)]
-    for name in TRANSPORTS:
-        for rtt in RTTS_MS:
-            cells = [sweep.of("grid", name=name, rtt_ms=rtt, loss=loss)[0] for loss in LOSSES]
-            rows.append(f"| {name} | {rtt} | " + " | ".join(map(shown, cells)) + " |")
-    return "\n".join(rows)
+    rows = (
+        [name, rtt, *(shown(sweep.of("grid", name=name, rtt_ms=rtt, loss=it)[0]) for it in LOSSES)]
+        for name in TRANSPORTS
+        for rtt in RTTS_MS
+    )
+    return table(["", "RTT, ms", *HEADS], rows, "l" + "r" * (1 + len(LOSSES)))
 
 
 def largest(sweep: Sweep) -> str:
     """The maximum deviation of each transport."""
-    head = " | ".join(f"{loss:.0%} lost" if loss else "queue only" for loss in LOSSES)
-    rows = [f"| largest deviation from ns-2 | {head} |", "|---|" + "---:|" * len(LOSSES)]
-    for name in TRANSPORTS:
-        cells = " | ".join(percent(sweep.worst(name, loss)) for loss in LOSSES)
-        rows.append(f"| {name} | {cells} |")
-    spreads = " | ".join(f"{sweep.spread(loss):.1f}" if loss else "" for loss in LOSSES)
-    rows.append(f"| *ns-2's best seed / its worst, at most* | {spreads} |")
-    return "\n".join(rows)
+    rows = [[name, *(percent(sweep.worst(name, loss)) for loss in LOSSES)] for name in TRANSPORTS]
+    spreads = [f"{sweep.spread(loss):.1f}" if loss else "" for loss in LOSSES]
+    rows.append(["*ns-2's best seed / its worst, at most*", *spreads])
+    return table(["largest deviation from ns-2", *HEADS], rows, "l" + "r" * len(LOSSES))
 
 
 def refused(sweep: Sweep) -> str:
@@ -134,36 +131,37 @@ def refused(sweep: Sweep) -> str:
 
 def short(sweep: Sweep) -> str:
     """The long path with a short queue."""
-    rows = ["| 10 Mbit/s, 300 ms, 50 packets | run, s | kbit/s here | ns-2 | ratio |",
-            "|---|---:|---:|---:|---:|"]  # fmt: skip
+    rows = []
     for cell in sweep.of("short") + sweep.of("rules"):
         name, sides = cell["name"], cell["flow"]
         if cell["table"] == "rules":
             if name == "as in the table above":
                 continue
             name = f"newreno, {name}"
-        if not sides["here"]:
-            rows.append(f"| {name} | {cell.get('duration', 60)} | | refused, see above | |")
-            continue
-        rows.append(
-            f"| {name} | {cell.get('duration', 60)} | {sides['here'][0] / 1e3:,.0f} | "
-            f"{sides['ns2'][0] / 1e3:,.0f} | {ratio(cell):.3f} |"
-        )
-    return "\n".join(rows)
+        values = ["", "refused, see above", ""]
+        if sides["here"]:
+            values = [f"{sides[side][0] / 1e3:,.0f}" for side in ("here", "ns2")]
+            values.append(f"{ratio(cell):.3f}")
+        rows.append([name, cell.get("duration", 60), *values])
+    heads = "10 Mbit/s, 300 ms, 50 packets | run, s | kbit/s here | ns-2 | ratio"
+    return table(heads, rows, "lrrrr")
 
 
 def beside(sweep: Sweep) -> str:
     """CCID 3 and TFRC over one bottleneck."""
-    rows = ["| CCID 3 beside TFRC: RTT, ms | queue, packets | of the first, s | CCID 3 here / ns-2 "
-            "| TFRC here / ns-2 | CCID 3, kbit/s here | in ns-2 |",
-            "|---:|---:|---:|---:|---:|---:|---:|"]  # fmt: skip
-    for c in sweep.of("beside"):
-        here, there = (f"{min(v) / 1e3:,.0f}–{max(v) / 1e3:,.0f}" for v in c["ccid3"].values())
-        rows.append(
-            f"| {c['rtt_ms']} | {c['packets']} | {c['duration']} | {ratio(c, 'ccid3'):.2f} "
-            f"| {ratio(c, 'tfrc'):.2f} | {here} | {there} |"
-        )
-    return "\n".join(rows)
+    heads = (
+        "CCID 3 beside TFRC: RTT, ms | queue, packets | of the first, s | CCID 3 here / ns-2"
+        " | TFRC here / ns-2 | CCID 3, kbit/s here | in ns-2"
+    )
+    rows = (
+        [
+            c["rtt_ms"], c["packets"], c["duration"],
+            *(f"{ratio(c, name):.2f}" for name in ("ccid3", "tfrc")),
+            *(f"{min(v) / 1e3:,.0f}–{max(v) / 1e3:,.0f}" for v in c["ccid3"].values()),
+        ]
+        for c in sweep.of("beside")
+    )  # fmt: skip
+    return table(heads, rows, "r" * 7)
 
 
 def apart(sweep: Sweep, seconds: int) -> list[float]:
@@ -189,14 +187,8 @@ def check_page(sweep: Sweep) -> None:
     assert min(sweep.spread(0.2), sweep.spread(0.3)) > 10
 
 
-def section() -> str:
-    """The text, from marker to marker."""
-    sweep = Sweep()
-    return f"{BEGIN}\n{text(sweep)}\n{END}"
-
-
-def text(sweep: Sweep) -> str:
-    """The findings."""
+def parts(sweep: Sweep) -> dict[str, object]:
+    """The tables and the numbers of the text, whose limits are asserted."""
     bulk = [name for name in TRANSPORTS if name != "UDP"]
     rfc = [*WINDOWED, "sack"]
     rules = [f"{name}, ns-2's windows" for name in WINDOWED]
@@ -242,72 +234,34 @@ def text(sweep: Sweep) -> str:
     rough = [ratio(cell) or 1.0 for loss in (0.2, 0.3) for cell in sweep.of("grid", loss=loss)]
     factor = max(max(value, 1 / value) for value in rough)
     check_page(sweep)
-    return f"""\
-## Long and lossy paths
-
-<!-- Written by validation/ns2/sweep.py; changes made here are lost. -->
-
-The same network with round-trip times of {", ".join(map(str, RTTS_MS[:-1]))} and {RTTS_MS[-1]} ms
-and a DropTail queue of 50 packets on the core, one bulk flow (UDP: packets at 1 Mbit/s), random
-loss in both directions, {SEEDS} seeds where there is random loss. Runs take 100 s; at 300 and
-600 ms with 1 and 10 % of loss 400 s, because 100 s hold few losses. Cells are throughput here
-divided by ns-2's: of the means over the seeds, and in brackets the smallest and largest of single
-seeds (∞: ns-2 delivered nothing). With the same seed the simulators draw different losses, but the
-transports of one simulator similar ones, so that the cells of a column vary together.
-
-{grid(sweep)}
-
-{largest(sweep)}
-
-{refused(sweep)}
-
-Findings:
-
-* Where only the queue loses packets, at 50 ms: all transports are within
-  {at_most(bulk, 0.0, rtt_ms=50)} of ns-2; UDP is equal at every round-trip time.
-* The same over all three round-trip times: Tahoe and NewReno with ns-2's windows are within
-  {at_most(exact, 0.0)}; Reno with ns-2's windows is at {span(["reno, ns-2's windows"], 0.0)}; with
-  the windows of the RFCs TCP is at {span(rfc, 0.0)}. The others: {each(0.0)}.
-* At 1 % of random loss TCP with ns-2's windows is at {span(rules, 0.01)} of ns-2, with the windows
-  of the RFCs at {span(rfc, 0.01)}. The others: {each(0.01)}.
-* At 10 %: TCP with ns-2's windows is at {span(rules, 0.1)}, with the windows of the RFCs at
-  {span(rfc, 0.1)}. The others: {each(0.1)}. CCID 2 and
-  CCID 3 are compared in more detail under [internal state](#internal-state).
-* From 20 % on, runs over TCP, SCTP and CCID 2 consist of a few timeouts, which are backed off
-  towards 60 s. ns-2's own seeds differ by a factor of up to {sweep.spread(0.2):.0f} at 20 % and
-  {sweep.spread(0.3):.0f} at 30 %: these columns show agreement within a factor of
-  {factor:.1f}, and no more. TFRC, whose seeds differ less, is at
-  {span(["TFRC, profile ns2"], 0.2, 0.3)} there,
-  CCID 3 at {span(["CCID 3, profile ns2"], 0.2, 0.3)}.
-* The numbers of ns-2's generator under seed k are k times those under seed 1, modulo 1, and the
-  first of seed 1 is 0.0003: under a small seed k the first packet is lost wherever the loss is
-  above 0.0003 k. The scripts therefore seed it with a hash of the scenario's seed.
-
-### A long path with a short queue
-
-At 10 Mbit/s and 300 ms the path holds 360 packets and the queue 50; access links have 100 Mbit/s.
-NewReno by the RFCs carries {excess:.0%} more than ns-2 in the first minute and
-{(ratio(longer) or 0) - 1:.0%} more in five; with `window_rule = "ns2"` it is {removed:+.1%}. The
-difference arises at the end of slow start, whose overshoot loses many packets at once. Here a
-timeout in the recovery of these packets does not halve again what is in flight (RFC 5681 §3.1,
-equation 4, with the flight of before). ns-2 halves its window, which it has halved already. The
-thresholds in the order they are set are, in
-packets, {seen["ns2"]} in ns-2, {seen["rfc"]} here with the windows of the RFCs, and {seen["rule"]}
-here with ns-2's. From the last of them both grow by one packet in a round trip, so that a
-difference lasts for minutes. The parameters below, set in both simulators, change its size and do
-not remove it. Reno with ns-2's windows stays at {ratio(reno):.2f}. The other transports:
-{beyond}. The remaining difference is unexplained.
-
-{short(sweep)}
-
-### CCID 3 beside TFRC
-
-Both over one bottleneck of 2 Mbit/s, TFRC later by 0.1 to 1 s: {len(STARTS_MS[20])} starts in runs
-of 20 s and {len(STARTS_MS[120])} in runs of 120 s. The ratios are those of the means. In the first
-20 s they differ from 1 by up to {early[0]:.0%}, in 120 s by up to {late[0]:.0%}. In both simulators
-the shares of the first 20 s depend on when TFRC starts: ns-2's own differ by a factor of up to
-{chance:.0f}.
-
-{beside(sweep)}
-
-Made {sweep.said["made"]}, talkspurt commit `{sweep.said["commit"]}`, {sweep.said["peer"]}."""
+    return {
+        "grid": grid(sweep),
+        "largest": largest(sweep),
+        "refused": refused(sweep),
+        "short": short(sweep),
+        "beside": beside(sweep),
+        "seeds": SEEDS,
+        **{f"starts-{seconds}": len(starts) for seconds, starts in STARTS_MS.items()},
+        "near": at_most(bulk, 0.0, rtt_ms=50),
+        "exact": at_most(exact, 0.0),
+        "reno": span(["reno, ns-2's windows"], 0.0),
+        "rfc": span(rfc, 0.0),
+        "others": each(0.0),
+        **{f"rules-{loss:.0%}"[:-1]: span(rules, loss) for loss in (0.01, 0.1)},
+        **{f"rfc-{loss:.0%}"[:-1]: span(rfc, loss) for loss in (0.01, 0.1)},
+        **{f"others-{loss:.0%}"[:-1]: each(loss) for loss in (0.01, 0.1)},
+        **{f"spread-{loss:.0%}"[:-1]: f"{sweep.spread(loss):.0f}" for loss in (0.2, 0.3)},
+        "factor": f"{factor:.1f}",
+        "tfrc-lossy": span(["TFRC, profile ns2"], 0.2, 0.3),
+        "ccid3-lossy": span(["CCID 3, profile ns2"], 0.2, 0.3),
+        "excess": f"{excess:.0%}",
+        "longer": f"{(ratio(longer) or 0) - 1:.0%}",
+        "removed": f"{removed:+.1%}",
+        **{f"steps-{key}": steps for key, steps in seen.items()},
+        "short-reno": f"{ratio(reno):.2f}",
+        "beyond": beyond,
+        "early": f"{early[0]:.0%}",
+        "late": f"{late[0]:.0%}",
+        "chance": f"{chance:.0f}",
+        "sweep-made": "{made}, talkspurt commit `{commit}`, {peer}".format(**sweep.said),
+    }

@@ -3,9 +3,9 @@
 
     .venv/bin/python validation/ns2/sweep.py [--page]
 
-Needs Debian's `ns2` and takes about five minutes. It writes `sweep.json` next to itself and the
-section of docs/validation/ns2.md generated from it; with `--page` only the section. Every sentence
-of the section with a limit is asserted on the stored results.
+Needs Debian's `ns2` and takes about five minutes. It writes `sweep.json` next to itself and fills
+docs/validation/ns2.md from it; with `--page` only the latter. Every sentence of that section with a
+limit is asserted on the stored results.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from typing import Any
 
 from cases import BULK, TFRC, UDP, cbr, dccp, flow, network, tcp
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from made import ROOT, line
+from tables import fill
+
 PAGE = ROOT / "docs" / "validation" / "ns2.md"
 RESULTS = Path(__file__).with_name("sweep.json")
-BEGIN, END = "<!-- sweep: begin -->", "<!-- sweep: end -->"
 
 SEEDS = 5
 RTTS_MS = (50, 300, 600)
@@ -133,8 +135,9 @@ def thresholds() -> Cell:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "case.tcl"
         file.write_text(script.write(read(scenario)).text.replace("$ns run", LOOK))
-        lines = words("ns", str(file), "/dev/null").splitlines()
-    values = [float(line) for line in lines if line[:1].isdigit()]
+        command = ["ns", str(file), "/dev/null"]
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    values = [float(line) for line in told.splitlines() if line[:1].isdigit()]
     out["ns2"] = [b for a, b in pairwise([0.0, *values]) if a != b]
     return out
 
@@ -176,13 +179,8 @@ def measure() -> Iterator[Cell]:
                 }  # fmt: skip
 
 
-def words(*command: str) -> str:
-    """The output of a command."""
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
 def main() -> None:
-    """Measures, unless only the section is requested, and writes the section."""
+    """Measures, unless only the page is requested, and fills the page."""
     if sys.argv[1:] != ["--page"]:
         cells = []
         for cell in measure():
@@ -190,18 +188,15 @@ def main() -> None:
             print(json.dumps(cell), flush=True)
         said = {
             "made": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
-            "commit": words("git", "-C", str(ROOT), "rev-parse", "HEAD"),
-            "peer": words("dpkg-query", "-W", "-f", "${Package} ${Version}", "ns2"),
+            "commit": line("git", "rev-parse", "HEAD"),
+            "peer": line("dpkg-query", "-W", "-f", "${Package} ${Version}", "ns2"),
         }
         rows = ",\n".join(json.dumps(cell) for cell in cells)
         text = f'{{"said": {json.dumps(said)},\n"cells": [\n{rows}\n]}}\n'
         RESULTS.write_text(text, encoding="utf-8")
-    from section import section
+    from section import Sweep, parts
 
-    page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(before + section() + after, encoding="utf-8")
+    fill(PAGE, parts(Sweep()))
 
 
 if __name__ == "__main__":

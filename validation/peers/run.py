@@ -23,7 +23,9 @@ import talkspurt
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(HERE.parent)]
+from tables import fill, table  # noqa: E402
+
 from benches.peers import programs  # noqa: E402
 
 PAGE = ROOT / "docs" / "validation" / "peers.md"
@@ -37,6 +39,8 @@ BAND = 0.03
 LOSS_BAND = 1.5
 """Maximum factor between loss ratios."""
 SEEDS = 5
+
+SHARES = "queue | TCP here | in ns-2 | TFRC here | in ns-2 | dropped here | in ns-2"
 
 
 def said(*command: str | Path) -> str:
@@ -107,61 +111,27 @@ def out_of_band(rows: Rows) -> list[str]:
     return wrong
 
 
-def page(rows: Rows, seconds: int, table: str, wrong: list[str]) -> str:
-    """The page of documentation."""
+def parts(rows: Rows, seconds: int, beside: list[list[str]], wrong: list[str]) -> dict[str, object]:
+    """The generated parts of the page."""
     cells = []
     for places, noise, (here, ns2, ns3) in rows:
         what = f"{places} places, " + ("noise of 83.2 µs" if noise else "no noise")
         row = [what, f"{here[0]:,.0f}"]
         row += [f"{other[0]:,.0f} ({here[0] / other[0] - 1:+.1%})" for other in (ns2, ns3)]
-        row += [f"{side[1]:.2%}" for side in (here, ns2, ns3)]
-        cells.append("| " + " | ".join(row) + " |")
-    verdict = "; ".join(wrong) if wrong else "all comparisons are within their bands"
+        cells.append([*row, *(f"{side[1]:.2%}" for side in (here, ns2, ns3))])
     versions = said("dpkg-query", "-W", "-f", "${Package} ${Version}, ", "ns2", "libns3-dev")
-    return f"""\
-# Bottlenecks in ns-2 and ns-3
-
-<!-- Written by validation/peers/run.py; changes made here are lost. -->
-
-Fifty TCPs with selective acknowledgements, {seconds} s, over one bottleneck of 100 Mbit/s and 20
-ms with a DropTail queue: access links of 100 Mbit/s and 1 ms, packets of 1040 bytes, an
-acknowledgement for each, an initial window of 10, RTO at least 200 ms. Packets through the
-bottleneck, in brackets our excess in percent, and the share that its queue dropped.
-
-| queue and senders | here | ns-2 | ns-3 | dropped here | in ns-2 | in ns-3 |
-|---|---|---|---|---|---|---|
-{chr(10).join(cells)}
-
-Without noise all packets arrive at multiples of the service time, so that at a full queue the order
-of *equal* times decides which packets are dropped: Floyd and Jacobson's phase effect (1992).
-Here departures precede arrivals, so that a packet released by an acknowledgement always finds a
-free place; ns-3 processes them in the order of scheduling, which is the opposite, and ns-2's times
-differ by rounding. The first row therefore compares those orders more than it compares TCPs. In the
-others each packet is delayed by a uniform draw of up to a service time (ns-2's `overhead_`, here
-`jitter` on the access links, in ns-3 a channel of our own), as in real hosts, and the order no
-longer matters. These rows may differ by {BAND:.0%} in packets and by a factor
-of {LOSS_BAND} in losses.
-
-## TCP beside TFRC
-
-{shares.FLOWS} TCPs and {shares.FLOWS} TFRCs share 15 Mbit/s and 20 ms for {shares.SECONDS} s, of
-which the last four fifths are counted; TFRC's packets are 1000 bytes long, the queue holds 200.
-RED: thresholds 20 and 80, weight 0.002, max_p 0.1, gentle. Here the profile `ns2`, lengths as ns-2
-counts them, and `ns2 = true` for the queue; noise as above. Packets that got through, in brackets
-our excess over ns-2; {shares.BAND:.0%} is permitted. Means over {shares.SEEDS}
-seeds on both sides.
-
-| queue | TCP here | in ns-2 | TFRC here | in ns-2 | dropped here | in ns-2 |
-|---|---|---|---|---|---|---|
-{table}
-
-| | |
-|---|---|
-| verdict | {verdict} |
-| made | {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC, mean of {SEEDS} seeds here |
-| talkspurt | commit `{said("git", "-C", ROOT, "rev-parse", "HEAD")}` |
-| peers | {versions.rstrip(", ")} |
-"""
+    now = datetime.datetime.now(datetime.UTC)
+    told = {
+        "verdict": "; ".join(wrong) if wrong else "all comparisons are within their bands",
+        "made": f"{now:%Y-%m-%d %H:%M} UTC, mean of {SEEDS} seeds here",
+        "talkspurt": f"commit `{said('git', '-C', ROOT, 'rev-parse', 'HEAD')}`",
+        "peers": versions.rstrip(", "),
+    }
+    heads = "queue and senders | here | ns-2 | ns-3 | dropped here | in ns-2 | in ns-3"
+    return {
+        "seconds": seconds, "bulk": table(heads, cells), "shares": table(SHARES, beside),
+        "made": table(("", ""), told.items()),
+    }  # fmt: skip
 
 
 def main() -> None:
@@ -170,7 +140,7 @@ def main() -> None:
     ask.add_argument("--seconds", type=int, default=100, help="simulated seconds of each run")
     seconds = ask.parse_args().seconds
     dumbbell = programs.build_ns3("dumbbell")
-    table, wrong = shares.compared(said)
+    beside, wrong = shares.compared(said)
     rows: Rows = []
     for places, noise in CASES:
         words = [f"limit={places}", f"seconds={seconds}", f"noise={noise}"]
@@ -182,7 +152,7 @@ def main() -> None:
         rows.append((places, noise, counts))
         print(places, noise, counts, flush=True)
     wrong += out_of_band(rows)
-    PAGE.write_text(page(rows, seconds, table, wrong), encoding="utf-8")
+    fill(PAGE, parts(rows, seconds, beside, wrong))
     print(f"wrote {PAGE.relative_to(ROOT)}")
     if wrong:
         sys.exit("\n".join(wrong))

@@ -81,8 +81,8 @@ def mean_of(run: Callable[[int], Shares]) -> Shares:
     return mean(r[0] for r in runs), mean(r[1] for r in runs), mean(r[2] for r in runs)
 
 
-def compared(said: Callable[..., str]) -> tuple[str, list[str]]:
-    """The table of the page, and differences beyond the band; ``said`` runs a command."""
+def compared(said: Callable[..., str]) -> tuple[list[list[str]], list[str]]:
+    """The rows of the page's table, and differences beyond the band; ``said`` runs a command."""
     rows, wrong = [], []
     for queue, noise in product(QUEUES, NOISES):
 
@@ -97,9 +97,9 @@ def compared(said: Callable[..., str]) -> tuple[str, list[str]]:
         cells = [name]
         for what, one, other in zip(("TCP", "TFRC"), here, there, strict=False):
             off = one / other - 1
-            cells.append(f"{one:,.0f} ({off:+.1%}) | {other:,.0f}")
+            cells += [f"{one:,.0f} ({off:+.1%})", f"{other:,.0f}"]
             if abs(off) > BAND:
                 wrong.append(f"{what}, {name}: {off:+.1%}, the band is {BAND:.0%}")
         cells += [f"{drops / (drops + tcp + tfrc):.1%}" for tcp, tfrc, drops in (here, there)]
-        rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(rows), wrong
+        rows.append(cells)
+    return rows, wrong

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/validation/playout.md: jitter buffers compared with one another and with hindsight.
+"""Fills docs/validation/playout.md: jitter buffers compared with one another and with hindsight.
 
 .venv/bin/python validation/playout/compare.py --recorded TRACE
 
@@ -14,7 +14,6 @@ import json
 import math
 import sys
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from talkspurt.resolved import plain, values
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from made import ROOT
+from tables import fill, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -198,8 +198,8 @@ def share(lost: float) -> str:
     return f"{lost:.2%}".replace("%", " %")
 
 
-def compared(recorded: Path) -> list[str]:
-    """The rows of the six paths."""
+def compared(recorded: Path) -> dict[str, str]:
+    """The tables of the six paths."""
     lines, details = [], []
     for name, (words, scenario) in paths(recorded).items():
         print(name, flush=True)
@@ -216,35 +216,19 @@ def compared(recorded: Path) -> list[str]:
         best = hindsight.delay_s(default.lost)
         if equal < default.delay_s:
             raise AssertionError(f"{name}: a fixed buffer does better")
-        lines.append(
-            f"| {name}: {words} | {share(default.lost)} | {ms(default.delay_s)} | {ms(equal)} | "
-            f"{ms(best)} | {default.delay_s / best:.2f} |"
-        )
-        row = [default, sixty, spurts]
-        details.append(
-            f"| {name} | "
-            + " | ".join(f"{share(o.lost)}, {ms(o.delay_s)}, {o.mos:.2f}" for o in row)
-            + " |"
-        )
+        lines.append([
+            f"{name}: {words}", share(default.lost), ms(default.delay_s), ms(equal), ms(best),
+            f"{default.delay_s / best:.2f}",
+        ])  # fmt: skip
+        kinds = (f"{share(o.lost)}, {ms(o.delay_s)}, {o.mos:.2f}" for o in (default, sixty, spurts))
         curve = ", ".join(f"{share(o.lost)} {ms(o.delay_s)}" for o in adaptive.values())
-        details[-1] += f" {curve} |"
-    head = "| path | concealed | delay | fixed at the same share | hindsight | ratio |"
-    quantiles = ", ".join(map(str, QUANTILES))
-    return [
-        head,
-        "|---|---:|---:|---:|---:|---:|",
-        *lines,
-        "",
-        "The three kinds with their defaults (concealed share, mean delay, MOS), and the adaptive "
-        f"buffer with quantiles of {quantiles}:",
-        "",
-        "| path | `adaptive` | `fixed`, 60 ms | `talkspurt` | `adaptive` by quantile |",
-        "|---|---|---|---|---|",
-        *details,
-    ]
+        details.append([name, *kinds, curve])
+    head = "path | concealed | delay | fixed at the same share | hindsight | ratio"
+    kinds_head = "path | `adaptive` | `fixed`, 60 ms | `talkspurt` | `adaptive` by quantile"
+    return {"paths": table(head, lines, "lrrrrr"), "kinds": table(kinds_head, details)}
 
 
-def stepped() -> list[str]:
+def stepped() -> str:
     """A path that becomes 180 ms longer at once, halfway through calls of different length."""
     lines = []
     for length in (20, 30, 60, 120):
@@ -267,58 +251,21 @@ def stepped() -> list[str]:
                 raise AssertionError(
                     f"{length} s, {speech}: {adaptive.lost}, {adaptive.mos}, {known}"
                 )
-            lines.append(
-                f"| {length} s, {speech} | {share(sixty.lost)}, {sixty.mos:.2f} | "
-                f"{share(spurts.lost)}, {spurts.mos:.2f} | {share(adaptive.lost)}, "
-                f"{adaptive.mos:.2f} | {known:.2f} |"
-            )
-    head = "| call | `fixed`, 60 ms | `talkspurt` | `adaptive` | knows the step |"
-    return [head, "|---|---|---|---|---|", *lines]
+            results = (f"{share(o.lost)}, {o.mos:.2f}" for o in (sixty, spurts, adaptive))
+            lines.append([f"{length} s, {speech}", *results, f"{known:.2f}"])
+    return table("call | `fixed`, 60 ms | `talkspurt` | `adaptive` | knows the step", lines)
 
 
 def main() -> None:
-    """Run everything and write the page."""
+    """Run everything and fill the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--recorded", type=Path, required=True)
     options = parser.parse_args()
-    lines = [
-        "# Playout buffers",
-        "",
-        "<!-- Written by validation/playout/compare.py; changes made here are lost. -->",
-        "",
-        "How the jitter buffers compare with one another and with a buffer that knows the future. "
-        "A call in talkspurts (ITU-T P.59: 1.004 s of speech, 1.587 s of silence) crosses six "
-        f"paths for {END_S} s; all values are means of {len(SEEDS)} seeds. Every buffer gets the "
-        "same packets at the same times, because RTP over UDP does not react to playout. "
-        "*Concealed* is the share of what the listener hears that is concealment: frames lost, "
-        "frames late, and pauses of playout. *Delay* is the mean from mouth to ear.",
-        "",
-        "## Six paths",
-        "",
-        "The third column is the adaptive buffer with its default settings. The fourth is the "
-        "fixed buffer whose length, chosen afterwards, conceals the same share; no fixed buffer "
-        "could know it in advance. The fifth is the least delay at which a buffer that keeps one "
-        "delay per talkspurt and knows the future conceals this share (Moon, Kurose and Towsley, "
-        "1998), and *ratio* is the adaptive buffer's delay over it.",
-        "",
-        *compared(options.recorded.resolve()),
-        "",
-        "The adaptive buffer plays a continuous stream and cannot skip what it has not played: a "
-        "delay spike makes it pause, and it catches up by playing faster. A buffer with hindsight "
-        "gives up the late end of one talkspurt and begins the next on time. This is most of the "
-        "ratio on the two cellular paths, where spikes of more than a second follow one another.",
-        "",
-        "## A step of 180 ms",
-        "",
-        "A path of 40 ms with 5 ms of jitter becomes 180 ms longer at once, halfway through the "
-        "call; nothing is lost. Concealed share and MOS. The last column is the MOS of a buffer "
-        "that knows the step: each half is played with the delay of its slowest packet.",
-        "",
-        *stepped(),
-        "",
-    ]
-    wrapped = (line if line.startswith(("|", "#", "<")) else fill(line, 100) for line in lines)
-    PAGE.write_text("\n".join(wrapped), encoding="utf-8")
+    parts = {
+        "seconds": END_S, "seeds": len(SEEDS), "quantiles": ", ".join(map(str, QUANTILES)),
+        **compared(options.recorded.resolve()), "steps": stepped(),
+    }  # fmt: skip
+    fill(PAGE, parts)
     print(PAGE)
 
 

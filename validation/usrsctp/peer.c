@@ -1,11 +1,10 @@
 /*
  * usrsctp's endpoint of a test, encapsulated in UDP (RFC 6951). One thread receives, the other sends.
  */
-#include <arpa/inet.h>
 #include <pthread.h>
 #include <usrsctp.h>
 
-#include "../sctp/talk.h"
+#include "../talk.h"
 
 /* RFC 8260 section 4.3.1. Headers of some versions do not declare it. */
 enum { INTERLEAVING_SUPPORTED = 0x1206 };
@@ -18,17 +17,6 @@ static void set(struct socket *socket, int option, const void *value, socklen_t 
 {
 	if (usrsctp_setsockopt(socket, IPPROTO_SCTP, option, value, bytes) != 0)
 		give_up(what);
-}
-
-static struct sockaddr_in address(const char *host, int port)
-{
-	struct sockaddr_in out = { .sin_family = AF_INET, .sin_port = htons(port) };
-
-	if (inet_pton(AF_INET, host, &out.sin_addr) != 1) {
-		errno = EINVAL;
-		give_up("address");
-	}
-	return out;
 }
 
 static struct socket *open_socket(void)
@@ -63,13 +51,15 @@ static struct socket *association(void)
 {
 	struct socket *socket = open_socket(), *accepted;
 	bool is_client = strcmp(ask.role, "client") == 0;
-	struct sockaddr_in there = address(ask.host, ask.port);
-	struct sockaddr_in here = is_client ? address(ask.locals ? ask.local[0] : "0.0.0.0", 0) : there;
+	struct sockaddr_storage there, here;
+	socklen_t bytes = address(&there, ask.host, ask.port);
 
-	if (usrsctp_bind(socket, (struct sockaddr *)&here, sizeof here) != 0)
+	address(&here, is_client ? (ask.locals ? ask.local[0] : "0.0.0.0") : ask.host,
+		is_client ? 0 : ask.port);
+	if (usrsctp_bind(socket, (struct sockaddr *)&here, bytes) != 0)
 		give_up("bind");
 	if (is_client) {
-		if (usrsctp_connect(socket, (struct sockaddr *)&there, sizeof there) != 0)
+		if (usrsctp_connect(socket, (struct sockaddr *)&there, bytes) != 0)
 			give_up("connect");
 		return socket;
 	}
@@ -98,8 +88,6 @@ static void on_notification(const union sctp_notification *news)
 
 static void *receive(void *argument)
 {
-	static uint8_t parts[MOST_STREAMS][LONGEST];
-	static long filled[MOST_STREAMS];
 	static uint8_t part[LONGEST];
 	struct socket *socket = argument;
 
@@ -119,19 +107,9 @@ static void *receive(void *argument)
 			on_notification((void *)part);
 			continue;
 		}
-		int stream = kind == SCTP_RECVV_RCVINFO ? info.rcv_sid : 0;
-		if (stream >= MOST_STREAMS || filled[stream] + bytes > LONGEST) {
-			count.foreign++;
-			continue;
-		}
-		memcpy(parts[stream] + filled[stream], part, bytes);
-		filled[stream] += bytes;
-		if (!(flags & MSG_EOR))
-			continue;
 		pthread_mutex_lock(&lock);
-		take(parts[stream], filled[stream], stream);
+		assemble(part, bytes, kind == SCTP_RECVV_RCVINFO ? info.rcv_sid : 0, flags & MSG_EOR);
 		pthread_mutex_unlock(&lock);
-		filled[stream] = 0;
 	}
 }
 
