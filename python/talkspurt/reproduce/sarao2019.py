@@ -10,7 +10,6 @@ only on a SACK, are computed event by event, and labelled as such.
 from __future__ import annotations
 
 import heapq
-import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -18,89 +17,25 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from talkspurt.reproduce import hops, study_file
+from talkspurt.reproduce import hops
 from talkspurt.reproduce import ns2 as peer
-from talkspurt.reproduce.network import NS2_TCP, Table, cbr, dccp, flow, link
 from talkspurt.reproduce.rows import Values
+from talkspurt.reproduce.runs_file import notes
 
 if TYPE_CHECKING:
-    from talkspurt.reproduce.lab import Lab, Run
+    from talkspurt.reproduce.lab import Lab, Run, Table
     from talkspurt.reproduce.ns2 import Script
     from talkspurt.reproduce.sample import Sample, Value
 
 
 ENDS = ("west", "east")
+NODES = float(len(ENDS))
 RATE_BPS = 256e3
 DELAY_S = 0.05
 START_S, STOP_S, END_S = 0.1, 10.0, 10.5
 TABLE2 = ("sctp", "tcp", "udp")
 PROTOCOLS = ("TCP", "UDP", "SCTP", "TFRC", "DCCP")
-
-TRANSPORTS: Mapping[str, Table] = {
-    "UDP": {"kind": "udp"},
-    "TCP": NS2_TCP,
-    "SCTP": {"kind": "sctp"},
-    "TFRC": {"kind": "tfrc", "profile": "ns2"},
-    "DCCP": dccp(2),
-}
-
-
-def cases(lab: Lab) -> None:
-    """The scenarios."""
-    for protocol, transport in TRANSPORTS.items():
-        name = protocol.lower()
-        voice = cbr("51.2kbit/s", "128B")
-        # The text does not state when sources start: each depends on the seed.
-        call = flow(ENDS, transport, voice, reverse=voice, start_spread="20ms")
-        lab.ask(f"{name}-stated", _scenario({"voice": call}, "10s"), "stated", packets=hops.ours)
-        speech = {"kind": "speech", "codec": "pcmu"}
-        modern = {"kind": "dccp", "ccid": 2} if protocol == "DCCP" else dict(transport)
-        modern.pop("profile", None)
-        if protocol == "TCP":
-            modern = {"kind": "tcp", "controller": "cubic"}
-        lab.ask(
-            f"{name}-companion",
-            _scenario(
-                {"voice": {**_ends(), "transport": modern, "source": speech, "reverse": speech}},
-                "10s",
-            ),
-            "companion",
-        )
-    # ns-2's first packet leaves immediately, ours after its 20 ms.
-    times = {"start": "80ms", "stop": "10s"}
-    voice = cbr("51.2kbit/s", "128B")
-    bundling: Table = {"kind": "sctp", "ack_clocked": True}
-    asked: dict[str, Table] = {}
-    for name, transport in (("udp", TRANSPORTS["UDP"]), ("sctp", bundling)):
-        call = flow(ENDS, transport, voice, reverse=voice, **times)
-        asked[f"{name}-inferred"] = _scenario({"voice": call}, "10.5s")
-    # A segment per message, correct wiring: ns-2's TCP offers 416 kb/s to 256.
-    segments = cbr("400kbit/s", "1000B")
-    call = flow(ENDS, NS2_TCP, segments, reverse=segments, **times)
-    asked["tcp-segment-a-message"] = _scenario({"voice": call}, "10.5s")
-    # No answers: each side calls over a link with a lossy return path.
-    deaf = {"back": {"loss": 1.0}}
-    request = flow(ENDS, dccp(2, request_timeout="3s"), voice, start="100ms", stop="10s")
-    asked["dccp-unanswered"] = _scenario({"voice": request}, "10.5s", deaf)
-    bulk = {"kind": "bulk", "packet": "1000B"}
-    greedy = flow(ENDS, TRANSPORTS["TFRC"], bulk, start="100ms", stop="10s")
-    asked["tfrc-without-feedback"] = _scenario({"voice": greedy}, "10.5s", deaf)
-    for name, scenario in asked.items():
-        lab.ask(name, scenario, "inferred", packets=hops.ours)
-
-
-def _ends() -> Table:
-    return {"from": ENDS[0], "to": ENDS[1]}
-
-
-def _scenario(flows: Table, duration: str, more: Table | None = None) -> Table:
-    wire = link(ENDS, "256kbit/s", "50ms", 50, **(more or {}))
-    return {
-        "duration": duration,
-        "record": {"packets": True, "gauges": False, "interval": "100ms"},
-        "links": {"wire": wire},
-        "flows": flows,
-    }
+KEEP = {"hops": {"packets": hops.ours}}
 
 
 WIRED = {
@@ -111,143 +46,53 @@ WIRED = {
 """The runs of protocols whose wiring our endpoints can imitate."""
 
 
-def values(lab: Lab) -> Values:
-    """The values of all rows."""
-    stated: dict[str, Sample] = {}
-    inferred: dict[str, Sample] = {}
-    for protocol in PROTOCOLS:
-        asked = [f"{protocol.lower()}-stated"]
-        stated |= lab.samples(asked, lambda run, p=protocol: tables(p, run.packets))
-        runs = [WIRED[protocol]] if protocol in WIRED else []
-        inferred |= lab.samples(runs, partial(_of_one, protocol))
-    stated |= lab.samples([f"{p.lower()}-stated" for p in PROTOCOLS], _of_all)
-    inferred |= lab.samples(WIRED.values(), lambda *runs: figures(wired(*runs)))
-    return Values(stated, inferred, notes=_notes(lab), cases=lab.used)
-
-
-def _of_one(protocol: str, *run: Run) -> dict[str, Value]:
-    return tables(protocol, COMPUTED[protocol]() if protocol in COMPUTED else _forward(*run))
-
-
-def _of_all(*runs: Run) -> dict[str, Value]:
-    return figures({p: run.packets for p, run in zip(PROTOCOLS, runs, strict=True)})
-
-
-def _notes(lab: Lab) -> dict[str, str]:
-    """How values were computed, and the results of correct wiring in ns-2."""
-    mistaken = hops.mean_delay_s(_long_packets(lab.first("tcp-segment-a-message")))
-    notes = {
-        "table3/tcp": (
-            "Computed event by event: no endpoint of ours takes data for acknowledgements. With "
-            f"a segment for each message and sound wiring data packets take {1e3 * mistaken:.0f} "
-            "ms here"
-        ),
-        "table3/dccp": "Run here: Requests of 88 bytes that nobody answers",
-        "table3/tfrc": "Run here: packets of 1032 bytes without feedback",
-    }
-    for protocol, delay in peer.beyond("sarao2019").items():
-        row = "table3/" + {"CCID2": "dccp", "CCID3": "dccp"}.get(protocol, protocol.lower())
-        said = f"Wired soundly, ns-2's {protocol} takes {delay:.4g} ms to bring data"
-        notes[row] = ". ".join(part for part in (notes.get(row), said) if part)
-    own = hops.counts(lab.first("sctp-inferred").packets)
-    clocked = (
-        "Computed event by event by ns-2's rules. Our own association with data clocked by SACKs, "
-        f"opened from one side and without ns-2's HEARTBEAT before data, has {own['generated']:g} "
-        f"packets of {own['average size']:g} bytes on average over {own['length']:.4g} s"
-    )
-    notes["table3/sctp"] = ". ".join((clocked, notes.get("table3/sctp", ""))).rstrip(". ")
-    notes |= {f"table2/{line}/sctp": clocked for line in LINES}
-    arithmetic = (
-        "What is inferred of {} is computed event by event by the study's module, not run: no "
-        "endpoint of ours can be wired so"
-    )
-    for spec in study_file.load("sarao2019").rows:
-        of = computed(spec.id)
-        if of:
-            notes[spec.id] = ". ".join(
-                part
-                for part in (arithmetic.format(" and ".join(of)), notes.get(spec.id, ""))
-                if part
-            )
-    return notes
-
-
-EVERY = (
-    "fig1/lowest", "fig1/highest", "fig3/highest", "fig3/lowest", "fig3/alike-at-first",
-    "fig14/lowest", "fig14/increased", "fig4/highest", "fig4/lowest", "conclusion/sctp-delay",
-    "conclusion/long-times",
-)  # fmt: skip
-"""Rows that compare all protocols."""
-NAMED = {
-    "TCP": ("fig2/tcp-grows", "fig5/tcp-rises", "fig5/tcp-steady", "fig16/size-delay"),
-    "SCTP": (
-        "fig2/sctp-calms",
-        "fig15/sctp-fluctuates",
-        "fig17/throughput-delay",
-        "fig17/falls",
-        "fig18/sizes",
-    ),
-}
-
-
-def computed(id: str) -> list[str]:
-    """Protocols whose part in a row's inferred value is computed, not run."""
-    if id in EVERY or id == "fig10/all-increase":
-        return list(COMPUTED)
-    if "-nodes/" in id:
-        return []  # a number of hosts is independent of packets
-    parts = re.split(r"[/-]", id)
-    return [p for p in COMPUTED if p.lower() in parts or id in NAMED[p]]
-
-
-LINES = {
-    "length": "length",
-    "generated-packets": "generated",
-    "sent-packets": "sent",
-    "received-packets": "received",
-    "minimal-size": "minimal size",
-    "maximal-size": "maximal size",
-    "average-size": "average size",
-    "generated-bytes": "generated bytes",
-    "sent-bytes": "sent bytes",
-    "received-bytes": "received bytes",
-}
-
-
-def _forward(run: Run) -> pl.DataFrame:
-    """The hops; only the forward path if the return path was made lossy."""
-    if run.name == WIRED["UDP"]:
-        return run.packets
-    return run.packets.filter(pl.col("link") == "wire")
+def _wired(protocol: str, *run: Run) -> pl.DataFrame:
+    """A protocol's hops; only the forward path where the return path was made lossy."""
+    if protocol in COMPUTED:
+        return COMPUTED[protocol]()
+    (packets,) = (one.packets for one in run)
+    return packets if protocol == "UDP" else packets.filter(pl.col("link") == "wire")
 
 
 def wired(*runs: Run) -> dict[str, pl.DataFrame]:
     """The hops of each protocol as the study must have wired it, from the runs of ``WIRED``."""
-    found = {protocol: _forward(run) for protocol, run in zip(WIRED, runs, strict=True)}
-    found |= {protocol: hops_of() for protocol, hops_of in COMPUTED.items()}
-    return {protocol: found[protocol] for protocol in PROTOCOLS}
+    of = dict(zip(WIRED, runs, strict=True))
+    return {p: _wired(p, *([of[p]] if p in of else [])) for p in PROTOCOLS}
 
 
-def _long_packets(run: Run) -> pl.DataFrame:
-    return run.packets.filter(pl.col("bytes") > 100)
+def values(lab: Lab) -> Values:
+    """The values of all rows."""
+    stated = lab.rows(STATED, "-stated", lambda run: run.packets)
+    inferred: dict[str, Sample] = {}
+    for protocol in PROTOCOLS:
+        runs = [WIRED[protocol]] if protocol in WIRED else []
+        inferred |= lab.samples(runs, lambda *run, p=protocol: tables(p, _wired(p, *run)))
+    inferred |= lab.samples(WIRED.values(), lambda *runs: figures(*wired(*runs).values()))
+    return Values(stated, inferred, notes=notes("sarao2019", _facts(lab)), cases=lab.used)
+
+
+def _facts(lab: Lab) -> dict[str, object]:
+    """The numbers in the notes: results of correct wiring, here and in ns-2."""
+    segments = lab.first("tcp-segment-a-message").packets.filter(pl.col("bytes") > 100)
+    own = hops.counts(lab.first("sctp-inferred").packets)
+    return {"mistaken": 1e3 * hops.mean_delay_s(segments), "own": own, **peer.beyond("sarao2019")}
 
 
 def tables(protocol: str, frame: pl.DataFrame) -> dict[str, Value]:
     """The cells of Tables 2 and 3 that a protocol's hops determine."""
     name = protocol.lower()
-    found: dict[str, Value] = {f"table3/{name}": 1e3 * hops.mean_delay_s(frame)}
+    found: dict[str, Value] = {"table3": 1e3 * hops.mean_delay_s(frame)}
     if name in TABLE2:
-        counted = hops.counts(frame)
-        found |= {f"table2/{line}/{name}": counted[key] for line, key in LINES.items()}
-        found[f"table2/sending-nodes/{name}"] = float(len(ENDS))
-        found[f"table2/receiving-nodes/{name}"] = float(len(ENDS))
+        found |= {f"table2/{line}": count for line, count in hops.counts(frame).items()}
+        found |= dict.fromkeys(("table2/sending-nodes", "table2/receiving-nodes"), NODES)
     if name in ("sctp", "tcp"):
-        found[f"table2/number-of-nodes/{name}"] = float(len(ENDS))
-    return found
+        found["table2/number-of-nodes"] = NODES
+    return {f"{row}/{name}": value for row, value in found.items()}
 
 
-def figures(frames: Mapping[str, pl.DataFrame]) -> dict[str, Value]:
-    """The study's statements on its figures, from the hops of the five protocols."""
+def figures(*hops_of: pl.DataFrame) -> dict[str, Value]:
+    """The study's statements on its figures, from the hops of ``PROTOCOLS``."""
+    frames = dict(zip(PROTOCOLS, hops_of, strict=True))
     throughput = {p: hops.throughput_bps(f, until_s=END_S) for p, f in frames.items()}
     jitter = {p: hops.jitter_s(f) for p, f in frames.items() if f.height > 10}
     means = {p: running_mean_s(f) for p, f in frames.items()}
@@ -534,6 +379,13 @@ COMPUTED: Mapping[str, Callable[[], pl.DataFrame]] = {"TCP": mistaken_tcp, "SCTP
 """Protocols whose wiring our endpoints cannot imitate."""
 
 
+STATED: Table = (
+    *(([p.lower()], partial(tables, p)) for p in PROTOCOLS),
+    ([p.lower() for p in PROTOCOLS], figures),
+)
+"""Which rows are computed from which runs, with agents wired soundly."""
+
+
 def ns2(script: Script) -> dict[str, Value]:
     """The rows in ns-2 with bare wiring (UDP with its sink)."""
     frames = {}
@@ -542,7 +394,7 @@ def ns2(script: Script) -> dict[str, Value]:
         with script.run(word, "sound" if protocol == "UDP" else "bare") as trace:
             frames[protocol] = hops.of_ns2(trace)
     cells = {row: cell for p, f in frames.items() for row, cell in tables(p, f).items()}
-    return cells | figures(frames)
+    return cells | figures(*frames.values())
 
 
 def ns2_beyond(script: Script) -> dict[str, float]:

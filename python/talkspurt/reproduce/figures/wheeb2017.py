@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from talkspurt.reproduce.figures import Picture, companion, compared, tabled
-from talkspurt.reproduce.wheeb2017 import PROTOCOLS, STATED, name
+from talkspurt.reproduce.wheeb2017 import PROTOCOLS, TRAFFIC
 
 if TYPE_CHECKING:
     from talkspurt.reproduce import Reproduction
@@ -21,7 +21,7 @@ TABLES = (
 def pictures(found: Reproduction) -> Iterator[Picture]:
     """All figures: the study's six, and losses, which it has only as a table."""
     for table, words, label, first in TABLES:
-        for n, traffic in enumerate(STATED):
+        for n, traffic in enumerate(TRAFFIC):
             ids = [f"{table}/{traffic}/{p}".lower() for p in PROTOCOLS]
             title = (
                 f"Fig {first + n}: {words}, {traffic}"
@@ -33,7 +33,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
                 f"{words.capitalize()} of {traffic} over the four protocols: printed, ours, ns-2's",
                 compared(title, label, PROTOCOLS, tabled(found, ids)),
             )
-    calls = {p: (found.run(name("VoIP", p, "companion")), "traffic") for p in PROTOCOLS}
+    calls = {p: (found.run(f"voip-{p.lower()}-companion"), "traffic") for p in PROTOCOLS}
     yield Picture(
         "companion-mos",
         "Mouth-to-ear delay and MOS of a G.711 call over the inferred VoIP path",
