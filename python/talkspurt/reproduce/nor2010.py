@@ -6,7 +6,7 @@ reasons. Inferred: access links, queues, TCP's window and, for one figure, a thi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from talkspurt.reproduce.rows import Values
 from talkspurt.reproduce.runs_file import notes
 
 if TYPE_CHECKING:
+    from talkspurt.reproduce.figures import Points, Runs, Spec
     from talkspurt.reproduce.lab import Lab, Run, Table
     from talkspurt.reproduce.ns2 import Script
     from talkspurt.reproduce.sample import Value
@@ -258,6 +259,17 @@ def _facts(lab: Lab) -> dict[str, object]:
         "same": (min(same), max(same), len(same)),
         "later": (min(later), max(later)),
     }
+
+
+def curves(runs: Runs) -> Callable[[Spec], Points]:
+    """Throughput of a flow over time, in kb/s."""
+
+    def points(line: Spec) -> Points:
+        series = runs(line["run"])[0].series(line["flow"])
+        kbps = [line["bits"] / 1e3 / BIN_S * float(n) for n in series["received_packets"]]
+        return series["time_s"].to_list(), kbps
+
+    return points
 
 
 def _arrived(frame: pl.DataFrame, calls: int, bytes_: int, until_s: float = END_S) -> Arrived:

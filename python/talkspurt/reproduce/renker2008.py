@@ -8,6 +8,7 @@ on the same wire for comparison. Contention spikes at 5 and 6 Mb/s, which no wir
 from __future__ import annotations
 
 import json
+import math
 from functools import cache
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -22,8 +23,9 @@ from talkspurt.reproduce.sample import Sample, show
 from talkspurt.reproduce.study_file import FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from talkspurt.reproduce.figures import Points, Runs, Spec
     from talkspurt.reproduce.lab import Lab, Run, Table
     from talkspurt.reproduce.sample import Value
 
@@ -257,6 +259,28 @@ def _staircase(values: pl.Series) -> str:
     drop = values.diff().drop_nulls() / values.head(values.len() - 1)
     rising = bool((drop > -0.1).all())
     return "yes" if rising and float(values[-1]) >= 10 * 0.002 else "no"
+
+
+def curves(runs: Runs) -> Callable[[Spec], Points]:
+    """Gauges of our sender, and values of a Linux kernel's."""
+
+    def points(line: Spec) -> Points:
+        to_s, scale = line.get("to_s", 1e9), line["scale"]
+        if "kernel" in line:
+            series = linux_series(line["kernel"])
+            known = [
+                (time, scale * value)
+                for time, value in zip(series["time_s"], series[line["column"]], strict=True)
+                if time is not None and value is not None and time <= to_s
+            ]
+            return [time for time, _ in known], [value for _, value in known]
+        run = runs(line["run"])[0]
+        found = gauge(run, line["gauge"], 0, to_s)
+        x, y = found["time_s"].to_list(), (found["value"] * scale).to_list()
+        # A gauge holds until it changes again.
+        return ([*x, min(to_s, run.duration_s)], [*y, y[-1]]) if x else ([0.0], [math.nan])
+
+    return points
 
 
 def linux() -> Mapping[str, float]:

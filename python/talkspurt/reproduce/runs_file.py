@@ -57,18 +57,29 @@ def _parts() -> Words:
 
 def scenarios(study: str, computed: Axes | None = None) -> Iterator[Scenario]:
     """All scenarios of a study; ``computed`` are axes that its file does not spell out."""
+    templates = runs_file(study)["templates"]
+    for entry, words, axes in _entries(study, "scenario", computed or {}):
+        table = _filled(templates[entry["template"]], words, axes)
+        yield Scenario(entry["name"], entry["profile"], entry.get("keep", ""), table)
+
+
+def figures(study: str, kind: str) -> Iterator[Words]:
+    """The figures of a study, ``figure``, or those of its runs in real time, ``live``."""
+    for entry, _, _ in _entries(study, kind, {}):
+        yield entry
+
+
+def _entries(study: str, kind: str, computed: Axes) -> Iterator[tuple[Words, Words, Axes]]:
+    """The tables ``[[kind]]`` of every combination, with the words that fill them and all axes."""
     file = runs_file(study)
-    axes: Axes = {**file.get("axes", {}), **(computed or {})}
-    for entry in file["scenario"]:
+    axes: Axes = {**file.get("axes", {}), **computed}
+    for entry in file.get(kind, ()):
+        own = {key: value for key, value in entry.items() if key not in ("each", "with")}
         for chosen in product(*(axes[axis] for axis in entry.get("each", ()))):
             words = {**_parts(), **file.get("parts", {})}
             for some in (*chosen, entry.get("with", {})):
                 words |= some
-            name, profile, keep = (
-                str(_filled(entry.get(key, ""), words, axes)) for key in ("name", "profile", "keep")
-            )
-            table = _filled(file["templates"][entry["template"]], words, axes)
-            yield Scenario(name, profile, keep, table)
+            yield _filled(own, words, axes), words, axes
 
 
 def _filled(value: Any, words: Words, axes: Axes) -> Any:
@@ -84,7 +95,7 @@ def _filled(value: Any, words: Words, axes: Axes) -> Any:
         return value
     table: dict[str, Any] = {}
     for key, inner in value.items():
-        name = _filled(key, words, axes)
+        name = str(_filled(key, words, axes))
         if not name.startswith(EACH):
             table[name] = _filled(inner, words, axes)
             continue

@@ -23,6 +23,7 @@ from talkspurt.reproduce.rows import Values
 from talkspurt.reproduce.runs_file import notes
 
 if TYPE_CHECKING:
+    from talkspurt.reproduce.figures import Points, Runs, Spec
     from talkspurt.reproduce.lab import Lab, Run, Table
     from talkspurt.reproduce.ns2 import Script
     from talkspurt.reproduce.sample import Sample, Value
@@ -384,6 +385,53 @@ STATED: Table = (
     ([p.lower() for p in PROTOCOLS], figures),
 )
 """Which rows are computed from which runs, with agents wired soundly."""
+
+
+def _jitter(frame: pl.DataFrame) -> pl.DataFrame:
+    packets = hops.end_to_end(frame).filter(pl.col("received_s").is_not_null()).sort("received_s")
+    delay = 1e3 * (pl.col("received_s") - pl.col("sent_s"))
+    jitter = delay.diff().over("flow").abs().alias("jitter")
+    return packets.with_columns(jitter).drop_nulls("jitter").select("received_s", "jitter")
+
+
+def _half_seconds(frame: pl.DataFrame) -> pl.DataFrame:
+    bins = delays(frame).group_by((pl.col("received_s") / 0.5).floor())
+    kbps, mean = pl.col("bytes").sum() * 8 / 0.5 / 1e3, pl.col("delay_s").mean() * 1e3
+    return bins.agg(kbps, mean).sort("received_s").select("bytes", "delay_s")
+
+
+def _sizes(frame: pl.DataFrame) -> pl.DataFrame:
+    seconds = frame.group_by("bytes", pl.col("enqueued_s").floor()).len()
+    return seconds.group_by("bytes").agg(pl.col("len").max()).sort("bytes")
+
+
+MS = 1e3 * pl.col("delay_s")
+CURVES: Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
+    "mean": lambda frame: running_mean_s(frame).select("received_s", 1e3 * pl.col("mean_s")),
+    "throughput": lambda frame: pl.DataFrame(
+        ([0.5 * n, bps / 1e3] for n, bps in enumerate(hops.binned_bps(frame, 0.5, END_S))),
+        orient="row",
+    ),
+    "jitter": _jitter,
+    "delay": lambda frame: delays(frame).select("received_s", MS),
+    "least": lambda frame: (
+        delays(frame).group_by("bytes").agg(pl.col("delay_s").min()).sort("bytes")
+    ).select("bytes", MS),
+    "half-seconds": _half_seconds,
+    "sizes": _sizes,
+}
+"""Points of the lines of figures, from a protocol's hops."""
+
+
+def curves(runs: Runs) -> Callable[[Spec], Points]:
+    """Points by what they are ``of``."""
+    frames = wired(*(runs(name)[0] for name in WIRED.values()))
+
+    def points(line: Spec) -> Points:
+        x, y = CURVES[line["of"]](frames[line["protocol"]])
+        return x.to_list(), y.to_list()
+
+    return points
 
 
 def ns2(script: Script) -> dict[str, Value]:
