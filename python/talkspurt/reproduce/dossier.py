@@ -7,7 +7,6 @@ runs, their seed, digest and command to repeat them, and how its number is compu
 from __future__ import annotations
 
 import dataclasses
-import json
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -28,7 +27,7 @@ from talkspurt.reproduce.rows import (
     Row,
 )
 from talkspurt.reproduce.sample import Sample, show
-from talkspurt.reproduce.study_file import FILES
+from talkspurt.reproduce.study_file import FILES, linux_values
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -110,15 +109,6 @@ def study_page(one: Reproduction, drawn: Iterable[Markup]) -> str:
 
 def _varied(one: Reproduction) -> str:
     return f", varied ({', '.join(one.sets)})" if one.sets else ""
-
-
-def linux_values(study: str) -> dict[str, Any] | None:
-    """Recorded values of a kernel, if any."""
-    file = FILES / f"{study}.linux.json"
-    if not file.is_file():
-        return None
-    document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return document
 
 
 def summary(found: Sequence[Reproduction]) -> str:

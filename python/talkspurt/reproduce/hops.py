@@ -6,7 +6,7 @@ The frame has a row per packet and hop: ``flow``, ``number``, ``link``, ``bytes`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -79,27 +79,29 @@ def mean(values: pl.Series) -> float:
     return float("nan") if not isinstance(found, int | float) else float(found)
 
 
+def variation(values: pl.Series | Sequence[float]) -> float:
+    """Standard deviation over mean, NaN if the mean is 0."""
+    found = pl.Series(values).rechunk()
+    average = mean(found)
+    return _number(found.std()) / average if average else float("nan")
+
+
 def counts(hops: pl.DataFrame) -> dict[str, float]:
     """Tracegraph's list for a trace: length, packets, sizes, bytes; each hop counts."""
-    queued = hops.filter(pl.col("enqueued_s").is_not_null())
-    sent = hops.filter(pl.col("dequeued_s").is_not_null())
-    received = hops.filter(pl.col("received_s").is_not_null())
-    ends = [hops[c].max() for c in ("enqueued_s", "dequeued_s", "received_s")]
-    last = max(float(end) for end in ends if isinstance(end, int | float))
-    first = queued["enqueued_s"].min()
-    assert isinstance(first, int | float)
+    times = {"generated": "enqueued_s", "sent": "dequeued_s", "received": "received_s"}
+    bytes_ = {
+        name: hops.filter(pl.col(time).is_not_null())["bytes"] for name, time in times.items()
+    }
+    queued = bytes_["generated"]
+    last = max(_number(hops[time].max()) for time in times.values() if hops[time].count())
     return {
-        "length": last - float(first),
-        "generated-packets": float(queued.height),
-        "sent-packets": float(sent.height),
-        "received-packets": float(received.height),
-        "minimal-size": float(_number(queued["bytes"].min())),
-        "maximal-size": float(_number(queued["bytes"].max())),
+        "length": last - _number(hops["enqueued_s"].min()),
+        **{f"{name}-packets": float(of.len()) for name, of in bytes_.items()},
+        "minimal-size": _number(queued.min()),
+        "maximal-size": _number(queued.max()),
         # Tracegraph prints whole bytes.
-        "average-size": float(int(queued["bytes"].sum() / queued.height)),
-        "generated-bytes": float(queued["bytes"].sum()),
-        "sent-bytes": float(sent["bytes"].sum()),
-        "received-bytes": float(received["bytes"].sum()),
+        "average-size": float(int(queued.sum() / queued.len())),
+        **{f"{name}-bytes": float(of.sum()) for name, of in bytes_.items()},
     }
 
 
@@ -107,30 +109,18 @@ def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else float("nan")
 
 
-def jitter_s(hops: pl.DataFrame) -> float:
-    """Mean absolute difference of the delays of successive arrivals of a flow."""
+def jitters(hops: pl.DataFrame, scale: float = 1.0) -> pl.DataFrame:
+    """Absolute differences of the delays of successive arrivals of a flow, in scaled seconds."""
     packets = end_to_end(hops).filter(pl.col("received_s").is_not_null()).sort("received_s")
-    delay = pl.col("received_s") - pl.col("sent_s")
-    return mean(packets.select(delay.diff().over("flow").abs()).to_series())
+    delay = scale * (pl.col("received_s") - pl.col("sent_s"))
+    jitter = delay.diff().over("flow").abs().alias("jitter")
+    return packets.select("received_s", jitter).drop_nulls("jitter")
 
 
-def jitter_variation(hops: pl.DataFrame) -> float:
-    """Coefficient of variation of the differences that :func:`jitter_s` is the mean of."""
-    packets = end_to_end(hops).filter(pl.col("received_s").is_not_null()).sort("received_s")
-    delay = pl.col("received_s") - pl.col("sent_s")
-    apart = packets.select(delay.diff().over("flow").abs()).to_series().drop_nulls()
-    return _number(apart.std()) / mean(apart)
-
-
-def throughput_bps(hops: pl.DataFrame, *, until_s: float | None = None) -> float:
-    """Received bits, over the run if its length is given, else from first to last packet."""
-    packets = end_to_end(hops)
-    arrived = packets.filter(pl.col("received_s").is_not_null())
-    if until_s is None:
-        span = _number(arrived["received_s"].max()) - _number(packets["sent_s"].min())
-    else:
-        span = until_s
-    return 8 * float(arrived["bytes"].sum()) / span
+def throughput_bps(hops: pl.DataFrame, until_s: float) -> float:
+    """Received bits, over the run."""
+    arrived = end_to_end(hops).filter(pl.col("received_s").is_not_null())
+    return 8 * float(arrived["bytes"].sum()) / until_s
 
 
 def binned_bps(hops: pl.DataFrame, width_s: float, until_s: float) -> list[float]:

@@ -283,7 +283,7 @@ def _write(
 
     from talkspurt.figures.style import styled
     from talkspurt.report import page
-    from talkspurt.reproduce.dossier import cells, graded_tally, linux_values, write_figures
+    from talkspurt.reproduce.dossier import cells, graded_tally, write_figures
     from talkspurt.reproduce.figures import live_pictures
 
     store.write_text(folder / "rows.json", store.to_json(_document(study, rows, found)))
@@ -310,7 +310,7 @@ def _write(
         runs=found.facts,
         notes=notes(found.facts),
         figures=drawn,
-        linux=linux_values(study),
+        linux=study_file.linux_values(study),
     )
     store.write_text(folder / "index.html", text)
     header = {"talkspurt": _core.version(), "kind": "reproduction", "study": study, "live": True}

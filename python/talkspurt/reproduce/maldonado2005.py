@@ -7,7 +7,7 @@ to 100 sources is two to four times the link's capacity: here 16 and 20 are run.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
@@ -195,12 +195,6 @@ def counted_kbps(run: Run, name: str) -> float:
     return 8e-3 * each * run.flow(name, "received_packets") / (MIX_S - MIX_FROM_S)
 
 
-def _variation(bins: Sequence[float]) -> float:
-    series = pl.Series(bins)
-    mean = float(series.mean())  # type: ignore[arg-type]
-    return float(series.std()) / mean if mean else float("nan")  # type: ignore[arg-type]
-
-
 def sent_bytes(run: Run, name: str) -> list[float]:
     """Bytes sent in each bin."""
     return run.series(name)["sent_bytes"].cast(pl.Float64).to_list()
@@ -214,7 +208,7 @@ def _gain(tfrc: Run, tb: Run) -> float:
 def _unsteady(run: Run) -> float:
     """Mean variation of the sending rate of eight flows, second by second."""
     each = [sent_bytes(run, f"other-{n}")[MIX_FROM_S:] for n in range(1, 9)]
-    return _mean([_variation(bins) for bins in each])
+    return _mean([hops.variation(bins) for bins in each])
 
 
 def mixed(number: int, tfrc: Run, tb: Run) -> dict[str, Value]:
@@ -249,7 +243,7 @@ def variation_by_scale(run: Run, name: str = "other") -> dict[float, float]:
     until = [0.0, *accumulate(sent_bytes(run, name)[round(WEB_FROM_S / 0.2) :])]
     for scale in SCALES_S:
         ends = until[:: round(scale / 0.2)]
-        found[scale] = _variation([end - start for start, end in pairwise(ends)])
+        found[scale] = hops.variation([end - start for start, end in pairwise(ends)])
     return found
 
 
@@ -306,7 +300,9 @@ def _percent_fallen(run: Run) -> float:
 
 def after_silence(slow: Run, fast: Run) -> dict[str, Value]:
     """TFRC's talkspurts without faster restart, and with it."""
-    spread = [_variation([_mean(spurt[:5]) for spurt in talkspurts(run)]) for run in (slow, fast)]
+    spread = [
+        hops.variation([_mean(spurt[:5]) for spurt in talkspurts(run)]) for run in (slow, fast)
+    ]
     return {
         "fig6/seldom": _percent_fallen(slow),
         "fig7/consistent": spread[1] / spread[0] if spread[0] else None,

@@ -11,10 +11,11 @@ import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from talkspurt.reproduce.sample import Value
 from talkspurt.reproduce.study_file import FILES
@@ -56,9 +57,6 @@ class Script:
             yield trace
 
 
-Measure = Callable[[Script], Mapping[str, Value]]
-
-
 def installed() -> bool:
     """Whether ``ns`` can be run here."""
     return shutil.which("ns") is not None
@@ -71,32 +69,27 @@ def scripted(study: str) -> bool:
 
 def measured(study: str) -> dict[str, Value]:
     """The study's rows, computed by ns-2 now."""
-    module = import_module(f"talkspurt.reproduce.{study}")
-    return dict(module.ns2(Script(study)))
+    return dict(import_module(f"talkspurt.reproduce.{study}").ns2(Script(study)))
+
+
+def _file(study: str) -> dict[str, Any]:
+    """The recorded values; empty without a script."""
+    file = FILES / f"{study}.ns2.json"
+    found: dict[str, Any] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    return found
 
 
 def origin(study: str) -> str:
     """Where and when the values were recorded; empty without any."""
-    file = FILES / f"{study}.ns2.json"
-    if not file.is_file():
-        return ""
-    found = json.loads(file.read_text(encoding="utf-8"))
-    return f"{found['origin']}, {found['date']}"
+    found = _file(study)
+    return f"{found['origin']}, {found['date']}" if found else ""
 
 
 def beyond(study: str) -> dict[str, float]:
     """Recorded values besides rows, for reasons: computed by a study's ``ns2_beyond``."""
-    file = FILES / f"{study}.ns2.json"
-    if not file.is_file():
-        return {}
-    found: dict[str, float] = json.loads(file.read_text(encoding="utf-8")).get("beyond", {})
-    return found
+    return dict(_file(study).get("beyond", {}))
 
 
 def recorded(study: str) -> dict[str, Value]:
     """The study's recorded ns-2 rows; empty without a script."""
-    file = FILES / f"{study}.ns2.json"
-    if not file.is_file():
-        return {}
-    values: dict[str, Value] = json.loads(file.read_text(encoding="utf-8"))["values"]
-    return values
+    return dict(_file(study).get("values", {}))

@@ -7,9 +7,7 @@ on the same wire for comparison. Contention spikes at 5 and 6 Mb/s, which no wir
 
 from __future__ import annotations
 
-import json
 import math
-from functools import cache
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +18,6 @@ from talkspurt.reproduce.lab import part
 from talkspurt.reproduce.rows import Values
 from talkspurt.reproduce.runs_file import notes, scenarios
 from talkspurt.reproduce.sample import Sample, show
-from talkspurt.reproduce.study_file import FILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -267,7 +264,8 @@ def curves(runs: Runs) -> Callable[[Spec], Points]:
     def points(line: Spec) -> Points:
         to_s, scale = line.get("to_s", 1e9), line["scale"]
         if "kernel" in line:
-            series = linux_series(line["kernel"])
+            # Of the kernel's sender over time in a run (``full``, ``cbr-2`` …), by column.
+            series = _recorded()["series"][line["kernel"]]
             known = [
                 (time, scale * value)
                 for time, value in zip(series["time_s"], series[line["column"]], strict=True)
@@ -283,20 +281,10 @@ def curves(runs: Runs) -> Callable[[Spec], Points]:
     return points
 
 
+def _recorded() -> dict[str, Any]:
+    return study_file.linux_values("renker2008") or {}
+
+
 def linux() -> Mapping[str, float]:
     """Recorded values of a Linux kernel on the same wire."""
-    values: dict[str, float] = _recorded()["values"]
-    return values
-
-
-def linux_series(run: str) -> Mapping[str, list[float | None]]:
-    """The kernel's sender over time in a run (``full``, ``cbr-2`` …), by column."""
-    series: dict[str, dict[str, list[float | None]]] = _recorded()["series"]
-    return series[run]
-
-
-@cache
-def _recorded() -> dict[str, Any]:
-    text = (FILES / "renker2008.linux.json").read_text(encoding="utf-8")
-    document: dict[str, Any] = json.loads(text)
-    return document
+    return dict(_recorded()["values"])

@@ -13,7 +13,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -94,8 +94,9 @@ def tables(protocol: str, frame: pl.DataFrame) -> dict[str, Value]:
 def figures(*hops_of: pl.DataFrame) -> dict[str, Value]:
     """The study's statements on its figures, from the hops of ``PROTOCOLS``."""
     frames = dict(zip(PROTOCOLS, hops_of, strict=True))
-    throughput = {p: hops.throughput_bps(f, until_s=END_S) for p, f in frames.items()}
-    jitter = {p: hops.jitter_s(f) for p, f in frames.items() if f.height > 10}
+    throughput = {p: hops.throughput_bps(f, END_S) for p, f in frames.items()}
+    jitters = {p: hops.jitters(f)["jitter"] for p, f in frames.items() if f.height > 10}
+    jitter = {p: hops.mean(found) for p, found in jitters.items()}
     means = {p: running_mean_s(f) for p, f in frames.items()}
     spread = {p: 1e3 * float(delays(f)["delay_s"].std()) for p, f in frames.items()}  # type: ignore[arg-type]
     udp = delays(frames["UDP"])["delay_s"]
@@ -117,14 +118,17 @@ def figures(*hops_of: pl.DataFrame) -> dict[str, Value]:
         "fig2/sctp-calms": half[1] / half[0],
         "fig3/highest": max(throughput, key=lambda p: throughput[p]),
         "fig3/lowest": lowest,
-        "fig3/constant": max(_per_second(frames[p]) for p in ("DCCP", "TFRC")),
+        "fig3/constant": max(
+            hops.variation([_bits(frames[p], s, s + 1) for s in range(1, 10)])
+            for p in ("DCCP", "TFRC")
+        ),
         "fig3/alike-at-first": _bits(frames["SCTP"], 0, 1) / _bits(frames["TCP"], 0, 1),
         "fig14/lowest": lowest,
         "fig14/increased": min(
             _until(frames[p], 10) / _until(frames[p], 2) for p in ("TCP", "SCTP", "UDP", "TFRC")
         ),
         "fig14/dccp-same": _drift(frames["DCCP"]),
-        "fig4/sctp-fluctuates": hops.jitter_variation(frames["SCTP"]),
+        "fig4/sctp-fluctuates": hops.variation(jitters["SCTP"]),
         "fig4/highest": max(jitter, key=lambda p: jitter[p]),
         "fig4/lowest": "yes" if all(jitter["UDP"] <= j + 1e-9 for j in jitter.values()) else "no",
         "fig5/tcp-rises": _window(frames["TCP"], 2, 3) / _window(frames["TCP"], 0, 0.6),
@@ -139,7 +143,7 @@ def figures(*hops_of: pl.DataFrame) -> dict[str, Value]:
         "fig6/sctp-fluctuates": spread["SCTP"],
         "fig7/dccp-varies": spread["DCCP"],
         "fig13/udp-latency": 1e3 * (float(udp[-1]) - float(udp[0])),
-        "fig15/sctp-fluctuates": _variation(frames["SCTP"]),
+        "fig15/sctp-fluctuates": hops.variation(hops.binned_bps(frames["SCTP"], 0.1, STOP_S)[2:]),
         "fig16/size-delay": _grows(delays(frames["TCP"])),
         "fig17/throughput-delay": _correlates(sctp),
         "fig17/falls": _falls(sctp),
@@ -195,11 +199,6 @@ def _spread(means: pl.DataFrame, from_s: float, to_s: float) -> float:
     return float(part.std())  # type: ignore[arg-type]
 
 
-def _variation(frame: pl.DataFrame) -> float:
-    bins = pl.Series(hops.binned_bps(frame, 0.1, STOP_S)[2:])
-    return float(bins.std()) / float(bins.mean())  # type: ignore[arg-type]
-
-
 def _bits(frame: pl.DataFrame, from_s: float, to_s: float) -> float:
     """Bits of packets that arrive in a window."""
     arrived = frame.filter(pl.col("received_s").is_between(from_s, to_s))
@@ -215,12 +214,6 @@ def _drift(frame: pl.DataFrame) -> float:
     """The most that the throughput from the beginning differs from that until 10 s, per cent."""
     last = _until(frame, 10)
     return 100 * max(abs(_until(frame, second) / last - 1) for second in range(2, 11))
-
-
-def _per_second(frame: pl.DataFrame) -> float:
-    bins = pl.Series([_bits(frame, second, second + 1) for second in range(1, 10)])
-    mean = float(bins.mean())  # type: ignore[arg-type]
-    return float(bins.std()) / mean if mean else float("nan")  # type: ignore[arg-type]
 
 
 def _lost(frame: pl.DataFrame) -> float:
@@ -268,34 +261,46 @@ def _size_order(frame: pl.DataFrame) -> str:
     return " > ".join(sorted(found, key=lambda kind: (-found[kind], kind)))
 
 
+class _Wire:
+    """One direction of the link. Both sides act identically, so only one is simulated."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[float, float, float, int]] = []
+        self.free_s = 0.0
+
+    def send(self, now_s: float, size: int) -> float:
+        """Send a packet; returns when it arrives."""
+        begins_s = max(now_s, self.free_s)
+        self.free_s = begins_s + 8 * size / RATE_BPS
+        self.sent.append((now_s, begins_s, self.free_s + DELAY_S, size))
+        return self.free_s + DELAY_S
+
+    def hops(self) -> pl.DataFrame:
+        """The hops of both sides until the end of the run."""
+        columns = ["enqueued_s", "dequeued_s", "received_s", "bytes"]
+        one = pl.DataFrame(self.sent, schema=columns, orient="row").with_row_index("number")
+        passed = pl.col("dequeued_s", "received_s")
+        one = one.with_columns(pl.when(passed <= END_S).then(passed))
+        sides = (one.with_columns(flow=pl.lit(side), link=pl.lit(side)) for side in ENDS)
+        return pl.concat(sides).select(hops.COLUMNS)
+
+
 def mistaken_tcp() -> pl.DataFrame:
     """Two of ns-2's TCP senders that mistake each other's segments for acknowledgements.
 
-    Both sides act identically, so only one is simulated: it receives its own transmissions, one
-    link delay later; segment n acknowledges its own segment n. A SYN of 40 bytes opens; each
-    message of the source is a segment of 1040.
+    Each receives its own transmissions, one link delay later; segment n acknowledges its own
+    segment n. A SYN of 40 bytes opens; each message of the source is a segment of 1040.
     """
-    sent: list[tuple[float, float, float, int]] = []
-    under_way: deque[tuple[float, int]] = deque()
-    free_s, window, acknowledged, next_segment = 0.0, 2.0, -1, 1
+    wire = _Wire()
+    window, acknowledged, next_segment, message = 2.0, -1, 1, 1
     last_message = round((STOP_S - START_S) / 0.02) + 1
-
-    def send(now_s: float, size: int, number: int) -> None:
-        nonlocal free_s
-        begins_s = max(now_s, free_s)
-        free_s = begins_s + 8 * size / RATE_BPS
-        arrives_s = free_s + DELAY_S
-        sent.append((now_s, begins_s, arrives_s, size))
-        under_way.append((arrives_s, number))
-
-    send(START_S, 40, 0)
-    message = 1
+    under_way = deque([(wire.send(START_S, 40), 0)])
     while True:
         message_s = START_S + 0.02 * (message - 1) if message <= last_message else 1e9
         arrival_s = under_way[0][0] if under_way else 1e9
         now_s = min(message_s, arrival_s)
         if now_s > END_S:
-            break
+            return wire.hops()
         if arrival_s <= message_s:
             _, acknowledged = under_way.popleft()
             if acknowledged > 0:
@@ -304,31 +309,26 @@ def mistaken_tcp() -> pl.DataFrame:
             message += 1
         ready = message - 1
         while acknowledged >= 0 and next_segment <= min(ready, acknowledged + min(int(window), 20)):
-            send(now_s, 1040, next_segment)
+            under_way.append((wire.send(now_s, 1040), next_segment))
             next_segment += 1
-    return _both_sides(sent)
 
 
 def clocked_sctp() -> pl.DataFrame:
     """ns-2's SCTP on both sides, as its source has it (sctp/sctp.cc).
 
-    Both sides act identically, as above. Each opens the association: INIT, COOKIE ECHO, HEARTBEAT
-    and its answer, each one link delay after the previous; then data may be sent. From then on each
-    SACK releases new data: all waiting messages, ten per packet. The first chunk is acknowledged at
-    once, then every second packet or after 200 ms.
+    Each opens the association: INIT, COOKIE ECHO, HEARTBEAT and its answer, each one link delay
+    after the previous; then data may be sent. From then on each SACK releases new data: all waiting
+    messages, ten per packet. The first chunk is acknowledged at once, then every second packet or
+    after 200 ms.
     """
     chunk, most, header, sack_bytes = 16 + 128, 10, 32, 48
     messages = round((STOP_S - START_S) / 0.02) + 1
-    sent: list[tuple[float, float, float, int]] = []
+    wire = _Wire()
     events: list[tuple[float, int, str, int]] = []
-    free_s, gone, unacknowledged, timer = 0.0, 0, 0, 0
+    gone, unacknowledged, timer = 0, 0, 0
 
     def send(now_s: float, size: int, what: str, detail: int = 0) -> None:
-        nonlocal free_s
-        begins_s = max(now_s, free_s)
-        free_s = begins_s + 8 * size / RATE_BPS
-        sent.append((now_s, begins_s, free_s + DELAY_S, size))
-        heapq.heappush(events, (free_s + DELAY_S, len(sent), what, detail))
+        heapq.heappush(events, (wire.send(now_s, size), len(wire.sent), what, detail))
 
     opening = deque((36, 56, 56))
     send(START_S, 56, "opening")
@@ -355,25 +355,7 @@ def clocked_sctp() -> pl.DataFrame:
         elif what == "late" and detail == timer:
             unacknowledged = 0
             send(now_s, sack_bytes, "sack")
-    return _both_sides(sent)
-
-
-def _both_sides(sent: list[tuple[float, float, float, int]]) -> pl.DataFrame:
-    rows: list[dict[str, Any]] = []
-    for side in ENDS:
-        for number, (enqueued, begins, arrives, size) in enumerate(sent):
-            rows.append(
-                {
-                    "flow": side,
-                    "number": number,
-                    "link": side,
-                    "bytes": size,
-                    "enqueued_s": enqueued,
-                    "dequeued_s": begins if begins <= END_S else None,
-                    "received_s": arrives if arrives <= END_S else None,
-                }
-            )
-    return pl.DataFrame(rows)
+    return wire.hops()
 
 
 COMPUTED: Mapping[str, Callable[[], pl.DataFrame]] = {"TCP": mistaken_tcp, "SCTP": clocked_sctp}
@@ -385,13 +367,6 @@ STATED: Table = (
     ([p.lower() for p in PROTOCOLS], figures),
 )
 """Which rows are computed from which runs, with agents wired soundly."""
-
-
-def _jitter(frame: pl.DataFrame) -> pl.DataFrame:
-    packets = hops.end_to_end(frame).filter(pl.col("received_s").is_not_null()).sort("received_s")
-    delay = 1e3 * (pl.col("received_s") - pl.col("sent_s"))
-    jitter = delay.diff().over("flow").abs().alias("jitter")
-    return packets.with_columns(jitter).drop_nulls("jitter").select("received_s", "jitter")
 
 
 def _half_seconds(frame: pl.DataFrame) -> pl.DataFrame:
@@ -412,7 +387,7 @@ CURVES: Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
         ([0.5 * n, bps / 1e3] for n, bps in enumerate(hops.binned_bps(frame, 0.5, END_S))),
         orient="row",
     ),
-    "jitter": _jitter,
+    "jitter": lambda frame: hops.jitters(frame, 1e3),
     "delay": lambda frame: delays(frame).select("received_s", MS),
     "least": lambda frame: (
         delays(frame).group_by("bytes").agg(pl.col("delay_s").min()).sort("bytes")
