@@ -170,7 +170,7 @@ def test_nothing_cannot_follow_but_what_a_check_says(
 ) -> None:
     inputs = set()
     for one in (*all_but_the_long.values(), the_long):
-        facts = {**one.file.stated, "printed": {row.id: row.paper for row in one.file.rows}}
+        facts = one.file.facts
         for each in one.rows:
             found = checks.impossible(each.spec, facts)
             assert all(sentence in each.reason for sentence in found)

@@ -166,11 +166,8 @@ def judged(
 
     Checks compute from the numbers in the text, which do not hold for ``varied`` rows.
     """
-    facts = {**file.stated, "printed": {spec.id: spec.paper for spec in file.rows}}
-    impossible = {
-        spec.id: checks.impossible(spec, facts) for spec in file.rows if spec.id not in varied
-    }
-    rows = judge_all(file.rows, values, impossible)
+    checked = [spec for spec in file.rows if spec.id not in varied]
+    rows = judge_all(file.rows, values, checks.findings(checked, file.facts))
     return Reproduction(file, tuple(rows), cases, values)
 
 
@@ -181,6 +178,4 @@ LIVE = ("", "over sockets")
 def judged_live(file: StudyFile, live: Mapping[str, Sample]) -> list[Row]:
     """The rows of a study that were measured in real time, with their verdicts."""
     specs = [spec for spec in file.rows if spec.id in live]
-    facts = {**file.stated, "printed": {spec.id: spec.paper for spec in file.rows}}
-    impossible = {spec.id: checks.impossible(spec, facts) for spec in specs}
-    return judge_all(specs, Values(inferred=live), impossible, LIVE)
+    return judge_all(specs, Values(inferred=live), checks.findings(specs, file.facts), LIVE)

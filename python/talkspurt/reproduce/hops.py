@@ -6,7 +6,7 @@ The frame has a row per packet and hop: ``flow``, ``number``, ``link``, ``bytes`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -27,8 +27,8 @@ def ours(packets: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def of_ns2(trace: Path, kinds: Iterable[str] | None = None) -> pl.DataFrame:
-    """The hops of an ns-2 trace (``trace-all``), optionally only of these packet types."""
+def of_ns2(trace: Path) -> pl.DataFrame:
+    """The hops of an ns-2 trace (``trace-all``)."""
     names = ("event", "time", "from", "to", "kind", "bytes", "flags", "fid", "src", "dst", "seq")
     lines = pl.read_csv(
         trace,
@@ -38,8 +38,6 @@ def of_ns2(trace: Path, kinds: Iterable[str] | None = None) -> pl.DataFrame:
         schema_overrides={"src": pl.String, "dst": pl.String, "fid": pl.Int64},
         truncate_ragged_lines=True,
     )
-    if kinds is not None:
-        lines = lines.filter(pl.col("kind").is_in(list(kinds)))
     lines = lines.with_columns(pl.format("{}>{}", "from", "to").alias("link"))
     key = ["uid", "link"]
 

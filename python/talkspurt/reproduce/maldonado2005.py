@@ -347,8 +347,7 @@ def curves(runs: Runs) -> Callable[[Spec], Points]:
 
 def _mixed_in_ns2(script: Script, number: int) -> tuple[pl.DataFrame, float, float]:
     """The hops after the flows have started, and the shares of TCP and TFRC."""
-    with script.run(number, number, 0, MIX_S) as trace:
-        frame = hops.of_ns2(trace)
+    frame = script.hops(number, number, 0, MIX_S)
     flow_number = pl.col("flow").str.split(" ").list.first().cast(pl.Int64)
     frame = frame.with_columns(flow_number.alias("n"))
     arrived = frame.filter(pl.col("received_s") > MIX_FROM_S)

@@ -291,8 +291,7 @@ def _arrived(frame: pl.DataFrame, calls: int, bytes_: int, until_s: float = END_
 def _beside(script: Script, word: str, count: int, start_s: float) -> Arrived:
     """Flows of 800 kb/s next to FTP in ns-2."""
     words = ("300ms", 1, word, count, "800kb", 1000, 65535, start_s, END_S)
-    with script.run(*words) as trace:
-        return _arrived(hops.of_ns2(trace), count, 1000)
+    return _arrived(script.hops(*words), count, 1000)
 
 
 def ns2(script: Script) -> dict[str, Value]:
@@ -303,11 +302,10 @@ def ns2(script: Script) -> dict[str, Value]:
         runs[f"load-{word.lower()}"] = _beside(script, word, count, START_S)
     calls = [(f"call-{t}-{d}", d, "CCID2", t) for t in THRESHOLDS for d in ("20ms", "300ms")]
     for name, delay, word, threshold in [*calls, ("call-ccid3", "300ms", "CCID3", 0)]:
-        with script.run(delay, 0, word, 1, "64kb", 160, threshold, 0.0, 40.0) as trace:
-            runs[name] = _arrived(hops.of_ns2(trace), 1, 160, 40.0)
+        frame = script.hops(delay, 0, word, 1, "64kb", 160, threshold, 0.0, 40.0)
+        runs[name] = _arrived(frame, 1, 160, 40.0)
     for threshold in BESIDE_FTP:
-        with script.run("300ms", 1, "CCID2", 3, "64kb", 160, threshold, 20.0, 100.0) as trace:
-            frame = hops.of_ns2(trace)
+        frame = script.hops("300ms", 1, "CCID2", 3, "64kb", 160, threshold, 20.0, 100.0)
         runs[f"three-{threshold}"] = _arrived(frame, 3, 160)
         if threshold == THRESHOLDS[0]:
             to_west = pl.col("link").str.ends_with(">0") & (pl.col("link") != "1>0")

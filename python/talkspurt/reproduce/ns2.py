@@ -15,10 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from talkspurt.reproduce import hops
 from talkspurt.reproduce.sample import Value
 from talkspurt.reproduce.study_file import FILES
+
+if TYPE_CHECKING:
+    import polars as pl
 
 TIMEOUT_S = 600
 
@@ -55,6 +59,11 @@ class Script:
                 last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no word"]
                 raise Ns2Error(f"{' '.join(words[1:])}: {last[0]}")
             yield trace
+
+    def hops(self, *arguments: object) -> pl.DataFrame:
+        """The hops of a run with these arguments."""
+        with self.run(*arguments) as trace:
+            return hops.of_ns2(trace)
 
 
 def installed() -> bool:

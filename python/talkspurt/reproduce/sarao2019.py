@@ -414,8 +414,7 @@ def ns2(script: Script) -> dict[str, Value]:
     frames = {}
     for protocol in PROTOCOLS:
         word = "CCID2" if protocol == "DCCP" else protocol
-        with script.run(word, "sound" if protocol == "UDP" else "bare") as trace:
-            frames[protocol] = hops.of_ns2(trace)
+        frames[protocol] = script.hops(word, "sound" if protocol == "UDP" else "bare")
     cells = {row: cell for p, f in frames.items() for row, cell in tables(p, f).items()}
     return cells | figures(*frames.values())
 
@@ -424,7 +423,6 @@ def ns2_beyond(script: Script) -> dict[str, float]:
     """Delays of data packets in ns-2 if each sender has its sink, in ms."""
     found = {}
     for protocol in ("TCP", "SCTP", "TFRC", "CCID2", "CCID3"):
-        with script.run(protocol, "sound") as trace:
-            frame = hops.of_ns2(trace)
+        frame = script.hops(protocol, "sound")
         found[protocol] = round(1e3 * hops.mean_delay_s(frame.filter(pl.col("bytes") > 100)), 4)
     return found

@@ -66,6 +66,11 @@ class StudyFile:
         """The number of replications of this scenario, under consecutive seeds."""
         return _by_beginning(self.replications, name, 1)
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the checks compute from: the stated parameters, and the printed values by row."""
+        return {**self.stated, "printed": {row.id: row.paper for row in self.rows}}
+
     def row(self, id: str) -> Spec:
         """The row of this id."""
         return next(row for row in self.rows if row.id == id)

@@ -147,8 +147,7 @@ def _words(scenario: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _traced(script: Script, protocol: str, words: Sequence[str]) -> pl.DataFrame:
-    with script.run(protocol, *words) as trace:
-        return data(hops.of_ns2(trace), "0.0>3.0")
+    return data(script.hops(protocol, *words), "0.0>3.0")
 
 
 def ns2(script: Script) -> dict[str, Value]:
