@@ -44,8 +44,8 @@ real = pytest.mark.skipif(OBSTACLE is not None, reason=str(OBSTACLE))
 def slow_start():
     """Six seconds of bulk data over CCID 3, with the queue of the study."""
     cases = {
-        "full-3min-wire": renker2008.path("wire", renker2008.BULK, 6),
-        "full-ecn-wire": renker2008.path("wire", renker2008.BULK, 6, ecn=True),
+        name: {**renker2008.live_cases()[name], "duration": "6s"}
+        for name in ("full-3min-wire", "full-ecn-wire")
     }
     return live.measured(cases, renker2008.ENDS, "test")
 
@@ -57,7 +57,8 @@ def test_slow_start_over_sockets_is_that_of_the_simulation(slow_start):
     simulated = talkspurt.run(
         {
             "title": "simulated",
-            **renker2008.path("wire", renker2008.BULK, 6),
+            **renker2008.live_cases()["full-3min-wire"],
+            "duration": "6s",
             "record": {"gauges": True},
         }
     )

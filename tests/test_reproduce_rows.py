@@ -16,7 +16,7 @@ from rich.console import Console
 from scipy.stats import binomtest, t
 
 from talkspurt import reproduce
-from talkspurt.reproduce import checks, dossier, lab, renker2008, running, sarao2019, study_file
+from talkspurt.reproduce import checks, dossier, lab, renker2008, running, study_file
 from talkspurt.reproduce.band import EITHER, Band, StudyFileError, majority
 from talkspurt.reproduce.rows import (
     CANNOT_FOLLOW,
@@ -31,6 +31,7 @@ from talkspurt.reproduce.rows import (
     Values,
     judge_all,
 )
+from talkspurt.reproduce.runs_file import figures, runs_file, scenarios
 from talkspurt.reproduce.sample import Sample
 
 
@@ -291,8 +292,10 @@ def test_the_pages_say_how_many_rows_there_are_and_how_many_were_changed_after_r
     assert f"of {marked} of the {len(rows)} rows" in studies
     checked = (docs / "checked.md").read_text(encoding="utf-8")
     assert f"five studies: {len(rows)} values and claims" in checked
-    computed = sum(bool(sarao2019.computed(row.id)) for row in study_file.load("sarao2019").rows)
-    assert f"{computed} rows rest on that arithmetic" in studies
+    said = [note for note in runs_file("sarao2019")["note"] if "What is inferred" in note["text"]]
+    computed = {row for note in said for row in note["rows"]}
+    assert computed <= {row.id for row in study_file.load("sarao2019").rows}
+    assert f"{len(computed)} rows rest on that arithmetic" in studies
 
 
 def test_a_study_says_what_its_bands_are_of() -> None:
@@ -373,7 +376,7 @@ def test_each_study_says_what_it_prints_infers_and_how_to_check_it(name: str) ->
     for row in file.rows:
         assert file.recipe(row.id), row.id
         assert row.quantity and row.where, row.id
-        facts = {**file.stated, "printed": {row.id: row.paper for row in file.rows}}
+        facts = file.facts
         checks.impossible(row, facts)  # knows its checks and has their facts
 
 
@@ -564,7 +567,7 @@ def test_a_least_loss_that_printed_counts_contradict():
 
 def test_the_conclusions_of_a_study_are_held_against_its_tables():
     file = study_file.load("sarao2019")
-    facts = {**file.stated, "printed": {row.id: row.paper for row in file.rows}}
+    facts = file.facts
     found = {row.id: checks.impossible(row, facts) for row in file.rows}
     (delay,), (loss,) = found["conclusion/sctp-delay"], found["conclusion/sctp-loss"]
     assert "81.9691 ms for SCTP" in delay and "DCCP has 52.75 ms" in delay
@@ -584,3 +587,55 @@ def test_the_first_mark_is_looked_up_in_the_queue_that_marks():
     assert renker2008._first_marked(run) == 240.0
     none = lab.Run("r", 1, "", 1.0, {"link_series": series.with_columns(marks=pl.lit(0))})
     assert renker2008._first_marked(none) is None
+
+
+def test_a_template_is_filled_with_words_parts_and_axes(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = {
+        "parts": {"queue": {"kind": "droptail", "packets": "{packets}"}},
+        "templates": {
+            "star": {
+                "duration": "{seconds}s",
+                "links": {"each {hosts}": {"in-{n}": {"from": "host-{n}", "queue": "{queue}"}}},
+                "flows": {"each starts": {"flow-{n}": {"start": "{start}"}}},
+            }
+        },
+        "axes": {"length": [{"packets": 5}, {"packets": 10}]},
+        "scenario": [
+            {
+                "name": "star-{packets}",
+                "template": "star",
+                "profile": "stated",
+                "each": ["length"],
+                "with": {"seconds": 7, "hosts": 2},
+            }
+        ],
+    }
+    monkeypatch.setattr("talkspurt.reproduce.runs_file.runs_file", lambda study: file)
+    starts = {"starts": [{"n": 1, "start": "0s"}, {"n": 2, "start": "1s"}]}
+    five, ten = scenarios("star", starts)
+    assert (five.name, five.profile, five.keep, ten.name) == ("star-5", "stated", "", "star-10")
+    assert ten.table == {
+        "duration": "7s",
+        "links": {
+            f"in-{n}": {"from": f"host-{n}", "queue": {"kind": "droptail", "packets": 10}}
+            for n in (1, 2)
+        },
+        "flows": {"flow-1": {"start": "0s"}, "flow-2": {"start": "1s"}},
+    }
+    assert five.table["links"]["in-1"]["queue"] is not five.table["links"]["in-2"]["queue"]
+
+
+@pytest.mark.parametrize("name", reproduce.NAMES)
+def test_notes_and_figures_name_rows_and_runs_that_exist(name: str) -> None:
+    ids = {row.id for row in study_file.load(name).rows}
+    assert {row for note in runs_file(name)["note"] for row in note["rows"]} <= ids
+    made = list(scenarios(name, getattr(reproduce.module(name), "AXES", None)))
+    runs = {one.name for one in made}
+    assert len(runs) == len(made)
+    assert {one.keep for one in made} - {""} >= set(reproduce.module(name).KEEP)
+    for figure in (*figures(name, "figure"), *figures(name, "live")):
+        panels = figure.get("panels", {"": figure}).values()
+        lines = [line for panel in panels for line in panel.get("lines", {}).values()]
+        named = {each["run"] for each in (figure, *lines) if "run" in each}
+        assert named | {run for run, _ in figure.get("calls", {}).values()} <= runs
+        assert set(figure.get("rows", {}).values()) <= ids

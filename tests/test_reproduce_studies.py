@@ -170,7 +170,7 @@ def test_nothing_cannot_follow_but_what_a_check_says(
 ) -> None:
     inputs = set()
     for one in (*all_but_the_long.values(), the_long):
-        facts = {**one.file.stated, "printed": {row.id: row.paper for row in one.file.rows}}
+        facts = one.file.facts
         for each in one.rows:
             found = checks.impossible(each.spec, facts)
             assert all(sentence in each.reason for sentence in found)
@@ -195,7 +195,7 @@ def test_each_row_that_rests_on_computed_packets_says_so(
 
     def values(of: dict[str, pl.DataFrame]) -> dict[str, object]:
         cells = {id: cell for p, f in of.items() for id, cell in sarao2019.tables(p, f).items()}
-        return cells | sarao2019.figures(of)
+        return cells | sarao2019.figures(*of.values())
 
     def other(frame: pl.DataFrame) -> pl.DataFrame:
         late = rng.uniform(0.05, 1, frame.height) * rng.uniform(0, 1, frame.height) ** 3
@@ -563,7 +563,8 @@ def test_a_trace_of_ns2_is_read_as_hops(tmp_path: Path) -> None:
     )
     found = hops.of_ns2(trace)
     assert hops.mean_delay_s(found) == pytest.approx(0.25)
-    assert hops.counts(found)["received"] == 1 and hops.counts(found)["generated"] == 2
+    assert hops.counts(found)["received-packets"] == 1
+    assert hops.counts(found)["generated-packets"] == 2
 
 
 @pytest.fixture(scope="module")

@@ -87,9 +87,9 @@ def test_sizes_are_those_of_tracegraph(study):
             frame = hops.ours(one.packets(flow).filter(side="from"))
             counted = hops.counts(frame)
             row = table.row(by_predicate=pl.col("flow") == flow, named=True)
-            assert row["packet_size_min"] == counted["minimal size"]
-            assert row["packet_size_max"] == counted["maximal size"]
-            assert int(row["packet_size_mean"]) == counted["average size"]
+            assert row["packet_size_min"] == counted["minimal-size"]
+            assert row["packet_size_max"] == counted["maximal-size"]
+            assert int(row["packet_size_mean"]) == counted["average-size"]
     assert {200.0, 528.0} == {row["packet_size_max"] for row in table.iter_rows(named=True)}
 
 

@@ -87,7 +87,7 @@ class Site:
 
 def bridge(rate: str, seconds: int) -> dict:
     """The scenario of the study on a wire of this rate."""
-    scenario = renker2008.path("wire", renker2008.BULK, seconds)
+    scenario = {**renker2008.live_cases()["full-3min-wire"], "duration": f"{seconds}s"}
     scenario["links"]["radio"]["rate"] = rate
     return scenario
 

@@ -1,9 +1,9 @@
 """Re-runs of published studies: printed values, our values, and reasons for differences.
 
-A study is a TOML file (printed values and statements, inferences, bands), a module that runs it,
-and where ns-2 applies a script with its recorded values. ``lab`` runs the scenarios and keeps the
-required tables, ``rows`` judges the replications, ``checks`` finds impossible values, ``dossier``
-writes the pages.
+A study is two TOML files (printed values, statements, inferences and bands; scenarios, notes and
+figures), a module that computes its rows, and where ns-2 applies a script with its recorded values.
+``lab`` runs the scenarios and keeps the required tables, ``rows`` judges the replications,
+``checks`` finds impossible values, ``dossier`` writes the pages.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from talkspurt.errors import BadInputError
 from talkspurt.reproduce import checks, ns2, study_file
 from talkspurt.reproduce.lab import Case, Lab, Run
 from talkspurt.reproduce.rows import Row, Values, judge_all
+from talkspurt.reproduce.runs_file import scenarios
 from talkspurt.reproduce.study_file import StudyFile
 
 if TYPE_CHECKING:
@@ -107,7 +108,9 @@ def reproductions(
         files = {name: study_file.load(name) for name in names}
         labs = {name: Lab(pool, file.repeated, sets) for name, file in files.items()}
         for name, lab in labs.items():
-            module(name).cases(lab)
+            of = module(name)
+            for one in scenarios(name, getattr(of, "AXES", None)):
+                lab.ask(one.name, one.table, one.profile, **of.KEEP.get(one.keep, {}))
             lab.check()
         for name, file in files.items():
             step(name)
@@ -163,11 +166,8 @@ def judged(
 
     Checks compute from the numbers in the text, which do not hold for ``varied`` rows.
     """
-    facts = {**file.stated, "printed": {spec.id: spec.paper for spec in file.rows}}
-    impossible = {
-        spec.id: checks.impossible(spec, facts) for spec in file.rows if spec.id not in varied
-    }
-    rows = judge_all(file.rows, values, impossible)
+    checked = [spec for spec in file.rows if spec.id not in varied]
+    rows = judge_all(file.rows, values, checks.findings(checked, file.facts))
     return Reproduction(file, tuple(rows), cases, values)
 
 
@@ -178,6 +178,4 @@ LIVE = ("", "over sockets")
 def judged_live(file: StudyFile, live: Mapping[str, Sample]) -> list[Row]:
     """The rows of a study that were measured in real time, with their verdicts."""
     specs = [spec for spec in file.rows if spec.id in live]
-    facts = {**file.stated, "printed": {spec.id: spec.paper for spec in file.rows}}
-    impossible = {spec.id: checks.impossible(spec, facts) for spec in specs}
-    return judge_all(specs, Values(inferred=live), impossible, LIVE)
+    return judge_all(specs, Values(inferred=live), checks.findings(specs, file.facts), LIVE)

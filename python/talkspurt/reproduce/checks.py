@@ -5,7 +5,7 @@ A check computes from the printed value and the text's stated numbers, independe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from talkspurt.reproduce.band import StudyFileError
@@ -242,6 +242,11 @@ CHECKS: dict[str, Check] = {
     "codec_standard": codec_standard,
 }
 """All checks by their names in study files."""
+
+
+def findings(specs: Iterable[Spec], stated: Facts) -> dict[str, list[str]]:
+    """The findings of the checks of rows, by their ids."""
+    return {spec.id: impossible(spec, stated) for spec in specs}
 
 
 def impossible(spec: Spec, stated: Facts) -> list[str]:

@@ -7,7 +7,6 @@ runs, their seed, digest and command to repeat them, and how its number is compu
 from __future__ import annotations
 
 import dataclasses
-import json
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from talkspurt import _core, figures, store
 from talkspurt.report import page
 from talkspurt.reproduce import Reproduction, document, ns2
 from talkspurt.reproduce.band import SHARE
-from talkspurt.reproduce.figures import pictures
+from talkspurt.reproduce.figures import Picture, pictures
 from talkspurt.reproduce.rows import (
     CLASSES,
     GIVEN,
@@ -28,9 +27,11 @@ from talkspurt.reproduce.rows import (
     Row,
 )
 from talkspurt.reproduce.sample import Sample, show
-from talkspurt.reproduce.study_file import FILES
+from talkspurt.reproduce.study_file import FILES, linux_values
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
+
     from talkspurt.reproduce.lab import Case
 
 GRADES = {MATCHES: "0", SAME_ORDERING: "2", UNDERSPECIFIED: "3", UNDECIDED: "3", GIVEN: "none"}
@@ -73,26 +74,32 @@ def _write_study(one: Reproduction, folder: Path, *, pdf: bool) -> None:
         file = FILES / f"{one.file.name}.{suffix}"
         if file.is_file():
             store.write_text(folder / f"{one.file.name}.{suffix}", file.read_text(encoding="utf-8"))
-    drawn = []
-    for picture in pictures(one):
-        made = figures.formats(picture.figure, as_pdf=pdf)
-        for ending, data in made.items():
-            store.write_bytes(folder / "figures" / f"{picture.name}.{ending}", data)
-        drawn.append((made["svg"], picture.alt))
+    drawn = write_figures(pictures(one), folder, pdf=pdf)
     store.write_text(folder / "index.html", study_page(one, drawn))
 
 
-def study_page(one: Reproduction, drawn: Iterable[tuple[bytes, str]]) -> str:
-    """The dossier of one study; ``drawn`` are its figures as SVG, with their descriptions."""
+def write_figures(drawn: Iterable[Picture], folder: Path, *, pdf: bool) -> list[Markup]:
+    """Write figures in all formats; returns them as SVG for the page."""
     from markupsafe import Markup
 
+    inline = []
+    for picture in drawn:
+        made = figures.formats(picture.figure, as_pdf=pdf)
+        for ending, data in made.items():
+            store.write_bytes(folder / "figures" / f"{picture.name}.{ending}", data)
+        inline.append(Markup(figures.inline_svg(made["svg"], picture.alt)))
+    return inline
+
+
+def study_page(one: Reproduction, drawn: Iterable[Markup]) -> str:
+    """The dossier of one study with its figures."""
     return page.render(
         "dossier.html.j2",
         title=f"{one.file.name}{_varied(one)}: {one.file.title}",
         study=one.file,
         rows=[_row(one, row) for row in one.rows],
         tally=graded_tally(one.rows),
-        figures=[Markup(figures.inline_svg(svg, alt)) for svg, alt in drawn],
+        figures=list(drawn),
         runs=[_run(case) for case in one.cases.values()],
         ns2=ns2.origin(one.file.name),
         scripted=ns2.scripted(one.file.name),
@@ -102,15 +109,6 @@ def study_page(one: Reproduction, drawn: Iterable[tuple[bytes, str]]) -> str:
 
 def _varied(one: Reproduction) -> str:
     return f", varied ({', '.join(one.sets)})" if one.sets else ""
-
-
-def linux_values(study: str) -> dict[str, Any] | None:
-    """Recorded values of a kernel, if any."""
-    file = FILES / f"{study}.linux.json"
-    if not file.is_file():
-        return None
-    document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return document
 
 
 def summary(found: Sequence[Reproduction]) -> str:
@@ -134,7 +132,8 @@ def graded_tally(rows: Sequence[Row]) -> list[tuple[str, int, str]]:
     ]
 
 
-def _row(one: Reproduction, row: Row) -> dict[str, Any]:
+def cells(row: Row) -> dict[str, Any]:
+    """What a page says of a row, whatever the origin of its values."""
     spec = row.spec
     return {
         "id": spec.id,
@@ -143,13 +142,20 @@ def _row(one: Reproduction, row: Row) -> dict[str, Any]:
         "where": spec.where,
         "unit": spec.unit,
         "paper": show(spec.paper),
-        "stated": row.stated.show(),
-        "inferred": row.inferred.show(),
-        "ns2": show(row.ns2),
         "verdict": row.verdict,
         "grade": GRADES.get(row.verdict, "5"),
         "reason": row.reason,
-        "band": (spec.band.words(spec.unit) or "the same words")
+        "band": spec.band.words(spec.unit) or "the same words",
+    }
+
+
+def _row(one: Reproduction, row: Row) -> dict[str, Any]:
+    spec, shown = row.spec, cells(row)
+    return shown | {
+        "stated": row.stated.show(),
+        "inferred": row.inferred.show(),
+        "ns2": show(row.ns2),
+        "band": shown["band"]
         + (", more than half of the runs, each by itself" if spec.of == SHARE else ""),
         "how": one.file.recipe(spec.id),
         "changed": spec.changed_after_runs,

@@ -21,8 +21,8 @@ from talkspurt.emulating import Emulation, account, namespaces
 from talkspurt.errors import BadInputError
 from talkspurt.reproduce import judged_live, module, study_file
 from talkspurt.reproduce.lab import WHOLE, Lab, Run
-from talkspurt.reproduce.rows import SHORT, Row
-from talkspurt.reproduce.sample import Sample, Value, narrow, samples, show
+from talkspurt.reproduce.rows import Row
+from talkspurt.reproduce.sample import Sample, Value, samples, show
 from talkspurt.scenario import read
 from talkspurt.terminal.progress import Bar
 from talkspurt.visible import print_json, visible
@@ -102,12 +102,14 @@ class LiveRow:
 
     def to_json(self, study: str) -> dict[str, Any]:
         """The row in ``--json`` output."""
-        spec = self.row.spec
-        return {
-            "id": f"{study}/{spec.id}", "quantity": spec.quantity, "unit": spec.unit,
-            "paper": spec.paper, "simulated": self.simulated, "live": self.row.inferred.value,
-            "kernel": self.kernel, "verdict": self.row.verdict, "reason": self.row.reason,
-        }  # fmt: skip
+        own = {"simulated": self.simulated, "live": self.row.inferred.value, "kernel": self.kernel}
+        row = self.row.to_json(study) | own
+        first, last = ("id", "quantity", "unit", "paper"), ("verdict", "reason")
+        return {key: row[key] for key in (*first, *own, *last)}
+
+    def shown(self) -> tuple[str, str, str]:
+        """The values of all origins for a table."""
+        return show(self.simulated), show(self.row.inferred.value), show(self.kernel)
 
 
 def run(study: str, *, out: Path | None, as_json: bool, pdf: bool) -> None:
@@ -279,10 +281,10 @@ def _write(
     """The page, its figures and data."""
     import tomli_w
 
-    from talkspurt import figures
     from talkspurt.figures.style import styled
+    from talkspurt.report import page
+    from talkspurt.reproduce.dossier import cells, graded_tally, write_figures
     from talkspurt.reproduce.figures import live_pictures
-    from talkspurt.reproduce.live_page import live_page
 
     store.write_text(folder / "rows.json", store.to_json(_document(study, rows, found)))
     cases = module(study).live_cases()
@@ -293,15 +295,24 @@ def _write(
             file = folder / "tables" / name / f"{table}.parquet"
             file.parent.mkdir(parents=True, exist_ok=True)
             store.write_table(file, data)
-    drawn = []
     with styled(math=True):
-        for picture in live_pictures(study, found.runs, simulated):
-            made = figures.formats(picture.figure, as_pdf=pdf)
-            for ending, image in made.items():
-                store.write_bytes(folder / "figures" / f"{picture.name}.{ending}", image)
-            drawn.append((made["svg"], picture.alt))
-    page = live_page(study_file.load(study), rows, found.facts, notes(found.facts), drawn)
-    store.write_text(folder / "index.html", page)
+        drawn = write_figures(live_pictures(study, found.runs, simulated), folder, pdf=pdf)
+    of = study_file.load(study)
+    text = page.render(
+        "live.html.j2",
+        title=f"{of.name}, live: {of.title}",
+        study=of,
+        rows=[
+            cells(row.row) | dict(zip(("simulated", "live", "kernel"), row.shown(), strict=True))
+            for row in rows
+        ],
+        tally=graded_tally([row.row for row in rows]),
+        runs=found.facts,
+        notes=notes(found.facts),
+        figures=drawn,
+        linux=study_file.linux_values(study),
+    )
+    store.write_text(folder / "index.html", text)
     header = {"talkspurt": _core.version(), "kind": "reproduction", "study": study, "live": True}
     store.write_text(folder / store.MANIFEST, store.to_json(header))
 
@@ -320,30 +331,13 @@ def _print(study: str, rows: Sequence[LiveRow], found: Measured, *, as_json: boo
     if as_json:
         print_json(_document(study, rows, found))
         return
+    from talkspurt.reproduce.row_table import row_table
     from talkspurt.terminal.console import console, say_line
-    from talkspurt.terminal.layout import Column, Table
 
-    columns = (
-        Column("row", 0, "id"),  # meant to be copied
-        Column("unit", 4, "text"),
-        Column("printed", 0, "prose"),
-        Column("simulated", 2),
-        Column("live", 1),
-        Column("kernel", 3),
-        Column("verdict", 0, "text"),
-    )
-    cells = [
-        [
-            row.row.spec.id,
-            row.row.spec.unit,
-            show(row.row.spec.paper),
-            *(narrow(show(value)) for value in (row.simulated, row.row.inferred.value, row.kernel)),
-            SHORT[row.row.verdict],
-        ]
-        for row in rows
-    ]
     if found.runs:
-        Table(f"{study}, live", columns, cells, "index.html").print(console())
+        shown = [(row.row, row.shown()) for row in rows]
+        origins = {"simulated": 2, "live": 1, "kernel": 3}
+        row_table(f"{study}, live", "index.html", shown, origins, 4).print(console())
     for words in notes(found.facts):
         say_line(words)
 

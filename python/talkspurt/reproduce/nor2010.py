@@ -6,7 +6,8 @@ reasons. Inferred: access links, queues, TCP's window and, for one figure, a thi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,12 @@ import polars as pl
 from talkspurt.reproduce import hops
 from talkspurt.reproduce import ns2 as peer
 from talkspurt.reproduce.lab import part
-from talkspurt.reproduce.network import NS2_TCP, Table, cbr, dccp, droptail, flow, link
 from talkspurt.reproduce.rows import Values
-from talkspurt.reproduce.sample import Sample
+from talkspurt.reproduce.runs_file import notes
 
 if TYPE_CHECKING:
-    from talkspurt.reproduce.lab import Lab, Rows, Run
+    from talkspurt.reproduce.figures import Points, Runs, Spec
+    from talkspurt.reproduce.lab import Lab, Run, Table
     from talkspurt.reproduce.ns2 import Script
     from talkspurt.reproduce.sample import Value
 
@@ -31,236 +32,8 @@ FULL = 25
 PACKET_BITS = 1280
 THRESHOLDS = (20, 50, 100, 200)
 BESIDE_FTP = (20, 50, 100, 150, 200)
-CALL = ("64kbit/s", "160B")
-LOAD = ("800kbit/s", "1000B")
-PACKET_TIME = {CALL: "20ms", LOAD: "10ms"}
-FTP_SPREAD = "600ms"
-"""A round trip of the long link."""
 START_S, END_S = 20.0, 100.0
-
-Access = tuple[str, str, int]
-INFERRED: Access = ("10Mbit/s", "1ms", 50)
-UNBINDING: Access = ("1Gbit/s", "0ms", 1000)
-"""Non-limiting access links, where the text specifies none."""
-
-
 ARRIVALS = part("flow", "time_s", "received_packets")
-
-
-def cases(lab: Lab) -> None:
-    """The scenarios."""
-    for profile, access in (("stated", UNBINDING), ("inferred", INFERRED)):
-        for kind, count in (("udp", 2 if profile == "stated" else 3), ("ccid2", 2), ("ccid3", 2)):
-            scenario = dumbbell("300ms", access, kind, count, LOAD)
-            lab.ask(f"load-{kind}-{profile}", scenario, profile, series=ARRIVALS)
-        for threshold in THRESHOLDS:
-            for delay in ("20ms", "300ms"):
-                alone = dumbbell(delay, access, "ccid2", 1, CALL, threshold, ftp=False)
-                lab.ask(f"call-{threshold}-{delay}-{profile}", alone, profile, series=ARRIVALS)
-        slow = dumbbell("300ms", access, "ccid3", 1, CALL, ftp=False)
-        lab.ask(f"call-ccid3-{profile}", slow, profile, series=ARRIVALS)
-        for threshold in BESIDE_FTP:
-            three = dumbbell("300ms", access, "ccid2", 3, CALL, threshold)
-            traced = (threshold, profile) == (THRESHOLDS[0], "inferred")
-            three["record"]["packets"] = traced
-            kept = {"packets": _over_access} if traced else {}
-            lab.ask(f"three-{threshold}-{profile}", three, profile, series=ARRIVALS, **kept)
-    # The same with a nominal size equal to the packet size.
-    slow["flows"]["call-1"]["transport"] = dccp(3, rate={"nominal_size": CALL[1]})
-    lab.ask("call-ccid3-own-size", slow, "companion", series=ARRIVALS)
-    for threshold in THRESHOLDS:
-        modern = {"kind": "dccp", "ccid": 2, "window": {"initial_ssthresh": threshold}}
-        lab.ask(f"call-{threshold}-rfc", _modern(modern), "companion", series=ARRIVALS)
-    ccid3 = _modern({"kind": "dccp", "ccid": 3})
-    lab.ask("call-ccid3-rfc", ccid3, "companion", series=ARRIVALS)
-    lab.ask("call-udp-rfc", _modern({"kind": "udp"}), "companion")
-
-
-TRANSPORTS: Mapping[str, Table] = {"udp": {"kind": "udp"}, "ccid2": dccp(2), "ccid3": dccp(3)}
-
-
-def dumbbell(
-    delay: str,
-    access: Access,
-    kind: str,
-    count: int,
-    load: tuple[str, str],
-    threshold: int | None = None,
-    *,
-    ftp: bool = True,
-) -> Table:
-    """The study's topology: each flow has its own two hosts, all share the bottleneck.
-
-    Results with FTP depend strongly on which packets meet: there, FTP starts within the first round
-    trip of the long link and every other flow within one packet interval, depending on the seed.
-    """
-    rate, access_delay, queue = access
-    transport = dict(TRANSPORTS[kind])
-    if threshold is not None:
-        transport["window"] = {"initial_ssthresh": threshold}
-    bottleneck = f"{BOTTLENECK_BPS:.0f}bit/s"
-    links = {"bottleneck": link(("west", "east"), bottleneck, delay, max(queue, 50))}
-    flows = {}
-    first_s = START_S if ftp else 0.0
-    for n in range(1, count + 1):
-        flows[f"call-{n}"] = flow(
-            (f"sender-{n}", f"receiver-{n}"),
-            transport,
-            cbr(*load),
-            start=f"{first_s + 0.2 * (n - 1):.1f}s",
-            send_queue={"packets": 1000},
-            start_spread=PACKET_TIME[load] if ftp else "0s",
-        )
-    if ftp:
-        ends, bulk = ("sender-ftp", "receiver-ftp"), {"kind": "bulk"}
-        flows["ftp"] = flow(ends, NS2_TCP, bulk, start_spread=FTP_SPREAD)
-    for name in [str(n) for n in range(1, count + 1)] + ["ftp"] * ftp:
-        links[f"in-{name}"] = link((f"sender-{name}", "west"), rate, access_delay, queue)
-        links[f"out-{name}"] = link(("east", f"receiver-{name}"), rate, access_delay, queue)
-    return {
-        "duration": f"{END_S if ftp else 40.0:g}s",
-        "record": {"interval": "500ms", "gauges": False},
-        "links": links,
-        "flows": flows,
-    }
-
-
-def _modern(transport: Table) -> Table:
-    """A present-day call on the long link: RTP, dropping of stale frames, a playout buffer."""
-    call = {
-        "from": "home",
-        "to": "office",
-        "transport": transport,
-        "source": {"kind": "speech", "codec": "pcmu"},
-        "send_queue": {"drop": "stale", "lifetime": "200ms"},
-        "playout": {"buffer": "200ms"},
-    }
-    wire = link(("home", "office"), "2Mbit/s", "300ms", droptail(50))
-    links = {"long": wire}
-    return {
-        "duration": "40s",
-        "record": {"interval": "500ms"},
-        "links": links,
-        "flows": {"call": call},
-    }
-
-
-def settled(arrived: Sequence[float]) -> float:
-    """When all later bins but the last are within 10 % of the codec's rate, in seconds."""
-    astray = [i for i, packets in enumerate(arrived[:-1]) if abs(packets - FULL) > 0.1 * FULL]
-    return BIN_S * (max(astray, default=-1) + 1)
-
-
-def values(lab: Lab) -> Values:
-    """The values of all rows."""
-    stated, inferred = _profile(lab, "stated"), _profile(lab, "inferred")
-    traced = f"three-{THRESHOLDS[0]}-inferred"
-    inferred |= lab.samples([traced], lambda run: first_hop(run.packets))
-    return Values(stated, inferred, notes=_notes(lab), cases=lab.used)
-
-
-def _notes(lab: Lab) -> dict[str, str]:
-    """Further results of these runs, and the effect of the RFCs' rules."""
-    rfc = {t: settled(_bins(lab.first(f"call-{t}-rfc"), "call")) for t in THRESHOLDS}
-    ccid3 = _bins(lab.first("call-ccid3-rfc"), "call")
-    own = _bins(lab.first("call-ccid3-own-size"), "call-1")
-    alone = {t: settled(_bins(lab.first(f"call-{t}-300ms-inferred"), "call-1")) for t in THRESHOLDS}
-    theirs = peer.beyond("nor2010")
-    same, later = (
-        Sample(tuple(ratio for name, ratio in theirs.items() if name.startswith(word)))
-        for word in (AGAIN, LATER)
-    )
-    one_link = (
-        "That the text means one access link's delay is a guess, and the inferred value no proof "
-        "of it: the link's 1 ms and 10 Mb/s were taken because they give what is printed of 40 to "
-        "100 s"
-    )
-    return {
-        "fig5/ccid2-above-ccid3": (
-            "ns-2's DCCP does not repeat itself: the same script gives "
-            f"{min(same.numbers):.3g} to {max(same.numbers):.3g} in {same.replications} runs, and "
-            f"{min(later.numbers):.3g} to {max(later.numbers):.3g} where the flows start up to a "
-            "round trip later"
-        ),
-        "fig6/ccid3": (
-            "ns-2 reckons with packets of 500 bytes while 160 of each arrive; by RFC 5348 and "
-            f"4342, from the sizes that are sent, {_rate(ccid3):.1f} kb/s arrive. An ns-2 that "
-            f"reckons with 160 carries {_rate(own):.1f} kb/s, steady from {settled(own):g} s on"
-        ),
-        "fig8/20": f"By RFC 4341: {rfc[20]:g} s",
-        "fig8/fastest": "Here: " + ", ".join(f"{t}: {alone[t]:g} s" for t in THRESHOLDS),
-        "fig8/slowest": "By RFC 4341 and today's send queue: "
-        + ", ".join(f"{t}: {s:g} s" for t, s in rfc.items()),
-        "fig9/delay-unstable": one_link,
-        "fig9/delay-stable": one_link,
-    }
-
-
-def _bins(run: Run, name: str, from_s: float = 0.0) -> list[float]:
-    """Packets received in each half second."""
-    bins = run.series(name)["received_packets"].to_list()
-    return [float(packets) for packets in bins[round(from_s / BIN_S) :]]
-
-
-def _rate(bins: Sequence[float], seconds: float = 10.0) -> float:
-    """Goodput of the last seconds in kb/s."""
-    last = list(bins)[-round(seconds / BIN_S) :]
-    return sum(last) * PACKET_BITS / 1e3 / (len(last) * BIN_S)
-
-
-def _tcp(run: Run) -> list[float]:
-    """FTP data received in each half second, bits per second."""
-    return [1040 * 8 / BIN_S * packets for packets in _bins(run, "ftp")]
-
-
-def _loads(run: Run) -> list[float]:
-    """Packets of both other flows received in each half second."""
-    flows = [name for name in run.flows["name"] if name.startswith("call")]
-    return [sum(bins) for bins in zip(*(_bins(run, f) for f in flows), strict=True)]
-
-
-def _call(run: Run) -> list[float]:
-    return _bins(run, "call-1")
-
-
-def _profile(lab: Lab, profile: str) -> dict[str, Sample]:
-    def made(stems: Iterable[str], rows: Rows) -> None:
-        found.update(lab.samples([f"{stem}-{profile}" for stem in stems], rows))
-
-    found: dict[str, Sample] = {}
-    made(["load-udp"], lambda udp: beside_udp(_tcp(udp)))
-    made(["load-ccid2"], lambda run: beside_dccp("fig4", _tcp(run)))
-    made(["load-ccid3"], lambda run: beside_dccp("fig5", _tcp(run)))
-    made(["load-ccid2", "load-ccid3"], lambda two, three: compared(_loads(two), _loads(three)))
-    made([f"call-{THRESHOLDS[0]}-300ms"], lambda run: {"fig6/ccid2": _rate(_call(run))})
-    made(["call-ccid3"], lambda run: {"fig6/ccid3": _rate(_call(run))})
-    for threshold in THRESHOLDS:
-        made([f"call-{threshold}-20ms"], partial(_short, threshold))
-    made([f"call-{THRESHOLDS[0]}-300ms"], lambda run: {"fig8/20": settled(_call(run))})
-    long = [f"call-{t}-300ms" for t in THRESHOLDS]
-    made(long, lambda *runs: alone(dict(zip(THRESHOLDS, map(_call, runs), strict=True))))
-    both = [f"call-{t}-{delay}" for delay in ("20ms", "300ms") for t in THRESHOLDS]
-    made(both, lambda *runs: suits_both([_call(run) for run in runs]))
-    made([f"three-{THRESHOLDS[0]}"], lambda run: lowest_threshold(_three(run)))
-    ends = [f"three-{t}" for t in (BESIDE_FTP[-1], BESIDE_FTP[0])]
-    made(ends, lambda most, least: by_threshold(_three(most), _three(least)))
-    every = [f"three-{t}" for t in BESIDE_FTP]
-    made(every, lambda *runs: beside_ftp(dict(zip(BESIDE_FTP, map(_three, runs), strict=True))))
-    made(every, lambda *runs: {"fig9-13/drops": max(map(_lost, runs))})
-    return found
-
-
-def _short(threshold: int, run: Run) -> dict[str, Value]:
-    # The first bin contains the handshake.
-    return {f"fig7/{threshold}/settles": settled(_call(run)[1:])}
-
-
-def _three(run: Run) -> list[list[float]]:
-    return [_bins(run, f"call-{n}", START_S) for n in (1, 2, 3)]
-
-
-def _lost(run: Run) -> float:
-    return sum(run.flow(f"call-{n}", "lost_packets") for n in (1, 2, 3))
 
 
 def _over_access(packets: pl.DataFrame) -> pl.DataFrame:
@@ -269,73 +42,145 @@ def _over_access(packets: pl.DataFrame) -> pl.DataFrame:
     return hops.ours(packets).filter(mine & (pl.col("bytes") > 160))
 
 
-# Rows, from the data received in each half second: ours, and ns-2's.
+KEEP = {
+    "arrivals": {"series": ARRIVALS},
+    "traced": {"series": ARRIVALS, "packets": _over_access},
+}
 
 
-def beside_udp(tcp: Sequence[float]) -> dict[str, Value]:
+@dataclass(frozen=True)
+class Arrived:
+    """What arrived in each half second of a run of either simulator.
+
+    Attributes:
+        calls: packets of each flow but FTP.
+        ftp: packets of FTP.
+        lost: lost packets of the calls.
+    """
+
+    calls: Sequence[Sequence[float]]
+    ftp: Sequence[float] = ()
+    lost: float = 0.0
+
+    @classmethod
+    def of(cls, run: Run) -> Arrived:
+        """Of our run."""
+        names = [name for name in run.flows["name"] if name.startswith("call")]
+        calls, ftp = (
+            [list(map(float, run.series(name)["received_packets"])) for name in flows]
+            for flows in (names, ["ftp"])
+        )
+        return cls(calls, ftp[0], sum(run.flow(name, "lost_packets") for name in names))
+
+    @property
+    def together(self) -> list[float]:
+        """Packets of all flows but FTP."""
+        return [sum(bins) for bins in zip(*self.calls, strict=True)]
+
+    @property
+    def started(self) -> list[Sequence[float]]:
+        """Packets of each call beside FTP, from when the first of them starts."""
+        return [bins[round(START_S / BIN_S) :] for bins in self.calls]
+
+    def tcp_bps(self, from_s: float, to_s: float) -> float:
+        """Mean of FTP's data in a window."""
+        return _mean([1040 * 8 / BIN_S * packets for packets in self.ftp], from_s, to_s)
+
+
+def settled(arrived: Sequence[float]) -> float:
+    """When all later bins but the last are within 10 % of the codec's rate, in seconds."""
+    astray = [i for i, packets in enumerate(arrived[:-1]) if abs(packets - FULL) > 0.1 * FULL]
+    return BIN_S * (max(astray, default=-1) + 1)
+
+
+def _mean(bins: Sequence[float], from_s: float, to_s: float) -> float:
+    part = bins[round(from_s / BIN_S) : round(to_s / BIN_S)]
+    return sum(part) / len(part)
+
+
+def _rate(bins: Sequence[float], seconds: float = 10.0) -> float:
+    """Goodput of the last seconds in kb/s."""
+    last = bins[-round(seconds / BIN_S) :]
+    return sum(last) * PACKET_BITS / 1e3 / (len(last) * BIN_S)
+
+
+def _slowest(three: Arrived) -> float:
+    """Each flow from its own start, rounded up to a bin."""
+    return max(map(settled, three.started))
+
+
+def _peak(three: Arrived) -> float:
+    """Packets of the highest half second of a flow."""
+    return max(map(max, three.started))
+
+
+def beside_udp(load: Arrived) -> dict[str, Value]:
     """TCP before and next to UDP."""
     return {
-        "fig3/tcp-starved": _mean(tcp, 25, 100) / 1e3,
-        "fig3/tcp-begins": _mean(tcp, 0, 5) / BOTTLENECK_BPS,
+        "fig3/tcp-starved": load.tcp_bps(25, 100) / 1e3,
+        "fig3/tcp-begins": load.tcp_bps(0, 5) / BOTTLENECK_BPS,
     }
 
 
-def beside_dccp(figure: str, tcp: Sequence[float]) -> dict[str, Value]:
+def beside_dccp(figure: str, load: Arrived) -> dict[str, Value]:
     """TCP before and next to two DCCP flows."""
-    before = _mean(tcp, 15, 20)
-    seconds = [_mean(tcp, second, second + 1) for second in range(20, 30)]
+    before = load.tcp_bps(15, 20)
     return {
-        f"{figure}/tcp-maintains": _mean(tcp, 30, 100) / before,
-        f"{figure}/dip": min(seconds) / before,
-        f"{figure}/regains": _mean(tcp, 60, 100) / before,
+        f"{figure}/tcp-maintains": load.tcp_bps(30, 100) / before,
+        f"{figure}/dip": min(load.tcp_bps(s, s + 1) for s in range(20, 30)) / before,
+        f"{figure}/regains": load.tcp_bps(60, 100) / before,
     }
 
 
-def compared(ccid2: Sequence[float], ccid3: Sequence[float]) -> dict[str, Value]:
+def compared(ccid2: Arrived, ccid3: Arrived) -> dict[str, Value]:
     """The two flows of CCID 2 and those of CCID 3."""
-    return {"fig5/ccid2-above-ccid3": _mean(ccid2, 30, 100) / _mean(ccid3, 30, 100)}
+    two, three = (_mean(load.together, 30, 100) for load in (ccid2, ccid3))
+    return {"fig5/ccid2-above-ccid3": two / three}
 
 
-def alone(calls: Mapping[int, Sequence[float]]) -> dict[str, Value]:
+def by_ccid2(run: Arrived) -> dict[str, Value]:
+    """A call on the long link with a threshold of 20."""
+    (call,) = run.calls
+    return {"fig6/ccid2": _rate(call), "fig8/20": settled(call)}
+
+
+def by_ccid3(run: Arrived) -> dict[str, Value]:
+    """A call on the long link over CCID 3."""
+    return {"fig6/ccid3": _rate(run.calls[0])}
+
+
+def short(threshold: int, run: Arrived) -> dict[str, Value]:
+    """A call on the short link; the first bin contains the handshake."""
+    return {f"fig7/{threshold}/settles": settled(run.calls[0][1:])}
+
+
+def alone(*runs: Arrived) -> dict[str, Value]:
     """Calls on the long link, by threshold."""
-    times = {threshold: settled(bins) for threshold, bins in calls.items()}
+    times = {t: settled(run.calls[0]) for t, run in zip(THRESHOLDS, runs, strict=True)}
     return {
         "fig8/slowest": str(max(times, key=lambda t: times[t])),
         "fig8/fastest": "yes" if times[200] == min(times.values()) else "no",
     }
 
 
-def suits_both(calls: Sequence[Sequence[float]]) -> dict[str, Value]:
+def suits_both(*runs: Arrived) -> dict[str, Value]:
     """Extra time of a threshold of 100 over the best, on the worse of both links."""
-    times = [settled(bins[1:] if n < len(THRESHOLDS) else bins) for n, bins in enumerate(calls)]
-    links = (times[: len(THRESHOLDS)], times[len(THRESHOLDS) :])
-    place = THRESHOLDS.index(100)
+    n, place = len(THRESHOLDS), THRESHOLDS.index(100)
+    links = [settled(r.calls[0][1:]) for r in runs[:n]], [settled(r.calls[0]) for r in runs[n:]]
     return {"conclusion/100": max(link[place] - min(link) for link in links)}
 
 
-def _slowest(three: Sequence[Sequence[float]]) -> float:
-    """Each flow from its own start, rounded up to a bin."""
-    return max(settled(flow) for flow in three)
-
-
-def _peak(three: Sequence[Sequence[float]]) -> float:
-    """Packets of the highest half second of a flow."""
-    return max(max(flow) for flow in three)
-
-
-def lowest_threshold(three: Sequence[Sequence[float]]) -> dict[str, Value]:
+def lowest_threshold(three: Arrived) -> dict[str, Value]:
     """Three flows with a threshold of 20."""
     to_kbps = PACKET_BITS / 1e3 / BIN_S
     return {
         "fig9/settles": _slowest(three),
-        "fig9/far-below": to_kbps * min(min(flow[10:40]) for flow in three),
+        "fig9/far-below": to_kbps * min(min(flow[10:40]) for flow in three.started),
         "fig9/high-start": to_kbps * _peak(three),
     }
 
 
-def by_threshold(
-    most: Sequence[Sequence[float]], least: Sequence[Sequence[float]]
-) -> dict[str, Value]:
+def by_threshold(most: Arrived, least: Arrived) -> dict[str, Value]:
     """Three flows with the highest threshold and with the lowest."""
     return {
         "fig9/sharp-start": _peak(least) / _peak(most),
@@ -343,9 +188,9 @@ def by_threshold(
     }
 
 
-def beside_ftp(three: Mapping[int, Sequence[Sequence[float]]]) -> dict[str, Value]:
+def beside_ftp(*runs: Arrived) -> dict[str, Value]:
     """Three flows, by threshold."""
-    beside = {t: _slowest(flows) for t, flows in three.items()}
+    beside = {t: _slowest(three) for t, three in zip(BESIDE_FTP, runs, strict=True)}
     late = [beside[t] for t in (100, 150, 200)]
     return {
         "fig10/sooner": beside[50] / beside[20],
@@ -354,7 +199,26 @@ def beside_ftp(three: Mapping[int, Sequence[Sequence[float]]]) -> dict[str, Valu
         "fig9-13/slowest": str(max(beside, key=lambda t: beside[t])),
         "fig9-13/fastest": "yes" if beside[200] == min(beside.values()) else "no",
         "fig9-13/alike": max(late) - min(late),
+        "fig9-13/drops": max(three.lost for three in runs),
     }
+
+
+LONG, SHORT = ([f"call-{t}-{delay}" for t in THRESHOLDS] for delay in ("300ms", "20ms"))
+ROWS: Table = (
+    (["load-udp"], beside_udp),
+    (["load-ccid2"], partial(beside_dccp, "fig4")),
+    (["load-ccid3"], partial(beside_dccp, "fig5")),
+    (["load-ccid2", "load-ccid3"], compared),
+    (["call-20-300ms"], by_ccid2),
+    (["call-ccid3"], by_ccid3),
+    *(([f"call-{t}-20ms"], partial(short, t)) for t in THRESHOLDS),
+    (LONG, alone),
+    ([*SHORT, *LONG], suits_both),
+    (["three-20"], lowest_threshold),
+    (["three-200", "three-20"], by_threshold),
+    ([f"three-{t}" for t in BESIDE_FTP], beside_ftp),
+)
+"""Which rows are computed from which runs of either simulator."""
 
 
 def first_hop(packets: pl.DataFrame) -> dict[str, Value]:
@@ -367,74 +231,89 @@ def first_hop(packets: pl.DataFrame) -> dict[str, Value]:
     return found | {"fig9/delay-higher": delays["unstable"] - delays["stable"]}
 
 
-def _mean(bins: Sequence[float], from_s: float, to_s: float) -> float:
-    part = list(bins)[round(from_s / BIN_S) : round(to_s / BIN_S)]
-    return sum(part) / len(part)
+def values(lab: Lab) -> Values:
+    """The values of all rows."""
+    stated, inferred = (lab.rows(ROWS, f"-{p}", Arrived.of) for p in ("stated", "inferred"))
+    inferred |= lab.samples(["three-20-inferred"], lambda run: first_hop(run.packets))
+    return Values(stated, inferred, notes=notes("nor2010", _facts(lab)), cases=lab.used)
 
 
-def _arrived(frame: pl.DataFrame, flow: int, size: int, weight: float) -> list[float]:
-    """Packets of this length that crossed ns-2's bottleneck in each half second."""
-    bins = [0.0] * round(END_S / BIN_S)
-    mine = frame.filter(
-        (pl.col("link") == "0>1")
-        & pl.col("flow").str.starts_with(f"{flow} ")
-        & (pl.col("bytes") >= size)
+def _facts(lab: Lab) -> dict[str, object]:
+    """The numbers in the notes."""
+
+    def call(name: str) -> Sequence[float]:
+        return Arrived.of(lab.first(name)).calls[0]
+
+    theirs = peer.beyond("nor2010")
+    same, later = (
+        [ratio for name, ratio in theirs.items() if name.startswith(word)]
+        for word in (AGAIN, LATER)
     )
-    for time in mine["received_s"].drop_nulls():
-        if time < END_S:
-            bins[int(time / BIN_S)] += weight
-    return bins
+    own = call("call-ccid3-own-size")
+    return {
+        "rfc": {t: settled(call(f"call-{t}-rfc")) for t in THRESHOLDS},
+        "alone": {t: settled(call(f"call-{t}-300ms-inferred")) for t in THRESHOLDS},
+        "ccid3": _rate(call("call-ccid3-rfc")),
+        "own": _rate(own),
+        "own_settled": settled(own),
+        "same": (min(same), max(same), len(same)),
+        "later": (min(later), max(later)),
+    }
 
 
-def _beside(script: Script, word: str, count: int, start_s: float) -> pl.DataFrame:
-    """Hops of 800 kb/s flows next to FTP in ns-2."""
+def curves(runs: Runs) -> Callable[[Spec], Points]:
+    """Throughput of a flow over time, in kb/s."""
+
+    def points(line: Spec) -> Points:
+        series = runs(line["run"])[0].series(line["flow"])
+        kbps = [line["bits"] / 1e3 / BIN_S * float(n) for n in series["received_packets"]]
+        return series["time_s"].to_list(), kbps
+
+    return points
+
+
+def _arrived(frame: pl.DataFrame, calls: int, bytes_: int, until_s: float = END_S) -> Arrived:
+    """What crossed ns-2's bottleneck: data of this length of the calls, and of FTP."""
+    crossed = frame.filter(pl.col("link") == "0>1")
+
+    def bins(flow: int, least: int) -> list[float]:
+        mine = pl.col("flow").str.starts_with(f"{flow} ") & (pl.col("bytes") >= least)
+        found = [0.0] * round(until_s / BIN_S)
+        for time in crossed.filter(mine)["received_s"].drop_nulls():
+            if time < until_s:
+                found[int(time / BIN_S)] += 1
+        return found
+
+    lost = frame.filter(~pl.col("flow").str.starts_with("9 "))["enqueued_s"].null_count()
+    return Arrived([bins(n, bytes_) for n in range(calls)], bins(9, 1000), float(lost))
+
+
+def _beside(script: Script, word: str, count: int, start_s: float) -> Arrived:
+    """Flows of 800 kb/s next to FTP in ns-2."""
     words = ("300ms", 1, word, count, "800kb", 1000, 65535, start_s, END_S)
-    with script.run(*words) as trace:
-        return hops.of_ns2(trace)
-
-
-def _both(frame: pl.DataFrame, count: int) -> list[float]:
-    each = [_arrived(frame, n, 1000, 1.0) for n in range(count)]
-    return [sum(bins) for bins in zip(*each, strict=True)]
+    return _arrived(script.hops(*words), count, 1000)
 
 
 def ns2(script: Script) -> dict[str, Value]:
     """The rows in ns-2 with the inferred parameters."""
     found: dict[str, Value] = {}
-    load: dict[str, list[float]] = {}
-    for kind, word, count in (("udp", "UDP", 3), ("ccid2", "CCID2", 2), ("ccid3", "CCID3", 2)):
-        frame = _beside(script, word, count, START_S)
-        tcp = _arrived(frame, 9, 1000, 1040 * 8 / BIN_S)
-        figure = {"ccid2": "fig4", "ccid3": "fig5"}.get(kind)
-        found |= beside_dccp(figure, tcp) if figure else beside_udp(tcp)
-        load[kind] = _both(frame, count)
-    found |= compared(load["ccid2"], load["ccid3"])
-    calls = {}
-    for threshold in THRESHOLDS:
-        for delay in ("20ms", "300ms"):
-            with script.run(delay, 0, "CCID2", 1, "64kb", 160, threshold, 0.0, 40.0) as trace:
-                calls[threshold, delay] = _arrived(hops.of_ns2(trace), 0, 160, 1.0)[:80]
-        found[f"fig7/{threshold}/settles"] = settled(calls[threshold, "20ms"][1:])
-    found["fig6/ccid2"] = _rate(calls[20, "300ms"])
-    found["fig8/20"] = settled(calls[20, "300ms"])
-    found |= alone({t: calls[t, "300ms"] for t in THRESHOLDS})
-    found |= suits_both([calls[t, delay] for delay in ("20ms", "300ms") for t in THRESHOLDS])
-    with script.run("300ms", 0, "CCID3", 1, "64kb", 160, 0, 0.0, 40.0) as trace:
-        found["fig6/ccid3"] = _rate(_arrived(hops.of_ns2(trace), 0, 160, 1.0)[:80])
-    three: dict[int, list[list[float]]] = {}
-    drops: list[float] = []
+    runs: dict[str, Arrived] = {}
+    for word, count in (("UDP", 3), ("CCID2", 2), ("CCID3", 2)):
+        runs[f"load-{word.lower()}"] = _beside(script, word, count, START_S)
+    calls = [(f"call-{t}-{d}", d, "CCID2", t) for t in THRESHOLDS for d in ("20ms", "300ms")]
+    for name, delay, word, threshold in [*calls, ("call-ccid3", "300ms", "CCID3", 0)]:
+        frame = script.hops(delay, 0, word, 1, "64kb", 160, threshold, 0.0, 40.0)
+        runs[name] = _arrived(frame, 1, 160, 40.0)
     for threshold in BESIDE_FTP:
-        with script.run("300ms", 1, "CCID2", 3, "64kb", 160, threshold, 20.0, 100.0) as trace:
-            frame = hops.of_ns2(trace)
-        begin = round(START_S / BIN_S)
-        three[threshold] = [_arrived(frame, n, 160, 1.0)[begin:] for n in range(3)]
-        mine = frame.filter(~pl.col("flow").str.starts_with("9 "))
-        drops.append(mine.filter(pl.col("enqueued_s").is_null()).height)
+        frame = script.hops("300ms", 1, "CCID2", 3, "64kb", 160, threshold, 20.0, 100.0)
+        runs[f"three-{threshold}"] = _arrived(frame, 3, 160)
         if threshold == THRESHOLDS[0]:
-            to_west = mine["link"].str.ends_with(">0") & (mine["link"] != "1>0")
-            found |= first_hop(mine.filter(to_west).filter(pl.col("bytes") > 160))
-    found |= lowest_threshold(three[20]) | by_threshold(three[200], three[20]) | beside_ftp(three)
-    return found | {"fig9-13/drops": float(max(drops))}
+            to_west = pl.col("link").str.ends_with(">0") & (pl.col("link") != "1>0")
+            mine = ~pl.col("flow").str.starts_with("9 ") & (pl.col("bytes") > 160)
+            found |= first_hop(frame.filter(to_west & mine))
+    for names, rows in ROWS:
+        found |= rows(*(runs[name] for name in names))
+    return found
 
 
 SPREAD_STARTS = tuple(START_S + 0.06 * n for n in range(1, 10))
@@ -448,7 +327,7 @@ def ns2_beyond(script: Script) -> dict[str, float]:
     later = {f"{LATER} {start_s:.2f} s": start_s for start_s in SPREAD_STARTS}
     found = {}
     for name, start_s in (same | later).items():
-        two, three = (_both(_beside(script, word, 2, start_s), 2) for word in ("CCID2", "CCID3"))
+        two, three = (_beside(script, word, 2, start_s) for word in ("CCID2", "CCID3"))
         ratio = compared(two, three)["fig5/ccid2-above-ccid3"]
         assert isinstance(ratio, float)
         found[name] = round(ratio, 4)

@@ -11,13 +11,18 @@ import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from talkspurt.reproduce import hops
 from talkspurt.reproduce.sample import Value
 from talkspurt.reproduce.study_file import FILES
+
+if TYPE_CHECKING:
+    import polars as pl
 
 TIMEOUT_S = 600
 
@@ -55,8 +60,10 @@ class Script:
                 raise Ns2Error(f"{' '.join(words[1:])}: {last[0]}")
             yield trace
 
-
-Measure = Callable[[Script], Mapping[str, Value]]
+    def hops(self, *arguments: object) -> pl.DataFrame:
+        """The hops of a run with these arguments."""
+        with self.run(*arguments) as trace:
+            return hops.of_ns2(trace)
 
 
 def installed() -> bool:
@@ -71,32 +78,27 @@ def scripted(study: str) -> bool:
 
 def measured(study: str) -> dict[str, Value]:
     """The study's rows, computed by ns-2 now."""
-    module = import_module(f"talkspurt.reproduce.{study}")
-    return dict(module.ns2(Script(study)))
+    return dict(import_module(f"talkspurt.reproduce.{study}").ns2(Script(study)))
+
+
+def _file(study: str) -> dict[str, Any]:
+    """The recorded values; empty without a script."""
+    file = FILES / f"{study}.ns2.json"
+    found: dict[str, Any] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    return found
 
 
 def origin(study: str) -> str:
     """Where and when the values were recorded; empty without any."""
-    file = FILES / f"{study}.ns2.json"
-    if not file.is_file():
-        return ""
-    found = json.loads(file.read_text(encoding="utf-8"))
-    return f"{found['origin']}, {found['date']}"
+    found = _file(study)
+    return f"{found['origin']}, {found['date']}" if found else ""
 
 
 def beyond(study: str) -> dict[str, float]:
     """Recorded values besides rows, for reasons: computed by a study's ``ns2_beyond``."""
-    file = FILES / f"{study}.ns2.json"
-    if not file.is_file():
-        return {}
-    found: dict[str, float] = json.loads(file.read_text(encoding="utf-8")).get("beyond", {})
-    return found
+    return dict(_file(study).get("beyond", {}))
 
 
 def recorded(study: str) -> dict[str, Value]:
     """The study's recorded ns-2 rows; empty without a script."""
-    file = FILES / f"{study}.ns2.json"
-    if not file.is_file():
-        return {}
-    values: dict[str, Value] = json.loads(file.read_text(encoding="utf-8"))["values"]
-    return values
+    return dict(_file(study).get("values", {}))

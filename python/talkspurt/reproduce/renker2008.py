@@ -7,8 +7,7 @@ on the same wire for comparison. Contention spikes at 5 and 6 Mb/s, which no wir
 
 from __future__ import annotations
 
-import json
-from functools import cache
+import math
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -16,42 +15,19 @@ import polars as pl
 
 from talkspurt.reproduce import study_file
 from talkspurt.reproduce.lab import part
-from talkspurt.reproduce.network import Table, link
 from talkspurt.reproduce.rows import Values
+from talkspurt.reproduce.runs_file import notes, scenarios
 from talkspurt.reproduce.sample import Sample, show
-from talkspurt.reproduce.study_file import FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from talkspurt.reproduce.lab import Lab, Rows, Run
+    from talkspurt.reproduce.figures import Points, Runs, Spec
+    from talkspurt.reproduce.lab import Lab, Run, Table
     from talkspurt.reproduce.sample import Value
 
 ENDS = ("desktop", "laptop")
 PACKET_BYTES = 1400
-LINUX: Table = {"kind": "dccp", "ccid": 3, "profile": "linux", "sequence_window": 1000}
-BULK: Table = {"kind": "bulk", "packet": f"{PACKET_BYTES}B"}
-CELL: Table = {
-    "access_point": "bridge",
-    "standard": "802.11b",
-    "short_preamble": True,
-    "cw_min": 15,
-    "snr_db": 9.0,
-    "rate": {"kind": "minstrel"},
-}
-"""Short preamble and window: the only 802.11b with the note's 7 Mb/s; it carries 7.3."""
-MARKS: Table = {
-    "kind": "red",
-    "packets": 1000,
-    "min_threshold": 200,
-    "max_threshold": 600,
-    "weight": 0.02,
-    "ecn": True,
-}
-"""Marks from 200 packets; the average follows the queue within 50 packets."""
-
-
-FIFO: Table = {"kind": "droptail", "packets": 1000}
 RATES = (2, 5, 6, 7)
 STARTED_S = 5.0
 """Start of evaluation at constant rates: Minstrel starts with rates that are too low."""
@@ -62,11 +38,7 @@ P_FLOOR = 1e-4
 RADIOS = ("wire", "cell")
 """The model of the note's radio."""
 ON_AIR = ("cbr-5", "cbr-6")
-"""Rows that need contention and retries: the cell's values are the inferred ones."""
-WIRE_RATE = "7081kbit/s"
-"""7.15 Mb/s as Linux's netem counts, with 14 bytes of Ethernet per packet of 1436."""
-SPREAD = "100ms"
-"""Start of a transfer, by seed: a wire has no other randomness."""
+"""Runs that need contention and retries: the cell's values are the inferred ones."""
 GAUGES = part("flow", "gauge", "time_s", "value", flow="iperf", side="from")
 
 
@@ -80,88 +52,13 @@ def _marking(series: pl.DataFrame) -> pl.DataFrame:
     return series.filter(pl.col("link") == "radio", pl.col("marks") > 0)
 
 
-def cases(lab: Lab) -> None:
-    """The scenarios."""
-    for radio in RADIOS:
-        lab.ask(f"full-3min-{radio}", path(radio, BULK, 180), "inferred", gauges=GAUGES)
-        for rate in RATES:
-            source = {"kind": "cbr", "rate": f"{rate}Mbit/s", "packet": f"{PACKET_BYTES}B"}
-            seconds = 600 if rate == 7 else 60
-            losses = part("flow", "time_s", "lost_packets")
-            scenario = path(radio, source, seconds)
-            lab.ask(f"cbr-{rate}-{radio}", scenario, "inferred", gauges=_round_trips, series=losses)
-    clear = path("cell", {"kind": "cbr", "rate": "5Mbit/s", "packet": f"{PACKET_BYTES}B"}, 60)
-    del clear["cells"]["radio"]["snr_db"]
-    clear["cells"]["radio"]["rate"] = {"kind": "fixed", "rate": "11Mbit/s"}
-    lab.ask("cbr-5-clear", clear, "companion", gauges=_round_trips)
-    lab.ask("full-15min-wire", path("wire", BULK, 920), "inferred", gauges=GAUGES)
-    ecn = path("wire", BULK, 180, ecn=True)
-    lab.ask("full-ecn-wire", ecn, "inferred", gauges=GAUGES, link_series=_marking)
-    for name, transport, queue in (
-        ("fifo", LINUX, FIFO),
-        ("marks", {**LINUX, "ecn": True}, MARKS),
-        ("codel", {"kind": "dccp", "ccid": 3}, {"kind": "codel", "ecn": True}),
-        ("fq-codel", {"kind": "dccp", "ccid": 3}, {"kind": "fq_codel"}),
-    ):
-        lab.ask(f"call-beside-{name}", _call(transport, queue), "companion")
-
-
-def live_cases() -> dict[str, Table]:
-    """The scenarios of rows that can be measured in real time, by name."""
-    found: dict[str, Table] = {}
-    for rate, radio, seconds in (
-        (2, "wire", 60),
-        (2, "cell", 60),
-        (5, "cell", 60),
-        (6, "cell", 60),
-        (7, "wire", 600),
-    ):
-        source = {"kind": "cbr", "rate": f"{rate}Mbit/s", "packet": f"{PACKET_BYTES}B"}
-        found[f"cbr-{rate}-{radio}"] = path(radio, source, seconds)
-    found["full-3min-wire"] = path("wire", BULK, 180)
-    found["full-ecn-wire"] = path("wire", BULK, 180, ecn=True)
-    found["full-15min-wire"] = path("wire", BULK, 920)
-    return found
-
-
-def path(radio: str, source: Table, seconds: int, *, ecn: bool = False) -> Table:
-    """The desktop, the bridge and the laptop; on the wire the bridge is its queue."""
-    queue = MARKS if ecn else FIFO
-    transport = {**LINUX, "ecn": True} if ecn else LINUX
-    if radio == "wire":
-        net = {"links": {"radio": link(ENDS, WIRE_RATE, "1ms", queue, back={"rate": "100Mbit/s"})}}
-    else:
-        cell = {**CELL, "queue": queue, "stations": {ENDS[1]: {}}}
-        ethernet = link((ENDS[0], cell["access_point"]), "100Mbit/s", "100us", FIFO)
-        net = {"links": {"ethernet": ethernet}, "cells": {"radio": cell}}
-    iperf = {
-        "from": ENDS[0],
-        "to": ENDS[1],
-        "transport": transport,
-        "source": source,
-        "start_spread": SPREAD,
-    }
-    return {
-        "duration": f"{seconds}s",
-        "record": {"interval": "100ms"},
-        "flows": {"iperf": iperf},
-        **net,
-    }
-
-
-def _call(transport: Table, queue: Table) -> Table:
-    """A phone call next to the transfer: the queue's effect on other traffic."""
-    scenario = path("wire", BULK, 60)
-    scenario["links"]["radio"]["queue"] = queue
-    scenario["flows"]["iperf"]["transport"] = transport
-    scenario["flows"]["call"] = {
-        "from": ENDS[0],
-        "to": ENDS[1],
-        "transport": {"kind": "udp"},
-        "source": {"kind": "speech", "codec": "pcmu"},
-        "playout": {"buffer": "300ms", "anchor": "capture"},
-    }
-    return scenario
+LOSSES = part("flow", "time_s", "lost_packets")
+KEEP = {
+    "gauges": {"gauges": GAUGES},
+    "marks": {"gauges": GAUGES, "link_series": _marking},
+    "round-trips": {"gauges": _round_trips},
+    "constant": {"gauges": _round_trips, "series": LOSSES},
+}
 
 
 def equation_bps(size_bytes: float, loss_event_rate: float, rtt_s: float) -> float:
@@ -205,16 +102,20 @@ def values(lab: Lab) -> Values:
         # A round trip of 1 s at the 7 Mb/s that the note measures.
         "queue/estimate": Sample((1.0 * 7e6 / (8 * PACKET_BYTES),)),
     }
-    inferred: dict[str, Sample] = {}
-    others: dict[str, Sample] = {}
+    found: dict[bool, dict[str, Sample]] = {True: {}, False: {}}
     for names, rows in ROWS:
         for radio in RADIOS:
-            asked = [f"{name}-{radio}" for name in names]
-            if set(asked) <= set(lab.cases):
+            if all(f"{name}-{radio}" in lab.cases for name in names):
                 own = radio == radio_of(names)
-                found = lab.samples(asked, rows)
-                (inferred if own else others).update(found)
-    return Values(stated, inferred, notes=_notes(lab, inferred, others), cases=lab.used)
+                found[own] |= lab.rows([(names, rows)], f"-{radio}")
+    inferred = found[True]
+    return Values(stated, inferred, notes=_notes(lab, found[False]), cases=lab.used)
+
+
+def live_cases() -> dict[str, dict[str, Any]]:
+    """The scenarios of rows that can be measured in real time, by name."""
+    needed = {f"{name}-{radio_of(names)}" for names, _ in ROWS for name in names}
+    return {one.name: one.table for one in scenarios("renker2008") if one.name in needed}
 
 
 def radio_of(names: Sequence[str]) -> str:
@@ -222,28 +123,26 @@ def radio_of(names: Sequence[str]) -> str:
     return "cell" if names[0] in ON_AIR else "wire"
 
 
-def _notes(
-    lab: Lab, inferred: Mapping[str, Sample], others: Mapping[str, Sample]
-) -> dict[str, str]:
+def _notes(lab: Lab, others: Mapping[str, Sample]) -> dict[str, str]:
     """Results of the other radio, and of a kernel."""
-    notes: dict[str, list[str]] = {row: [] for row in inferred}
     unit = {spec.id: spec.unit for spec in study_file.load("renker2008").rows}
+    found: dict[str, list[str]] = {}
     for row, sample in others.items():
-        on_air = row.split("/")[0].replace("cbr", "cbr-") in ON_AIR
-        radio = "The wire" if on_air else "A cell of 802.11b"
-        notes[row].append(f"{radio} gives {sample.told(unit[row])}")
+        radio = "The wire" if row.startswith(("cbr5/", "cbr6/")) else "A cell of 802.11b"
+        found[row] = [f"{radio} gives {sample.told(unit[row])}"]
     for row, value in linux().items():
-        if row in notes:
-            notes[row].append(f"A Linux 6.1 kernel on the wire gave {show(value, unit[row])}")
-    clear = lab.each(["cbr-5-clear"], spikes)["cbr5/spikes"]
-    notes["cbr5/spikes"].append(f"A cell without errors, at a fixed 11 Mb/s, gives {clear.told()}")
+        gave = f"A Linux 6.1 kernel on the wire gave {show(value, unit[row])}"
+        found.setdefault(row, []).append(gave)
     rate = at(lab.first("full-3min-wire"), "receive_rate", 180) / 8
-    floor = 1e3 * PACKET_BYTES * (1.5 / P_FLOOR) ** 0.5 / rate
-    notes["3min/rtt-load"].append(
-        f"At the least p that Linux's table knows, {P_FLOOR:g}, X_calc is the {8e-6 * rate:.3g} "
-        f"Mb/s that arrive where R is s √(3/2p) / C = {floor:.0f} ms: there the queue stands"
-    )
-    return {row: ". ".join(parts) for row, parts in notes.items() if parts}
+    facts = {
+        "clear": lab.each(["cbr-5-clear"], spikes)["cbr5/spikes"].told(),
+        "p_floor": P_FLOOR,
+        "mbps": 8e-6 * rate,
+        "floor_ms": 1e3 * PACKET_BYTES * (1.5 / P_FLOOR) ** 0.5 / rate,
+    }
+    for row, text in notes("renker2008", facts).items():
+        found.setdefault(row, []).append(text)
+    return {row: ". ".join(parts) for row, parts in found.items()}
 
 
 def _loss(run: Run) -> float:
@@ -329,16 +228,16 @@ def at_rest(run: Run) -> dict[str, Value]:
     return {"cbr2/rtt": 1e3 * _mean(run, "srtt", 1, 60)}
 
 
-ROWS: tuple[tuple[tuple[str, ...], Rows], ...] = (
-    (("full-3min",), full),
-    (("full-15min",), long),
-    (("full-ecn", "full-3min"), marked),
-    (("cbr-7",), overload),
-    (("cbr-2",), at_rest),
-    (("cbr-5",), spikes),
-    (("cbr-6", "cbr-2"), building_up),
+ROWS: Table = (
+    (["full-3min"], full),
+    (["full-15min"], long),
+    (["full-ecn", "full-3min"], marked),
+    (["cbr-7"], overload),
+    (["cbr-2"], at_rest),
+    (["cbr-5"], spikes),
+    (["cbr-6", "cbr-2"], building_up),
 )
-"""Which values are computed from which runs."""
+"""Which rows are computed from which runs."""
 
 
 def _steady(run: Run) -> list[float]:
@@ -359,20 +258,33 @@ def _staircase(values: pl.Series) -> str:
     return "yes" if rising and float(values[-1]) >= 10 * 0.002 else "no"
 
 
+def curves(runs: Runs) -> Callable[[Spec], Points]:
+    """Gauges of our sender, and values of a Linux kernel's."""
+
+    def points(line: Spec) -> Points:
+        to_s, scale = line.get("to_s", 1e9), line["scale"]
+        if "kernel" in line:
+            # Of the kernel's sender over time in a run (``full``, ``cbr-2`` …), by column.
+            series = _recorded()["series"][line["kernel"]]
+            known = [
+                (time, scale * value)
+                for time, value in zip(series["time_s"], series[line["column"]], strict=True)
+                if time is not None and value is not None and time <= to_s
+            ]
+            return [time for time, _ in known], [value for _, value in known]
+        run = runs(line["run"])[0]
+        found = gauge(run, line["gauge"], 0, to_s)
+        x, y = found["time_s"].to_list(), (found["value"] * scale).to_list()
+        # A gauge holds until it changes again.
+        return ([*x, min(to_s, run.duration_s)], [*y, y[-1]]) if x else ([0.0], [math.nan])
+
+    return points
+
+
+def _recorded() -> dict[str, Any]:
+    return study_file.linux_values("renker2008") or {}
+
+
 def linux() -> Mapping[str, float]:
     """Recorded values of a Linux kernel on the same wire."""
-    values: dict[str, float] = _recorded()["values"]
-    return values
-
-
-def linux_series(run: str) -> Mapping[str, list[float | None]]:
-    """The kernel's sender over time in a run (``full``, ``cbr-2`` …), by column."""
-    series: dict[str, dict[str, list[float | None]]] = _recorded()["series"]
-    return series[run]
-
-
-@cache
-def _recorded() -> dict[str, Any]:
-    text = (FILES / "renker2008.linux.json").read_text(encoding="utf-8")
-    document: dict[str, Any] = json.loads(text)
-    return document
+    return dict(_recorded()["values"])

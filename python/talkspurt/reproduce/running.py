@@ -13,8 +13,9 @@ from talkspurt import store
 from talkspurt.disk import plain_name
 from talkspurt.errors import BadInputError
 from talkspurt.reproduce import NAMES, Reproduction, document, ns2, reproduce, reproductions
+from talkspurt.reproduce.row_table import row_table
 from talkspurt.reproduce.rows import CLASSES, SHORT, Row
-from talkspurt.reproduce.sample import narrow, show
+from talkspurt.reproduce.sample import show
 from talkspurt.visible import print_json, visible
 
 if TYPE_CHECKING:
@@ -92,28 +93,9 @@ def _print(found: Sequence[Reproduction], study: str, *, as_json: bool) -> None:
 
 
 def _print_rows(study: str, rows: Sequence[Row], out: Console) -> None:
-    from talkspurt.terminal.layout import Column, Table
-
-    columns = (
-        Column("row", 0, "id"),  # meant to be copied
-        Column("unit", 3, "text"),
-        Column("printed", 0, "prose"),
-        Column("stated", 2),
-        Column("inferred", 1),
-        Column("ns-2", 4),
-        Column("verdict", 0, "text"),
-    )
-    cells = [
-        [
-            row.spec.id,
-            row.spec.unit,
-            show(row.spec.paper),
-            *map(narrow, (row.stated.show(), row.inferred.show(), show(row.ns2))),
-            SHORT[row.verdict],
-        ]
-        for row in rows
-    ]
-    Table(study, columns, cells, f"{study}/index.html").print(out)
+    values = [(row, (row.stated.show(), row.inferred.show(), show(row.ns2))) for row in rows]
+    origins = {"stated": 2, "inferred": 1, "ns-2": 4}
+    row_table(study, f"{study}/index.html", values, origins, 3).print(out)
 
 
 def _print_summary(found: Sequence[Reproduction], out: Console) -> None:

@@ -10,97 +10,33 @@ only on a SACK, are computed event by event, and labelled as such.
 from __future__ import annotations
 
 import heapq
-import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from talkspurt.reproduce import hops, study_file
+from talkspurt.reproduce import hops
 from talkspurt.reproduce import ns2 as peer
-from talkspurt.reproduce.network import NS2_TCP, Table, cbr, dccp, flow, link
 from talkspurt.reproduce.rows import Values
+from talkspurt.reproduce.runs_file import notes
 
 if TYPE_CHECKING:
-    from talkspurt.reproduce.lab import Lab, Run
+    from talkspurt.reproduce.figures import Points, Runs, Spec
+    from talkspurt.reproduce.lab import Lab, Run, Table
     from talkspurt.reproduce.ns2 import Script
     from talkspurt.reproduce.sample import Sample, Value
 
 
 ENDS = ("west", "east")
+NODES = float(len(ENDS))
 RATE_BPS = 256e3
 DELAY_S = 0.05
 START_S, STOP_S, END_S = 0.1, 10.0, 10.5
 TABLE2 = ("sctp", "tcp", "udp")
 PROTOCOLS = ("TCP", "UDP", "SCTP", "TFRC", "DCCP")
-
-TRANSPORTS: Mapping[str, Table] = {
-    "UDP": {"kind": "udp"},
-    "TCP": NS2_TCP,
-    "SCTP": {"kind": "sctp"},
-    "TFRC": {"kind": "tfrc", "profile": "ns2"},
-    "DCCP": dccp(2),
-}
-
-
-def cases(lab: Lab) -> None:
-    """The scenarios."""
-    for protocol, transport in TRANSPORTS.items():
-        name = protocol.lower()
-        voice = cbr("51.2kbit/s", "128B")
-        # The text does not state when sources start: each depends on the seed.
-        call = flow(ENDS, transport, voice, reverse=voice, start_spread="20ms")
-        lab.ask(f"{name}-stated", _scenario({"voice": call}, "10s"), "stated", packets=hops.ours)
-        speech = {"kind": "speech", "codec": "pcmu"}
-        modern = {"kind": "dccp", "ccid": 2} if protocol == "DCCP" else dict(transport)
-        modern.pop("profile", None)
-        if protocol == "TCP":
-            modern = {"kind": "tcp", "controller": "cubic"}
-        lab.ask(
-            f"{name}-companion",
-            _scenario(
-                {"voice": {**_ends(), "transport": modern, "source": speech, "reverse": speech}},
-                "10s",
-            ),
-            "companion",
-        )
-    # ns-2's first packet leaves immediately, ours after its 20 ms.
-    times = {"start": "80ms", "stop": "10s"}
-    voice = cbr("51.2kbit/s", "128B")
-    bundling: Table = {"kind": "sctp", "ack_clocked": True}
-    asked: dict[str, Table] = {}
-    for name, transport in (("udp", TRANSPORTS["UDP"]), ("sctp", bundling)):
-        call = flow(ENDS, transport, voice, reverse=voice, **times)
-        asked[f"{name}-inferred"] = _scenario({"voice": call}, "10.5s")
-    # A segment per message, correct wiring: ns-2's TCP offers 416 kb/s to 256.
-    segments = cbr("400kbit/s", "1000B")
-    call = flow(ENDS, NS2_TCP, segments, reverse=segments, **times)
-    asked["tcp-segment-a-message"] = _scenario({"voice": call}, "10.5s")
-    # No answers: each side calls over a link with a lossy return path.
-    deaf = {"back": {"loss": 1.0}}
-    request = flow(ENDS, dccp(2, request_timeout="3s"), voice, start="100ms", stop="10s")
-    asked["dccp-unanswered"] = _scenario({"voice": request}, "10.5s", deaf)
-    bulk = {"kind": "bulk", "packet": "1000B"}
-    greedy = flow(ENDS, TRANSPORTS["TFRC"], bulk, start="100ms", stop="10s")
-    asked["tfrc-without-feedback"] = _scenario({"voice": greedy}, "10.5s", deaf)
-    for name, scenario in asked.items():
-        lab.ask(name, scenario, "inferred", packets=hops.ours)
-
-
-def _ends() -> Table:
-    return {"from": ENDS[0], "to": ENDS[1]}
-
-
-def _scenario(flows: Table, duration: str, more: Table | None = None) -> Table:
-    wire = link(ENDS, "256kbit/s", "50ms", 50, **(more or {}))
-    return {
-        "duration": duration,
-        "record": {"packets": True, "gauges": False, "interval": "100ms"},
-        "links": {"wire": wire},
-        "flows": flows,
-    }
+KEEP = {"hops": {"packets": hops.ours}}
 
 
 WIRED = {
@@ -111,145 +47,56 @@ WIRED = {
 """The runs of protocols whose wiring our endpoints can imitate."""
 
 
-def values(lab: Lab) -> Values:
-    """The values of all rows."""
-    stated: dict[str, Sample] = {}
-    inferred: dict[str, Sample] = {}
-    for protocol in PROTOCOLS:
-        asked = [f"{protocol.lower()}-stated"]
-        stated |= lab.samples(asked, lambda run, p=protocol: tables(p, run.packets))
-        runs = [WIRED[protocol]] if protocol in WIRED else []
-        inferred |= lab.samples(runs, partial(_of_one, protocol))
-    stated |= lab.samples([f"{p.lower()}-stated" for p in PROTOCOLS], _of_all)
-    inferred |= lab.samples(WIRED.values(), lambda *runs: figures(wired(*runs)))
-    return Values(stated, inferred, notes=_notes(lab), cases=lab.used)
-
-
-def _of_one(protocol: str, *run: Run) -> dict[str, Value]:
-    return tables(protocol, COMPUTED[protocol]() if protocol in COMPUTED else _forward(*run))
-
-
-def _of_all(*runs: Run) -> dict[str, Value]:
-    return figures({p: run.packets for p, run in zip(PROTOCOLS, runs, strict=True)})
-
-
-def _notes(lab: Lab) -> dict[str, str]:
-    """How values were computed, and the results of correct wiring in ns-2."""
-    mistaken = hops.mean_delay_s(_long_packets(lab.first("tcp-segment-a-message")))
-    notes = {
-        "table3/tcp": (
-            "Computed event by event: no endpoint of ours takes data for acknowledgements. With "
-            f"a segment for each message and sound wiring data packets take {1e3 * mistaken:.0f} "
-            "ms here"
-        ),
-        "table3/dccp": "Run here: Requests of 88 bytes that nobody answers",
-        "table3/tfrc": "Run here: packets of 1032 bytes without feedback",
-    }
-    for protocol, delay in peer.beyond("sarao2019").items():
-        row = "table3/" + {"CCID2": "dccp", "CCID3": "dccp"}.get(protocol, protocol.lower())
-        said = f"Wired soundly, ns-2's {protocol} takes {delay:.4g} ms to bring data"
-        notes[row] = ". ".join(part for part in (notes.get(row), said) if part)
-    own = hops.counts(lab.first("sctp-inferred").packets)
-    clocked = (
-        "Computed event by event by ns-2's rules. Our own association with data clocked by SACKs, "
-        f"opened from one side and without ns-2's HEARTBEAT before data, has {own['generated']:g} "
-        f"packets of {own['average size']:g} bytes on average over {own['length']:.4g} s"
-    )
-    notes["table3/sctp"] = ". ".join((clocked, notes.get("table3/sctp", ""))).rstrip(". ")
-    notes |= {f"table2/{line}/sctp": clocked for line in LINES}
-    arithmetic = (
-        "What is inferred of {} is computed event by event by the study's module, not run: no "
-        "endpoint of ours can be wired so"
-    )
-    for spec in study_file.load("sarao2019").rows:
-        of = computed(spec.id)
-        if of:
-            notes[spec.id] = ". ".join(
-                part
-                for part in (arithmetic.format(" and ".join(of)), notes.get(spec.id, ""))
-                if part
-            )
-    return notes
-
-
-EVERY = (
-    "fig1/lowest", "fig1/highest", "fig3/highest", "fig3/lowest", "fig3/alike-at-first",
-    "fig14/lowest", "fig14/increased", "fig4/highest", "fig4/lowest", "conclusion/sctp-delay",
-    "conclusion/long-times",
-)  # fmt: skip
-"""Rows that compare all protocols."""
-NAMED = {
-    "TCP": ("fig2/tcp-grows", "fig5/tcp-rises", "fig5/tcp-steady", "fig16/size-delay"),
-    "SCTP": (
-        "fig2/sctp-calms",
-        "fig15/sctp-fluctuates",
-        "fig17/throughput-delay",
-        "fig17/falls",
-        "fig18/sizes",
-    ),
-}
-
-
-def computed(id: str) -> list[str]:
-    """Protocols whose part in a row's inferred value is computed, not run."""
-    if id in EVERY or id == "fig10/all-increase":
-        return list(COMPUTED)
-    if "-nodes/" in id:
-        return []  # a number of hosts is independent of packets
-    parts = re.split(r"[/-]", id)
-    return [p for p in COMPUTED if p.lower() in parts or id in NAMED[p]]
-
-
-LINES = {
-    "length": "length",
-    "generated-packets": "generated",
-    "sent-packets": "sent",
-    "received-packets": "received",
-    "minimal-size": "minimal size",
-    "maximal-size": "maximal size",
-    "average-size": "average size",
-    "generated-bytes": "generated bytes",
-    "sent-bytes": "sent bytes",
-    "received-bytes": "received bytes",
-}
-
-
-def _forward(run: Run) -> pl.DataFrame:
-    """The hops; only the forward path if the return path was made lossy."""
-    if run.name == WIRED["UDP"]:
-        return run.packets
-    return run.packets.filter(pl.col("link") == "wire")
+def _wired(protocol: str, *run: Run) -> pl.DataFrame:
+    """A protocol's hops; only the forward path where the return path was made lossy."""
+    if protocol in COMPUTED:
+        return COMPUTED[protocol]()
+    (packets,) = (one.packets for one in run)
+    return packets if protocol == "UDP" else packets.filter(pl.col("link") == "wire")
 
 
 def wired(*runs: Run) -> dict[str, pl.DataFrame]:
     """The hops of each protocol as the study must have wired it, from the runs of ``WIRED``."""
-    found = {protocol: _forward(run) for protocol, run in zip(WIRED, runs, strict=True)}
-    found |= {protocol: hops_of() for protocol, hops_of in COMPUTED.items()}
-    return {protocol: found[protocol] for protocol in PROTOCOLS}
+    of = dict(zip(WIRED, runs, strict=True))
+    return {p: _wired(p, *([of[p]] if p in of else [])) for p in PROTOCOLS}
 
 
-def _long_packets(run: Run) -> pl.DataFrame:
-    return run.packets.filter(pl.col("bytes") > 100)
+def values(lab: Lab) -> Values:
+    """The values of all rows."""
+    stated = lab.rows(STATED, "-stated", lambda run: run.packets)
+    inferred: dict[str, Sample] = {}
+    for protocol in PROTOCOLS:
+        runs = [WIRED[protocol]] if protocol in WIRED else []
+        inferred |= lab.samples(runs, lambda *run, p=protocol: tables(p, _wired(p, *run)))
+    inferred |= lab.samples(WIRED.values(), lambda *runs: figures(*wired(*runs).values()))
+    return Values(stated, inferred, notes=notes("sarao2019", _facts(lab)), cases=lab.used)
+
+
+def _facts(lab: Lab) -> dict[str, object]:
+    """The numbers in the notes: results of correct wiring, here and in ns-2."""
+    segments = lab.first("tcp-segment-a-message").packets.filter(pl.col("bytes") > 100)
+    own = hops.counts(lab.first("sctp-inferred").packets)
+    return {"mistaken": 1e3 * hops.mean_delay_s(segments), "own": own, **peer.beyond("sarao2019")}
 
 
 def tables(protocol: str, frame: pl.DataFrame) -> dict[str, Value]:
     """The cells of Tables 2 and 3 that a protocol's hops determine."""
     name = protocol.lower()
-    found: dict[str, Value] = {f"table3/{name}": 1e3 * hops.mean_delay_s(frame)}
+    found: dict[str, Value] = {"table3": 1e3 * hops.mean_delay_s(frame)}
     if name in TABLE2:
-        counted = hops.counts(frame)
-        found |= {f"table2/{line}/{name}": counted[key] for line, key in LINES.items()}
-        found[f"table2/sending-nodes/{name}"] = float(len(ENDS))
-        found[f"table2/receiving-nodes/{name}"] = float(len(ENDS))
+        found |= {f"table2/{line}": count for line, count in hops.counts(frame).items()}
+        found |= dict.fromkeys(("table2/sending-nodes", "table2/receiving-nodes"), NODES)
     if name in ("sctp", "tcp"):
-        found[f"table2/number-of-nodes/{name}"] = float(len(ENDS))
-    return found
+        found["table2/number-of-nodes"] = NODES
+    return {f"{row}/{name}": value for row, value in found.items()}
 
 
-def figures(frames: Mapping[str, pl.DataFrame]) -> dict[str, Value]:
-    """The study's statements on its figures, from the hops of the five protocols."""
-    throughput = {p: hops.throughput_bps(f, until_s=END_S) for p, f in frames.items()}
-    jitter = {p: hops.jitter_s(f) for p, f in frames.items() if f.height > 10}
+def figures(*hops_of: pl.DataFrame) -> dict[str, Value]:
+    """The study's statements on its figures, from the hops of ``PROTOCOLS``."""
+    frames = dict(zip(PROTOCOLS, hops_of, strict=True))
+    throughput = {p: hops.throughput_bps(f, END_S) for p, f in frames.items()}
+    jitters = {p: hops.jitters(f)["jitter"] for p, f in frames.items() if f.height > 10}
+    jitter = {p: hops.mean(found) for p, found in jitters.items()}
     means = {p: running_mean_s(f) for p, f in frames.items()}
     spread = {p: 1e3 * float(delays(f)["delay_s"].std()) for p, f in frames.items()}  # type: ignore[arg-type]
     udp = delays(frames["UDP"])["delay_s"]
@@ -271,14 +118,17 @@ def figures(frames: Mapping[str, pl.DataFrame]) -> dict[str, Value]:
         "fig2/sctp-calms": half[1] / half[0],
         "fig3/highest": max(throughput, key=lambda p: throughput[p]),
         "fig3/lowest": lowest,
-        "fig3/constant": max(_per_second(frames[p]) for p in ("DCCP", "TFRC")),
+        "fig3/constant": max(
+            hops.variation([_bits(frames[p], s, s + 1) for s in range(1, 10)])
+            for p in ("DCCP", "TFRC")
+        ),
         "fig3/alike-at-first": _bits(frames["SCTP"], 0, 1) / _bits(frames["TCP"], 0, 1),
         "fig14/lowest": lowest,
         "fig14/increased": min(
             _until(frames[p], 10) / _until(frames[p], 2) for p in ("TCP", "SCTP", "UDP", "TFRC")
         ),
         "fig14/dccp-same": _drift(frames["DCCP"]),
-        "fig4/sctp-fluctuates": hops.jitter_variation(frames["SCTP"]),
+        "fig4/sctp-fluctuates": hops.variation(jitters["SCTP"]),
         "fig4/highest": max(jitter, key=lambda p: jitter[p]),
         "fig4/lowest": "yes" if all(jitter["UDP"] <= j + 1e-9 for j in jitter.values()) else "no",
         "fig5/tcp-rises": _window(frames["TCP"], 2, 3) / _window(frames["TCP"], 0, 0.6),
@@ -293,7 +143,7 @@ def figures(frames: Mapping[str, pl.DataFrame]) -> dict[str, Value]:
         "fig6/sctp-fluctuates": spread["SCTP"],
         "fig7/dccp-varies": spread["DCCP"],
         "fig13/udp-latency": 1e3 * (float(udp[-1]) - float(udp[0])),
-        "fig15/sctp-fluctuates": _variation(frames["SCTP"]),
+        "fig15/sctp-fluctuates": hops.variation(hops.binned_bps(frames["SCTP"], 0.1, STOP_S)[2:]),
         "fig16/size-delay": _grows(delays(frames["TCP"])),
         "fig17/throughput-delay": _correlates(sctp),
         "fig17/falls": _falls(sctp),
@@ -349,11 +199,6 @@ def _spread(means: pl.DataFrame, from_s: float, to_s: float) -> float:
     return float(part.std())  # type: ignore[arg-type]
 
 
-def _variation(frame: pl.DataFrame) -> float:
-    bins = pl.Series(hops.binned_bps(frame, 0.1, STOP_S)[2:])
-    return float(bins.std()) / float(bins.mean())  # type: ignore[arg-type]
-
-
 def _bits(frame: pl.DataFrame, from_s: float, to_s: float) -> float:
     """Bits of packets that arrive in a window."""
     arrived = frame.filter(pl.col("received_s").is_between(from_s, to_s))
@@ -369,12 +214,6 @@ def _drift(frame: pl.DataFrame) -> float:
     """The most that the throughput from the beginning differs from that until 10 s, per cent."""
     last = _until(frame, 10)
     return 100 * max(abs(_until(frame, second) / last - 1) for second in range(2, 11))
-
-
-def _per_second(frame: pl.DataFrame) -> float:
-    bins = pl.Series([_bits(frame, second, second + 1) for second in range(1, 10)])
-    mean = float(bins.mean())  # type: ignore[arg-type]
-    return float(bins.std()) / mean if mean else float("nan")  # type: ignore[arg-type]
 
 
 def _lost(frame: pl.DataFrame) -> float:
@@ -422,34 +261,46 @@ def _size_order(frame: pl.DataFrame) -> str:
     return " > ".join(sorted(found, key=lambda kind: (-found[kind], kind)))
 
 
+class _Wire:
+    """One direction of the link. Both sides act identically, so only one is simulated."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[float, float, float, int]] = []
+        self.free_s = 0.0
+
+    def send(self, now_s: float, size: int) -> float:
+        """Send a packet; returns when it arrives."""
+        begins_s = max(now_s, self.free_s)
+        self.free_s = begins_s + 8 * size / RATE_BPS
+        self.sent.append((now_s, begins_s, self.free_s + DELAY_S, size))
+        return self.free_s + DELAY_S
+
+    def hops(self) -> pl.DataFrame:
+        """The hops of both sides until the end of the run."""
+        columns = ["enqueued_s", "dequeued_s", "received_s", "bytes"]
+        one = pl.DataFrame(self.sent, schema=columns, orient="row").with_row_index("number")
+        passed = pl.col("dequeued_s", "received_s")
+        one = one.with_columns(pl.when(passed <= END_S).then(passed))
+        sides = (one.with_columns(flow=pl.lit(side), link=pl.lit(side)) for side in ENDS)
+        return pl.concat(sides).select(hops.COLUMNS)
+
+
 def mistaken_tcp() -> pl.DataFrame:
     """Two of ns-2's TCP senders that mistake each other's segments for acknowledgements.
 
-    Both sides act identically, so only one is simulated: it receives its own transmissions, one
-    link delay later; segment n acknowledges its own segment n. A SYN of 40 bytes opens; each
-    message of the source is a segment of 1040.
+    Each receives its own transmissions, one link delay later; segment n acknowledges its own
+    segment n. A SYN of 40 bytes opens; each message of the source is a segment of 1040.
     """
-    sent: list[tuple[float, float, float, int]] = []
-    under_way: deque[tuple[float, int]] = deque()
-    free_s, window, acknowledged, next_segment = 0.0, 2.0, -1, 1
+    wire = _Wire()
+    window, acknowledged, next_segment, message = 2.0, -1, 1, 1
     last_message = round((STOP_S - START_S) / 0.02) + 1
-
-    def send(now_s: float, size: int, number: int) -> None:
-        nonlocal free_s
-        begins_s = max(now_s, free_s)
-        free_s = begins_s + 8 * size / RATE_BPS
-        arrives_s = free_s + DELAY_S
-        sent.append((now_s, begins_s, arrives_s, size))
-        under_way.append((arrives_s, number))
-
-    send(START_S, 40, 0)
-    message = 1
+    under_way = deque([(wire.send(START_S, 40), 0)])
     while True:
         message_s = START_S + 0.02 * (message - 1) if message <= last_message else 1e9
         arrival_s = under_way[0][0] if under_way else 1e9
         now_s = min(message_s, arrival_s)
         if now_s > END_S:
-            break
+            return wire.hops()
         if arrival_s <= message_s:
             _, acknowledged = under_way.popleft()
             if acknowledged > 0:
@@ -458,31 +309,26 @@ def mistaken_tcp() -> pl.DataFrame:
             message += 1
         ready = message - 1
         while acknowledged >= 0 and next_segment <= min(ready, acknowledged + min(int(window), 20)):
-            send(now_s, 1040, next_segment)
+            under_way.append((wire.send(now_s, 1040), next_segment))
             next_segment += 1
-    return _both_sides(sent)
 
 
 def clocked_sctp() -> pl.DataFrame:
     """ns-2's SCTP on both sides, as its source has it (sctp/sctp.cc).
 
-    Both sides act identically, as above. Each opens the association: INIT, COOKIE ECHO, HEARTBEAT
-    and its answer, each one link delay after the previous; then data may be sent. From then on each
-    SACK releases new data: all waiting messages, ten per packet. The first chunk is acknowledged at
-    once, then every second packet or after 200 ms.
+    Each opens the association: INIT, COOKIE ECHO, HEARTBEAT and its answer, each one link delay
+    after the previous; then data may be sent. From then on each SACK releases new data: all waiting
+    messages, ten per packet. The first chunk is acknowledged at once, then every second packet or
+    after 200 ms.
     """
     chunk, most, header, sack_bytes = 16 + 128, 10, 32, 48
     messages = round((STOP_S - START_S) / 0.02) + 1
-    sent: list[tuple[float, float, float, int]] = []
+    wire = _Wire()
     events: list[tuple[float, int, str, int]] = []
-    free_s, gone, unacknowledged, timer = 0.0, 0, 0, 0
+    gone, unacknowledged, timer = 0, 0, 0
 
     def send(now_s: float, size: int, what: str, detail: int = 0) -> None:
-        nonlocal free_s
-        begins_s = max(now_s, free_s)
-        free_s = begins_s + 8 * size / RATE_BPS
-        sent.append((now_s, begins_s, free_s + DELAY_S, size))
-        heapq.heappush(events, (free_s + DELAY_S, len(sent), what, detail))
+        heapq.heappush(events, (wire.send(now_s, size), len(wire.sent), what, detail))
 
     opening = deque((36, 56, 56))
     send(START_S, 56, "opening")
@@ -509,29 +355,58 @@ def clocked_sctp() -> pl.DataFrame:
         elif what == "late" and detail == timer:
             unacknowledged = 0
             send(now_s, sack_bytes, "sack")
-    return _both_sides(sent)
-
-
-def _both_sides(sent: list[tuple[float, float, float, int]]) -> pl.DataFrame:
-    rows: list[dict[str, Any]] = []
-    for side in ENDS:
-        for number, (enqueued, begins, arrives, size) in enumerate(sent):
-            rows.append(
-                {
-                    "flow": side,
-                    "number": number,
-                    "link": side,
-                    "bytes": size,
-                    "enqueued_s": enqueued,
-                    "dequeued_s": begins if begins <= END_S else None,
-                    "received_s": arrives if arrives <= END_S else None,
-                }
-            )
-    return pl.DataFrame(rows)
+    return wire.hops()
 
 
 COMPUTED: Mapping[str, Callable[[], pl.DataFrame]] = {"TCP": mistaken_tcp, "SCTP": clocked_sctp}
 """Protocols whose wiring our endpoints cannot imitate."""
+
+
+STATED: Table = (
+    *(([p.lower()], partial(tables, p)) for p in PROTOCOLS),
+    ([p.lower() for p in PROTOCOLS], figures),
+)
+"""Which rows are computed from which runs, with agents wired soundly."""
+
+
+def _half_seconds(frame: pl.DataFrame) -> pl.DataFrame:
+    bins = delays(frame).group_by((pl.col("received_s") / 0.5).floor())
+    kbps, mean = pl.col("bytes").sum() * 8 / 0.5 / 1e3, pl.col("delay_s").mean() * 1e3
+    return bins.agg(kbps, mean).sort("received_s").select("bytes", "delay_s")
+
+
+def _sizes(frame: pl.DataFrame) -> pl.DataFrame:
+    seconds = frame.group_by("bytes", pl.col("enqueued_s").floor()).len()
+    return seconds.group_by("bytes").agg(pl.col("len").max()).sort("bytes")
+
+
+MS = 1e3 * pl.col("delay_s")
+CURVES: Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
+    "mean": lambda frame: running_mean_s(frame).select("received_s", 1e3 * pl.col("mean_s")),
+    "throughput": lambda frame: pl.DataFrame(
+        ([0.5 * n, bps / 1e3] for n, bps in enumerate(hops.binned_bps(frame, 0.5, END_S))),
+        orient="row",
+    ),
+    "jitter": lambda frame: hops.jitters(frame, 1e3),
+    "delay": lambda frame: delays(frame).select("received_s", MS),
+    "least": lambda frame: (
+        delays(frame).group_by("bytes").agg(pl.col("delay_s").min()).sort("bytes")
+    ).select("bytes", MS),
+    "half-seconds": _half_seconds,
+    "sizes": _sizes,
+}
+"""Points of the lines of figures, from a protocol's hops."""
+
+
+def curves(runs: Runs) -> Callable[[Spec], Points]:
+    """Points by what they are ``of``."""
+    frames = wired(*(runs(name)[0] for name in WIRED.values()))
+
+    def points(line: Spec) -> Points:
+        x, y = CURVES[line["of"]](frames[line["protocol"]])
+        return x.to_list(), y.to_list()
+
+    return points
 
 
 def ns2(script: Script) -> dict[str, Value]:
@@ -539,17 +414,15 @@ def ns2(script: Script) -> dict[str, Value]:
     frames = {}
     for protocol in PROTOCOLS:
         word = "CCID2" if protocol == "DCCP" else protocol
-        with script.run(word, "sound" if protocol == "UDP" else "bare") as trace:
-            frames[protocol] = hops.of_ns2(trace)
+        frames[protocol] = script.hops(word, "sound" if protocol == "UDP" else "bare")
     cells = {row: cell for p, f in frames.items() for row, cell in tables(p, f).items()}
-    return cells | figures(frames)
+    return cells | figures(*frames.values())
 
 
 def ns2_beyond(script: Script) -> dict[str, float]:
     """Delays of data packets in ns-2 if each sender has its sink, in ms."""
     found = {}
     for protocol in ("TCP", "SCTP", "TFRC", "CCID2", "CCID3"):
-        with script.run(protocol, "sound") as trace:
-            frame = hops.of_ns2(trace)
+        frame = script.hops(protocol, "sound")
         found[protocol] = round(1e3 * hops.mean_delay_s(frame.filter(pl.col("bytes") > 100)), 4)
     return found

@@ -5,10 +5,12 @@ One TOML file per study, in the package; it is read before any run, and no run m
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any, TypeVar
 
@@ -64,6 +66,11 @@ class StudyFile:
         """The number of replications of this scenario, under consecutive seeds."""
         return _by_beginning(self.replications, name, 1)
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the checks compute from: the stated parameters, and the printed values by row."""
+        return {**self.stated, "printed": {row.id: row.paper for row in self.rows}}
+
     def row(self, id: str) -> Spec:
         """The row of this id."""
         return next(row for row in self.rows if row.id == id)
@@ -73,6 +80,16 @@ def _by_beginning(of: Mapping[str, T], name: str, otherwise: T) -> T:
     """The entry with the longest matching prefix of a name."""
     fitting = [start for start in of if name.startswith(start)]
     return of[max(fitting, key=len)] if fitting else otherwise
+
+
+@cache
+def linux_values(study: str) -> dict[str, Any] | None:
+    """Recorded values of a Linux kernel, if any."""
+    file = FILES / f"{study}.linux.json"
+    if not file.is_file():
+        return None
+    document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return document
 
 
 def load(name: str) -> StudyFile:
