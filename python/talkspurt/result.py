@@ -95,7 +95,10 @@ class Result(Saved):
     _known: valid.Known | None = field(default=None, repr=False, compare=False)
     """What its tables can name, if they were saved."""
     _tables: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
-    _gauges: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    # A copy with other tables (`dataclasses.replace`) has a cache of its own.
+    _gauges: dict[str, pl.DataFrame] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __repr__(self) -> str:
         settings = "".join(f", {axis} = {label}" for axis, label in self.settings.items())

@@ -16,7 +16,7 @@ use crate::budget::{Budget, shortened};
 use crate::channel::{BEAT, Channel, LOST, Message, SILENT, Secret};
 use crate::direct::{self, UnboundSocket};
 use crate::end_report::EndReport;
-use crate::exchange::{LOST_NOTES, take_notes};
+use crate::exchange::{LOST_NOTES, beating, take_notes};
 use crate::media::{Media, MediaOutcome};
 use crate::merge::{End, Merged, merge};
 use crate::plan::Plan;
@@ -133,7 +133,8 @@ impl Measurement {
         });
         let own = End { rows: log.own_rows(), ended };
         if failed.is_none() {
-            keep(measured(plan, &point, server, own.clone(), Err(UNASKED.to_owned()))?);
+            let conclude = || measured(plan, &point, server, own.clone(), Err(UNASKED.to_owned()));
+            beating(&mut self.channel, || conclude().map(keep))?;
         }
         let theirs = match failed {
             None => self.fetch(plan, log.rows_count(), shared),

@@ -1,6 +1,9 @@
 //! What the ends exchange when a measurement or a call is over: notes and, after a call, what they said and
 //! heard. What comes is limited by a [`Budget`] before it is kept.
 
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+
 use talkspurt_live::Clock;
 use talkspurt_proto::time::{Duration, Instant};
 
@@ -11,6 +14,7 @@ use crate::merge::End;
 use crate::notes::Log;
 use crate::plan::Plan;
 use crate::shared::Shared;
+use crate::timed::IntoStd as _;
 
 /// Most bytes of sound that are exchanged after a call, and the time for that of one end.
 const MAX_SOUND: usize = 128 << 20;
@@ -43,6 +47,21 @@ impl<'a> Deadline<'a> {
     fn has_passed(&self) -> bool {
         self.clock.now() >= self.until || self.shared.is_left_for(LEAVE)
     }
+}
+
+/// Does some work while beats tell the other end that this one is there.
+pub(crate) fn beating<T>(channel: &mut Channel, work: impl FnOnce() -> T) -> T {
+    thread::scope(|scope| {
+        let (working, done) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            while done.recv_timeout(BEAT.into_std()) == Err(RecvTimeoutError::Timeout)
+                && channel.send(&Message::Beat).is_ok()
+            {}
+        });
+        let found = work();
+        drop(working);
+        found
+    })
 }
 
 /// Gives our notes.

@@ -121,6 +121,18 @@ fn both_ends_hear_what_the_other_says() {
     }
 }
 
+/// An end waits five seconds for notes, and a busy one may need longer to keep what it knows before it gives them.
+#[test]
+fn an_end_at_work_is_not_given_up() {
+    let server = server(&["pcmu"]);
+    let caller = connect(&server).expect("it is there");
+    let voice = voice("english-man.wav", &["pcmu"]);
+    let keep = |_| std::thread::sleep(std::time::Duration::from_secs(6));
+    let called = caller.call(invitation(Transport::Udp, 1), &voice, &Watch::default(), keep);
+    let called = called.unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!([called.broken, answered(&server).broken], [None, None]);
+}
+
 /// On the control connection as in DCCP's handshake, with words for the caller; the answerer waits on.
 #[test]
 fn without_a_common_codec_there_is_no_call() {

@@ -35,7 +35,7 @@ use crate::codecs::{agree, names, rungs};
 use crate::direct;
 use crate::end_report::EndReport;
 use crate::exchange::{
-    LOST_NOTES, RemoteEnd, await_end, give_notes, give_sounds, take_notes, take_sounds,
+    LOST_NOTES, RemoteEnd, await_end, beating, give_notes, give_sounds, take_notes, take_sounds,
 };
 use crate::invitation::{FLOW, Invitation};
 use crate::lock::lock;
@@ -225,7 +225,8 @@ impl CallEnd<'_> {
         let own = (log, ended, sounds);
         let exchanged = match lost {
             None => {
-                keep(self.conclude(&agreed, &own, Err(UNASKED.to_owned()), other)?);
+                let conclude = || self.conclude(&agreed, &own, Err(UNASKED.to_owned()), other);
+                beating(channel, || conclude().map(keep))?;
                 self.exchange(channel, &agreed, &own, shared)
             }
             Some(why) => Err(why),
