@@ -2,12 +2,14 @@
 
 import json
 import re
+import signal
 from pathlib import Path
 
 import pytest
 
 import talkspurt
 from talkspurt.cli import main
+from talkspurt.interrupts import STOPS
 
 SPEECH = Path(__file__).parents[1] / "speech" / "sense-and-sensibility.wav"
 SCENARIO = f"""
@@ -50,7 +52,11 @@ def call(monkeypatch):
             main()
         return end.value.code or 0
 
-    return called
+    before = {number: signal.getsignal(number) for number in STOPS}
+    yield called
+    # A command ignores them when it ends, and what this process ignores, later commands would.
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def test_runs_side_by_side(folders):
