@@ -376,7 +376,7 @@ def untrue(found: dict[str, Rows]) -> list[str]:
             )),
             ("Reno agrees without", abs(share("bufferbloat reno")) < 1e-3),
             ("BBR has up to a percent less", all(
-                difference(f"{it} bbr")[2] < 0 and -0.012 < share(f"{it} bbr")
+                difference(f"{it} bbr")[2] < 0 and share(f"{it} bbr") > -0.012
                 for it in ("loss", "bufferbloat")
             )),
             ("CUBIC has two percent more on bufferbloat, where holes stay in four runs of iperf3", (
