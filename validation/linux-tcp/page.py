@@ -62,10 +62,10 @@ def back_cells(case: Case, result: Result) -> list[str]:
     return [f"{goodput(case, result)[1]:.1f}", lost, again, blocks(sent)]
 
 
-def losses(mishap: dict) -> str:
+def losses(impairment: dict) -> str:
     """Random losses, and those in the queue."""
-    over = mishap["overflowed_packets"]
-    return f"{mishap['lost_data_packets']}" + (f" + {over}" if over else "")
+    over = impairment["overflowed_packets"]
+    return f"{impairment['lost_data_packets']}" + (f" + {over}" if over else "")
 
 
 def blocks(segments: dict) -> str:

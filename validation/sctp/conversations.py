@@ -159,10 +159,10 @@ def judge(case: Case, said: Result) -> list[str]:
         must(came == distinct, f"{whose}: {came - distinct} messages delivered twice")
         must(receiver["received_bytes"] == came * case.bytes, f"{whose}: bytes")
         must(receiver["foreign_packets"] == 0, f"{whose}: bytes that nobody sent")
-        mishap = mine["impairments"][way]
+        impairment = mine["impairments"][way]
         if case.partial:
             # Only messages that were lost, late, or waited for a T3-rtx timeout may be abandoned.
-            least = sent - mishap["lost_data_packets"] - mishap["held_packets"]
+            least = sent - impairment["lost_data_packets"] - impairment["held_packets"]
             if case.lifetime_ms is not None:
                 least -= receiver["longest_silence_us"] // (1000 * case.interval_ms)
             must(least <= distinct <= sent, f"{whose}: {distinct} of {sent} came")
