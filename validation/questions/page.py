@@ -68,7 +68,7 @@ def run(name: str, study: str) -> dict[str, Any]:
         rows[i] = given | STUDIES[name][study](result)
         digests[i] = result.digest
         # Another reference to the run would keep all its tables in memory.
-        return replace(result, _read_table={}.get, _read_audio={}.get, _tables={}, _gauges={})
+        return replace(result, _read_table={}.get, _read_audio={}.get, _tables={})
 
     with Bar(question.plan.title) as bar:
         api.collect(question, range(len(question.plan)), on_progress=bar.on_progress, keep=keep)
