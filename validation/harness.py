@@ -254,7 +254,7 @@ def attempt(peer: Peer, number: int, case: Case, folder: Path, keep: bool) -> Re
     try:
         peer.converse(case, number, capture, result)
         result["wrong"] = peer.judge(case, result)
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
+    except Exception as error:
         traceback.print_exc()
         result["wrong"] = [f"{type(error).__name__}: {error}"]
     result["seconds"] = round(time.monotonic() - began, 1)
