@@ -46,7 +46,7 @@ test-rust: setup
 
 # Tests in real time mostly wait: they run beside the others, which leave them the processor.
 test-python: setup
-	@log=$$(mktemp); $(BIN)/python -m pytest -m live -n 4 --dist loadfile > $$log 2>&1 & live=$$!; \
+	@log=$$(mktemp); $(BIN)/python -m pytest -o cache_dir=.pytest_cache/live -m live -n 4 --dist loadfile > $$log 2>&1 & live=$$!; \
 	trap 'kill $$live; wait $$live; rm -f $$log; exit 130' INT TERM; \
 	nice -n 10 $(BIN)/python -m pytest -m 'not live' -n auto --dist loadfile --no-loadscope-reorder; \
 	others=$$?; wait $$live; live=$$?; cat $$log; rm -f $$log; exit $$((others | live))

@@ -22,9 +22,11 @@ LIVE = (
 LONG = ("pages", "scores", "reproduce_studies", "plot", "hand_edited", "stopping", "streaming")
 """Files to begin with, so that no worker is left alone with one at the end."""
 
-# Whoever ignores SIGHUP (nohup) passes that on to all processes, and tests send this signal.
+# A process started under nohup, or in the background of a script, ignores these signals and passes
+# that on; tests send them.
 if "PYTEST_XDIST_WORKER" in os.environ:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_ignore_collect(collection_path, config):
