@@ -31,8 +31,14 @@ def print_list(*, as_json: bool) -> None:
     """All metrics: recorded ones, and those computed on request."""
     if as_json:
         listed = [{"full_name": one.full_name, **dataclasses.asdict(one)} for one in ALL]
+        # Which end knows a value is a property of flows.
         plain = [
-            {key: finite(value) for key, value in one.items() if key != "display"} for one in listed
+            {
+                key: finite(value)
+                for key, value in one.items()
+                if key != "display" and (key != "known" or one["table"] == "flows")
+            }
+            for one in listed
         ]
         print_json({"metrics": plain})
         return

@@ -20,7 +20,7 @@ class Shown:
     """A column of a view: a table or list of results that shows some of the metrics.
 
     Attributes:
-        view: its name, as in ``talkspurt_proto::metric::View``.
+        view: its name, as in ``talkspurt_proto::metric::View``, or ``study_sound``.
         place: where among the columns of the view.
         rank: the column with the greatest is the first to be left out of a narrow table; with 0 it
             stays.
