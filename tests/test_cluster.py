@@ -15,10 +15,11 @@ import pytest
 import talkspurt as package
 from command import start, talkspurt
 from conftest import tone, write_wav
-from talkspurt import running, stacking
-from talkspurt.cluster import Address, client, proof, work
+from talkspurt._cluster import Address, client, proof, work
+from talkspurt._commands import running
 from talkspurt.errors import BadInputError
-from talkspurt.result import TABLES
+from talkspurt.results import concatenation
+from talkspurt.results.result import TABLES
 from validation.cluster.machines import Machines, another_version, kill, stopped, study, tables
 
 pytest.importorskip("distributed")
@@ -102,7 +103,7 @@ def test_no_file_is_read_again_for_the_tables_of_the_study(place, tmp_path, monk
         ThreadPoolExecutor(2) as pool,
         monkeypatch.context() as patched,
     ):
-        patched.setattr(stacking, "stack", fail)
+        patched.setattr(concatenation, "stack", fail)
         running._run(
             question, (), 0, out=tmp_path / "out", jobs=None, overwrite=False, scores=False,
             executor=pool, **given,
@@ -113,7 +114,7 @@ def test_no_file_is_read_again_for_the_tables_of_the_study(place, tmp_path, monk
     # Longer ones are.
     monkeypatch.setattr(work, "MOST_ROWS", 0)
     with ThreadPoolExecutor(2) as pool, pytest.raises(AssertionError, match="read from files"):
-        monkeypatch.setattr(stacking, "stack", fail)
+        monkeypatch.setattr(concatenation, "stack", fail)
         running._run(
             question, (), 0, out=tmp_path / "long", jobs=None, overwrite=False, scores=False,
             executor=pool, **given,
@@ -258,10 +259,10 @@ def test_ctrl_c_of_a_terminal_says_one_line(place, tmp_path, later_s):
 
 def test_workers_end_while_the_study_is_written(place, tmp_path, monkeypatch):
     """Before, the command waited for their end when everything was written."""
-    from talkspurt import study_store
-    from talkspurt.cluster import connected
-    from talkspurt.cluster.workers import Dask
-    from talkspurt.scenario import read
+    from talkspurt._cluster import connected
+    from talkspurt._cluster.workers import Dask
+    from talkspurt._storage import study_store
+    from talkspurt.scenarios.source import read
 
     order = []
 
@@ -295,7 +296,7 @@ def test_workers_end_while_the_study_is_written(place, tmp_path, monkeypatch):
 
 
 def test_dask_is_not_imported_without_need():
-    code = "import sys, talkspurt.cli, talkspurt.running, talkspurt.cluster; sys.exit('distributed' in sys.modules)"
+    code = "import sys, talkspurt._commands, talkspurt._commands.running, talkspurt._cluster; sys.exit('distributed' in sys.modules)"
     import subprocess
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

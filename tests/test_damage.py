@@ -8,7 +8,7 @@ import pytest
 
 import talkspurt as package
 from command import talkspurt
-from talkspurt import store
+from talkspurt._storage import store
 from talkspurt.errors import OtherVersionWarning
 
 

@@ -12,7 +12,8 @@ import pytest
 import talkspurt as package
 from command import start, talkspurt
 from conftest import tone, write_wav
-from talkspurt import provenance, study_store
+from talkspurt._storage import study_store
+from talkspurt.scenarios import provenance
 
 FLOW = """
 [flows.f{i}]

@@ -11,7 +11,7 @@ import talkspurt
 from command import talkspurt as run
 from talkspurt.metrics import sheet
 from talkspurt.reproduce import hops
-from talkspurt.study import SUMMARY, Study
+from talkspurt.results.study import SUMMARY, Study
 
 SCENARIO = """\
 title = "Sheet"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import talkspurt
-from talkspurt import disk, store
-from talkspurt.result import TABLES
+from talkspurt._storage import file_access, store
+from talkspurt.results.result import TABLES
 
 
 @pytest.fixture(scope="module")
@@ -313,7 +313,7 @@ def test_links_that_others_put_in_the_place_of_temporary_files_are_not_followed(
     other = tmp_path / "other"
     other.write_text("of somebody else")
     (tmp_path / f".a.svg.{os.getpid()}").symlink_to(other)
-    disk.replace_bytes(tmp_path / "a.svg", b"<svg/>")
+    file_access.replace_bytes(tmp_path / "a.svg", b"<svg/>")
     assert (tmp_path / "a.svg").read_bytes() == b"<svg/>"
     (tmp_path / ".out.unfinished-key").mkdir()
     (tmp_path / ".out.unfinished-key" / ".lock").symlink_to(other)

@@ -4,9 +4,9 @@ Which calls are compared:
 
 * **In one run**, two calls (or groups of calls made by ``count``) that carry the same speech in the
   same direction at the same times, over the same route or over separate copies of a network with
-  the same competing traffic (:mod:`talkspurt.conditions`), and that differ in some setting, such
-  as the transport. Of the calls that can be compared with each other, the first in the scenario is
-  the baseline.
+  the same competing traffic (:mod:`talkspurt.analysis.comparable`), and that differ in some
+  setting, such as the transport. Of the calls that can be compared with each other, the first in
+  the scenario is the baseline.
 * **In a study, along an axis**, a call under one value of the axis and the same call under the
   first value, the baseline, with all other axes equal.
 * **In a study, within its runs**, the calls of one run, as above, for each setting.
@@ -21,10 +21,10 @@ A cause is stated for differences of ``LEAST`` MOS or more that are not insignif
 1. The E-model divides the MOS lost by each call into shares of delay, loss and codec, which add up
    (``mos_lost_to_…``). A share counts that makes up ``MAIN`` of the difference or more.
 2. For loss, each frame that was not heard has a cause, decided from its times, the delay of the
-   network and the congestion window (:mod:`talkspurt.causes`); pauses of adaptive playout are a
-   cause of their own. Causes that make up ``PART`` of the additional unheard speech are named.
-   Of more than ``MOST_PAIRS`` pairs, the frames of as many are read: of each of 10 000 runs, that
-   takes longer than the runs.
+   network and the congestion window (:mod:`talkspurt.analysis.causes`); pauses of adaptive playout
+   are a cause of their own. Causes that make up ``PART`` of the additional unheard speech are
+   named. Of more than ``MOST_PAIRS`` pairs, the frames of as many are read: of each of 10 000
+   runs, that takes longer than the runs.
 3. For delay, it is the handshake's or the network's if that accounts for half of the additional
    mouth-to-ear delay.
 
@@ -39,16 +39,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import causes, intervals
-from talkspurt.conditions import Conditions
-from talkspurt.format import time_text
+from talkspurt import intervals
+from talkspurt._text.format import time_text
+from talkspurt.analysis import causes
+from talkspurt.analysis.comparable import Conditions
 from talkspurt.metrics.catalogue import column
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from talkspurt.result import Result
-    from talkspurt.study import Study
+    from talkspurt.results.result import Result
+    from talkspurt.results.study import Study
 
 LEAST = 0.05
 """Smallest difference in MOS with a cause."""
@@ -128,7 +129,7 @@ class Comparison:
     @cached_property
     def row(self) -> dict[str, Any]:
         """The difference, other − baseline, as a row of ``Study.differences``."""
-        from talkspurt.means import student
+        from talkspurt.analysis.means import student
 
         numbers = [
             (self.other.mean("mos", k) or 0.0) - (self.baseline.mean("mos", k) or 0.0)

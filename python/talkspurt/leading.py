@@ -4,7 +4,7 @@ An axis that sets something of flows is about these flows. One of queues or cell
 no numbers, is about all calls, or without calls about the video, or else about all flows. No
 sentence names the best value of another condition, because the answer is known: a call is better
 with less loss, and a flow has more beside fewer others. Calls of one run that have no MOS, and can
-be compared (:mod:`talkspurt.conditions`), are compared with each other.
+be compared (:mod:`talkspurt.analysis.comparable`), are compared with each other.
 
 Calls are judged by their MOS, or without one by the share of speech that was heard, video by its
 share of frames that are complete in time, everything else by its goodput.
@@ -22,12 +22,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from talkspurt.means import student
+from talkspurt.analysis.means import student
 
 if TYPE_CHECKING:
-    from talkspurt.axis import Axis
-    from talkspurt.result import Result
-    from talkspurt.study import Study
+    from talkspurt.results.axis import Axis
+    from talkspurt.results.result import Result
+    from talkspurt.results.study import Study
 
 MOST_SETTINGS = 3
 """Settings of the other axes with a sentence each; of more, one sentence counts which are best."""
@@ -165,7 +165,7 @@ def sentences(study: Study) -> list[str]:
 
 def of_result(result: Result) -> list[str]:
     """The first sentences on one run: on its calls without a MOS."""
-    from talkspurt.study import Study
+    from talkspurt.results.study import Study
 
     return sentences(Study.of_run(result))
 
@@ -207,7 +207,7 @@ def _inside(study: Study) -> Iterable[_Question]:
     calls = [unit for unit, its in units.items() if _quality(its) is HEARD]
     if not 1 < len(calls) <= MOST_CALLS:
         return
-    from talkspurt.conditions import Conditions
+    from talkspurt.analysis.comparable import Conditions
 
     members: dict[Any, dict[str, list[str]]] = {}
     found: dict[Any, dict[str, Numbers]] = {}

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from talkspurt._text.format import offered
 from talkspurt.figures import inside, quality, speech, time, video
 from talkspurt.figures.style import inline_svg, pdf, png, styled, svg
-from talkspurt.format import offered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 Draw = Callable[["Result", "str | None", "str | None"], "Figure | None"]
 

@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from talkspurt.axis import Axis
     from talkspurt.metrics import Column
-    from talkspurt.study import Study
+    from talkspurt.results.axis import Axis
+    from talkspurt.results.study import Study
 
 SHOWN = tuple(VIEWS["figures"])
 NARROW = 2

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from talkspurt.figures.style import FAINT, INK, label_ends, sheet
 from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import column
-from talkspurt.resolved import values
+from talkspurt.scenarios.resolved import values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 REVERSE = ".reverse"
 """Suffix of the answering side's direction, after its flow's name."""

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from talkspurt.axis import Axis
     from talkspurt.metrics.catalogue import Quantity
-    from talkspurt.study import Study
+    from talkspurt.results.axis import Axis
+    from talkspurt.results.study import Study
 
 FAR = 50
 """Above this ratio of the maximum to the minimum, the colour scale is logarithmic."""

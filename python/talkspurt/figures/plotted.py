@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from talkspurt.axis import Axis
+from talkspurt._text.format import offered
 from talkspurt.figures import scale
 from talkspurt.figures.sharing import across
 from talkspurt.figures.style import (
@@ -35,12 +35,12 @@ from talkspurt.figures.values import (
     place_of,
     same_places,
 )  # fmt: skip
-from talkspurt.format import offered
+from talkspurt.results.axis import Axis
 
 if TYPE_CHECKING:
     from talkspurt.metrics import Metric
     from talkspurt.metrics.catalogue import Quantity
-    from talkspurt.study import Study
+    from talkspurt.results.study import Study
 
 Kind = Literal["lines", "bars", "points", "box", "cdf", "map"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from talkspurt._text.format import time_text, verdict
 from talkspurt.figures.style import CAUSE_COLOURS, FAINT, label_ends, sheet, widths
 from talkspurt.figures.time import MOST, styles_of
-from talkspurt.format import time_text, verdict
 from talkspurt.metrics import opinion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 BEST_MOS = 4.41
 """MOS at G.107's defaults (R = 93.2): the maximum for a G.711 call."""

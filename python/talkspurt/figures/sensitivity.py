@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from talkspurt.analysis.sensitivity import INDICES
 from talkspurt.figures.sharing import MOST_PANELS
 from talkspurt.figures.style import BLUE, INK, ORANGE, WIDTH, left_out, note, panels, styled
 from talkspurt.metrics.catalogue import of_a_flow
-from talkspurt.sensitivity import INDICES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from talkspurt.study import Study
+    from talkspurt.results.study import Study
 
 BAR = 0.38
 """Width of a bar; the distance of factors is 1."""

@@ -14,8 +14,8 @@ from talkspurt.figures import scale
 from talkspurt.figures.style import DASHES, IN_BACKGROUND, MEDIA, TransportStyle, transport_style
 
 if TYPE_CHECKING:
-    from talkspurt.axis import Axis
-    from talkspurt.study import Study
+    from talkspurt.results.axis import Axis
+    from talkspurt.results.study import Study
 
 MOST_LINES = 6
 """Maximum lines in a panel."""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from talkspurt.audio import Audio
-    from talkspurt.result import Result
+    from talkspurt.results.audio import Audio
+    from talkspurt.results.result import Result
 
 MANY = 2000
 """With more patches, an SVG includes them as one bitmap."""

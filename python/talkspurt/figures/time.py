@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from talkspurt._text.format import time_text
 from talkspurt.figures.style import (
     GREEN,
     INK,
@@ -19,7 +20,6 @@ from talkspurt.figures.style import (
     sheet,
     widths,
 )
-from talkspurt.format import time_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 DROP = "#8b1a1a"
 MOST = 12

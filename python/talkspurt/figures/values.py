@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from talkspurt.format import offered
+from talkspurt._text.format import offered
 from talkspurt.metrics.catalogue import Column, Computed
 from talkspurt.metrics.catalogue.quantities import BY_COLUMN, Quantity
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from talkspurt.metrics import Metric
-    from talkspurt.result import Result
-    from talkspurt.study import Study
+    from talkspurt.results.result import Result
+    from talkspurt.results.study import Study
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 Row = Mapping[str, Any]

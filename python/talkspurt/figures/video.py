@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from talkspurt.figures.style import FlowStyle
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 
 def frame_delay(result: Result, flow: str | None, link: str | None) -> Figure | None:

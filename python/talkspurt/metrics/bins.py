@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from talkspurt.resolved import values
-from talkspurt.result import recorded
-from talkspurt.units import seconds
+from talkspurt.results.result import recorded
+from talkspurt.scenarios.resolved import values
+from talkspurt.scenarios.units import seconds
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 
 def bin_width(result: Result) -> float:

@@ -15,7 +15,7 @@ import polars as pl
 from talkspurt.metrics.bins import window
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 INTERVAL_S = 5.0
 """Report interval: RTCP's default minimum (RFC 3550 §6.2)."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from talkspurt.format import offered
+from talkspurt._text.format import offered
 from talkspurt.metrics import breaker, losses, opinion, packets, series, sharing
 from talkspurt.metrics.bins import bin_width
 from talkspurt.metrics.catalogue import Column, Computed, metric
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 
 def compute(

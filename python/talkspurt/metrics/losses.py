@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 WEIGHTS = (1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2)
 """Weights of the last eight intervals, the newest first (RFC 5348 §5.4)."""

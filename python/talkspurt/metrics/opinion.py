@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from talkspurt import _core
-from talkspurt.resolved import plain, values
+from talkspurt.scenarios.resolved import plain, values
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 SCHEMA = {
     "time_s": pl.Float64,

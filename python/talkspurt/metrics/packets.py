@@ -13,7 +13,7 @@ import polars as pl
 from talkspurt.metrics.bins import bin_width
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 
 def life(result: Result, flow: str, side: str = "from") -> pl.DataFrame:

@@ -16,7 +16,7 @@ from talkspurt.metrics.bins import bin_width
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 SUMS = (
     "generated_packets",

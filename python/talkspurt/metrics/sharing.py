@@ -17,7 +17,7 @@ from talkspurt.metrics import packets
 from talkspurt.metrics.bins import bin_width, window
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 
 def rates(result: Result, flow: str, column: str = "received_bytes") -> list[float]:

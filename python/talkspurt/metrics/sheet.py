@@ -14,8 +14,8 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from talkspurt.result import Result
-    from talkspurt.study import Study
+    from talkspurt.results.result import Result
+    from talkspurt.results.study import Study
 
 NODES = ("nodes", "senders", "receivers")
 """Nodes of the network, and those that sent and received packets with payload."""
@@ -46,7 +46,7 @@ def measures(study: Study) -> tuple[str, ...]:
 
 def has_packets(run: Result) -> bool:
     """Whether a run has a packet table."""
-    from talkspurt.result import recorded
+    from talkspurt.results.result import recorded
 
     return bool(recorded(run.scenario).get("packets"))
 

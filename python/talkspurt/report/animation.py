@@ -21,15 +21,15 @@ from talkspurt.figures.style import BACKGROUND, REAL
 from talkspurt.figures.time import styles_of
 from talkspurt.report import topology
 from talkspurt.report.gather import components
-from talkspurt.result import recorded
-from talkspurt.scenario import read
+from talkspurt.results.result import recorded
+from talkspurt.scenarios.source import read
 
 if TYPE_CHECKING:
     import polars as pl
     from markupsafe import Markup
 
     from talkspurt.report.topology import Frame, Picture
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 WIDTH = 940.0
 """Minimum width of the picture, so that packets have space to move."""

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import comparing, intervals, leading
-from talkspurt.cautions import out_of_range
+from talkspurt._text.format import Verdict, verdict
+from talkspurt.analysis.cautions import out_of_range
 from talkspurt.figures.style import FlowStyle, TransportStyle, transport_style
 from talkspurt.figures.time import styles_of
-from talkspurt.format import Verdict, verdict
-from talkspurt.groups import condensed
 from talkspurt.metrics.catalogue import VIEWS, column
+from talkspurt.results.groups import condensed
 
 if TYPE_CHECKING:
     from talkspurt.metrics import Column
-    from talkspurt.result import Result
-    from talkspurt.study import Study
+    from talkspurt.results.result import Result
+    from talkspurt.results.study import Study
 
 RUN_COLUMNS = tuple(VIEWS["report_calls"])
 STUDY_COLUMNS = tuple(VIEWS["report_study_calls"])
@@ -77,7 +77,7 @@ class Answer:
 
 def sentences(of: Result | Study) -> list[str]:
     """The sentences above the table, as on the terminal: what is best, and the calls compared."""
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
     if isinstance(of, Result):
         of_calls = [*leading.of_result(of), *comparing.of_result(of).sentences()]

@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import store
-from talkspurt.cautions import out_of_range
+from talkspurt._storage import store
+from talkspurt._text.format import Verdict, verdict
+from talkspurt.analysis.cautions import out_of_range
 from talkspurt.figures.style import FATE_COLOURS, FlowStyle, transport_style
 from talkspurt.figures.time import styles_of
-from talkspurt.format import Verdict, verdict
-from talkspurt.groups import condensed
 from talkspurt.report.recordings import Recordings
-from talkspurt.resolved import values
+from talkspurt.results.groups import condensed
+from talkspurt.scenarios.resolved import values
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 MOST_CALLS = 200
 CHOSEN = 4

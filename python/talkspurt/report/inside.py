@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from talkspurt.figures.inside import Line
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 MOST_FLOWS = 4
 """Flows of each kind with charts; figures of the others are available on request."""

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from talkspurt._text.format import verdict
 from talkspurt.figures.quality import BEST_MOS
 from talkspurt.figures.style import CAUSE_COLOURS, FlowStyle
 from talkspurt.figures.time import DROP
-from talkspurt.format import verdict
 from talkspurt.report.chart import chart_of, line_of
 from talkspurt.report.series import MOST_LINES, flow_lines
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from talkspurt.report.chart import Values
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import intervals
+from talkspurt._text.escaping import visible
 from talkspurt.metrics.catalogue import VIEWS, column
-from talkspurt.visible import visible
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
-    from talkspurt.study import Study
+    from talkspurt.results.result import Result
+    from talkspurt.results.study import Study
 
 COLUMNS = tuple(VIEWS["notebook"])
 MOST_ROWS = 60

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from talkspurt._text.format import time_text
 from talkspurt.figures.inside import held
 from talkspurt.figures.style import FlowStyle, widths
 from talkspurt.figures.time import QUEUE_COLOURS, bottlenecks, smooth_goodput, styles_of
-from talkspurt.format import time_text
 from talkspurt.metrics import opinion
 from talkspurt.report import inside
 from talkspurt.report.chart import Number, chart_of, line_of
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from talkspurt.report.chart import Values
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 
 MOST_LINES = 12

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import figures
-from talkspurt.cautions import cautions
+from talkspurt._terminal.tables import BUSY
+from talkspurt.analysis.cautions import cautions
 from talkspurt.figures.quality import BEST_MOS
 from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
-from talkspurt.groups import condensed
 from talkspurt.metrics.catalogue import ALL, COLUMNS, VIEWS, column, number
 from talkspurt.report import answer, calls, media, page, series, sound, topology
 from talkspurt.report.animation import animation
-from talkspurt.result import BYTES
+from talkspurt.results.groups import condensed
+from talkspurt.results.result import BYTES
 from talkspurt.scores import MODELS
-from talkspurt.terminal.tables import BUSY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from talkspurt.metrics.catalogue import Metric
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 FLOW_COLUMNS = tuple(VIEWS["report_flows"])
 VIDEO = tuple(VIEWS["video"])

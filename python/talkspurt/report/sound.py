@@ -16,8 +16,8 @@ from talkspurt.scores import saying
 
 if TYPE_CHECKING:
     from talkspurt.metrics import Column
-    from talkspurt.result import Result
-    from talkspurt.study import Study
+    from talkspurt.results.result import Result
+    from talkspurt.results.study import Study
 
 MOST_ROWS = 60
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import figures, intervals, study_store
-from talkspurt.cautions import cautions
+from talkspurt import figures, intervals
+from talkspurt._storage import study_store
+from talkspurt._text.format import verdict
+from talkspurt.analysis.cautions import cautions
 from talkspurt.figures import comparison
 from talkspurt.figures.sharing import across
 from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
-from talkspurt.format import verdict
 from talkspurt.metrics.catalogue import VIEWS, number
 from talkspurt.report import answer, calls, page, sound, topology
 from talkspurt.report.animation import animation
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from talkspurt.metrics import Metric
-    from talkspurt.result import Result
-    from talkspurt.study import Study
+    from talkspurt.results.result import Result
+    from talkspurt.results.study import Study
 
 COLUMNS = tuple(VIEWS["report_study"])
 VIDEO = tuple(VIEWS["video"])

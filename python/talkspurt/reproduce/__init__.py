@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import engine
 from talkspurt.errors import BadInputError
 from talkspurt.reproduce import checks, ns2, study_file
 from talkspurt.reproduce.lab import Case, Lab, Run
 from talkspurt.reproduce.rows import Row, Values, judge_all
 from talkspurt.reproduce.runs_file import scenarios
 from talkspurt.reproduce.study_file import StudyFile
+from talkspurt.runs import engine
 
 if TYPE_CHECKING:
     from types import ModuleType

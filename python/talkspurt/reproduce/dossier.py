@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import _core, figures, store
+from talkspurt import _core, figures
+from talkspurt._storage import store
 from talkspurt.report import page
 from talkspurt.reproduce import Reproduction, document, ns2
 from talkspurt.reproduce.band import SHARE

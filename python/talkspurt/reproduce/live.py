@@ -15,24 +15,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import _core, interrupts, store
-from talkspurt.disk import plain_name
+from talkspurt import _core
+from talkspurt._storage import interrupts, store
+from talkspurt._storage.file_access import plain_name
+from talkspurt._terminal.progress import Bar
+from talkspurt._text.escaping import print_json, visible
 from talkspurt.emulating import Emulation, account, namespaces
 from talkspurt.errors import BadInputError
 from talkspurt.reproduce import judged_live, module, study_file
 from talkspurt.reproduce.lab import WHOLE, Lab, Run
 from talkspurt.reproduce.rows import Row
 from talkspurt.reproduce.sample import Sample, Value, samples, show
-from talkspurt.scenario import read
-from talkspurt.terminal.progress import Bar
-from talkspurt.visible import print_json, visible
+from talkspurt.scenarios.source import read
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     import polars as pl
 
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 NAMES = ("renker2008",)
 """Studies that can be measured in real time."""
@@ -331,8 +332,8 @@ def _print(study: str, rows: Sequence[LiveRow], found: Measured, *, as_json: boo
     if as_json:
         print_json(_document(study, rows, found))
         return
+    from talkspurt._terminal.console import console, say_line
     from talkspurt.reproduce.row_table import row_table
-    from talkspurt.terminal.console import console, say_line
 
     if found.runs:
         shown = [(row.row, row.shown()) for row in rows]

@@ -16,8 +16,8 @@ from talkspurt.scores.kinds import MODELS, Model, of_rate
 if TYPE_CHECKING:
     import polars as pl
 
-    from talkspurt.audio import Audio, Samples
-    from talkspurt.result import Result
+    from talkspurt.results.audio import Audio, Samples
+    from talkspurt.results.result import Result
 
 __all__ = [
     "APART", "COLUMNS", "MODELS", "SEGMENT_S", "Model", "calls", "column_of", "disagreement",
@@ -104,7 +104,7 @@ def table(result: Result) -> pl.DataFrame:
 
 
 def _of_call(result: Result, flow: str) -> Iterable[dict[str, Any]]:
-    from talkspurt.audio import Audio
+    from talkspurt.results.audio import Audio
     from talkspurt.scores import aligning
 
     call = aligning.aligned(result, flow)

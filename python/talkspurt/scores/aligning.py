@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from talkspurt.metrics.opinion import HEARD
-from talkspurt.resolved import values
+from talkspurt.scenarios.resolved import values
 from talkspurt.scores import speech
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import polars as pl
 
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
     Samples = npt.NDArray[np.int16]
     Places = npt.NDArray[np.float64]

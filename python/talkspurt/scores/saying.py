@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import intervals, scores
-from talkspurt.groups import condensed
 from talkspurt.metrics.catalogue import column
+from talkspurt.results.groups import condensed
 from talkspurt.scores.kinds import MODELS
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
-    from talkspurt.study import Study
+    from talkspurt.results.result import Result
+    from talkspurt.results.study import Study
 
 Texts = tuple[str, str]
 """A mean, and its interval or an empty text."""
