@@ -8,7 +8,7 @@ import pytest
 import talkspurt
 from conftest import SCENARIO, made
 from talkspurt._storage.file_access import file_name
-from talkspurt._storage.study_store import run_folder
+from talkspurt._storage.writer import run_folder
 from talkspurt._terminal import tables
 from talkspurt.figures import comparison, style
 from talkspurt.metrics.catalogue import ALL

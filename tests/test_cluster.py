@@ -19,7 +19,7 @@ from talkspurt._cluster import Address, client, proof, work
 from talkspurt._commands import running
 from talkspurt.errors import BadInputError
 from talkspurt.results import concatenation
-from talkspurt.results.result import TABLES
+from talkspurt.results.run_data import TABLES
 from validation.cluster.machines import Machines, another_version, kill, stopped, study, tables
 
 pytest.importorskip("distributed")
@@ -76,7 +76,7 @@ def until(there, process, seconds=100):
 
 def test_a_pool_of_processes(place):
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        study = package.Study.run(place / "study.toml", executor=pool)
+        study = package.run(place / "study.toml", executor=pool, study=True)
     whole = package.load(place / "whole", study=True)
     assert len(study.runs) == len(whole.runs) == 16
     for one, other in zip(study.runs, whole.runs, strict=True):
@@ -261,7 +261,7 @@ def test_workers_end_while_the_study_is_written(place, tmp_path, monkeypatch):
     """Before, the command waited for their end when everything was written."""
     from talkspurt._cluster import connected
     from talkspurt._cluster.workers import Dask
-    from talkspurt._storage import study_store
+    from talkspurt._storage import output_folder, writer
     from talkspurt.scenarios.source import read
 
     order = []
@@ -274,17 +274,17 @@ def test_workers_end_while_the_study_is_written(place, tmp_path, monkeypatch):
         return call
 
     monkeypatch.setattr(Dask, "release", noted("release", Dask.release))
-    monkeypatch.setattr(study_store, "write_study", noted("write", study_store.write_study))
+    monkeypatch.setattr(writer, "write_study", noted("write", writer.write_study))
     question = read(place / "study.toml")
     address = Address("local:1", {})
     for last, expected in ((True, ["release", "write"]), (False, ["write"])):
         order.clear()
-        claim = package.store.Claim("run", question.name)
-        key = study_store.key(question)
+        claim = output_folder.Claim("run", question.name)
+        key = writer.key(question)
         folder = tmp_path / str(last)
         with (
             connected(address) as workers,
-            package.store.Resumable(folder, key, len(question.plan), claim) as unfinished,
+            output_folder.Resumable(folder, key, len(question.plan), claim) as unfinished,
         ):
             running._study_into(
                 question, unfinished, None, {}, scores=False, executor=workers, last=last

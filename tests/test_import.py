@@ -20,7 +20,7 @@ from talkspurt.errors import BadInputError
 from talkspurt.importing import capture, rtp, tables
 from talkspurt.importing.command import read
 from talkspurt.metrics.computing import compute
-from talkspurt.results.result import TABLES
+from talkspurt.results.run_data import TABLES
 
 DATA = Path(__file__).parent / "data" / "import"
 LINUX = Path(__file__).parent.parent / "crates" / "proto" / "tests" / "data" / "linux-dccp"

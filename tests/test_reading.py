@@ -4,6 +4,7 @@ import os
 import signal
 import struct
 import time
+from pathlib import Path
 
 import pytest
 
@@ -116,7 +117,7 @@ def test_parts_of_a_result_that_are_pipes_are_told(folder, tmp_path):
 
 def test_a_file_that_is_longer_than_it_says_is_not_read_whole():
     with pytest.raises(OSError, match="longer"):
-        file_access.read_bytes(package.disk.Path("/proc/self/maps"), 10)
+        file_access.read_bytes(Path("/proc/self/maps"), 10)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

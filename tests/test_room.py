@@ -13,7 +13,8 @@ import pytest
 import talkspurt as package
 from command import talkspurt
 from talkspurt._commands import exporting
-from talkspurt._storage import disk_space, file_access, store
+from talkspurt._storage import disk_space, file_access
+from talkspurt.errors import StoreError
 from test_export import SCENARIO
 
 WINDOWED = SCENARIO + '[measure]\nfrom = "2500ms"\nto = "2600ms"\n'
@@ -127,7 +128,7 @@ def test_python_saves_nothing_that_a_disk_cannot_hold(
         captured,
         package.load(captured.save(tmp_path / "kept", report=False), study=None),
     ):
-        with pytest.raises(store.StoreError) as raised:
+        with pytest.raises(StoreError) as raised:
             answer.save(small / "x", report=False)
         said = f"{raised.value.filename}: {raised.value.strerror}"
         assert re.fullmatch(f"{words}choose another folder", said), said

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 import talkspurt as package
-from talkspurt._storage import file_access, store, study_store
+from talkspurt._storage import file_access, reader, writer
 from talkspurt.errors import StoreError
 from talkspurt.results import concatenation
-from talkspurt.results.result import SUMMARIES, TABLES
+from talkspurt.results.run_data import SUMMARIES, TABLES
 from talkspurt.scenarios import source
 
 
@@ -68,11 +68,11 @@ def test_rows_gathered_in_any_order_are_the_tables(folder, tmp_path, monkeypatch
 
     def keep(i, result):
         ended[i] = result._outcome
-        there[i] = study_store.keep_run(result, tmp_path / str(i))
+        there[i] = reader.keep_run(result, tmp_path / str(i))
         return there[i]
 
     def place(i):
-        where = study_store.part(tmp_path / str(i))
+        where = writer.part(tmp_path / str(i))
         where.mkdir()
         return where
 
@@ -104,8 +104,8 @@ def test_files_are_in_the_order_of_their_folders(tmp_path):
         (place / f"x{rng.choice('a.-/')}".replace("/", "")).write_text("")
     (tmp_path / "link").symlink_to(tmp_path)
     plain = [f for f in sorted(tmp_path.rglob("*")) if f.is_symlink() or not f.is_dir()]
-    assert list(store.files_in(tmp_path)) == plain
-    assert list(store.files_in(tmp_path / "none")) == []
+    assert list(file_access.files_in(tmp_path)) == plain
+    assert list(file_access.files_in(tmp_path / "none")) == []
 
 
 def test_many_files_are_written_out_together_if_the_system_can(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ from command import start
 from command import talkspurt as command
 from talkspurt import api
 from talkspurt.metrics import dictionary
-from talkspurt.results.result import SUMMARIES, TABLES
+from talkspurt.results.run_data import SUMMARIES, TABLES
 from talkspurt.scenarios.source import read
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"

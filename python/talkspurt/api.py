@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from talkspurt import _core
-from talkspurt._storage import store
-from talkspurt.results.result import Result, Scratch
+from talkspurt._storage import reader
+from talkspurt.errors import StoreError
+from talkspurt.results.result import Result
+from talkspurt.results.run_data import Scratch
 from talkspurt.results.study import Study
 from talkspurt.runs import engine
 from talkspurt.scenarios.source import Question, Sets, Source, read
@@ -128,9 +130,9 @@ def load(directory: str | os.PathLike[str], *, study: bool | None = False) -> Re
             format, or if ``study`` is true and the folder holds a single run.
     """
     folder = Path(directory)
-    found = store.load(folder)
+    found = reader.load(folder)
     if study and isinstance(found, Result):
-        raise store.StoreError(errno.EINVAL, "holds a single run, not a study", str(folder))
+        raise StoreError(errno.EINVAL, "holds a single run, not a study", str(folder))
     if study is False and isinstance(found, Study):
         _is_a_study("load", f"{folder} holds a study")
     return found

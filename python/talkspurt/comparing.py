@@ -48,8 +48,8 @@ from talkspurt.metrics.catalogue import column
 if TYPE_CHECKING:
     import polars as pl
 
-    from talkspurt.results.result import Result
-    from talkspurt.results.study import Study
+    from talkspurt.results.run_data import RunData
+    from talkspurt.results.study_data import StudyData
 
 LEAST = 0.05
 """Smallest difference in MOS with a cause."""
@@ -63,7 +63,7 @@ MOST_CALLS = 24
 """With more calls or groups in one run, none are compared."""
 
 Row = Mapping[str, Any]
-Rows = tuple["Result", Sequence[Row]]
+Rows = tuple["RunData", Sequence[Row]]
 """A run, and rows of its flows table."""
 
 
@@ -77,7 +77,7 @@ class Call:
     """
 
     label: str
-    runs: Mapping[int, tuple[Result, Sequence[Row]]]
+    runs: Mapping[int, tuple[RunData, Sequence[Row]]]
 
     def mean(self, name: str, replicate: int) -> float | None:
         """A metric in one replication: the mean over the members with a value."""
@@ -370,13 +370,13 @@ class Answers:
         return said
 
 
-def of_result(result: Result) -> Answers:
+def of_result(result: RunData) -> Answers:
     """The comparisons within one run."""
     rows = result.flows.to_dicts()
     return Answers.of(_within({result.replicate: (result, rows)}, "", 1, 0.95))
 
 
-def of_study(study: Study) -> dict[str | None, Answers]:
+def of_study(study: StudyData) -> dict[str | None, Answers]:
     """The comparisons within the runs of a study (key None), and along each axis by its name."""
     settings: dict[tuple[str, ...], dict[int, Rows]] = {}
     for run, rows in study.by_run("flows"):
@@ -416,7 +416,7 @@ def of_study(study: Study) -> dict[str | None, Answers]:
     return found
 
 
-def sentences(study: Study) -> dict[str | None, list[str]]:
+def sentences(study: StudyData) -> dict[str | None, list[str]]:
     """The sentences below the tables of a study, with the keys of :func:`of_study`."""
     return {place: answers.sentences() for place, answers in of_study(study).items()}
 
@@ -479,7 +479,7 @@ def _several(names: list[str]) -> str:
 
 def _calls(runs: Mapping[int, Rows]) -> dict[str, Call]:
     """The calls and groups of calls of one setting with a score, by name."""
-    rows: dict[str, dict[int, tuple[Result, list[Row]]]] = {}
+    rows: dict[str, dict[int, tuple[RunData, list[Row]]]] = {}
     for replicate, (run, flows) in runs.items():
         for row in flows:
             if row.get("r_factor") is not None:
@@ -490,7 +490,7 @@ def _calls(runs: Mapping[int, Rows]) -> dict[str, Call]:
     }
 
 
-def _transport(runs: Mapping[int, tuple[Result, Sequence[Row]]]) -> str:
+def _transport(runs: Mapping[int, tuple[RunData, Sequence[Row]]]) -> str:
     return str(next(iter(runs.values()))[1][0]["transport"])
 
 

@@ -21,10 +21,11 @@ from typing import Any
 from talkspurt import _core
 from talkspurt._cluster import proof, work
 from talkspurt._cluster.workers import Future, Workers, workers_of
-from talkspurt._storage import store
+from talkspurt._storage import file_access, reader, writer
 from talkspurt._text.escaping import visible, whole
 from talkspurt.errors import BadInputError
-from talkspurt.results.result import Result, Scratch
+from talkspurt.results.result import Result
+from talkspurt.results.run_data import Scratch
 from talkspurt.runs.engine import STEP_S, Progress
 from talkspurt.scenarios import provenance
 from talkspurt.scenarios.source import Question
@@ -279,7 +280,7 @@ def collect(
         # The folder lives as long as the result.
         scratch = Scratch()
         write_files(content, scratch.path)
-        results[i] = replace(store.load_result(scratch.path), _written=scratch)
+        results[i] = replace(reader.load_result(scratch.path), _written=scratch)
 
     study = {
         "name": question.name,
@@ -329,10 +330,10 @@ def _needs(question: Question, runs: Iterable[int]) -> tuple[dict[str, str], lis
 
 def keep_files(content: Mapping[str, bytes], folder: Path) -> Result:
     """Write the files of a run atomically, and return a result backed by its folder."""
-    from talkspurt._storage import study_store
+    from talkspurt._storage import reader
 
-    write_files(content, study_store.part(folder))
-    return study_store.put(folder)
+    write_files(content, writer.part(folder))
+    return reader.put(folder)
 
 
 def write_files(content: Mapping[str, bytes], folder: Path) -> None:
@@ -345,4 +346,4 @@ def write_files(content: Mapping[str, bytes], folder: Path) -> None:
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\\" in name:
             raise BadInputError(f"a worker returned a file outside its run: {visible(name)}")
-        store.write_bytes(folder / path, data)
+        file_access.write_bytes(folder / path, data)

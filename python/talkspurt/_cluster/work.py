@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from talkspurt import _core
-from talkspurt._storage import store
+from talkspurt._storage import writer
 from talkspurt._storage.file_access import files_in
-from talkspurt.results.result import SUMMARIES, Result
+from talkspurt.results.result import Result
+from talkspurt.results.run_data import SUMMARIES
 from talkspurt.runs import engine
 from talkspurt.scenarios import provenance
 from talkspurt.scenarios.source import Question
@@ -146,7 +147,7 @@ def _one(
         scenario=resolved,
         manifest={**results[0].manifest, **said, "made_of": made_of},
     )
-    store.write_result(result, folder)
+    writer.write_result(result, folder)
     return outcomes[0]
 
 

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Literal
 
 from talkspurt import __version__, _core
 from talkspurt._commands.running import say_news
-from talkspurt._storage import disk_space, file_access, store
+from talkspurt._storage import disk_space, file_access, output_folder, reader, writer
 from talkspurt._storage.output_folder import around
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import visible
-from talkspurt.errors import BadInputError
+from talkspurt.errors import BadInputError, StoreError
 from talkspurt.results import validation
-from talkspurt.results.result import TABLES, Result, recorded
+from talkspurt.results.result import Result
+from talkspurt.results.run_data import TABLES, recorded
 from talkspurt.results.study import Study
 from talkspurt.runs import engine
 from talkspurt.scenarios import provenance
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Format = Literal["pcapng", "ns2", "nam", "qlog", "parquet", "csv"]
-CLAIM = store.Claim("export")
+CLAIM = output_folder.Claim("export")
 
 
 def export(source: Path, to: Format, out: Path | None) -> Path:
@@ -50,7 +51,7 @@ def export(source: Path, to: Format, out: Path | None) -> Path:
         talkspurt.ScenarioError: if the scenario, or a file it names, has changed.
         OSError: if reading or writing fails, or the disk has no space.
     """
-    found = store.load(source) if source.is_dir() else None
+    found = reader.load(source) if source.is_dir() else None
     target = out if out is not None else _beside(source, to)
     if to == "csv":
         return _tables(found, source, target)
@@ -60,18 +61,20 @@ def export(source: Path, to: Format, out: Path | None) -> Path:
     elif found is not None:
         runs = [(found, source)]
     questions = [_question(result, where) for result, where in runs]
-    with store.Staging(target, CLAIM) as staging:
+    with output_folder.Staging(target, CLAIM) as staging:
         say_news(staging)
         _check_room(questions, to, staging.target)
         digests = []
         for (result, where), question in zip(runs, questions, strict=True):
             folder = staging.folder / where.name if isinstance(found, Study) else staging.folder
-            with store.writing(folder):
+            with file_access.writing(folder):
                 folder.mkdir(exist_ok=True)
             digests.append(_write(result, where, question, to, folder))
         digest = digests if isinstance(found, Study) else digests[0]
-        manifest = {**store.header("export"), "to": to, "digest": digest}
-        store.write_text(staging.folder / store.MANIFEST, store.to_json(manifest))
+        manifest = {**writer.header("export"), "to": to, "digest": digest}
+        file_access.write_text(
+            staging.folder / output_folder.MANIFEST, file_access.to_json(manifest)
+        )
         return staging.commit()
 
 
@@ -179,13 +182,13 @@ def _stopped(job: _core.Export) -> Iterator[None]:
 
 def _copy_tables(source: Path, folder: Path) -> None:
     for table in _parquet_files(source):
-        with store.writing(folder / table.name):
+        with file_access.writing(folder / table.name):
             shutil.copyfile(table, folder / table.name)
 
 
 def _parquet_files(source: Path) -> list[Path]:
     """The tables of a run or study: those without rows have no file. Packets have their own."""
-    manifest = file_access.read_json(source / store.MANIFEST)
+    manifest = file_access.read_json(source / output_folder.MANIFEST)
     if manifest["kind"] == "study":
         return sorted(source.glob("*.parquet"))
     empty = manifest.get("empty_tables", {})
@@ -212,16 +215,14 @@ def without_formulas(table: pl.LazyFrame) -> pl.LazyFrame:
 def _tables(result: Result | Study | None, source: Path, target: Path) -> Path:
     if result is None:
         if not source.exists():
-            raise store.StoreError(
-                errno.ENOENT, "there is no result of talkspurt here", str(source)
-            )
+            raise StoreError(errno.ENOENT, "there is no result of talkspurt here", str(source))
         raise _core.RunError(f"{source}: csv is made of the tables of a result: run it first")
     import polars as pl
 
     files = _parquet_files(source)
     if isinstance(result, Result) and recorded(result.scenario).get("packets"):
         files.append(source / "packets.parquet")
-    with store.Staging(target, CLAIM) as staging:
+    with output_folder.Staging(target, CLAIM) as staging:
         say_news(staging)
         for table in files:
             file = staging.folder / f"{table.stem}.csv"
@@ -232,9 +233,11 @@ def _tables(result: Result | Study | None, source: Path, target: Path) -> Path:
                     validation.check_table(table.stem, lazy, result._known)
                 else:
                     lazy = lazy.collect().lazy()
-            with store.writing(file):
+            with file_access.writing(file):
                 without_formulas(lazy).sink_csv(file)
         digest = [run.digest for run in result.runs] if isinstance(result, Study) else result.digest
-        manifest = {**store.header("export"), "to": "csv", "digest": digest}
-        store.write_text(staging.folder / store.MANIFEST, store.to_json(manifest))
+        manifest = {**writer.header("export"), "to": "csv", "digest": digest}
+        file_access.write_text(
+            staging.folder / output_folder.MANIFEST, file_access.to_json(manifest)
+        )
         return staging.commit()

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from talkspurt._storage import file_access, store
+from talkspurt._storage import file_access, reader
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError, StoreError
 from talkspurt.results.result import Result
@@ -49,7 +49,7 @@ def plot(
         faults.append(f"--bin {bin_s:g}: expected seconds, more than 0")
         bin_s = None
     try:
-        answer = store.load(folder)
+        answer = reader.load(folder)
     except StoreError as error:
         if error.errno != errno.EINVAL:
             raise
@@ -91,7 +91,7 @@ def sensitivity(folder: Path, measure: str, *, as_json: bool, out: Path | None) 
 
     if out is not None and out.suffix.lower() not in ENDINGS:
         raise BadInputError(visible(f"-o {out}: expected a name that ends in .png, .svg or .pdf"))
-    answer = store.load(folder)
+    answer = reader.load(folder)
     if not isinstance(answer, Study) or answer.design is None:
         raise BadInputError(
             visible(f"{folder}: sensitivity needs a study whose scenario has a [design]")

@@ -9,7 +9,7 @@ import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from talkspurt._storage import output_folder, remote, store
+from talkspurt._storage import output_folder, reader, remote
 from talkspurt._storage.file_access import plain_name, real
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import print_json, visible
@@ -26,7 +26,7 @@ def rebuild(folder: Path, *, pdf: bool) -> None:
     far = remote.of(folder)
     shown = far.url if far else str(folder)
     folder = far.downloaded() if far else folder
-    answer = store.load(folder)
+    answer = reader.load(folder)
     from talkspurt.report import pictures
 
     with output_folder.beside(folder) as drawn:
@@ -38,7 +38,7 @@ def rebuild(folder: Path, *, pdf: bool) -> None:
         names = output_folder.add(drawn, folder)
     if far:
         far.put(folder, names)
-    print(visible(f"Report: {shown}/{store.REPORT}"))
+    print(visible(f"Report: {shown}/{output_folder.REPORT}"))
 
 
 def compare(
@@ -54,7 +54,7 @@ def compare(
     if len(folders) < 2:
         raise BadInputError("compare: give at least two folders of results")
     names = _names(folders)
-    answers = {name: store.load(folder) for name, folder in names.items()}
+    answers = {name: reader.load(folder) for name, folder in names.items()}
     try:
         study = Study.of_answers(answers)
     except ValueError as error:
@@ -70,7 +70,7 @@ def compare(
         from talkspurt._terminal import tables
 
         tables.print_study(study)
-        page = f"   Report: {folder}/{store.REPORT}" if report else ""
+        page = f"   Report: {folder}/{output_folder.REPORT}" if report else ""
         print(visible(f"Results: {folder}/{page}"))
 
 
@@ -97,9 +97,9 @@ def show(folder: Path) -> None:
     asked = far.url if far else folder
     if far:
         folder = far.report(Path(tempfile.mkdtemp(prefix="talkspurt-")))
-    report = folder / store.REPORT
+    report = folder / output_folder.REPORT
     if not report.is_file():
-        store.check(folder)
+        reader.check(folder)
         raise BadInputError(
             visible(f"{asked}: has no report; `talkspurt report {asked}` writes it")
         )

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
 from talkspurt import _core, api
-from talkspurt._storage import disk_space, remote, store, study_store
+from talkspurt._storage import disk_space, file_access, output_folder, reader, remote, writer
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import print_json, visible, whole
 from talkspurt.errors import BadInputError
 from talkspurt.results import concatenation
-from talkspurt.results.result import Result, recorded
+from talkspurt.results.result import Result
+from talkspurt.results.run_data import recorded
 from talkspurt.results.study import Study
 from talkspurt.runs import sequential
 from talkspurt.scenarios import provenance
@@ -70,7 +71,7 @@ def run(
             executor = stack.enter_context(connected(cluster))
         far = None if out is None else remote.of(out)
         if far is not None:
-            far.check(store.Claim("run", question.name, file_of(question), overwrite))
+            far.check(output_folder.Claim("run", question.name, file_of(question), overwrite))
             out = far.folder(stack.enter_context(tempfile.TemporaryDirectory()))
         _run(
             question, wanted, most, out=out, far=far, seed=seed, as_json=as_json, report=report,
@@ -124,13 +125,13 @@ def _run(
         _say_outcome(answer, wanted, as_json=as_json)
         return
     # Check that the folder is writable before the work, not after.
-    claim = store.Claim("run", question.name, file_of(question), overwrite)
+    claim = output_folder.Claim("run", question.name, file_of(question), overwrite)
     said = undrawn = None
     if api.is_study(question.plan):
         before: Study | None = None
         while True:
-            key = study_store.key(question)
-            with store.Resumable(folder, key, len(question.plan), claim, far) as unfinished:
+            key = writer.key(question)
+            with output_folder.Resumable(folder, key, len(question.plan), claim, far) as unfinished:
                 more = sequential.known(question, before) if before else {}
                 answer = _study_into(
                     question,
@@ -149,20 +150,22 @@ def _run(
 
                     # They read tables of the runs, whose folders are about to be renamed.
                     said = comparing.sentences(answer)
-                kept = (following is not None or not report) and unfinished.keep(store.DRAWN)
+                kept = (following is not None or not report) and unfinished.keep(
+                    output_folder.DRAWN
+                )
                 where = unfinished.commit()
-                answer = study_store.moved(answer, where)
+                answer = reader.moved_study(answer, where)
             if following is None:
                 break
             # Every step leaves a complete study in the folder.
             question = following[0]
-            saved = store.load(where)
+            saved = reader.load(where)
             assert isinstance(saved, Study)
             before = saved
     else:
-        with store.Staging(folder, claim, far) as staging:
+        with output_folder.Staging(folder, claim, far) as staging:
             answer = _run_into(question, staging, report=report, pdf=pdf, scores=scores)
-            kept = not report and staging.keep(store.DRAWN)
+            kept = not report and staging.keep(output_folder.DRAWN)
             where = staging.commit()
             answer = answer.moved(where)
             undrawn = staging.undrawn
@@ -311,7 +314,7 @@ def _scored(result: Result) -> Result:
 
 
 def _run_into(
-    question: Question, staging: store.Staging, *, report: bool, pdf: bool, scores: bool
+    question: Question, staging: output_folder.Staging, *, report: bool, pdf: bool, scores: bool
 ) -> Result:
     """Run once and write the results."""
     say_news(staging)
@@ -327,7 +330,7 @@ def _run_into(
         if scores:
             bar.on_step("scores")
             _scored(answer)
-        store.write_result(answer, staging.folder, step=bar.on_step)
+        writer.write_result(answer, staging.folder, step=bar.on_step)
         if report:
             from talkspurt.report import pictures
 
@@ -338,7 +341,7 @@ def _run_into(
 
 def _study_into(
     question: Question,
-    unfinished: store.Resumable,
+    unfinished: output_folder.Resumable,
     jobs: int | None,
     more: Mapping[int, Result],
     *,
@@ -361,14 +364,14 @@ def _study_into(
     stacks = gathered.stacks(runs)
     answer = Study.of_results(question, [runs[i] for i in range(len(runs))], stacks)
     with Bar(answer.title) as bar:
-        study_store.write_study(answer, unfinished.folder, step=bar.on_step)
+        writer.write_study(answer, unfinished.folder, step=bar.on_step)
     return answer
 
 
 def runs_into(
     question: Question,
     wanted: Sequence[int],
-    unfinished: store.Resumable,
+    unfinished: output_folder.Resumable,
     jobs: int | None,
     *,
     scores: bool,
@@ -383,19 +386,19 @@ def runs_into(
 
     def place(i: int) -> Path:
         unfinished.check()
-        name = study_store.run_folder(i, plan.settings(i), plan.replicate(i))
+        name = writer.run_folder(i, plan.settings(i), plan.replicate(i))
         return unfinished.folder / name
 
     def written(i: int) -> Path:
         unfinished.check()
-        folder = study_store.part(place(i))
-        with store.writing(folder):
+        folder = writer.part(place(i))
+        with file_access.writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     def keep(i: int, result: Result) -> Result:
         unfinished.check()
-        return study_store.keep_run(_scored(result) if scores else result, place(i))
+        return reader.keep_run(_scored(result) if scores else result, place(i))
 
     there = {i: run for i in wanted if (run := _finished(place(i)))}
     say_news(unfinished)
@@ -421,22 +424,22 @@ def runs_into(
             # It may have been finished without scores, or by a worker, which computes none.
             if not found[i].is_scored:
                 bar.on_step(f"scores of run {i + 1}")
-                store.write_scores(_scored(found[i]), place(i))
+                writer.write_scores(_scored(found[i]), place(i))
     return found
 
 
 def _finished(folder: Path) -> Result | None:
-    return study_store.reread(folder) if (folder / store.MANIFEST).exists() else None
+    return reader.reread(folder) if (folder / output_folder.MANIFEST).exists() else None
 
 
-def say_news(staging: store.Staging) -> None:
+def say_news(staging: output_folder.Staging) -> None:
     """Report what was found in place of the output folder."""
     for words in staging.news:
         print(f"talkspurt: {visible(words)}", file=sys.stderr)
 
 
 def _check_room(
-    question: Question, runs: list[int], staging: store.Staging, jobs: int | None = None
+    question: Question, runs: list[int], staging: output_folder.Staging, jobs: int | None = None
 ) -> None:
     """Refuse to start captures and packet tables that exceed the disk space."""
     asked = [i for i in runs if question.plan.writes_packets(i)]
@@ -469,4 +472,4 @@ def say_where(where: Path, asked: Path, report: bool, far: remote.Remote | None 
     folder = far.url if far else asked if not asked.is_absolute() else where
     print(visible(f"Results: {folder}/"))
     if report:
-        print(visible(f"Report:  {folder}/{store.REPORT}"))
+        print(visible(f"Report:  {folder}/{output_folder.REPORT}"))

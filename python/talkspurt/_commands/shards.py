@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt import api
 from talkspurt._commands import running
-from talkspurt._storage import file_access, store, study_store
+from talkspurt._storage import file_access, output_folder, reader, writer
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError
@@ -85,16 +85,18 @@ def run(
     if shard.of > total:
         most = f"{total} shards" if total > 1 else "one shard"
         raise BadInputError(f"--shard {shard}: the study has {total} runs, so at most {most}")
-    key = study_store.key(question)
-    claim = store.Claim(KIND, f"{question.name} {shard}", running.file_of(question), overwrite)
+    key = writer.key(question)
+    claim = output_folder.Claim(
+        KIND, f"{question.name} {shard}", running.file_of(question), overwrite
+    )
     wanted = shard.runs(total)
     folder = out or _default(question, shard)
     parts = f"{key}-{shard.number}-of-{shard.of}"
-    with store.Resumable(folder, parts, len(wanted), claim) as unfinished:
+    with output_folder.Resumable(folder, parts, len(wanted), claim) as unfinished:
         found = running.runs_into(question, wanted, unfinished, jobs, scores=scores)
-        store.write_text(unfinished.folder / "scenario.toml", question.text)
+        file_access.write_text(unfinished.folder / "scenario.toml", question.text)
         manifest = {
-            **store.header(KIND),
+            **writer.header(KIND),
             "study": key,
             "engine": provenance.engine(),
             "shard": shard.number,
@@ -112,7 +114,7 @@ def run(
             "runs": [
                 {
                     "run": i,
-                    "folder": study_store.run_folder(i, result.settings, result.replicate),
+                    "folder": writer.run_folder(i, result.settings, result.replicate),
                     "settings": dict(result.settings),
                     "seed": result.seed,
                     "digest": result.digest,
@@ -120,7 +122,9 @@ def run(
                 for i, result in sorted(found.items())
             ],
         }
-        store.write_text(unfinished.folder / store.MANIFEST, store.to_json(manifest))
+        file_access.write_text(
+            unfinished.folder / output_folder.MANIFEST, file_access.to_json(manifest)
+        )
         return unfinished.commit()
 
 
@@ -147,7 +151,7 @@ def run_and_say(
         running.check_scores(question)
     where = run(question, shard, out, jobs=jobs, overwrite=overwrite, scores=scores)
     if as_json:
-        print_json(store.check(where, (KIND,)))
+        print_json(reader.check(where, (KIND,)))
         return
     total = len(question.plan)
     print(visible(f"Shard {shard} of {question.name}: {len(shard.runs(total))} of {total} runs"))
@@ -175,22 +179,22 @@ def merge(
     first = shards[0]
     places = {i: one.folder / name for one in shards for i, name in one.runs.items()}
     name = str(first.manifest["name"])
-    claim = store.Claim("run", name, first.manifest.get("file"), overwrite)
-    with store.Staging(out or Path("runs") / name, claim) as staging:
+    claim = output_folder.Claim("run", name, first.manifest.get("file"), overwrite)
+    with output_folder.Staging(out or Path("runs") / name, claim) as staging:
         running.say_news(staging)
         copies = []
         with Bar(first.manifest["title"]) as bar:
             for i, place in sorted(places.items()):
                 bar.on_step(f"run {i + 1} of {len(places)}")
                 copies.append(staging.folder / "runs" / place.name)
-                with store.writing(copies[-1]):
+                with file_access.writing(copies[-1]):
                     shutil.copytree(place, copies[-1])
             study = _study(first, copies)
-            study_store.write_study(study, staging.folder, step=bar.on_step)
+            writer.write_study(study, staging.folder, step=bar.on_step)
         if draw is not None:
             draw(study, staging.folder)
         else:
-            staging.keep(store.DRAWN)
+            staging.keep(output_folder.DRAWN)
         return staging.commit()
 
 
@@ -199,8 +203,8 @@ def _study(shard: _Found, folders: Sequence[Path]) -> Study:
     from talkspurt.results.study import Study
 
     said = shard.manifest
-    runs = tuple(map(store.load_result, folders))
-    with file_access.reading(shard.folder / store.MANIFEST):
+    runs = tuple(map(reader.load_result, folders))
+    with file_access.reading(shard.folder / output_folder.MANIFEST):
         validation.study(said, [(run.settings, run.replicate) for run in runs])
     return Study(
         name=said["name"],
@@ -228,7 +232,7 @@ def merge_and_say(
     """Implements ``talkspurt merge``."""
     draw = functools.partial(running.draw, pdf=pdf) if report else None
     where = merge(folders, out, overwrite=overwrite, draw=draw)
-    running.say(store.load(where), as_json)
+    running.say(reader.load(where), as_json)
     if not as_json:
         running.say_where(where, where if out is None else out, report)
 
@@ -314,8 +318,8 @@ def _read(folder: Path) -> _Found:
     Raises:
         StoreError: if there is none, or its manifest is damaged.
     """
-    manifest = store.check(folder, (KIND,))
-    with file_access.reading(folder / store.MANIFEST):
+    manifest = reader.check(folder, (KIND,))
+    with file_access.reading(folder / output_folder.MANIFEST):
         validation.check(manifest, validation.SHARD)
         runs = {run["run"]: run["folder"] for run in manifest["runs"]}
         shard = Shard(manifest["shard"], manifest["shards"])
@@ -329,7 +333,7 @@ def _damage(shard: _Found) -> list[str]:
     digests = {run["run"]: run["digest"] for run in shard.manifest["runs"]}
     wrong = []
     for i, name in shard.runs.items():
-        run = study_store.reread(shard.folder / name)
+        run = reader.reread(shard.folder / name)
         if run is None:
             wrong.append(f"{shard.folder / name}: cannot be read; run shard {shard.shard} again")
         elif run.digest != digests[i]:

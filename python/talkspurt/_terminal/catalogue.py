@@ -14,7 +14,7 @@ from talkspurt._terminal.layout import wrapped
 from talkspurt._text.escaping import print_json
 from talkspurt.errors import BadInputError
 from talkspurt.metrics.catalogue import ALL, COLUMNS, COMPUTED, SOUND
-from talkspurt.results.result import finite
+from talkspurt.results.run_data import finite
 
 if TYPE_CHECKING:
     import polars as pl
@@ -121,13 +121,13 @@ def print_metric(
 ) -> None:
     """One metric of a result."""
     from talkspurt import metrics
-    from talkspurt._storage import store
-    from talkspurt.results.study import Study
+    from talkspurt._storage import reader
+    from talkspurt.results.study_data import StudyData
 
-    result = store.load(run)
+    result = reader.load(run)
     longest = (
         max(one.duration_s for one in result.runs)
-        if isinstance(result, Study)
+        if isinstance(result, StudyData)
         else (result.duration_s)
     )
     if bin_s is not None and longest > MOST_BINS * bin_s:
@@ -136,10 +136,10 @@ def print_metric(
     if form == "table":
         from talkspurt._terminal import tables
 
-        study = result if isinstance(result, Study) else Study.of_run(result)
+        study = result if isinstance(result, StudyData) else StudyData.of_run(result)
         tables.print_metric(study, name, flow, link, bin_s)
         return
-    if isinstance(result, Study):
+    if isinstance(result, StudyData):
         table = result.compute(name, flow, bin_s, link=link)
     else:
         table = metrics.compute(result, name, flow, bin_s, link=link)
@@ -147,7 +147,7 @@ def print_metric(
     if table.is_empty() and isinstance(one, metrics.Column):
         from talkspurt.figures.values import missing
 
-        study = result if isinstance(result, Study) else Study.of_run(result)
+        study = result if isinstance(result, StudyData) else StudyData.of_run(result)
         raise missing(study, one, flow or link)
     _print_frame(table, form)
 
@@ -161,12 +161,12 @@ def _print_frame(table: pl.DataFrame, form: Form) -> None:
 
 def print_sheet(run: Path, form: Form) -> None:
     """The sheet of a result or study."""
-    from talkspurt._storage import store
+    from talkspurt._storage import reader
     from talkspurt.metrics import sheet
-    from talkspurt.results.study import Study
+    from talkspurt.results.study_data import StudyData
 
-    result = store.load(run)
-    study = result if isinstance(result, Study) else Study.of_run(result)
+    result = reader.load(run)
+    study = result if isinstance(result, StudyData) else StudyData.of_run(result)
     if form == "table":
         from talkspurt._terminal import tables
 

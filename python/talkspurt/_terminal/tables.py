@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from talkspurt.figures.values import Part
     from talkspurt.ns2.crosscheck import Crosscheck
-    from talkspurt.results.result import Result
-    from talkspurt.results.study import Study
+    from talkspurt.results.run_data import RunData
+    from talkspurt.results.study_data import StudyData
 
 GRADE_STYLES = ("bold green", "green", "yellow", "yellow", "red", "bold red")
 BUSY = 0.02
@@ -37,7 +37,7 @@ MOST_ROWS = 40
 """Longer tables are cut: see the report or Parquet for five hundred calls."""
 
 
-def print_result(result: Result, out: Console | None = None) -> None:
+def print_result(result: RunData, out: Console | None = None) -> None:
     """Calls with the answer below them, video, flows and links of one run."""
     out = out or console()
     rows = condensed(result.flows.to_dicts())
@@ -120,22 +120,22 @@ def _ends(row: Mapping[str, Any]) -> list[Cell]:
     return [row["name"], row["transport"] or "–"]
 
 
-def _sound(of: Result | Study, out: Console) -> None:
+def _sound(of: RunData | StudyData, out: Console) -> None:
     """Scores of the sound, what they mean, and whether they contradict each other."""
     from talkspurt import scores
-    from talkspurt.results.result import Result
+    from talkspurt.results.run_data import RunData
     from talkspurt.scores import saying
 
-    one = isinstance(of, Result)
-    runs = [of] if isinstance(of, Result) else list(of.runs)
-    rows = saying.of_result(of) if isinstance(of, Result) else saying.of_study(of)
-    axes = [] if isinstance(of, Result) else [axis.name for axis in of.axes]
+    one = isinstance(of, RunData)
+    runs = [of] if isinstance(of, RunData) else list(of.runs)
+    rows = saying.of_result(of) if isinstance(of, RunData) else saying.of_study(of)
+    axes = [] if isinstance(of, RunData) else [axis.name for axis in of.axes]
     heads = [*map(name, axes), name("call"), *(Column(m.label) for m in scores.MODELS.values())]
     cells: list[list[Cell]] = [
         [*row.settings, row.name, *(_spaced(*texts) for texts in row.texts)] for row in rows
     ]
     table = Table("Scores of the sound", heads, **_cut(cells, SCORES if one else SUMMARY))
-    if not isinstance(of, Result):
+    if not isinstance(of, RunData):
         found = of.summary(tuple(scores.MODELS)).to_dicts()
         table.legend = intervals.legend(found)
     table.print(out)
@@ -196,7 +196,7 @@ Row = dict[str, Any]
 
 
 def print_study(
-    study: Study,
+    study: StudyData,
     out: Console | None = None,
     sentences: Mapping[str | None, Sequence[str]] | None = None,
 ) -> None:
@@ -238,7 +238,7 @@ def print_study(
     _warn(study.flows, out)
 
 
-def _sound_differences(study: Study, out: Console) -> None:
+def _sound_differences(study: StudyData, out: Console) -> None:
     """Paired differences of the scores of the sound along each axis."""
     from talkspurt.scores import MODELS
 
@@ -250,13 +250,13 @@ def _sound_differences(study: Study, out: Console) -> None:
         _wide(study, title, rows, tuple(MODELS), file=file).print(out)
 
 
-def _named(study: Study, column: str) -> set[str]:
+def _named(study: StudyData, column: str) -> set[str]:
     """The flows and groups of flows with a value in a column, named as in summaries."""
     rows = study.flows.drop_nulls(column).iter_rows(named=True)
     return {row.get("group") or row["name"] for row in rows}
 
 
-def _about(study: Study) -> str:
+def _about(study: StudyData) -> str:
     runs = f"{len(study.runs)} runs, {study.replications} of every setting"
     if study.replications < 2:
         return f"{runs}: no intervals (replications.count gives some)"
@@ -264,7 +264,7 @@ def _about(study: Study) -> str:
 
 
 def _wide(
-    study: Study,
+    study: StudyData,
     title: str,
     rows: Iterable[Row],
     columns: Sequence[str],
@@ -292,7 +292,7 @@ WITHOUT = "CSV without --table"
 """Where what a table of ``talkspurt metrics`` omits can be read."""
 
 
-def print_sheet(study: Study, out: Console | None = None) -> None:
+def print_sheet(study: StudyData, out: Console | None = None) -> None:
     """Counts, sizes, rates, delays and loss of every flow, and the nodes that send and receive."""
     from talkspurt.metrics import sheet
 
@@ -317,7 +317,7 @@ def print_sheet(study: Study, out: Console | None = None) -> None:
 
 
 def print_metric(
-    study: Study,
+    study: StudyData,
     name: str,
     flow: str | None,
     link: str | None,
@@ -374,7 +374,7 @@ def print_metric(
 
 
 def print_sensitivity(
-    study: Study, measure: str, rows: Sequence[Row], out: Console | None = None
+    study: StudyData, measure: str, rows: Sequence[Row], out: Console | None = None
 ) -> None:
     """The indices of each factor with their intervals, by setting and flow."""
     from talkspurt.analysis.sensitivity import INDICES

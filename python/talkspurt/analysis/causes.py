@@ -34,7 +34,7 @@ from talkspurt.scenarios.resolved import values
 if TYPE_CHECKING:
     import polars as pl
 
-    from talkspurt.results.result import Result
+    from talkspurt.results.run_data import RunData
 
 HANDSHAKE = "handshake"
 NETWORK_LOSS = "network loss"
@@ -74,7 +74,7 @@ class Unheard:
         return self.causes.total() / self.judged if self.judged else 0.0
 
 
-def unheard(runs: Iterable[tuple[Result, Mapping[str, Any]]]) -> Unheard:
+def unheard(runs: Iterable[tuple[RunData, Mapping[str, Any]]]) -> Unheard:
     """The frames not heard in these calls, each a run and a row of its flows table."""
     found = Unheard()
     for run, row in runs:
@@ -85,7 +85,7 @@ def unheard(runs: Iterable[tuple[Result, Mapping[str, Any]]]) -> Unheard:
     return found
 
 
-def _with_causes(run: Result, row: Mapping[str, Any]) -> pl.DataFrame:
+def _with_causes(run: RunData, row: Mapping[str, Any]) -> pl.DataFrame:
     """The judged frames of a call with a column ``cause``, null if the frame was heard."""
     import polars as pl
 
@@ -157,7 +157,7 @@ def _gives_up(transport: Mapping[str, Any]) -> bool:
     return any(transport.get(key) is not None for key in ("lifetime", "max_retransmissions"))
 
 
-def _with_room(run: Result, frames: pl.DataFrame, flow: str, side: str) -> pl.DataFrame:
+def _with_room(run: RunData, frames: pl.DataFrame, flow: str, side: str) -> pl.DataFrame:
     """The frames with ``room``: congestion window − data in flight at hand-over, in bytes."""
     import polars as pl
 
@@ -169,14 +169,14 @@ def _with_room(run: Result, frames: pl.DataFrame, flow: str, side: str) -> pl.Da
     return frames.with_columns(room=pl.col("cwnd") - pl.col("flight"))
 
 
-def _frame_bytes(run: Result, flow: str) -> float:
+def _frame_bytes(run: RunData, flow: str) -> float:
     """The mean size of a frame."""
     made = run.table("series").filter(flow=flow)
     count = int(made["generated_packets"].sum())
     return int(made["generated_bytes"].sum()) / count if count else 0.0
 
 
-def _opened(run: Result, flow: str, side: str) -> float | None:
+def _opened(run: RunData, flow: str, side: str) -> float | None:
     """When the connection of a flow was open at this side; None without a handshake."""
     opened = run.table("events").filter(flow=flow, side=side, event="connected")
     return opened["time_s"].min() if opened.height else None  # type: ignore[return-value]

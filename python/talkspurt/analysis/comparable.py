@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from talkspurt.results.result import Result
+from talkspurt.results.run_data import RunData
 from talkspurt.scenarios.resolved import plain, values
 
 NAMES = ("from", "to", "group", "paths", "association")
@@ -42,7 +42,7 @@ class Conditions:
     routes: Mapping[str, Mapping[str, Sequence[Sequence[str]]]]
 
     @classmethod
-    def of(cls, run: Result) -> Conditions:
+    def of(cls, run: RunData) -> Conditions:
         """Those of a run."""
         told = plain(values(run.scenario))
         links: dict[str, str] = {}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from talkspurt.results.axis import Axis
-    from talkspurt.results.study import Study
+    from talkspurt.results.study_data import StudyData
 
 RESAMPLES = 999
 """Bootstrap samples."""
@@ -60,7 +60,7 @@ class Estimate:
     high: float | None = None
 
 
-def of_study(study: Study, measure: str) -> pl.DataFrame:
+def of_study(study: StudyData, measure: str) -> pl.DataFrame:
     """The table of :meth:`talkspurt.Study.sensitivity`."""
     import polars as pl
 
@@ -95,7 +95,9 @@ def of_study(study: Study, measure: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema)
 
 
-def _outputs(study: Study, measure: str) -> dict[tuple[tuple[tuple[str, str], ...], str], Numbers]:
+def _outputs(
+    study: StudyData, measure: str
+) -> dict[tuple[tuple[tuple[str, str], ...], str], Numbers]:
     """The measure at each point, by setting of the axes and flow: the mean over replications."""
     assert study.design is not None
     points = int(study.design["points"])
@@ -115,7 +117,7 @@ def _outputs(study: Study, measure: str) -> dict[tuple[tuple[tuple[str, str], ..
     }
 
 
-def estimate(study: Study, values: Numbers) -> tuple[list[Estimate], str | None]:
+def estimate(study: StudyData, values: Numbers) -> tuple[list[Estimate], str | None]:
     """The indices of all factors, and why they are not defined, if so."""
     assert study.design is not None
     factors = [axis for axis in study.axes if axis.factor]

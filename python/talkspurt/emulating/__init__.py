@@ -30,7 +30,8 @@ from talkspurt._text.format import offered
 from talkspurt.emulating import account, namespaces
 from talkspurt.emulating.namespaces import LISTEN_S, STEP_S, Node, User
 from talkspurt.errors import BadInputError
-from talkspurt.results.result import Result, Scratch
+from talkspurt.results.result import Result
+from talkspurt.results.run_data import Scratch
 from talkspurt.scenarios.resolved import values
 from talkspurt.scenarios.source import Question, Sets, Source, read
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from talkspurt import ScenarioError
-from talkspurt._storage import interrupts, store
+from talkspurt._storage import interrupts, output_folder, writer
 from talkspurt._terminal.console import console, say
 from talkspurt._text.escaping import visible
 from talkspurt.emulating import Command, Emulation, account, namespaces, read_emulated
@@ -123,14 +123,14 @@ def run(
             status = _execute(emulation, commands, shell, most_s, quiet=quiet)
             answer = emulation.result
         else:
-            claim = store.Claim("run", question.name, file_of(question), overwrite)
-            with store.Staging(folder, claim) as staging:
+            claim = output_folder.Claim("run", question.name, file_of(question), overwrite)
+            with output_folder.Staging(folder, claim) as staging:
                 for words in () if quiet else staging.news:
                     print(f"talkspurt: {visible(words)}", file=sys.stderr)
                 emulation = Emulation(question, nodes, folder=staging.folder)
                 status = _execute(emulation, commands, shell, most_s, quiet=quiet)
                 answer = emulation.result
-                store.write_result(answer, staging.folder)
+                writer.write_result(answer, staging.folder)
                 if report:
                     from talkspurt.report import pictures
 
@@ -140,7 +140,7 @@ def run(
                         # Such as a full disk: the result is there.
                         failure = error
                 # An earlier emulation's report would be of other packets.
-                report = (staging.folder / store.REPORT).exists()
+                report = (staging.folder / output_folder.REPORT).exists()
                 where = staging.commit()
                 answer = answer.moved(where)
         if as_json or quiet:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from talkspurt.results.study import Study
+    from talkspurt.results.study_data import StudyData
 
 TALL, ROW = 3.1, 2.1
 """Height of a figure of one panel, and of each row of several, in inches."""
@@ -77,7 +77,7 @@ MOST_STEPS = 400
 
 
 def figure(
-    study: Study,
+    study: StudyData,
     measure: str,
     *,
     over: str | None = None,

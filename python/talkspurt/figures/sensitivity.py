@@ -12,14 +12,14 @@ from talkspurt.metrics.catalogue import of_a_flow
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from talkspurt.results.study import Study
+    from talkspurt.results.study_data import StudyData
 
 BAR = 0.38
 """Width of a bar; the distance of factors is 1."""
 COLOURS = (BLUE, ORANGE)
 
 
-def bars(study: Study, measure: str) -> Figure | None:
+def bars(study: StudyData, measure: str) -> Figure | None:
     """A panel for each setting of the axes and flow; None if no index is defined."""
     rows = [row for row in study.sensitivity(measure).to_dicts() if row["factor"] is not None]
     keys = [*(axis.column for axis in study.axes if not axis.factor), "flow"]

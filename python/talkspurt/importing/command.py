@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import _core
-from talkspurt._storage import file_access, store
+from talkspurt._storage import file_access, output_folder
 from talkspurt._text.escaping import visible, whole
 from talkspurt.errors import BadInputError
 from talkspurt.results.result import Result
@@ -119,7 +119,7 @@ def _say(result: Result, folder: Path, *, report: bool) -> None:
         )
     for what, count in imported["not_imported"].items():
         print(visible(f"Not imported: {count} {what}."))
-    page = f"   Report: {folder}/{store.REPORT}" if report else ""
+    page = f"   Report: {folder}/{output_folder.REPORT}" if report else ""
     print(visible(f"Results: {folder}/{page}"))
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from talkspurt import _core
-from talkspurt._storage import file_access, interrupts, store
+from talkspurt._storage import file_access, interrupts, output_folder
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError, Faults
@@ -457,7 +457,7 @@ def say(result: Result, folder: Path, *, report: bool) -> None:
         say_line(note)
     print(visible(f"Results: {folder}/"))
     if report:
-        print(visible(f"Report:  {folder}/{store.REPORT}"))
+        print(visible(f"Report:  {folder}/{output_folder.REPORT}"))
 
 
 def document(result: Result) -> dict[str, Any]:

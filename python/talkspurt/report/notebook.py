@@ -11,14 +11,14 @@ from talkspurt._text.escaping import visible
 from talkspurt.metrics.catalogue import VIEWS, column
 
 if TYPE_CHECKING:
-    from talkspurt.results.result import Result
-    from talkspurt.results.study import Study
+    from talkspurt.results.run_data import RunData
+    from talkspurt.results.study_data import StudyData
 
 COLUMNS = tuple(VIEWS["notebook"])
 MOST_ROWS = 60
 
 
-def result(of: Result) -> str:
+def result(of: RunData) -> str:
     """Title, and a table of the flows."""
     rows = [
         [
@@ -35,7 +35,7 @@ def result(of: Result) -> str:
     return f"<h4>{_escape(of.title)}</h4>{_table(heads, rows)}{rest}{digest}"
 
 
-def study(of: Study) -> str:
+def study(of: StudyData) -> str:
     """Title, and the means with intervals."""
     from talkspurt.report import study as page
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from talkspurt import figures
 from talkspurt._storage import file_access
-from talkspurt._storage.store import FIGURES, REPORT
+from talkspurt._storage.output_folder import FIGURES, REPORT
 from talkspurt._text.escaping import visible
 from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
@@ -17,12 +17,12 @@ from talkspurt.report import single, topology
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from talkspurt.results.result import Result
-    from talkspurt.results.study import Study
+    from talkspurt.results.run_data import RunData
+    from talkspurt.results.study_data import StudyData
 
 
 def of_result(
-    result: Result,
+    result: RunData,
     folder: Path,
     step: Callable[[str], None] = lambda _: None,
     *,
@@ -48,7 +48,7 @@ def of_result(
 
 
 def of_study(
-    study: Study,
+    study: StudyData,
     folder: Path,
     step: Callable[[str], None] = lambda _: None,
     *,
@@ -65,7 +65,7 @@ def of_study(
     file_access.write_text(folder / REPORT, page.html(study, drawn))
 
 
-def _network(result: Result, folder: Path) -> None:
+def _network(result: RunData, folder: Path) -> None:
     picture = topology.picture(result.topology, styles_of(result))
     if picture:
         file_access.write_text(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import _core
-from talkspurt._storage import interrupts, store
+from talkspurt._storage import file_access, interrupts, output_folder
 from talkspurt._storage.file_access import plain_name
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import print_json, visible
@@ -130,7 +130,7 @@ def _reproduce(study: str, *, out: Path | None, as_json: bool, pdf: bool) -> Non
         found, rows, _ = _measure(study)
         _print(study, rows, found, as_json=as_json)
     else:
-        with store.Staging(folder) as staging:
+        with output_folder.Staging(folder) as staging:
             found, rows, simulated = _measure(study)
             # First: what was measured for a quarter of an hour is not lost with a full disk.
             _print(study, rows, found, as_json=as_json)
@@ -287,15 +287,15 @@ def _write(
     from talkspurt.reproduce.dossier import cells, graded_tally, write_figures
     from talkspurt.reproduce.figures import live_pictures
 
-    store.write_text(folder / "rows.json", store.to_json(_document(study, rows, found)))
+    file_access.write_text(folder / "rows.json", file_access.to_json(_document(study, rows, found)))
     cases = module(study).live_cases()
     for name, run in found.runs.items():
         text = tomli_w.dumps({"title": name, **cases[name]})
-        store.write_text(folder / "scenarios" / f"{name}.toml", text)
+        file_access.write_text(folder / "scenarios" / f"{name}.toml", text)
         for table, data in run.tables.items():
             file = folder / "tables" / name / f"{table}.parquet"
             file.parent.mkdir(parents=True, exist_ok=True)
-            store.write_table(file, data)
+            file_access.write_table(file, data)
     with styled(math=True):
         drawn = write_figures(live_pictures(study, found.runs, simulated), folder, pdf=pdf)
     of = study_file.load(study)
@@ -313,9 +313,9 @@ def _write(
         figures=drawn,
         linux=study_file.linux_values(study),
     )
-    store.write_text(folder / "index.html", text)
+    file_access.write_text(folder / "index.html", text)
     header = {"talkspurt": _core.version(), "kind": "reproduction", "study": study, "live": True}
-    store.write_text(folder / store.MANIFEST, store.to_json(header))
+    file_access.write_text(folder / output_folder.MANIFEST, file_access.to_json(header))
 
 
 def _document(study: str, rows: Sequence[LiveRow], found: Measured) -> dict[str, Any]:

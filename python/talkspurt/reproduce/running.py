@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from talkspurt._storage import store
+from talkspurt._storage import output_folder
 from talkspurt._storage.file_access import plain_name
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError
@@ -59,7 +59,7 @@ def run(
     from talkspurt.reproduce import dossier
 
     # Check that the folder is writable before the work, not after.
-    with store.Staging(folder) as staging:
+    with output_folder.Staging(folder) as staging:
         coming = reproductions(names, jobs=jobs, fresh_ns2=fresh_ns2, sets=sets, step=_say)
         found = dossier.write(coming, study, staging.folder, step=_say, pdf=pdf)
         where = staging.commit()

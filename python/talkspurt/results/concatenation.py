@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt._storage.file_access import of_polars
 from talkspurt.results import validation
-from talkspurt.results.result import SUMMARIES, Result
+from talkspurt.results.run_data import SUMMARIES, RunData
 
 if TYPE_CHECKING:
     import polars as pl
@@ -60,7 +60,7 @@ class Gathered:
             rows.clear()
         self._waiting = 0
 
-    def stacks(self, runs: Mapping[int, Result]) -> dict[str, pl.DataFrame]:
+    def stacks(self, runs: Mapping[int, RunData]) -> dict[str, pl.DataFrame]:
         """The summary tables of all runs of a study; those not added are read from their files."""
         import polars as pl
 
@@ -79,7 +79,7 @@ class Gathered:
         return there
 
 
-def stack(runs: Sequence[Result], table: str) -> pl.DataFrame:
+def stack(runs: Sequence[RunData], table: str) -> pl.DataFrame:
     """This table of all runs in order; first column ``RUN``.
 
     Raises:
@@ -105,7 +105,7 @@ def _whole(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(parts, how="diagonal_relaxed", rechunk=True)
 
 
-def _together(runs: Sequence[Result], table: str) -> pl.DataFrame | None:
+def _together(runs: Sequence[RunData], table: str) -> pl.DataFrame | None:
     """The files of the runs, read at once; None if that does not work."""
     import polars as pl
 
@@ -135,7 +135,7 @@ def _together(runs: Sequence[Result], table: str) -> pl.DataFrame | None:
     return found.select(place, pl.exclude(RUN)).rechunk()
 
 
-def _file(run: Result, table: str) -> Path | None:
+def _file(run: RunData, table: str) -> Path | None:
     """The file that a saved run reads a table from."""
     if run._outcome is not None or run._written is None or table in run._tables:
         return None

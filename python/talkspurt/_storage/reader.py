@@ -1,17 +1,18 @@
-"""Results on disk: one run's tables, recordings and manifest in a folder, written and read.
+"""Results in folders, read: tables and recordings on first access, each file checked.
 
-`pictures` writes the drawings, `study_store` studies; `staging` makes folders atomic. Damaged files
-raise a StoreError with the file's name.
+Damaged files raise a StoreError with the file's name.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import errno
 import functools
 import json
 import shutil
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,123 +20,26 @@ from talkspurt import _core
 from talkspurt._storage import remote
 from talkspurt._storage.file_access import (
     file_name,
-    files_in,
     from_json,
     read_json,
     read_text,
     reading,
-    to_json,
-    write_bytes,
-    write_table,
-    write_text,
     writing,
 )
-from talkspurt._storage.output_folder import (
-    DRAWN,
-    FIGURES,
-    FORMAT,
-    MANIFEST,
-    REPORT,
-    Claim,
-    Resumable,
-    Staging,
-    what,
-)  # fmt: skip
+from talkspurt._storage.output_folder import FORMAT, MANIFEST, what
+from talkspurt._storage.writer import AUDIO, part, run_folder, write_run
 from talkspurt.errors import OtherVersionWarning, StoreError
-from talkspurt.metrics import dictionary
 from talkspurt.results import validation
 from talkspurt.results.audio import Audio, read_wav
-from talkspurt.results.result import TABLES, Result, recorded
+from talkspurt.results.axis import Axis
+from talkspurt.results.result import Result
+from talkspurt.results.run_data import TABLES, recorded
+from talkspurt.results.study import Study
 from talkspurt.scenarios import provenance
 from talkspurt.scenarios.members import as_written
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from talkspurt.results.study import Study
-
-__all__ = [
-    "DRAWN", "FIGURES", "FORMAT", "MANIFEST", "REPORT", "Claim", "Resumable", "Staging",
-    "StoreError", "check", "file_name", "files_in", "load", "load_result", "moved", "saved",
-    "to_json", "write_bytes", "write_result", "write_table", "write_text", "writing",
-]  # fmt: skip
-
-AUDIO = "audio"
-
-
-def header(kind: str) -> dict[str, Any]:
-    """The start of every manifest: version, format and kind."""
-    return {"talkspurt": _core.version(), "format": FORMAT, "kind": kind}
-
-
-def write_result(
-    result: Result, folder: Path, *, step: Callable[[str], None] = lambda _: None
-) -> dict[str, Any]:
-    """Write one run to an existing folder, and return its manifest.
-
-    ``step`` is called with the next output.
-    """
-    step("tables")
-    write_text(folder / "scenario.toml", result.scenario)
-    write_text(folder / "topology.json", _indented(json.dumps(as_written(result.topology))))
-    empty = {}
-    # The run has written what it could to this folder.
-    stored = result._outcome.stored if result._outcome and result._written == folder else ()
-    for name in TABLES:
-        if result._outcome and stored:
-            if name not in stored:
-                empty[name] = result._outcome.columns(name)
-            continue
-        table = result.table(name)
-        if table.is_empty():
-            empty[name] = {column: str(kind) for column, kind in table.schema.items()}
-            continue
-        fields = dictionary.columns(dictionary.TABLES[name])
-        write_table(folder / f"{name}.parquet", table, fields)
-    if "imported" in result.manifest:
-        fields = dictionary.columns(dictionary.TABLES["packets"])
-        write_table(folder / "packets.parquet", result.packets(), fields)
-    if (excerpt := result.excerpt) is not None:
-        fields = dictionary.columns(dictionary.EXCERPT)
-        write_table(folder / "excerpt.parquet", excerpt, fields)
-    if result.is_scored:
-        write_scores(result, folder)
-    _copy_written(result, folder)
-    step("recordings")
-    starts = {}
-    made_of = provenance.of(result.scenario)
-    for name in result.heard if made_of["files"] else ():
-        audio = result.audio(name)
-        starts[name] = audio.start_s
-        write_bytes(folder / AUDIO / file_name(name, "sent.wav"), audio.sent_wav())
-        write_bytes(folder / AUDIO / file_name(name, "received.wav"), audio.received_wav())
-    said = {"name": result.name, "title": result.title, "description": result.description}
-    there = {"empty_tables": empty, "speech_start_s": starts}
-    manifest = {
-        **header("result"), "made_of": made_of, **result.manifest, **said, **there,
-    }  # fmt: skip
-    write_text(folder / MANIFEST, to_json(manifest))
-    return manifest
-
-
-@functools.lru_cache(maxsize=256)
-def _indented(text: str) -> str:
-    """JSON with indentation. The runs of a study often have the same topology."""
-    return to_json(json.loads(text))
-
-
-def write_scores(result: Result, folder: Path) -> None:
-    """Write the scores of a result's calls to its folder."""
-    fields = dictionary.columns(dictionary.TABLES["scores"])
-    write_table(folder / "scores.parquet", result.scores, fields)
-
-
-def _copy_written(result: Result, folder: Path) -> None:
-    """Captures and packets, written during the run."""
-    for file in result._files():
-        if file.parent != folder:
-            with writing(folder / file.name):
-                shutil.copyfile(file, folder / file.name)
 
 
 def check(folder: Path, kinds: Collection[str] = ("result", "study")) -> dict[str, Any]:
@@ -166,9 +70,7 @@ def load(folder: Path) -> Result | Study:
     folder = remote.local(folder)
     manifest = check(folder)
     if manifest["kind"] == "study":
-        from talkspurt.results.study import Study
-
-        found: Result | Study = Study.of_folder(folder, manifest)
+        found: Result | Study = _study(folder, manifest)
     else:
         found = load_result(folder, manifest)
     if (version := manifest["talkspurt"]) != _core.version():
@@ -202,6 +104,26 @@ def _check_format(manifest: Mapping[str, Any], folder: Path) -> None:
         f"{_core.version()} reads format {FORMAT}: run its scenario again, or read it with the "
         "version that wrote it",
         str(folder),
+    )
+
+
+def _study(folder: Path, manifest: Mapping[str, Any]) -> Study:
+    with reading(folder / MANIFEST):
+        validation.check(manifest, validation.STUDY)
+        axes = tuple(map(Axis.of, manifest["axes"]))
+        runs = tuple(load_result(folder / run["folder"]) for run in manifest["runs"])
+        validation.study(manifest, [(run.settings, run.replicate) for run in runs])
+    return Study(
+        name=manifest["name"],
+        title=manifest["title"],
+        description=manifest["description"],
+        axes=axes,
+        replications=manifest["replications"],
+        confidence=manifest["confidence"],
+        scenario=read_text(folder / "scenario.toml"),
+        runs=runs,
+        sets=manifest["set"],
+        design=manifest.get("design"),
     )
 
 
@@ -306,3 +228,49 @@ def _read_audio(folder: Path, manifest: Mapping[str, Any], name: str) -> Audio |
         if form != [rate, channels]:
             raise ValueError(f"its rate or channels are not those of {sent.name}")
     return Audio(name, said, heard, rate, channels, manifest.get("speech_start_s", {}).get(name))
+
+
+def reread(folder: Path) -> Result | None:
+    """A run finished earlier, or None if part of it cannot be read."""
+    try:
+        result = load_result(folder)
+        for name in TABLES:
+            _ = result.table(name)
+        with contextlib.suppress(KeyError):
+            _ = result.table("packets")
+        _ = [result.audio(name) for name in result.heard]
+    except OSError:
+        return None
+    # Not with all its tables in memory.
+    return moved(result, folder)
+
+
+def keep_run(run: Result, folder: Path) -> Result:
+    """Write one run atomically, and return a result backed by its folder."""
+    manifest = write_run(run, part(folder))
+    _put(folder)
+    return saved(folder, manifest, run.scenario, run.topology)
+
+
+def put(folder: Path) -> Result:
+    """Give a complete run its name, and return it."""
+    _put(folder)
+    return load_result(folder)
+
+
+def _put(folder: Path) -> None:
+    with writing(folder):
+        if folder.exists():  # it could not be read
+            shutil.rmtree(folder)
+        part(folder).rename(folder)
+
+
+def moved_study(study: Study, folder: Path) -> Study:
+    """A saved study after its folder got its name; its summary tables stay in memory."""
+    runs = tuple(
+        moved(run, folder / run_folder(i, run.settings, run.replicate))
+        for i, run in enumerate(study.runs)
+    )
+    found = dataclasses.replace(study, runs=runs)
+    found._stacks.update(study._stacks)
+    return found
