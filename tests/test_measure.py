@@ -18,6 +18,7 @@ from command import start
 from command import talkspurt as command
 from talkspurt import _core, metrics
 from talkspurt.real_time import measuring
+from talkspurt.real_time.notes import notes
 from test_emulate import OBSTACLE as NO_EMULATION
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve and measure need Linux")
@@ -181,10 +182,10 @@ def test_all_transports_at_once_as_json():
 def test_a_path_that_falls_silent_is_told(measured):
     facts = talkspurt.load(measured[1] / "udp").manifest["measured"]
     assert facts["ends"]["client"]["silent_from_s"] is None
-    assert not any("firewall" in note for note in measuring.notes(facts))
+    assert not any("firewall" in note for note in notes(facts))
     facts["ends"]["server"]["silent_from_s"] = 1.25
     facts["flows"]["udp.reverse"]["silent_from_s"] = 2.5
-    said = [note for note in measuring.notes(facts) if "firewall" in note]
+    said = [note for note in notes(facts) if "firewall" in note]
     assert said == [
         "udp.reverse: nothing arrived any more after 2.5 s, while more was sent: "
         "is a firewall in between?",

@@ -21,6 +21,7 @@ from typing import Any
 from talkspurt import _core
 from talkspurt._storage import writer
 from talkspurt._storage.file_access import files_in
+from talkspurt.results.manifest import MadeOf
 from talkspurt.results.result import Result
 from talkspurt.results.run_data import SUMMARIES
 from talkspurt.runs import engine
@@ -131,9 +132,7 @@ def _one(
 
     place = os.fspath(folder)
     engine.drive(plan, [0], jobs=1, folder=lambda _: place, tables="folder", on_end=on_end)
-    said = {key: study[key] for key in ("file", "set")}
-    said |= {key: task[key] for key in ("settings", "replicate")}
-    made_of = {
+    made_of: MadeOf = {
         "engine": provenance.engine(),
         "scenario": provenance.text(resolved),
         "files": {name: study["files"][name][:12] for name in provenance.named(resolved)},
@@ -145,7 +144,14 @@ def _one(
         settings=task["settings"],
         replicate=task["replicate"],
         scenario=resolved,
-        manifest={**results[0].manifest, **said, "made_of": made_of},
+        manifest={
+            **results[0].manifest,
+            "file": study["file"],
+            "set": study["set"],
+            "settings": task["settings"],
+            "replicate": task["replicate"],
+            "made_of": made_of,
+        },
     )
     writer.write_result(result, folder)
     return outcomes[0]

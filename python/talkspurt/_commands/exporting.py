@@ -22,6 +22,7 @@ from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError, StoreError
 from talkspurt.results import validation
+from talkspurt.results.manifest import Origin
 from talkspurt.results.result import Result
 from talkspurt.results.run_data import TABLES, recorded
 from talkspurt.results.study import Study
@@ -110,21 +111,21 @@ def _beside(source: Path, to: str) -> Path:
 
 def _question(result: Result | None, source: Path) -> Question:
     """The scenario to run, if it is a single run and unchanged."""
-    if result and "measured" in result.manifest:
+    if result and result.origin.is_over_real_path:
         raise BadInputError(
             visible(
                 f"{source}: was measured on a real path, and cannot be repeated; --to csv copies "
                 "its tables"
             )
         )
-    if result and "imported" in result.manifest:
+    if result and result.origin is Origin.IMPORTED:
         raise BadInputError(
             visible(
                 f"{source}: was imported from a trace, and cannot be repeated; --to csv copies "
                 "its tables"
             )
         )
-    if result and "real_time" in result.manifest:
+    if result and result.origin is Origin.EMULATED:
         raise BadInputError(
             visible(
                 f"{source}: is an emulation, and cannot be repeated; --to csv copies its tables, "
@@ -220,7 +221,7 @@ def _tables(result: Result | Study | None, source: Path, target: Path) -> Path:
     import polars as pl
 
     files = _parquet_files(source)
-    if isinstance(result, Result) and recorded(result.scenario).get("packets"):
+    if isinstance(result, Result) and result.recorded.get("packets"):
         files.append(source / "packets.parquet")
     with output_folder.Staging(target, CLAIM) as staging:
         say_news(staging)

@@ -27,6 +27,7 @@ from talkspurt.scenarios import provenance
 from talkspurt.scenarios.source import Question, read
 
 if TYPE_CHECKING:
+    from talkspurt.results.manifest import ShardManifest
     from talkspurt.results.study import Study
 
 KIND = "shard"
@@ -189,35 +190,15 @@ def merge(
                 copies.append(staging.folder / "runs" / place.name)
                 with file_access.writing(copies[-1]):
                     shutil.copytree(place, copies[-1])
-            study = _study(first, copies)
+            study = reader.study_of(
+                first.folder, first.manifest, [reader.load_result(copy) for copy in copies]
+            )
             writer.write_study(study, staging.folder, step=bar.on_step)
         if draw is not None:
             draw(study, staging.folder)
         else:
             staging.keep(output_folder.DRAWN)
         return staging.commit()
-
-
-def _study(shard: _Found, folders: Sequence[Path]) -> Study:
-    from talkspurt.results.axis import Axis
-    from talkspurt.results.study import Study
-
-    said = shard.manifest
-    runs = tuple(map(reader.load_result, folders))
-    with file_access.reading(shard.folder / output_folder.MANIFEST):
-        validation.study(said, [(run.settings, run.replicate) for run in runs])
-    return Study(
-        name=said["name"],
-        title=said["title"],
-        description=said["description"],
-        axes=tuple(map(Axis.of, said["axes"])),
-        design=said.get("design"),
-        replications=said["replications"],
-        confidence=said["confidence"],
-        scenario=file_access.read_text(shard.folder / "scenario.toml"),
-        runs=runs,
-        sets=said["set"],
-    )
 
 
 def merge_and_say(
@@ -248,7 +229,7 @@ class _Found:
     """
 
     folder: Path
-    manifest: Mapping[str, Any]
+    manifest: ShardManifest
     runs: Mapping[int, str]
 
     @property
@@ -282,9 +263,9 @@ def _checked(folders: Sequence[Path]) -> list[_Found]:
     if not found:
         raise BadInputError(_lines(wrong or ["merge: give the folders of all shards of a study"]))
     # What most of them are of is meant; the others are foreign.
-    of = Counter(tuple(str(one.manifest[key]) for key in _IDENTITY) for one in found)
+    of = Counter(tuple(str(one.manifest.get(key)) for key in _IDENTITY) for one in found)
     (usual, _), *_ = of.most_common(1)
-    first = next(o for o in found if tuple(str(o.manifest[key]) for key in _IDENTITY) == usual)
+    first = next(o for o in found if tuple(str(o.manifest.get(key)) for key in _IDENTITY) == usual)
     by_number: dict[int, _Found] = {}
     for one in found:
         number = one.manifest["shard"]
@@ -318,7 +299,7 @@ def _read(folder: Path) -> _Found:
     Raises:
         StoreError: if there is none, or its manifest is damaged.
     """
-    manifest = reader.check(folder, (KIND,))
+    manifest: Any = reader.check(folder, (KIND,))
     with file_access.reading(folder / output_folder.MANIFEST):
         validation.check(manifest, validation.SHARD)
         runs = {run["run"]: run["folder"] for run in manifest["runs"]}

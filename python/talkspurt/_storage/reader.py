@@ -12,7 +12,7 @@ import functools
 import json
 import shutil
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ from talkspurt.errors import OtherVersionWarning, StoreError
 from talkspurt.results import validation
 from talkspurt.results.audio import Audio, read_wav
 from talkspurt.results.axis import Axis
+from talkspurt.results.manifest import Manifest, StudyManifest
 from talkspurt.results.result import Result
 from talkspurt.results.run_data import TABLES, recorded
 from talkspurt.results.study import Study
@@ -107,12 +108,18 @@ def _check_format(manifest: Mapping[str, Any], folder: Path) -> None:
     )
 
 
-def _study(folder: Path, manifest: Mapping[str, Any]) -> Study:
+def _study(folder: Path, manifest: Any) -> Study:
     with reading(folder / MANIFEST):
         validation.check(manifest, validation.STUDY)
-        axes = tuple(map(Axis.of, manifest["axes"]))
-        runs = tuple(load_result(folder / run["folder"]) for run in manifest["runs"])
+        runs = [load_result(folder / run["folder"]) for run in manifest["runs"]]
+    return study_of(folder, manifest, runs)
+
+
+def study_of(folder: Path, manifest: StudyManifest, runs: Sequence[Result]) -> Study:
+    """The study of these runs, from a folder with its scenario and a manifest that was checked."""
+    with reading(folder / MANIFEST):
         validation.study(manifest, [(run.settings, run.replicate) for run in runs])
+        axes = tuple(map(Axis.of, manifest["axes"]))
     return Study(
         name=manifest["name"],
         title=manifest["title"],
@@ -121,29 +128,27 @@ def _study(folder: Path, manifest: Mapping[str, Any]) -> Study:
         replications=manifest["replications"],
         confidence=manifest["confidence"],
         scenario=read_text(folder / "scenario.toml"),
-        runs=runs,
+        runs=tuple(runs),
         sets=manifest["set"],
         design=manifest.get("design"),
     )
 
 
-def load_result(folder: Path, manifest: Mapping[str, Any] | None = None) -> Result:
+def load_result(folder: Path, manifest: Any = None) -> Result:
     """Load the result of one run; tables are read, and checked, on first access."""
     if manifest is None:
         manifest = _read_manifest(folder)
         _check_format(manifest, folder)
     scenario = read_text(folder / "scenario.toml")
     with reading(folder / MANIFEST):
-        validation.result(manifest, scenario, provenance.text(scenario))
+        checked = validation.result(manifest, scenario, provenance.text(scenario))
     topology = read_text(folder / "topology.json")
     with reading(folder / "topology.json"):
         network = _network(topology)
-    return _result(folder, manifest, scenario, network)
+    return _result(folder, checked, scenario, network)
 
 
-def saved(
-    folder: Path, manifest: Mapping[str, Any], scenario: str, topology: Mapping[str, Any]
-) -> Result:
+def saved(folder: Path, manifest: Manifest, scenario: str, topology: Mapping[str, Any]) -> Result:
     """The result of a run whose tables are in a folder.
 
     Results with the same topology and empty tables share them.
@@ -151,9 +156,7 @@ def saved(
     return _result(folder, manifest, scenario, _network(json.dumps(as_written(topology))))
 
 
-def _result(
-    folder: Path, manifest: Mapping[str, Any], scenario: str, network: Mapping[str, Any]
-) -> Result:
+def _result(folder: Path, manifest: Manifest, scenario: str, network: Mapping[str, Any]) -> Result:
     empty = _shared(json.dumps(manifest.get("empty_tables", {})))
     own = manifest["talkspurt"] == _core.version()
     known = validation.Known(manifest["duration_s"], network, own=own)
@@ -215,7 +218,7 @@ def _file_of(folder: Path, empty: Any, name: str) -> Path | None:
     return None if name in empty else folder / f"{name}.parquet"
 
 
-def _read_audio(folder: Path, manifest: Mapping[str, Any], name: str) -> Audio | None:
+def _read_audio(folder: Path, manifest: Manifest, name: str) -> Audio | None:
     sent = folder / AUDIO / file_name(name, "sent.wav")
     if not sent.exists():
         return None

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from talkspurt import _core
 from talkspurt._storage.file_access import (
@@ -27,6 +27,7 @@ from talkspurt._storage.file_access import (
 )
 from talkspurt._storage.output_folder import FORMAT, MANIFEST, PART
 from talkspurt.metrics import dictionary
+from talkspurt.results.manifest import Manifest, Origin
 from talkspurt.results.run_data import TABLES
 from talkspurt.scenarios import provenance
 from talkspurt.scenarios.members import as_written
@@ -49,7 +50,7 @@ def header(kind: str) -> dict[str, Any]:
 
 def write_result(
     result: RunData, folder: Path, *, step: Callable[[str], None] = lambda _: None
-) -> dict[str, Any]:
+) -> Manifest:
     """Write one run to an existing folder, and return its manifest.
 
     ``step`` is called with the next output.
@@ -71,7 +72,7 @@ def write_result(
             continue
         fields = dictionary.columns(dictionary.TABLES[name])
         write_table(folder / f"{name}.parquet", table, fields)
-    if "imported" in result.manifest:
+    if result.origin is Origin.IMPORTED:
         fields = dictionary.columns(dictionary.TABLES["packets"])
         write_table(folder / "packets.parquet", result.packets(), fields)
     if (excerpt := result.excerpt) is not None:
@@ -90,9 +91,8 @@ def write_result(
         write_bytes(folder / AUDIO / file_name(name, "received.wav"), audio.received_wav())
     said = {"name": result.name, "title": result.title, "description": result.description}
     there = {"empty_tables": empty, "speech_start_s": starts}
-    manifest = {
-        **header("result"), "made_of": made_of, **result.manifest, **said, **there,
-    }  # fmt: skip
+    own = {"made_of": made_of, **result.manifest, **said, **there}
+    manifest = cast("Manifest", {**header("result"), **own})
     write_text(folder / MANIFEST, to_json(manifest))
     return manifest
 
@@ -173,7 +173,7 @@ def key(question: Question) -> str:
     return provenance.key(runs, question.text, question.sets, FORMAT)
 
 
-def write_run(run: RunData, folder: Path) -> dict[str, Any]:
+def write_run(run: RunData, folder: Path) -> Manifest:
     """Write one run of a study: tables and recordings, no pictures; returns its manifest."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)

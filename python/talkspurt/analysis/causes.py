@@ -29,7 +29,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from talkspurt.metrics.opinion import HEARD
-from talkspurt.scenarios.resolved import values
 
 if TYPE_CHECKING:
     import polars as pl
@@ -92,7 +91,7 @@ def _with_causes(run: RunData, row: Mapping[str, Any]) -> pl.DataFrame:
     flow = str(row["name"])
     back = flow.endswith(".reverse")
     base, side = flow.removesuffix(".reverse"), "to" if back else "from"
-    told = values(run.scenario)
+    told = run.resolved
     transport = told["flows"][base]["transport"]
     kind = transport["kind"]
     # Yes and no as expressions, to be combined with those of frames.

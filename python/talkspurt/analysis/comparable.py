@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from talkspurt.results.run_data import RunData
-from talkspurt.scenarios.resolved import plain, values
+from talkspurt.scenarios.resolved import plain
 
 NAMES = ("from", "to", "group", "paths", "association")
 """Settings that contain names of nodes and flows."""
@@ -44,7 +44,7 @@ class Conditions:
     @classmethod
     def of(cls, run: RunData) -> Conditions:
         """Those of a run."""
-        told = plain(values(run.scenario))
+        told = plain(run.resolved)
         links: dict[str, str] = {}
         for name, link in told.get("links", {}).items():
             there = {k: v for k, v in link.items() if k not in (*NAMES, "back")}

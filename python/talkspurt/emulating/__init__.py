@@ -30,6 +30,7 @@ from talkspurt._text.format import offered
 from talkspurt.emulating import account, namespaces
 from talkspurt.emulating.namespaces import LISTEN_S, STEP_S, Node, User
 from talkspurt.errors import BadInputError
+from talkspurt.results.manifest import Manifest
 from talkspurt.results.result import Result
 from talkspurt.results.run_data import Scratch
 from talkspurt.scenarios.resolved import values
@@ -385,7 +386,7 @@ class Emulation:
         wall_s = time.monotonic() - self._began
         found = Result.of_outcome(self.question, 0, outcome, wall_s=wall_s, written=self._folder)
         real_time = account.joined(json.loads(said), counted, self._gone)
-        window = values(found.scenario)["measure"]
+        window = found.resolved["measure"]
         real_time["window_s"] = [float(window["from"]), found.duration_s]
         real_time["priority"] = "real-time" if self.is_real_time else "normal"
         real_time["commands"] = [
@@ -398,7 +399,7 @@ class Emulation:
         ]  # fmt: skip
         topology = {**found.topology}
         topology["flows"] = [*topology["flows"], *self._real_flows(found)]
-        manifest = {**found.manifest, "digest": None, "real_time": real_time}
+        manifest: Manifest = {**found.manifest, "digest": None, "real_time": real_time}
         tables = {}
         if packets is not None:
             import polars as pl

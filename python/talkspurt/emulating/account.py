@@ -10,6 +10,8 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from talkspurt.results.manifest import RealTime
+
 LATE_S = 1e-3
 """Later packets are counted apart."""
 NOTABLE = 1e-3
@@ -17,10 +19,10 @@ NOTABLE = 1e-3
 
 
 def joined(
-    said: dict[str, Any],
+    said: RealTime,
     counted: Mapping[str, Mapping[str, int] | None],
     gone: Collection[str],
-) -> dict[str, Any]:
+) -> RealTime:
     """The network's account with the system's counters of each device, and who was killed."""
     for host in said["hosts"]:
         host["device"] = counted.get(host["node"])
@@ -28,7 +30,7 @@ def joined(
     return said
 
 
-def failures(real_time: Mapping[str, Any]) -> list[str]:
+def failures(real_time: RealTime) -> list[str]:
     """Sentences on what ended the emulation, other than its end or that of its commands."""
     found = []
     for host in real_time["hosts"]:
@@ -41,7 +43,7 @@ def failures(real_time: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def findings(real_time: Mapping[str, Any]) -> list[str]:
+def findings(real_time: RealTime) -> list[str]:
     """Sentences on failures, packets lost outside the scenario's network, and late ones."""
     hosts = real_time["hosts"]
     found = failures(real_time)
@@ -116,7 +118,7 @@ def _of_host(host: Mapping[str, Any]) -> Iterator[str]:
             yield f"{node}: {count} packets {words}"
 
 
-def summary(real_time: Mapping[str, Any]) -> str:
+def summary(real_time: RealTime) -> str:
     """A sentence on the packets and one on their lateness."""
     counts = [
         f"{_sum([real_time], how)} {words}"

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from talkspurt.figures.style import FAINT, INK, label_ends, sheet
 from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import column
-from talkspurt.scenarios.resolved import values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -157,7 +156,7 @@ def bucket(result: RunData, flow: str | None, link: str | None) -> Figure | None
 
 def ladder(result: RunData, direction: str) -> list[str]:
     """Names of the encodings that a direction's source can use, best first."""
-    scenario = values(result.scenario)
+    scenario = result.resolved
     flow = scenario["flows"].get(direction.removesuffix(REVERSE), {})
     source = flow.get("reverse" if direction.endswith(REVERSE) else "source", {})
     rungs = source.get("ladder", [])

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import io
-import platform
-import sys
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import _core
 from talkspurt._storage import file_access, output_folder
 from talkspurt._text.escaping import visible, whole
 from talkspurt.errors import BadInputError
+from talkspurt.results import manifest as manifests
 from talkspurt.results.result import Result
-from talkspurt.scenarios.resolved import IMPORTED, duration_s
+from talkspurt.scenarios.resolved import duration_s
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,7 +30,7 @@ CAPTURES = (
 """First bytes of pcapng, and of pcap in both byte orders with microseconds and nanoseconds."""
 PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 START_OF_SCENARIO = (
-    f"{IMPORTED}, in the words of a scenario as far as they are known.\n"
+    "# This describes an imported trace, in the words of a scenario as far as they are known.\n"
     "# It cannot be run: the network and the sources are not in the trace.\n"
 )
 
@@ -112,7 +109,7 @@ def _say(result: Result, folder: Path, *, report: bool) -> None:
     for note in imported["notes"]:
         print(visible(f"Note: {note}."))
     if "clock_offset_estimate_s" in imported:
-        estimate, bound = (imported[f"clock_offset_{what}_s"] for what in ("estimate", "bound"))
+        estimate, bound = imported["clock_offset_estimate_s"], imported["clock_offset_bound_s"]
         print(
             f"Clock offset: {imported['clock_offset_s'] * 1e3:g} ms was assumed; by the fastest "
             f"packets of both directions another {estimate * 1e3:.3f} ms ± {bound * 1e3:.3f} ms."
@@ -228,7 +225,7 @@ def _result(
         "flows": tables.flows_told,
     }  # fmt: skip
     made = tables.made
-    imported = {
+    imported: Any = {
         "format": trace.format,
         "files": [
             {"file": whole(str(file.absolute())), "sha256": hashed, "bytes": len(data)}
@@ -240,17 +237,18 @@ def _result(
         **trace.facts,
         "flows": {way.name: way.facts for way in tables.shown},
     }
-    manifest = {
-        "talkspurt": _core.version(), "kind": "result", "scenario": name,
-        "file": whole(str(files[0].absolute())), "set": {}, "settings": {}, "replicate": 0,
-        "seed": 0, "digest": hashlib.sha256("".join(hashes).encode()).hexdigest()[:16],
-        "machine_dependent": False, "duration_s": trace.duration_s,
-        "hops": made["packets"].height, "events": made["packets"].height,
-        "cpu_s": time.monotonic() - began, "wall_s": time.monotonic() - began,
-        "python": platform.python_version(), "platform": f"{sys.platform} {platform.machine()}",
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "imported": imported,
-    }  # fmt: skip
+    manifest = manifests.made(
+        name,
+        whole(str(files[0].absolute())),
+        seed=0,
+        digest=hashlib.sha256("".join(hashes).encode()).hexdigest()[:16],
+        machine_dependent=False,
+        duration_s=trace.duration_s,
+        hops=made["packets"].height,
+        events=made["packets"].height,
+        cpu_s=time.monotonic() - began,
+        wall_s=time.monotonic() - began,
+    )
     description = "\n".join(
         [f"Imported from {trace.format}.", "", *(f"* {note}" for note in trace.notes)]
     )
@@ -263,7 +261,7 @@ def _result(
         seed=0,
         scenario=START_OF_SCENARIO + tomli_w.dumps(told),
         topology=_topology(trace, tables),
-        manifest=manifest,
+        manifest={**manifest, "imported": imported},
         _read_table=lambda table: made.get(table),
         _read_audio=lambda _: None,
     )

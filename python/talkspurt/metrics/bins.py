@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from talkspurt.results.run_data import recorded
-from talkspurt.scenarios.resolved import values
 from talkspurt.scenarios.units import seconds
 
 if TYPE_CHECKING:
@@ -14,11 +12,11 @@ if TYPE_CHECKING:
 
 def bin_width(result: RunData) -> float:
     """Width of a bin of the series in seconds."""
-    return seconds(recorded(result.scenario)["interval"])
+    return seconds(result.recorded["interval"])
 
 
 def window(result: RunData) -> tuple[float, float]:
     """Start and end of the measure window in seconds."""
-    measure = values(result.scenario).get("measure", {})
+    measure = result.resolved.get("measure", {})
     low = seconds(measure["from"]) if "from" in measure else 0.0
     return low, seconds(measure["to"]) if "to" in measure else result.duration_s

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from talkspurt.metrics.bins import window
+from talkspurt.results.manifest import Origin
 
 if TYPE_CHECKING:
     from talkspurt.results.run_data import RunData
@@ -122,7 +123,7 @@ def _report(row: dict[str, float]) -> Report | None:
 def stopped_s(result: RunData, flow: str) -> float | None:
     """When a flow would have had to stop, in seconds of the run; None if never."""
     series = result.series(flow)
-    if "imported" in result.manifest and series["delay_mean_s"].null_count() == series.height:
+    if result.origin is Origin.IMPORTED and series["delay_mean_s"].null_count() == series.height:
         raise ValueError(f"flow {flow!r}: circuit breakers need delays, and the trace has none")
     report = stopped(*reports(result, flow))
     return None if report is None else report.until_s

@@ -104,7 +104,7 @@ def _scores(result: RunData, model: str, wanted: list[str]) -> pl.DataFrame:
 
 def without_packets(result: RunData) -> str:
     """Why a result has no packet table, or what would make one."""
-    if "measured" in result.manifest:
+    if result.origin.is_over_real_path:
         return "a measurement has none"
     return "run again with --set record.packets=true"
 

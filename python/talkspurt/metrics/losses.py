@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from talkspurt.results.manifest import Origin
+
 if TYPE_CHECKING:
     from talkspurt.results.run_data import RunData
 
@@ -124,7 +126,7 @@ def round_trip(result: RunData, flow: str, side: str) -> float:
     there = life(result, flow, side)["delay_s"].mean()
     back = life(result, flow, "to" if side == "from" else "from")["delay_s"].mean()
     if not isinstance(there, float):
-        if "imported" in result.manifest:
+        if result.origin is Origin.IMPORTED:
             raise ValueError(f"flow {flow!r}: loss events need delays, and the trace has none")
         return 0.0
     return there + (back if isinstance(back, float) else there)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from talkspurt import _core
-from talkspurt.scenarios.resolved import plain, values
+from talkspurt.scenarios.resolved import plain
 
 if TYPE_CHECKING:
     from talkspurt.results.run_data import RunData
@@ -45,7 +45,7 @@ def over_time(result: RunData, flow: str, bin_s: float) -> pl.DataFrame:
     ``burst_ratio``, ``r_factor`` and ``mos``; no rows for a flow without speech.
     """
     name, _, back = flow.rpartition(".") if flow.endswith(".reverse") else (flow, "", "")
-    told = values(result.scenario)["flows"][name]
+    told = result.resolved["flows"][name]
     frames = result.frames(flow).sort("index")
     if frames.is_empty():
         return pl.DataFrame(schema=SCHEMA)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from talkspurt.metrics.bins import bin_width
+from talkspurt.results.manifest import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +88,7 @@ def of_flow(result: RunData, flow: str, bin_s: float) -> pl.DataFrame:
     )
     # The last bin may be shorter.
     length = (result.duration_s - pl.col("time_s")).clip(upper_bound=bin_s)
-    if "imported" in result.manifest:
+    if result.origin is Origin.IMPORTED:
         table = table.with_columns(_unknown(result.series(flow)))
     return (
         table.join(mean, on="time_s")

@@ -46,9 +46,7 @@ def measures(study: StudyData) -> tuple[str, ...]:
 
 def has_packets(run: RunData) -> bool:
     """Whether a run has a packet table."""
-    from talkspurt.results.run_data import recorded
-
-    return bool(recorded(run.scenario).get("packets"))
+    return bool(run.recorded.get("packets"))
 
 
 def nodes(study: StudyData) -> list[dict[str, int]]:

@@ -277,7 +277,7 @@ def _result(
 ) -> Result:
     about = facts["call"]
     flows = [("call", about["transport"], True, True)]
-    measured = {"server": about["other"], **facts}
+    measured: Any = {"server": about["other"], **facts}
     return measuring.made("call", title, flows, outcome, scenario, measured, wall_s)
 
 

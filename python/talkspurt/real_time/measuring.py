@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import platform
 import re
 import secrets
-import sys
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,13 +19,18 @@ from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError, Faults
 from talkspurt.real_time import serving
+from talkspurt.real_time.notes import ends, notes
+from talkspurt.results import manifest as manifests
 from talkspurt.results.audio import Audio
+from talkspurt.results.manifest import Measured
 from talkspurt.results.result import Result
-from talkspurt.scenarios.resolved import MEASURED, values
+from talkspurt.scenarios.resolved import values
 
 if TYPE_CHECKING:
     import polars as pl
 
+NOTE = "# This describes the traffic of a measurement. It cannot be run: the network is not known."
+"""How the scenario of a measurement begins."""
 Way = Literal["up", "down", "both"]
 Traffic = Literal["cbr", "talkspurts", "bulk"]
 PACKET_B = {"cbr": 160, "talkspurts": 160, "bulk": 1200}
@@ -195,7 +197,7 @@ def one(
     began = time.monotonic()
 
     def result_of(outcome: _core.Outcome, facts: str, scenario: str) -> Result:
-        measured = {"server": session.server, **json.loads(facts)}
+        measured: Any = {"server": session.server, **json.loads(facts)}
         title = f"{' and '.join(names)} to {host}"
         wall_s = time.monotonic() - began
         return made("measurement", title, flows, outcome, scenario, measured, wall_s)
@@ -222,20 +224,22 @@ def made(
     flows: Sequence[tuple[str, str, Any, Any]],
     outcome: _core.Outcome,
     scenario: str,
-    measured: dict[str, Any],
+    measured: Measured,
     wall_s: float,
 ) -> Result:
     """The result of a measurement or a call that has ended."""
     seed = int(values(scenario)["seed"])
-    manifest = {
-        "talkspurt": _core.version(), "kind": "result", "scenario": name, "file": None,
-        "set": {}, "settings": {}, "replicate": 0, "seed": seed, "digest": None,
-        "machine_dependent": True, "duration_s": outcome.duration_s, "hops": outcome.hops,
-        "events": outcome.events, "cpu_s": outcome.cpu_s, "wall_s": wall_s,
-        "python": platform.python_version(), "platform": f"{sys.platform} {platform.machine()}",
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "measured": measured,
-    }  # fmt: skip
+    manifest = manifests.made(
+        name,
+        seed=seed,
+        digest=None,
+        machine_dependent=True,
+        duration_s=outcome.duration_s,
+        hops=outcome.hops,
+        events=outcome.events,
+        cpu_s=outcome.cpu_s,
+        wall_s=wall_s,
+    )
     known = measured["clock_offset_s"] is not None
 
     def read_audio(flow: str) -> Audio | None:
@@ -251,9 +255,9 @@ def made(
         settings={},
         replicate=0,
         seed=seed,
-        scenario="\n".join([MEASURED, *_comments(flows), scenario]),
+        scenario="\n".join([NOTE, *_comments(flows), scenario]),
         topology=_topology(flows, ends(measured)),
-        manifest=manifest,
+        manifest={**manifest, "measured": measured},
         _read_table=partial(_table, outcome, known=known, complete=measured["complete"]),
         _read_audio=read_audio,
     )
@@ -267,11 +271,6 @@ def _comments(flows: Sequence[tuple[str, str, Any, Any]]) -> list[str]:
         "the simulator's."
         for name in of_kernel
     ]
-
-
-def ends(measured: dict[str, Any]) -> tuple[str, str]:
-    """Names of the two ends, the one that connected first."""
-    return ("caller", "answerer") if "call" in measured else ("client", "server")
 
 
 BETWEEN_CLOCKS = {
@@ -357,94 +356,6 @@ def _topology(flows: Sequence[tuple[str, str, Any, Any]], ends: tuple[str, str])
         "access_points": [],
         "flows": found,
     }
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.3g} ms" if seconds < 0.1 else f"{seconds * 1e3:.0f} ms"
-
-
-def notes(measured: dict[str, Any]) -> list[str]:
-    """What a reader must know about a measurement, a sentence each."""
-    said = []
-    first, second = ends(measured)
-    named = {"client": first, "server": second}
-    bound = measured["clock_offset_bound_s"]
-    if measured["clock_jump_s"] is not None:
-        said.append(
-            f"A clock was set during the measurement, by {_ms(measured['clock_jump_s'])} or more: "
-            "one-way delays are not known."
-        )
-    elif bound is None:
-        said.append("No packets came back: one-way delays are not known.")
-    else:
-        said.append(
-            f"One-way delays are within ± {_ms(bound)}: half the minimum round-trip time, as a "
-            "longer way there and a shorter one back look the same, and the error of the clocks' "
-            "drift. "
-            + (
-                "The drift is within its error, or may be that of queues, and is not removed."
-                if (drift := measured["clock_drift_ppm"]) is None
-                else f"The {second}'s clock gained {drift:.1f} µs a second, which is removed."
-            )
-        )
-    if measured["rtt_min_s"] is not None:
-        least, middle, most = (measured[f"rtt_{what}_s"] for what in ("min", "p50", "max"))
-        said.append(
-            f"Round-trip time: minimum {_ms(least)}, median {_ms(middle)}, maximum {_ms(most)} of "
-            f"{measured['rtt_samples']} probes."
-        )
-    for flow, facts in measured["flows"].items():
-        if facts["reordered_packets"]:
-            said.append(f"{flow}: packets overtaken by later ones: {facts['reordered_packets']}.")
-        if facts["missing_packets"]:
-            said.append(
-                f"{flow}: packets that did not come, before the last one that came: "
-                f"{facts['missing_packets']}."
-            )
-        if tcp := facts["tcp"]:
-            sent, again = tcp["segments"], tcp["retransmitted_segments"]
-            said.append(f"{flow}: TCP segments sent: {sent}, retransmissions among them: {again}.")
-        if not flow.endswith(".reverse"):
-            said += [
-                f"{flow}: stopped at {s['at_s']:.1f} s by the {named[s['end']]}: {s['why']}."
-                for s in facts["stopped"]
-            ]
-            if facts["blocked"]:
-                said.append(f"{flow}: {facts['blocked']}.")
-        if (since := facts["silent_from_s"]) is not None:
-            said.append(
-                f"{flow}: nothing arrived any more after {since:.1f} s, while more was sent: "
-                "is a firewall in between?"
-            )
-    for end, facts in zip((first, second), measured["ends"].values(), strict=True):
-        if facts is None:
-            continue
-        if (since := facts["silent_from_s"]) is not None:
-            said.append(
-                f"At the {end}, no datagram arrived any more after {since:.1f} s, until "
-                f"{facts['ended_s']:.1f} s: is a firewall in between?"
-            )
-        for what, words in (
-            ("policed_packets", f"packets not sent, as beyond the {second}'s limit of the rate"),
-            ("unsent_packets", "packets not accepted by the system"),
-            ("refused_datagrams", "datagrams not authentic, repeated, or beyond the rate"),
-            ("overrun_datagrams", "datagrams lost in the socket's full buffer, not on the path"),
-        ):
-            if facts[what]:
-                said.append(f"At the {end}, {words}: {facts[what]}.")
-        if facts["too_long_packets"]:
-            mtu, packets = facts["route_mtu_bytes"], facts["too_long_packets"]
-            of = "" if mtu is None else f", {mtu} B"
-            said.append(
-                f"At the {end}, packets directly over IP that were not sent, as they are longer "
-                f"than the MTU of its route{of}: {packets}. Use a smaller --packet."
-            )
-    if not measured["complete"]:
-        said.append(
-            f"The {second}'s notes are missing: what arrived there, and what it sent after the "
-            "last packet that came, is not known."
-        )
-    return said
 
 
 def say(result: Result, folder: Path, *, report: bool) -> None:

@@ -21,7 +21,7 @@ from talkspurt.figures.style import BACKGROUND, REAL
 from talkspurt.figures.time import styles_of
 from talkspurt.report import topology
 from talkspurt.report.gather import components
-from talkspurt.results.run_data import recorded
+from talkspurt.results.manifest import Origin
 from talkspurt.scenarios.source import read
 
 if TYPE_CHECKING:
@@ -98,15 +98,17 @@ class Animation:
 
 def animation(result: RunData, picture: Picture | None) -> Animation | str:
     """The animation, or why there is none: no packets, or the run cannot be repeated."""
-    if "imported" in result.manifest:
+    if result.origin is Origin.IMPORTED:
         return "an imported trace cannot be run again."
-    if "measured" in result.manifest:
+    if result.origin.is_over_real_path:
         return "a measurement of a real path cannot be run again."
-    asked = recorded(result.scenario).get("animation", {})
+    asked = result.recorded.get("animation", {})
     most = asked.get("packets", 0)
     if not most:
         return "the scenario asks for none (record.animation.packets = 0)."
-    found = _kept(result) if "real_time" in result.manifest else _repeated(result, "from" in asked)
+    found = (
+        _kept(result) if result.origin is Origin.EMULATED else _repeated(result, "from" in asked)
+    )
     if isinstance(found, str):
         return found
     begin, end, hops, why = found

@@ -19,7 +19,7 @@ from talkspurt.figures.style import FATE_COLOURS, FlowStyle, transport_style
 from talkspurt.figures.time import styles_of
 from talkspurt.report.recordings import Recordings
 from talkspurt.results.groups import condensed
-from talkspurt.scenarios.resolved import values
+from talkspurt.results.manifest import Origin
 
 if TYPE_CHECKING:
     from talkspurt.results.run_data import RunData
@@ -243,7 +243,7 @@ def _add(
             frame_s=audio.duration_s / units if audio and units else None,
             among=shown.among,
             of_run=of_run,
-            is_real="call" in result.manifest.get("measured", {}),
+            is_real=result.origin is Origin.CALLED,
         )
     )
 
@@ -253,7 +253,7 @@ def _fates(result: RunData, flow: str, start_s: float | None) -> list[tuple[str,
     frames = result.frames(flow).sort("captured_s")
     times = frames["captured_s"].to_list()
     name, _, back = flow.rpartition(".") if flow.endswith(".reverse") else (flow, "", "")
-    source = values(result.scenario)["flows"][name]["reverse" if back else "source"]
+    source = result.resolved["flows"][name]["reverse" if back else "source"]
     packet_s = float(source["packet"])
     found: list[tuple[str, int]] = []
     follows: float = start_s if start_s is not None else times[0] if times else 0.0

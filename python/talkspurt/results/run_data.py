@@ -9,14 +9,11 @@ then. This module is independent of how tables are computed.
 from __future__ import annotations
 
 import math
-import platform
 import shutil
-import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -25,10 +22,12 @@ from talkspurt import _core
 from talkspurt._storage.file_access import reading
 from talkspurt._text.escaping import whole
 from talkspurt._text.format import offered
+from talkspurt.results import manifest as manifests
 from talkspurt.results import validation
 from talkspurt.results.audio import Audio
+from talkspurt.results.manifest import Manifest, Origin
 from talkspurt.scenarios.members import Network
-from talkspurt.scenarios.resolved import apart_from_seed, written
+from talkspurt.scenarios.resolved import apart_from_seed, values, written
 from talkspurt.scenarios.source import Question
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ class RunData:
     seed: int
     scenario: str
     topology: Mapping[str, Any]
-    manifest: Mapping[str, Any]
+    manifest: Manifest
     _read_table: Callable[[str], pl.DataFrame | None] = field(repr=False)
     _read_audio: Callable[[str], Audio | None] = field(repr=False)
     _written: Path | Scratch | None = field(default=None, repr=False)
@@ -145,6 +144,21 @@ class RunData:
         read_table = partial(_table, self._outcome, self.scenario, folder)
         file_of = partial(_file, self._outcome, folder)
         return replace(self, _read_table=read_table, _file_of=file_of, _written=folder)
+
+    @cached_property
+    def origin(self) -> Origin:
+        """How it came about."""
+        return manifests.origin(self.manifest)
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """The values of its resolved scenario, with all flows; owned by the caller."""
+        return values(self.scenario, untyped=self.origin is Origin.IMPORTED)
+
+    @property
+    def recorded(self) -> Mapping[str, Any]:
+        """The settings of what it records; see :func:`recorded`."""
+        return recorded(self.scenario, untyped=self.origin is Origin.IMPORTED)
 
     # Numbers of the whole run.
 
@@ -343,8 +357,7 @@ class RunData:
         return True
 
     def _file(self) -> str | None:
-        file: str | None = self.manifest.get("file")
-        return file
+        return self.manifest.get("file")
 
     def _packet_bytes(self) -> float:
         return float(sum(file.stat().st_size for file in self._files()))
@@ -429,14 +442,14 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def recorded(resolved: str) -> Mapping[str, Any]:
+def recorded(resolved: str, *, untyped: bool = False) -> Mapping[str, Any]:
     """The record settings of a resolved scenario, read once for all replications."""
-    return _recorded(apart_from_seed(resolved))
+    return _recorded(apart_from_seed(resolved), untyped)
 
 
 @lru_cache(maxsize=256)
-def _recorded(resolved: str) -> Mapping[str, Any]:
-    record: dict[str, Any] = written(resolved).get("record", {})
+def _recorded(resolved: str, untyped: bool) -> Mapping[str, Any]:
+    record: dict[str, Any] = written(resolved, untyped=untyped).get("record", {})
     return record
 
 
@@ -451,25 +464,23 @@ class Scratch:
         return str(self.path)
 
 
-def _manifest(question: Question, i: int, outcome: _core.Outcome, wall_s: float) -> dict[str, Any]:
+def _manifest(question: Question, i: int, outcome: _core.Outcome, wall_s: float) -> Manifest:
     plan = question.plan
+    made = manifests.made(
+        question.name,
+        whole(str(question.file.absolute())) if question.file else None,
+        seed=plan.seed(i),
+        digest=outcome.digest,
+        machine_dependent=plan.machine_dependent(i),
+        duration_s=outcome.duration_s,
+        hops=outcome.hops,
+        events=outcome.events,
+        cpu_s=outcome.cpu_s,
+        wall_s=wall_s,
+    )
     return {
-        "talkspurt": _core.version(),
-        "kind": "result",
-        "scenario": question.name,
-        "file": whole(str(question.file.absolute())) if question.file else None,
+        **made,
         "set": dict(question.sets),
         "settings": plan.settings(i),
         "replicate": plan.replicate(i),
-        "seed": plan.seed(i),
-        "digest": outcome.digest,
-        "machine_dependent": plan.machine_dependent(i),
-        "duration_s": outcome.duration_s,
-        "hops": outcome.hops,
-        "events": outcome.events,
-        "cpu_s": outcome.cpu_s,
-        "wall_s": wall_s,
-        "python": platform.python_version(),
-        "platform": f"{sys.platform} {platform.machine()}",
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }

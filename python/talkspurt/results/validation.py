@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from talkspurt.metrics import dictionary
 from talkspurt.metrics.dictionary import LARGEST, MOST
@@ -20,6 +20,8 @@ from talkspurt.scenarios.members import routed
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from talkspurt.results.manifest import Manifest, StudyManifest
 
 Test = Callable[[Any], bool]
 """Whether a value is what it must be."""
@@ -206,8 +208,8 @@ TOPOLOGY: Shape = {
 """The description of a network."""
 
 
-def result(manifest: Mapping[str, Any], scenario: str, hashed: str) -> None:
-    """Check the manifest of a run, and that it is the scenario's."""
+def result(manifest: Any, scenario: str, hashed: str) -> Manifest:
+    """The manifest of a run, checked, also that it is the scenario's."""
     check(manifest, RESULT)
     is_real = not {"real_time", "measured"}.isdisjoint(manifest)
     check(manifest, {"digest": (lambda value: value is None) if is_real else text})
@@ -221,9 +223,10 @@ def result(manifest: Mapping[str, Any], scenario: str, hashed: str) -> None:
         raise ValueError("'duration_s' is not what it must be")
     if manifest["made_of"]["scenario"] != hashed:
         raise ValueError("its scenario.toml is not the one that it was made of")
+    return cast("Manifest", manifest)
 
 
-def study(manifest: Mapping[str, Any], settings: Sequence[tuple[Mapping[str, str], int]]) -> None:
+def study(manifest: StudyManifest, settings: Sequence[tuple[Mapping[str, str], int]]) -> None:
     """Check the manifest of a study, whose runs have these settings and replicates."""
     axes = {axis["name"]: axis["labels"] for axis in manifest["axes"]}
     _unlike("axes", [axis["name"] for axis in manifest["axes"]])

@@ -41,18 +41,22 @@ class Quantity(float):
         return format(float(self), spec) if spec else self.text
 
 
-def values(text: str) -> dict[str, Any]:
-    """A resolved scenario's values, with all flows; the dict is owned by the caller."""
-    found = written(text)
+def values(text: str, *, untyped: bool = False) -> dict[str, Any]:
+    """A resolved scenario's values, with all flows; the dict is owned by the caller.
+
+    That of an imported trace is ``untyped``: none that Rust knows, so its durations are found by
+    the names of their keys.
+    """
+    found = written(text, untyped=untyped)
     if isinstance(flows := found.get("flows"), dict):
         found["flows"] = Flows(flows)
     return found
 
 
-def written(text: str) -> dict[str, Any]:
+def written(text: str, *, untyped: bool = False) -> dict[str, Any]:
     """The same with groups of flows as written."""
     found: dict[str, Any] = json.loads(_values(text), object_hook=_quantity)
-    return _with_durations(found) if text.startswith(IMPORTED) else found
+    return _with_durations(found) if untyped else found
 
 
 SEED = re.compile(r"^seed = \d+$", re.MULTILINE)
@@ -63,12 +67,6 @@ def apart_from_seed(text: str) -> str:
     return SEED.sub("seed = 0", text)
 
 
-IMPORTED = "# This describes an imported trace"
-"""How the scenario of an imported trace begins; it is none that Rust knows."""
-MEASURED = (
-    "# This describes the traffic of a measurement. It cannot be run: the network is not known."
-)
-"""How the scenario of a measurement begins."""
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|min)")
 UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from talkspurt.metrics.opinion import HEARD
-from talkspurt.scenarios.resolved import values
 from talkspurt.scores import speech
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def aligned(result: RunData, flow: str) -> Aligned | None:
 
     audio = result.audio(flow).mono()
     frames = result.frames(flow).sort("index")
-    scenario = values(result.scenario)
+    scenario = result.resolved
     name, _, back = flow.rpartition(".") if flow.endswith(".reverse") else (flow, "", "")
     told = scenario["flows"][name]
     judged = _judged(frames, result.duration_s, scenario.get("measure", {}))
