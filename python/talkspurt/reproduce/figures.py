@@ -26,7 +26,8 @@ from talkspurt.figures.style import (
     transport_style,
 )
 from talkspurt.intervals import Ends
-from talkspurt.reproduce import module, runs_file
+from talkspurt.reproduce import runs_file
+from talkspurt.reproduce.formulas import module
 from talkspurt.reproduce.sample import Sample
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
 
     study = found.file.name
     with styled(math=True):
-        for spec in runs_file.figures(study, "figure"):
+        for spec in runs_file.filled(study, "figure"):
             title = spec["title"]
             if "mean_of" in spec:
                 title += f", mean of {len(runs(spec['mean_of']))} runs"
@@ -98,7 +99,7 @@ def live_pictures(
         found: Points = (expected if line.get("simulated") else measured)(line)
         return found
 
-    for spec in runs_file.figures(study, "live"):
+    for spec in runs_file.filled(study, "live"):
         panels = [
             {
                 **panel,

@@ -9,7 +9,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from talkspurt.reproduce import module
+from talkspurt.reproduce.formulas import module
 from talkspurt.reproduce.ns2 import Script, measured
 from talkspurt.reproduce.study_file import FILES
 
