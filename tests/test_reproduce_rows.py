@@ -557,12 +557,12 @@ def test_a_least_loss_that_printed_counts_contradict():
         ("sent", {"a": 204.0, "b": 992.0, "c": 10.0}), ("received", {"a": 202.0, "b": 992.0, "c": 9.0})
     ) for name, value in values.items()}  # fmt: skip
     facts = {"printed": printed, "cells": "t", "also_where": "Table 2", "here": "the end"}
-    told = checks.less_lost("", "", {**facts, "name": "a", "others": ["c", "b"]})
-    assert told == (
+    row = spec(paper="", checks=("less_lost",))
+    assert checks.impossible(row, {**facts, "name": "a", "others": ["c", "b"]}) == [
         "Table 2 prints 202 of 204 received for A and 992 of 992 received for B, the end the opposite"
-    )
-    assert checks.less_lost("", "", {**facts, "name": "b", "others": ["a", "c"]}) is None
-    assert checks.less_lost("", "", {**facts, "name": "a", "others": ["c"]}) is None
+    ]
+    assert checks.impossible(row, {**facts, "name": "b", "others": ["a", "c"]}) == []
+    assert checks.impossible(row, {**facts, "name": "a", "others": ["c"]}) == []
 
 
 def test_the_conclusions_of_a_study_are_held_against_its_tables():
