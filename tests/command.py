@@ -1,9 +1,11 @@
 """The command line run as a user runs it: in a process of its own."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -36,6 +38,25 @@ def talkspurt(*words, cwd=None, env=None, **more):
         check=False,
         **more,
     )
+
+
+def until(there, process=None, within=60.0):
+    """Wait until something is true: at most so many seconds, and while a process runs."""
+    end = time.monotonic() + within
+    while not there():
+        assert process is None or process.poll() is None, "the process ended before"
+        assert time.monotonic() < end, "it does not come true"
+        time.sleep(0.01)
+
+
+def until_said(process, percent):
+    """Wait until a command that has no terminal says that so much of its time has passed."""
+    passed = 0.0
+    while passed < percent:
+        line = process.stderr.readline()
+        said = re.search(r": +(\d+)%", line)
+        assert said, line + process.stderr.read()
+        passed = float(said[1])
 
 
 def start(*words, cwd=None, stderr=subprocess.PIPE, **more):
