@@ -7,7 +7,7 @@ to 100 sources is two to four times the link's capacity: here 16 and 20 are run.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
@@ -181,24 +181,20 @@ def percent_fallen(run: Run) -> float:
     return 100 * sum(fallen) / len(fallen)
 
 
-def curves(runs: Runs) -> Callable[[Spec], Points]:
+def curve(runs: Runs, line: Spec) -> Points:
     """Shares, rates in kb/s over time, and variations over time scales."""
-
-    def points(line: Spec) -> Points:
-        if line["of"] == "share":
-            each = [runs(f"mix-{line['kind']}-{number}") for number in MIXES]
-            return MIXES, [Sample(tuple(mean_share(r, line["who"]) for r in of)) for of in each]
-        if line["of"] == "variation":
-            found = [variation_by_scale(run) for run in runs(line["run"])]
-            return SCALES_S, [Sample(tuple(of[scale] for of in found)) for scale in SCALES_S]
-        run = runs(line["run"])[0]
-        if line["of"] == "received":
-            bins = run.series(line["flow"])["received_bytes"].to_list()
-            return [float(second) for second in range(MIX_S)], [8e-3 * bytes_ for bytes_ in bins]
-        bins = [8e-3 * bytes_ / 0.2 for bytes_ in sent_bytes(run, "call")]
-        return [0.2 * n for n in range(len(bins))], bins
-
-    return points
+    if line["of"] == "share":
+        each = [runs(f"mix-{line['kind']}-{number}") for number in MIXES]
+        return MIXES, [Sample(tuple(mean_share(r, line["who"]) for r in of)) for of in each]
+    if line["of"] == "variation":
+        found = [variation_by_scale(run) for run in runs(line["run"])]
+        return SCALES_S, [Sample(tuple(of[scale] for of in found)) for scale in SCALES_S]
+    run = runs(line["run"])[0]
+    if line["of"] == "received":
+        bins = run.series(line["flow"])["received_bytes"].to_list()
+        return [float(second) for second in range(MIX_S)], [8e-3 * bytes_ for bytes_ in bins]
+    bins = [8e-3 * bytes_ / 0.2 for bytes_ in sent_bytes(run, "call")]
+    return [0.2 * n for n in range(len(bins))], bins
 
 
 def _mixed_in_ns2(script: Script, number: int) -> tuple[pl.DataFrame, float, float]:

@@ -6,7 +6,7 @@ reasons. Inferred: access links, queues, TCP's window and, for one figure, a thi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -122,15 +122,11 @@ def ccid2_by_ccid3(two: Arrived, three: Arrived) -> float:
     return mean(two.together, 30, 100) / mean(three.together, 30, 100)
 
 
-def curves(runs: Runs) -> Callable[[Spec], Points]:
+def curve(runs: Runs, line: Spec) -> Points:
     """Throughput of a flow over time, in kb/s."""
-
-    def points(line: Spec) -> Points:
-        series = runs(line["run"])[0].series(line["flow"])
-        kbps = [line["bits"] / 1e3 / BIN_S * float(n) for n in series["received_packets"]]
-        return series["time_s"].to_list(), kbps
-
-    return points
+    series = runs(line["run"])[0].series(line["flow"])
+    kbps = [line["bits"] / 1e3 / BIN_S * float(n) for n in series["received_packets"]]
+    return series["time_s"].to_list(), kbps
 
 
 def _arrived(frame: pl.DataFrame, calls: int, bytes_: int, until_s: float = END_S) -> Arrived:

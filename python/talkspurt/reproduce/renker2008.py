@@ -18,7 +18,7 @@ from talkspurt.reproduce.rows import Values
 from talkspurt.reproduce.sample import show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from talkspurt.reproduce.figures import Points, Runs, Spec
     from talkspurt.reproduce.lab import Lab, Run
@@ -134,27 +134,23 @@ def staircase(values: pl.Series) -> str:
     return "yes" if rising and float(values[-1]) >= 10 * 0.002 else "no"
 
 
-def curves(runs: Runs) -> Callable[[Spec], Points]:
+def curve(runs: Runs, line: Spec) -> Points:
     """Gauges of our sender, and values of a Linux kernel's."""
-
-    def points(line: Spec) -> Points:
-        to_s, scale = line.get("to_s", 1e9), line["scale"]
-        if "kernel" in line:
-            # Of the kernel's sender over time in a run (``full``, ``cbr-2`` …), by column.
-            series = _recorded()["series"][line["kernel"]]
-            known = [
-                (time, scale * value)
-                for time, value in zip(series["time_s"], series[line["column"]], strict=True)
-                if time is not None and value is not None and time <= to_s
-            ]
-            return [time for time, _ in known], [value for _, value in known]
-        run = runs(line["run"])[0]
-        found = gauge(run, line["gauge"], 0, to_s)
-        x, y = found["time_s"].to_list(), (found["value"] * scale).to_list()
-        # A gauge holds until it changes again.
-        return ([*x, min(to_s, run.duration_s)], [*y, y[-1]]) if x else ([0.0], [math.nan])
-
-    return points
+    to_s, scale = line.get("to_s", 1e9), line["scale"]
+    if "kernel" in line:
+        # Of the kernel's sender over time in a run (``full``, ``cbr-2`` …), by column.
+        series = _recorded()["series"][line["kernel"]]
+        known = [
+            (time, scale * value)
+            for time, value in zip(series["time_s"], series[line["column"]], strict=True)
+            if time is not None and value is not None and time <= to_s
+        ]
+        return [time for time, _ in known], [value for _, value in known]
+    run = runs(line["run"])[0]
+    found = gauge(run, line["gauge"], 0, to_s)
+    x, y = found["time_s"].to_list(), (found["value"] * scale).to_list()
+    # A gauge holds until it changes again.
+    return ([*x, min(to_s, run.duration_s)], [*y, y[-1]]) if x else ([0.0], [math.nan])
 
 
 def _recorded() -> dict[str, Any]:

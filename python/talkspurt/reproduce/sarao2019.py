@@ -282,15 +282,11 @@ CURVES: Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
 """Points of the lines of figures, from a protocol's hops."""
 
 
-def curves(runs: Runs) -> Callable[[Spec], Points]:
+def curve(runs: Runs, line: Spec) -> Points:
     """Points by what they are ``of``."""
-
-    def points(line: Spec) -> Points:
-        packets = runs(line["run"])[0].packets if "run" in line else None
-        x, y = CURVES[line["of"]](wired(line["protocol"], packets))
-        return x.to_list(), y.to_list()
-
-    return points
+    packets = runs(line["run"])[0].packets if "run" in line else None
+    x, y = CURVES[line["of"]](wired(line["protocol"], packets))
+    return x.to_list(), y.to_list()
 
 
 def ns2(script: Script) -> dict[str, Value]:
