@@ -12,32 +12,7 @@ from talkspurt.errors import BadInputError
 from talkspurt.reproduce import formulas, judged_live, live, renker2008, study_file
 from talkspurt.reproduce.rows import GIVEN, UNDERSPECIFIED
 from talkspurt.reproduce.sample import samples
-
-NETWORK = """\
-title = "A wire"
-duration = "1s"
-
-[links.wire]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "1ms"
-queue = { kind = "droptail", packets = 100 }
-"""
-
-
-def _obstacle():
-    if os.name != "posix" or os.getuid() != 0:
-        return "needs root"
-    try:
-        with talkspurt.Emulation(NETWORK, ["a", "b"]):
-            return None
-    except BadInputError as error:
-        return str(error)
-
-
-OBSTACLE = _obstacle()
-real = pytest.mark.skipif(OBSTACLE is not None, reason=str(OBSTACLE))
+from test_emulate import real
 
 
 @pytest.fixture(scope="module")
