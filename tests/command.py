@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+import warm
+
 
 def needs(program, package, variable):
     """Skip a test whose program is missing, unless ``TALKSPURT_REQUIRE_<variable>`` is set."""
@@ -21,17 +23,26 @@ needs_ns = needs("ns", "ns2", "NS2")
 needs_tshark = needs("tshark", "tshark", "TSHARK")
 
 
+def _words(words):
+    return [word if isinstance(word, bytes) else str(word) for word in words]
+
+
+_parent = None
+
+
 def talkspurt(*words, cwd=None, env=None, **more):
-    """Run ``talkspurt WORDS`` and wait for it."""
+    """Run ``talkspurt WORDS`` and wait for it, where possible without its imports."""
+    global _parent
+    wanted = {**os.environ, **(env or {})}
+    if not more and hasattr(os, "fork"):
+        if _parent is None or _parent.process.poll() is not None:
+            _parent = warm.Parent()
+        if _parent.fits(wanted):
+            return _parent.run(_words(words), cwd, wanted)
     return subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "talkspurt",
-            *(w if isinstance(w, bytes) else str(w) for w in words),
-        ],
+        [sys.executable, "-m", "talkspurt", *_words(words)],
         cwd=cwd,
-        env={**os.environ, **(env or {})},
+        env=wanted,
         capture_output=True,
         text=True,
         timeout=120,
@@ -62,12 +73,7 @@ def until_said(process, percent):
 def start(*words, cwd=None, stderr=subprocess.PIPE, **more):
     """Start ``talkspurt WORDS`` and do not wait."""
     return subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "talkspurt",
-            *(w if isinstance(w, bytes) else str(w) for w in words),
-        ],
+        [sys.executable, "-m", "talkspurt", *_words(words)],
         cwd=cwd,
         stdout=subprocess.PIPE,
         stderr=stderr,
