@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from mkdocs.structure.files import File
 
 import talkspurt
-from talkspurt import figures, problems, templates
-from talkspurt.audio import wav
+from talkspurt import figures, templates
+from talkspurt._text import problems
 from talkspurt.figures import comparison
 from talkspurt.figures.style import WIDTH, transport_style
 from talkspurt.metrics.catalogue import column
+from talkspurt.results.audio import wav
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -151,7 +151,7 @@ def pictures() -> Iterator[tuple[str, bytes | str]]:
 
 def metrics() -> str:
     """The page of metrics."""
-    from talkspurt.format import VERDICTS
+    from talkspurt._text.format import VERDICTS
     from talkspurt.metrics.catalogue import COLUMNS, COMPUTED, SOUND
 
     lines = [
@@ -249,7 +249,7 @@ def command_line() -> str:
     """The page of commands: what ``--help`` says, and what holds for all commands."""
     from rich.console import Console
 
-    from talkspurt.cli import app
+    from talkspurt._commands import app
 
     # A command is a name without dashes: `--help` and `--version` are listed by the first one.
     commands = [(), *((name,) for name in sorted(app) if not name.startswith("-"))]

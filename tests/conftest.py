@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import talkspurt
-from talkspurt.axis import Axis
-from talkspurt.result import Result
-from talkspurt.study import Study
+from talkspurt.results.axis import Axis
+from talkspurt.results.result import Result
+from talkspurt.results.study import Study
 
 LIVE = (
     "call", "emulate", "emulated_calls", "live", "measure", "measure_ip", "measure_tcp", "quiet",

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from talkspurt.audio import wav
+from talkspurt.results.audio import wav
 
 ROOT = Path(__file__).parent.parent
 APPS = ROOT / "validation" / "apps"

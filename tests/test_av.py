@@ -11,7 +11,7 @@ import pytest
 import talkspurt
 from command import talkspurt as command
 from one_call import SINGLE, SPEECH, one_call
-from talkspurt import coding
+from talkspurt.real_time import codecs
 
 WOMAN = SPEECH / "french-woman.wav"
 # RFC 4867 §3.6, table 1: mode, index, bits of a frame.
@@ -185,7 +185,7 @@ def test_a_mode_per_rung(tmp_path):
 
 
 def test_without_the_extra_there_is_one_error_with_the_remedy(tmp_path, monkeypatch):
-    monkeypatch.setattr(coding, "find_spec", lambda name: None)
+    monkeypatch.setattr(codecs, "find_spec", lambda name: None)
     ladder = 'codec = "amr-12.2"\nladder = ["amr-12.2", "amr-7.4", "amr-4.75"]'
     for source, key in (('codec = "amr-12.2"', "codec"), (ladder, "ladder")):
         with pytest.raises(talkspurt.ScenarioError) as caught:
@@ -219,7 +219,7 @@ def test_the_command_line_reports_the_missing_extra(tmp_path):
 
 
 def test_corrupt_frames_are_no_crash():
-    for name, form in coding.FORMS.items():
-        decoder = coding.Decoder(name)
+    for name, form in codecs.FORMS.items():
+        decoder = codecs.Decoder(name)
         for junk in (b"", b"\xff", bytes(range(24)), b"\xff" * 40):
             assert len(decoder.code(junk)) % 2 == 0, form

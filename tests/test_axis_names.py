@@ -7,14 +7,14 @@ import pytest
 
 import talkspurt
 from conftest import SCENARIO, made
-from talkspurt.axis import Axis
-from talkspurt.disk import file_name
+from talkspurt._storage.file_access import file_name
+from talkspurt._storage.writer import run_folder
+from talkspurt._terminal import tables
 from talkspurt.figures import comparison, style
 from talkspurt.metrics.catalogue import ALL
 from talkspurt.report.study import _rows
-from talkspurt.study import Study
-from talkspurt.study_store import run_folder
-from talkspurt.terminal import tables
+from talkspurt.results.axis import Axis
+from talkspurt.results.study import Study
 
 VALUES = {"A": [4.0, 3.0], "B": [3.5, 2.4]}
 OWN = ("count", "mean", "low", "high", "deviation", "replications", "flow", "measure", "baseline",

@@ -21,9 +21,9 @@ from benches.peers import page, plan, programs, tables
 from benches.peers.compare import ratio, unlike
 from benches.peers.matches import MATCHES, Match, network
 from benches.peers.results import Results, Step
-from talkspurt import units
-from talkspurt.resolved import values
-from talkspurt.scenario import read
+from talkspurt.scenarios import units
+from talkspurt.scenarios.resolved import values
+from talkspurt.scenarios.source import read
 
 ROOT = Path(__file__).parent.parent
 MATCH = Match("w1", "ns-2 lean", 100, 1, must=3.8)

@@ -23,8 +23,8 @@ from command import start, until_said
 from command import talkspurt as command
 from ports import free_port
 from talkspurt import _core
-from talkspurt.audio import read_wav, wav
-from talkspurt.terminal import call as screen
+from talkspurt._terminal import call as screen
+from talkspurt.results.audio import read_wav, wav
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="calls need Linux")
 SECRET = {"TALKSPURT_SECRET": "a secret of these tests"}
@@ -117,7 +117,7 @@ def test_the_first_frame_does_not_wait_for_its_codec(tmp_path):
     code = f"""
 import sys
 from pathlib import Path
-from talkspurt.calling import Kept
+from talkspurt.real_time.calling import Kept
 kept = Kept(Path({str(HERE)!r}), Path("heard.wav"), None, None, "amr-5.9", None, *[False] * 5)
 kept.voice(("pcmu",))
 assert "av" in sys.modules

@@ -9,6 +9,7 @@ import pytest
 import talkspurt
 from command import talkspurt as command
 from talkspurt import metrics
+from talkspurt._terminal import tables
 from talkspurt.metrics.catalogue import (
     ALL,
     COLUMNS,
@@ -22,7 +23,6 @@ from talkspurt.metrics.catalogue import (
     near_names,
     of_a_flow,
 )
-from talkspurt.terminal import tables
 
 
 def test_names_are_unique():

@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 import talkspurt
-from talkspurt.cautions import cautions
+from talkspurt._terminal.tables import print_result
+from talkspurt.analysis.cautions import cautions
 from talkspurt.report import single
-from talkspurt.terminal.tables import print_result
 
 SCENARIO = """
 title = "cautions"
@@ -61,7 +61,7 @@ def test_a_first_frame_that_waits_for_a_handshake_is_said(transport, lead, waite
 
 
 def test_check_says_so_before_anything_runs(tmp_path, capsys):
-    from talkspurt.cli import app
+    from talkspurt._commands import app
 
     for transport, lead, said in [
         ("sctp", "0s", True),

@@ -12,7 +12,7 @@ import pytest
 import talkspurt as package
 from command import start, talkspurt, until
 from conftest import SCENARIO, STUDY, tone, write_wav
-from talkspurt import engine
+from talkspurt.runs import engine
 
 
 def words(done):
@@ -50,7 +50,7 @@ def test_schema_is_a_json_schema():
 
 def test_help_and_version_load_neither_tables_nor_pictures():
     code = (
-        "import sys, talkspurt.cli as c\n"
+        "import sys, talkspurt._commands as c\n"
         "try: c.app(['run', '--help'], result_action='return_value')\n"
         "finally:\n"
         "    heavy = {'polars', 'matplotlib', 'jinja2', 'numpy', 'scipy'} & set(sys.modules)\n"

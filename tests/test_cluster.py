@@ -15,10 +15,11 @@ import pytest
 import talkspurt as package
 from command import start, talkspurt, until
 from conftest import tone, write_wav
-from talkspurt import running, stacking
-from talkspurt.cluster import Address, client, proof, work
+from talkspurt._cluster import Address, client, proof, work
+from talkspurt._commands import running
 from talkspurt.errors import BadInputError
-from talkspurt.result import TABLES
+from talkspurt.results import concatenation
+from talkspurt.results.run_data import TABLES
 from validation.cluster.machines import Machines, another_version, kill, stopped, study, tables
 
 pytest.importorskip("distributed")
@@ -66,7 +67,7 @@ def test_workers_killed_and_of_another_version(place):
 
 def test_a_pool_of_processes(place):
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        study = package.Study.run(place / "study.toml", executor=pool)
+        study = package.run(place / "study.toml", executor=pool, study=True)
     whole = package.load(place / "whole", study=True)
     assert len(study.runs) == len(whole.runs) == 16
     for one, other in zip(study.runs, whole.runs, strict=True):
@@ -93,7 +94,7 @@ def test_no_file_is_read_again_for_the_tables_of_the_study(place, tmp_path, monk
         ThreadPoolExecutor(2) as pool,
         monkeypatch.context() as patched,
     ):
-        patched.setattr(stacking, "stack", fail)
+        patched.setattr(concatenation, "stack", fail)
         running._run(
             question, (), 0, out=tmp_path / "out", jobs=None, overwrite=False, scores=False,
             executor=pool, **given,
@@ -104,7 +105,7 @@ def test_no_file_is_read_again_for_the_tables_of_the_study(place, tmp_path, monk
     # Longer ones are.
     monkeypatch.setattr(work, "MOST_ROWS", 0)
     with ThreadPoolExecutor(2) as pool, pytest.raises(AssertionError, match="read from files"):
-        monkeypatch.setattr(stacking, "stack", fail)
+        monkeypatch.setattr(concatenation, "stack", fail)
         running._run(
             question, (), 0, out=tmp_path / "long", jobs=None, overwrite=False, scores=False,
             executor=pool, **given,
@@ -247,10 +248,10 @@ def test_ctrl_c_of_a_terminal_says_one_line(place, tmp_path, later_s):
 
 def test_workers_end_while_the_study_is_written(place, tmp_path, monkeypatch):
     """Before, the command waited for their end when everything was written."""
-    from talkspurt import study_store
-    from talkspurt.cluster import connected
-    from talkspurt.cluster.workers import Dask
-    from talkspurt.scenario import read
+    from talkspurt._cluster import connected
+    from talkspurt._cluster.workers import Dask
+    from talkspurt._storage import output_folder, writer
+    from talkspurt.scenarios.source import read
 
     order = []
 
@@ -262,17 +263,17 @@ def test_workers_end_while_the_study_is_written(place, tmp_path, monkeypatch):
         return call
 
     monkeypatch.setattr(Dask, "release", noted("release", Dask.release))
-    monkeypatch.setattr(study_store, "write_study", noted("write", study_store.write_study))
+    monkeypatch.setattr(writer, "write_study", noted("write", writer.write_study))
     question = read(place / "study.toml")
     address = Address("local:1", {})
     for last, expected in ((True, ["release", "write"]), (False, ["write"])):
         order.clear()
-        claim = package.store.Claim("run", question.name)
-        key = study_store.key(question)
+        claim = output_folder.Claim("run", question.name)
+        key = writer.key(question)
         folder = tmp_path / str(last)
         with (
             connected(address) as workers,
-            package.store.Resumable(folder, key, len(question.plan), claim) as unfinished,
+            output_folder.Resumable(folder, key, len(question.plan), claim) as unfinished,
         ):
             running._study_into(
                 question, unfinished, None, {}, scores=False, executor=workers, last=last
@@ -284,7 +285,7 @@ def test_workers_end_while_the_study_is_written(place, tmp_path, monkeypatch):
 
 
 def test_dask_is_not_imported_without_need():
-    code = "import sys, talkspurt.cli, talkspurt.running, talkspurt.cluster; sys.exit('distributed' in sys.modules)"
+    code = "import sys, talkspurt._commands, talkspurt._commands.running, talkspurt._cluster; sys.exit('distributed' in sys.modules)"
     import subprocess
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

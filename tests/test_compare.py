@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import talkspurt
-from talkspurt.cli import main
-from talkspurt.interrupts import STOPS
+from talkspurt._commands import main
+from talkspurt._storage.interrupts import STOPS
 
 SPEECH = Path(__file__).parents[1] / "speech" / "sense-and-sensibility.wav"
 SCENARIO = f"""

@@ -7,9 +7,10 @@ import pytest
 
 import talkspurt
 from conftest import made
-from talkspurt import causes, comparing
-from talkspurt.axis import Axis
-from talkspurt.study import Study
+from talkspurt import comparing
+from talkspurt.analysis import causes
+from talkspurt.results.axis import Axis
+from talkspurt.results.study import Study
 
 FIRST_CALL = Path(__file__).parent.parent / "scenarios" / "first-call.toml"
 

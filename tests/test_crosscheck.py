@@ -20,7 +20,7 @@ from talkspurt.ns2.reading import Findings, Part
 from talkspurt.ns2.script import Way
 from talkspurt.ns2.source_map import SourceMap
 from talkspurt.ns2.trace import Reader
-from talkspurt.scenario import read
+from talkspurt.scenarios.source import read
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "validation" / "ns2"))

@@ -8,8 +8,8 @@ import pytest
 
 import talkspurt as package
 from command import talkspurt
-from talkspurt import store
-from talkspurt.errors import OtherVersionWarning
+from talkspurt._storage import output_folder
+from talkspurt.errors import OtherVersionWarning, StoreError
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def edit(place, **said):
 def test_a_damaged_table_is_named(place, name, harm):
     file = place / f"{name}.parquet"
     HARM[harm](file)
-    with pytest.raises(store.StoreError, match=r"is damaged: .") as raised:
+    with pytest.raises(StoreError, match=r"is damaged: .") as raised:
         package.load(place).table(name)
     assert raised.value.filename == str(file)
 
@@ -59,7 +59,7 @@ def test_a_damaged_table_is_named(place, name, harm):
 def test_gauges_of_which_one_is_read_are_named(place, harm):
     file = place / "gauges.parquet"
     HARM[harm](file)
-    with pytest.raises(store.StoreError, match=r"is damaged: .") as raised:
+    with pytest.raises(StoreError, match=r"is damaged: .") as raised:
         package.load(place).gauges(gauge="cwnd")
     assert raised.value.filename == str(file)
 
@@ -67,7 +67,7 @@ def test_gauges_of_which_one_is_read_are_named(place, harm):
 @pytest.mark.parametrize("name", ["flows", "series", "packets"])
 def test_a_table_that_is_gone_is_named_and_no_setting_is_blamed(place, name):
     (place / f"{name}.parquet").unlink()
-    with pytest.raises(store.StoreError, match="is missing: the result is not whole") as raised:
+    with pytest.raises(StoreError, match="is missing: the result is not whole") as raised:
         package.load(place).table(name)
     assert raised.value.filename == str(place / f"{name}.parquet")
 
@@ -82,7 +82,7 @@ def test_a_table_nobody_asked_for_is_not_missing(result, tmp_path):
 @pytest.mark.parametrize("name", ["manifest.json", "topology.json"])
 def test_damaged_json_is_named(place, name, harm):
     HARM[harm](place / name)
-    with pytest.raises(store.StoreError, match="is damaged") as raised:
+    with pytest.raises(StoreError, match="is damaged") as raised:
         package.load(place)
     assert raised.value.filename == str(place / name)
 
@@ -90,7 +90,7 @@ def test_damaged_json_is_named(place, name, harm):
 @pytest.mark.parametrize("name", ["topology.json", "scenario.toml"])
 def test_a_file_that_is_gone_is_named(place, name):
     (place / name).unlink()
-    with pytest.raises(store.StoreError, match="is missing") as raised:
+    with pytest.raises(StoreError, match="is missing") as raised:
         package.load(place)
     assert raised.value.filename == str(place / name)
 
@@ -99,7 +99,7 @@ def test_a_file_that_is_gone_is_named(place, name):
 def test_a_damaged_recording_is_named(place, side):
     file = place / "audio" / f"call.{side}.wav"
     file.write_bytes(file.read_bytes()[:20])
-    with pytest.raises(store.StoreError, match="is damaged") as raised:
+    with pytest.raises(StoreError, match="is damaged") as raised:
         package.load(place).audio("call")
     assert raised.value.filename == str(file)
 
@@ -112,10 +112,10 @@ STUDY_KEYS = ("name", "title", "description", "axes", "replications", "confidenc
 @pytest.mark.parametrize("key", RUN_KEYS)
 def test_a_manifest_without_a_key_is_damaged(place, key):
     edit(place, **{key: None})
-    with pytest.raises(store.StoreError, match=f"manifest.json|'{key}' is missing"):
+    with pytest.raises(StoreError, match=f"manifest.json|'{key}' is missing"):
         package.load(place)
     edit(place, **{key: ["nonsense"]})
-    with pytest.raises(store.StoreError, match=f"'{key}' is not what it must be"):
+    with pytest.raises(StoreError, match=f"'{key}' is not what it must be"):
         package.load(place)
 
 
@@ -123,14 +123,14 @@ def test_a_manifest_without_a_key_is_damaged(place, key):
 def test_a_study_without_a_key_is_damaged(study, tmp_path, key):
     place = study.save(tmp_path / "out", report=False)
     edit(place, **{key: None})
-    with pytest.raises(store.StoreError, match=f"'{key}' is missing"):
+    with pytest.raises(StoreError, match=f"'{key}' is missing"):
         package.load(place)
 
 
 def test_a_study_of_nonsense_is_damaged(study, tmp_path):
     place = study.save(tmp_path / "out", report=False)
     edit(place, runs=[{"nonsense": 1}])
-    with pytest.raises(store.StoreError, match=r"is damaged: 'runs\.0\.folder' is missing"):
+    with pytest.raises(StoreError, match=r"is damaged: 'runs\.0\.folder' is missing"):
         package.load(place)
 
 
@@ -138,11 +138,11 @@ def test_another_format_is_refused_and_another_version_named(place):
     edit(place, talkspurt="9.9.9")
     with pytest.warns(OtherVersionWarning, match=r"made by talkspurt 9\.9\.9, and this is"):
         assert package.load(place).flows.height
-    edit(place, format=store.FORMAT + 1)
-    with pytest.raises(store.StoreError, match=r"written by talkspurt 9\.9\.9 in format 2"):
+    edit(place, format=output_folder.FORMAT + 1)
+    with pytest.raises(StoreError, match=r"written by talkspurt 9\.9\.9 in format 2"):
         package.load(place)
     edit(place, format=None)
-    with pytest.raises(store.StoreError, match="before formats had numbers"):
+    with pytest.raises(StoreError, match="before formats had numbers"):
         package.load(place)
 
 
@@ -150,7 +150,7 @@ def test_a_column_that_another_version_did_not_have_is_null(place):
     file = place / "flows.parquet"
     flows = pl.read_parquet(file)
     flows.drop("stand_in", "delay_p99_s").write_parquet(file)
-    with pytest.raises(store.StoreError, match="is damaged: the column 'delay_p99_s' is missing"):
+    with pytest.raises(StoreError, match="is damaged: the column 'delay_p99_s' is missing"):
         _ = package.load(place).flows
     edit(place, talkspurt="0.0.1")
     with pytest.warns(OtherVersionWarning):
@@ -160,7 +160,7 @@ def test_a_column_that_another_version_did_not_have_is_null(place):
     flows.drop("name").write_parquet(file)
     with (
         pytest.warns(OtherVersionWarning),
-        pytest.raises(store.StoreError, match="is damaged: the column 'name' is missing"),
+        pytest.raises(StoreError, match="is damaged: the column 'name' is missing"),
     ):
         _ = package.load(place).flows
 
@@ -180,7 +180,7 @@ def test_the_command_line_says_so_without_a_traceback(place, what):
     elif what == "topology":
         truncate(place / "topology.json")
     else:
-        edit(place, talkspurt="9.9.9", format=77 if what == "format" else store.FORMAT)
+        edit(place, talkspurt="9.9.9", format=77 if what == "format" else output_folder.FORMAT)
     command, more, words = COMMANDS[what]
     done = talkspurt(command, place, more, cwd=place.parent)
     assert done.stderr.startswith(f"talkspurt: {words.format(place=place)}"), done.stderr

@@ -11,8 +11,9 @@ from scipy.stats import qmc
 
 import command
 import talkspurt
-from talkspurt import designs, sensitivity
+from talkspurt.analysis import sensitivity
 from talkspurt.report import study as study_page
+from talkspurt.scenarios import designs
 
 BASE = """
 title = "Designed"

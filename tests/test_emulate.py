@@ -350,8 +350,8 @@ def test_routers_send_errors_as_in_rfc_792():
 
 @real
 def test_a_stop_while_the_report_is_drawn_leaves_the_result(tmp_path, monkeypatch):
-    from talkspurt import pictures
     from talkspurt.emulating import command as emulate
+    from talkspurt.report import pictures
 
     (tmp_path / "network.toml").write_text(NETWORK, encoding="utf-8")
     asked = [Wanted("laptop", ("true",), serves=False)]

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from talkspurt import engine
+from talkspurt.runs import engine
 
 
 class Deaf:

@@ -14,9 +14,9 @@ import pytest
 
 import talkspurt
 from command import talkspurt as command
-from talkspurt import exporting
+from talkspurt._commands import exporting
 from talkspurt.errors import StoreError
-from talkspurt.result import TABLES
+from talkspurt.results.run_data import TABLES
 
 LINK = """
 [links.{name}]
@@ -265,7 +265,7 @@ source = {{ kind = "cbr", rate = "90Mbit/s", packet = "125B" }}
 MEASURED = """
 import resource, sys
 from pathlib import Path
-from talkspurt import exporting
+from talkspurt._commands import exporting
 exporting.export(Path(sys.argv[1]), "parquet", Path(sys.argv[2]))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
@@ -287,7 +287,7 @@ def test_a_run_of_any_length_takes_the_same_memory(tmp_path: Path) -> None:
     assert took["16s"] < 1.2 * took["4s"]
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, talkspurt.store.StoreError(28, "full")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, talkspurt.errors.StoreError(28, "full")])
 def test_what_is_stopped_leaves_nothing_and_stops_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
@@ -371,7 +371,7 @@ def test_an_export_replaces_nothing_but_an_export(run: Path, tmp_path: Path, to:
         place / "trace": "lies inside",
         tmp_path: "is not a result of talkspurt",
     }.items():
-        with pytest.raises(talkspurt.store.StoreError, match=words):
+        with pytest.raises(talkspurt.errors.StoreError, match=words):
             exporting.export(place, to, target)  # type: ignore[arg-type]
     assert sorted(place.iterdir()) == before
     assert talkspurt.load(place).digest == talkspurt.load(run).digest
@@ -393,7 +393,7 @@ def test_a_trace_that_fills_the_disk_is_not_begun(
 ) -> None:
     full = shutil._ntuple_diskusage(10**9, 10**9, 1000)  # type: ignore[attr-defined]
     monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
-    with pytest.raises(talkspurt.store.StoreError, match="1 kB are free"):
+    with pytest.raises(talkspurt.errors.StoreError, match="1 kB are free"):
         exporting.export(run, "ns2", None)
 
 

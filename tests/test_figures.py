@@ -11,7 +11,6 @@ from matplotlib.text import Text
 import talkspurt
 from conftest import made, made_study
 from talkspurt import figures
-from talkspurt.axis import Axis
 from talkspurt.figures import (
     chart,
     comparison,
@@ -25,7 +24,8 @@ from talkspurt.figures import (
 )
 from talkspurt.reproduce.figures import companion
 from talkspurt.reproduce.lab import Run
-from talkspurt.study import Study
+from talkspurt.results.axis import Axis
+from talkspurt.results.study import Study
 
 ROOT = Path(__file__).parent.parent
 INSIDE = ("rates", "window", "bucket")

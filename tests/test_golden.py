@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import talkspurt
-from talkspurt.scenario import read
+from talkspurt.scenarios.source import read
 
 ROOT = Path(__file__).parent.parent
 SCENARIOS = ROOT / "scenarios"

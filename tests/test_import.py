@@ -14,12 +14,13 @@ import pytest
 import talkspurt
 from command import needs_ns, needs_tshark
 from command import talkspurt as command
-from talkspurt import _core, exporting
+from talkspurt import _core
+from talkspurt._commands import exporting
 from talkspurt.errors import BadInputError
 from talkspurt.importing import capture, rtp, tables
 from talkspurt.importing.command import read
 from talkspurt.metrics.computing import compute
-from talkspurt.result import TABLES
+from talkspurt.results.run_data import TABLES
 
 DATA = Path(__file__).parent / "data" / "import"
 LINUX = Path(__file__).parent.parent / "crates" / "proto" / "tests" / "data" / "linux-dccp"

@@ -14,7 +14,7 @@ from talkspurt.errors import BadInputError
 from talkspurt.importing import capture, rtp
 from talkspurt.importing.command import read
 from talkspurt.metrics import sheet
-from talkspurt.study import Study
+from talkspurt.results.study import Study
 
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
 

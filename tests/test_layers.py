@@ -87,33 +87,32 @@ def test_no_modules_import_each_other_in_a_circle(crate: str) -> None:
 
 
 PACKAGE = CRATES.parent / "python" / "talkspurt"
-DOORS = ("talkspurt.result", "talkspurt.study")
-"""Their methods lead to figures and reports, which read them: such an import is in a function."""
 
 
 def of_python() -> dict[str, set[str]]:
-    """Which module of the package imports which other; those for types apart."""
+    """Which module of the package imports which other, in functions too; those for types apart."""
 
     def name(file: Path) -> str:
         parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
-    def named(node: ast.AST, of: str, within: bool = False) -> Iterator[str]:
+    def named(node: ast.AST) -> Iterator[str]:
         for part in ast.iter_child_nodes(node):
             if isinstance(part, ast.If) and "TYPE_CHECKING" in ast.dump(part.test):
                 continue
-            inside = within or isinstance(part, ast.FunctionDef)
-            if isinstance(part, ast.ImportFrom) and part.module and not (inside and of in DOORS):
+            if isinstance(part, ast.Import):
+                yield from (alias.name for alias in part.names)
+            if isinstance(part, ast.ImportFrom) and part.module:
                 for alias in part.names:
                     longer = f"{part.module}.{alias.name}"
                     yield longer if longer in files else part.module
-            yield from named(part, of, inside)
+            yield from named(part)
 
     files = {name(file): file for file in PACKAGE.rglob("*.py")}
     return {
         module: {
             other
-            for other in named(ast.parse(file.read_text(encoding="utf-8")), module)
+            for other in named(ast.parse(file.read_text(encoding="utf-8")))
             if other in files and other != module
         }
         for module, file in files.items()
@@ -124,5 +123,5 @@ def test_no_modules_of_the_package_import_each_other_in_a_circle() -> None:
     """Imports within functions count, since they only hide a circle."""
     graph = of_python()
     assert len(graph) > 150
-    assert "talkspurt.result" in graph["talkspurt.store"]
+    assert "talkspurt.results.result" in graph["talkspurt._storage.reader"]
     TopologicalSorter(graph).prepare()

@@ -9,8 +9,8 @@ from scipy.stats import t
 
 import talkspurt
 from talkspurt import leading
+from talkspurt._terminal import tables
 from talkspurt.report import answer
-from talkspurt.terminal import tables
 
 LINE = {
     "from": "a", "to": "b", "rate": "600kbit/s", "delay": "30ms",

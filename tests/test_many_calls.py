@@ -8,7 +8,7 @@ from polars.testing import assert_frame_equal
 
 import talkspurt as package
 from command import talkspurt
-from talkspurt.resolved import values
+from talkspurt.scenarios.resolved import values
 
 CALL = """\
 from = "{0}"

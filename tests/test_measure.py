@@ -16,7 +16,8 @@ import pytest
 import talkspurt
 from command import start, until, until_said
 from command import talkspurt as command
-from talkspurt import _core, measuring, metrics
+from talkspurt import _core, metrics
+from talkspurt.real_time import measuring
 from test_emulate import OBSTACLE as NO_EMULATION
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve and measure need Linux")

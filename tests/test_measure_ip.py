@@ -19,7 +19,7 @@ import pytest
 
 import talkspurt
 from command import talkspurt as command
-from talkspurt.measuring import notes
+from talkspurt.real_time.measuring import notes
 from test_call import THERE, answering, calling
 from test_emulate import OBSTACLE as NO_EMULATION
 from test_measure import SECRET, measure, measured_over, server

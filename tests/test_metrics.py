@@ -8,10 +8,12 @@ import pytest
 
 import talkspurt
 from command import talkspurt as command
-from talkspurt import exporting, metrics, units
+from talkspurt import metrics
+from talkspurt._commands import exporting
 from talkspurt.metrics import bins, breaker, catalogue, packets, sharing
-from talkspurt.resolved import values
-from talkspurt.scenario import read
+from talkspurt.scenarios import units
+from talkspurt.scenarios.resolved import values
+from talkspurt.scenarios.source import read
 
 PAPER = """
 title = "On paper"

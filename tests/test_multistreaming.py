@@ -12,8 +12,8 @@ import pytest
 import talkspurt
 from command import needs_tshark
 from talkspurt.ns2 import script
-from talkspurt.scenario import read
-from talkspurt.study import Study
+from talkspurt.results.study import Study
+from talkspurt.scenarios.source import read
 
 SCENARIO = Path(__file__).parent.parent / "scenarios" / "multistreaming.toml"
 FLOWS = ("call", "second", "picture")

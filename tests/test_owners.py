@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 import talkspurt
-from talkspurt import owners, pictures, reporting, staging
-from talkspurt.cli import explaining
+from talkspurt._commands import explaining, reporting
+from talkspurt._storage import output_folder, owners
+from talkspurt._storage.output_folder import Claim, Resumable, Staging
 from talkspurt.errors import StoreError
-from talkspurt.staging import Claim, Resumable, Staging
+from talkspurt.report import pictures
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs owners and links")
 needs_root = pytest.mark.skipif(
@@ -191,11 +192,11 @@ def test_a_report_is_not_written_through_links(result, tmp_path):
         reporting.rebuild(place, pdf=False)
     assert raised.value.filename == str(place / "figures")
     # Also if it comes to be one while the report is drawn.
-    with staging.beside(tmp_path / "victim") as drawn:
+    with output_folder.beside(tmp_path / "victim") as drawn:
         (drawn / "figures").mkdir()
         (drawn / "figures" / "delay.svg").touch()
         with pytest.raises(StoreError, match="is a symbolic link or a file; remove it"):
-            staging.add(drawn, place)
+            output_folder.add(drawn, place)
     (place / "figures").unlink()
     reporting.rebuild(place, pdf=False)
     assert not (place / "report.html").is_symlink()
@@ -207,7 +208,7 @@ def test_a_report_is_drawn_beside_the_folder_and_not_beside_a_link_to_it(tmp_pat
     """From another file system, nothing could be moved into it."""
     place = made(tmp_path / "there" / "out")
     (tmp_path / "latest").symlink_to(place)
-    with staging.beside(tmp_path / "latest") as drawn:
+    with output_folder.beside(tmp_path / "latest") as drawn:
         assert drawn.parent == place.parent
 
 
@@ -215,7 +216,7 @@ def test_a_report_that_was_killed_half_way_does_not_make_the_folder_the_users(
     result, tmp_path, monkeypatch
 ):
     place = result.save(tmp_path / "out", report=False)
-    move, moved = staging._move, []
+    move, moved = output_folder._move, []
 
     def stop(*words):
         moved.append(words)
@@ -224,7 +225,7 @@ def test_a_report_that_was_killed_half_way_does_not_make_the_folder_the_users(
         move(*words)
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(staging, "_move", stop)
+        patched.setattr(output_folder, "_move", stop)
         reporting.rebuild(place, pdf=False)
     assert len(list((place / "figures").iterdir())) == 1
     result.save(place, report=False)

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from pages import ROOT, Run, blocks, commands, has_r, words
-from talkspurt.cli import app
+from talkspurt._commands import app
 
 NOT_RUN = {
     r"make test\b": "runs this test",

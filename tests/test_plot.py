@@ -19,11 +19,11 @@ import talkspurt
 from command import talkspurt as run
 from conftest import made, made_study
 from talkspurt import figures
-from talkspurt.axis import Axis
 from talkspurt.figures import chart, panel, plot, style, values
 from talkspurt.metrics.catalogue import ALL, COMPUTED, over_time
 from talkspurt.metrics.catalogue.quantities import BY_COLUMN, OVER_TIME
-from talkspurt.study import Study
+from talkspurt.results.axis import Axis
+from talkspurt.results.study import Study
 
 GRID = """\
 title = "Grid"

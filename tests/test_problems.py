@@ -9,7 +9,8 @@ import pytest
 import talkspurt as package
 from command import talkspurt
 from conftest import SCENARIO
-from talkspurt import _core, problems
+from talkspurt import _core
+from talkspurt._text import problems
 
 ROWS = [(words, nearest) for words, nearest, _ in problems.NOT_YET] + list(problems.OTHER_NAMES)
 WORDS = [word for words, _ in ROWS for word in words.split()]

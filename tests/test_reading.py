@@ -10,7 +10,7 @@ import pytest
 import talkspurt as package
 from command import start, talkspurt, until
 from conftest import SCENARIO
-from talkspurt import disk
+from talkspurt._storage import file_access
 
 LINK = SCENARIO[SCENARIO.index("[links.sky]") : SCENARIO.index("[flows.call]")]
 QUIET = "[flows.f]\nfrom = 'west'\nto = 'east'\ntransport = { kind = 'udp' }\nsource = {SOURCE}\n"
@@ -116,7 +116,7 @@ def test_parts_of_a_result_that_are_pipes_are_told(folder, tmp_path):
 
 def test_a_file_that_is_longer_than_it_says_is_not_read_whole():
     with pytest.raises(OSError, match="longer"):
-        disk.read_bytes(package.disk.Path("/proc/self/maps"), 10)
+        file_access.read_bytes(Path("/proc/self/maps"), 10)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -11,7 +11,9 @@ import pytest
 
 import talkspurt as package
 from command import start, talkspurt, until
-from talkspurt import api, disk, remote, reporting, running, staging
+from talkspurt import api
+from talkspurt._commands import reporting, running
+from talkspurt._storage import file_access, output_folder, remote
 from talkspurt.errors import BadInputError, MissingExtraError, StoreError
 
 
@@ -83,7 +85,7 @@ def run(folder, url, **more):
 
 
 def test_a_stopped_study_is_resumed_from_its_url(folder, study, memory, monkeypatch, capsys):
-    finish, kept = staging.Resumable.finish, []
+    finish, kept = output_folder.Resumable.finish, []
 
     def stop(self, part):
         finish(self, part)
@@ -91,7 +93,7 @@ def test_a_stopped_study_is_resumed_from_its_url(folder, study, memory, monkeypa
         if len(kept) == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(staging.Resumable, "finish", stop)
+    monkeypatch.setattr(output_folder.Resumable, "finish", stop)
     with pytest.raises(KeyboardInterrupt) as raised:
         run(folder, "memory://b/study")
     assert "4 of 6 runs are kept: the same command goes on from there" in raised.value.__notes__
@@ -233,13 +235,13 @@ def test_a_result_is_downloaded_once_unless_it_changed(result, silent, memory):
     ],
 )  # fmt: skip
 def test_what_is_a_url(place, url):
-    assert disk.url_of(place) == url == disk.url_of(Path(place))
+    assert file_access.url_of(place) == url == file_access.url_of(Path(place))
 
 
 def test_fsspec_is_not_imported_without_need(folder):
     code = (
-        "import sys, talkspurt; talkspurt.run(sys.argv[1]); import talkspurt.cli, "
-        "talkspurt.running; sys.exit('fsspec' in sys.modules)"
+        "import sys, talkspurt; talkspurt.run(sys.argv[1]); import talkspurt._commands, "
+        "talkspurt._commands.running; sys.exit('fsspec' in sys.modules)"
     )
     import subprocess
 

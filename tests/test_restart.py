@@ -11,7 +11,8 @@ import pytest
 import talkspurt as package
 from command import start, talkspurt, until
 from conftest import tone, write_wav
-from talkspurt import provenance, study_store
+from talkspurt._storage import writer
+from talkspurt.scenarios import provenance
 
 FLOW = """
 [flows.f{i}]
@@ -160,7 +161,7 @@ def test_runs_of_other_recordings_are_others(tmp_path):
     (tmp_path / "study.toml").write_text(SPOKEN, encoding="utf-8")
 
     def key():
-        return study_store.key(package.read(tmp_path / "study.toml"))
+        return writer.key(package.read(tmp_path / "study.toml"))
 
     first = key()
     # The same contents under a new date are the same; others of the same length and date are not.
@@ -176,15 +177,15 @@ def test_runs_of_other_recordings_are_others(tmp_path):
 def test_runs_of_another_engine_are_others(tmp_path, monkeypatch):
     (tmp_path / "study.toml").write_text(SHORT, encoding="utf-8")
     question = package.read(tmp_path / "study.toml")
-    first = study_store.key(question)
+    first = writer.key(question)
     library = tmp_path / "_core.so"
     shutil.copyfile(package._core.__spec__.origin, library)
     monkeypatch.setattr(package._core.__spec__, "origin", str(library))
-    assert study_store.key(question) == first
+    assert writer.key(question) == first
     with library.open("ab") as file:
         file.write(b"another")
     assert provenance.engine() != "not there"
-    assert study_store.key(question) != first
+    assert writer.key(question) != first
 
 
 ALONE = STUDY.replace("20min", "10h").replace("[replications]\ncount = 12\n", "")

@@ -9,7 +9,7 @@ import pytest
 
 import talkspurt
 from talkspurt.metrics.catalogue import column
-from talkspurt.result import BYTES, TABLES
+from talkspurt.results.run_data import BYTES, TABLES
 
 SPEECH = Path(__file__).parents[1] / "speech" / "sense-and-sensibility.wav"
 

@@ -12,19 +12,21 @@ import pytest
 
 import talkspurt as package
 from command import talkspurt
-from talkspurt import disk, exporting, room, store
+from talkspurt._commands import exporting
+from talkspurt._storage import disk_space, file_access
+from talkspurt.errors import StoreError
 from test_export import SCENARIO
 
 WINDOWED = SCENARIO + '[measure]\nfrom = "2500ms"\nto = "2600ms"\n'
 
 
 def size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in disk.files_in(folder))
+    return sum(file.stat().st_size for file in file_access.files_in(folder))
 
 
 def test_what_is_counted_is_the_whole_run() -> None:
     plan = package.read(WINDOWED).plan
-    (counts,) = room.count(plan, [0])
+    (counts,) = disk_space.count(plan, [0])
     whole = package.run(SCENARIO)
     windowed = package.run(WINDOWED)
     links = {name: (hops, sent, drops) for name, hops, sent, drops in counts.links}
@@ -42,7 +44,7 @@ def test_what_is_counted_is_the_whole_run() -> None:
 def test_the_estimate_is_near_the_truth(tmp_path: Path, to: exporting.Format) -> None:
     (tmp_path / "windowed.toml").write_text(WINDOWED, encoding="utf-8")
     folder = exporting.export(tmp_path / "windowed.toml", to, tmp_path / "out")
-    (counts,) = room.count(package.read(WINDOWED).plan, [0])
+    (counts,) = disk_space.count(package.read(WINDOWED).plan, [0])
     assert 0.6 < counts.takes(to) / size(folder) < 1.7
 
 
@@ -50,7 +52,7 @@ def test_the_estimate_of_what_a_run_records_is_near_the_truth(tmp_path: Path) ->
     longer = {"duration": "60s", "flows.bulk.source.total": "100MB", "flows.call.stop": "60s"}
     result = package.run(SCENARIO, set={**longer, "record.pcapng": ["far"]})
     result.save(tmp_path / "out", report=False)
-    (counts,) = room.count(package.read(SCENARIO, set=longer).plan, [0])
+    (counts,) = disk_space.count(package.read(SCENARIO, set=longer).plan, [0])
     there = (tmp_path / "out" / "far.pcapng").stat().st_size
     assert 0.8 < counts.takes("pcapng", ["far"]) / there < 1.2
     there = (tmp_path / "out" / "packets.parquet").stat().st_size
@@ -58,9 +60,9 @@ def test_the_estimate_of_what_a_run_records_is_near_the_truth(tmp_path: Path) ->
 
 
 def test_much_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    room.check(99e6, "nam", tmp_path)
+    disk_space.check(99e6, "nam", tmp_path)
     assert capsys.readouterr().err == ""
-    room.check(123e6, "nam", tmp_path)
+    disk_space.check(123e6, "nam", tmp_path)
     assert capsys.readouterr().err == "talkspurt: nam takes about 123 MB\n"
 
 
@@ -106,7 +108,7 @@ def test_a_disk_that_fills_all_the_same_is_left_clean(
     tmp_path: Path, small: Path, to: exporting.Format, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "big.toml").write_text(BIG, encoding="utf-8")
-    monkeypatch.setattr(room, "check", lambda *_: None)
+    monkeypatch.setattr(disk_space, "check", lambda *_: None)
     with pytest.raises(package.RunError, match="No space left on device") as raised:
         exporting.export(tmp_path / "big.toml", to, small / "deep" / "x")
     assert f"{small}/deep/x/" in str(raised.value)
@@ -126,7 +128,7 @@ def test_python_saves_nothing_that_a_disk_cannot_hold(
         captured,
         package.load(captured.save(tmp_path / "kept", report=False), study=None),
     ):
-        with pytest.raises(store.StoreError) as raised:
+        with pytest.raises(StoreError) as raised:
             answer.save(small / "x", report=False)
         said = f"{raised.value.filename}: {raised.value.strerror}"
         assert re.fullmatch(f"{words}choose another folder", said), said
@@ -205,4 +207,9 @@ def test_tables_are_kept_when_the_report_does_not_fit(
 
 
 def test_sizes_are_for_people() -> None:
-    assert [disk.size(n) for n in (7, 1500, 2.5e9, 1e13)] == ["7 B", "1.5 kB", "2.5 GB", "10 TB"]
+    assert [file_access.size(n) for n in (7, 1500, 2.5e9, 1e13)] == [
+        "7 B",
+        "1.5 kB",
+        "2.5 GB",
+        "10 TB",
+    ]

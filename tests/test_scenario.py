@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import talkspurt
 from conftest import SCENARIO
-from talkspurt.scenario import pairs, toml_value
+from talkspurt.scenarios.source import pairs, toml_value
 
 VALUES = st.recursive(
     st.booleans()

@@ -17,8 +17,8 @@ import talkspurt
 from command import talkspurt as command
 from conftest import write_wav
 from talkspurt import scores
-from talkspurt.audio import Audio, read_wav
 from talkspurt.errors import BadInputError, MissingExtraError
+from talkspurt.results.audio import Audio, read_wav
 from talkspurt.scores import aligning, models, saying
 
 SPEECH = Path(__file__).parents[1] / "speech"

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import talkspurt
-from talkspurt.study import Study
+from talkspurt.results.study import Study
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 

@@ -9,7 +9,7 @@ import pytest
 import talkspurt
 from command import talkspurt as run
 from conftest import made_study
-from talkspurt import sequential
+from talkspurt.runs import sequential
 
 SCENARIO = """\
 title = "Sequential"

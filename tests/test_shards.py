@@ -10,10 +10,10 @@ import pytest
 import talkspurt as package
 from command import talkspurt
 from conftest import tone, write_wav
-from talkspurt import shards
+from talkspurt._commands import shards
+from talkspurt._commands.shards import Shard
 from talkspurt.errors import BadInputError
 from talkspurt.metrics import computing
-from talkspurt.shards import Shard
 from validation.cluster.machines import study
 
 RECORD = '{ interval = "100ms", packets = true, pcapng = ["wire"] }'

@@ -11,7 +11,8 @@ import talkspurt
 from command import talkspurt as run
 from talkspurt.metrics import sheet
 from talkspurt.reproduce import hops
-from talkspurt.study import SUMMARY, Study
+from talkspurt.results.study import Study
+from talkspurt.results.study_data import SUMMARY
 
 SCENARIO = """\
 title = "Sheet"

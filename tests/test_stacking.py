@@ -8,9 +8,11 @@ import polars as pl
 import pytest
 
 import talkspurt as package
-from talkspurt import disk, scenario, stacking, store, study_store
+from talkspurt._storage import file_access, reader, writer
 from talkspurt.errors import StoreError
-from talkspurt.result import SUMMARIES, TABLES
+from talkspurt.results import concatenation
+from talkspurt.results.run_data import SUMMARIES, TABLES
+from talkspurt.scenarios import source
 
 
 @pytest.fixture(scope="module")
@@ -22,14 +24,14 @@ def one_by_one(runs, table):
     parts = [run.table(table) for run in runs]
     counts = [i for i, part in enumerate(parts) for _ in range(part.height)]
     frame = pl.concat(parts, how="vertical_relaxed")
-    return frame.select(pl.Series(stacking.RUN, counts, dtype=pl.Int64), pl.all())
+    return frame.select(pl.Series(concatenation.RUN, counts, dtype=pl.Int64), pl.all())
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_files_read_at_once_are_those_read_one_by_one(saved, table):
     runs = package.load(saved, study=True).runs
     again = package.load(saved, study=True).runs
-    assert stacking.stack(runs, table).equals(one_by_one(again, table))
+    assert concatenation.stack(runs, table).equals(one_by_one(again, table))
     if table in SUMMARIES:
         # No run has a frame of its own in memory.
         assert not any(run._tables for run in runs)
@@ -37,7 +39,7 @@ def test_files_read_at_once_are_those_read_one_by_one(saved, table):
 
 def test_a_mixture_of_files_and_memory_is_read(study, saved):
     runs = [*package.load(saved, study=True).runs[:3], *study.runs[3:]]
-    assert stacking.stack(runs, "links").equals(one_by_one(runs, "links"))
+    assert concatenation.stack(runs, "links").equals(one_by_one(runs, "links"))
 
 
 def test_a_damaged_file_among_many_is_named(saved, tmp_path):
@@ -54,23 +56,23 @@ def test_other_columns_are_null(study):
     runs = list(study.runs[:2])
     old = runs[1].flows.drop("stand_in")
     runs[1] = dataclasses.replace(runs[1], _read_table=lambda _: old, _tables={})
-    found = stacking.stack(runs, "flows")
+    found = concatenation.stack(runs, "flows")
     assert found["stand_in"].is_null().to_list()[-old.height :] == [True] * old.height
 
 
 def test_rows_gathered_in_any_order_are_the_tables(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(stacking, "MOST", 2)
-    question = scenario.read(folder / "study.toml")
-    here, there = stacking.Gathered(), {}
+    monkeypatch.setattr(concatenation, "MOST", 2)
+    question = source.read(folder / "study.toml")
+    here, there = concatenation.Gathered(), {}
     ended = {}
 
     def keep(i, result):
         ended[i] = result._outcome
-        there[i] = study_store.keep_run(result, tmp_path / str(i))
+        there[i] = reader.keep_run(result, tmp_path / str(i))
         return there[i]
 
     def place(i):
-        where = study_store.part(tmp_path / str(i))
+        where = writer.part(tmp_path / str(i))
         where.mkdir()
         return where
 
@@ -102,20 +104,20 @@ def test_files_are_in_the_order_of_their_folders(tmp_path):
         (place / f"x{rng.choice('a.-/')}".replace("/", "")).write_text("")
     (tmp_path / "link").symlink_to(tmp_path)
     plain = [f for f in sorted(tmp_path.rglob("*")) if f.is_symlink() or not f.is_dir()]
-    assert list(store.files_in(tmp_path)) == plain
-    assert list(store.files_in(tmp_path / "none")) == []
+    assert list(file_access.files_in(tmp_path)) == plain
+    assert list(file_access.files_in(tmp_path / "none")) == []
 
 
 def test_many_files_are_written_out_together_if_the_system_can(tmp_path, monkeypatch):
-    files = [tmp_path / str(i) for i in range(disk.MANY)]
+    files = [tmp_path / str(i) for i in range(file_access.MANY)]
     for file in files:
         file.write_text("x")
     flushed = []
-    monkeypatch.setattr(disk, "flush", flushed.append)
-    together = disk._write_out(tmp_path)
-    disk.flush_all(files, tmp_path)
+    monkeypatch.setattr(file_access, "flush", flushed.append)
+    together = file_access._write_out(tmp_path)
+    file_access.flush_all(files, tmp_path)
     assert flushed == ([] if together else files) + [tmp_path]
     flushed.clear()
-    monkeypatch.setattr(disk, "_write_out", lambda _: False)
-    disk.flush_all(files, tmp_path)
+    monkeypatch.setattr(file_access, "_write_out", lambda _: False)
+    file_access.flush_all(files, tmp_path)
     assert flushed == [*files, tmp_path]

@@ -17,9 +17,9 @@ import pytest
 
 from command import until
 from conftest import SCENARIO
-from talkspurt import interrupts, staging
+from talkspurt._storage import interrupts, output_folder
+from talkspurt._storage.output_folder import Claim, Resumable, Staging
 from talkspurt.errors import StoreError
-from talkspurt.staging import Claim, Resumable, Staging
 
 SHORT = SCENARIO.replace('duration = "4s"', 'duration = "2s"')
 
@@ -52,7 +52,7 @@ def test_a_stop_while_a_folder_is_put_in_its_place_waits_until_it_is(tmp_path, m
 
     monkeypatch.setattr(Staging, "_swap", stopped)
     monkeypatch.setattr(interrupts, "written", [])
-    monkeypatch.setattr(staging, "written", interrupts.written)
+    monkeypatch.setattr(output_folder, "written", interrupts.written)
     with pytest.raises(KeyboardInterrupt), Staging(tmp_path / "out") as stage:
         with_manifest(stage)
         stage.commit()
@@ -158,7 +158,7 @@ def test_a_stop_while_a_string_is_executed_ends_with_its_status(tmp_path):
     """CPython would end `python -m` by SIGINT, although the exception was caught."""
     (tmp_path / "stopped.py").write_text("""
 import sys
-from talkspurt.cli import entry
+from talkspurt._commands import entry
 def app(*_, **__):
     exec("raise KeyboardInterrupt")
 entry.app = app
@@ -175,7 +175,7 @@ entry.main()
 def test_a_stop_in_what_python_lets_not_fail_stops_all_the_same(tmp_path, number, where):
     (tmp_path / "stopped.py").write_text(f"""
 import os, sys, time, weakref
-from talkspurt.cli import entry
+from talkspurt._commands import entry
 def stop(*_):
     os.kill(os.getpid(), {int(number)})
 class Thing:
@@ -204,7 +204,7 @@ entry.main()
 def test_requests_to_a_store_that_a_stop_ended_are_not_told(tmp_path):
     (tmp_path / "stopped.py").write_text("""
 import asyncio, gc, sys
-from talkspurt.cli import entry
+from talkspurt._commands import entry
 async def fail():
     raise ConnectionResetError
 async def stopped():

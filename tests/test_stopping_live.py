@@ -6,10 +6,11 @@ import sys
 import pytest
 
 import talkspurt
-from talkspurt import calling, interrupts, measuring
-from talkspurt.cli import entry
+from talkspurt._commands import entry
+from talkspurt._storage import interrupts
 from talkspurt.emulating import account
 from talkspurt.emulating import command as emulating
+from talkspurt.real_time import calling, measuring
 from test_call import HERE, answering
 from test_emulate import NETWORK, real
 from test_measure import server

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import talkspurt
-from talkspurt import disk, store
-from talkspurt.result import TABLES
+from talkspurt._storage import file_access, output_folder, writer
+from talkspurt.errors import StoreError
+from talkspurt.results.run_data import TABLES
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def test_a_result_reads_back_as_itself(result, saved):
 
 
 def test_the_folder_holds_what_is_promised(saved):
-    names = {str(file.relative_to(saved)) for file in store.files_in(saved)}
+    names = {str(file.relative_to(saved)) for file in file_access.files_in(saved)}
     promised = {"scenario.toml", "manifest.json", "report.html", "audio/call.sent.wav"}
     promised |= {"audio/call.received.wav", "figures/topology.svg"}
     manifest = json.loads((saved / "manifest.json").read_text())
@@ -91,7 +92,7 @@ def test_a_result_of_another_scenario_is_replaced_only_on_request(result, study,
     place = study.save(tmp_path / "out", report=False)
     digests = [run.digest for run in study.runs]
     said = "holds a study of 6 runs, made from .*study.toml, and would be replaced; .*--overwrite"
-    with pytest.raises(store.StoreError, match=said):
+    with pytest.raises(StoreError, match=said):
         result.save(place, report=False)
     assert [run.digest for run in talkspurt.load(place, study=True).runs] == digests
     result.save(place, report=False, overwrite=True)
@@ -105,12 +106,12 @@ def test_a_result_of_a_format_to_come_is_replaced_only_on_request(result, tmp_pa
     manifest = json.loads((place / "manifest.json").read_text())
     (place / "manifest.json").write_text(json.dumps({**manifest, "format": form}))
     before = (place / "manifest.json").read_bytes()
-    with pytest.raises(store.StoreError, match=r"in format .*cannot read.*replaced; .*--overwrite"):
+    with pytest.raises(StoreError, match=r"in format .*cannot read.*replaced; .*--overwrite"):
         result.save(place, report=False)
     assert (place / "manifest.json").read_bytes() == before
     # An export has no such option.
-    with pytest.raises(store.StoreError, match="in format") as refused:
-        store.Staging(place, store.Claim("export")).__enter__()
+    with pytest.raises(StoreError, match="in format") as refused:
+        output_folder.Staging(place, output_folder.Claim("export")).__enter__()
     assert str(refused.value.strerror).endswith("; choose another --out")
     result.save(place, report=False, overwrite=True)
     assert talkspurt.load(place).digest == result.digest
@@ -119,7 +120,7 @@ def test_a_result_of_a_format_to_come_is_replaced_only_on_request(result, tmp_pa
 def test_two_scenarios_of_one_name_are_two_unless_one_was_moved(result, tmp_path):
     place = result.save(tmp_path / "out", report=False)
     elsewhere = renamed(result, file=str(tmp_path / "elsewhere.toml"))
-    with pytest.raises(store.StoreError, match="would be replaced"):
+    with pytest.raises(StoreError, match="would be replaced"):
         elsewhere.save(place, report=False)
     (tmp_path / "by-link.toml").symlink_to(result.manifest["file"])
     renamed(result, file=str(tmp_path / "by-link.toml")).save(place, report=False)
@@ -132,10 +133,10 @@ def test_two_scenarios_of_one_name_are_two_unless_one_was_moved(result, tmp_path
 def test_nothing_is_put_into_a_result(result, tmp_path):
     place = result.save(tmp_path / "out", report=False)
     for within in (place / "more", place / "audio" / "more"):
-        with pytest.raises(store.StoreError, match="lies inside"):
+        with pytest.raises(StoreError, match="lies inside"):
             result.save(within, report=False)
     (tmp_path / "by-link").symlink_to(place)
-    with pytest.raises(store.StoreError, match="lies inside"):
+    with pytest.raises(StoreError, match="lies inside"):
         result.save(tmp_path / "by-link" / "more", report=False)
     result.save(place, report=False)  # which is still whole and ours
 
@@ -154,7 +155,7 @@ def left_behind(tmp_path, name, old=None):
 def test_what_the_dead_left_is_removed_and_the_living_are_not_disturbed(result, tmp_path):
     left_behind(tmp_path, "out")
     other = left_behind(tmp_path, "other")
-    with store.Staging(tmp_path / "out", store.Claim("run")) as living:
+    with output_folder.Staging(tmp_path / "out", output_folder.Claim("run")) as living:
         (living.folder / "half").write_text("…")
         result.save(tmp_path / "out", report=False)
         assert (living.folder / "half").exists()
@@ -180,7 +181,7 @@ def test_what_was_moved_aside_by_one_who_was_killed_there_is_put_back(result, tm
     place = result.save(tmp_path / "out", report=False)
     left_behind(tmp_path, "out", old=place)
     shutil.rmtree(place)
-    with store.Staging(place, store.Claim("run", result.name)) as staging:
+    with output_folder.Staging(place, output_folder.Claim("run", result.name)) as staging:
         assert staging.news == [f"{place} was moved aside by one who was killed, and is back"]
         assert talkspurt.load(place).digest == result.digest
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
@@ -197,7 +198,7 @@ def test_a_folder_that_cannot_be_renamed_into_place_leaves_the_old(result, tmp_p
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", fail)
-    with pytest.raises(store.StoreError, match="broken"):
+    with pytest.raises(StoreError, match="broken"):
         result.save(place, report=False)
     assert (place / "manifest.json").read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
@@ -231,10 +232,10 @@ def test_what_is_not_ours_is_left_alone(result, tmp_path, what):
         (tmp_path / "else").mkdir()
         place.symlink_to(tmp_path / "else")
     before = sorted(str(file) for file in tmp_path.rglob("*"))
-    with pytest.raises(store.StoreError) as raised:
+    with pytest.raises(StoreError) as raised:
         result.save(place, report=False)
     assert (raised.value.filename, raised.value.strerror) == (str(place), NOT_OURS[what])
-    with pytest.raises(store.StoreError):
+    with pytest.raises(StoreError):
         result.save(place, report=False, overwrite=True)
     assert sorted(str(file) for file in tmp_path.rglob("*")) == before
 
@@ -248,11 +249,11 @@ def test_a_place_below_what_is_no_folder_names_it(result, tmp_path, what):
         (tmp_path / "below").symlink_to(above)
     else:
         above.write_text("mine")
-    with pytest.raises(store.StoreError) as raised:
+    with pytest.raises(StoreError) as raised:
         result.save(above / "out", report=False)
     assert f"{above} is not a folder" in raised.value.strerror
-    with pytest.raises(store.StoreError, match=r"above is not a folder"):
-        store.write_bytes(above / "figure.png", b"x")
+    with pytest.raises(StoreError, match=r"above is not a folder"):
+        file_access.write_bytes(above / "figure.png", b"x")
 
 
 def test_a_failure_half_way_leaves_nothing(result, tmp_path, monkeypatch):
@@ -263,7 +264,7 @@ def test_a_failure_half_way_leaves_nothing(result, tmp_path, monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(store, "write_table", fail)
+    monkeypatch.setattr(writer, "write_table", fail)
     with pytest.raises(KeyboardInterrupt):
         result.save(place, report=False)
     assert (place / "manifest.json").read_bytes() == before
@@ -274,38 +275,36 @@ def test_a_failure_half_way_leaves_nothing(result, tmp_path, monkeypatch):
 def test_a_full_disk_is_said_in_words_with_the_file(result):
     full = Path("/dev/full")
     for write in (
-        lambda: store.write_bytes(full, b"x" * 100_000),
-        lambda: store.write_table(full, result.flows),
+        lambda: file_access.write_bytes(full, b"x" * 100_000),
+        lambda: file_access.write_table(full, result.flows),
     ):
-        with pytest.raises(store.StoreError, match=r"the disk is full.*/dev/full"):
+        with pytest.raises(StoreError, match=r"the disk is full.*/dev/full"):
             write()
 
 
 def test_a_folder_below_a_file_is_said_to_be(result, tmp_path):
     (tmp_path / "mine").write_text("notes")
     place = tmp_path / "mine" / "deep" / "out"
-    with pytest.raises(
-        store.StoreError, match=f"{tmp_path}/mine is not a folder; choose"
-    ) as raised:
+    with pytest.raises(StoreError, match=f"{tmp_path}/mine is not a folder; choose") as raised:
         result.save(place)
     assert raised.value.filename == str(place)
     assert (tmp_path / "mine").read_text() == "notes"
 
 
 def test_opening_what_is_no_result_says_so(tmp_path):
-    with pytest.raises(store.StoreError, match="no result"):
+    with pytest.raises(StoreError, match="no result"):
         talkspurt.load(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
-    with pytest.raises(store.StoreError, match="is damaged"):
+    with pytest.raises(StoreError, match="is damaged"):
         talkspurt.load(tmp_path)
     (tmp_path / "manifest.json").write_text("{}")
-    with pytest.raises(store.StoreError, match="not a manifest of talkspurt"):
+    with pytest.raises(StoreError, match="not a manifest of talkspurt"):
         talkspurt.load(tmp_path)
 
 
 def test_names_of_flows_become_names_of_files():
-    assert store.file_name("call") == "call"
-    assert store.file_name("../a/b:c", "wav") == ".._a_b_c-e9274756.wav"  # sha256 of the name
+    assert file_access.file_name("call") == "call"
+    assert file_access.file_name("../a/b:c", "wav") == ".._a_b_c-e9274756.wav"  # sha256 of the name
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs links")
@@ -313,10 +312,12 @@ def test_links_that_others_put_in_the_place_of_temporary_files_are_not_followed(
     other = tmp_path / "other"
     other.write_text("of somebody else")
     (tmp_path / f".a.svg.{os.getpid()}").symlink_to(other)
-    disk.replace_bytes(tmp_path / "a.svg", b"<svg/>")
+    file_access.replace_bytes(tmp_path / "a.svg", b"<svg/>")
     assert (tmp_path / "a.svg").read_bytes() == b"<svg/>"
     (tmp_path / ".out.unfinished-key").mkdir()
     (tmp_path / ".out.unfinished-key" / ".lock").symlink_to(other)
-    with pytest.raises(store.StoreError, match="symbolic links"):
-        store.Resumable(tmp_path / "out", "key", 3, store.Claim("run", "x")).__enter__()
+    with pytest.raises(StoreError, match="symbolic links"):
+        output_folder.Resumable(
+            tmp_path / "out", "key", 3, output_folder.Claim("run", "x")
+        ).__enter__()
     assert other.read_text() == "of somebody else"

@@ -17,8 +17,8 @@ from command import start, until
 from command import talkspurt as command
 from talkspurt import api
 from talkspurt.metrics import dictionary
-from talkspurt.result import SUMMARIES, TABLES
-from talkspurt.scenario import read
+from talkspurt.results.run_data import SUMMARIES, TABLES
+from talkspurt.scenarios.source import read
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 

@@ -7,7 +7,7 @@ import pytest
 import talkspurt
 from conftest import made_study
 from talkspurt import intervals
-from talkspurt.means import bootstrap, student
+from talkspurt.analysis.means import bootstrap, student
 
 
 # Two-sided quantiles of Student's t as printed in statistical tables (e.g. NIST/SEMATECH e-Handbook

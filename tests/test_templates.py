@@ -15,7 +15,7 @@ import pytest
 
 import talkspurt as package
 from command import talkspurt
-from talkspurt import _core, cli, templates
+from talkspurt import _commands, _core, templates
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "python" / "talkspurt"
@@ -198,7 +198,7 @@ def test_the_folder_of_the_repository_is_that_of_the_package():
 
 def completed(words):
     """What bash offers for the last word."""
-    script = cli.app.generate_completion(shell="bash")
+    script = _commands.app.generate_completion(shell="bash")
     script += f"\nCOMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}\n"
     script += '_talkspurt; printf "%s\\n" "${COMPREPLY[@]}"\n'
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)

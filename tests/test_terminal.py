@@ -16,15 +16,15 @@ import talkspurt
 from command import talkspurt as command
 from conftest import made
 from talkspurt import intervals, reproduce
-from talkspurt.axis import Axis
+from talkspurt._terminal import tables
+from talkspurt._terminal.layout import Column, Table, name, shortened, wrapped
 from talkspurt.ns2.crosscheck import Crosscheck
 from talkspurt.report import answer
 from talkspurt.reproduce import running, study_file
 from talkspurt.reproduce.rows import SHORT, Values
 from talkspurt.reproduce.sample import Sample
-from talkspurt.study import Study
-from talkspurt.terminal import tables
-from talkspurt.terminal.layout import Column, Table, name, shortened, wrapped
+from talkspurt.results.axis import Axis
+from talkspurt.results.study import Study
 
 WIDTHS = (40, 80, 100, 120)
 LONG = "a-call-with-a-name-that-is-longer-than-any-terminal-should-have-to-show"

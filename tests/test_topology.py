@@ -8,9 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from talkspurt import _core, designs, pictures
+from talkspurt import _core
 from talkspurt.figures.style import flow_styles
-from talkspurt.report import gather, layout, topology
+from talkspurt.report import gather, layout, pictures, topology
+from talkspurt.scenarios import designs
 
 ROOT = Path(__file__).parents[1]
 SCENARIOS = [*ROOT.glob("scenarios/*.toml"), *ROOT.glob("scenarios/*/*.toml")]

@@ -16,10 +16,10 @@ import pytest
 
 import talkspurt
 from talkspurt.figures import comparison
-from talkspurt.groups import condensed
 from talkspurt.report import study as study_report
-from talkspurt.result import Result
-from talkspurt.study import Study
+from talkspurt.results.groups import condensed
+from talkspurt.results.result import Result
+from talkspurt.results.study import Study
 
 ROOT = Path(__file__).parent.parent
 TRACES = ROOT / "traces"

@@ -9,11 +9,11 @@ import pytest
 import talkspurt as package
 from command import talkspurt
 from conftest import SCENARIO, made
-from talkspurt import _core, cli
-from talkspurt.terminal import tables
-from talkspurt.terminal.layout import Column, Table, name
-from talkspurt.terminal.progress import Bar
-from talkspurt.visible import to_json, visible
+from talkspurt import _commands, _core
+from talkspurt._terminal import tables
+from talkspurt._terminal.layout import Column, Table, name
+from talkspurt._terminal.progress import Bar
+from talkspurt._text.escaping import to_json, visible
 
 # Control characters of ASCII and ISO 6429, and of Unicode what turns directions, ends lines, is of
 # no width or is not a character at all.
@@ -112,7 +112,7 @@ def test_a_bar_a_table_and_a_fault_are_harmless(capsys):
     said = capsys.readouterr().out
     assert harmless(said) and "call\\u202e\\x1b[31mx" in said
     problem = {"file": TITLE, "line": 3, "path": NAME, "message": TITLE + "\n", "hint": "\u2066"}
-    assert harmless(cli.problem_line(problem)) and "\n" not in cli.problem_line(problem)
+    assert harmless(_commands.problem_line(problem)) and "\n" not in _commands.problem_line(problem)
 
 
 def columns():
@@ -155,7 +155,7 @@ def test_a_terminal_without_unicode_is_no_reason_to_fail(folder, tmp_path, asked
 def test_a_problem_of_a_fault_in_rust_is_told_whole():
     with pytest.raises(_core.ScenarioError) as error:
         _core.load("\x00", "a\x1b.toml", "/", [], None)
-    assert harmless(cli.problem_line(error.value.problems[0]))
+    assert harmless(_commands.problem_line(error.value.problems[0]))
 
 
 def test_no_time_is_estimated_from_less_than_a_percent(capsys):

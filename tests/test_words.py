@@ -2,7 +2,7 @@
 
 import pytest
 
-from talkspurt.format import rate_text, time_text, verdict
+from talkspurt._text.format import rate_text, time_text, verdict
 
 
 # ITU-T G.107 Annex B, Table B.1: lower limits of R.

@@ -16,12 +16,12 @@ from talkspurt._core import RunError, ScenarioError, version
 
 if TYPE_CHECKING:
     from talkspurt.api import compare, load, run
-    from talkspurt.audio import Audio
     from talkspurt.emulating import Emulation
-    from talkspurt.result import Result
-    from talkspurt.scenario import read
-    from talkspurt.sequential import run_until
-    from talkspurt.study import Study
+    from talkspurt.results.audio import Audio
+    from talkspurt.results.result import Result
+    from talkspurt.results.study import Study
+    from talkspurt.runs.sequential import run_until
+    from talkspurt.scenarios.source import read
 
 __version__ = version()
 __all__ = [
@@ -40,15 +40,15 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Audio": "audio",
+    "Audio": "results.audio",
     "Emulation": "emulating",
-    "Result": "result",
-    "Study": "study",
+    "Result": "results.result",
+    "Study": "results.study",
     "compare": "api",
     "load": "api",
-    "read": "scenario",
+    "read": "scenarios.source",
     "run": "api",
-    "run_until": "sequential",
+    "run_until": "runs.sequential",
 }
 
 

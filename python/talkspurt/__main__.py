@@ -10,7 +10,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, _on_stop)
     # Imports create many objects and no garbage, but by default every 700th starts a collection.
     gc.set_threshold(50_000)
-    from talkspurt.cli import main as run
+    from talkspurt._commands import main as run
 
     run()
 

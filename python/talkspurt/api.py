@@ -10,13 +10,17 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from talkspurt import _core, engine, store
-from talkspurt.result import Result, Scratch
-from talkspurt.scenario import Question, Sets, Source, read
-from talkspurt.study import Study
+from talkspurt import _core
+from talkspurt._storage import reader
+from talkspurt.errors import StoreError
+from talkspurt.results.result import Result
+from talkspurt.results.run_data import Scratch
+from talkspurt.results.study import Study
+from talkspurt.runs import engine
+from talkspurt.scenarios.source import Question, Sets, Source, read
 
 if TYPE_CHECKING:
-    from talkspurt.cluster.work import Rows
+    from talkspurt._cluster.work import Rows
 
 OnProgress = Callable[[engine.Progress], None]
 
@@ -72,7 +76,7 @@ def run(
         seed: replaces the scenario's seed.
         jobs: concurrent runs; default: all cores. Results do not depend on it.
         progress: true for a bar on standard error, or a function called with
-            :class:`talkspurt.engine.Progress` about twenty times a second.
+            :class:`talkspurt.runs.engine.Progress` about twenty times a second.
         executor: a ``distributed.Client``, or an executor of ``concurrent.futures``, whose workers
             execute the runs; they must have the same version of talkspurt. Default: this process.
         study: true for a scenario with axes or replications, or to get a study of a single run;
@@ -102,7 +106,7 @@ def _run(
         return answer(question, jobs=jobs, on_progress=progress, executor=executor)
     if not progress:
         return answer(question, jobs=jobs, executor=executor)
-    from talkspurt.terminal.progress import Bar
+    from talkspurt._terminal.progress import Bar
 
     with Bar(question.plan.title) as bar:
         return answer(question, jobs=jobs, on_progress=bar.on_progress, executor=executor)
@@ -126,9 +130,9 @@ def load(directory: str | os.PathLike[str], *, study: bool | None = False) -> Re
             format, or if ``study`` is true and the folder holds a single run.
     """
     folder = Path(directory)
-    found = store.load(folder)
+    found = reader.load(folder)
     if study and isinstance(found, Result):
-        raise store.StoreError(errno.EINVAL, "holds a single run, not a study", str(folder))
+        raise StoreError(errno.EINVAL, "holds a single run, not a study", str(folder))
     if study is False and isinstance(found, Study):
         _is_a_study("load", f"{folder} holds a study")
     return found
@@ -216,9 +220,9 @@ def collect(
     run only if they are short.
     """
     if executor is not None:
-        from talkspurt import cluster
+        from talkspurt import _cluster
 
-        return cluster.collect(
+        return _cluster.collect(
             question, runs, executor, place=place, kept=kept, ended=ended, on_progress=on_progress
         )
     plan = question.plan

@@ -4,9 +4,9 @@ Which calls are compared:
 
 * **In one run**, two calls (or groups of calls made by ``count``) that carry the same speech in the
   same direction at the same times, over the same route or over separate copies of a network with
-  the same competing traffic (:mod:`talkspurt.conditions`), and that differ in some setting, such
-  as the transport. Of the calls that can be compared with each other, the first in the scenario is
-  the baseline.
+  the same competing traffic (:mod:`talkspurt.analysis.comparable`), and that differ in some
+  setting, such as the transport. Of the calls that can be compared with each other, the first in
+  the scenario is the baseline.
 * **In a study, along an axis**, a call under one value of the axis and the same call under the
   first value, the baseline, with all other axes equal.
 * **In a study, within its runs**, the calls of one run, as above, for each setting.
@@ -21,10 +21,10 @@ A cause is stated for differences of ``LEAST`` MOS or more that are not insignif
 1. The E-model divides the MOS lost by each call into shares of delay, loss and codec, which add up
    (``mos_lost_to_…``). A share counts that makes up ``MAIN`` of the difference or more.
 2. For loss, each frame that was not heard has a cause, decided from its times, the delay of the
-   network and the congestion window (:mod:`talkspurt.causes`); pauses of adaptive playout are a
-   cause of their own. Causes that make up ``PART`` of the additional unheard speech are named.
-   Of more than ``MOST_PAIRS`` pairs, the frames of as many are read: of each of 10 000 runs, that
-   takes longer than the runs.
+   network and the congestion window (:mod:`talkspurt.analysis.causes`); pauses of adaptive playout
+   are a cause of their own. Causes that make up ``PART`` of the additional unheard speech are
+   named. Of more than ``MOST_PAIRS`` pairs, the frames of as many are read: of each of 10 000
+   runs, that takes longer than the runs.
 3. For delay, it is the handshake's or the network's if that accounts for half of the additional
    mouth-to-ear delay.
 
@@ -39,16 +39,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import causes, intervals
-from talkspurt.conditions import Conditions
-from talkspurt.format import time_text
+from talkspurt import intervals
+from talkspurt._text.format import time_text
+from talkspurt.analysis import causes
+from talkspurt.analysis.comparable import Conditions
 from talkspurt.metrics.catalogue import column
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from talkspurt.result import Result
-    from talkspurt.study import Study
+    from talkspurt.results.run_data import RunData
+    from talkspurt.results.study_data import StudyData
 
 LEAST = 0.05
 """Smallest difference in MOS with a cause."""
@@ -62,7 +63,7 @@ MOST_CALLS = 24
 """With more calls or groups in one run, none are compared."""
 
 Row = Mapping[str, Any]
-Rows = tuple["Result", Sequence[Row]]
+Rows = tuple["RunData", Sequence[Row]]
 """A run, and rows of its flows table."""
 
 
@@ -76,7 +77,7 @@ class Call:
     """
 
     label: str
-    runs: Mapping[int, tuple[Result, Sequence[Row]]]
+    runs: Mapping[int, tuple[RunData, Sequence[Row]]]
 
     def mean(self, name: str, replicate: int) -> float | None:
         """A metric in one replication: the mean over the members with a value."""
@@ -128,7 +129,7 @@ class Comparison:
     @cached_property
     def row(self) -> dict[str, Any]:
         """The difference, other − baseline, as a row of ``Study.differences``."""
-        from talkspurt.means import student
+        from talkspurt.analysis.means import student
 
         numbers = [
             (self.other.mean("mos", k) or 0.0) - (self.baseline.mean("mos", k) or 0.0)
@@ -369,13 +370,13 @@ class Answers:
         return said
 
 
-def of_result(result: Result) -> Answers:
+def of_result(result: RunData) -> Answers:
     """The comparisons within one run."""
     rows = result.flows.to_dicts()
     return Answers.of(_within({result.replicate: (result, rows)}, "", 1, 0.95))
 
 
-def of_study(study: Study) -> dict[str | None, Answers]:
+def of_study(study: StudyData) -> dict[str | None, Answers]:
     """The comparisons within the runs of a study (key None), and along each axis by its name."""
     settings: dict[tuple[str, ...], dict[int, Rows]] = {}
     for run, rows in study.by_run("flows"):
@@ -415,7 +416,7 @@ def of_study(study: Study) -> dict[str | None, Answers]:
     return found
 
 
-def sentences(study: Study) -> dict[str | None, list[str]]:
+def sentences(study: StudyData) -> dict[str | None, list[str]]:
     """The sentences below the tables of a study, with the keys of :func:`of_study`."""
     return {place: answers.sentences() for place, answers in of_study(study).items()}
 
@@ -478,7 +479,7 @@ def _several(names: list[str]) -> str:
 
 def _calls(runs: Mapping[int, Rows]) -> dict[str, Call]:
     """The calls and groups of calls of one setting with a score, by name."""
-    rows: dict[str, dict[int, tuple[Result, list[Row]]]] = {}
+    rows: dict[str, dict[int, tuple[RunData, list[Row]]]] = {}
     for replicate, (run, flows) in runs.items():
         for row in flows:
             if row.get("r_factor") is not None:
@@ -489,7 +490,7 @@ def _calls(runs: Mapping[int, Rows]) -> dict[str, Call]:
     }
 
 
-def _transport(runs: Mapping[int, tuple[Result, Sequence[Row]]]) -> str:
+def _transport(runs: Mapping[int, tuple[RunData, Sequence[Row]]]) -> str:
     return str(next(iter(runs.values()))[1][0]["transport"])
 
 

@@ -32,7 +32,7 @@ class Faults:
     def check(self) -> None:
         """Raise BadInputError with everything found."""
         if self.found:
-            from talkspurt.visible import visible
+            from talkspurt._text.escaping import visible
 
             raise BadInputError(visible("; ".join(self.found)))
 

@@ -4,7 +4,7 @@ An axis that sets something of flows is about these flows. One of queues or cell
 no numbers, is about all calls, or without calls about the video, or else about all flows. No
 sentence names the best value of another condition, because the answer is known: a call is better
 with less loss, and a flow has more beside fewer others. Calls of one run that have no MOS, and can
-be compared (:mod:`talkspurt.conditions`), are compared with each other.
+be compared (:mod:`talkspurt.analysis.comparable`), are compared with each other.
 
 Calls are judged by their MOS, or without one by the share of speech that was heard, video by its
 share of frames that are complete in time, everything else by its goodput.
@@ -22,12 +22,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from talkspurt.means import student
+from talkspurt.analysis.means import student
 
 if TYPE_CHECKING:
-    from talkspurt.axis import Axis
-    from talkspurt.result import Result
-    from talkspurt.study import Study
+    from talkspurt.results.axis import Axis
+    from talkspurt.results.run_data import RunData
+    from talkspurt.results.study_data import StudyData
 
 MOST_SETTINGS = 3
 """Settings of the other axes with a sentence each; of more, one sentence counts which are best."""
@@ -156,21 +156,21 @@ class _Ranking:
         return cls(best, means[best], same, worse)
 
 
-def sentences(study: Study) -> list[str]:
+def sentences(study: StudyData) -> list[str]:
     """The first sentences on a study, differences first; none without an axis of these kinds."""
     asked = [*_questions(study), *_inside(study)]
     said = [found for one in asked for found in _answers(study, one)]
     return [words for _, words in sorted(said, key=lambda one: not one[0])[:MOST]]
 
 
-def of_result(result: Result) -> list[str]:
+def of_result(result: RunData) -> list[str]:
     """The first sentences on one run: on its calls without a MOS."""
-    from talkspurt.study import Study
+    from talkspurt.results.study_data import StudyData
 
-    return sentences(Study.of_run(result))
+    return sentences(StudyData.of_run(result))
 
 
-def _questions(study: Study) -> Iterable[_Question]:
+def _questions(study: StudyData) -> Iterable[_Question]:
     axes = [axis for axis in study.axes if not axis.factor and len(axis.labels) > 1]
     axes = [axis for axis in axes if _flows_of(axis) or _chosen(axis)]
     if not axes:
@@ -192,26 +192,26 @@ def _questions(study: Study) -> Iterable[_Question]:
             yield _Question(axis.name, unit, found[unit], numbers)
 
 
-def _units(study: Study) -> dict[str, list[tuple[Result, Row]]]:
+def _units(study: StudyData) -> dict[str, list[tuple[RunData, Row]]]:
     """The rows of each flow or group of flows, with their runs."""
-    units: dict[str, list[tuple[Result, Row]]] = {}
+    units: dict[str, list[tuple[RunData, Row]]] = {}
     for run, rows in study.by_run("flows"):
         for row in rows:
             units.setdefault(row.get("group") or row["name"], []).append((run, row))
     return units
 
 
-def _inside(study: Study) -> Iterable[_Question]:
+def _inside(study: StudyData) -> Iterable[_Question]:
     """Calls of one run without a MOS; :mod:`talkspurt.comparing` compares those with one."""
     units = _units(study)
     calls = [unit for unit, its in units.items() if _quality(its) is HEARD]
     if not 1 < len(calls) <= MOST_CALLS:
         return
-    from talkspurt.conditions import Conditions
+    from talkspurt.analysis.comparable import Conditions
 
     members: dict[Any, dict[str, list[str]]] = {}
     found: dict[Any, dict[str, Numbers]] = {}
-    first: dict[str, Result] = {}
+    first: dict[str, RunData] = {}
     for unit in calls:
         each: dict[tuple[str, int], list[float]] = {}
         for run, row in units[unit]:
@@ -243,7 +243,7 @@ def _inside(study: Study) -> Iterable[_Question]:
             yield _Question("", "", HEARD, by_setting)
 
 
-def _where(study: Study, run: Result, without: Axis | None = None) -> str:
+def _where(study: StudyData, run: RunData, without: Axis | None = None) -> str:
     """The setting of a run: the axes with several values, but for one."""
     axes = [one for one in study.axes if one is not without and len(one.labels) > 1]
     return ", ".join(f"{one.name} {run.settings[one.name]}" for one in axes)
@@ -265,7 +265,7 @@ def _matches(unit: str, pattern: str) -> bool:
     return fnmatch.fnmatchcase(unit.removesuffix(".reverse"), pattern)
 
 
-def _quality(rows: Sequence[tuple[Result, Row]]) -> Quality | None:
+def _quality(rows: Sequence[tuple[RunData, Row]]) -> Quality | None:
     """The first measure of which a run has a number."""
     return next(
         (q for q in QUALITIES if any(q.value(row) is not None for _, row in rows)),
@@ -274,7 +274,7 @@ def _quality(rows: Sequence[tuple[Result, Row]]) -> Quality | None:
 
 
 def _numbers(
-    study: Study, rows: Sequence[tuple[Result, Row]], axis: Axis, quality: Quality
+    study: StudyData, rows: Sequence[tuple[RunData, Row]], axis: Axis, quality: Quality
 ) -> dict[str, dict[str, Numbers]]:
     """The means over the members, by setting of the other axes and value of this one."""
     each: dict[str, dict[str, dict[int, list[float]]]] = {}
@@ -293,7 +293,7 @@ def _numbers(
     }
 
 
-def _answers(study: Study, asked: _Question) -> list[tuple[bool, str]]:
+def _answers(study: StudyData, asked: _Question) -> list[tuple[bool, str]]:
     """Sentences, and whether they tell of a difference."""
     ranked = {
         where: ranking
@@ -311,7 +311,7 @@ def _answers(study: Study, asked: _Question) -> list[tuple[bool, str]]:
     ]
 
 
-def _sentence(study: Study, asked: _Question, where: str, ranking: _Ranking) -> str:
+def _sentence(study: StudyData, asked: _Question, where: str, ranking: _Ranking) -> str:
     quality = asked.quality
     head = ", ".join(filter(None, [asked.flow, where]))
     if not ranking.worse:

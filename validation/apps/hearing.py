@@ -21,7 +21,7 @@ import numpy.typing as npt
 from networks import SECONDS, simulated, spread, within
 
 from talkspurt import scores
-from talkspurt.audio import Audio
+from talkspurt.results.audio import Audio
 from talkspurt.scores import models
 from talkspurt.scores import speech as speech_of
 

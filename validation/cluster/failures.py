@@ -251,7 +251,7 @@ def equal_workers(place: Place) -> str:
     """Equal workers, and codecs whose output depends on the machine."""
     proofs = []
     code = (
-        "import json, sys; from talkspurt.cluster import proof; "
+        "import json, sys; from talkspurt._cluster import proof; "
         "print(json.dumps(proof.of_this(json.loads(sys.argv[1]))))"
     )
     opus = {"codec": "opus", "packet": "20ms"}

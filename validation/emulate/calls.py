@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import talkspurt
-from talkspurt.audio import read_wav, wav
+from talkspurt.results.audio import read_wav, wav
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

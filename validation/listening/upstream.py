@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 
 from talkspurt import scores
-from talkspurt.audio import Audio, read_wav
+from talkspurt.results.audio import Audio, read_wav
 
 CASES = (
     # tests/test_pesq.py of PESQ.

@@ -25,7 +25,7 @@ from cases import CASES, Case
 import talkspurt
 from talkspurt.ns2 import script
 from talkspurt.ns2.crosscheck import crosscheck
-from talkspurt.scenario import read
+from talkspurt.scenarios.source import read
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from made import ROOT, line

@@ -147,7 +147,7 @@ def theirs(network: dict[str, Any], start: int, cache: dict[str, Any]) -> Values
     """ns-2's throughput of each flow in bit/s; None if one of them is dead."""
     from talkspurt.ns2 import script
     from talkspurt.ns2.trace import Reader
-    from talkspurt.scenario import read
+    from talkspurt.scenarios.source import read
 
     class Timed(Reader):
         """Also when a packet of each flow was last sent."""

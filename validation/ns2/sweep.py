@@ -94,7 +94,7 @@ def measured(scenario: dict[str, Any], seeds: int) -> Cell:
     """Throughput of every flow here and in ns-2 under each seed, and incomparable runs."""
     from talkspurt import RunError
     from talkspurt.ns2.crosscheck import crosscheck
-    from talkspurt.scenario import read
+    from talkspurt.scenarios.source import read
 
     out: Cell = {name: {"here": [], "ns2": []} for name in scenario["flows"]}
     out["refused"] = []
@@ -125,7 +125,7 @@ def thresholds() -> Cell:
     """NewReno's slow-start thresholds in packets on the long path with a short queue, in order."""
     import talkspurt
     from talkspurt.ns2 import script
-    from talkspurt.scenario import read
+    from talkspurt.scenarios.source import read
 
     out: Cell = {"table": "thresholds"}
     for key, name in (("rfc", "newreno"), ("rule", "newreno, ns-2's windows")):

@@ -21,7 +21,7 @@ import polars as pl
 
 import talkspurt
 from talkspurt import _core
-from talkspurt.resolved import plain, values
+from talkspurt.scenarios.resolved import plain, values
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from made import ROOT

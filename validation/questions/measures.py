@@ -14,7 +14,7 @@ from talkspurt import metrics
 from talkspurt.metrics.sharing import coefficient_of_variation, jain
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 Row = dict[str, Any]
 

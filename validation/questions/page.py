@@ -37,14 +37,14 @@ from measures import STUDIES, Row
 from rows import Rows, shown
 
 from talkspurt import api
-from talkspurt.scenario import read
-from talkspurt.terminal.progress import Bar
+from talkspurt._terminal.progress import Bar
+from talkspurt.scenarios.source import read
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from made import ROOT, line, load, save, uncommitted
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 HERE = Path(__file__).resolve().parent
 PAGES = ROOT / "docs" / "questions"

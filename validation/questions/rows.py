@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from talkspurt.analysis.means import bootstrap, student
 from talkspurt.figures import png, styled
 from talkspurt.figures.style import LINE_LENGTH
-from talkspurt.means import bootstrap, student
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

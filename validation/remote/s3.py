@@ -95,7 +95,7 @@ def killed_and_resumed(folder: Path) -> list[str]:
         said.append(f"killed with -9, then: `{line}`")
         assert not [name for name in listed(env) if "unfinished" in name or "probe" in name]
         code = (
-            "import sys, shutil; from talkspurt import remote; "
+            "import sys, shutil; from talkspurt._storage import remote; "
             "shutil.copytree(remote.local(sys.argv[1]), 'copy')"
         )
         subprocess.run([sys.executable, "-c", code, URL], cwd=folder, env=env, check=True)

@@ -1,11 +1,11 @@
-//! Encoders and decoders of the Python module `talkspurt.coding`, for the codecs that need PyAV.
+//! Encoders and decoders of the Python module `talkspurt.real_time.codecs`, for the codecs that need PyAV.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use talkspurt_experiment::external::{self, Codec, Coder, Library, Role};
 
 /// Where the Python part is.
-const MODULE: &str = "talkspurt.coding";
+const MODULE: &str = "talkspurt.real_time.codecs";
 
 /// Makes the module's coders available to the engine. The module is imported when they are first needed.
 pub(crate) fn register() {

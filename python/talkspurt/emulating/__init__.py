@@ -24,14 +24,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from talkspurt import _core, api, interrupts
+from talkspurt import _core, api
+from talkspurt._storage import interrupts
+from talkspurt._text.format import offered
 from talkspurt.emulating import account, namespaces
 from talkspurt.emulating.namespaces import LISTEN_S, STEP_S, Node, User
 from talkspurt.errors import BadInputError
-from talkspurt.format import offered
-from talkspurt.resolved import values
-from talkspurt.result import Result, Scratch
-from talkspurt.scenario import Question, Sets, Source, read
+from talkspurt.results.result import Result
+from talkspurt.results.run_data import Scratch
+from talkspurt.scenarios.resolved import values
+from talkspurt.scenarios.source import Question, Sets, Source, read
 
 __all__ = ["Command", "Emulation", "read_emulated"]
 

@@ -13,14 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from talkspurt import ScenarioError, interrupts, store
+from talkspurt import ScenarioError
+from talkspurt._storage import interrupts, output_folder, writer
+from talkspurt._terminal.console import console, say
+from talkspurt._text.escaping import visible
 from talkspurt.emulating import Command, Emulation, account, namespaces, read_emulated
 from talkspurt.errors import BadInputError
-from talkspurt.resolved import duration_s, values
-from talkspurt.result import Result
-from talkspurt.scenario import Question
-from talkspurt.terminal.console import console, say
-from talkspurt.visible import visible
+from talkspurt.results.result import Result
+from talkspurt.scenarios.resolved import duration_s, values
+from talkspurt.scenarios.source import Question
 
 WORDS = ("--at", "--serve")
 CTRL_C_S = 1.0
@@ -92,7 +93,7 @@ def run(
     overwrite: bool,
 ) -> int:
     """Emulate, print and write the result; returns the exit status."""
-    from talkspurt.running import file_of, say_where, sets_of
+    from talkspurt._commands.running import file_of, say_where, sets_of
 
     namespaces.act_as(namespaces.User.behind_sudo())
     if not commands and shell is None:
@@ -122,16 +123,16 @@ def run(
             status = _execute(emulation, commands, shell, most_s, quiet=quiet)
             answer = emulation.result
         else:
-            claim = store.Claim("run", question.name, file_of(question), overwrite)
-            with store.Staging(folder, claim) as staging:
+            claim = output_folder.Claim("run", question.name, file_of(question), overwrite)
+            with output_folder.Staging(folder, claim) as staging:
                 for words in () if quiet else staging.news:
                     print(f"talkspurt: {visible(words)}", file=sys.stderr)
                 emulation = Emulation(question, nodes, folder=staging.folder)
                 status = _execute(emulation, commands, shell, most_s, quiet=quiet)
                 answer = emulation.result
-                store.write_result(answer, staging.folder)
+                writer.write_result(answer, staging.folder)
                 if report:
-                    from talkspurt import pictures
+                    from talkspurt.report import pictures
 
                     try:
                         pictures.of_result(answer, staging.folder)
@@ -139,18 +140,18 @@ def run(
                         # Such as a full disk: the result is there.
                         failure = error
                 # An earlier emulation's report would be of other packets.
-                report = (staging.folder / store.REPORT).exists()
+                report = (staging.folder / output_folder.REPORT).exists()
                 where = staging.commit()
                 answer = answer.moved(where)
         if as_json or quiet:
             for words in account.failures(answer.manifest["real_time"]):
                 _say(words)
         if as_json:
-            from talkspurt.visible import print_json
+            from talkspurt._text.escaping import print_json
 
             print_json(answer.to_json())
         elif not quiet:
-            from talkspurt.terminal import tables
+            from talkspurt._terminal import tables
 
             tables.print_result(answer)
             say_account(answer)
@@ -235,7 +236,7 @@ def _duration_s(question: Question) -> float:
 
 
 def _beginning(emulation: Emulation, most_s: float | None) -> str:
-    from talkspurt.format import time_text
+    from talkspurt._text.format import time_text
 
     where = (f"{node} {' '.join(all)}" for node, all in emulation.addresses.items())
     length = time_text(_duration_s(emulation.question) if most_s is None else most_s)

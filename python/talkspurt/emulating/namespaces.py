@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from talkspurt._storage.interrupts import undisturbed
 from talkspurt.emulating.node import receive, send
 from talkspurt.errors import BadInputError
-from talkspurt.interrupts import undisturbed
 
 TUN = Path("/dev/net/tun")
 QUEUE_PACKETS = 20_000

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from talkspurt._text.format import offered
 from talkspurt.figures import inside, quality, speech, time, video
 from talkspurt.figures.style import inline_svg, pdf, png, styled, svg
-from talkspurt.format import offered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
-Draw = Callable[["Result", "str | None", "str | None"], "Figure | None"]
+Draw = Callable[["RunData", "str | None", "str | None"], "Figure | None"]
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,16 @@ class Kind:
     title: str
     alt: str
     draw: Draw
-    each: Callable[[Result], Sequence[str]] | None = None
+    each: Callable[[RunData], Sequence[str]] | None = None
     in_report: bool = False
 
 
-def heard(result: Result) -> Sequence[str]:
+def heard(result: RunData) -> Sequence[str]:
     """Calls with a recording."""
     return result.heard
 
 
-def having(gauge: str) -> Callable[[Result], Sequence[str]]:
+def having(gauge: str) -> Callable[[RunData], Sequence[str]]:
     """Directions whose sender has a gauge."""
     return lambda result: inside.directions(result, gauge)
 
@@ -110,7 +110,7 @@ KINDS: dict[str, Kind] = {
 
 
 def figure(
-    result: Result, kind: str, *, flow: str | None = None, link: str | None = None
+    result: RunData, kind: str, *, flow: str | None = None, link: str | None = None
 ) -> Figure:
     """Draw one figure.
 
@@ -136,7 +136,7 @@ MOST_EACH = 8
 """Per-flow figures are drawn by default for at most this many flows."""
 
 
-def every(result: Result, *, only_of_report: bool = False) -> Iterator[tuple[str, Figure]]:
+def every(result: RunData, *, only_of_report: bool = False) -> Iterator[tuple[str, Figure]]:
     """All figures for which the run has data, with their file names; or those of its report."""
     kinds = {name: kind for name, kind in KINDS.items() if kind.in_report or not only_of_report}
     if not kinds:

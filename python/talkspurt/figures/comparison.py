@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from talkspurt.axis import Axis
     from talkspurt.metrics import Column
-    from talkspurt.study import Study
+    from talkspurt.results.axis import Axis
+    from talkspurt.results.study_data import StudyData
 
 SHOWN = tuple(VIEWS["figures"])
 NARROW = 2
@@ -62,7 +62,7 @@ MEMBERS = "A pale bar: from the least to the greatest of the flows of which a po
 NO_BAR = "No bar: every replication gave this value, so that there is no interval."
 
 
-def every(study: Study) -> Iterator[tuple[str, Figure]]:
+def every(study: StudyData) -> Iterator[tuple[str, Figure]]:
     """A figure for each measure with a value, with its file name.
 
     If two axes have three values or more, each measure also has a heat map. A study with a design
@@ -83,7 +83,7 @@ def every(study: Study) -> Iterator[tuple[str, Figure]]:
             yield f"{name}-map", drawn
 
 
-def over_axis(study: Study, name: str) -> Figure | None:
+def over_axis(study: StudyData, name: str) -> Figure | None:
     """Means and intervals of one measure over an axis, in as many panels as needed."""
     axis = across(study)
     lines = lines_over(study, axis, name) if axis else []
@@ -93,7 +93,7 @@ def over_axis(study: Study, name: str) -> Figure | None:
         return _drawn(study, axis, lines, column(name))
 
 
-def _drawn(study: Study, axis: Axis, lines: Sequence[Line], shown: Column) -> Figure:
+def _drawn(study: StudyData, axis: Axis, lines: Sequence[Line], shown: Column) -> Figure:
     keys = ["flow", *(other.name for other in study.axes if other is not axis)]
     shared = share_out(lines)
     parts = list(shared.parts.items())

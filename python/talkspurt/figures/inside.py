@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from talkspurt.figures.style import FAINT, INK, label_ends, sheet
 from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import column
-from talkspurt.resolved import values
+from talkspurt.scenarios.resolved import values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
 REVERSE = ".reverse"
 """Suffix of the answering side's direction, after its flow's name."""
@@ -31,7 +31,7 @@ Line = tuple[str, str, str, str, float]
 """Gauge, its label, colour, line style and width."""
 
 
-def directions(result: Result, gauge: str) -> list[str]:
+def directions(result: RunData, gauge: str) -> list[str]:
     """Directions whose sender has this gauge, with the names of the ``flows`` table."""
     import polars as pl
 
@@ -41,7 +41,7 @@ def directions(result: Result, gauge: str) -> list[str]:
     return [name for name in result.flows["name"].to_list() if name in there]
 
 
-def steps_of(result: Result, direction: str, gauge: str) -> pl.DataFrame:
+def steps_of(result: RunData, direction: str, gauge: str) -> pl.DataFrame:
     """``time_s`` and ``value`` of a gauge at the sender of a direction, extended to the end."""
     side = "to" if direction.endswith(REVERSE) else "from"
     rows = result.gauges(direction.removesuffix(REVERSE), gauge).filter(side=side)
@@ -88,7 +88,7 @@ def window_lines(colour: str) -> list[Line]:
     ]
 
 
-def rates(result: Result, flow: str | None, link: str | None) -> Figure | None:
+def rates(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """The allowed rate of a rate-controlled sender, with the quantities it is computed from."""
     del link
     name = _chosen(result, "rate", flow)
@@ -108,7 +108,7 @@ def rates(result: Result, flow: str | None, link: str | None) -> Figure | None:
     return _finish(figure, result)
 
 
-def window(result: Result, flow: str | None, link: str | None) -> Figure | None:
+def window(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """CCID 2's window in packets, and its Ack Ratio."""
     del link
     name = _chosen(result, "cwnd_packets", flow)
@@ -127,7 +127,7 @@ def window(result: Result, flow: str | None, link: str | None) -> Figure | None:
     return _finish(figure, result)
 
 
-def bucket(result: Result, flow: str | None, link: str | None) -> Figure | None:
+def bucket(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """The encoding a source sends in, and the tokens that limit it, if any."""
     del link
     name = _chosen(result, "encoding", flow)
@@ -155,7 +155,7 @@ def bucket(result: Result, flow: str | None, link: str | None) -> Figure | None:
     return _finish(figure, result)
 
 
-def ladder(result: Result, direction: str) -> list[str]:
+def ladder(result: RunData, direction: str) -> list[str]:
     """Names of the encodings that a direction's source can use, best first."""
     scenario = values(result.scenario)
     flow = scenario["flows"].get(direction.removesuffix(REVERSE), {})
@@ -164,7 +164,7 @@ def ladder(result: Result, direction: str) -> list[str]:
     return [rung if isinstance(rung, str) else str(rung.get("codec", "")) for rung in rungs]
 
 
-def _chosen(result: Result, gauge: str, flow: str | None) -> str | None:
+def _chosen(result: RunData, gauge: str, flow: str | None) -> str | None:
     there = directions(result, gauge)
     if flow is not None:
         return flow if flow in there else None
@@ -172,7 +172,7 @@ def _chosen(result: Result, gauge: str, flow: str | None) -> str | None:
 
 
 def _panel(
-    result: Result,
+    result: RunData,
     name: str,
     ax: Axes,
     lines: Sequence[Line],
@@ -225,7 +225,7 @@ def wide(values: Sequence[float]) -> bool:
     return bool(values) and max(values) > SPREAD * min(values)
 
 
-def _finish(figure: Figure, result: Result) -> Figure:
+def _finish(figure: Figure, result: RunData) -> Figure:
     axes = figure.axes
     axes[-1].set_xlim(0, result.duration_s)
     axes[-1].set_xlabel("time / s")

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from talkspurt.axis import Axis
     from talkspurt.metrics.catalogue import Quantity
-    from talkspurt.study import Study
+    from talkspurt.results.axis import Axis
+    from talkspurt.results.study_data import StudyData
 
 FAR = 50
 """Above this ratio of the maximum to the minimum, the colour scale is logarithmic."""
@@ -35,7 +35,7 @@ WIDEST = 16.0
 """Maximum width of a map in inches."""
 
 
-def over_two_axes(study: Study, name: str) -> Figure | None:
+def over_two_axes(study: StudyData, name: str) -> Figure | None:
     """Means of one measure over the two longest axes as a heat map; one map per flow.
 
     None if fewer than two axes have three values, or a third axis varies. A cell without a value

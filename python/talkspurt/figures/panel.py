@@ -18,8 +18,8 @@ from talkspurt.figures.style import DASHES, FILLS, TransportStyle, transport_sty
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from talkspurt.axis import Axis
     from talkspurt.figures.sharing import Line, Row
+    from talkspurt.results.axis import Axis
 
 BESIDE = 4.0
 """Distance between lines at the same number, in points."""

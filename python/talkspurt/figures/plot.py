@@ -17,7 +17,6 @@ import numpy as np
 import polars as pl
 
 from talkspurt import intervals
-from talkspurt.axis import Axis
 from talkspurt.figures import chart, decimating, maps, panel, scale
 from talkspurt.figures.plotted import KINDS, TIME, Look, Plot, chosen, short, together, unknown
 from talkspurt.figures.sharing import MOST_PANELS
@@ -48,12 +47,13 @@ from talkspurt.figures.values import (
     unknown_places,
 )
 from talkspurt.metrics.catalogue import metric, over_time
+from talkspurt.results.axis import Axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from talkspurt.study import Study
+    from talkspurt.results.study_data import StudyData
 
 TALL, ROW = 3.1, 2.1
 """Height of a figure of one panel, and of each row of several, in inches."""
@@ -77,7 +77,7 @@ MOST_STEPS = 400
 
 
 def figure(
-    study: Study,
+    study: StudyData,
     measure: str,
     *,
     over: str | None = None,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from talkspurt.axis import Axis
+from talkspurt._text.format import offered
 from talkspurt.figures import scale
 from talkspurt.figures.sharing import across
 from talkspurt.figures.style import (
@@ -35,12 +35,12 @@ from talkspurt.figures.values import (
     place_of,
     same_places,
 )  # fmt: skip
-from talkspurt.format import offered
+from talkspurt.results.axis import Axis
 
 if TYPE_CHECKING:
     from talkspurt.metrics import Metric
     from talkspurt.metrics.catalogue import Quantity
-    from talkspurt.study import Study
+    from talkspurt.results.study_data import StudyData
 
 Kind = Literal["lines", "bars", "points", "box", "cdf", "map"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -76,7 +76,7 @@ class Plot:
         kind: its kind.
     """
 
-    study: Study
+    study: StudyData
     one: Metric
     parts: Sequence[Part]
     over: str | None
@@ -154,7 +154,7 @@ class Plot:
         return self.study._row_of(self.one, found)
 
 
-def varied(study: Study, one: Metric, found: Sequence[Part]) -> list[str]:
+def varied(study: StudyData, one: Metric, found: Sequence[Part]) -> list[str]:
     """What distinguishes parts: axes with several values, and flow or link if there are several."""
     # The points of a design have no panels or colours of their own.
     names = [axis.name for axis in study.axes if not axis.factor]
@@ -162,7 +162,7 @@ def varied(study: Study, one: Metric, found: Sequence[Part]) -> list[str]:
     return [name for name in (*names, place) if len({part.told[name] for part in found}) > 1]
 
 
-def check(study: Study, one: Metric | None, name: str | None) -> None:
+def check(study: StudyData, one: Metric | None, name: str | None) -> None:
     """Raise :class:`KeyError` if there is no such dimension; of any metric, if none is given."""
     known = [axis.name for axis in study.axes]
     more = [LINK, FLOW] if one is None else [place_of(study, one)]
@@ -172,7 +172,7 @@ def check(study: Study, one: Metric | None, name: str | None) -> None:
         raise KeyError(f"no axis {name!r}; {offered(name, known)}")
 
 
-def unknown(study: Study, one: Metric | None, *names: str | None) -> list[Exception]:
+def unknown(study: StudyData, one: Metric | None, *names: str | None) -> list[Exception]:
     """What is wrong with the names of axes."""
     faults: list[Exception] = []
     for name in names:
@@ -191,7 +191,7 @@ def together(faults: Sequence[Exception]) -> Exception:
 
 
 def chosen(
-    study: Study,
+    study: StudyData,
     one: Metric,
     found: Sequence[Part],
     over: str | None,
@@ -232,7 +232,7 @@ def chosen(
     return Plot(study, one, found, over, by, kind)  # type: ignore[arg-type]
 
 
-def _default_over(study: Study, one: Metric, dims: Sequence[str], by: str | None) -> str | None:
+def _default_over(study: StudyData, one: Metric, dims: Sequence[str], by: str | None) -> str | None:
     factors = [axis.name for axis in study.axes if axis.factor and axis.name != by]
     if factors:
         return factors[0]
@@ -265,7 +265,9 @@ def changed_by(name: str, found: Sequence[Part]) -> set[str]:
     return changed
 
 
-def _of_map(study: Study, dims: Sequence[str], over: str | None, by: str | None) -> tuple[str, str]:
+def _of_map(
+    study: StudyData, dims: Sequence[str], over: str | None, by: str | None
+) -> tuple[str, str]:
     length = {axis.name: len(axis.labels) for axis in study.axes}
     order = sorted(dims, key=lambda name: -length.get(name, 1))
     free = [name for name in order if name not in (over, by)]

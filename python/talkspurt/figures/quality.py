@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from talkspurt._text.format import time_text, verdict
 from talkspurt.figures.style import CAUSE_COLOURS, FAINT, label_ends, sheet, widths
 from talkspurt.figures.time import MOST, styles_of
-from talkspurt.format import time_text, verdict
 from talkspurt.metrics import opinion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
 BEST_MOS = 4.41
 """MOS at G.107's defaults (R = 93.2): the maximum for a G.711 call."""
 
 
-def mos(result: Result, flow: str | None, link: str | None) -> Figure | None:
+def mos(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """A bar for each call: its MOS, then the losses due to delay, loss and codec."""
     del link
     rows = result.flows.drop_nulls("mos")
@@ -66,7 +66,7 @@ def _finish(figure: Figure, shown: list[dict[str, object]]) -> None:
     figure.legend(handles=keys, loc="outside lower right", ncols=3, fontsize=8)
 
 
-def mos_over_time(result: Result, flow: str | None, link: str | None) -> Figure | None:
+def mos_over_time(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """MOS of each window of each call, as a step with the window's width."""
     import numpy as np
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from talkspurt.analysis.sensitivity import INDICES
 from talkspurt.figures.sharing import MOST_PANELS
 from talkspurt.figures.style import BLUE, INK, ORANGE, WIDTH, left_out, note, panels, styled
 from talkspurt.metrics.catalogue import of_a_flow
-from talkspurt.sensitivity import INDICES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from talkspurt.study import Study
+    from talkspurt.results.study_data import StudyData
 
 BAR = 0.38
 """Width of a bar; the distance of factors is 1."""
 COLOURS = (BLUE, ORANGE)
 
 
-def bars(study: Study, measure: str) -> Figure | None:
+def bars(study: StudyData, measure: str) -> Figure | None:
     """A panel for each setting of the axes and flow; None if no index is defined."""
     rows = [row for row in study.sensitivity(measure).to_dicts() if row["factor"] is not None]
     keys = [*(axis.column for axis in study.axes if not axis.factor), "flow"]

@@ -14,8 +14,8 @@ from talkspurt.figures import scale
 from talkspurt.figures.style import DASHES, IN_BACKGROUND, MEDIA, TransportStyle, transport_style
 
 if TYPE_CHECKING:
-    from talkspurt.axis import Axis
-    from talkspurt.study import Study
+    from talkspurt.results.axis import Axis
+    from talkspurt.results.study_data import StudyData
 
 MOST_LINES = 6
 """Maximum lines in a panel."""
@@ -129,7 +129,7 @@ def _readable(lines: Sequence[Line]) -> bool:
     )
 
 
-def across(study: Study) -> Axis | None:
+def across(study: StudyData) -> Axis | None:
     """The x axis."""
     lists = [axis for axis in study.axes if not axis.factor]
     keeping = [axis for axis in lists if keeps_transports(study, axis)]
@@ -145,7 +145,7 @@ def across(study: Study) -> Axis | None:
     return max(varied, key=rank) if varied else None
 
 
-def keeps_transports(study: Study, axis: Axis) -> bool:
+def keeps_transports(study: StudyData, axis: Axis) -> bool:
     """Whether every flow has one transport along an axis, all else equal."""
     place = study.axes.index(axis)
     kinds: dict[Key, set[str]] = {}
@@ -154,7 +154,7 @@ def keeps_transports(study: Study, axis: Axis) -> bool:
     return all(len(transports) == 1 for transports in kinds.values())
 
 
-def lines_over(study: Study, axis: Axis, name: str) -> list[Line]:
+def lines_over(study: StudyData, axis: Axis, name: str) -> list[Line]:
     """The means of a measure along an axis, flow by flow."""
     others = [other.column for other in study.axes if other is not axis]
     transports = _transports(study)
@@ -172,7 +172,7 @@ def lines_over(study: Study, axis: Axis, name: str) -> list[Line]:
     return sorted(found.values(), key=lambda line: flows.index(line.key[0]))
 
 
-def _background(study: Study) -> set[str]:
+def _background(study: StudyData) -> set[str]:
     """The flows and groups that are only there to disturb calls and video."""
     rows = [
         (row.get("group") or row["name"], row.get("source") in MEDIA)
@@ -183,7 +183,7 @@ def _background(study: Study) -> set[str]:
     return {name for name, _ in rows} - media if media else set()
 
 
-def _transports(study: Study) -> dict[Key, str]:
+def _transports(study: StudyData) -> dict[Key, str]:
     """The transport of each flow under each setting; the flows of a group share one."""
     return {
         (*run.settings.values(), row.get("group") or row["name"]): row["transport"]

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from talkspurt.audio import Audio
-    from talkspurt.result import Result
+    from talkspurt.results.audio import Audio
+    from talkspurt.results.run_data import RunData
 
 MANY = 2000
 """With more patches, an SVG includes them as one bitmap."""
 
 
-def delay_ecdf(result: Result, flow: str | None, link: str | None) -> Figure | None:
+def delay_ecdf(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """Share of frames delivered within a time since capture: the delay a buffer must bridge."""
     del link
     import numpy as np
@@ -77,7 +77,7 @@ def _ecdf(
     )
 
 
-def fates(result: Result, flow: str | None, link: str | None) -> Figure | None:
+def fates(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """One strip per call: capture times and outcomes of frames."""
     del link
     chosen = [flow] if flow else result.calls[:MOST]
@@ -132,7 +132,7 @@ def _spans(times: list[float], step: float) -> list[tuple[float, float]]:
     return spans
 
 
-def waveform(result: Result, flow: str | None, link: str | None) -> Figure | None:
+def waveform(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """Reference above degraded waveform; gaps are marked below the missing frames."""
     del link
     name = flow or next(iter(result.heard), None)

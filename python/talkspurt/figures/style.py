@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from talkspurt.visible import visible
+from talkspurt._text.escaping import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from talkspurt._text.format import time_text
 from talkspurt.figures.style import (
     GREEN,
     INK,
@@ -19,7 +20,6 @@ from talkspurt.figures.style import (
     sheet,
     widths,
 )
-from talkspurt.format import time_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
 DROP = "#8b1a1a"
 MOST = 12
 """Maximum flows drawn."""
 
 
-def styles_of(result: Result) -> dict[str, FlowStyle]:
+def styles_of(result: RunData) -> dict[str, FlowStyle]:
     """A style for each flow: beside calls, video and programs, other flows are background."""
     flows = result.flows.select("name", "transport", "source").rows()
     media = {name for name, _, source in flows if source in (*MEDIA, REAL)}
@@ -46,7 +46,7 @@ QUEUE_COLOURS = (SKY, GREEN, PURPLE, ORANGE)
 """Colours of links, if several are drawn."""
 
 
-def bottlenecks(result: Result) -> list[str]:
+def bottlenecks(result: RunData) -> list[str]:
     """The links with the longest mean queues: within a tenth of the longest, at most four."""
     links = result.links.filter(result.links["sent_packets"] > 0).drop_nulls("queue_mean_packets")
     order = links.sort(["queue_mean_packets", "utilisation"], descending=True, nulls_last=True)
@@ -55,7 +55,7 @@ def bottlenecks(result: Result) -> list[str]:
     return [name for i, (name, mean) in enumerate(rows) if i == 0 or mean > max(least, 0.1)]
 
 
-def delay(result: Result, flow: str | None, link: str | None) -> Figure | None:
+def delay(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """One-way delay over time: mean of each bin, shaded up to its maximum."""
     del link
     frame = result.series(flow)
@@ -77,7 +77,7 @@ GOODPUT_POINTS = 120
 """Points of a goodput line: with finer bins, TCP's bursts would hide everything else."""
 
 
-def smooth_goodput(result: Result) -> tuple[pl.DataFrame, float]:
+def smooth_goodput(result: RunData) -> tuple[pl.DataFrame, float]:
     """Goodput of every flow averaged over several bins, and their total width in seconds."""
     import polars as pl
 
@@ -95,7 +95,7 @@ def smooth_goodput(result: Result) -> tuple[pl.DataFrame, float]:
     return means, width
 
 
-def goodput(result: Result, flow: str | None, link: str | None) -> Figure | None:
+def goodput(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """Goodput over time."""
     del link
     frame, width = smooth_goodput(result)
@@ -112,7 +112,7 @@ def goodput(result: Result, flow: str | None, link: str | None) -> Figure | None
     return _finish(figure, ax, result, "goodput / kbit/s", ends, len(chosen))
 
 
-def queue(result: Result, flow: str | None, link: str | None) -> Figure | None:
+def queue(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """Queue length of a link (default: the bottlenecks), with drops as ticks above."""
     del flow
     names = [link] if link else bottlenecks(result)
@@ -147,7 +147,7 @@ def _one_queue(ax: Axes, rows: pl.DataFrame, name: str, colour: str) -> None:
         )  # fmt: skip
 
 
-def sojourn(result: Result, flow: str | None, link: str | None) -> Figure | None:
+def sojourn(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """Queueing time at a link (default: the bottlenecks), mean and maximum.
 
     Also shows the discipline's reaction: drop probability, or drops per second.
@@ -189,7 +189,7 @@ def waits(ax: Axes, rows: pl.DataFrame, colour: str) -> None:
             right.tick_params(labelsize=7)
 
 
-def cwnd(result: Result, flow: str | None, link: str | None) -> Figure | None:
+def cwnd(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """Congestion window of the opening side of each flow that has one."""
     del link
     frame = result.gauges(flow, "cwnd").filter(side="from")
@@ -217,7 +217,7 @@ def _few(rows: pl.DataFrame, x: str, *lines: str) -> list[np.ndarray]:
     return [rows[name].gather(places).cast(pl.Float64).to_numpy() for name in (x, *lines)]
 
 
-def _drawn(result: Result, chosen: list[str]) -> list[tuple[str, FlowStyle, dict[str, Any]]]:
+def _drawn(result: RunData, chosen: list[str]) -> list[tuple[str, FlowStyle, dict[str, Any]]]:
     """The flows to draw, with keywords of their lines; background first, below the others."""
     styles = styles_of(result)
     shown = [(name, styles[name]) for name in chosen[:MOST] if name in styles]
@@ -231,7 +231,7 @@ def _drawn(result: Result, chosen: list[str]) -> list[tuple[str, FlowStyle, dict
 def _finish(
     figure: Figure,
     ax: Axes,
-    result: Result,
+    result: RunData,
     unit: str,
     ends: list[tuple[float, float, str, str]],
     total: int,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from talkspurt.format import offered
+from talkspurt._text.format import offered
 from talkspurt.metrics.catalogue import Column, Computed
 from talkspurt.metrics.catalogue.quantities import BY_COLUMN, Quantity
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from talkspurt.metrics import Metric
-    from talkspurt.result import Result
-    from talkspurt.study import Study
+    from talkspurt.results.run_data import RunData
+    from talkspurt.results.study_data import StudyData
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 Row = Mapping[str, Any]
@@ -79,7 +79,7 @@ def against(one: Metric) -> Quantity | None:
     return BY_COLUMN[one.x] if one.x else None
 
 
-def place_of(study: Study, one: Metric) -> str:
+def place_of(study: StudyData, one: Metric) -> str:
     """Name of the dimension that distinguishes parts by flow or link; no axis has this name."""
     kind = LINK if one.of_links else FLOW
     while any(axis.name == kind for axis in study.axes):
@@ -87,7 +87,7 @@ def place_of(study: Study, one: Metric) -> str:
     return kind
 
 
-def parts(study: Study, one: Metric, name: str | None, bin_s: float | None) -> list[Part]:
+def parts(study: StudyData, one: Metric, name: str | None, bin_s: float | None) -> list[Part]:
     """All parts with a value; ``name`` is one flow or link, or the flows of a ``count``.
 
     Raises:
@@ -128,7 +128,7 @@ def parts(study: Study, one: Metric, name: str | None, bin_s: float | None) -> l
     return found
 
 
-def missing(study: Study, one: Metric, name: str | None) -> ValueError:
+def missing(study: StudyData, one: Metric, name: str | None) -> ValueError:
     """The error where a flow or link, or anything at all, has no value of a measure."""
     whose = f"{name!r} has no value" if name else "nothing in these runs has a value"
     hint = ""
@@ -138,7 +138,7 @@ def missing(study: Study, one: Metric, name: str | None) -> ValueError:
     return ValueError(f"{whose} of {one.full_name}{hint}")
 
 
-def unknown_places(study: Study, flow: str | None, link: str | None) -> list[Exception]:
+def unknown_places(study: StudyData, flow: str | None, link: str | None) -> list[Exception]:
     """What is wrong with the name of a flow and that of a link, whatever is measured there."""
     faults: list[Exception] = []
     for kind, name in ((FLOW, flow), (LINK, link)):
@@ -170,7 +170,7 @@ def _sampled(one: Metric, rows: Sequence[Row]) -> Iterable[Row]:
     return (row for row in rows if row["name"] not in left_out)
 
 
-def sample_note(study: Study, one: Metric, found: Sequence[Part]) -> str | None:
+def sample_note(study: StudyData, one: Metric, found: Sequence[Part]) -> str | None:
     """Tells of which flows :func:`parts` drew only some."""
     if against(one) is None or one.of_links:
         return None
@@ -185,7 +185,7 @@ def sample_note(study: Study, one: Metric, found: Sequence[Part]) -> str | None:
 
 
 def _values(
-    run: Result, one: Metric, name: str, bin_s: float | None
+    run: RunData, one: Metric, name: str, bin_s: float | None
 ) -> Iterator[tuple[Numbers, Numbers | None, float]]:
     from talkspurt.metrics import compute
     from talkspurt.metrics.computing import sender_of

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from talkspurt.figures.style import FlowStyle
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
 
-def frame_delay(result: Result, flow: str | None, link: str | None) -> Figure | None:
+def frame_delay(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """From capture to the last packet of each complete frame; ticks below mark incomplete ones."""
     del link
     frames = result.video_frames(flow)

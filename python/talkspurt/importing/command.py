@@ -12,11 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import _core, disk, store
+from talkspurt import _core
+from talkspurt._storage import file_access, output_folder
+from talkspurt._text.escaping import visible, whole
 from talkspurt.errors import BadInputError
-from talkspurt.resolved import IMPORTED, duration_s
-from talkspurt.result import Result
-from talkspurt.visible import visible, whole
+from talkspurt.results.result import Result
+from talkspurt.scenarios.resolved import IMPORTED, duration_s
 
 if TYPE_CHECKING:
     import polars as pl
@@ -118,7 +119,7 @@ def _say(result: Result, folder: Path, *, report: bool) -> None:
         )
     for what, count in imported["not_imported"].items():
         print(visible(f"Not imported: {count} {what}."))
-    page = f"   Report: {folder}/{store.REPORT}" if report else ""
+    page = f"   Report: {folder}/{output_folder.REPORT}" if report else ""
     print(visible(f"Results: {folder}/{page}"))
 
 
@@ -144,8 +145,8 @@ def read(
         OSError: if a file cannot be read.
     """
     began = time.monotonic()
-    kinds = [_kind(file, disk.first_bytes(file, 4096)) for file in files]
-    contents = [disk.read_bytes(file, MOST_BYTES) for file in files]
+    kinds = [_kind(file, file_access.first_bytes(file, 4096)) for file in files]
+    contents = [file_access.read_bytes(file, MOST_BYTES) for file in files]
     if len(files) == 2 and kinds != ["capture", "capture"]:
         raise BadInputError(visible(f"{files[0]} and {files[1]}: two files must be captures"))
     if kinds[0] == "ns-2":
@@ -218,7 +219,7 @@ def _result(
 ) -> Result:
     import tomli_w
 
-    name = "-".join(disk.plain_name(file.stem) for file in files)
+    name = "-".join(file_access.plain_name(file.stem) for file in files)
     hashes = [hashlib.sha256(data).hexdigest() for data in contents]
     title = " and ".join(whole(file.name) for file in files)
     told = {

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from talkspurt.resolved import values
-from talkspurt.result import recorded
-from talkspurt.units import seconds
+from talkspurt.results.run_data import recorded
+from talkspurt.scenarios.resolved import values
+from talkspurt.scenarios.units import seconds
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
 
-def bin_width(result: Result) -> float:
+def bin_width(result: RunData) -> float:
     """Width of a bin of the series in seconds."""
     return seconds(recorded(result.scenario)["interval"])
 
 
-def window(result: Result) -> tuple[float, float]:
+def window(result: RunData) -> tuple[float, float]:
     """Start and end of the measure window in seconds."""
     measure = values(result.scenario).get("measure", {})
     low = seconds(measure["from"]) if "from" in measure else 0.0

@@ -15,7 +15,7 @@ import polars as pl
 from talkspurt.metrics.bins import window
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
 INTERVAL_S = 5.0
 """Report interval: RTCP's default minimum (RFC 3550 §6.2)."""
@@ -79,7 +79,7 @@ def stopped(reports: Sequence[Report | None], packet_bytes: float) -> Report | N
     return None
 
 
-def reports(result: Result, flow: str) -> tuple[list[Report | None], float]:
+def reports(result: RunData, flow: str) -> tuple[list[Report | None], float]:
     """The intervals of the measure window, and the mean packet length in bytes.
 
     Packets are counted at sending time, losses at drop time; R is twice the mean delay of the
@@ -119,7 +119,7 @@ def _report(row: dict[str, float]) -> Report | None:
     )
 
 
-def stopped_s(result: Result, flow: str) -> float | None:
+def stopped_s(result: RunData, flow: str) -> float | None:
     """When a flow would have had to stop, in seconds of the run; None if never."""
     series = result.series(flow)
     if "imported" in result.manifest and series["delay_mean_s"].null_count() == series.height:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from talkspurt.format import offered
+from talkspurt._text.format import offered
 from talkspurt.metrics import breaker, losses, opinion, packets, series, sharing
 from talkspurt.metrics.bins import bin_width
 from talkspurt.metrics.catalogue import Column, Computed, metric
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
 
 def compute(
-    result: Result,
+    result: RunData,
     name: str,
     flow: str | None = None,
     bin_s: float | None = None,
@@ -73,7 +73,7 @@ def compute(
     return pl.concat(parts, how="vertical_relaxed")
 
 
-def _recorded(result: Result, one: Column, wanted: list[str]) -> pl.DataFrame:
+def _recorded(result: RunData, one: Column, wanted: list[str]) -> pl.DataFrame:
     """A recorded column: ``value``; for a gauge, per ``side`` with ``time_s``."""
     if one.table == "gauges":
         ends = [(name, side) for of in wanted for name, side in _ends(result, of, one.name)]
@@ -93,7 +93,7 @@ def _recorded(result: Result, one: Column, wanted: list[str]) -> pl.DataFrame:
     return table.filter(pl.col("name").is_in(wanted)).select(of, pl.col(one.name).alias("value"))
 
 
-def _scores(result: Result, model: str, wanted: list[str]) -> pl.DataFrame:
+def _scores(result: RunData, model: str, wanted: list[str]) -> pl.DataFrame:
     """The score of each flow; null without a recording."""
     from talkspurt import scores
 
@@ -102,7 +102,7 @@ def _scores(result: Result, model: str, wanted: list[str]) -> pl.DataFrame:
     return pl.DataFrame(found, schema={"flow": pl.String, "value": pl.Float64}, orient="row")
 
 
-def without_packets(result: Result) -> str:
+def without_packets(result: RunData) -> str:
     """Why a result has no packet table, or what would make one."""
     if "measured" in result.manifest:
         return "a measurement has none"
@@ -131,7 +131,7 @@ OF_RECEIVERS = ("jitter",)
 """Gauges of a direction that its receiver has; its sender has the others."""
 
 
-def _ends(result: Result, direction: str, gauge: str) -> list[tuple[str, str]]:
+def _ends(result: RunData, direction: str, gauge: str) -> list[tuple[str, str]]:
     """Flow and side of the ends that have a gauge of a direction."""
     flow, sender = _sided(direction)
     if f"{flow}.reverse" not in result.flows["name"]:
@@ -140,7 +140,7 @@ def _ends(result: Result, direction: str, gauge: str) -> list[tuple[str, str]]:
     return [(flow, receiver if gauge in OF_RECEIVERS else sender)]
 
 
-def sender_of(result: Result, table: pl.DataFrame, direction: str, gauge: str) -> pl.DataFrame:
+def sender_of(result: RunData, table: pl.DataFrame, direction: str, gauge: str) -> pl.DataFrame:
     """The rows of a gauge at one end: the sender of a direction, or its receiver for ``jitter``.
 
     If that end has no rows, the other one's.
@@ -155,7 +155,7 @@ def sender_of(result: Result, table: pl.DataFrame, direction: str, gauge: str) -
     return table
 
 
-def _has_packets(result: Result) -> bool:
+def _has_packets(result: RunData) -> bool:
     try:
         result.table("packets")
     except KeyError:
@@ -163,7 +163,7 @@ def _has_packets(result: Result) -> bool:
     return True
 
 
-def _table(result: Result, one: Computed, of: str, bin_s: float | None) -> pl.DataFrame:
+def _table(result: RunData, one: Computed, of: str, bin_s: float | None) -> pl.DataFrame:
     if one.shape in _BY_SIDE:
         name, _, back = of.rpartition(".") if of.endswith(".reverse") else (of, "", "")
         return _BY_SIDE[one.shape](result, name, "to" if back else "from", bin_s or one.bin_s)
@@ -185,7 +185,7 @@ def _table(result: Result, one: Computed, of: str, bin_s: float | None) -> pl.Da
     return series.of_flow(result, of, width)
 
 
-_BY_SIDE: dict[str, Callable[[Result, str, str, float], pl.DataFrame]] = {
+_BY_SIDE: dict[str, Callable[[RunData, str, str, float], pl.DataFrame]] = {
     "packets": lambda result, flow, side, _: packets.life(result, flow, side),
     "over_time": packets.over_time,
     "by_size": packets.by_size,
@@ -197,29 +197,29 @@ def _sided(flow: str) -> tuple[str, str]:
     return (flow.removesuffix(".reverse"), "to") if flow.endswith(".reverse") else (flow, "from")
 
 
-def _active(result: Result, flow: str) -> float:
+def _active(result: RunData, flow: str) -> float:
     return sharing.active_throughput_bps(result, *_sided(flow))
 
 
-def _over_run(result: Result, flow: str) -> float:
+def _over_run(result: RunData, flow: str) -> float:
     arrived = packets.life(result, *_sided(flow)).filter(pl.col("received_s").is_not_null())
     return 8 * float(arrived["ip_bytes"].sum()) / result.duration_s
 
 
-def _size(statistic: Callable[[pl.Series], Any]) -> Callable[[Result, str], float | None]:
+def _size(statistic: Callable[[pl.Series], Any]) -> Callable[[RunData, str], float | None]:
     """A statistic of the lengths of the packets that a direction sent."""
 
-    def size(result: Result, flow: str) -> float | None:
+    def size(result: RunData, flow: str) -> float | None:
         lengths = packets.life(result, *_sided(flow))["ip_bytes"].drop_nulls()
         return float(statistic(lengths)) if len(lengths) else None
 
     return size
 
 
-def _share(of: str) -> Callable[[Result, str], float | None]:
+def _share(of: str) -> Callable[[RunData, str], float | None]:
     """The share of a flow's judged speech frames that this column counts."""
 
-    def share(result: Result, flow: str) -> float | None:
+    def share(result: RunData, flow: str) -> float | None:
         row = result.flows.row(by_predicate=pl.col("name") == flow, named=True)
         unheard = (row["missing_packets"] or 0) + (row["late_packets"] or 0)
         if row["loss_ratio"] is None:
@@ -229,7 +229,7 @@ def _share(of: str) -> Callable[[Result, str], float | None]:
     return share
 
 
-def _oscillations(result: Result, flow: str) -> float:
+def _oscillations(result: RunData, flow: str) -> float:
     width = series.usable_bin(result, None, 0.2)
     bins = round(width / bin_width(result))
     sent = sharing.rates(result, flow, "sent_bytes")
@@ -237,21 +237,21 @@ def _oscillations(result: Result, flow: str) -> float:
     return float(series.oscillations(rates, width))
 
 
-def _throughputs(result: Result) -> list[float]:
+def _throughputs(result: RunData) -> list[float]:
     return [float(rate or 0.0) for rate in result.flows["throughput_bps"]]
 
 
-def _a_second(result: Result) -> int:
+def _a_second(result: RunData) -> int:
     return max(1, round(1.0 / bin_width(result)))
 
 
-def _equivalence(result: Result, flow: str) -> float:
+def _equivalence(result: RunData, flow: str) -> float:
     first = result.flows["name"][0]
     mine, its = sharing.rates(result, flow), sharing.rates(result, first)
     return sharing.equivalence(mine, its, _a_second(result))
 
 
-def _convergence(result: Result, flow: str) -> float | None:
+def _convergence(result: RunData, flow: str) -> float | None:
     times, seconds = _by_seconds(result, flow)
     if len(seconds) < 4:
         return None
@@ -260,7 +260,7 @@ def _convergence(result: Result, flow: str) -> float | None:
     return sharing.converged_s(times, seconds, target) if target else None
 
 
-def _by_seconds(result: Result, flow: str) -> tuple[list[float], list[float]]:
+def _by_seconds(result: RunData, flow: str) -> tuple[list[float], list[float]]:
     """The received rate per second since the window's start."""
     values, bins = sharing.rates(result, flow), _a_second(result)
     means = [math.fsum(values[i : i + bins]) / bins for i in range(0, len(values) - bins + 1, bins)]
@@ -268,13 +268,13 @@ def _by_seconds(result: Result, flow: str) -> tuple[list[float], list[float]]:
     return [i * width for i in range(len(means))], means
 
 
-def _fair_convergence(result: Result, flow: str) -> float | None:
+def _fair_convergence(result: RunData, flow: str) -> float | None:
     times, mine = _by_seconds(result, flow)
     _, its = _by_seconds(result, result.flows["name"][0])
     return sharing.fair_after_s(times, mine, its)
 
 
-_NUMBERS: dict[str, Callable[[Result, str], float | None]] = {
+_NUMBERS: dict[str, Callable[[RunData, str], float | None]] = {
     "active_rate": _active,
     "rate_over_run": _over_run,
     "loss_event_rate": lambda result, flow: losses.loss_event_rate(result, *_sided(flow)),

@@ -20,7 +20,7 @@ from talkspurt.metrics.catalogue import LINKS as LINK_METRICS
 from talkspurt.metrics.catalogue.kinds import Known
 
 if TYPE_CHECKING:
-    from talkspurt.axis import Axis
+    from talkspurt.results.axis import Axis
 
 
 @dataclass(frozen=True)

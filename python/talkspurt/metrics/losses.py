@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
 WEIGHTS = (1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2)
 """Weights of the last eight intervals, the newest first (RFC 5348 §5.4)."""
@@ -68,7 +68,7 @@ def rate(intervals: Sequence[int], open_: int) -> float:
     return sum(weights) / max(closed, with_open)
 
 
-def loss_events(result: Result, flow: str, side: str = "from") -> pl.DataFrame:
+def loss_events(result: RunData, flow: str, side: str = "from") -> pl.DataFrame:
     """Each loss event: ``time_s``, ``interval_packets`` it closed, ``loss_event_rate`` after it."""
     packets, found = _found(result, flow, side)
     first = packets[0][0] if packets else 0
@@ -85,7 +85,7 @@ def loss_events(result: Result, flow: str, side: str = "from") -> pl.DataFrame:
     )
 
 
-def loss_event_rate(result: Result, flow: str, side: str = "from") -> float:
+def loss_event_rate(result: RunData, flow: str, side: str = "from") -> float:
     """The loss event rate after the last packet; 0 without a loss."""
     return at_the_end(*_found(result, flow, side))
 
@@ -101,7 +101,7 @@ def at_the_end(packets: Sequence[tuple[int, float | None]], found: Sequence[Even
 
 
 def _found(
-    result: Result, flow: str, side: str
+    result: RunData, flow: str, side: str
 ) -> tuple[list[tuple[int, float | None]], list[Event]]:
     from talkspurt.metrics.packets import life
 
@@ -117,7 +117,7 @@ def _found(
     return packets, events(packets, round_trip(result, flow, side))
 
 
-def round_trip(result: Result, flow: str, side: str) -> float:
+def round_trip(result: RunData, flow: str, side: str) -> float:
     """Sum of the mean delays of both directions, or twice the forward one if none came back."""
     from talkspurt.metrics.packets import life
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from talkspurt import _core
-from talkspurt.resolved import plain, values
+from talkspurt.scenarios.resolved import plain, values
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
 SCHEMA = {
     "time_s": pl.Float64,
@@ -30,14 +30,14 @@ SCHEMA = {
 }
 
 
-def window_s(result: Result) -> float:
+def window_s(result: RunData) -> float:
     """The window for figures: 5 s, adjusted to give about 12 to 120 windows."""
     if result.duration_s > 600:
         return float(round(result.duration_s / 120))
     return min(5.0, max(0.5, round(result.duration_s / 6) / 2))
 
 
-def over_time(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
+def over_time(result: RunData, flow: str, bin_s: float) -> pl.DataFrame:
     """One row per window in which frames were captured, identified by its start.
 
     Columns: ``time_s``, ``frames`` judged, ``mouth_to_ear_s`` (mean of the played frames),

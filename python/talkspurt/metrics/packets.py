@@ -13,10 +13,10 @@ import polars as pl
 from talkspurt.metrics.bins import bin_width
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
 
-def life(result: Result, flow: str, side: str = "from") -> pl.DataFrame:
+def life(result: RunData, flow: str, side: str = "from") -> pl.DataFrame:
     """One row per packet of a direction, in order of sending.
 
     Columns: ``number``, ``ip_bytes``, ``sent_s``, ``received_s`` (null if lost), ``delay_s`` (end
@@ -66,7 +66,7 @@ def life(result: Result, flow: str, side: str = "from") -> pl.DataFrame:
     return packets.join(extra, on="number", how="left").sort("sent_s", "number")
 
 
-def over_time(result: Result, flow: str, side: str = "from", bin_s: float = 1.0) -> pl.DataFrame:
+def over_time(result: RunData, flow: str, side: str = "from", bin_s: float = 1.0) -> pl.DataFrame:
     """Time bins; packets are counted at sending time, arrivals at arrival time.
 
     Columns: ``time_s`` (start of the bin), ``generated_packets`` and ``generated_pps`` (by the
@@ -116,19 +116,19 @@ def over_time(result: Result, flow: str, side: str = "from", bin_s: float = 1.0)
     return table.join(_generated(result, flow, side, bin_s), on="time_s", how="left")
 
 
-def _bins(result: Result, bin_s: float) -> int:
+def _bins(result: RunData, bin_s: float) -> int:
     import math
 
     return max(1, math.ceil(result.duration_s / bin_s - 1e-9))
 
 
-def in_series(result: Result, bin_s: float) -> bool:
+def in_series(result: RunData, bin_s: float) -> bool:
     """Whether bins of this width are made of whole bins of the series."""
     bins = bin_s / bin_width(result)
     return abs(bins - round(bins)) <= 1e-6
 
 
-def _generated(result: Result, flow: str, side: str, bin_s: float) -> pl.DataFrame:
+def _generated(result: RunData, flow: str, side: str, bin_s: float) -> pl.DataFrame:
     """Units made by the source, from the series, whose bins are named by their ends."""
     columns = {"time_s": pl.Float64, "generated_packets": pl.Int64, "generated_pps": pl.Float64}
     if not in_series(result, bin_s):
@@ -142,7 +142,7 @@ def _generated(result: Result, flow: str, side: str, bin_s: float) -> pl.DataFra
     return series.group_by(time).agg(made, (made / bin_s).alias("generated_pps"))
 
 
-def by_size(result: Result, flow: str, side: str = "from", bin_s: float = 1.0) -> pl.DataFrame:
+def by_size(result: RunData, flow: str, side: str = "from", bin_s: float = 1.0) -> pl.DataFrame:
     """Packet lengths with counts, rates and delay.
 
     Columns: ``ip_bytes``, ``sent_packets``, ``received_packets``, ``sent_max_bps`` (in the busiest

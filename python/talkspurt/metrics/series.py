@@ -16,7 +16,7 @@ from talkspurt.metrics.bins import bin_width
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
 SUMS = (
     "generated_packets",
@@ -31,7 +31,7 @@ SUMS = (
 )
 
 
-def usable_bin(result: Result, bin_s: float | None, usual: float) -> float:
+def usable_bin(result: RunData, bin_s: float | None, usual: float) -> float:
     """The bin width in seconds: the requested or the default one.
 
     Raises:
@@ -52,7 +52,7 @@ def _start(bin_s: float) -> pl.Expr:
     return (((pl.col("time_s") / bin_s - 1e-9).ceil() - 1) * bin_s).alias("time_s")
 
 
-def of_flow(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
+def of_flow(result: RunData, flow: str, bin_s: float) -> pl.DataFrame:
     """Counts of ``SUMS``, and ``generated_bps``, ``sent_bps``, ``received_bps``, ``goodput_bps``.
 
     ``delay_mean_s`` is the mean network delay of the packets received; ``throughput_ratio`` is the
@@ -119,7 +119,7 @@ def _unknown(series: pl.DataFrame) -> list[pl.Expr]:
     ]
 
 
-def bandwidth_utilisation(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
+def bandwidth_utilisation(result: RunData, flow: str, bin_s: float) -> pl.DataFrame:
     """The flow's sending rate over the minimum link rate on its route.
 
     Raises:
@@ -131,7 +131,7 @@ def bandwidth_utilisation(result: Result, flow: str, bin_s: float) -> pl.DataFra
     )
 
 
-def narrowest(result: Result, flow: str) -> float:
+def narrowest(result: RunData, flow: str) -> float:
     """The minimum link rate on a direction's primary route, in bit/s."""
     name, _, back = flow.rpartition(".") if flow.endswith(".reverse") else (flow, "", "")
     (known,) = (one for one in result.topology["flows"] if one["name"] == name)
@@ -145,7 +145,7 @@ def narrowest(result: Result, flow: str) -> float:
     return min(rates)
 
 
-def _rate(result: Result, flow: str, pair: Sequence[str]) -> float:
+def _rate(result: RunData, flow: str, pair: Sequence[str]) -> float:
     found = []
     for link in result.topology["links"]:
         ends = (link["from"], link["to"])
@@ -192,7 +192,7 @@ def oscillations(rates: Sequence[float], bin_s: float) -> int:
     return count
 
 
-def of_link(result: Result, link: str, bin_s: float) -> pl.DataFrame:
+def of_link(result: RunData, link: str, bin_s: float) -> pl.DataFrame:
     """A link and direction: ``queue_packets``, ``utilisation``, ``drops`` and ``marks``."""
     return (
         result.link_series(link)
@@ -207,7 +207,7 @@ def of_link(result: Result, link: str, bin_s: float) -> pl.DataFrame:
     )
 
 
-def waits(result: Result, link: str, bin_s: float) -> pl.DataFrame:
+def waits(result: RunData, link: str, bin_s: float) -> pl.DataFrame:
     """Queueing time of packets at a link, by departure time: ``wait_mean_s``."""
     wait = (pl.col("dequeued_s") - pl.col("enqueued_s")).alias("wait")
     return (

@@ -17,10 +17,10 @@ from talkspurt.metrics import packets
 from talkspurt.metrics.bins import bin_width, window
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
 
-def rates(result: Result, flow: str, column: str = "received_bytes") -> list[float]:
+def rates(result: RunData, flow: str, column: str = "received_bytes") -> list[float]:
     """Bits per second in each bin of the measure window."""
     low, high = window(result)
     series = result.series(flow).sort("time_s")
@@ -70,7 +70,7 @@ def coefficient_of_variation(values: Sequence[float], bins: int) -> float:
     return math.sqrt(math.fsum((x - mean) ** 2 for x in means) / len(means)) / mean
 
 
-def variation_over_scales(result: Result, flow: str) -> pl.DataFrame:
+def variation_over_scales(result: RunData, flow: str) -> pl.DataFrame:
     """Coefficient of variation against time scale: ``scale_s``, ``cov``."""
     values, width = rates(result, flow), bin_width(result)
     scales, bins = [], 1
@@ -110,7 +110,7 @@ def converged_s(
     return since
 
 
-def active_throughput_bps(result: Result, flow: str, side: str = "from") -> float:
+def active_throughput_bps(result: RunData, flow: str, side: str = "from") -> float:
     """Bits received, over the time from the first to the last packet arrival.
 
     Unlike ``throughput_bps``, which is over the window: studies use one name for both.
@@ -122,7 +122,7 @@ def active_throughput_bps(result: Result, flow: str, side: str = "from") -> floa
     return 8 * float(arrived["ip_bytes"].sum()) / (max(times) - min(times))
 
 
-def fair_shares(result: Result) -> dict[str, float]:
+def fair_shares(result: RunData) -> dict[str, float]:
     """The fair share of each direction of a flow, in bit/s.
 
     Fair means max-min fair (Bertsekas and Gallager, Data Networks, 1992, §6.5.2), with unlimited
@@ -157,7 +157,7 @@ def fair_shares(result: Result) -> dict[str, float]:
     return shares
 
 
-def normalised_throughput(result: Result, flow: str) -> float | None:
+def normalised_throughput(result: RunData, flow: str) -> float | None:
     """Throughput of a flow over its fair share; None without one, see :func:`fair_shares`."""
     share = fair_shares(result).get(flow)
     rate = result.flows.filter(pl.col("name") == flow)["throughput_bps"][0]

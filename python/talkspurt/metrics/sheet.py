@@ -14,8 +14,8 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from talkspurt.result import Result
-    from talkspurt.study import Study
+    from talkspurt.results.run_data import RunData
+    from talkspurt.results.study_data import StudyData
 
 NODES = ("nodes", "senders", "receivers")
 """Nodes of the network, and those that sent and received packets with payload."""
@@ -39,19 +39,19 @@ SIZES = ("packet_size_min", "packet_size_mean", "packet_size_max")
 """Computed if every run has a packet table."""
 
 
-def measures(study: Study) -> tuple[str, ...]:
+def measures(study: StudyData) -> tuple[str, ...]:
     """The measures of a study's sheet: packet sizes only with packet tables."""
     return (*MEASURES, *SIZES) if all(map(has_packets, study.runs)) else MEASURES
 
 
-def has_packets(run: Result) -> bool:
+def has_packets(run: RunData) -> bool:
     """Whether a run has a packet table."""
-    from talkspurt.result import recorded
+    from talkspurt.results.run_data import recorded
 
     return bool(recorded(run.scenario).get("packets"))
 
 
-def nodes(study: Study) -> list[dict[str, int]]:
+def nodes(study: StudyData) -> list[dict[str, int]]:
     """Of each run: its nodes, and those that sent and received packets with payload."""
     return [
         {
@@ -68,7 +68,7 @@ def _has_sent(row: Mapping[str, Any]) -> bool:
     return bool(row["received_packets"] if row["sent_packets"] is None else row["sent_packets"])
 
 
-def sheet(study: Study) -> pl.DataFrame:
+def sheet(study: StudyData) -> pl.DataFrame:
     """One row per setting and flow: the axes, ``flow``, ``members``, ``NODES`` and the measures.
 
     The flows of a ``count`` share a row with their mean.

@@ -7,13 +7,13 @@ import re
 import sys
 from pathlib import Path
 
+from talkspurt._commands.running import sets_of
+from talkspurt._terminal.progress import Bar
+from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError, StoreError
 from talkspurt.ns2 import crosscheck as both
 from talkspurt.ns2 import script
-from talkspurt.running import sets_of
-from talkspurt.scenario import read
-from talkspurt.terminal.progress import Bar
-from talkspurt.visible import print_json, visible
+from talkspurt.scenarios.source import read
 
 
 def export(scenario: Path, *, out: Path | None, sets: list[str], seed: int | None) -> None:
@@ -66,7 +66,7 @@ def crosscheck(
     if as_json:
         print_json(found.to_json())
         return
-    from talkspurt.terminal import tables
+    from talkspurt._terminal import tables
 
     tables.print_crosscheck(found)
     _say(found.notes)

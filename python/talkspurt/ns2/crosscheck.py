@@ -19,11 +19,11 @@ from typing import Any, TextIO
 import polars as pl
 
 from talkspurt import _core, api
-from talkspurt.means import student
+from talkspurt.analysis.means import student
 from talkspurt.ns2 import defaults, script
 from talkspurt.ns2.trace import Reader
-from talkspurt.result import Result
-from talkspurt.scenario import Question
+from talkspurt.results.result import Result
+from talkspurt.scenarios.source import Question
 
 FLOW_MEASURES = (
     "sent_packets", "received_packets", "lost_packets", "sent_bytes", "throughput_bps",

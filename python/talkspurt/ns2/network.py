@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from talkspurt import units
 from talkspurt.ns2.reading import Findings, Part
 from talkspurt.ns2.tcl import Tcl, number
-from talkspurt.resolved import plain
-from talkspurt.scenario import toml_value
+from talkspurt.scenarios import units
+from talkspurt.scenarios.resolved import plain
+from talkspurt.scenarios.source import toml_value
 
 MEDIUM = {
     "jitter": ("0ns", "its links delay every packet alike"),

@@ -11,8 +11,8 @@ from typing import Any
 
 from talkspurt import _core
 from talkspurt.ns2.source_map import SourceMap
-from talkspurt.resolved import Quantity
-from talkspurt.scenario import toml_value
+from talkspurt.scenarios.resolved import Quantity
+from talkspurt.scenarios.source import toml_value
 
 
 @dataclass

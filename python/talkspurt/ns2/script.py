@@ -13,16 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from talkspurt import __version__, units
-from talkspurt.members import routed
+from talkspurt import __version__
 from talkspurt.ns2 import network, source, transport
 from talkspurt.ns2.defaults import Set
 from talkspurt.ns2.network import Wire
 from talkspurt.ns2.reading import Findings, Part
 from talkspurt.ns2.source_map import SourceMap
 from talkspurt.ns2.tcl import Tcl, number, word
-from talkspurt.resolved import Quantity, values
-from talkspurt.scenario import Question
+from talkspurt.scenarios import units
+from talkspurt.scenarios.members import routed
+from talkspurt.scenarios.resolved import Quantity, values
+from talkspurt.scenarios.source import Question
 
 BYTES_A_HOP = 190
 """Bytes of three trace lines."""

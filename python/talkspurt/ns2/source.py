@@ -11,9 +11,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from talkspurt import _core, units
+from talkspurt import _core
 from talkspurt.ns2.reading import Part
 from talkspurt.ns2.tcl import Tcl, number
+from talkspurt.scenarios import units
 
 RTP_BYTES = 12
 EXPONENTIAL = {"kind": "exponential"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from talkspurt import _core
-from talkspurt.scenario import Question
+from talkspurt.scenarios.source import Question
 
 
 class SourceMap:

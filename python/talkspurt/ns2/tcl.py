@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from talkspurt.ns2.source_map import SourceMap
-from talkspurt.scenario import toml_value
+from talkspurt.scenarios.source import toml_value
 
 COLUMN = 68
 """Column of the comments."""

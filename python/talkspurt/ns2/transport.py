@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from talkspurt import units
 from talkspurt.ns2.reading import Part
 from talkspurt.ns2.source import Source
 from talkspurt.ns2.tcl import number
-from talkspurt.scenario import toml_value
+from talkspurt.scenarios import units
+from talkspurt.scenarios.source import toml_value
 
 Setting = tuple[str, str, str, Any]
 """A variable of an agent, its value, and the scenario path and value it comes from."""

@@ -21,15 +21,15 @@ from talkspurt.figures.style import BACKGROUND, REAL
 from talkspurt.figures.time import styles_of
 from talkspurt.report import topology
 from talkspurt.report.gather import components
-from talkspurt.result import recorded
-from talkspurt.scenario import read
+from talkspurt.results.run_data import recorded
+from talkspurt.scenarios.source import read
 
 if TYPE_CHECKING:
     import polars as pl
     from markupsafe import Markup
 
     from talkspurt.report.topology import Frame, Picture
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
 WIDTH = 940.0
 """Minimum width of the picture, so that packets have space to move."""
@@ -96,7 +96,7 @@ class Animation:
         return sum(len(part) for part in self.data.values() if isinstance(part, str))
 
 
-def animation(result: Result, picture: Picture | None) -> Animation | str:
+def animation(result: RunData, picture: Picture | None) -> Animation | str:
     """The animation, or why there is none: no packets, or the run cannot be repeated."""
     if "imported" in result.manifest:
         return "an imported trace cannot be run again."
@@ -128,7 +128,7 @@ def animation(result: Result, picture: Picture | None) -> Animation | str:
     return Animation(tuple(shown.worlds), first, lead, data)
 
 
-def _kept(result: Result) -> tuple[float, float, pl.DataFrame, str] | str:
+def _kept(result: RunData) -> tuple[float, float, pl.DataFrame, str] | str:
     """The excerpt that an emulation kept: begin, end, packets, and why it begins there."""
     hops = result.excerpt
     if hops is None:
@@ -137,7 +137,7 @@ def _kept(result: Result) -> tuple[float, float, pl.DataFrame, str] | str:
     return said["from_s"], said["to_s"], hops, KEPT[said["begins"]]
 
 
-def _repeated(result: Result, asked: bool) -> tuple[float, float, pl.DataFrame, str] | str:
+def _repeated(result: RunData, asked: bool) -> tuple[float, float, pl.DataFrame, str] | str:
     """The same of a run, which is repeated; ``asked``: the scenario says where it begins."""
     made_by = result.manifest["talkspurt"]
     if made_by != _core.version():
@@ -158,14 +158,14 @@ def _repeated(result: Result, asked: bool) -> tuple[float, float, pl.DataFrame, 
     return begin, end, hops, ASKED if asked else LOSSLESS if lossless else AROUND_DROP
 
 
-def _shown(result: Result, picture: Picture | None, hops: pl.DataFrame) -> _Shown | None:
+def _shown(result: RunData, picture: Picture | None, hops: pl.DataFrame) -> _Shown | None:
     if picture is None or hops.is_empty():
         return None
     shown = _Shown(result, picture, _wide(picture.frame, picture), hops)
     return shown if shown.worlds else None
 
 
-def _drops(result: Result) -> int:
+def _drops(result: RunData) -> int:
     """Packets dropped in the measure window, except those of contenders."""
     import polars as pl
 
@@ -174,7 +174,7 @@ def _drops(result: Result) -> int:
     return int(drops or 0)
 
 
-def _excerpt(result: Result, lossless: bool) -> tuple[float, float, pl.DataFrame]:
+def _excerpt(result: RunData, lossless: bool) -> tuple[float, float, pl.DataFrame]:
     import polars as pl
 
     job = read(result.scenario).plan.excerpt(0, lossless)
@@ -203,7 +203,7 @@ def _wide(frame: Frame, picture: Picture) -> Frame:
 class _Shown:
     """Worlds, lanes and links of the drawn packets."""
 
-    def __init__(self, result: Result, picture: Picture, frame: Frame, hops: pl.DataFrame) -> None:
+    def __init__(self, result: RunData, picture: Picture, frame: Frame, hops: pl.DataFrame) -> None:
         import polars as pl
 
         self._frame, self._drawn = frame, picture.drawn
@@ -304,7 +304,7 @@ class _Shown:
         return round(min(max(22.0, name), 0.4 * math.hypot(bx - ax, by - ay)), 1)
 
 
-def _colours(result: Result) -> dict[str, str]:
+def _colours(result: RunData) -> dict[str, str]:
     """The colour of each flow; in an emulation, flows that are simulated are grey."""
     real = set(result.flows.filter(source=REAL)["name"])
     return {

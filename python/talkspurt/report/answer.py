@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import comparing, intervals, leading
-from talkspurt.cautions import out_of_range
+from talkspurt._text.format import Verdict, verdict
+from talkspurt.analysis.cautions import out_of_range
 from talkspurt.figures.style import FlowStyle, TransportStyle, transport_style
 from talkspurt.figures.time import styles_of
-from talkspurt.format import Verdict, verdict
-from talkspurt.groups import condensed
 from talkspurt.metrics.catalogue import VIEWS, column
+from talkspurt.results.groups import condensed
 
 if TYPE_CHECKING:
     from talkspurt.metrics import Column
-    from talkspurt.result import Result
-    from talkspurt.study import Study
+    from talkspurt.results.run_data import RunData
+    from talkspurt.results.study_data import StudyData
 
 RUN_COLUMNS = tuple(VIEWS["report_calls"])
 STUDY_COLUMNS = tuple(VIEWS["report_study_calls"])
@@ -75,11 +75,11 @@ class Answer:
     marks: list[str]
 
 
-def sentences(of: Result | Study) -> list[str]:
+def sentences(of: RunData | StudyData) -> list[str]:
     """The sentences above the table, as on the terminal: what is best, and the calls compared."""
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
-    if isinstance(of, Result):
+    if isinstance(of, RunData):
         of_calls = [*leading.of_result(of), *comparing.of_result(of).sentences()]
         return [*of_calls, *comparing.notes(of.flows)]
     said = comparing.sentences(of).values()
@@ -87,7 +87,7 @@ def sentences(of: Result | Study) -> list[str]:
     return [*leading.sentences(of), *compared, *comparing.notes(of.flows)]
 
 
-def of_result(result: Result) -> Answer | None:
+def of_result(result: RunData) -> Answer | None:
     """The calls of a run; None if it has none."""
     styles = styles_of(result)
     every = result.flows.filter(source="speech").to_dicts()
@@ -115,7 +115,7 @@ def _members(every: Iterable[Mapping[str, Any]], row: Mapping[str, Any]) -> list
     return [one for one in every if one.get("group") == row["group"]]
 
 
-def of_study(study: Study) -> Answer | None:
+def of_study(study: StudyData) -> Answer | None:
     """The calls of a study under each setting; None if it has none, and nothing else to say."""
     axes = [axis.column for axis in study.axes]
     members: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
@@ -150,7 +150,7 @@ def of_study(study: Study) -> Answer | None:
 
 
 def _answer(
-    of: Result | Study,
+    of: RunData | StudyData,
     axes: list[str],
     columns: Sequence[str],
     rows: list[Row],

@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import store
-from talkspurt.cautions import out_of_range
+from talkspurt._storage import file_access, writer
+from talkspurt._text.format import Verdict, verdict
+from talkspurt.analysis.cautions import out_of_range
 from talkspurt.figures.style import FATE_COLOURS, FlowStyle, transport_style
 from talkspurt.figures.time import styles_of
-from talkspurt.format import Verdict, verdict
-from talkspurt.groups import condensed
 from talkspurt.report.recordings import Recordings
-from talkspurt.resolved import values
+from talkspurt.results.groups import condensed
+from talkspurt.scenarios.resolved import values
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
 MOST_CALLS = 200
 CHOSEN = 4
@@ -144,7 +144,7 @@ class Player:
         return {**self.recordings.data(), "signals": signals, "colours": FATE_COLOURS}
 
 
-def of_result(result: Result, size: int = 0) -> Player:
+def of_result(result: RunData, size: int = 0) -> Player:
     """The calls of one run; ``size`` is that of other large content of the page."""
     player = Player(Recordings(size))
     styles = styles_of(result)
@@ -154,7 +154,7 @@ def of_result(result: Result, size: int = 0) -> Player:
 
 
 def of_runs(
-    runs: Iterable[tuple[str, Result]], said: Callable[[Result, str], str], size: int = 0
+    runs: Iterable[tuple[str, RunData]], said: Callable[[RunData, str], str], size: int = 0
 ) -> Player:
     """The calls of several runs of a study, with the runs' folders, named by their settings.
 
@@ -182,7 +182,7 @@ class _Shown:
     among: Among | None
 
 
-def _shown(result: Result) -> list[_Shown]:
+def _shown(result: RunData) -> list[_Shown]:
     calls = set(result.calls)
     rows = [row for row in result.flows.to_dicts() if row["name"] in calls]
     found = []
@@ -205,7 +205,7 @@ def _shown(result: Result) -> list[_Shown]:
 
 def _add(
     player: Player,
-    result: Result,
+    result: RunData,
     shown: _Shown,
     style: FlowStyle,
     titles: tuple[str, str],
@@ -221,7 +221,7 @@ def _add(
     if audio:
         numbers = player.recordings.add(audio.rate, audio.sent_pcm, audio.received_pcm)
     if heard and numbers is None:
-        sides = (f"{folder}{store.AUDIO}/{store.file_name(flow, f'{s}.wav')}" for s in SIDES)
+        sides = (f"{folder}{writer.AUDIO}/{file_access.file_name(flow, f'{s}.wav')}" for s in SIDES)
         player.links.append(Link(" · ".join(filter(None, titles)), *sides))
         return
     if player.full:
@@ -248,7 +248,7 @@ def _add(
     )
 
 
-def _fates(result: Result, flow: str, start_s: float | None) -> list[tuple[str, int]]:
+def _fates(result: RunData, flow: str, start_s: float | None) -> list[tuple[str, int]]:
     """Runs of frames with equal fates, and of pauses as long as so many frames."""
     frames = result.frames(flow).sort("captured_s")
     times = frames["captured_s"].to_list()

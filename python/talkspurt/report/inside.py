@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from talkspurt.figures.inside import Line
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
 MOST_FLOWS = 4
 """Flows of each kind with charts; figures of the others are available on request."""
@@ -22,7 +22,7 @@ MOST_FLOWS = 4
 DASHES = {"-": (), "--": (6, 2.5)}
 
 
-def charts(result: Result) -> list[dict[str, Any] | None]:
+def charts(result: RunData) -> list[dict[str, Any] | None]:
     """Charts of the first flows of each kind of controller."""
     styles = styles_of(result)
     made: list[dict[str, Any] | None] = []
@@ -47,12 +47,12 @@ def charts(result: Result) -> list[dict[str, Any] | None]:
     return made
 
 
-def _first(result: Result, gauge: str) -> list[str]:
+def _first(result: RunData, gauge: str) -> list[str]:
     return inside.directions(result, gauge)[:MOST_FLOWS]
 
 
 def _chart(
-    result: Result, name: str, kind: str, what: str, lines: Sequence[Line]
+    result: RunData, name: str, kind: str, what: str, lines: Sequence[Line]
 ) -> dict[str, Any] | None:
     drawn = []
     explained = []

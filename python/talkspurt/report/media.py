@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from talkspurt._text.format import verdict
 from talkspurt.figures.quality import BEST_MOS
 from talkspurt.figures.style import CAUSE_COLOURS, FlowStyle
 from talkspurt.figures.time import DROP
-from talkspurt.format import verdict
 from talkspurt.report.chart import chart_of, line_of
 from talkspurt.report.series import MOST_LINES, flow_lines
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from talkspurt.report.chart import Values
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Bar:
     end: float
 
 
-def bars(result: Result, styles: Mapping[str, FlowStyle]) -> list[Bar]:
+def bars(result: RunData, styles: Mapping[str, FlowStyle]) -> list[Bar]:
     """The first calls with a score."""
     return [_bar(row, styles) for row in result.flows.drop_nulls("mos").head(MOST_LINES).to_dicts()]
 
@@ -64,14 +64,14 @@ def _bar(row: Mapping[str, Any], styles: Mapping[str, FlowStyle]) -> Bar:
     return Bar(row["name"], styles[row["name"]].colour, row["mos"], lost, words, max(at, BEST_MOS))
 
 
-def charts(result: Result, styles: Mapping[str, FlowStyle]) -> Iterator[dict[str, Any]]:
+def charts(result: RunData, styles: Mapping[str, FlowStyle]) -> Iterator[dict[str, Any]]:
     """The charts for which the run has frames."""
     for made in (_delays(result, styles), _film(result, styles)):
         if made:
             yield made
 
 
-def _delays(result: Result, styles: Mapping[str, FlowStyle]) -> dict[str, Any] | None:
+def _delays(result: RunData, styles: Mapping[str, FlowStyle]) -> dict[str, Any] | None:
     """Share of frames delivered within a time since capture: the delay a buffer must bridge."""
     import polars as pl
 
@@ -96,7 +96,7 @@ def _delays(result: Result, styles: Mapping[str, FlowStyle]) -> dict[str, Any] |
     return made and {**made, "stepped": 1, "range": (0, 102), "over": over}
 
 
-def _film(result: Result, styles: Mapping[str, FlowStyle]) -> dict[str, Any] | None:
+def _film(result: RunData, styles: Mapping[str, FlowStyle]) -> dict[str, Any] | None:
     """The delay of each frame of video; below, those that were never complete."""
     frames = result.video_frames()
     lines = []

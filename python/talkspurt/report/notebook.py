@@ -7,18 +7,18 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import intervals
+from talkspurt._text.escaping import visible
 from talkspurt.metrics.catalogue import VIEWS, column
-from talkspurt.visible import visible
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
-    from talkspurt.study import Study
+    from talkspurt.results.run_data import RunData
+    from talkspurt.results.study_data import StudyData
 
 COLUMNS = tuple(VIEWS["notebook"])
 MOST_ROWS = 60
 
 
-def result(of: Result) -> str:
+def result(of: RunData) -> str:
     """Title, and a table of the flows."""
     rows = [
         [
@@ -35,7 +35,7 @@ def result(of: Result) -> str:
     return f"<h4>{_escape(of.title)}</h4>{_table(heads, rows)}{rest}{digest}"
 
 
-def study(of: Study) -> str:
+def study(of: StudyData) -> str:
     """Title, and the means with intervals."""
     from talkspurt.report import study as page
 

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from talkspurt.visible import visible, visible_in
+from talkspurt._text.escaping import visible, visible_in
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -30,7 +30,7 @@ def environment() -> Environment:
     """The template environment with its shared functions."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    from talkspurt.format import rate_text, time_text, verdict
+    from talkspurt._text.format import rate_text, time_text, verdict
     from talkspurt.metrics.catalogue import column
     from talkspurt.report import compiled
 
@@ -66,7 +66,7 @@ def render(template: str, **values: Any) -> str:
     from markupsafe import Markup
 
     from talkspurt import _core
-    from talkspurt.format import VERDICTS
+    from talkspurt._text.format import VERDICTS
 
     player = values.get("player")
     scripts = (

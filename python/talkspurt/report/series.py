@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from talkspurt._text.format import time_text
 from talkspurt.figures.inside import held
 from talkspurt.figures.style import FlowStyle, widths
 from talkspurt.figures.time import QUEUE_COLOURS, bottlenecks, smooth_goodput, styles_of
-from talkspurt.format import time_text
 from talkspurt.metrics import opinion
 from talkspurt.report import inside
 from talkspurt.report.chart import Number, chart_of, line_of
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     import polars as pl
 
     from talkspurt.report.chart import Values
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
 
 MOST_LINES = 12
 
 
-def charts(result: Result) -> list[dict[str, Any]]:
+def charts(result: RunData) -> list[dict[str, Any]]:
     """All charts for which the run has data."""
     styles = styles_of(result)
     names = list(styles)[:MOST_LINES]
@@ -76,7 +76,7 @@ def flow_lines(
 
 
 def _goodput_chart(
-    result: Result, names: Sequence[str], styles: Mapping[str, FlowStyle]
+    result: RunData, names: Sequence[str], styles: Mapping[str, FlowStyle]
 ) -> dict[str, Any] | None:
     frame, width = smooth_goodput(result)
     title = f"Goodput, means over {time_text(width)}"
@@ -107,7 +107,7 @@ def _on(x: Sequence[float], rows: pl.DataFrame, column: str, scale: float = 1.0)
 
 
 def _late_chart(
-    result: Result, calls: Sequence[str], styles: Mapping[str, FlowStyle]
+    result: RunData, calls: Sequence[str], styles: Mapping[str, FlowStyle]
 ) -> dict[str, Any] | None:
     """Cumulative count of unheard frames: where the line climbs, speech is missing."""
     import polars as pl
@@ -124,7 +124,7 @@ def _late_chart(
 
 
 def _mos_chart(
-    result: Result, calls: Sequence[str], styles: Mapping[str, FlowStyle]
+    result: RunData, calls: Sequence[str], styles: Mapping[str, FlowStyle]
 ) -> dict[str, Any] | None:
     """MOS of windows, each a step up to its end."""
     width = opinion.window_s(result)
@@ -139,7 +139,7 @@ def _mos_chart(
     return made and {**made, "stepped": -1, "range": (0.9, 4.6)}
 
 
-def _queue_chart(result: Result) -> dict[str, Any] | None:
+def _queue_chart(result: RunData) -> dict[str, Any] | None:
     lines = []
     for link, colour in zip(bottlenecks(result), QUEUE_COLOURS, strict=False):
         rows = result.link_series(link)
@@ -147,7 +147,7 @@ def _queue_chart(result: Result) -> dict[str, Any] | None:
     return chart_of("queue", "Packets waiting where queues are longest", "packets", (), lines)
 
 
-def _sojourn_chart(result: Result) -> dict[str, Any] | None:
+def _sojourn_chart(result: RunData) -> dict[str, Any] | None:
     lines = []
     for link, colour in zip(bottlenecks(result), QUEUE_COLOURS, strict=False):
         rows = result.link_series(link)
@@ -156,7 +156,7 @@ def _sojourn_chart(result: Result) -> dict[str, Any] | None:
     return chart_of("sojourn", "Longest wait in a queue", "ms", (), lines)
 
 
-def _cwnd_chart(result: Result, styles: Mapping[str, FlowStyle]) -> dict[str, Any] | None:
+def _cwnd_chart(result: RunData, styles: Mapping[str, FlowStyle]) -> dict[str, Any] | None:
     windows = result.gauges(gauge="cwnd").filter(side="from")
     names = windows["flow"].unique(maintain_order=True).to_list()[:MOST_LINES]
     rows = {flow: held(windows.filter(flow=flow), result.duration_s) for flow in names}

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import figures
-from talkspurt.cautions import cautions
+from talkspurt._terminal.tables import BUSY
+from talkspurt.analysis.cautions import cautions
 from talkspurt.figures.quality import BEST_MOS
 from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
-from talkspurt.groups import condensed
 from talkspurt.metrics.catalogue import ALL, COLUMNS, VIEWS, column, number
 from talkspurt.report import answer, calls, media, page, series, sound, topology
 from talkspurt.report.animation import animation
-from talkspurt.result import BYTES
+from talkspurt.results.groups import condensed
+from talkspurt.results.run_data import BYTES
 from talkspurt.scores import MODELS
-from talkspurt.terminal.tables import BUSY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from talkspurt.metrics.catalogue import Metric
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
 FLOW_COLUMNS = tuple(VIEWS["report_flows"])
 VIDEO = tuple(VIEWS["video"])
@@ -33,7 +33,7 @@ MOST_ROWS = 60
 MOST_LINKS = 200
 
 
-def html(result: Result, drawn: Iterable[Drawn] | None = None) -> str:
+def html(result: RunData, drawn: Iterable[Drawn] | None = None) -> str:
     """The page; ``drawn`` are the figures of the result, if they have been drawn."""
     from markupsafe import Markup
 
@@ -73,7 +73,7 @@ def html(result: Result, drawn: Iterable[Drawn] | None = None) -> str:
     )
 
 
-def _real_time(result: Result) -> dict[str, Any] | None:
+def _real_time(result: RunData) -> dict[str, Any] | None:
     """The account of an emulation, and its sentences."""
     real_time = result.manifest.get("real_time")
     if not real_time:
@@ -84,7 +84,7 @@ def _real_time(result: Result) -> dict[str, Any] | None:
     return {**real_time, "words": words}
 
 
-def _explained(result: Result, charts: Sequence[Mapping[str, Any]]) -> list[Metric]:
+def _explained(result: RunData, charts: Sequence[Mapping[str, Any]]) -> list[Metric]:
     """The metrics shown on the page, in tables, cards of calls and charts."""
     names = [*FLOW_COLUMNS, *BYTES, "rate_bps", *_link_columns(result)]
     if result.calls:
@@ -105,7 +105,7 @@ def in_order(names: Iterable[str]) -> list[Metric]:
     return [one for one in ALL if one in shown]
 
 
-def _link_columns(result: Result) -> list[str]:
+def _link_columns(result: RunData) -> list[str]:
     """The columns of links; some are shown only if one has a value other than 0."""
     there = result.links
     return [
@@ -115,14 +115,14 @@ def _link_columns(result: Result) -> list[str]:
     ]
 
 
-def _links(result: Result) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _links(result: RunData) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Relevant links, and the idle ones."""
     rows = result.links.head(MOST_LINKS).to_dicts()
     busy = [row for row in rows if row["drops"] or (row["utilisation"] or 0.0) >= BUSY]
     return (busy, [row for row in rows if row not in busy]) if busy else (rows, [])
 
 
-def _drawn(result: Result) -> Iterator[Drawn]:
+def _drawn(result: RunData) -> Iterator[Drawn]:
     for name, figure in figures.every(result, only_of_report=True):
         yield Drawn.of(name, figure)
 
@@ -138,7 +138,7 @@ def _stills(drawn: Iterable[Drawn]) -> list[tuple[Markup, bool]]:
     ]
 
 
-def notes(results: list[Result]) -> list[tuple[str, list[str]]]:
+def notes(results: list[RunData]) -> list[tuple[str, list[str]]]:
     """Each assumption once, with its flows, the most common first."""
     said: dict[str, list[str]] = {}
     for result in results:

@@ -16,8 +16,8 @@ from talkspurt.scores import saying
 
 if TYPE_CHECKING:
     from talkspurt.metrics import Column
-    from talkspurt.result import Result
-    from talkspurt.study import Study
+    from talkspurt.results.run_data import RunData
+    from talkspurt.results.study_data import StudyData
 
 MOST_ROWS = 60
 
@@ -51,14 +51,14 @@ class Sound:
     marks: list[str]
 
 
-def of_result(result: Result) -> Sound | None:
+def of_result(result: RunData) -> Sound | None:
     """The scores of a run; None if it has not been scored."""
     if not result.is_scored:
         return None
     return _sound([result], [], saying.of_result(result), styles_of(result), [])
 
 
-def of_study(study: Study) -> Sound | None:
+def of_study(study: StudyData) -> Sound | None:
     """The scores of a study; None if it has not been scored."""
     if not study.is_scored:
         return None
@@ -68,7 +68,7 @@ def of_study(study: Study) -> Sound | None:
 
 
 def _sound(
-    runs: Sequence[Result],
+    runs: Sequence[RunData],
     axes: list[str],
     rows: list[saying.Row],
     styles: Mapping[str, FlowStyle],
@@ -89,7 +89,7 @@ def _sound(
 
 
 def charts(
-    result: Result, calls: Sequence[str], styles: Mapping[str, FlowStyle]
+    result: RunData, calls: Sequence[str], styles: Mapping[str, FlowStyle]
 ) -> list[dict[str, Any]]:
     """A chart for each model with the scores of the segments of calls."""
     if not result.is_scored:

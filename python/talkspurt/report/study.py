@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import figures, intervals, study_store
-from talkspurt.cautions import cautions
+from talkspurt import figures, intervals
+from talkspurt._storage import writer
+from talkspurt._text.format import verdict
+from talkspurt.analysis.cautions import cautions
 from talkspurt.figures import comparison
 from talkspurt.figures.sharing import across
 from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
-from talkspurt.format import verdict
 from talkspurt.metrics.catalogue import VIEWS, number
 from talkspurt.report import answer, calls, page, sound, topology
 from talkspurt.report.animation import animation
@@ -21,20 +22,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from talkspurt.metrics import Metric
-    from talkspurt.result import Result
-    from talkspurt.study import Study
+    from talkspurt.results.run_data import RunData
+    from talkspurt.results.study_data import StudyData
 
 COLUMNS = tuple(VIEWS["report_study"])
 VIDEO = tuple(VIEWS["video"])
 MOST_ROWS = 200
 
 
-def html(study: Study, drawn: Iterable[Drawn] | None = None) -> str:
+def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
     """The page; ``drawn`` are the figures of the study, if they have been drawn."""
     from markupsafe import Markup
 
     heard = [
-        (study_store.run_folder(i, run.settings, run.replicate), run)
+        (writer.run_folder(i, run.settings, run.replicate), run)
         for i, run in enumerate(study.runs)
         if run.replicate == 0
     ]
@@ -92,7 +93,7 @@ def html(study: Study, drawn: Iterable[Drawn] | None = None) -> str:
     )
 
 
-def _heading(study: Study) -> str:
+def _heading(study: StudyData) -> str:
     """The heading of the figures."""
     if study.design:
         return "Sensitivity to the factors"
@@ -100,7 +101,7 @@ def _heading(study: Study) -> str:
     return f"Over {found.name if found else 'nothing'}"
 
 
-def _videos(study: Study, axes: list[str]) -> list[dict[str, Any]]:
+def _videos(study: StudyData, axes: list[str]) -> list[dict[str, Any]]:
     """The rows of flows of video, if there are any."""
     if not study.flows["video_frames"].is_not_null().any():
         return []
@@ -108,12 +109,12 @@ def _videos(study: Study, axes: list[str]) -> list[dict[str, Any]]:
     return [row for row in rows if row["cells"]["video_frames"]["row"]["count"]]
 
 
-def _columns(study: Study) -> tuple[str, ...]:
+def _columns(study: StudyData) -> tuple[str, ...]:
     """The measures of the tables, with the scores of the sound if there are any."""
     return (*COLUMNS[:1], *MODELS, *COLUMNS[1:]) if study.is_scored else COLUMNS
 
 
-def _of_run(study: Study) -> Callable[[Result, str], str]:
+def _of_run(study: StudyData) -> Callable[[RunData, str], str]:
     """Which run of a setting a call is of, and the mean score over all runs of the setting."""
     if study.replications < 2:
         return lambda _, __: ""
@@ -123,7 +124,7 @@ def _of_run(study: Study) -> Callable[[Result, str], str]:
         for row in study.rows(study.summary(["mos"]))
     }
 
-    def said(run: Result, flow: str) -> str:
+    def said(run: RunData, flow: str) -> str:
         row = means[(*run.settings.values(), flow)]
         which = f"run {run.replicate + 1} of {study.replications}, seed {run.seed}"
         return f"{which}; mean MOS of all {intervals.text(row)}"
@@ -131,7 +132,7 @@ def _of_run(study: Study) -> Callable[[Result, str], str]:
     return said
 
 
-def _of(run: Result) -> str:
+def _of(run: RunData) -> str:
     """Which run of the study the animation shows."""
     settings = ", ".join(f"{axis} = {label}" for axis, label in run.settings.items())
     return f" Of the first run{', ' if settings else ''}{settings}."
@@ -143,11 +144,11 @@ def _said_of(figure: str) -> str:
     return f"{number(name).label} {'with intervals' if name == figure else 'as a map'}"
 
 
-def _one_of_each(study: Study) -> list[Result]:
+def _one_of_each(study: StudyData) -> list[RunData]:
     return [run for run in study.runs if run.replicate == 0]
 
 
-def _differences(study: Study) -> list[dict[str, Any]]:
+def _differences(study: StudyData) -> list[dict[str, Any]]:
     """A table for each axis with paired replications."""
     names = [axis.column for axis in study.axes]
     made = []
@@ -192,10 +193,10 @@ def _rows(rows: list[dict[str, Any]], axes: list[str]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _run_rows(study: Study) -> list[dict[str, Any]]:
+def _run_rows(study: StudyData) -> list[dict[str, Any]]:
     return [
         {
-            "folder": study_store.run_folder(i, run.settings, run.replicate),
+            "folder": writer.run_folder(i, run.settings, run.replicate),
             "settings": list(run.settings.values()),
             "replicate": run.replicate,
             "seed": run.seed,

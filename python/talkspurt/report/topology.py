@@ -13,8 +13,8 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
+from talkspurt._text.format import rate_text, time_text
 from talkspurt.figures.style import FlowStyle
-from talkspurt.format import rate_text, time_text
 from talkspurt.report.gather import Drawn, gather
 from talkspurt.report.layout import Plan, plan
 from talkspurt.report.page import asset

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import engine
 from talkspurt.errors import BadInputError
 from talkspurt.reproduce import checks, formulas, ns2, study_file
 from talkspurt.reproduce.formulas import module
@@ -23,6 +22,7 @@ from talkspurt.reproduce.lab import Case, Lab, Run
 from talkspurt.reproduce.rows import Row, Values, judge_all
 from talkspurt.reproduce.runs_file import scenarios
 from talkspurt.reproduce.study_file import StudyFile
+from talkspurt.runs import engine
 
 if TYPE_CHECKING:
     from talkspurt.reproduce.sample import Sample

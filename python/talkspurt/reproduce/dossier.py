@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import _core, figures, store
+from talkspurt import _core, figures
+from talkspurt._storage import file_access, output_folder
 from talkspurt.report import page
 from talkspurt.reproduce import Reproduction, document, ns2
 from talkspurt.reproduce.band import SHARE
@@ -56,26 +57,28 @@ def write(
         step(f"dossier of {one.file.name}")
         _write_study(one, folder / one.file.name, pdf=pdf)
         written.append(dataclasses.replace(one, cases={}))
-    store.write_text(folder / "rows.json", store.to_json(document(written, study)))
-    store.write_text(folder / "index.html", summary(written))
+    file_access.write_text(folder / "rows.json", file_access.to_json(document(written, study)))
+    file_access.write_text(folder / "index.html", summary(written))
     header = {"talkspurt": _core.version(), "kind": "reproduction", "study": study}
-    store.write_text(folder / store.MANIFEST, store.to_json(header))
+    file_access.write_text(folder / output_folder.MANIFEST, file_access.to_json(header))
     return written
 
 
 def _write_study(one: Reproduction, folder: Path, *, pdf: bool) -> None:
     for case in one.cases.values():
-        store.write_text(folder / "scenarios" / f"{case.name}.toml", case.toml)
+        file_access.write_text(folder / "scenarios" / f"{case.name}.toml", case.toml)
     digests = {
         case.name: {str(run.seed): run.digest for run in case.runs} for case in one.cases.values()
     }
-    store.write_text(folder / "scenarios" / "digests.json", store.to_json(digests))
+    file_access.write_text(folder / "scenarios" / "digests.json", file_access.to_json(digests))
     for suffix in ("toml", "tcl", "ns2.json", "linux.json"):
         file = FILES / f"{one.file.name}.{suffix}"
         if file.is_file():
-            store.write_text(folder / f"{one.file.name}.{suffix}", file.read_text(encoding="utf-8"))
+            file_access.write_text(
+                folder / f"{one.file.name}.{suffix}", file.read_text(encoding="utf-8")
+            )
     drawn = write_figures(pictures(one), folder, pdf=pdf)
-    store.write_text(folder / "index.html", study_page(one, drawn))
+    file_access.write_text(folder / "index.html", study_page(one, drawn))
 
 
 def write_figures(drawn: Iterable[Picture], folder: Path, *, pdf: bool) -> list[Markup]:
@@ -86,7 +89,7 @@ def write_figures(drawn: Iterable[Picture], folder: Path, *, pdf: bool) -> list[
     for picture in drawn:
         made = figures.formats(picture.figure, as_pdf=pdf)
         for ending, data in made.items():
-            store.write_bytes(folder / "figures" / f"{picture.name}.{ending}", data)
+            file_access.write_bytes(folder / "figures" / f"{picture.name}.{ending}", data)
         inline.append(Markup(figures.inline_svg(made["svg"], picture.alt)))
     return inline
 

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import _core, api, engine, problems
+from talkspurt import _core, api
+from talkspurt._text import problems
+from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
 from talkspurt.reproduce.sample import Sample, Value, samples
-from talkspurt.scenario import Question, read
-from talkspurt.visible import visible
+from talkspurt.runs import engine
+from talkspurt.scenarios.source import Question, read
 
 if TYPE_CHECKING:
     import polars as pl

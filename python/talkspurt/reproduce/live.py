@@ -15,8 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import _core, interrupts, store
-from talkspurt.disk import plain_name
+from talkspurt import _core
+from talkspurt._storage import file_access, interrupts, output_folder
+from talkspurt._storage.file_access import plain_name
+from talkspurt._terminal.progress import Bar
+from talkspurt._text.escaping import print_json, visible
 from talkspurt.emulating import Emulation, account, namespaces
 from talkspurt.errors import BadInputError
 from talkspurt.reproduce import formulas, judged_live, study_file
@@ -24,14 +27,12 @@ from talkspurt.reproduce.lab import WHOLE, Lab, Run
 from talkspurt.reproduce.rows import Row
 from talkspurt.reproduce.runs_file import scenarios
 from talkspurt.reproduce.sample import Sample, Value, samples, show
-from talkspurt.scenario import read
-from talkspurt.terminal.progress import Bar
-from talkspurt.visible import print_json, visible
+from talkspurt.scenarios.source import read
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from talkspurt.result import Result
+    from talkspurt.results.result import Result
 
 NAMES = ("renker2008",)
 """Studies that can be measured in real time."""
@@ -128,7 +129,7 @@ def _reproduce(study: str, *, out: Path | None, as_json: bool, pdf: bool) -> Non
         found, rows, _ = _measure(study)
         _print(study, rows, found, as_json=as_json)
     else:
-        with store.Staging(folder) as staging:
+        with output_folder.Staging(folder) as staging:
             found, rows, simulated = _measure(study)
             # First: what was measured for a quarter of an hour is not lost with a full disk.
             _print(study, rows, found, as_json=as_json)
@@ -283,15 +284,15 @@ def _write(
     from talkspurt.reproduce.dossier import cells, graded_tally, write_figures
     from talkspurt.reproduce.figures import live_pictures
 
-    store.write_text(folder / "rows.json", store.to_json(_document(study, rows, found)))
+    file_access.write_text(folder / "rows.json", file_access.to_json(_document(study, rows, found)))
     cases = live_cases(study)
     for name, run in found.runs.items():
         text = tomli_w.dumps({"title": name, **cases[name]})
-        store.write_text(folder / "scenarios" / f"{name}.toml", text)
+        file_access.write_text(folder / "scenarios" / f"{name}.toml", text)
         for table, data in run.tables.items():
             file = folder / "tables" / name / f"{table}.parquet"
             file.parent.mkdir(parents=True, exist_ok=True)
-            store.write_table(file, data)
+            file_access.write_table(file, data)
     with styled(math=True):
         drawn = write_figures(live_pictures(study, found.runs, simulated), folder, pdf=pdf)
     of = study_file.load(study)
@@ -309,9 +310,9 @@ def _write(
         figures=drawn,
         linux=study_file.linux_values(study),
     )
-    store.write_text(folder / "index.html", text)
+    file_access.write_text(folder / "index.html", text)
     header = {"talkspurt": _core.version(), "kind": "reproduction", "study": study, "live": True}
-    store.write_text(folder / store.MANIFEST, store.to_json(header))
+    file_access.write_text(folder / output_folder.MANIFEST, file_access.to_json(header))
 
 
 def _document(study: str, rows: Sequence[LiveRow], found: Measured) -> dict[str, Any]:
@@ -328,8 +329,8 @@ def _print(study: str, rows: Sequence[LiveRow], found: Measured, *, as_json: boo
     if as_json:
         print_json(_document(study, rows, found))
         return
+    from talkspurt._terminal.console import console, say_line
     from talkspurt.reproduce.row_table import row_table
-    from talkspurt.terminal.console import console, say_line
 
     if found.runs:
         shown = [(row.row, row.shown()) for row in rows]

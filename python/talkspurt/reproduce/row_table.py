@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from talkspurt._terminal.layout import Column, Table
 from talkspurt.reproduce.rows import SHORT, Row
 from talkspurt.reproduce.sample import narrow, show
-from talkspurt.terminal.layout import Column, Table
 
 
 def row_table(

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from talkspurt import store
-from talkspurt.disk import plain_name
+from talkspurt._storage import output_folder
+from talkspurt._storage.file_access import plain_name
+from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError
 from talkspurt.reproduce import NAMES, Reproduction, document, ns2, reproduce, reproductions
 from talkspurt.reproduce.row_table import row_table
 from talkspurt.reproduce.rows import CLASSES, SHORT, Row
 from talkspurt.reproduce.sample import show
-from talkspurt.visible import print_json, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,7 +59,7 @@ def run(
     from talkspurt.reproduce import dossier
 
     # Check that the folder is writable before the work, not after.
-    with store.Staging(folder) as staging:
+    with output_folder.Staging(folder) as staging:
         coming = reproductions(names, jobs=jobs, fresh_ns2=fresh_ns2, sets=sets, step=_say)
         found = dossier.write(coming, study, staging.folder, step=_say, pdf=pdf)
         where = staging.commit()
@@ -84,7 +84,7 @@ def _print(found: Sequence[Reproduction], study: str, *, as_json: bool) -> None:
     if as_json:
         print_json(document(found, study))
         return
-    from talkspurt.terminal.console import console
+    from talkspurt._terminal.console import console
 
     out = console()
     if len(found) == 1:
@@ -99,7 +99,7 @@ def _print_rows(study: str, rows: Sequence[Row], out: Console) -> None:
 
 
 def _print_summary(found: Sequence[Reproduction], out: Console) -> None:
-    from talkspurt.terminal.layout import Column, Table, name
+    from talkspurt._terminal.layout import Column, Table, name
 
     ranks = {verdict: rank for rank, verdict in enumerate(CLASSES)}
     verdicts = [Column(SHORT[verdict], ranks[verdict]) for verdict in CLASSES]

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from talkspurt.analysis.means import student
 from talkspurt.intervals import STILL
-from talkspurt.means import student
 
 Value = float | str | None
 """A number in the row's unit, or a word if the row is about an order or a yes or no."""

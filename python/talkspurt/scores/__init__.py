@@ -16,8 +16,8 @@ from talkspurt.scores.kinds import MODELS, Model, of_rate
 if TYPE_CHECKING:
     import polars as pl
 
-    from talkspurt.audio import Audio, Samples
-    from talkspurt.result import Result
+    from talkspurt.results.audio import Audio, Samples
+    from talkspurt.results.run_data import RunData
 
 __all__ = [
     "APART", "COLUMNS", "MODELS", "SEGMENT_S", "Model", "calls", "column_of", "disagreement",
@@ -80,7 +80,7 @@ def rate(audio: Audio, heard: Samples | None = None) -> dict[str, Any]:
     return {**scores, "reason": "; ".join(reasons) or None}
 
 
-def table(result: Result) -> pl.DataFrame:
+def table(result: RunData) -> pl.DataFrame:
     """The scores of every call with a recording: one row for the call, and one per segment.
 
     Columns: ``flow``; ``segment`` (from 0; null for the call); ``start_s`` (when its first sample
@@ -103,8 +103,8 @@ def table(result: Result) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**kinds, "reason": pl.String()})
 
 
-def _of_call(result: Result, flow: str) -> Iterable[dict[str, Any]]:
-    from talkspurt.audio import Audio
+def _of_call(result: RunData, flow: str) -> Iterable[dict[str, Any]]:
+    from talkspurt.results.audio import Audio
     from talkspurt.scores import aligning
 
     call = aligning.aligned(result, flow)
@@ -143,7 +143,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return math.fsum(there) / len(there) if there else None
 
 
-def calls(result: Result) -> dict[str, dict[str, Any]]:
+def calls(result: RunData) -> dict[str, dict[str, Any]]:
     """The rows of whole calls, by flow."""
     import polars as pl
 
@@ -151,7 +151,7 @@ def calls(result: Result) -> dict[str, dict[str, Any]]:
     return {row["flow"]: row for row in whole.iter_rows(named=True)}
 
 
-def document(result: Result) -> dict[str, Any]:
+def document(result: RunData) -> dict[str, Any]:
     """The scores in JSON: by flow, the call's and those of its segments."""
     found: dict[str, Any] = {}
     for row in result.scores.iter_rows(named=True):
@@ -186,7 +186,7 @@ def disagreement(scores: Mapping[str, float | None]) -> str | None:
     return f"{MODELS[better].label} says {high:.2f} and {MODELS[worse].label} {low:.2f}"
 
 
-def said(results: Sequence[Result]) -> list[str]:
+def said(results: Sequence[RunData]) -> list[str]:
     """Why calls have no score, each reason once."""
     reasons: dict[str, list[str]] = {}
     for result in results:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from talkspurt.metrics.opinion import HEARD
-from talkspurt.resolved import values
+from talkspurt.scenarios.resolved import values
 from talkspurt.scores import speech
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import polars as pl
 
-    from talkspurt.result import Result
+    from talkspurt.results.run_data import RunData
 
     Samples = npt.NDArray[np.int16]
     Places = npt.NDArray[np.float64]
@@ -72,7 +72,7 @@ class Aligned:
         return _read(self.played, place(start), max(place(start), place(end)))
 
 
-def aligned(result: Result, flow: str) -> Aligned | None:
+def aligned(result: RunData, flow: str) -> Aligned | None:
     """The judged part of a call: captured in the measurement window, and decided in the run.
 
     None if there is no such part.

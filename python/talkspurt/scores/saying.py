@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import intervals, scores
-from talkspurt.groups import condensed
 from talkspurt.metrics.catalogue import column
+from talkspurt.results.groups import condensed
 from talkspurt.scores.kinds import MODELS
 
 if TYPE_CHECKING:
-    from talkspurt.result import Result
-    from talkspurt.study import Study
+    from talkspurt.results.run_data import RunData
+    from talkspurt.results.study_data import StudyData
 
 Texts = tuple[str, str]
 """A mean, and its interval or an empty text."""
@@ -45,7 +45,7 @@ class Row:
         return ", ".join((*self.settings, self.name))
 
 
-def of_result(result: Result) -> list[Row]:
+def of_result(result: RunData) -> list[Row]:
     """The calls with scores, the flows of a large group as one."""
     whole = scores.calls(result)
     groups = result.flows["group"].to_list() if "group" in result.flows.columns else None
@@ -72,7 +72,7 @@ def of_result(result: Result) -> list[Row]:
     ]
 
 
-def of_study(study: Study) -> list[Row]:
+def of_study(study: StudyData) -> list[Row]:
     """The flows with scores under each setting."""
     heard = {flow for run in study.runs for flow in run.scores["flow"]}
     groups = {
@@ -98,7 +98,7 @@ def of_study(study: Study) -> list[Row]:
     ]
 
 
-def bands(results: Iterable[Result]) -> str:
+def bands(results: Iterable[RunData]) -> str:
     """The bands in which PESQ was computed."""
     there = {
         scores.column_of(row, "pesq") for run in results for row in scores.calls(run).values()
@@ -127,7 +127,7 @@ def _spread(values: Iterable[float | None]) -> float:
     return max(there) - min(there) if there else -math.inf
 
 
-def meanings(results: Iterable[Result]) -> list[str]:
+def meanings(results: Iterable[RunData]) -> list[str]:
     """What each model measures, and what it misses."""
     band = bands(results)
     names = {"pesq": f"PESQ ({band})" if band else "PESQ"}

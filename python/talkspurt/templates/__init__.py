@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from talkspurt import _core, disk
+from talkspurt import _core
+from talkspurt._storage import file_access
 from talkspurt.errors import BadInputError
 
 Name = Literal[
@@ -74,11 +75,11 @@ def write(name: Name, path: Path, *, force: bool = False) -> list[Path]:
             f"{', '.join(there)}: already there with other content; nothing was written. "
             "Use --force to replace, or another PATH"
         )
-    with disk.writing(file):
+    with file_access.writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
     for each in wanted:
         # "x": a file that has appeared since is not overwritten either.
-        with disk.writing(each), each.open("wb" if force else "xb") as out:
+        with file_access.writing(each), each.open("wb" if force else "xb") as out:
             out.write(contents[each])
     return list(contents)
 

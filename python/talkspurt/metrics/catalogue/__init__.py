@@ -13,7 +13,7 @@ import json
 import math
 
 from talkspurt import _core
-from talkspurt.format import nearest, words
+from talkspurt._text.format import nearest, words
 from talkspurt.metrics.catalogue.computed import COMPUTED
 from talkspurt.metrics.catalogue.kinds import Column, Computed, Metric, Shown
 from talkspurt.metrics.catalogue.quantities import BY_COLUMN, OVER_TIME, Quantity

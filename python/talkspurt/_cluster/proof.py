@@ -1,0 +1,146 @@
+"""Proof that a worker computes what the client computes: version, a probe run, and codecs.
+
+The probe has every kind of transport and a lossy link. Each codec that the study uses with a
+recording encodes and decodes a short signal. What is compared are the digest of the probe, the
+bytes of its tables as Parquet, and the bytes of the decoded sound.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+import tempfile
+import wave
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from talkspurt import _core
+from talkspurt.runs import engine
+
+TRANSPORTS = (
+    'kind = "udp"', 'kind = "tcp", controller = "newreno"', 'kind = "tcp", controller = "cubic"',
+    'kind = "tcp", controller = "bbr"', 'kind = "sctp"', 'kind = "dccp", ccid = 2',
+    'kind = "dccp", ccid = 3', 'kind = "dccp", ccid = 4', 'kind = "tfrc"',
+)  # fmt: skip
+"""Transports of the probe."""
+NETWORK = """\
+title = "Probe"
+duration = "2s"
+seed = 7
+record = { interval = "100ms" }
+[links.wire]
+from = "a"
+to = "b"
+rate = "2Mbit/s"
+delay = "10ms"
+loss = %s
+queue = { kind = "droptail", packets = 20 }
+"""
+FLOW = """\
+[flows.f%d]
+from = "a"
+to = "b"
+transport = { %s }
+source = { kind = "cbr", rate = "128kbit/s", packet = "400B" }
+"""
+ENCODING = ("codec", "packet", "opus", "stand_in", "vad", "red")
+"""Keys of a source that decide how its recording is encoded."""
+
+
+def sources(resolved: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """How the calls of a resolved scenario encode their recordings."""
+    found = []
+    for flow in resolved.get("flows", {}).values():
+        for source in (flow.get("source"), flow.get("reverse")):
+            if source and source.get("kind") == "speech" and source.get("file"):
+                found.append({key: source[key] for key in ENCODING if key in source})
+    return found
+
+
+def of_this(codecs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The proof of this process, for these encodings: what is compared, and its value."""
+    import polars as pl
+
+    proof = {"version of talkspurt": _core.version()}
+    text = NETWORK % 0.02 + "".join(FLOW % it for it in enumerate(TRANSPORTS))
+    with tempfile.TemporaryDirectory(prefix="talkspurt-proof-") as folder:
+        from talkspurt._storage.file_access import write_table
+
+        outcome = _run(text, folder)
+        proof["digest of a probe scenario"] = outcome.digest
+        for name in ("flows", "links"):
+            write_table(Path(folder) / f"{name}.parquet", pl.DataFrame(outcome.table(name)))
+        for file in sorted(Path(folder).glob("*.parquet")):
+            said = f"bytes of Parquet, table {file.stem}"
+            proof[said] = hashlib.sha256(file.read_bytes()).hexdigest()
+        speech = Path(folder) / "speech.wav"
+        _write_signal(speech)
+        for encoding in codecs:
+            proof[f"output of the codec {encoding.get('codec')}, {_name(encoding)}"] = _coded(
+                encoding, speech
+            )
+    return proof
+
+
+def _name(encoding: Mapping[str, Any]) -> str:
+    return hashlib.sha256(repr(sorted(encoding.items())).encode()).hexdigest()[:6]
+
+
+def _coded(encoding: Mapping[str, Any], speech: Path) -> str:
+    """A hash of what a call with this encoding plays of the signal."""
+    import tomllib
+
+    import tomli_w
+
+    scenario = tomllib.loads(NETWORK % 0.0)
+    scenario["flows"] = {
+        "call": {
+            "from": "a",
+            "to": "b",
+            "transport": {"kind": "udp"},
+            "source": {"kind": "speech", "file": str(speech), **encoding},
+        }
+    }
+    try:
+        outcome = _run(tomli_w.dumps(scenario))
+    except (ValueError, RuntimeError) as error:
+        # A codec that is not installed there; the message is the same wherever it is missing.
+        return f"none: {error}".replace(str(speech), "the signal")
+    audio = outcome.audio("call")
+    return hashlib.sha256(audio[1] if audio else b"").hexdigest()
+
+
+def _run(text: str, folder: str | None = None) -> _core.Outcome:
+    """Run a scenario, with its tables in a folder if given."""
+    found: list[_core.Outcome] = []
+    engine.drive(
+        _core.load(text, "probe", ".", [], None),
+        [0],
+        jobs=1,
+        folder=lambda _: folder,
+        tables="folder" if folder else "none",
+        on_end=lambda _, outcome: found.append(outcome),
+    )
+    return found[0]
+
+
+def _write_signal(file: Path) -> None:
+    """Half a second of a chirp, which all codecs have to work for."""
+    rate = 16_000
+    phase = (2 * math.pi * (200 + 2400 * t / rate) * t / rate for t in range(rate // 2))
+    with wave.open(str(file), "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(rate)
+        sound.writeframes(b"".join(struct.pack("<h", round(9000 * math.sin(p))) for p in phase))
+
+
+def difference(here: Mapping[str, str], there: Mapping[str, str]) -> str | None:
+    """The first difference of a worker's proof from the client's in words, or None."""
+    for what, value in here.items():
+        found = there.get(what, "not there")
+        if found != value:
+            return f"another {what}: {found[:40]}, here {value[:40]}"
+    return None

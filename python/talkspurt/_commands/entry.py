@@ -1,0 +1,168 @@
+"""The entry point: signals, the exit code, and what is said when a command stops."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gc
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from typing import IO, TYPE_CHECKING
+
+from cyclopts import CycloptsError
+
+from talkspurt._commands.explaining import explain, kept, say
+from talkspurt._commands.options import app
+from talkspurt._storage import interrupts
+from talkspurt._storage.interrupts import Terminated
+from talkspurt._text.escaping import below, guard, visible
+from talkspurt.errors import FileWarning, OtherVersionWarning
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from rich.console import Console
+
+
+def main() -> None:
+    """Entry point: reports every error as text with an exit code."""
+    global _stops
+    _stops = 0
+    for number in interrupts.stops():
+        signal.signal(number, _on_stop)
+    sys.unraisablehook = _on_ignored
+    warnings.formatwarning = _in_words
+    _hush_figures()
+    guard()
+    code = _code()
+    # From here on, nothing can be stopped or fail.
+    for number in interrupts.STOPS:
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        if code == 0 and error.errno != errno.EPIPE:
+            code = explain(error) or 1
+        _hush()
+    # If a KeyboardInterrupt left an executed string, as dataclasses have, CPython ends `python -m`
+    # by SIGINT, although the exception was caught. Executing another string resets this.
+    exec("")
+    # The interpreter searches for cycles as it ends: of objects that end with it anyway.
+    gc.disable()
+    gc.freeze()
+    sys.exit(code)
+
+
+def _code() -> int:
+    """Execute the command line and return the exit code."""
+    try:
+        try:
+            app.console = _console(sys.stdout)
+            app.error_console = _console(sys.stderr)
+            status = app(sys.argv[1:], exit_on_error=False, result_action="return_value")
+            sys.stdout.flush()
+        except (KeyboardInterrupt, Terminated) as stop:
+            # File systems of stores have requests under way, whose end nobody awaits now.
+            logging.getLogger("asyncio").setLevel(logging.CRITICAL + 1)
+            say(f"talkspurt: stopped; {_left(stop)}")
+            stopped = isinstance(stop, KeyboardInterrupt)
+            return interrupts.status(signal.SIGINT if stopped else signal.SIGTERM)
+        return status if isinstance(status, int) else 0
+    except CycloptsError:  # already printed
+        return 2
+    except BrokenPipeError:
+        _hush()
+        return 0
+    except (KeyboardInterrupt, Terminated):  # while reporting
+        return 130
+    except Exception as error:
+        code = explain(error)
+        if code is None:
+            raise
+        return code
+
+
+def _console(stream: IO[str]) -> Console:
+    from talkspurt._terminal.console import Output
+
+    return Output(file=below(stream))
+
+
+def _left(stop: BaseException) -> str:
+    """The partial results after a stop."""
+    done = [f"{visible(str(place))} is written" for place in interrupts.written]
+    return "; ".join([*done, *filter(None, [kept(stop)])]) or "nothing was written"
+
+
+_stops = 0
+"""Number of stop signals received."""
+
+
+def _on_stop(number: int, _frame: FrameType | None) -> None:
+    """Stop at the first signal; protect the cleanup from all signals but the third."""
+    global _stops
+    _stops += 1
+    if _stops >= interrupts.MOST_STOPS:  # at once, without cleanup
+        if sys.__stderr__ is not None and sys.__stderr__.isatty():
+            os.write(sys.__stderr__.fileno(), b"\x1b[?25h\n")  # a progress bar hides the cursor
+        os._exit(interrupts.status(number))
+    if _stops == 1:
+        raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+
+
+def _on_ignored(ignored: sys.UnraisableHookArgs) -> None:
+    """Signal again later if Python ignores a stop, as it does every exception in a destructor.
+
+    It does so in callbacks of weak references, too, which collect garbage at any instant.
+    """
+    global _stops
+    if not issubclass(ignored.exc_type, (KeyboardInterrupt, Terminated)):
+        sys.__unraisablehook__(ignored)
+        return
+    _stops = 0
+    number = signal.SIGINT if issubclass(ignored.exc_type, KeyboardInterrupt) else signal.SIGTERM
+    threading.Thread(target=_again, args=(number,), daemon=True).start()
+
+
+def _again(number: int) -> None:
+    """Signal until Python notices: a call that then waits in C misses an earlier signal."""
+    time.sleep(0.01)  # until Python no longer ignores it
+    while not _stops and not interrupts.came():
+        os.kill(os.getpid(), number)
+        time.sleep(0.05)
+
+
+def _hush_figures() -> None:
+    """Keep what matplotlib warns of, in logs or on behalf of our code, from the terminal."""
+    logging.getLogger("matplotlib").setLevel(logging.CRITICAL + 1)
+    warnings.filterwarnings("ignore", module=r"(matplotlib|mpl_toolkits)\b")
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"talkspurt\b")
+    for ours in (OtherVersionWarning, FileWarning):
+        warnings.filterwarnings("default", category=ours)
+
+
+_plainly = warnings.formatwarning
+
+
+def _in_words(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """A warning for users in talkspurt's format; others in Python's."""
+    if issubclass(category, (OtherVersionWarning, FileWarning)):
+        return f"talkspurt: {visible(str(message))}\n"
+    return _plainly(message, category, filename, lineno, line)
+
+
+def _hush() -> None:
+    # The reader is gone (`| head`), or the disk is full: discard the last flush.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,243 @@
+"""``talkspurt export``: replays a run and writes it in another tool's format.
+
+A run is determined by its scenario and seed, so nothing needs to be recorded for an export: the run
+is repeated, its packets are written as they occur, and its digest proves that it is the same.
+Recorded tables are copied. No function here holds a whole run in memory.
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from talkspurt import __version__, _core
+from talkspurt._commands.running import say_news
+from talkspurt._storage import disk_space, file_access, output_folder, reader, writer
+from talkspurt._storage.output_folder import around
+from talkspurt._terminal.progress import Bar
+from talkspurt._text.escaping import visible
+from talkspurt.errors import BadInputError, StoreError
+from talkspurt.results import validation
+from talkspurt.results.result import Result
+from talkspurt.results.run_data import TABLES, recorded
+from talkspurt.results.study import Study
+from talkspurt.runs import engine
+from talkspurt.scenarios import provenance
+from talkspurt.scenarios.source import Question, read
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Format = Literal["pcapng", "ns2", "nam", "qlog", "parquet", "csv"]
+CLAIM = output_folder.Claim("export")
+
+
+def export(source: Path, to: Format, out: Path | None) -> Path:
+    """Export a run, or all runs of a study, to another tool's format; returns the folder.
+
+    A study becomes one folder per run, named as in its ``runs``; as csv, its own tables.
+
+    Args:
+        source: folder of a result or a study, or a scenario of one run.
+        to: the output format.
+        out: output folder; default: next to the result, or in runs/. Only an export is replaced.
+
+    Raises:
+        talkspurt.RunError: if a run cannot be repeated exactly.
+        talkspurt.ScenarioError: if the scenario, or a file it names, has changed.
+        OSError: if reading or writing fails, or the disk has no space.
+    """
+    found = reader.load(source) if source.is_dir() else None
+    target = out if out is not None else _beside(source, to)
+    if to == "csv":
+        return _tables(found, source, target)
+    runs: list[tuple[Result | None, Path]] = [(None, source)]
+    if isinstance(found, Study):
+        runs = [(run, Path(str(run._written))) for run in found.runs]
+    elif found is not None:
+        runs = [(found, source)]
+    questions = [_question(result, where) for result, where in runs]
+    with output_folder.Staging(target, CLAIM) as staging:
+        say_news(staging)
+        _check_room(questions, to, staging.target)
+        digests = []
+        for (result, where), question in zip(runs, questions, strict=True):
+            folder = staging.folder / where.name if isinstance(found, Study) else staging.folder
+            with file_access.writing(folder):
+                folder.mkdir(exist_ok=True)
+            digests.append(_write(result, where, question, to, folder))
+        digest = digests if isinstance(found, Study) else digests[0]
+        manifest = {**writer.header("export"), "to": to, "digest": digest}
+        file_access.write_text(
+            staging.folder / output_folder.MANIFEST, file_access.to_json(manifest)
+        )
+        return staging.commit()
+
+
+def _check_room(questions: Sequence[Question], to: str, target: Path) -> None:
+    """Check the disk space for all runs."""
+    most = 0.0
+    for question in questions:
+        (counts,) = disk_space.count(question.plan, [0])
+        most += counts.takes(to, snaplen=disk_space.snaplen(recorded(question.plan.resolved(0))))
+    disk_space.check(most, to, target)
+
+
+def _write(result: Result | None, source: Path, question: Question, to: str, folder: Path) -> str:
+    """Repeat one run into the folder; returns its digest."""
+    digest = _again(question, to, folder)
+    if result and digest != result.digest:
+        raise _core.RunError(_another(result, source, digest))
+    if result and to == "parquet":
+        _copy_tables(source, folder)
+    return digest
+
+
+def _beside(source: Path, to: str) -> Path:
+    """The default location of an export: next to the result, or to the study that contains it."""
+    if not source.is_dir():
+        return Path("runs") / f"{source.stem}.{to}"
+    folder = file_access.real(source)
+    study = around(folder)
+    if study is None:
+        return folder.with_name(f"{folder.name}.{to}")
+    return study.with_name(f"{study.name}-{folder.name}.{to}")
+
+
+def _question(result: Result | None, source: Path) -> Question:
+    """The scenario to run, if it is a single run and unchanged."""
+    if result and "measured" in result.manifest:
+        raise BadInputError(
+            visible(
+                f"{source}: was measured on a real path, and cannot be repeated; --to csv copies "
+                "its tables"
+            )
+        )
+    if result and "imported" in result.manifest:
+        raise BadInputError(
+            visible(
+                f"{source}: was imported from a trace, and cannot be repeated; --to csv copies "
+                "its tables"
+            )
+        )
+    if result and "real_time" in result.manifest:
+        raise BadInputError(
+            visible(
+                f"{source}: is an emulation, and cannot be repeated; --to csv copies its tables, "
+                "and record.pcapng names links that are captured during an emulation"
+            )
+        )
+    question = read(source / "scenario.toml" if result else source)
+    if len(question.plan) != 1:
+        raise _core.RunError(
+            f"{source} asks for {len(question.plan)} runs: run it, and name one of its results"
+        )
+    if result and (changed := provenance.changed(result.manifest["made_of"], result.scenario)):
+        raise _core.RunError(
+            f"{source}: the run cannot be done again, for since it was made there changed: "
+            + ", ".join(changed)
+        )
+    return question
+
+
+def _again(question: Question, to: str, folder: Path) -> str:
+    """Repeat the run, written to the folder; returns its digest."""
+    with Bar(f"{question.plan.title}: {to}") as bar:
+        job = question.plan.export(0, to, str(folder))
+        with _stopped(job):
+            while not job.wait(0.05):
+                bar.on_progress(_progress(job))
+        return job.result()
+
+
+def _another(result: Result, source: Path, digest: str) -> str:
+    """Why a repeated run may differ."""
+    words = f"{source}: done again, the run is another ({digest}, and was {result.digest}): "
+    version = result.manifest["talkspurt"]
+    if version != __version__:
+        return words + f"it was made by talkspurt {version}, and this is {__version__}"
+    if result.manifest["made_of"].get("engine") != provenance.engine():
+        return words + f"it was made by another build of talkspurt {version}"
+    return words + "scenario, files and engine are what they were, so its manifest is not"
+
+
+def _progress(job: _core.Export) -> engine.Progress:
+    return engine.Progress(fraction=job.progress(), finished=0, total=1)
+
+
+@contextmanager
+def _stopped(job: _core.Export) -> Iterator[None]:
+    """Cancel the job when the wait ends for any reason."""
+    try:
+        yield
+    except BaseException:
+        job.cancel()
+        job.wait(60.0)
+        raise
+
+
+def _copy_tables(source: Path, folder: Path) -> None:
+    for table in _parquet_files(source):
+        with file_access.writing(folder / table.name):
+            shutil.copyfile(table, folder / table.name)
+
+
+def _parquet_files(source: Path) -> list[Path]:
+    """The tables of a run or study: those without rows have no file. Packets have their own."""
+    manifest = file_access.read_json(source / output_folder.MANIFEST)
+    if manifest["kind"] == "study":
+        return sorted(source.glob("*.parquet"))
+    empty = manifest.get("empty_tables", {})
+    files = [source / f"{name}.parquet" for name in TABLES if name not in empty]
+    for file in files:
+        with file_access.reading(file):
+            file.stat()
+    return files
+
+
+def without_formulas(table: pl.LazyFrame) -> pl.LazyFrame:
+    """Prefix text that a spreadsheet would interpret as a formula with an apostrophe.
+
+    First characters from OWASP: ``=``, ``+``, ``-``, ``@``, tab and carriage return.
+    """
+    import polars as pl
+
+    text = pl.col(pl.String)
+    return table.with_columns(
+        pl.when(text.str.contains(r"^[=+\-@\t\r]")).then("'" + text).otherwise(text).name.keep()
+    )
+
+
+def _tables(result: Result | Study | None, source: Path, target: Path) -> Path:
+    if result is None:
+        if not source.exists():
+            raise StoreError(errno.ENOENT, "there is no result of talkspurt here", str(source))
+        raise _core.RunError(f"{source}: csv is made of the tables of a result: run it first")
+    import polars as pl
+
+    files = _parquet_files(source)
+    if isinstance(result, Result) and recorded(result.scenario).get("packets"):
+        files.append(source / "packets.parquet")
+    with output_folder.Staging(target, CLAIM) as staging:
+        say_news(staging)
+        for table in files:
+            file = staging.folder / f"{table.stem}.csv"
+            with file_access.reading(table):
+                lazy = pl.scan_parquet(table, glob=False)
+                lazy.collect_schema()
+                if isinstance(result, Result) and result._known is not None:
+                    validation.check_table(table.stem, lazy, result._known)
+                else:
+                    lazy = lazy.collect().lazy()
+            with file_access.writing(file):
+                without_formulas(lazy).sink_csv(file)
+        digest = [run.digest for run in result.runs] if isinstance(result, Study) else result.digest
+        manifest = {**writer.header("export"), "to": "csv", "digest": digest}
+        file_access.write_text(
+            staging.folder / output_folder.MANIFEST, file_access.to_json(manifest)
+        )
+        return staging.commit()

@@ -1,0 +1,120 @@
+"""Implements ``talkspurt report``, ``talkspurt open`` and ``talkspurt compare``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from talkspurt._storage import output_folder, reader, remote
+from talkspurt._storage.file_access import plain_name, real
+from talkspurt._terminal.progress import Bar
+from talkspurt._text.escaping import print_json, visible
+from talkspurt.errors import BadInputError
+from talkspurt.results.result import Result
+from talkspurt.results.study import Study
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def rebuild(folder: Path, *, pdf: bool) -> None:
+    """Draw the figures and the report of a result again, from its tables and recordings."""
+    far = remote.of(folder)
+    shown = far.url if far else str(folder)
+    folder = far.downloaded() if far else folder
+    answer = reader.load(folder)
+    from talkspurt.report import pictures
+
+    with output_folder.beside(folder) as drawn:
+        with Bar(answer.title) as bar:
+            if isinstance(answer, Result):
+                pictures.of_result(answer, drawn, bar.on_step, every=True, pdf=pdf)
+            else:
+                pictures.of_study(answer, drawn, bar.on_step, pdf=pdf)
+        names = output_folder.add(drawn, folder)
+    if far:
+        far.put(folder, names)
+    print(visible(f"Report: {shown}/{output_folder.REPORT}"))
+
+
+def compare(
+    folders: Sequence[Path],
+    out: Path | None,
+    *,
+    as_json: bool,
+    report: bool,
+    pdf: bool,
+    overwrite: bool,
+) -> None:
+    """Put results side by side: print them as a study, and write it to a folder."""
+    if len(folders) < 2:
+        raise BadInputError("compare: give at least two folders of results")
+    names = _names(folders)
+    answers = {name: reader.load(folder) for name, folder in names.items()}
+    try:
+        study = Study.of_answers(answers)
+    except ValueError as error:
+        raise BadInputError(f"compare: {visible(str(error))}") from None
+    if as_json:
+        print_json(study.to_json())
+    folder = out or (None if as_json else Path("runs") / plain_name("-vs-".join(names)))
+    if folder is not None:
+        if any(_is_in(one, folder) for one in folders):
+            raise BadInputError(visible(f"compare: {folder} holds one of the results themselves"))
+        study.save(folder, report=report, pdf=pdf, overwrite=overwrite)
+    if not as_json:
+        from talkspurt._terminal import tables
+
+        tables.print_study(study)
+        page = f"   Report: {folder}/{output_folder.REPORT}" if report else ""
+        print(visible(f"Results: {folder}/{page}"))
+
+
+def _names(folders: Sequence[Path]) -> dict[str, Path]:
+    """A name for each result: that of its folder, or its path if two have the same."""
+    last = [real(folder).name for folder in folders]
+    named = {}
+    for name, folder in zip(last, folders, strict=True):
+        called = name if last.count(name) == 1 else str(folder)
+        if called in named:
+            raise BadInputError(visible(f"compare: {folder} is given twice"))
+        named[called] = folder
+    return named
+
+
+def _is_in(folder: Path, other: Path) -> bool:
+    """Whether a folder is another or lies in it."""
+    return real(folder).is_relative_to(real(other))
+
+
+def show(folder: Path) -> None:
+    """Open a result's report in a browser, or print its path where there is none."""
+    far = remote.of(folder)
+    asked = far.url if far else folder
+    if far:
+        folder = far.report(Path(tempfile.mkdtemp(prefix="talkspurt-")))
+    report = folder / output_folder.REPORT
+    if not report.is_file():
+        reader.check(folder)
+        raise BadInputError(
+            visible(f"{asked}: has no report; `talkspurt report {asked}` writes it")
+        )
+    if _opened(report.absolute().as_uri()):
+        print(visible(f"Opened {report}"))
+    else:
+        print(visible(f"There is no browser here; the report is {report.absolute()}"))
+
+
+def _opened(address: str) -> bool:
+    """Whether a graphical browser opened an address."""
+    desktop = sys.platform in ("darwin", "win32") or any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    )
+    try:
+        return desktop and webbrowser.open(address)
+    except webbrowser.Error:
+        return False

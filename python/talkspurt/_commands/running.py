@@ -1,0 +1,475 @@
+"""Implements ``talkspurt run``: runs, shows progress, prints, and stores the results."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Never
+
+from talkspurt import _core, api
+from talkspurt._storage import disk_space, file_access, output_folder, reader, remote, writer
+from talkspurt._terminal.progress import Bar
+from talkspurt._text.escaping import print_json, visible, whole
+from talkspurt.errors import BadInputError
+from talkspurt.results import concatenation
+from talkspurt.results.result import Result
+from talkspurt.results.run_data import recorded
+from talkspurt.results.study import Study
+from talkspurt.runs import sequential
+from talkspurt.scenarios import provenance
+from talkspurt.scenarios.resolved import values
+from talkspurt.scenarios.source import Question, pairs, read
+
+if TYPE_CHECKING:
+    from talkspurt._cluster import Address
+    from talkspurt._cluster.work import Rows
+
+WATCH_S = 0.3
+"""Time between two looks at the files of ``--watch``."""
+
+
+def run(
+    scenario: Path,
+    *,
+    out: Path | None,
+    sets: list[str],
+    seed: int | None,
+    as_json: bool,
+    report: bool,
+    pdf: bool,
+    jobs: int | None,
+    overwrite: bool,
+    scores: bool = False,
+    until: Sequence[str] = (),
+    at_most: int | None = None,
+    cluster: Address | None = None,
+) -> None:
+    """Run a scenario with the command line's options."""
+    wanted = _targets(until, at_most)
+    most = at_most or sequential.MOST
+    dry = out is None and as_json and cluster is None
+    series = not dry or scores or bool(wanted)
+    question = read(scenario, set=sets_of(sets), seed=seed, series=series)
+    if scores:
+        check_scores(question)
+    if wanted:
+        count = sequential.first(question.plan.replications, most)
+        question = sequential.repeated(question, count, seed)
+    with contextlib.ExitStack() as stack:
+        executor = None
+        if cluster is not None:
+            if not api.is_study(question.plan):
+                raise BadInputError(
+                    "--cluster: the scenario is a single run, without axes or replications"
+                )
+            from talkspurt._cluster import connected
+
+            executor = stack.enter_context(connected(cluster))
+        far = None if out is None else remote.of(out)
+        if far is not None:
+            far.check(output_folder.Claim("run", question.name, file_of(question), overwrite))
+            out = far.folder(stack.enter_context(tempfile.TemporaryDirectory()))
+        _run(
+            question, wanted, most, out=out, far=far, seed=seed, as_json=as_json, report=report,
+            pdf=pdf, jobs=jobs, overwrite=overwrite, scores=scores, executor=executor,
+        )  # fmt: skip
+
+
+def _run(
+    question: Question,
+    wanted: Sequence[sequential.Target],
+    most: int,
+    *,
+    out: Path | None,
+    far: remote.Remote | None,
+    seed: int | None,
+    as_json: bool,
+    report: bool,
+    pdf: bool,
+    jobs: int | None,
+    overwrite: bool,
+    scores: bool,
+    executor: Any,
+) -> None:
+    """Run a scenario that was read, here or with the workers of an executor.
+
+    ``out`` is uploaded if it goes ``far``.
+    """
+    folder = out if out is not None else None if as_json else Path("runs") / question.name
+    answer: Result | Study
+    if folder is None:
+        # Nothing is stored, so nothing is captured and no disk space is needed. The document has
+        # the tables of flows and links; targets may be of others.
+        there: Mapping[int, Result] = {}
+        while True:
+            with Bar(question.plan.title) as bar:
+                answer = api.answer(
+                    question,
+                    jobs=jobs,
+                    on_progress=bar.on_progress,
+                    keep=lambda _, result: _scored(result) if scores else result,
+                    written_in=lambda _: None,
+                    there=there,
+                    executor=executor,
+                    tables="memory" if scores or wanted else "none",
+                )
+            following = _following(question, answer, wanted, most, seed)
+            if following is None:
+                break
+            question, there = following
+        say(answer, as_json)
+        _say_outcome(answer, wanted, as_json=as_json)
+        return
+    # Check that the folder is writable before the work, not after.
+    claim = output_folder.Claim("run", question.name, file_of(question), overwrite)
+    said = undrawn = None
+    if api.is_study(question.plan):
+        before: Study | None = None
+        while True:
+            key = writer.key(question)
+            with output_folder.Resumable(folder, key, len(question.plan), claim, far) as unfinished:
+                more = sequential.known(question, before) if before else {}
+                answer = _study_into(
+                    question,
+                    unfinished,
+                    jobs,
+                    more,
+                    scores=scores,
+                    executor=executor,
+                    last=not wanted,
+                )
+                following = _following(question, answer, wanted, most, seed)
+                if following is None and report:
+                    draw(answer, unfinished.folder, pdf=pdf)
+                if following is None and not as_json:
+                    from talkspurt import comparing
+
+                    # They read tables of the runs, whose folders are about to be renamed.
+                    said = comparing.sentences(answer)
+                kept = (following is not None or not report) and unfinished.keep(
+                    output_folder.DRAWN
+                )
+                where = unfinished.commit()
+                answer = reader.moved_study(answer, where)
+            if following is None:
+                break
+            # Every step leaves a complete study in the folder.
+            question = following[0]
+            saved = reader.load(where)
+            assert isinstance(saved, Study)
+            before = saved
+    else:
+        with output_folder.Staging(folder, claim, far) as staging:
+            answer = _run_into(question, staging, report=report, pdf=pdf, scores=scores)
+            kept = not report and staging.keep(output_folder.DRAWN)
+            where = staging.commit()
+            answer = answer.moved(where)
+            undrawn = staging.undrawn
+            report = report and undrawn is None
+    say(answer, as_json, said)
+    _say_outcome(answer, wanted, as_json=as_json)
+    if not as_json:
+        say_where(where, folder, report, far)
+    if kept:
+        words = f"the report is of an earlier run; `talkspurt report {folder}` draws it again"
+        print(f"talkspurt: {visible(words)}", file=sys.stderr)
+    if undrawn is not None:
+        raise undrawn
+
+
+def file_of(question: Question) -> str | None:
+    """The file that a scenario was read from, if any, as manifests have it."""
+    return whole(str(question.file.absolute())) if question.file else None
+
+
+def _targets(until: Sequence[str], most: int | None) -> tuple[sequential.Target, ...]:
+    if most is not None and not until:
+        raise BadInputError("--most: the limit of --until, which is not given")
+    if most is not None and most < 2:
+        raise BadInputError(f"--most {most}: expected at least 2, for an interval")
+    try:
+        return sequential.targets(until)
+    except (KeyError, ValueError) as error:
+        raise BadInputError(visible(f"--until: {error.args[0]}")) from None
+
+
+def _following(
+    question: Question,
+    answer: Result | Study,
+    wanted: Sequence[sequential.Target],
+    most: int,
+    seed: int | None,
+) -> tuple[Question, Mapping[int, Result]] | None:
+    """The next step of ``--until`` and what is there of it; None if there is none."""
+    if not wanted:
+        return None
+    assert isinstance(answer, Study)
+    try:
+        count = sequential.more(answer, wanted, most)
+    except (KeyError, ValueError) as error:
+        raise BadInputError(visible(f"--until: {error.args[0]}")) from None
+    if not count:
+        return None
+    following = sequential.repeated(question, count, seed)
+    return following, sequential.known(following, answer)
+
+
+def _say_outcome(
+    answer: Result | Study, wanted: Sequence[sequential.Target], *, as_json: bool
+) -> None:
+    if not wanted:
+        return
+    assert isinstance(answer, Study)
+    reached, words = sequential.outcome(answer, wanted)
+    if not reached:
+        print(f"talkspurt: not narrow enough: {words}", file=sys.stderr)
+    elif not as_json:
+        from talkspurt._terminal.console import console
+        from talkspurt._terminal.console import say as say_wrapped
+
+        say_wrapped(words, console())
+
+
+def draw(answer: Study, folder: Path, *, pdf: bool) -> None:
+    """Draw the figures and the report of a study into its folder."""
+    from talkspurt.report import pictures
+
+    with Bar(answer.title) as bar:
+        pictures.of_study(answer, folder, bar.on_step, pdf=pdf)
+
+
+def watch(
+    scenario: Path, sets: list[str], once: Callable[[], None], said: Callable[[Exception], bool]
+) -> Never:
+    """Run whenever the scenario or a file that it names changes, until a signal ends it.
+
+    ``said`` prints an error, and returns false for one that it does not know.
+    """
+    while True:
+        seen = _stamps(scenario, sets)
+        try:
+            once()
+        except Exception as error:
+            if not said(error):
+                raise
+        print(f"talkspurt: waiting for a change of {visible(str(scenario))}", file=sys.stderr)
+        while (now := _stamps(scenario, sets)) == seen:
+            time.sleep(WATCH_S)
+        # An editor may write a file in several steps.
+        while now != (now := _stamps(scenario, sets)):
+            time.sleep(WATCH_S)
+
+
+def _stamps(scenario: Path, sets: list[str]) -> dict[Path, tuple[int, int] | None]:
+    """Size and time of change of the scenario, and of the files it names if it can be read."""
+    files = [scenario]
+    with contextlib.suppress(Exception):
+        plan = read(scenario, set=sets_of(sets)).plan
+        files += map(Path, provenance.files(plan.resolved(0)))
+    found: dict[Path, tuple[int, int] | None] = {}
+    for file in files:
+        try:
+            stat = file.stat()
+            found[file] = stat.st_size, stat.st_mtime_ns
+        except OSError:
+            found[file] = None
+    return found
+
+
+def sets_of(sets: list[str]) -> list[tuple[str, str]]:
+    """``--set`` options as pairs of path and value."""
+    try:
+        return pairs(sets)
+    except ValueError as error:
+        raise BadInputError(f"--set: {error}") from None
+
+
+def check_scores(question: Question) -> None:
+    """Refuse a run whose calls cannot be scored, before it starts."""
+    from talkspurt.scores import models
+
+    models.check()
+    if not any(_speaks(question, i) for i in range(len(question.plan))):
+        raise BadInputError(
+            "--scores: no flow has a recording to be scored: name one with `file` in the source of "
+            "a call, or leave --scores out"
+        )
+
+
+def _speaks(question: Question, i: int) -> bool:
+    """Whether a flow of a run has a recording."""
+    flows = values(question.plan.resolved(i)).get("flows", {}).values()
+    sources = (flow.get(side) or {} for flow in flows for side in ("source", "reverse"))
+    return any(it.get("kind") == "speech" and it.get("file") for it in sources)
+
+
+def _scored(result: Result) -> Result:
+    """A result whose scores have been computed."""
+    _ = result.scores
+    return result
+
+
+def _run_into(
+    question: Question, staging: output_folder.Staging, *, report: bool, pdf: bool, scores: bool
+) -> Result:
+    """Run once and write the results."""
+    say_news(staging)
+    _check_room(question, [0], staging)
+    with Bar(question.plan.title) as bar:
+        answer = api.answer(
+            question,
+            on_progress=bar.on_progress,
+            written_in=lambda _: staging.folder,
+            tables="folder",
+        )
+        assert isinstance(answer, Result)
+        if scores:
+            bar.on_step("scores")
+            _scored(answer)
+        writer.write_result(answer, staging.folder, step=bar.on_step)
+        if report:
+            from talkspurt.report import pictures
+
+            with staging.drawing():
+                pictures.of_result(answer, staging.folder, bar.on_step, pdf=pdf)
+    return answer
+
+
+def _study_into(
+    question: Question,
+    unfinished: output_folder.Resumable,
+    jobs: int | None,
+    more: Mapping[int, Result],
+    *,
+    scores: bool,
+    executor: Any,
+    last: bool,
+) -> Study:
+    """Run a study and write it; ``more`` are runs that are known from elsewhere and are copied.
+
+    After the ``last`` runs, the connection to a cluster is closed while the study is written.
+    """
+    wanted = [i for i in range(len(question.plan)) if i not in more]
+    gathered = concatenation.Gathered()
+    found = runs_into(
+        question, wanted, unfinished, jobs, scores=scores, executor=executor, ended=gathered.add
+    )
+    if last and hasattr(executor, "release"):  # others are closed by those who made them
+        executor.release()
+    runs = {**more, **found}
+    stacks = gathered.stacks(runs)
+    answer = Study.of_results(question, [runs[i] for i in range(len(runs))], stacks)
+    with Bar(answer.title) as bar:
+        writer.write_study(answer, unfinished.folder, step=bar.on_step)
+    return answer
+
+
+def runs_into(
+    question: Question,
+    wanted: Sequence[int],
+    unfinished: output_folder.Resumable,
+    jobs: int | None,
+    *,
+    scores: bool,
+    executor: Any = None,
+    ended: Callable[[int, _core.Outcome | Rows], None] = lambda *_: None,
+) -> dict[int, Result]:
+    """Write runs as they end, to bound memory and to skip finished runs on restart.
+
+    ``ended`` is called with the summary tables of each run that ends.
+    """
+    plan = question.plan
+
+    def place(i: int) -> Path:
+        unfinished.check()
+        name = writer.run_folder(i, plan.settings(i), plan.replicate(i))
+        return unfinished.folder / name
+
+    def written(i: int) -> Path:
+        unfinished.check()
+        folder = writer.part(place(i))
+        with file_access.writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def keep(i: int, result: Result) -> Result:
+        unfinished.check()
+        return reader.keep_run(_scored(result) if scores else result, place(i))
+
+    there = {i: run for i in wanted if (run := _finished(place(i)))}
+    say_news(unfinished)
+    if there:
+        print(f"talkspurt: {len(there)} of {len(wanted)} runs were there already", file=sys.stderr)
+    missing = [i for i in wanted if i not in there]
+    _check_room(question, missing, unfinished, jobs)
+    with Bar(plan.title) as bar:
+        found = there | api.collect(
+            question,
+            missing,
+            jobs=jobs,
+            on_progress=bar.on_progress,
+            keep=keep,
+            written_in=written,
+            executor=executor,
+            place=place,
+            kept=lambda i: unfinished.finish(place(i)),
+            ended=ended,
+            tables="folder",
+        )
+        for i in found if scores else ():
+            # It may have been finished without scores, or by a worker, which computes none.
+            if not found[i].is_scored:
+                bar.on_step(f"scores of run {i + 1}")
+                writer.write_scores(_scored(found[i]), place(i))
+    return found
+
+
+def _finished(folder: Path) -> Result | None:
+    return reader.reread(folder) if (folder / output_folder.MANIFEST).exists() else None
+
+
+def say_news(staging: output_folder.Staging) -> None:
+    """Report what was found in place of the output folder."""
+    for words in staging.news:
+        print(f"talkspurt: {visible(words)}", file=sys.stderr)
+
+
+def _check_room(
+    question: Question, runs: list[int], staging: output_folder.Staging, jobs: int | None = None
+) -> None:
+    """Refuse to start captures and packet tables that exceed the disk space."""
+    asked = [i for i in runs if question.plan.writes_packets(i)]
+    if asked:
+        records = {i: recorded(question.plan.resolved(i)) for i in asked}
+        counts = disk_space.count(question.plan, asked, jobs)
+        needs = (disk_space.recorded(c, records[i]) for i, c in zip(asked, counts, strict=True))
+        disk_space.check(sum(needs), "what the scenario records of packets", staging.target)
+
+
+def say(
+    answer: Result | Study,
+    as_json: bool,
+    said: Mapping[str | None, Sequence[str]] | None = None,
+) -> None:
+    """Print a result as tables or JSON."""
+    if as_json:
+        print_json(answer.to_json())
+        return
+    from talkspurt._terminal import tables
+
+    if isinstance(answer, Study):
+        tables.print_study(answer, sentences=said)
+    else:
+        tables.print_result(answer)
+
+
+def say_where(where: Path, asked: Path, report: bool, far: remote.Remote | None = None) -> None:
+    """Print the folder of a result, as it was asked for, or its URL."""
+    folder = far.url if far else asked if not asked.is_absolute() else where
+    print(visible(f"Results: {folder}/"))
+    if report:
+        print(visible(f"Report:  {folder}/{output_folder.REPORT}"))

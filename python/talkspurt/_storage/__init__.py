@@ -1,0 +1,1 @@
+"""Folders of results: files, locks, space, interrupts and remote places."""

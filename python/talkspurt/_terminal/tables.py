@@ -1,0 +1,508 @@
+"""Final tables: calls, flows and links of a run; means and intervals of a study.
+
+Labels and units of the measures come from the catalogue. ``layout`` fits a table into the terminal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.text import Text
+
+from talkspurt import comparing, intervals, leading
+from talkspurt._storage.file_access import file_name
+from talkspurt._terminal.console import console, say
+from talkspurt._terminal.layout import Cell, Column, Table, name
+from talkspurt._text.format import rate_text, time_text, verdict
+from talkspurt.analysis.cautions import cautions
+from talkspurt.metrics.catalogue import SATISFACTION, VIEWS, column, number, quantity
+from talkspurt.metrics.catalogue.kinds import Shown
+from talkspurt.results.groups import condensed
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from talkspurt.figures.values import Part
+    from talkspurt.ns2.crosscheck import Crosscheck
+    from talkspurt.results.run_data import RunData
+    from talkspurt.results.study_data import StudyData
+
+GRADE_STYLES = ("bold green", "green", "yellow", "yellow", "red", "bold red")
+BUSY = 0.02
+"""Links with less utilisation, and without drops, are omitted on a terminal."""
+MOST_ROWS = 40
+"""Longer tables are cut: see the report or Parquet for five hundred calls."""
+
+
+def print_result(result: RunData, out: Console | None = None) -> None:
+    """Calls with the answer below them, video, flows and links of one run."""
+    out = out or console()
+    rows = condensed(result.flows.to_dicts())
+    calls = [row for row in rows if row["concealed_ratio"] is not None]
+    videos = [row for row in rows if row["video_frames"] is not None]
+    if calls:
+        _calls(calls).print(out)
+        notes = comparing.notes(result.flows)
+        said = [*leading.of_result(result), *comparing.of_result(result).sentences()]
+        _answer([*said, *notes], out)
+    if result.is_scored:
+        _sound(result, out)
+    if videos:
+        _videos(videos).print(out)
+    _flows(rows).print(out)
+    _links(result.links.to_dicts()).print(out)
+    _warn(result.flows, out)
+
+
+def _answer(sentences: Sequence[str], out: Console) -> None:
+    """The sentences below a table, each with a hanging indent."""
+    for words in sentences:
+        say(words, out)
+    if sentences:
+        out.print()
+
+
+def _warn(flows: pl.DataFrame, out: Console) -> None:
+    for words in cautions(flows):
+        say(f"Warning: {words}", out, "yellow")
+    if cautions(flows):
+        out.print()
+
+
+def _cut(rows: Sequence[Sequence[Cell]], file: str, more: int = 0) -> dict[str, Any]:
+    """The rows of a table that are shown, and the note on the others."""
+    more += max(0, len(rows) - MOST_ROWS)
+    notes = [f"and {more} more, in {file}"] if more else []
+    return {"rows": rows[:MOST_ROWS], "file": file, "notes": notes}
+
+
+FLOWS, LINKS, SUMMARY = "flows.parquet", "links.parquet", "summary.parquet"
+SCORES = "scores.parquet"
+"""Where results are written: tables name them for what they omit."""
+
+
+def _heads(view: str) -> list[Column]:
+    """The columns of a view of a run."""
+    shown = ((column(measure), shown) for measure, shown in VIEWS[view].items())
+    return [Column(one.title, place.rank, full=one.long_title) for one, place in shown]
+
+
+def _users(rank: int) -> Column:
+    head, full = SATISFACTION
+    return Column(head, rank, "text", full=full)
+
+
+def _values(row: Mapping[str, Any], names: Iterable[str]) -> list[Cell]:
+    return [_value(name, row[name]) for name in names]
+
+
+def _value(measure: str, value: float | None) -> str:
+    one = column(measure)
+    if one.unit == "s":
+        return time_text(value)
+    return rate_text(value) if one.unit == "bit/s" else one.show(value, unit=True)
+
+
+CALLS = (name("call"), name("over"), *_heads("calls"), _users(2))
+
+
+def _calls(rows: list[dict[str, Any]]) -> Table:
+    cells = [
+        [*_ends(row), *_values(row, VIEWS["calls"]), _satisfaction(row["r_factor"])] for row in rows
+    ]
+    return Table("Calls", CALLS, **_cut(cells, FLOWS))
+
+
+def _ends(row: Mapping[str, Any]) -> list[Cell]:
+    return [row["name"], row["transport"] or "–"]
+
+
+def _sound(of: RunData | StudyData, out: Console) -> None:
+    """Scores of the sound, what they mean, and whether they contradict each other."""
+    from talkspurt import scores
+    from talkspurt.results.run_data import RunData
+    from talkspurt.scores import saying
+
+    one = isinstance(of, RunData)
+    runs = [of] if isinstance(of, RunData) else list(of.runs)
+    rows = saying.of_result(of) if isinstance(of, RunData) else saying.of_study(of)
+    axes = [] if isinstance(of, RunData) else [axis.name for axis in of.axes]
+    heads = [*map(name, axes), name("call"), *(Column(m.label) for m in scores.MODELS.values())]
+    cells: list[list[Cell]] = [
+        [*row.settings, row.name, *(_spaced(*texts) for texts in row.texts)] for row in rows
+    ]
+    table = Table("Scores of the sound", heads, **_cut(cells, SCORES if one else SUMMARY))
+    if not isinstance(of, RunData):
+        found = of.summary(tuple(scores.MODELS)).to_dicts()
+        table.legend = intervals.legend(found)
+    table.print(out)
+    said = [*saying.apart(rows), *scores.said(runs)]
+    _answer([*said, *(saying.meanings(runs) if rows else ())], out)
+
+
+def _spaced(mean: str, spread: str) -> str:
+    """A mean with half its interval; clipped intervals show their ends below, to save width."""
+    spread = spread.replace(" {", "\n{").replace("] (", "]\n(")
+    between = "\n" if spread.startswith(("[", "{")) else " "
+    return f"{mean}{between}{spread}".rstrip()
+
+
+def _satisfaction(r_factor: float | None) -> Text:
+    found = verdict(r_factor)
+    return Text(found.short, style=GRADE_STYLES[found.grade]) if found else Text("–")
+
+
+VIDEO = tuple(VIEWS["video"])
+"""The measures of a flow of video."""
+VIDEOS = (name("flow"), name("over"), *_heads("video"))
+
+
+def _videos(rows: list[dict[str, Any]]) -> Table:
+    cells = [[*_ends(row), *_values(row, VIDEO)] for row in rows]
+    return Table("Video", VIDEOS, **_cut(cells, FLOWS))
+
+
+FLOW_HEADS = (name("flow"), name("over"), *_heads("flows"))
+
+
+def _flows(rows: list[dict[str, Any]]) -> Table:
+    shown, heads = list(VIEWS["flows"]), list(FLOW_HEADS)
+    if not any(row.get("recovered_packets") for row in rows):
+        del heads[2 + shown.index("recovered_packets")]
+        shown.remove("recovered_packets")
+    cells = [[*_ends(row), *_values(row, shown)] for row in rows]
+    return Table("Flows", heads, **_cut(cells, FLOWS))
+
+
+LINK_HEADS = (name("link"), *_heads("links"))
+
+
+def _links(rows: list[dict[str, Any]]) -> Table:
+    busy = [row for row in rows if row["drops"] or (row["utilisation"] or 0.0) >= BUSY]
+    shown = busy or rows[:8]
+    cells = [[row["name"], *_values(row, VIEWS["links"])] for row in shown]
+    return Table("Links", LINK_HEADS, **_cut(cells, LINKS, more=len(rows) - len(shown)))
+
+
+CALL_COLUMNS = tuple(VIEWS["study_calls"])
+FLOW_COLUMNS = tuple(VIEWS["study_flows"])
+USERS, LAST = 3, 18
+"""Rank of the users' satisfaction in a study, and of metrics that no table shows unasked."""
+
+Row = dict[str, Any]
+
+
+def print_study(
+    study: StudyData,
+    out: Console | None = None,
+    sentences: Mapping[str | None, Sequence[str]] | None = None,
+) -> None:
+    """What is best, means and intervals of every setting, then paired differences along each axis.
+
+    ``sentences`` are those of :func:`comparing.sentences`, if they have been made.
+    """
+    out = out or console()
+    say(_about(study), out)
+    out.print()
+    _answer(leading.sentences(study), out)
+    calls = _named(study, "concealed_ratio")
+    answers = dict(comparing.sentences(study) if sentences is None else sentences)
+    summary = study.rows(study.summary([*CALL_COLUMNS, "r_factor", *FLOW_COLUMNS]))
+    if calls:
+        of_calls = [row for row in summary if row["flow"] in calls]
+        _wide(study, "Calls", of_calls, CALL_COLUMNS, verdicts=True).print(out)
+        _answer([*answers.pop(None, ()), *comparing.notes(study.flows)], out)
+    if study.is_scored:
+        _sound(study, out)
+    videos = _named(study, "video_frames")
+    if videos:
+        of_videos = [r for r in study.rows(study.summary(VIDEO)) if r["flow"] in videos]
+        _wide(study, "Video", of_videos, VIDEO).print(out)
+    _wide(study, "Flows", summary, FLOW_COLUMNS).print(out)
+    columns = CALL_COLUMNS if calls else FLOW_COLUMNS
+    for axis, frame in study.comparisons(columns).items():
+        rows = [row for row in study.rows(frame) if not calls or row["flow"] in calls]
+        title = f"Paired differences along {axis}: value − {study.axis(axis).labels[0]}"
+        _wide(study, title, rows, columns, file=f"differences-{file_name(axis)}.parquet").print(out)
+        if axis in answers:
+            _answer(answers.pop(axis), out)
+    if study.is_scored:
+        _sound_differences(study, out)
+    for along, answer in answers.items():  # without replications there are no paired differences
+        if along and answer:
+            say(f"Along {along}:", out)
+            _answer(answer, out)
+    _warn(study.flows, out)
+
+
+def _sound_differences(study: StudyData, out: Console) -> None:
+    """Paired differences of the scores of the sound along each axis."""
+    from talkspurt.scores import MODELS
+
+    for axis, frame in study.comparisons(tuple(MODELS)).items():
+        rows = [row for row in study.rows(frame) if row["mean"] is not None]
+        there = f"along {axis}: value − {study.axis(axis).labels[0]}"
+        title = f"Paired differences of the scores of the sound {there}"
+        file = f"differences-{file_name(axis)}.parquet"
+        _wide(study, title, rows, tuple(MODELS), file=file).print(out)
+
+
+def _named(study: StudyData, column: str) -> set[str]:
+    """The flows and groups of flows with a value in a column, named as in summaries."""
+    rows = study.flows.drop_nulls(column).iter_rows(named=True)
+    return {row.get("group") or row["name"] for row in rows}
+
+
+def _about(study: StudyData) -> str:
+    runs = f"{len(study.runs)} runs, {study.replications} of every setting"
+    if study.replications < 2:
+        return f"{runs}: no intervals (replications.count gives some)"
+    return f"{runs}; means ± half of Student's {study.confidence * 100:g} % interval"
+
+
+def _wide(
+    study: StudyData,
+    title: str,
+    rows: Iterable[Row],
+    columns: Sequence[str],
+    *,
+    verdicts: bool = False,
+    file: str = SUMMARY,
+) -> Table:
+    """One row per setting and flow, one column per metric."""
+    axes = [axis.column for axis in study.axes]
+    heads = [*(name(axis.name) for axis in study.axes), name("flow"), *map(_headed, columns)]
+    if verdicts:
+        heads.append(_users(USERS))
+    cells: dict[tuple[str, ...], dict[str, Row]] = {}
+    for row in rows:
+        key = (*(row[axis] for axis in axes), intervals.flow(row))
+        cells.setdefault(key, {})[row["measure"]] = row
+    table = Table(title, heads, **_cut([_cells(k, f, columns, verdicts) for k, f in cells.items()],
+                                       file))  # fmt: skip
+    shown = [row for found in list(cells.values())[:MOST_ROWS] for row in found.values()]
+    table.legend = intervals.legend(row for row in shown if row["measure"] in columns)
+    return table
+
+
+WITHOUT = "CSV without --table"
+"""Where what a table of ``talkspurt metrics`` omits can be read."""
+
+
+def print_sheet(study: StudyData, out: Console | None = None) -> None:
+    """Counts, sizes, rates, delays and loss of every flow, and the nodes that send and receive."""
+    from talkspurt.metrics import sheet
+
+    out = out or console()
+    found = sheet.nodes(study)
+    counts = []
+    for kind in sheet.NODES:
+        least, most = min(one[kind] for one in found), max(one[kind] for one in found)
+        counts.append(f"{kind} {least if least == most else f'{least} to {most}'}")
+    lengths = sorted({run.duration_s for run in study.runs})
+    counts.append(f"simulated {' or '.join(time_text(one) for one in lengths)}")
+    say("; ".join(counts), out)
+    out.print()
+    names = sheet.measures(study)
+    rows = study.rows(study.summary(names))
+    _wide(study, "Flows", rows, names, file=WITHOUT).print(out)
+    if len(names) == len(sheet.MEASURES):
+        from talkspurt.metrics.computing import without_packets
+
+        why = without_packets(study.runs[0])
+        say(f"Packet sizes need the packet table: {why}.", out)
+
+
+def print_metric(
+    study: StudyData,
+    name: str,
+    flow: str | None,
+    link: str | None,
+    bin_s: float | None,
+    out: Console | None = None,
+) -> None:
+    """A metric per setting and flow or link: mean and interval, or the range of its values.
+
+    Raises:
+        KeyError: if the metric, flow or link does not exist, or the packet table is missing.
+        ValueError: if there is no value.
+    """
+    from talkspurt.figures.values import against, missing, parts, place_of, sample_note
+    from talkspurt.metrics import metric
+
+    one = metric(name, of_links=link is not None)
+    wanted, other = (link, flow) if one.of_links else (flow, link)
+    if other is not None:
+        raise ValueError(f"{one.full_name} is of {'links' if one.of_links else 'flows'}")
+    found = parts(study, one, wanted, bin_s)
+    if not found:
+        raise missing(study, one, wanted)
+    place = place_of(study, one)
+    heads = [*(Column(axis.name, 0, "name") for axis in study.axes), Column(place, 0, "name")]
+    keys = [*(axis.name for axis in study.axes), place]
+    cells: dict[tuple[str, ...], list[Part]] = {}
+    for part in found:
+        cells.setdefault(tuple(part.told[key] for key in keys), []).append(part)
+    shown = one.quantity
+    unit = f"\n{shown.unit}" if shown.unit else ""
+    quantity = against(one)
+    rows: list[list[Cell]] = []
+    if quantity is None:
+        heads.append(Column(f"{shown.label}{unit}"))
+        made = {key: study._row_of(one, its) for key, its in cells.items()}
+        rows = [[*key, _cell(row)] for key, row in made.items()]
+        legend = intervals.legend(made.values())
+    else:
+        heads += [
+            Column("values"),
+            *(Column(f"{word}{unit}") for word in ("minimum", "mean", "maximum")),
+        ]
+        legend = []
+        for key, its in cells.items():
+            values = [float(value) for part in its for value in part.y if math.isfinite(value)]
+            mean = study._row_of(one, its)
+            ends = shown.show(min(values)), shown.show(max(values))
+            rows.append([*key, str(len(values)), ends[0], _cell(mean), ends[1]])
+            legend = intervals.legend([mean]) or legend
+    title = shown.label[:1].upper() + shown.label[1:]
+    table = Table(title, heads, **_cut(rows, WITHOUT))
+    table.legend = [*legend, *filter(None, [sample_note(study, one, found)])]
+    table.print(out or console())
+
+
+def print_sensitivity(
+    study: StudyData, measure: str, rows: Sequence[Row], out: Console | None = None
+) -> None:
+    """The indices of each factor with their intervals, by setting and flow."""
+    from talkspurt.analysis.sensitivity import INDICES
+
+    out = out or console()
+    assert study.design is not None
+    lists = [axis for axis in study.axes if not axis.factor]
+    keys = [*(axis.column for axis in lists), "flow"]
+    kinds = [one for one in INDICES if any(r["index"] == one and r["factor"] for r in rows)]
+    wholes = [one for one in INDICES if any(r["index"] == one and not r["factor"] for r in rows)]
+    cells: dict[tuple[str, ...], dict[str, str]] = {}
+    notes: dict[str, None] = {}
+    for row in rows:
+        key = tuple(row[name] for name in keys)
+        where = ", ".join(key)
+        if row["note"]:
+            notes[f"{where}: not defined: {row['note']}."] = None
+        elif row["missing"]:
+            there = f"{row['missing']} of {row['points']} points have no value and are left out"
+            notes[f"{where}: {there}."] = None
+        if row["factor"] is None:
+            notes[f"{where}: {INDICES[row['index']]} {_index(row)}."] = None
+        else:
+            cells.setdefault((*key, row["factor"]), {})[row["index"]] = _index(row)
+    heads = [
+        *(Column(axis.name, 0, "name") for axis in lists),
+        Column("flow", 0, "name"),
+        Column("factor", 0, "name"),
+        *(Column(INDICES[one]) for one in kinds),
+    ]
+    made = [[*key, *(its.get(one, "–") for one in kinds)] for key, its in cells.items()]
+    title = f"Sensitivity of {quantity(measure).label}, {study.design['points']} points"
+    table = Table(title, heads, made, "--json")
+    table.print(out)
+    for words in notes:
+        say(words, out)
+    if any(row["value"] is not None for row in rows):
+        say(f"[…]: bootstrap interval of {study.confidence * 100:g} %", out)
+    if wholes:
+        say("SRC and R² are of a linear model: R² says how well it fits.", out)
+
+
+def _index(row: Row) -> str:
+    if row["value"] is None:
+        return "–"
+
+    def text(number: float) -> str:
+        return f"{round(number, 2) + 0.0:.2f}"  # no negative zero
+
+    ends = "" if row["low"] is None else f" [{text(row['low'])} … {text(row['high'])}]"
+    return f"{text(row['value'])}{ends}"
+
+
+def _headed(measure: str) -> Column:
+    one = number(measure)
+    head = one.study_title or one.label
+    unit = f"\n{one.shown_unit}" if one.shown_unit else ""
+    views = (it for it in one.shown if it.view.startswith("study_"))
+    shown = next(views, Shown("", 0, LAST))
+    return Column(head + unit, shown.rank, full=head, below=shown.below)
+
+
+def _cells(
+    key: tuple[str, ...], found: dict[str, Row], columns: Sequence[str], verdicts: bool
+) -> list[Cell]:
+    shown: list[Cell] = [*key, *(_cell(found.get(name)) for name in columns)]
+    if verdicts:
+        shown.append(_satisfaction(found["r_factor"]["mean"] if "r_factor" in found else None))
+    return shown
+
+
+def _cell(row: Row | None) -> str:
+    """A mean with its interval."""
+    return _spaced(*intervals.texts(row))
+
+
+BOTH = {
+    "sent_packets": ("sent", 1, 0, ""),
+    "received_packets": ("received", 1, 0, ""),
+    "lost_packets": ("lost", 1, 0, ""),
+    "sent_bytes": ("sent", 1, 0, "B"),
+    "throughput_bps": ("throughput", 1e-3, 3, "kbit/s"),
+    "delay_min_s": ("delay, least", 1e3, 3, "ms"),
+    "delay_mean_s": ("delay, mean", 1e3, 3, "ms"),
+    "delay_p50_s": ("delay, median", 1e3, 3, "ms"),
+    "delay_p95_s": ("delay, 95 %", 1e3, 3, "ms"),
+    "delay_max_s": ("delay, longest", 1e3, 3, "ms"),
+    "drops": ("dropped", 1, 0, ""),
+    "utilisation": ("utilisation", 100, 3, "%"),
+    "queue_mean_packets": ("queue, mean", 1, 3, ""),
+}
+"""Display of measures that ns-2 was also asked for: label, scale, digits and unit."""
+
+
+def print_crosscheck(found: Crosscheck, out: Console | None = None) -> None:
+    """Both simulators side by side, flows first; links without traffic are omitted."""
+    out = out or console()
+    used = {row.name for row in found.links if row.measure == "sent_packets" and row.here}
+    links = [row for row in found.links if row.name in used]
+    for title, rows in (("Flows", found.flows), ("Links", links)):
+        heads = (
+            name(title.lower()[:-1]),
+            Column("measure", 0, "prose"),
+            Column("here"),
+            Column("ns-2"),
+            Column("difference", 1),
+            Column("share", 2, full="difference in %"),
+        )
+        cells: list[list[Cell]] = []
+        last = ""
+        for row in rows:
+            label, *_, unit = BOTH[row.measure]
+            numbers = [_both(row.measure, *mean) for mean in row.means]
+            share = "–" if row.relative is None else f"{row.relative * 100:+.2f} %"
+            said, last = ("" if row.name == last else row.name), row.name
+            cells.append([said, f"{label}, {unit}" if unit else label, *numbers, share])
+        table = Table(f"{title} here and in ns-2", heads, cells, "--json")
+        if len(found.seeds) > 1:
+            share = f"{rows[0].confidence * 100:g} %" if rows else ""
+            table.notes = [f"Means over {len(found.seeds)} seeds; ±: half of Student's {share} "
+                           "interval, where the seeds differ"]  # fmt: skip
+        table.print(out)
+
+
+def _both(measure: str, mean: float | None, half: float | None) -> str:
+    """A mean, and half its interval below."""
+    if mean is None:
+        return "–"
+    _, scale, digits, _ = BOTH[measure]
+    text = f"{round(mean * scale, digits) + 0.0:.{digits}f}"
+    return f"{text}\n±{half * scale:.{digits}f}" if half else text

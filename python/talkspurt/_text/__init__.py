@@ -1,0 +1,1 @@
+"""Text for people: escaped, formatted, with answers to mistakes."""

@@ -1,0 +1,1 @@
+"""What the numbers of results mean: means, causes, warnings and sensitivity."""

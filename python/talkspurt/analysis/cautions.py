@@ -1,0 +1,109 @@
+"""Warnings to read before comparing results.
+
+They are derived from the flows table, or from a scenario before it runs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from talkspurt._text.format import time_text
+from talkspurt.scenarios.resolved import values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import polars as pl
+
+REJECTED = 0.01
+"""Share of a flow's packets rejected though intact, above which a warning is given.
+
+A few are common when a connection closes.
+"""
+HANDSHAKES = ("tcp", "dccp", "sctp")
+MOST = 5
+"""Flows named individually in each kind of warning, at most."""
+
+
+def cautions(flows: pl.DataFrame) -> list[str]:
+    """Warnings about the rows of a flows table, of one run or a whole study."""
+    rows = flows.to_dicts()
+    return [*_late_openings(rows), *_rejections(rows)]
+
+
+def openings(resolved: str) -> list[str]:
+    """Speech in a resolved scenario that starts before its transport can have connected."""
+    flows = values(resolved).get("flows", {})
+    return _few(
+        f"{name}: `lead` of its source is 0, so the first frame waits for the handshake of "
+        f"{flow['transport']['kind'].upper()}, and the fixed playout buffer counts from its "
+        "arrival: it is that much later for the whole call"
+        for name, flow in flows.items()
+        if flow["transport"]["kind"] in HANDSHAKES and _hurries(flow)
+    )
+
+
+def out_of_range(row: Mapping[str, Any]) -> list[str]:
+    """Where the score of a row of the flows table is outside the range of the E-model."""
+    # Results of earlier versions have no such column.
+    limits = row.get("quality_limits")
+    return limits.split("; ") if limits else []
+
+
+def _hurries(flow: dict[str, Any]) -> bool:
+    source = flow.get("source", {})
+    first: bool = flow.get("playout", {}).get("anchor") == "first_arrival"
+    at_once: bool = source.get("kind") == "speech" and not source.get("lead")
+    return at_once and first
+
+
+def _late_openings(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Frames that waited for a handshake, which delays playout."""
+    waits: dict[str, float] = {}
+    for row in rows:
+        if wait := row.get("handshake_wait_s"):
+            name = _flow(row)
+            waits[name] = max(wait, waits.get(name, 0.0))
+    # Rounded up to half a second, on top of the source's value.
+    return _few(
+        f"{name}: the first frame waited {time_text(wait)} for the handshake. A fixed playout "
+        "buffer that counts from its arrival is that much later for the whole call; an adaptive "
+        "one catches up. Add "
+        f"{math.ceil(wait * 2) / 2:g} s or more to `lead` of its source to compare it with "
+        "transports without a handshake"
+        for name, wait in waits.items()
+    )
+
+
+def _rejections(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Intact packets that the other end rejected. TCP rejects retransmissions it already has."""
+    totals: dict[str, list[int]] = {}
+    for row in rows:
+        # One end of a measurement alone does not know all of these.
+        whats = ("rejected", "damaged", "sent", "control")
+        known = [row.get(f"{what}_packets") for what in whats]
+        if None in known or row["transport"].startswith("tcp"):
+            continue
+        sums = totals.setdefault(_flow(row), [0, 0])
+        sums[0] += row["rejected_packets"] - row["damaged_packets"]
+        sums[1] += row["sent_packets"] + row["control_packets"]
+    return _few(
+        f"{name}: the ends refused {refused} packets that were not damaged"
+        # What arrives in the window of measurement may have been sent before it.
+        f"{f' ({refused / sent:.1%} of those sent)' if sent else ''}; "
+        "`rejected_packets` counts them, the events of the flow say why"
+        for name, (refused, sent) in totals.items()
+        if refused > REJECTED * sent
+    )
+
+
+def _flow(row: dict[str, Any]) -> str:
+    group = row.get("group")
+    return f"{group} (of a group)" if group else str(row["name"])
+
+
+def _few(words: Iterable[str]) -> list[str]:
+    said = list(words)
+    more = len(said) - MOST
+    return [*said[:MOST], f"and {more} more flows likewise"] if more > 0 else said

@@ -1,0 +1,1 @@
+"""Measurements and calls over real paths."""

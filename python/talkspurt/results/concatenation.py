@@ -1,0 +1,143 @@
+"""A table of many runs as one frame, without a frame for each run where that can be avoided.
+
+A frame of one row costs as much as one of thousands. Rows of runs that end here are gathered as
+they end; files of saved runs are read together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from talkspurt._storage.file_access import of_polars
+from talkspurt.results import validation
+from talkspurt.results.run_data import SUMMARIES, RunData
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from talkspurt import _core
+    from talkspurt._cluster.work import Rows
+
+RUN = "run"
+"""First column of a stack: the index of the run that a row is of."""
+MOST = 1000
+"""Runs whose rows wait to become a frame."""
+
+
+class Gathered:
+    """The summary tables of runs as they end."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in SUMMARIES}
+        self._frames: dict[str, list[pl.DataFrame]] = {name: [] for name in SUMMARIES}
+        self._kinds: dict[str, Mapping[str, str]] = {}
+        self._runs: set[int] = set()
+        self._waiting = 0
+
+    def add(self, i: int, outcome: _core.Outcome | Rows) -> None:
+        """Add the rows of run ``i``, once."""
+        if i in self._runs:
+            return
+        for name, rows in self._rows.items():
+            found = outcome.rows(name)
+            if name not in self._kinds:
+                self._kinds[name] = outcome.columns(name)
+            rows += ({RUN: i, **row} for row in found)
+        self._runs.add(i)
+        self._waiting += 1
+        if self._waiting == MOST:
+            self._join()
+
+    def _join(self) -> None:
+        import polars as pl
+
+        for name, rows in self._rows.items():
+            kinds = {column: getattr(pl, kind) for column, kind in self._kinds[name].items()}
+            frame = pl.DataFrame(rows, schema={RUN: pl.Int64, **kinds}, orient="row")
+            self._frames[name].append(frame)
+            rows.clear()
+        self._waiting = 0
+
+    def stacks(self, runs: Mapping[int, RunData]) -> dict[str, pl.DataFrame]:
+        """The summary tables of all runs of a study; those not added are read from their files."""
+        import polars as pl
+
+        if not self._runs:
+            return {}
+        if self._waiting:
+            self._join()
+        others = [i for i in sorted(runs) if i not in self._runs]
+        there = {}
+        for name, frames in self._frames.items():
+            if others:
+                found = stack([runs[i] for i in others], name)
+                places = pl.Series(RUN, others, dtype=pl.Int64)
+                frames.append(found.with_columns(places.gather(found[RUN])))
+            there[name] = _whole(frames).sort(RUN, maintain_order=True)
+        return there
+
+
+def stack(runs: Sequence[RunData], table: str) -> pl.DataFrame:
+    """This table of all runs in order; first column ``RUN``.
+
+    Raises:
+        KeyError: if a run has no such table.
+        talkspurt.errors.StoreError: if a file cannot be read.
+    """
+    import polars as pl
+
+    if (found := _together(runs, table)) is not None:
+        return found
+    parts = (run.table(table) for run in runs)
+    return _whole(
+        [
+            part.select(pl.lit(i, dtype=pl.Int64).alias(RUN), pl.all())
+            for i, part in enumerate(parts)
+        ]
+    )
+
+
+def _whole(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.concat(parts, how="diagonal_relaxed", rechunk=True)
+
+
+def _together(runs: Sequence[RunData], table: str) -> pl.DataFrame | None:
+    """The files of the runs, read at once; None if that does not work."""
+    import polars as pl
+
+    files = [_file(run, table) for run in runs]
+    if len(files) < 2 or None in files:
+        return None
+    try:
+        found = pl.read_parquet([*map(str, files)], glob=False, include_file_paths=RUN)
+    except BaseException as error:
+        # One by one, they are read, or the damaged one is named.
+        if isinstance(error, (OSError, ValueError, TypeError)) or of_polars(error):
+            return None
+        raise
+    known = [run._known for run in runs if run._known is not None]
+    try:
+        if known:
+            found = validation.table(table, found, validation.Known.union(known), of=RUN)
+            if table in SUMMARIES:
+                every = found.group_by(RUN, maintain_order=True).agg("name")["name"]
+                for one, names in zip(known, every, strict=True):
+                    validation.check_names(table, names, one)
+    except ValueError:
+        return None
+    place = pl.col(RUN).rle_id().cast(pl.Int64)
+    if found[RUN].n_unique() != len(files):
+        return None
+    return found.select(place, pl.exclude(RUN)).rechunk()
+
+
+def _file(run: RunData, table: str) -> Path | None:
+    """The file that a saved run reads a table from."""
+    if run._outcome is not None or run._written is None or table in run._tables:
+        return None
+    file = Path(run._written) / f"{table}.parquet"
+    return file if file.is_file() else None

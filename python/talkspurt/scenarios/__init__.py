@@ -1,0 +1,1 @@
+"""Scenarios: read from any source, resolved, and the inputs that they name."""
