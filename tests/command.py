@@ -1,11 +1,15 @@
 """The command line run as a user runs it: in a process of its own."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
+
+import warm
 
 
 def needs(program, package, variable):
@@ -19,17 +23,26 @@ needs_ns = needs("ns", "ns2", "NS2")
 needs_tshark = needs("tshark", "tshark", "TSHARK")
 
 
+def _words(words):
+    return [word if isinstance(word, bytes) else str(word) for word in words]
+
+
+_parent = None
+
+
 def talkspurt(*words, cwd=None, env=None, **more):
-    """Run ``talkspurt WORDS`` and wait for it."""
+    """Run ``talkspurt WORDS`` and wait for it, where possible without its imports."""
+    global _parent
+    wanted = {**os.environ, **(env or {})}
+    if not more and hasattr(os, "fork"):
+        if _parent is None or _parent.process.poll() is not None:
+            _parent = warm.Parent()
+        if _parent.fits(wanted):
+            return _parent.run(_words(words), cwd, wanted)
     return subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "talkspurt",
-            *(w if isinstance(w, bytes) else str(w) for w in words),
-        ],
+        [sys.executable, "-m", "talkspurt", *_words(words)],
         cwd=cwd,
-        env={**os.environ, **(env or {})},
+        env=wanted,
         capture_output=True,
         text=True,
         timeout=120,
@@ -38,15 +51,29 @@ def talkspurt(*words, cwd=None, env=None, **more):
     )
 
 
+def until(there, process=None, within=60.0):
+    """Wait until something is true: at most so many seconds, and while a process runs."""
+    end = time.monotonic() + within
+    while not there():
+        assert process is None or process.poll() is None, "the process ended before"
+        assert time.monotonic() < end, "it does not come true"
+        time.sleep(0.01)
+
+
+def until_said(process, percent):
+    """Wait until a command that has no terminal says that so much of its time has passed."""
+    passed = 0.0
+    while passed < percent:
+        line = process.stderr.readline()
+        said = re.search(r": +(\d+)%", line)
+        assert said, line + process.stderr.read()
+        passed = float(said[1])
+
+
 def start(*words, cwd=None, stderr=subprocess.PIPE, **more):
     """Start ``talkspurt WORDS`` and do not wait."""
     return subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "talkspurt",
-            *(w if isinstance(w, bytes) else str(w) for w in words),
-        ],
+        [sys.executable, "-m", "talkspurt", *_words(words)],
         cwd=cwd,
         stdout=subprocess.PIPE,
         stderr=stderr,

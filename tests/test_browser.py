@@ -4,7 +4,6 @@ import json
 import os
 import random
 import shutil
-import time
 from collections import Counter
 from itertools import pairwise
 
@@ -12,6 +11,7 @@ import polars as pl
 import pytest
 
 import talkspurt
+from command import until
 
 REQUIRED = bool(os.environ.get("TALKSPURT_REQUIRE_BROWSER"))
 CHROMIUM = (
@@ -50,14 +50,6 @@ def browser():
 def reports(result, study, tmp_path_factory):
     place = tmp_path_factory.mktemp("reports")
     return {"run": result.report(place / "run.html"), "study": study.report(place / "study.html")}
-
-
-def until(true, seconds=10.0):
-    """Wait for something on the page. (The page itself forbids the evaluation of text.)"""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.05)
 
 
 class Visit:

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import talkspurt
-from command import start
+from command import start, until_said
 from command import talkspurt as command
 from ports import free_port
 from talkspurt import _core
@@ -226,7 +226,7 @@ class Relay:
                     if not data:
                         return
                     if self.rate is not None:
-                        time.sleep(len(data) / self.rate)
+                        time.sleep(len(data) / self.rate)  # the path is as slow as that
                     self.seen["tcp"] += data
                     other[each].sendall(data)
                 else:
@@ -300,9 +300,7 @@ def test_ctrl_c_hangs_up_at_both_ends(tmp_path, first):
     with answering(tmp_path, "--no-report") as (port, answerer):
         env = {**os.environ, **SECRET}
         caller = calling(tmp_path, port, "--for", "50s", "--no-report", run=start, env=env)
-        # The answerer says nothing while it is in a call: give the call three seconds.
-        wait_for_connection(port)
-        time.sleep(4)
+        until_said(caller, 4)  # of 50 s
         process = caller if first == "caller" else answerer
         process.send_signal(signal.SIGINT)
         began = time.monotonic()
@@ -330,8 +328,7 @@ def test_an_end_that_is_killed_ends_the_call(tmp_path):
     with answering(tmp_path, "--no-report") as (port, answerer):
         env = {**os.environ, **SECRET}
         caller = calling(tmp_path, port, "--for", "50s", "--no-report", run=start, env=env)
-        wait_for_connection(port)
-        time.sleep(4)
+        until_said(caller, 4)  # of 50 s
         caller.kill()
         caller.communicate()
         began = time.monotonic()
@@ -349,8 +346,7 @@ def test_without_the_answerers_notes_nothing_is_said_of_what_it_heard(tmp_path):
         env = {**os.environ, **SECRET}
         options = ("--codec", "pcmu", "--for", "50s")
         caller = calling(tmp_path, port, *options, run=start, env=env)
-        wait_for_connection(port)
-        time.sleep(4)
+        until_said(caller, 4)  # of 50 s
         answerer.kill()
         said, errors = caller.communicate(timeout=40)
     assert caller.returncode == 2, said

@@ -6,12 +6,11 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 
 import pytest
 
 import talkspurt as package
-from command import start, talkspurt
+from command import start, talkspurt, until
 from conftest import SCENARIO, STUDY, tone, write_wav
 from talkspurt.runs import engine
 
@@ -295,10 +294,7 @@ def test_a_stopped_run_leaves_nothing(folder, tmp_path, number, code):
     running = start(
         "run", folder / "small.toml", "--set", "duration=3h", "--out", "results/out", cwd=tmp_path
     )
-    deadline = time.monotonic() + 60
-    while not any(tmp_path.iterdir()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(0.3)
+    until(lambda: any(tmp_path.glob("results/.out.partial-*/.lock")), running)
     running.send_signal(number)
     out, err = running.communicate(timeout=60)
     assert running.returncode == code, err

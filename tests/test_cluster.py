@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import talkspurt as package
-from command import start, talkspurt
+from command import start, talkspurt, until
 from conftest import tone, write_wav
 from talkspurt._cluster import Address, client, proof, work
 from talkspurt._commands import running
@@ -63,15 +63,6 @@ def test_workers_killed_and_of_another_version(place):
     assert said.count("is rejected: another version of talkspurt") == 1, said
     assert tables(place / "out") == tables(place / "whole")
     assert len(tables(place / "whole")) > 16 * 5
-
-
-def until(there, process, seconds=100):
-    """Wait until something is there, at most until the process ends."""
-    end = time.monotonic() + seconds
-    while not there():
-        assert process.poll() is None, "it ended before"
-        assert time.monotonic() < end, "it does not come"
-        time.sleep(0.01)
 
 
 def test_a_pool_of_processes(place):
@@ -247,10 +238,8 @@ def test_ctrl_c_of_a_terminal_says_one_line(place, tmp_path, later_s):
         "run", place / "study.toml", "--cluster", "local:2", "--no-report", "--out", tmp_path / "x",
         start_new_session=True,
     )  # fmt: skip
-    until = time.monotonic() + 60
-    while not of_group(process.pid) and time.monotonic() < until:
-        time.sleep(0.01)
-    time.sleep(later_s)
+    until(lambda: of_group(process.pid), process)
+    time.sleep(later_s)  # at different stages of the start
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130

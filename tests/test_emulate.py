@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import talkspurt
-from command import start
+from command import start, until
 from command import talkspurt as command
 from talkspurt.emulating import account, namespaces
 from talkspurt.emulating.command import Wanted, wanted
@@ -83,7 +83,7 @@ for n in range(count):
         took.append(time.monotonic() - begin)
     except TimeoutError:
         took.append(None)
-    time.sleep(pause)
+    time.sleep(pause)  # the traffic's pauses
 print(json.dumps(took))
 """
 
@@ -475,7 +475,7 @@ source = { kind = "bulk" }
 """
     )
     with talkspurt.Emulation(upload, ["laptop", "server"]) as network:
-        time.sleep(2)
+        until(lambda: network.now_s > 2)  # the upload fills the queue
         took = asked(network, network.addresses["server"][0])
     assert None not in took
     # A hundred packets of 1500 bytes at 8 Mbit/s: 150 ms; CUBIC keeps at least half of them there.
@@ -487,7 +487,7 @@ import socket, sys, time
 s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
 s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
 s.bind((sys.argv[1], 5000))
-time.sleep(100)
+time.sleep(100)  # it does not read
 """
 
 
@@ -501,7 +501,8 @@ def test_packets_that_a_program_does_not_read_are_its_loss():
                 "TimeoutError", "OSError"
             )
             script(network, "laptop", ask, at, 50, 500, 0.002)
-        time.sleep(0.2)
+        sent_s = network.now_s
+        until(lambda: network.now_s > sent_s + 0.2)  # all have arrived
     real_time = network.result.manifest["real_time"]
     server = next(host for host in real_time["hosts"] if host["node"] == "server")
     assert server["written_packets"] == real_time["arrived_packets"] == 100
@@ -576,13 +577,6 @@ def processes(word):
             if (place / "cmdline").read_bytes() == b"sleep\0%s\0" % word.encode():
                 found.append(place.name)
     return found
-
-
-def gone(word, seconds=5):
-    until = time.monotonic() + seconds
-    while processes(word) and time.monotonic() < until:
-        time.sleep(0.05)
-    return not processes(word)
 
 
 @pytest.fixture
@@ -678,15 +672,13 @@ def test_a_stop_keeps_what_was_measured_and_leaves_nothing(case, tmp_path, numbe
         "--at", "laptop", "--", "sleep", word,
     )  # fmt: skip
     assert "emulating case" in running.stderr.readline()
-    until = time.monotonic() + 5
-    while not processes(word) and time.monotonic() < until:
-        time.sleep(0.02)
+    until(lambda: processes(word), running)
     running.send_signal(number)
     _, err = running.communicate(timeout=20)
     assert running.returncode == (130 if number == signal.SIGINT else 143)
     assert "out is written" in err
     assert (tmp_path / "out" / "flows.parquet").exists()
-    assert gone(word, 0)
+    assert not processes(word)
 
 
 @real
@@ -695,12 +687,10 @@ def test_nothing_is_left_after_a_kill(case, tmp_path):
     words = "emulate", case, "--out", tmp_path / "out", "--at", "laptop", "--", "sleep", word
     running = start(*words)
     assert "emulating case" in running.stderr.readline()
-    until = time.monotonic() + 5
-    while not processes(word) and time.monotonic() < until:
-        time.sleep(0.02)
+    until(lambda: processes(word), running)
     running.kill()
     running.communicate()
-    assert gone(word)
+    until(lambda: not processes(word), within=5)
     again = command("emulate", case, "--out", tmp_path / "out", *words[4:6], "--", "true")
     assert again.returncode == 0, again.stderr
     assert sorted(it.name for it in tmp_path.iterdir()) == ["case.toml", "out"]
@@ -709,12 +699,14 @@ def test_nothing_is_left_after_a_kill(case, tmp_path):
 @real
 def test_a_stopped_process_reports_its_lateness(case):
     python = sys.executable, "-I", "-S", "-c"
+    asking = case.with_name("asking")
+    ask = ASK.replace("    begin =", f"    if n == 5: open({str(asking)!r}, 'w')\n    begin =")
     running = start(
         "emulate", case, "--json", "--serve", "server", "--", *python, ECHO, "10.0.0.3",
-        "--at", "laptop", "--", *python, ASK, "10.0.0.3", 40, 50, 0.01,
+        "--at", "laptop", "--", *python, ask, "10.0.0.3", 40, 50, 0.01,
     )  # fmt: skip
     assert "emulating case" in running.stderr.readline()
-    time.sleep(1)
+    until(asking.exists, running)
     # As a suspended machine would.
     running.send_signal(signal.SIGSTOP)
     time.sleep(0.4)

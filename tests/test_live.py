@@ -9,45 +9,20 @@ import pytest
 import talkspurt
 from command import talkspurt as command
 from talkspurt.errors import BadInputError
-from talkspurt.reproduce import judged_live, live, renker2008, study_file
+from talkspurt.reproduce import formulas, judged_live, live, renker2008, study_file
 from talkspurt.reproduce.rows import GIVEN, UNDERSPECIFIED
 from talkspurt.reproduce.sample import samples
-
-NETWORK = """\
-title = "A wire"
-duration = "1s"
-
-[links.wire]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "1ms"
-queue = { kind = "droptail", packets = 100 }
-"""
-
-
-def _obstacle():
-    if os.name != "posix" or os.getuid() != 0:
-        return "needs root"
-    try:
-        with talkspurt.Emulation(NETWORK, ["a", "b"]):
-            return None
-    except BadInputError as error:
-        return str(error)
-
-
-OBSTACLE = _obstacle()
-real = pytest.mark.skipif(OBSTACLE is not None, reason=str(OBSTACLE))
+from test_emulate import real
 
 
 @pytest.fixture(scope="module")
 def slow_start():
     """Six seconds of bulk data over CCID 3, with the queue of the study."""
     cases = {
-        name: {**renker2008.live_cases()[name], "duration": "6s"}
+        name: {**live.live_cases("renker2008")[name], "duration": "6s"}
         for name in ("full-3min-wire", "full-ecn-wire")
     }
-    return live.measured(cases, renker2008.ENDS, "test")
+    return live.measured(cases, "test")
 
 
 @real
@@ -57,7 +32,7 @@ def test_slow_start_over_sockets_is_that_of_the_simulation(slow_start):
     simulated = talkspurt.run(
         {
             "title": "simulated",
-            **renker2008.live_cases()["full-3min-wire"],
+            **live.live_cases("renker2008")["full-3min-wire"],
             "duration": "6s",
             "record": {"gauges": True},
         }
@@ -80,14 +55,16 @@ def test_routers_mark_packets_of_sockets(slow_start):
     marked, plain = (slow_start.runs[f"full-{name}-wire"] for name in ("ecn", "3min"))
     assert marked.links["marks"].max() > 0
     assert plain.links["marks"].max() == 0
-    values = renker2008.marked(marked, plain)
+    runs = {run.name: run for run in (marked, plain)}
+    values = formulas.of_parts("renker2008", "inferred", runs)
     assert values["ecn/heard"] < 0.75
 
 
 @real
 def test_rows_are_judged_by_the_study_s_bands(slow_start):
     file = study_file.load("renker2008")
-    found = samples([renker2008.full(slow_start.runs["full-3min-wire"])])
+    runs = {"full-3min-wire": slow_start.runs["full-3min-wire"]}
+    found = samples([formulas.of_parts("renker2008", "inferred", runs)])
     rows = {row.spec.id: row for row in judged_live(file, found)}
     assert rows["full/slow-start"].verdict == UNDERSPECIFIED
     said = re.search(r"over sockets (\d+(?:\.\d+)?)", rows["full/slow-start"].reason)
@@ -98,11 +75,12 @@ def test_rows_are_judged_by_the_study_s_bands(slow_start):
 
 @real
 def test_the_page_and_the_tables_are_written(slow_start, tmp_path, capsys):
-    cases = {name: renker2008.live_cases()[name] for name in slow_start.runs}
+    cases = {name: live.live_cases("renker2008")[name] for name in slow_start.runs}
     assert set(cases) == set(slow_start.runs)
     simulated = slow_start.runs
     file = study_file.load("renker2008")
-    found = samples([renker2008.full(slow_start.runs["full-3min-wire"])])
+    runs = {"full-3min-wire": slow_start.runs["full-3min-wire"]}
+    found = samples([formulas.of_parts("renker2008", "inferred", runs)])
     rows = [live.LiveRow(row, None, None) for row in judged_live(file, found)]
     live._write("renker2008", rows, slow_start, simulated, tmp_path, pdf=False)
     page = (tmp_path / "index.html").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ import time
 import pytest
 
 import talkspurt
-from command import start
+from command import start, until, until_said
 from command import talkspurt as command
 from talkspurt import _core, metrics
 from talkspurt.real_time import measuring
@@ -47,11 +47,11 @@ def server(*options):
         yield port
 
 
-def wait_for_media(process):
-    """Wait until a session has sent media for about two seconds; when it began."""
+def wait_for_media(process, client, percent=3):
+    """Wait until the client says that a session has sent media for a second or two; when it began."""
     assert " udp up " in process.stdout.readline()
     began = time.monotonic()
-    time.sleep(3)
+    until_said(client, percent)
     return began
 
 
@@ -271,7 +271,7 @@ def test_a_stop_keeps_what_was_measured_and_measures_no_more(number, status, tmp
             "measure", f"127.0.0.1:{port}", "--transport", "udp", "--transport", "tfrc",
             "--for", "30s", "--no-report", "--out", out, env=env,
         )  # fmt: skip
-        wait_for_media(process)
+        wait_for_media(process, client, 5)
         client.send_signal(number)
         client.communicate(timeout=50)
     assert client.returncode == status
@@ -286,7 +286,7 @@ def test_a_lost_server_stops_media_within_three_seconds_and_results_are_kept(tmp
     with serving() as (port, process):
         words = ("--for", "60s", "--no-report", "--out", out)
         client = start("measure", f"127.0.0.1:{port}", *words, env={**os.environ, **SECRET})
-        began = wait_for_media(process)
+        began = wait_for_media(process, client)
         process.send_signal(signal.SIGSTOP)  # its connection stays open, but it says nothing
         silent = time.monotonic() - began
         # Media stops, and the server's notes do not come in 5 s.
@@ -347,7 +347,7 @@ def test_what_one_end_alone_cannot_know_is_null(options, expected, tmp_path):
         env = {**os.environ, **SECRET}
         client = start("measure", f"127.0.0.1:{port}", *options, *words, env=env)
         assert " for " in process.stdout.readline()
-        time.sleep(4)
+        until_said(client, 3)  # of 60 s
         process.kill()
         _, said = client.communicate(timeout=50)
     assert client.returncode == 2
@@ -368,11 +368,9 @@ def test_what_the_client_knows_is_written_before_the_server_is_asked(tmp_path):
     with serving() as (port, process):
         words = ("--for", "60s", "--no-report", "--out", out)
         client = start("measure", f"127.0.0.1:{port}", *words, env={**os.environ, **SECRET})
-        wait_for_media(process)
+        wait_for_media(process, client, 5)
         process.send_signal(signal.SIGSTOP)  # its connection stays open, but it says nothing
-        end = time.monotonic() + 30
-        while not (out / "manifest.json").exists() and time.monotonic() < end:
-            time.sleep(0.05)
+        until((out / "manifest.json").exists, client)
         assert client.poll() is None
         client.kill()
         client.communicate()
@@ -414,7 +412,7 @@ def test_attacks_do_not_disturb_a_measurement():
         datagrams = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         while client.poll() is None:
             datagrams.sendto(os.urandom(200), ("127.0.0.1", 29000))
-            time.sleep(0.002)
+            time.sleep(0.002)  # the rate of the flood
         printed, said = client.communicate(timeout=30)
         # The flood of connections keeps no other client out.
         after = measure(port, "--for", "1s", "--json")
@@ -550,7 +548,7 @@ def test_an_interface_that_disappears_is_told_and_results_are_kept(two_hosts, tm
             client_on(here, *words), env={**os.environ, **SECRET}, stderr=subprocess.PIPE, text=True
         ) as broken,
     ):
-        wait_for_media(process)
+        wait_for_media(process, broken)
         subprocess.run(["ip", "-n", here, "link", "del", "v0"], check=True)
         _, said = broken.communicate(timeout=50)
     assert broken.returncode == 2

@@ -61,12 +61,13 @@ def captured(file, what):
     process = subprocess.Popen(
         ["dumpcap", "-q", "-i", "lo", "-f", what, "-w", file], stderr=subprocess.PIPE, text=True
     )
-    while "Capturing on" not in process.stderr.readline():
+    # It names the file when the interface and the file are open.
+    while "File:" not in process.stderr.readline():
         assert process.poll() is None
-    time.sleep(0.5)
     try:
         yield
     finally:
+        # Until it has taken over what the kernel holds, of which it says nothing.
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=20)

@@ -249,7 +249,7 @@ def test_attacks_on_the_port_of_streams_do_not_disturb_a_measurement():
     def attack():
         rng, held = random.Random(3), []
         while not over.is_set():
-            time.sleep(0.0005)
+            time.sleep(0.0005)  # the rate of the attack
             with contextlib.suppress(OSError):
                 held.append(socket.create_connection(("127.0.0.1", media), timeout=1))
                 held[-1].setblocking(False)

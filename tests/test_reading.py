@@ -3,13 +3,12 @@
 import os
 import signal
 import struct
-import time
 from pathlib import Path
 
 import pytest
 
 import talkspurt as package
-from command import start, talkspurt
+from command import start, talkspurt, until
 from conftest import SCENARIO
 from talkspurt._storage import file_access
 
@@ -127,7 +126,8 @@ def test_reading_is_stopped_at_once(tmp_path, number, code):
     file = tmp_path / "case.toml"
     file.write_text(text + "]\n", encoding="utf-8")
     process = start("check", file)
-    time.sleep(1.5)
+    stat = Path(f"/proc/{process.pid}/stat")
+    until(lambda: int(stat.read_text().split()[13]) > 0.7 * os.sysconf("SC_CLK_TCK"), process)
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == code, said

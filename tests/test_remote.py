@@ -4,14 +4,13 @@ import json
 import shutil
 import signal
 import sys
-import time
 from pathlib import Path
 
 import fsspec
 import pytest
 
 import talkspurt as package
-from command import start, talkspurt
+from command import start, talkspurt, until
 from talkspurt import api
 from talkspurt._commands import reporting, running
 from talkspurt._storage import file_access, output_folder, remote
@@ -162,10 +161,7 @@ def test_a_killed_command_is_resumed_and_read_by_the_others(folder, tmp_path):
     url = f"file://{tmp_path}/far/study"
     words = ("run", folder / "study.toml", "--set", "duration=40s", "--out", url, "--jobs", "1")
     running = start(*words, "--no-report", cwd=tmp_path)
-    end = time.monotonic() + 60
-    while len(list(tmp_path.glob("far/.study.unfinished-*/*.tar"))) < 2:
-        assert time.monotonic() < end and running.poll() is None
-        time.sleep(0.01)
+    until(lambda: len(list(tmp_path.glob("far/.study.unfinished-*/*.tar"))) >= 2, running)
     running.send_signal(signal.SIGKILL)
     running.communicate()
     done = talkspurt(*words, "--no-report", cwd=tmp_path)

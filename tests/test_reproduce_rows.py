@@ -16,7 +16,7 @@ from rich.console import Console
 from scipy.stats import binomtest, t
 
 from talkspurt import reproduce
-from talkspurt.reproduce import checks, dossier, lab, renker2008, running, study_file
+from talkspurt.reproduce import checks, dossier, formulas, lab, renker2008, running, study_file
 from talkspurt.reproduce.band import EITHER, Band, StudyFileError, majority
 from talkspurt.reproduce.rows import (
     CANNOT_FOLLOW,
@@ -31,7 +31,7 @@ from talkspurt.reproduce.rows import (
     Values,
     judge_all,
 )
-from talkspurt.reproduce.runs_file import figures, runs_file, scenarios
+from talkspurt.reproduce.runs_file import filled, runs_file, scenarios
 from talkspurt.reproduce.sample import Sample
 
 
@@ -557,12 +557,12 @@ def test_a_least_loss_that_printed_counts_contradict():
         ("sent", {"a": 204.0, "b": 992.0, "c": 10.0}), ("received", {"a": 202.0, "b": 992.0, "c": 9.0})
     ) for name, value in values.items()}  # fmt: skip
     facts = {"printed": printed, "cells": "t", "also_where": "Table 2", "here": "the end"}
-    told = checks.less_lost("", "", {**facts, "name": "a", "others": ["c", "b"]})
-    assert told == (
+    row = spec(paper="", checks=("less_lost",))
+    assert checks.impossible(row, {**facts, "name": "a", "others": ["c", "b"]}) == [
         "Table 2 prints 202 of 204 received for A and 992 of 992 received for B, the end the opposite"
-    )
-    assert checks.less_lost("", "", {**facts, "name": "b", "others": ["a", "c"]}) is None
-    assert checks.less_lost("", "", {**facts, "name": "a", "others": ["c"]}) is None
+    ]
+    assert checks.impossible(row, {**facts, "name": "b", "others": ["a", "c"]}) == []
+    assert checks.impossible(row, {**facts, "name": "a", "others": ["c"]}) == []
 
 
 def test_the_conclusions_of_a_study_are_held_against_its_tables():
@@ -584,9 +584,9 @@ def test_the_first_mark_is_looked_up_in_the_queue_that_marks():
         }
     )
     run = lab.Run("r", 1, "", 1.0, {"link_series": series})
-    assert renker2008._first_marked(run) == 240.0
+    assert renker2008.first_marked(run) == 240.0
     none = lab.Run("r", 1, "", 1.0, {"link_series": series.with_columns(marks=pl.lit(0))})
-    assert renker2008._first_marked(none) is None
+    assert renker2008.first_marked(none) is None
 
 
 def test_a_template_is_filled_with_words_parts_and_axes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -632,8 +632,11 @@ def test_notes_and_figures_name_rows_and_runs_that_exist(name: str) -> None:
     made = list(scenarios(name, getattr(reproduce.module(name), "AXES", None)))
     runs = {one.name for one in made}
     assert len(runs) == len(made)
-    assert {one.keep for one in made} - {""} >= set(reproduce.module(name).KEEP)
-    for figure in (*figures(name, "figure"), *figures(name, "live")):
+    assert {one.keep for one in made} - {""} >= set(formulas.kept(name))
+    for rows in formulas.tables(name):
+        assert set(rows.formulas) <= ids
+        assert {run for names in rows.names.values() for run in names.values()} <= runs
+    for figure in (*filled(name, "figure"), *filled(name, "live")):
         panels = figure.get("panels", {"": figure}).values()
         lines = [line for panel in panels for line in panel.get("lines", {}).values()]
         named = {each["run"] for each in (figure, *lines) if "run" in each}

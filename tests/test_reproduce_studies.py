@@ -25,11 +25,13 @@ from talkspurt.reproduce import (
     Reproduction,
     checks,
     dossier,
+    formulas,
     hops,
     lab,
     ns2,
     running,
     sarao2019,
+    study_file,
 )
 from talkspurt.reproduce.rows import CANNOT_FOLLOW, CLASSES, GIVEN, MATCHES
 
@@ -140,9 +142,7 @@ def test_known_values(all_but_the_long: dict[str, Reproduction], id: str, value:
 def test_a_linux_kernel_does_the_same_on_the_same_wire(
     all_but_the_long: dict[str, Reproduction], id: str, band: float
 ) -> None:
-    from talkspurt.reproduce import renker2008
-
-    theirs = renker2008.linux()[id]
+    theirs = study_file.linux_values("renker2008")["values"][id]
     ours = row(all_but_the_long, f"renker2008/{id}").ours
     assert ours.value == pytest.approx(theirs, rel=band)
 
@@ -190,12 +190,14 @@ def test_each_row_that_rests_on_computed_packets_says_so(
 ) -> None:
     """Other packets in place of the computed ones change the rows that rest on them."""
     one = all_but_the_long["sarao2019"]
-    frames = sarao2019.wired(*(one.run(name) for name in sarao2019.WIRED.values()))
+    runs = {"UDP": "udp-inferred", "TFRC": "tfrc-without-feedback", "DCCP": "dccp-unanswered"}
+    frames = {protocol: compute() for protocol, compute in sarao2019.COMPUTED.items()}
+    frames |= {p: sarao2019.wired(p, one.run(name).packets) for p, name in runs.items()}
     rng = np.random.default_rng(1)
 
     def values(of: dict[str, pl.DataFrame]) -> dict[str, object]:
-        cells = {id: cell for p, f in of.items() for id, cell in sarao2019.tables(p, f).items()}
-        return cells | sarao2019.figures(*of.values())
+        parts = {f"{protocol.lower()}-stated": frame for protocol, frame in of.items()}
+        return formulas.of_parts("sarao2019", "stated", parts)
 
     def other(frame: pl.DataFrame) -> pl.DataFrame:
         late = rng.uniform(0.05, 1, frame.height) * rng.uniform(0, 1, frame.height) ** 3

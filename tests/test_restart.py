@@ -5,12 +5,11 @@ import os
 import shutil
 import signal
 import sys
-import time
 
 import pytest
 
 import talkspurt as package
-from command import start, talkspurt
+from command import start, talkspurt, until
 from conftest import tone, write_wav
 from talkspurt._storage import writer
 from talkspurt.scenarios import provenance
@@ -49,9 +48,7 @@ def stopped(tmp_path, number):
     """A study with some of its runs done, ended by a signal; what it said."""
     (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
     running = start("run", "study.toml", "--out", "out", "--jobs", "1", cwd=tmp_path)
-    deadline = time.monotonic() + 120
-    while len(finished(tmp_path)) < 3 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: len(finished(tmp_path)) >= 3, running, 120)
     running.send_signal(number)
     _, said = running.communicate(timeout=60)
     return said
@@ -199,10 +196,7 @@ ALONE = STUDY.replace("20min", "10h").replace("[replications]\ncount = 12\n", ""
 def test_a_single_run_that_is_stopped_leaves_nothing_for_long(tmp_path, number):
     (tmp_path / "long.toml").write_text(ALONE, encoding="utf-8")
     running = start("run", "long.toml", "--out", "out", cwd=tmp_path)
-    deadline = time.monotonic() + 120
-    while not list(tmp_path.glob(".out.partial-*/.lock")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.2)
+    until(lambda: any(tmp_path.glob(".out.partial-*/.lock")), running, 120)
     running.send_signal(number)
     _, said = running.communicate(timeout=60)
     if number == signal.SIGKILL:
@@ -220,9 +214,7 @@ def test_a_single_run_that_is_stopped_leaves_nothing_for_long(tmp_path, number):
 def test_two_at_work_on_one_study_do_not_mix(tmp_path):
     (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
     running = start("run", "study.toml", "--out", "out", "--jobs", "1", cwd=tmp_path)
-    deadline = time.monotonic() + 120
-    while not finished(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: finished(tmp_path), running, 120)
     done = talkspurt("run", "study.toml", "--out", "out", "--jobs", "1", cwd=tmp_path)
     running.kill()
     running.communicate(timeout=60)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from command import until
 from conftest import SCENARIO
 from talkspurt._storage import interrupts, output_folder
 from talkspurt._storage.output_folder import Claim, Resumable, Staging
@@ -99,11 +100,13 @@ def test_a_terminal_that_is_closed_ends_a_study_as_a_signal_does(folder, tmp_pat
         words = ["run", "study.toml", "--out", "out", "--jobs", "1"]
         os.execv(sys.executable, [sys.executable, "-m", "talkspurt", *words])
     os.set_blocking(terminal, False)
-    end = time.monotonic() + 90
-    while not list(tmp_path.glob(".out.*/runs/*[0-9]/manifest.json")) and time.monotonic() < end:
+
+    def has_a_run():
         with contextlib.suppress(BlockingIOError):
             os.read(terminal, 65536)
-        time.sleep(0.02)
+        return any(tmp_path.glob(".out.*/runs/*[0-9]/manifest.json"))
+
+    until(has_a_run, within=90)
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 143
     (left,) = tmp_path.glob(".out.*")
@@ -116,9 +119,7 @@ def test_nohup_keeps_a_command_when_its_terminal_is_closed(case, tmp_path):
          "--set", "duration=2min"],
         cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    end = time.monotonic() + 60
-    while not list(tmp_path.glob(".out.partial-*")) and time.monotonic() < end:
-        time.sleep(0.02)
+    until(lambda: any(tmp_path.glob(".out.partial-*")), process)
     process.send_signal(signal.SIGHUP)
     assert process.wait(timeout=90) == 0
     assert (tmp_path / "out" / "manifest.json").exists()
@@ -187,7 +188,7 @@ def app(*_, **__):
     if {where == "destructor"}:
         watched = None
     del thing
-    time.sleep(30)
+    time.sleep(30)  # what the stop interrupts
 entry.app = app
 sys.argv = ["talkspurt"]
 entry.main()
@@ -209,7 +210,7 @@ async def fail():
 async def stopped():
     global request
     request = asyncio.ensure_future(fail())
-    await asyncio.sleep(0.01)
+    await asyncio.wait([request])
     raise KeyboardInterrupt
 def app(*_, **__):
     asyncio.run(stopped())
@@ -241,12 +242,12 @@ def test_a_stop_after_everything_was_written_says_so(case, tmp_path):
         cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     os.close(writing)
-    end = time.monotonic() + 60
-    while not (tmp_path / "out").exists() and time.monotonic() < end:
-        time.sleep(0.05)
-    time.sleep(0.3)
+    place = Path(f"/proc/{process.pid}")
+    # In write(2), to standard output: there it stays.
+    until(lambda: (place / "syscall").read_text().startswith("1 0x1 "), process)
+    assert (tmp_path / "out").exists()
     process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
+    until(lambda: "ShdPnd:\t0000000000000000" in (place / "status").read_text(), process)
     os.close(reading)
     said = process.communicate(timeout=60)[1]
     assert "Traceback" not in said

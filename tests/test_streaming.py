@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import talkspurt
-from command import start
+from command import start, until
 from command import talkspurt as command
 from talkspurt import api
 from talkspurt.metrics import dictionary
@@ -140,10 +139,7 @@ def test_a_run_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "bulk.toml").write_text(BULK.format(seconds=3_600), encoding="utf-8")
     for stop in (signal.SIGINT, signal.SIGKILL):
         run = start("run", "bulk.toml", "--out", "out", "--no-report", cwd=tmp_path)
-        until = time.monotonic() + 60
-        while not list(tmp_path.glob(".*/gauges.parquet.part")):
-            assert time.monotonic() < until and run.poll() is None
-            time.sleep(0.05)
+        until(lambda: any(tmp_path.glob(".*/gauges.parquet.part")), run)
         run.send_signal(stop)
         run.communicate(timeout=60)
     # What was killed is removed by the next run.

@@ -15,15 +15,31 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def wait_for_port(port: int, seconds: float = 60) -> None:
+    """Wait until somebody listens."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with socket.socket() as there:
+            if there.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise TimeoutError(f"nobody listens at port {port}")
+
+
 class Machines:
     """Processes that are ended with the block."""
 
     def __init__(self, folder: Path, tls: Mapping[str, Path] | None = None) -> None:
         self.folder = folder
         self.tls = tls
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         kind = "tls" if tls else "tcp"
         self.url = f"{kind}://127.0.0.1:{self.port}"
         names = {"ca": "--tls-ca-file", "cert": "--tls-cert", "key": "--tls-key"}
@@ -56,13 +72,8 @@ class Machines:
             "scheduler", sys.executable, "-m", "distributed.cli.dask_scheduler", "--host",
             "127.0.0.1", "--port", self.port, "--no-dashboard", *self.secure,
         )  # fmt: skip
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            with socket.socket() as there:
-                if there.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return process
-            time.sleep(0.1)
-        raise TimeoutError("the scheduler does not listen")
+        wait_for_port(self.port)
+        return process
 
     def wait(self, count: int, seconds: float = 100) -> None:
         """Wait until this many workers have registered with the scheduler."""

@@ -22,7 +22,7 @@ from pathlib import Path
 import polars as pl
 
 import talkspurt
-from talkspurt.reproduce import live, renker2008
+from talkspurt.reproduce import formulas, live
 from talkspurt.reproduce.lab import Run
 
 HERE = Path(__file__).parent
@@ -38,7 +38,7 @@ QUEUE_PACKETS = 20_000
 """Of a tap: a guest that is slow for a moment delays packets, and loses none."""
 ATTEMPTS = 5
 HANDSHAKE_PACKETS = 10
-ENDS = renker2008.ENDS
+ENDS = ("desktop", "laptop")
 TOLD = {
     "rate_bytes_per_second": ("rate", 8), "receive_rate": ("receive_rate", 8),
     "equation_rate": ("equation_rate", 8), "rtt_us": ("srtt", 1e-6),
@@ -87,7 +87,7 @@ class Site:
 
 def bridge(rate: str, seconds: int) -> dict:
     """The scenario of the study on a wire of this rate."""
-    scenario = {**renker2008.live_cases()["full-3min-wire"], "duration": f"{seconds}s"}
+    scenario = {**live.live_cases("renker2008")["full-3min-wire"], "duration": f"{seconds}s"}
     scenario["links"]["radio"]["rate"] = rate
     return scenario
 
@@ -155,7 +155,7 @@ def kernel(rate: str) -> tuple[Run, dict]:
 
 def values(run: Run) -> dict[str, object]:
     """The rows of the first minute, and the goodput."""
-    found = renker2008.full(run)
+    found = formulas.of_parts("renker2008", "inferred", {"full-3min-wire": run})
     return {name: value for name, value in found.items() if name.startswith("full/")}
 
 

@@ -141,7 +141,7 @@ def talk(
     try:
         sender.start()
         if case.slow:
-            time.sleep(3)
+            time.sleep(3)  # the pause that fills its buffer
         while piece := line.recv(1 << 18):
             heard.append(piece)
         seconds = time.monotonic() - began

@@ -7,11 +7,9 @@ the same with `memory://` and `file://`.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,7 +18,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from validation.cluster.machines import study
+from validation.cluster.machines import free_port, study, tables, wait_for_port
 
 STUDY = study("A study on S3", "300s", 20)
 URL = "s3://results/deep/study"
@@ -31,9 +29,7 @@ class Server:
     """moto's server, which ends with the block; with ``keys``, it knows no user."""
 
     def __init__(self, *, keys: bool = False) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         # After the creation of the bucket, moto checks signatures.
         self.more = {"INITIAL_NO_AUTH_ACTION_COUNT": "1"} if keys else {}
 
@@ -43,12 +39,7 @@ class Server:
             words, env={**os.environ, **self.more},
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        end = time.monotonic() + WAIT_S
-        while time.monotonic() < end:
-            with socket.socket() as there:
-                if there.connect_ex(("127.0.0.1", self.port)) == 0:
-                    break
-            time.sleep(0.1)
+        wait_for_port(self.port)
         address = f"http://127.0.0.1:{self.port}"
         user = {"AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nothing"}
         env = {**os.environ, **user, "AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL": address}
@@ -77,14 +68,6 @@ def listed(env: dict[str, str]) -> list[str]:
     """The names in the bucket."""
     with urllib.request.urlopen(f"{env['AWS_ENDPOINT_URL']}/results?list-type=2") as found:
         return re.findall("<Key>(.*?)</Key>", found.read().decode())
-
-
-def tables(folder: Path) -> dict[str, str]:
-    """SHA-256 of every table below a folder."""
-    return {
-        str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in sorted(folder.rglob("*.parquet"))
-    }
 
 
 def killed_and_resumed(folder: Path) -> list[str]:

@@ -1,8 +1,9 @@
 """Re-runs of published studies: printed values, our values, and reasons for differences.
 
-A study is two TOML files (printed values, statements, inferences and bands; scenarios, notes and
-figures), a module that computes its rows, and where ns-2 applies a script with its recorded values.
-``lab`` runs the scenarios and keeps the required tables, ``rows`` judges the replications,
+A study is two TOML files (printed values, statements, inferences and bands; scenarios, formulas of
+rows, notes and figures), a module with the names in the formulas, and where ns-2 applies a script
+with its recorded values. ``lab`` runs the scenarios and keeps the required tables, ``formulas``
+computes the rows from them, ``rows`` judges the replications,
 ``checks`` finds impossible values, ``dossier`` writes the pages.
 """
 
@@ -12,11 +13,11 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from talkspurt.errors import BadInputError
-from talkspurt.reproduce import checks, ns2, study_file
+from talkspurt.reproduce import checks, formulas, ns2, study_file
+from talkspurt.reproduce.formulas import module
 from talkspurt.reproduce.lab import Case, Lab, Run
 from talkspurt.reproduce.rows import Row, Values, judge_all
 from talkspurt.reproduce.runs_file import scenarios
@@ -24,8 +25,6 @@ from talkspurt.reproduce.study_file import StudyFile
 from talkspurt.runs import engine
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from talkspurt.reproduce.sample import Sample
 
 NAMES = ("nor2010", "wheeb2017", "maldonado2005", "sarao2019", "renker2008")
@@ -108,9 +107,9 @@ def reproductions(
         files = {name: study_file.load(name) for name in names}
         labs = {name: Lab(pool, file.repeated, sets) for name, file in files.items()}
         for name, lab in labs.items():
-            of = module(name)
-            for one in scenarios(name, getattr(of, "AXES", None)):
-                lab.ask(one.name, one.table, one.profile, **of.KEEP.get(one.keep, {}))
+            keep = formulas.kept(name)
+            for one in scenarios(name, getattr(module(name), "AXES", None)):
+                lab.ask(one.name, one.table, one.profile, **keep.get(one.keep, {}))
             lab.check()
         for name, file in files.items():
             step(name)
@@ -128,7 +127,8 @@ def reproductions(
 def _values(name: str, lab: Lab, sets: Sequence[str]) -> Values:
     """The values of all rows; of a variation, they may not exist."""
     try:
-        found: Values = module(name).values(lab)
+        own = getattr(module(name), "values", None)
+        found: Values = own(lab) if own else formulas.values(name, lab)
     except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
         if not sets:
             raise
@@ -152,11 +152,6 @@ def _varied(found: Reproduction, varied: Collection[str], sets: Sequence[str]) -
         reason = f"Varied: {', '.join(used)}. {row.reason}".rstrip()
         rows.append(dataclasses.replace(row, ns2=None, reason=reason))
     return dataclasses.replace(found, rows=tuple(rows), sets=tuple(sets))
-
-
-def module(name: str) -> ModuleType:
-    """The module that runs a study."""
-    return import_module(f"talkspurt.reproduce.{name}")
 
 
 def judged(

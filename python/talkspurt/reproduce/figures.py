@@ -1,8 +1,8 @@
 """The studies' figures redrawn on their own axes, each with a companion figure.
 
 Studies draw throughput, delay or jitter; the companion shows how the call would sound today:
-mouth-to-ear delay and MOS. The figures are in ``studies/NAME.runs.toml``; ``curves`` of a study's
-module computes the points of their lines.
+mouth-to-ear delay and MOS. The figures are in ``studies/NAME.runs.toml``; ``curve`` of a study's
+module computes the points of a line.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from talkspurt.figures.chart import Bars, Line, bars, draw
@@ -26,7 +27,8 @@ from talkspurt.figures.style import (
     transport_style,
 )
 from talkspurt.intervals import Ends
-from talkspurt.reproduce import module, runs_file
+from talkspurt.reproduce import runs_file
+from talkspurt.reproduce.formulas import module
 from talkspurt.reproduce.sample import Sample
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
 
     study = found.file.name
     with styled(math=True):
-        for spec in runs_file.figures(study, "figure"):
+        for spec in runs_file.filled(study, "figure"):
             title = spec["title"]
             if "mean_of" in spec:
                 title += f", mean of {len(runs(spec['mean_of']))} runs"
@@ -80,7 +82,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
                 calls = spec["calls"].items()
                 figure = companion(title, {k: (runs(run)[0], flow) for k, (run, flow) in calls})
             else:
-                figure = _lines(title, spec, _panels(spec), module(study).curves(runs))
+                figure = _lines(title, spec, _panels(spec), partial(module(study).curve, runs))
             seed = runs(spec["run"])[0].seed if "run" in spec else None
             if seed is not None:
                 note(figure, f"Of seed {seed} alone, no mean.")
@@ -91,14 +93,13 @@ def live_pictures(
     study: str, live: Mapping[str, Run], simulated: Mapping[str, Run]
 ) -> Iterator[Picture]:
     """The figures of a study that was measured in real time, with the lines of runs that exist."""
-    curves = module(study).curves
-    measured, expected = curves(lambda name: [live[name]]), curves(lambda name: [simulated[name]])
 
     def points(line: Spec) -> Points:
-        found: Points = (expected if line.get("simulated") else measured)(line)
+        of = simulated if line.get("simulated") else live
+        found: Points = module(study).curve(lambda name: [of[name]], line)
         return found
 
-    for spec in runs_file.figures(study, "live"):
+    for spec in runs_file.filled(study, "live"):
         panels = [
             {
                 **panel,

@@ -150,8 +150,6 @@ class Case:
 
 Rows = Callable[..., Mapping[str, Value]]
 """Computes rows from runs of some scenarios, one of each in the order of their names."""
-Table = Sequence[tuple[Sequence[str], Rows]]
-"""Rows by the beginnings of the names of the scenarios from which they are computed."""
 
 
 class Lab:
@@ -240,16 +238,6 @@ class Lab:
             self.used.setdefault(row, []).extend(names)
         return made
 
-    def rows(
-        self, table: Table, ending: str, of: Callable[[Run], Any] = lambda run: run
-    ) -> dict[str, Sample]:
-        """All rows of a table, from the part ``of`` runs of scenarios with this ending."""
-        found: dict[str, Sample] = {}
-        for beginnings, rows in table:
-            names = [beginning + ending for beginning in beginnings]
-            found |= self.samples(names, lambda *runs, rows=rows: rows(*map(of, runs)))
-        return found
-
     def each(self, names: Iterable[str], rows: Rows) -> dict[str, Sample]:
         """The same for values that are not rows."""
         cases = [self.cases[name] for name in names]
@@ -260,6 +248,10 @@ class Lab:
                 for n in range(min(several, default=1))
             ]
         )
+
+    def sample(self, value: Callable[..., Value], *names: str) -> Sample:
+        """One such value."""
+        return self.each(names, lambda *runs: {"": value(*runs)})[""]
 
     def first(self, name: str) -> Run:
         """The first run of a scenario."""

@@ -22,15 +22,14 @@ from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.emulating import Emulation, account, namespaces
 from talkspurt.errors import BadInputError
-from talkspurt.reproduce import judged_live, module, study_file
+from talkspurt.reproduce import formulas, judged_live, study_file
 from talkspurt.reproduce.lab import WHOLE, Lab, Run
 from talkspurt.reproduce.rows import Row
+from talkspurt.reproduce.runs_file import scenarios
 from talkspurt.reproduce.sample import Sample, Value, samples, show
 from talkspurt.scenarios.source import read
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import polars as pl
 
     from talkspurt.results.result import Result
@@ -150,16 +149,17 @@ def _name(study: str) -> str:
 
 def _measure(study: str) -> tuple[Measured, list[LiveRow], dict[str, Run]]:
     """Measure the scenarios in real time, simulate them, and judge the rows."""
-    of = module(study)
-    cases: Mapping[str, Mapping[str, Any]] = of.live_cases()
-    found = measured(cases, of.ENDS, study)
+    cases = live_cases(study)
+    found = measured(cases, study)
     lab = Lab()
-    keep = {"gauges": of.GAUGES, "series": _losses}
+    keep = {"gauges": formulas.kept(study)["gauges"]["gauges"], "series": _losses}
     for name in found.runs:
         lab.ask(name, cases[name], "inferred", **keep)
     simulated = {name: lab.first(name) for name in found.runs}
-    live, ours = (_values(of, runs) for runs in (found.runs, simulated))
-    kernel = of.linux()
+    live, ours = (
+        samples([formulas.of_parts(study, "inferred", runs)]) for runs in (found.runs, simulated)
+    )
+    kernel = (study_file.linux_values(study) or {})["values"]
     file = study_file.load(study)
     rows = [
         LiveRow(row, ours.get(row.spec.id, Sample()).value, kernel.get(row.spec.id))
@@ -172,33 +172,30 @@ def _losses(table: pl.DataFrame) -> pl.DataFrame:
     return table.select("flow", "time_s", "lost_packets")
 
 
-def _values(of: ModuleType, runs: Mapping[str, Run]) -> dict[str, Sample]:
-    """The rows whose runs are there."""
-    found: dict[str, Sample] = {}
-    for names, rows in of.ROWS:
-        asked = [f"{name}-{of.radio_of(names)}" for name in names]
-        if all(name in runs for name in asked):
-            found.update(samples([rows(*(runs[name] for name in asked))]))
-    return found
+def live_cases(study: str) -> dict[str, dict[str, Any]]:
+    """The scenarios of rows that can be measured in real time, by name."""
+    needed = {
+        name for rows in formulas.tables(study) for name in rows.names.get("inferred", {}).values()
+    }
+    return {one.name: one.table for one in scenarios(study) if one.name in needed}
 
 
-def measured(cases: Mapping[str, Mapping[str, Any]], ends: tuple[str, str], title: str) -> Measured:
-    """Run all scenarios in real time at once; ``ends`` are the nodes of their flow."""
+def measured(cases: Mapping[str, Mapping[str, Any]], title: str) -> Measured:
+    """Run all scenarios in real time at once."""
     found = Measured()
     with ExitStack() as stack:
         under_way: dict[str, Transfer] = {}
         for name, scenario in cases.items():
             if not interrupts.came():
-                under_way[name] = _begun(name, scenario, ends, stack)
+                under_way[name] = _begun(name, scenario, stack)
         _await(under_way, found, title)
         for left in under_way.values():
             left.stop()
     return found
 
 
-def _begun(
-    name: str, scenario: Mapping[str, Any], ends: tuple[str, str], stack: ExitStack
-) -> Transfer:
+def _begun(name: str, scenario: Mapping[str, Any], stack: ExitStack) -> Transfer:
+    ends = (scenario["flows"][FLOW]["from"], scenario["flows"][FLOW]["to"])
     question = read({"title": name, **scenario}, seed=SEED)
     network = {key: value for key, value in scenario.items() if key != "flows"}
     network |= {"title": name, "duration": f"{_seconds(scenario) + MARGIN_S:g}s"}
@@ -288,7 +285,7 @@ def _write(
     from talkspurt.reproduce.figures import live_pictures
 
     file_access.write_text(folder / "rows.json", file_access.to_json(_document(study, rows, found)))
-    cases = module(study).live_cases()
+    cases = live_cases(study)
     for name, run in found.runs.items():
         text = tomli_w.dumps({"title": name, **cases[name]})
         file_access.write_text(folder / "scenarios" / f"{name}.toml", text)

@@ -1,7 +1,7 @@
 """Runs the studies' ns-2 scripts where ``ns`` is installed, and reads recorded values.
 
 Recorded values are in ``studies/NAME.ns2.json`` next to the scripts, with their origin, as written
-by ``python -m talkspurt.reproduce.record NAME``. Changing a script invalidates them.
+by ``python -m talkspurt.reproduce.ns2 NAME``. Changing a script invalidates them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import hashlib
 import json
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,3 +104,29 @@ def beyond(study: str) -> dict[str, float]:
 def recorded(study: str) -> dict[str, Value]:
     """The study's recorded ns-2 rows; empty without a script."""
     return dict(_file(study).get("values", {}))
+
+
+def record(study: str) -> Path:
+    """Run ns-2 and write its values next to the script."""
+    values = measured(study)
+    further = getattr(import_module(f"talkspurt.reproduce.{study}"), "ns2_beyond", None)
+    query = ["dpkg-query", "-W", "-f=ns-2.35 (Debian ns2 ${Version})", "ns2"]
+    version = "ns-2"
+    if shutil.which(query[0]):
+        found = subprocess.run(query, capture_output=True, text=True, check=False)
+        version = found.stdout.strip() or version
+    document = {
+        "origin": f"{version}, {study}.tcl",
+        "date": datetime.now(UTC).date().isoformat(),
+        "script_sha256": Script(study).sha256,
+        "values": {k: round(v, 9) if isinstance(v, float) else v for k, v in values.items()},
+        **({"beyond": further(Script(study))} if further else {}),
+    }
+    file = Path(str(FILES / f"{study}.ns2.json"))
+    file.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return file
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        print(record(name))

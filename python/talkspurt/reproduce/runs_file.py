@@ -1,4 +1,4 @@
-"""How a study is run: the scenarios and the notes on rows in ``studies/NAME.runs.toml``.
+"""How a study is run: scenarios, rows, notes and figures in ``studies/NAME.runs.toml``.
 
 A note has the ids of its ``rows`` and a ``text`` with facts of the runs in braces.
 
@@ -63,8 +63,8 @@ def scenarios(study: str, computed: Axes | None = None) -> Iterator[Scenario]:
         yield Scenario(entry["name"], entry["profile"], entry.get("keep", ""), table)
 
 
-def figures(study: str, kind: str) -> Iterator[Words]:
-    """The figures of a study, ``figure``, or those of its runs in real time, ``live``."""
+def filled(study: str, kind: str) -> Iterator[Words]:
+    """The tables ``[[kind]]``: figures are ``figure``, or ``live`` for runs in real time."""
     for entry, _, _ in _entries(study, kind, {}):
         yield entry
 

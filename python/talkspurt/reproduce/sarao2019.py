@@ -12,147 +12,32 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from talkspurt.reproduce import hops
-from talkspurt.reproduce import ns2 as peer
-from talkspurt.reproduce.rows import Values
-from talkspurt.reproduce.runs_file import notes
+from talkspurt.reproduce import formulas, hops
 
 if TYPE_CHECKING:
     from talkspurt.reproduce.figures import Points, Runs, Spec
-    from talkspurt.reproduce.lab import Lab, Run, Table
     from talkspurt.reproduce.ns2 import Script
-    from talkspurt.reproduce.sample import Sample, Value
+    from talkspurt.reproduce.sample import Value
 
 
 ENDS = ("west", "east")
-NODES = float(len(ENDS))
 RATE_BPS = 256e3
 DELAY_S = 0.05
 START_S, STOP_S, END_S = 0.1, 10.0, 10.5
-TABLE2 = ("sctp", "tcp", "udp")
-PROTOCOLS = ("TCP", "UDP", "SCTP", "TFRC", "DCCP")
-KEEP = {"hops": {"packets": hops.ours}}
 
 
-WIRED = {
-    "UDP": "udp-inferred",
-    "TFRC": "tfrc-without-feedback",
-    "DCCP": "dccp-unanswered",
-}
-"""The runs of protocols whose wiring our endpoints can imitate."""
+def wired(protocol: str, packets: pl.DataFrame | None = None) -> pl.DataFrame:
+    """A protocol's hops as the study must have wired it; some are computed, not run.
 
-
-def _wired(protocol: str, *run: Run) -> pl.DataFrame:
-    """A protocol's hops; only the forward path where the return path was made lossy."""
-    if protocol in COMPUTED:
+    Only the forward path where the return path was made lossy.
+    """
+    if packets is None:
         return COMPUTED[protocol]()
-    (packets,) = (one.packets for one in run)
     return packets if protocol == "UDP" else packets.filter(pl.col("link") == "wire")
-
-
-def wired(*runs: Run) -> dict[str, pl.DataFrame]:
-    """The hops of each protocol as the study must have wired it, from the runs of ``WIRED``."""
-    of = dict(zip(WIRED, runs, strict=True))
-    return {p: _wired(p, *([of[p]] if p in of else [])) for p in PROTOCOLS}
-
-
-def values(lab: Lab) -> Values:
-    """The values of all rows."""
-    stated = lab.rows(STATED, "-stated", lambda run: run.packets)
-    inferred: dict[str, Sample] = {}
-    for protocol in PROTOCOLS:
-        runs = [WIRED[protocol]] if protocol in WIRED else []
-        inferred |= lab.samples(runs, lambda *run, p=protocol: tables(p, _wired(p, *run)))
-    inferred |= lab.samples(WIRED.values(), lambda *runs: figures(*wired(*runs).values()))
-    return Values(stated, inferred, notes=notes("sarao2019", _facts(lab)), cases=lab.used)
-
-
-def _facts(lab: Lab) -> dict[str, object]:
-    """The numbers in the notes: results of correct wiring, here and in ns-2."""
-    segments = lab.first("tcp-segment-a-message").packets.filter(pl.col("bytes") > 100)
-    own = hops.counts(lab.first("sctp-inferred").packets)
-    return {"mistaken": 1e3 * hops.mean_delay_s(segments), "own": own, **peer.beyond("sarao2019")}
-
-
-def tables(protocol: str, frame: pl.DataFrame) -> dict[str, Value]:
-    """The cells of Tables 2 and 3 that a protocol's hops determine."""
-    name = protocol.lower()
-    found: dict[str, Value] = {"table3": 1e3 * hops.mean_delay_s(frame)}
-    if name in TABLE2:
-        found |= {f"table2/{line}": count for line, count in hops.counts(frame).items()}
-        found |= dict.fromkeys(("table2/sending-nodes", "table2/receiving-nodes"), NODES)
-    if name in ("sctp", "tcp"):
-        found["table2/number-of-nodes"] = NODES
-    return {f"{row}/{name}": value for row, value in found.items()}
-
-
-def figures(*hops_of: pl.DataFrame) -> dict[str, Value]:
-    """The study's statements on its figures, from the hops of ``PROTOCOLS``."""
-    frames = dict(zip(PROTOCOLS, hops_of, strict=True))
-    throughput = {p: hops.throughput_bps(f, END_S) for p, f in frames.items()}
-    jitters = {p: hops.jitters(f)["jitter"] for p, f in frames.items() if f.height > 10}
-    jitter = {p: hops.mean(found) for p, found in jitters.items()}
-    means = {p: running_mean_s(f) for p, f in frames.items()}
-    spread = {p: 1e3 * float(delays(f)["delay_s"].std()) for p, f in frames.items()}  # type: ignore[arg-type]
-    udp = delays(frames["UDP"])["delay_s"]
-    sctp = delays(frames["SCTP"])
-    half = [_spread(means["SCTP"], a, b) for a, b in ((0.1, 5.0), (5.0, END_S))]
-    lowest = min(throughput, key=lambda p: throughput[p])
-    average = {p: hops.mean_delay_s(f) for p, f in frames.items()}
-    first, last = sorted(average, key=lambda p: average[p])[:2]
-    lost = {p: _lost(f) for p, f in frames.items()}
-    growth = {
-        p: 1e3 * (_window(frames[p], 9, 10) - _window(frames[p], 0, 1.1))
-        for p in ("TFRC", "TCP", "SCTP")
-    }
-    return {
-        "fig1/lowest": ", ".join(sorted((first, last))),
-        "fig1/highest": max(average, key=lambda p: average[p]),
-        "fig2/tcp-grows": _at(means["TCP"], 99.0) / _at(means["TCP"], 2.1),
-        "fig2/others-flat": max(_change(means[p]) for p in ("UDP", "TFRC", "DCCP")),
-        "fig2/sctp-calms": half[1] / half[0],
-        "fig3/highest": max(throughput, key=lambda p: throughput[p]),
-        "fig3/lowest": lowest,
-        "fig3/constant": max(
-            hops.variation([_bits(frames[p], s, s + 1) for s in range(1, 10)])
-            for p in ("DCCP", "TFRC")
-        ),
-        "fig3/alike-at-first": _bits(frames["SCTP"], 0, 1) / _bits(frames["TCP"], 0, 1),
-        "fig14/lowest": lowest,
-        "fig14/increased": min(
-            _until(frames[p], 10) / _until(frames[p], 2) for p in ("TCP", "SCTP", "UDP", "TFRC")
-        ),
-        "fig14/dccp-same": _drift(frames["DCCP"]),
-        "fig4/sctp-fluctuates": hops.variation(jitters["SCTP"]),
-        "fig4/highest": max(jitter, key=lambda p: jitter[p]),
-        "fig4/lowest": "yes" if all(jitter["UDP"] <= j + 1e-9 for j in jitter.values()) else "no",
-        "fig5/tcp-rises": _window(frames["TCP"], 2, 3) / _window(frames["TCP"], 0, 0.6),
-        "fig5/tcp-steady": 100
-        * abs(_window(frames["TCP"], 8, 10) / _window(frames["TCP"], 6, 8) - 1),
-        "fig5/sctp-increases": 1e3
-        * (_window(frames["SCTP"], 5, 10) - _window(frames["SCTP"], 0, 5)),
-        "fig8/tfrc-latency": growth["TFRC"],
-        "fig9/tcp-latency": growth["TCP"],
-        "fig10/all-increase": min(growth.values()),
-        "fig11/sctp-latency": growth["SCTP"],
-        "fig6/sctp-fluctuates": spread["SCTP"],
-        "fig7/dccp-varies": spread["DCCP"],
-        "fig13/udp-latency": 1e3 * (float(udp[-1]) - float(udp[0])),
-        "fig15/sctp-fluctuates": hops.variation(hops.binned_bps(frames["SCTP"], 0.1, STOP_S)[2:]),
-        "fig16/size-delay": _grows(delays(frames["TCP"])),
-        "fig17/throughput-delay": _correlates(sctp),
-        "fig17/falls": _falls(sctp),
-        "conclusion/sctp-delay": first,
-        "conclusion/long-times": min(_bits(frames[p], 8, 10) for p in ("TCP", "SCTP"))
-        / _bits(frames["UDP"], 8, 10),
-        "conclusion/sctp-loss": lost["SCTP"] - min(lost[p] for p in lost if p != "SCTP"),
-        "fig18/sizes": _size_order(frames["SCTP"]),
-    }
 
 
 def delays(frame: pl.DataFrame) -> pl.DataFrame:
@@ -172,12 +57,13 @@ def running_mean_s(frame: pl.DataFrame) -> pl.DataFrame:
     return delays(frame).with_columns(mean.alias("mean_s"))
 
 
-def _at(means: pl.DataFrame, time_s: float) -> float:
+def at(means: pl.DataFrame, time_s: float) -> float:
+    """A running mean at a time."""
     before = means.filter(pl.col("received_s") <= time_s)
     return float((before if before.height else means.head(1))["mean_s"][-1])
 
 
-def _window(frame: pl.DataFrame, from_s: float, to_s: float) -> float:
+def window(frame: pl.DataFrame, from_s: float, to_s: float) -> float:
     """Mean delay of arrivals in a window; if there are none, the last delay before it."""
     arrived = delays(frame)
     found = arrived.filter(pl.col("received_s").is_between(from_s, to_s))["delay_s"]
@@ -186,7 +72,8 @@ def _window(frame: pl.DataFrame, from_s: float, to_s: float) -> float:
     return float(found.mean())  # type: ignore[arg-type]
 
 
-def _change(means: pl.DataFrame) -> float:
+def change(means: pl.DataFrame) -> float:
+    """The most that a running mean differs from its end, from 1.1 s on, per cent."""
     later = means.filter(pl.col("received_s") >= START_S + 1.0)["mean_s"]
     if later.len() == 0:
         return 0.0
@@ -194,35 +81,36 @@ def _change(means: pl.DataFrame) -> float:
     return 100 * max(abs(float(value) / end - 1) for value in later)
 
 
-def _spread(means: pl.DataFrame, from_s: float, to_s: float) -> float:
+def spread(means: pl.DataFrame, from_s: float, to_s: float) -> float:
+    """The standard deviation of a running mean in a window."""
     part = means.filter(pl.col("received_s").is_between(from_s, to_s))["mean_s"]
     return float(part.std())  # type: ignore[arg-type]
 
 
-def _bits(frame: pl.DataFrame, from_s: float, to_s: float) -> float:
+def bits(frame: pl.DataFrame, from_s: float, to_s: float) -> float:
     """Bits of packets that arrive in a window."""
     arrived = frame.filter(pl.col("received_s").is_between(from_s, to_s))
     return 8.0 * float(arrived["bytes"].sum())
 
 
-def _until(frame: pl.DataFrame, time_s: float) -> float:
+def until(frame: pl.DataFrame, time_s: float) -> float:
     """Throughput from the beginning of the run."""
-    return _bits(frame, 0, time_s) / time_s
+    return bits(frame, 0, time_s) / time_s
 
 
-def _drift(frame: pl.DataFrame) -> float:
+def drift(frame: pl.DataFrame) -> float:
     """The most that the throughput from the beginning differs from that until 10 s, per cent."""
-    last = _until(frame, 10)
-    return 100 * max(abs(_until(frame, second) / last - 1) for second in range(2, 11))
+    last = until(frame, 10)
+    return 100 * max(abs(until(frame, second) / last - 1) for second in range(2, 11))
 
 
-def _lost(frame: pl.DataFrame) -> float:
+def lost(frame: pl.DataFrame) -> float:
     """Packets that left until 10 s and did not arrive, in per cent."""
     sent = frame.filter(pl.col("dequeued_s") <= STOP_S)
     return 100 * sent["received_s"].null_count() / sent.height
 
 
-def _falls(found: pl.DataFrame) -> float | None:
+def falls(found: pl.DataFrame) -> float | None:
     """Delays beyond 100 kb/s over those just below, in the bins of :func:`_correlates`."""
     number = (pl.col("received_s") / 0.5).floor().alias("bin")
     rate = (8 * pl.col("bytes").sum() / 0.5).over("bin").alias("bps")
@@ -236,12 +124,14 @@ def _falls(found: pl.DataFrame) -> float | None:
     return hops.mean(high) / hops.mean(low)
 
 
-def _grows(found: pl.DataFrame) -> str:
+def grows(found: pl.DataFrame) -> str:
+    """Whether the least delay grows from each size of packets to the next."""
     least = found.group_by("bytes").agg(pl.col("delay_s").min()).sort("bytes")["delay_s"]
     return "yes" if least.len() > 1 and bool((least.diff().drop_nulls() > 0).all()) else "no"
 
 
-def _correlates(found: pl.DataFrame) -> str:
+def correlates(found: pl.DataFrame) -> str:
+    """Whether delay grows with throughput, by rank, in bins of half a second."""
     bins = found.group_by((pl.col("received_s") / 0.5).floor()).agg(
         pl.col("bytes").sum(), pl.col("delay_s").mean()
     )
@@ -249,7 +139,8 @@ def _correlates(found: pl.DataFrame) -> str:
     return "yes" if rank is not None and rank > 0 else "no"
 
 
-def _size_order(frame: pl.DataFrame) -> str:
+def size_order(frame: pl.DataFrame) -> str:
+    """Small, large and other packets by the most of them in a second."""
     size = pl.col("bytes")
     kinds = pl.when(size <= 100).then(pl.lit("small")).when(size > 1300)
     named = frame.with_columns(
@@ -362,13 +253,6 @@ COMPUTED: Mapping[str, Callable[[], pl.DataFrame]] = {"TCP": mistaken_tcp, "SCTP
 """Protocols whose wiring our endpoints cannot imitate."""
 
 
-STATED: Table = (
-    *(([p.lower()], partial(tables, p)) for p in PROTOCOLS),
-    ([p.lower() for p in PROTOCOLS], figures),
-)
-"""Which rows are computed from which runs, with agents wired soundly."""
-
-
 def _half_seconds(frame: pl.DataFrame) -> pl.DataFrame:
     bins = delays(frame).group_by((pl.col("received_s") / 0.5).floor())
     kbps, mean = pl.col("bytes").sum() * 8 / 0.5 / 1e3, pl.col("delay_s").mean() * 1e3
@@ -398,25 +282,21 @@ CURVES: Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
 """Points of the lines of figures, from a protocol's hops."""
 
 
-def curves(runs: Runs) -> Callable[[Spec], Points]:
+def curve(runs: Runs, line: Spec) -> Points:
     """Points by what they are ``of``."""
-    frames = wired(*(runs(name)[0] for name in WIRED.values()))
-
-    def points(line: Spec) -> Points:
-        x, y = CURVES[line["of"]](frames[line["protocol"]])
-        return x.to_list(), y.to_list()
-
-    return points
+    packets = runs(line["run"])[0].packets if "run" in line else None
+    x, y = CURVES[line["of"]](wired(line["protocol"], packets))
+    return x.to_list(), y.to_list()
 
 
 def ns2(script: Script) -> dict[str, Value]:
     """The rows in ns-2 with bare wiring (UDP with its sink)."""
     frames = {}
-    for protocol in PROTOCOLS:
+    for protocol in ("TCP", "UDP", "SCTP", "TFRC", "DCCP"):
         word = "CCID2" if protocol == "DCCP" else protocol
-        frames[protocol] = script.hops(word, "sound" if protocol == "UDP" else "bare")
-    cells = {row: cell for p, f in frames.items() for row, cell in tables(p, f).items()}
-    return cells | figures(*frames.values())
+        wiring = "sound" if protocol == "UDP" else "bare"
+        frames[f"{protocol.lower()}-stated"] = script.hops(word, wiring)
+    return formulas.of_parts("sarao2019", "stated", frames)
 
 
 def ns2_beyond(script: Script) -> dict[str, float]:

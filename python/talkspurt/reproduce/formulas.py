@@ -1,0 +1,169 @@
+"""Computes the rows and facts that a study's file states as formulas.
+
+A formula is a Python expression over the names of the study's module, of ``hops`` and of its own
+runs. The tables ``[[rows]]`` of ``studies/NAME.runs.toml`` have these keys:
+
+* ``runs``: names in formulas, and the beginnings of the scenarios they stand for, whose names end
+  in ``-stated`` and ``-inferred``; ``stated``, ``inferred`` and ``other`` have whole names;
+* ``of``: what formulas get of a run, by default the file's ``of``, or the run;
+* ``let``: intermediate values, in order;
+* ``values``: the rows. All runs together are ``runs``;
+* ``cases``: further scenarios that concern the rows.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from talkspurt.reproduce import hops, ns2, runs_file
+from talkspurt.reproduce.lab import Keep, part
+from talkspurt.reproduce.rows import Values
+
+if TYPE_CHECKING:
+    from types import CodeType, ModuleType
+
+    from talkspurt.reproduce.lab import Lab
+    from talkspurt.reproduce.sample import Sample, Value
+
+PROFILES = ("stated", "inferred", "other")
+"""Where values belong; others are for notes."""
+
+
+def module(study: str) -> ModuleType:
+    """The module with a study's names."""
+    return import_module(f"talkspurt.reproduce.{study}")
+
+
+@cache
+def _code(formula: str) -> CodeType:
+    return compile(f"({formula})", formula, "eval")
+
+
+def _names(study: str) -> dict[str, Any]:
+    return {"hops": hops, "math": math, "statistics": statistics, **vars(module(study))}
+
+
+def value(formula: str, names: dict[str, Any]) -> Any:
+    """The value of a formula with these names."""
+    # The formulas are part of the package, like its modules.
+    return eval(_code(formula), names)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows computed from the same runs.
+
+    Attributes:
+        study: the study.
+        of: formula of the part of a run that formulas get.
+        let: formulas of intermediate values.
+        formulas: formulas of the rows.
+        names: the scenarios by name in formulas, by profile.
+        cases: further scenarios that concern the rows.
+    """
+
+    study: str
+    of: str
+    let: Mapping[str, str]
+    formulas: Mapping[str, str]
+    names: Mapping[str, Mapping[str, str]]
+    cases: Sequence[str] = ()
+
+    def part(self, run: Any) -> Any:
+        """What formulas get of a run."""
+        return value(self.of, _names(self.study))(run) if self.of else run
+
+    def values(self, profile: str, *runs: Any) -> dict[str, Value]:
+        """The rows of one replication, from the parts of its runs."""
+        named = dict(zip(self.names[profile], runs, strict=True))
+        names = {**_names(self.study), **named, "runs": named}
+        for name, formula in self.let.items():
+            names[name] = value(formula, names)
+        return {row: value(formula, names) for row, formula in self.formulas.items()}
+
+    def samples(self, lab: Lab, profile: str) -> dict[str, Sample]:
+        """The rows of all replications."""
+        found = lab.samples(
+            self.names[profile].values(),
+            lambda *runs: self.values(profile, *map(self.part, runs)),
+        )
+        for row in found:
+            lab.used[row].extend(self.cases)
+        return found
+
+
+def kept(study: str) -> dict[str, dict[str, Keep]]:
+    """What to keep of runs, by name: columns of tables, or what a function returns of them."""
+
+    def keep(of: Any) -> Keep:
+        if isinstance(of, str):
+            found: Keep = value(of, _names(study))
+            return found
+        return part(*of["columns"], flow=of.get("flow", ""), side=of.get("side"))
+
+    names = runs_file.runs_file(study).get("keep", {})
+    return {name: {table: keep(of) for table, of in of.items()} for name, of in names.items()}
+
+
+def tables(study: str) -> Iterator[Rows]:
+    """All rows of a study."""
+    of = runs_file.runs_file(study).get("of", "")
+    for entry in runs_file.filled(study, "rows"):
+        both = {
+            profile: {name: f"{start}-{profile}" for name, start in entry["runs"].items()}
+            for profile in ("stated", "inferred")
+            if "runs" in entry
+        }
+        own = {profile: entry[profile] for profile in entry if profile in PROFILES}
+        let = entry.get("let", {})
+        yield Rows(
+            study,
+            entry.get("of", of),
+            let,
+            entry["values"],
+            {**both, **own},
+            entry.get("cases", ()),
+        )
+
+
+def samples(study: str, lab: Lab) -> dict[str, dict[str, Sample]]:
+    """The values of all rows, by profile."""
+    found: dict[str, dict[str, Sample]] = {profile: {} for profile in PROFILES}
+    for rows in tables(study):
+        for profile in rows.names:
+            found[profile] |= rows.samples(lab, profile)
+    return found
+
+
+def values(study: str, lab: Lab) -> Values:
+    """The values of all rows, with their notes."""
+    found = samples(study, lab)
+    notes = runs_file.notes(study, facts(study, lab))
+    return Values(found["stated"], found["inferred"], notes=notes, cases=lab.used)
+
+
+def of_parts(study: str, profile: str, parts: Mapping[str, Any]) -> dict[str, Value]:
+    """The rows of scenarios whose parts are there, for example of ns-2's runs."""
+    found: dict[str, Value] = {}
+    for rows in tables(study):
+        names = rows.names.get(profile, {}).values()
+        if names and parts.keys() >= set(names):
+            found |= rows.values(profile, *(parts[name] for name in names))
+    return found
+
+
+def facts(study: str, lab: Lab) -> dict[str, Any]:
+    """The numbers in the notes: the file's ``facts``, and those recorded of ns-2.
+
+    Their formulas also have the runs as ``lab``, and ns-2's numbers as ``theirs``.
+    """
+    theirs = ns2.beyond(study)
+    names = {**_names(study), "lab": lab, "theirs": theirs}
+    own = runs_file.runs_file(study).get("facts", {})
+    return theirs | {name: value(formula, names) for name, formula in own.items()}
