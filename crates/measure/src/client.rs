@@ -61,7 +61,7 @@ pub struct Measured {
 ///
 /// # Errors
 /// What is missing.
-pub fn check_transport(transport: Transport, sends: bool) -> Result<(), String> {
+pub fn check_transport(transport: &Transport, sends: bool) -> Result<(), String> {
     match transport {
         Transport::Tcp(Some(controller)) if sends => controller.check(),
         _ => transport.direct().map_or(Ok(()), direct::check),

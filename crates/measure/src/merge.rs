@@ -584,7 +584,7 @@ mod tests {
     /// In a call, the answerer takes the caller's word for when it ended.
     #[test]
     fn a_wrong_end_makes_no_long_run() {
-        let invitation = crate::invitation::Invitation::example(Transport::Udp, &["pcmu"]);
+        let invitation = crate::invitation::Invitation::example(Transport::known("udp"), &["pcmu"]);
         let plan = invitation.plan(None);
         let point = plan.point().expect("a call");
         let end = |at| End { rows: Vec::new(), ended: EndReport { at, ..EndReport::default() } };
@@ -599,7 +599,7 @@ mod tests {
     fn one_wrong_number_does_not_fill_the_memory() {
         let flow = FlowPlan {
             name: "flow".to_owned(),
-            transport: Transport::Udp,
+            transport: Transport::known("udp"),
             up: None,
             down: Some(Traffic::Cbr { rate: 64_000, packet: 160 }),
         };

@@ -55,7 +55,7 @@ struct ExpectedStream {
 /// The flows of a plan over TCP, as one end has them.
 fn wanted(plan: &Plan, client: bool) -> Vec<ExpectedStream> {
     let flows = plan.flows.iter().enumerate().filter_map(|(number, flow)| {
-        let Transport::Tcp(controller) = flow.transport else { return None };
+        let Transport::Tcp(controller) = &flow.transport else { return None };
         let traffic = if client { &flow.up } else { &flow.down };
         let bulk = matches!(traffic, Some(Traffic::Bulk { .. }));
         let controller = controller.filter(|_| traffic.is_some());
@@ -490,7 +490,7 @@ mod tests {
         let traffic = || Some(Traffic::Bulk { packet: 1200 });
         let flow = |number| FlowPlan {
             name: format!("flow-{number}"),
-            transport: Transport::Tcp(None),
+            transport: Transport::known("tcp"),
             up: traffic(),
             down: traffic(),
         };

@@ -135,7 +135,7 @@ pub(crate) fn transport(name: &str) -> PyResult<Transport> {
 /// `sends`, the congestion controller, and for DCCP and SCTP directly over IP raw sockets; raises ValueError.
 #[pyfunction]
 pub(crate) fn check_transport(name: &str, sends: bool) -> PyResult<()> {
-    let checked = talkspurt_measure::check_transport(transport(name)?, sends);
+    let checked = talkspurt_measure::check_transport(&transport(name)?, sends);
     checked.map_err(|why| PyValueError::new_err(format!("--transport {name}: {why}")))
 }
 
