@@ -3,6 +3,7 @@
 use talkspurt_app::codec::{Codec, Encoding};
 use talkspurt_proto::time::Duration;
 
+use crate::Failure;
 use crate::transport::Transport;
 
 /// Shortest packets, except of codecs with longer frames.
@@ -52,7 +53,7 @@ pub(crate) fn rungs(transport: &Transport, agreed: &[Codec]) -> Vec<Encoding> {
 }
 
 /// The codecs offered that we have, in the order of the offer.
-pub(crate) fn agree(offered: &[String], ours: &[Codec]) -> Result<Vec<Codec>, String> {
+pub(crate) fn agree(offered: &[String], ours: &[Codec]) -> Result<Vec<Codec>, Failure> {
     let known = offered.iter().take(MAX_CODECS).filter_map(|name| codec(name));
     let mut agreed = Vec::new();
     for codec in known.filter(|codec| ours.contains(codec)) {
@@ -67,9 +68,9 @@ pub(crate) fn agree(offered: &[String], ours: &[Codec]) -> Result<Vec<Codec>, St
         let offered =
             if offered.is_empty() { "none that is known".to_owned() } else { offered.join(", ") };
         let ours = names(ours).join(", ");
-        return Err(format!(
+        return Err(Failure::Refused(format!(
             "no common codec: the caller offers {offered}; the answerer has {ours}"
-        ));
+        )));
     }
     Ok(agreed)
 }
@@ -88,7 +89,7 @@ mod tests {
             offer(&["opus", "g722", "nonsense", "pcmu", "g722"]),
             Ok(vec![Codec::G722, Codec::Pcmu])
         );
-        let why = offer(&["opus", "\u{1b}[2J"]).expect_err("nothing in common");
+        let why = offer(&["opus", "\u{1b}[2J"]).expect_err("nothing in common").to_string();
         assert!(why.contains("offers opus; the answerer has pcmu, g722, g726-32"), "{why}");
     }
 

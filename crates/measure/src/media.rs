@@ -389,7 +389,7 @@ impl<'a> Media<'a> {
                 true
             }
             Err(why) => {
-                self.shared.stop(&why);
+                self.shared.stop(&why.to_string());
                 false
             }
         }

@@ -519,7 +519,8 @@ impl Recording {
             next += layout.interval.max(Duration::from_millis(1));
         }
         recorder.sample(end, &[]);
-        let failed = |error: io::Error| Failure(format!("a temporary file failed: {error}"));
+        let failed =
+            |error: io::Error| Failure::System(format!("a temporary file failed: {error}"));
         let mut recording = recorder.finish().map_err(failed)?;
         if !known {
             for flow in &mut recording.flows {

@@ -256,7 +256,7 @@ impl Plan {
                 path if path.is_empty() => problem.message.clone(),
                 path => format!("{path}: {}", problem.message),
             });
-            Failure(words.collect::<Vec<_>>().join("; "))
+            Failure::Input(words.collect::<Vec<_>>().join("; "))
         })?;
         if self.is_call() {
             point.scenario.flows.values_mut().for_each(name_files);
@@ -276,7 +276,7 @@ impl Plan {
             fault.map(|fault| format!("{}: {fault}", flow.name))
         });
         let faults: Vec<_> = faults.collect();
-        if faults.is_empty() { Ok(()) } else { Err(Failure(faults.join("; "))) }
+        if faults.is_empty() { Ok(()) } else { Err(Failure::System(faults.join("; "))) }
     }
 
     /// Whether the route to the other end, of this MTU in bytes, carries what this end sends directly over IP,
@@ -302,7 +302,7 @@ impl Plan {
             (*packet > u32::from(most)).then_some(fault)
         });
         let faults: Vec<_> = faults.collect();
-        if faults.is_empty() { Ok(()) } else { Err(Failure(faults.join("; "))) }
+        if faults.is_empty() { Ok(()) } else { Err(Failure::Input(faults.join("; "))) }
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -372,7 +372,7 @@ impl Plan {
         }
         // Both directions of a flow may have the same fault.
         faults.dedup();
-        if faults.is_empty() { Ok(()) } else { Err(Failure(faults.join("; "))) }
+        if faults.is_empty() { Ok(()) } else { Err(Failure::Input(faults.join("; "))) }
     }
 
     fn scenario(&self) -> Value {
@@ -519,7 +519,7 @@ mod tests {
         let checked = |transport, up, down, client, mtu| {
             plan(Transport::known(transport), up, down)
                 .check_route(client, mtu)
-                .map_err(|Failure(words)| words)
+                .map_err(|why| why.to_string())
         };
         let words = "flow-1: packets of 1200 B: expected at most 824 B, as the route from the client has an MTU \
                      of 1000 B, and packets directly over IP are not fragmented";
@@ -552,7 +552,7 @@ mod tests {
         let mut plan = plan(Transport::known("udp"), cbr(), cbr());
         plan.flows = vec![plan.flows[0].clone(); 3];
         plan.seed = u64::MAX;
-        let Failure(words) = plan.point().expect_err("it is bad");
+        let words = plan.point().expect_err("it is bad").to_string();
         assert_eq!(
             words,
             "a seed of 18446744073709551615: expected 0 to 9223372036854775807; two flows are named flow-1: \
@@ -561,7 +561,7 @@ mod tests {
         (plan.seed, plan.flows[1].name) = (1, "flow-2".to_owned());
         // That is what the other direction of the first is called.
         plan.flows[2].name = "flow-1.reverse".to_owned();
-        let Failure(words) = plan.point().expect_err("it is bad");
+        let words = plan.point().expect_err("it is bad").to_string();
         assert!(words.contains("flow-1.reverse") && !words.starts_with(':'), "{words}");
     }
 
@@ -571,7 +571,7 @@ mod tests {
         let talk = Traffic::Talkspurts { codec: "\"\nfile='x'".to_owned() };
         let mut plan = plan(Transport::known("udp"), Some(bad), Some(talk));
         (plan.mtu, plan.duration) = (100, 0);
-        let Failure(words) = plan.point().expect_err("it is bad");
+        let words = plan.point().expect_err("it is bad").to_string();
         for part in ["MTU of 100", "duration", "rate of 0", "name of a codec"] {
             assert!(words.contains(part), "{part}: {words}");
         }
@@ -585,7 +585,7 @@ mod tests {
         let told = |transport: Transport| {
             let bytes = postcard::to_stdvec(&transport).expect("a message can have it");
             assert_eq!(postcard::from_bytes(&bytes), Ok(transport.clone()));
-            plan(transport, cbr(), None).point().map(drop).map_err(|Failure(words)| words)
+            plan(transport, cbr(), None).point().map(drop).map_err(|why| why.to_string())
         };
         let of = |json: Value| serde_json::from_value(json).expect("a transport of scenarios");
         let in_udp = |json| told(Transport::InUdp(of(json)));

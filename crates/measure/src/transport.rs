@@ -7,6 +7,7 @@ use talkspurt_live::{Encapsulation, Inside};
 use talkspurt_proto::units::with_values;
 use talkspurt_proto::wire::{dccp_udp, sctp_udp, udp};
 
+use crate::Failure;
 use crate::controller::Controller;
 use crate::protocol::Protocol;
 use crate::seal::OVERHEAD;
@@ -52,13 +53,14 @@ impl Transport {
     ///
     /// # Errors
     /// There is none.
-    pub fn named(name: &str) -> Result<Self, String> {
+    pub fn named(name: &str) -> Result<Self, Failure> {
         if let Some(controller) = name.strip_prefix("tcp-") {
             return Controller::named(controller).map(|it| Self::Tcp(Some(it)));
         }
         Self::all().find(|it| it.name() == name).ok_or_else(|| {
             let known: Vec<_> = Self::all().map(|it| it.name()).collect();
-            format!("unknown; there are {}, tcp-CONTROLLER as in tcp-cubic", known.join(", "))
+            let known = known.join(", ");
+            Failure::Input(format!("unknown; there are {known}, tcp-CONTROLLER as in tcp-cubic"))
         })
     }
 

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 
 use serde_json::Value;
 use talkspurt_measure::{
-    Config, FlowPlan, Measured, Measurement, Plan, Privileges, Secret, Server, Target, Traffic,
-    Transport, Watch,
+    Config, Failure, FlowPlan, Measured, Measurement, Plan, Privileges, Secret, Server, Target,
+    Traffic, Transport, Watch,
 };
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
@@ -74,7 +74,8 @@ fn constant_bit_rate_arrives_over_every_transport() {
         connect(&server).run(&plan, &Watch::default(), drop).expect("it runs");
     assert_eq!(broken, None);
     finished.recording.conservation().expect("every account balances");
-    assert_eq!(finished.recording.flows.len(), 16);
+    assert!(plan.flows.len() >= 8);
+    assert_eq!(finished.recording.flows.len(), 2 * plan.flows.len());
     assert_lost_only_at_full_sockets(&finished.recording.flows, &facts);
     for flow in &finished.recording.flows {
         // The server's sources start later than the window, which is by the client's clock; on a busy machine
@@ -130,7 +131,9 @@ fn sessions_are_limited() {
             std::thread::yield_now();
         }
         let refused = connect(&server).run(&plan, &Watch::default(), drop).err();
-        assert!(refused.is_some_and(|why| why.0.contains("as many as it permits")));
+        assert!(
+            matches!(refused, Some(Failure::Refused(why)) if why.contains("as many as it permits"))
+        );
         assert_eq!(first.join().expect("no panic").broken, None);
     });
 }
