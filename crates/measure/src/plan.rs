@@ -577,8 +577,8 @@ mod tests {
         }
     }
 
-    /// What another end may say of a transport: configurations of scenarios, but none that nothing here carries,
-    /// that shares the session of another flow, or that fills the memory.
+    /// What another end may say of a transport: configurations of scenarios, but none that nothing here
+    /// carries, that shares the session of another flow, or that fills the memory.
     #[test]
     fn a_transport_between_two_machines_has_limits() {
         let cbr = || Some(Traffic::Cbr { rate: 64_000, packet: 160 });

@@ -16,7 +16,8 @@ use crate::seal::OVERHEAD;
 const TCP_HEADER: usize = 32;
 /// Bytes of the length in front of a sealed unit in a stream.
 pub(crate) const STREAM_LENGTH: usize = 2;
-/// The most that a parameter of the other end may say, as a number and in bytes: windows and buffers are filled.
+/// The most that a parameter from the other end may say, as a number and in bytes: windows and buffers are
+/// filled.
 const MOST: f64 = 1e6;
 const MOST_BYTES: f64 = 16e6;
 
@@ -90,14 +91,16 @@ impl Transport {
     /// What of it a flow between two machines must not have.
     pub(crate) fn fault(&self) -> Option<String> {
         let (Self::InUdp(config) | Self::OverIp(config)) = self else { return None };
-        let values = with_values(|| serde_json::to_value(config)).unwrap_or_default();
-        if config.is_stream() || matches!(self, Self::OverIp(_)) && self.direct().is_none() {
+        // A stack of a program has no form in a message.
+        let values = with_values(|| serde_json::to_value(config)).ok();
+        let is_misplaced = matches!(self, Self::OverIp(_)) && self.direct().is_none();
+        if config.is_stream() || is_misplaced || values.is_none() {
             Some(format!("nothing here carries packets of {}", self.name()))
         } else if config.association().is_some() {
             Some("it shares no association: each flow has a session of its own".to_owned())
         } else {
             let much = "a parameter of its transport: expected at most 1000000, or 16MB";
-            (!is_small(&values)).then(|| much.to_owned())
+            (!values.is_some_and(|it| is_small(&it))).then(|| much.to_owned())
         }
     }
 
