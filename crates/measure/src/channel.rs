@@ -83,7 +83,7 @@ pub(crate) enum Message {
     /// Client: this is wanted.
     Request { release: String, plan: Plan },
     /// Caller: a call is wanted.
-    Invite { release: String, invitation: Invitation },
+    Invite { release: String, invitation: Box<Invitation> },
     /// Server: agreed. Media goes to this port of UDP and TCP, of a call in these codecs unless DCCP's
     /// handshake names them.
     Accept { port: u16, up: Key, down: Key, max_rate: u64, codecs: Vec<String> },

@@ -268,7 +268,7 @@ fn accepted(server: &Server, invitation: &Invitation) -> (Channel, Wire) {
     for _ in 0..10 {
         let mut channel = Channel::connect(server.local(), &secret(), wait).expect("it is there");
         let release = env!("CARGO_PKG_VERSION").to_owned();
-        let invite = Message::Invite { release, invitation: invitation.clone() };
+        let invite = Message::Invite { release, invitation: Box::new(invitation.clone()) };
         channel.send(&invite).expect("it is there");
         let plan = (&plan, Vec::new());
         let agreed = negotiate(&mut channel, server.local(), plan, &Shared::default());

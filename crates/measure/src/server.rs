@@ -293,7 +293,7 @@ impl State {
         }
         let request = match (&self.config.voice, request) {
             (Some(voice), Message::Invite { release, invitation }) => {
-                if let Err(why) = self.answer(channel, peer, voice, &release, invitation) {
+                if let Err(why) = self.answer(channel, peer, voice, &release, *invitation) {
                     self.say(format!("{client}: {why}"));
                 }
                 return;

@@ -130,7 +130,7 @@ impl Caller {
         let lost =
             |_| Failure::Lost(format!("{server}: the control connection was lost before the call"));
         let release = env!("CARGO_PKG_VERSION").to_owned();
-        let request = Message::Invite { release, invitation: invitation.clone() };
+        let request = Message::Invite { release, invitation: Box::new(invitation.clone()) };
         self.channel.send(&request).map_err(lost)?;
         let Accepted { wire, limit, round_trip, codecs } =
             negotiate(&mut self.channel, server, (&plan, raw), &watch.0)?;

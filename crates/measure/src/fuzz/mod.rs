@@ -200,7 +200,7 @@ mod tests {
         let (port, up, down, max_rate) = (5004, [1; 32], [2; 32], LIMIT.as_bps());
         let messages = [
             Message::Request { release: release.clone(), plan: plan.clone() },
-            Message::Invite { release, invitation: invitation.clone() },
+            Message::Invite { release, invitation: Box::new(invitation.clone()) },
             Message::Accept { port, up, down, max_rate, codecs },
             Message::Refuse { why: "busy".to_owned() },
             Message::Start,
