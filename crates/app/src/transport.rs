@@ -134,7 +134,7 @@ impl Config {
     }
 
     /// The transports that a name alone selects, their [`Self::name`]: each kind with its defaults, if all of
-    /// its parameters have one, and [variants](VARIANTS).
+    /// its parameters have one, and variants.
     pub fn named() -> impl Iterator<Item = Self> {
         let schema = schemars::schema_for!(Self).to_value();
         let kinds = schema["oneOf"].as_array().cloned().unwrap_or_default().into_iter();
