@@ -126,6 +126,33 @@ def test_the_clocks_of_one_machine_are_found_to_agree(measured):
         assert (flows["delay_p50_s"] < 0.1).all()
 
 
+def test_the_kind_of_an_error_tells_what_failed():
+    """Programs need not read its words."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        unused = closed.getsockname()[1]
+    long = SECRET["TALKSPURT_SECRET"].encode()
+    with server() as port:
+        attempts = {
+            "unreachable": ("127.0.0.1", unused, long),
+            "secret": ("127.0.0.1", port, b"a different secret of tests"),
+        }
+        for kind, attempt in attempts.items():
+            with pytest.raises(_core.RunError) as raised:
+                _core.MeasureSession(*attempt)
+            assert raised.value.kind == kind
+        session = _core.MeasureSession("127.0.0.1", port, long)
+        flow = ("udp", "udp", ("cbr", 10**9, 160, "pcmu"), None)
+        with pytest.raises(_core.RunError, match="the server permits") as raised:
+            session.start([flow], "1s", 1500, 1).result()
+        assert raised.value.kind == "refused"
+    run = _core.load(CALL, "call", ".", [("duration", "1h")], None).start(0, None)
+    run.cancel()
+    with pytest.raises(_core.RunError) as raised:
+        run.result()
+    assert raised.value.kind == "cancelled"
+    assert _core.RunError("raised by Python").kind is None
+
+
 CALL = """
 title = "A call"
 duration = "1s"
@@ -253,11 +280,11 @@ def test_another_version_of_the_protocol_is_told():
         client = start("measure", f"127.0.0.1:{port}", env=env)
         accepted, _ = listener.accept()
         with accepted:
-            assert accepted.recv(4096).startswith(b"TLKSPRT\x06")
-            accepted.sendall(b"TLKSPRT\x07\x01")
+            assert accepted.recv(4096).startswith(b"TLKSPRT\x07")
+            accepted.sendall(b"TLKSPRT\x08\x01")
             _, said = client.communicate(timeout=20)
     assert client.returncode == 2
-    assert "speaks version 7 of the protocol" in said
+    assert "speaks version 8 of the protocol" in said
 
 
 @pytest.mark.parametrize(

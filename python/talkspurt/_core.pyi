@@ -50,7 +50,14 @@ class ScenarioError(ValueError):
     def __init__(self, message: str, problems: list[Problem]) -> None: ...
 
 class RunError(RuntimeError):
-    """A run could not be finished: cancelled, a full disk, or a fault of talkspurt's own."""
+    """A run could not be finished: cancelled, a full disk, or a fault of talkspurt's own.
+
+    ``kind`` says which, in a word: of a run ``cancelled``, ``input``, ``output``, ``account``,
+    ``system`` or ``internal``; of a measurement or a call also ``stopped``, ``unreachable``,
+    ``version``, ``secret``, ``refused`` or ``lost``. None where Python raised it.
+    """
+
+    kind: str | None
 
 def load(
     text: str,

@@ -3,6 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::{self, Dccp};
 use talkspurt_proto::endpoint::{Arrival, Endpoint, Input, Output};
@@ -132,6 +133,16 @@ impl Config {
         waiting_packets(self.profile())
     }
 
+    /// The transports that a name alone selects, their [`Self::name`]: each kind with its defaults, if all of
+    /// its parameters have one, and variants.
+    pub fn named() -> impl Iterator<Item = Self> {
+        let schema = schemars::schema_for!(Self).to_value();
+        let kinds = schema["oneOf"].as_array().cloned().unwrap_or_default().into_iter();
+        let kinds = kinds.map(|it| json!({ "kind": it["properties"]["kind"]["const"] }));
+        let variants = VARIANTS.map(|it| serde_json::from_str(it).expect("a variant is JSON"));
+        kinds.chain(variants).filter_map(|it| serde_json::from_value(it).ok())
+    }
+
     /// Its name in tables: [`TransportConfig::name`], and the profile if it is not that of the RFCs, as in
     /// `dccp-ccid2 (ns2)`.
     #[must_use]
@@ -144,6 +155,15 @@ impl Config {
         }
     }
 }
+
+/// Configurations with a name of their own, by what differs from the defaults. TFRC-TB has the parameters of
+/// its study (Maldonado, Baset, Schulzrinne 2005).
+const VARIANTS: [&str; 4] = [
+    r#"{ "kind": "tfrc", "rate": { "token_bucket": { "depth": "8kB", "step_up": "2s" } } }"#,
+    r#"{ "kind": "dccp", "ccid": 2 }"#,
+    r#"{ "kind": "dccp", "ccid": 3 }"#,
+    r#"{ "kind": "dccp", "ccid": 4 }"#,
+];
 
 /// Send queue limits of the implementations: ns-2.35's DCCP holds 1000 frames, Linux's `tx_qlen` is 5; the RFCs
 /// define none, and 50 frames of 20 ms are a second of speech.
@@ -351,6 +371,14 @@ mod tests {
     use super::*;
     use talkspurt_proto::endpoint::Transmit;
     use talkspurt_proto::rng::Rng;
+
+    #[test]
+    fn each_name_selects_one_transport() {
+        let names: Vec<_> = Config::named().map(|it| it.name()).collect();
+        for name in ["udp", "sctp", "tfrc", "tfrc-tb", "dccp-ccid2", "dccp-ccid3", "dccp-ccid4"] {
+            assert_eq!(names.iter().filter(|it| *it == name).count(), 1, "{names:?}");
+        }
+    }
 
     /// RFC 6951 §5.4: a packet with the Verification Tag of an association comes from its peer.
     #[test]

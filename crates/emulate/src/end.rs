@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicBool;
 
 use nix::sched::{CloneFlags, setns};
+use talkspurt_experiment::Failure;
 use talkspurt_flow::{Disk, Materials, Peer, hints, peers};
 use talkspurt_live::{Line, RawIp, Setup, run_peer};
 use talkspurt_proto::gauge::{Gauge, Topic};
@@ -46,20 +47,21 @@ impl End {
     ///
     /// # Errors
     /// There is no such flow, it is not over DCCP, a file cannot be read, or the system refuses.
-    pub fn open(point: &Point, which: &EndSelector, namespace: &OwnedFd) -> Result<Self, String> {
+    pub fn open(point: &Point, which: &EndSelector, namespace: &OwnedFd) -> Result<Self, Failure> {
         let EndSelector { flow, side, local, remote } = which;
         let Point { scenario, network, .. } = point;
         let number = scenario.flows.iter().position(|(name, _)| name == flow);
-        let number = number.ok_or_else(|| format!("{flow}: no such flow"))?;
+        let number = number.ok_or_else(|| Failure::Input(format!("{flow}: no such flow")))?;
         if scenario.flows[number].transport.protocol() != "DCCP" {
-            return Err(format!("{flow}: only flows over DCCP run on raw sockets"));
+            return Err(Failure::Input(format!("{flow}: only flows over DCCP run on raw sockets")));
         }
-        let materials = Materials::load(scenario, &Disk).map_err(|error| error.to_string())?;
+        let materials = Materials::load(scenario, &Disk).map_err(Failure::Input)?;
         let peer = peers(scenario, network, &materials).swap_remove(2 * number + side);
-        setns(namespace, CloneFlags::CLONE_NEWNET)
-            .map_err(|error| format!("{flow}: network namespace: {}", error.desc()))?;
-        let port =
-            RawIp::dccp(local.ip()).map_err(|error| format!("{flow}: raw socket: {error}"))?;
+        setns(namespace, CloneFlags::CLONE_NEWNET).map_err(|error| {
+            Failure::System(format!("{flow}: network namespace: {}", error.desc()))
+        })?;
+        let port = RawIp::dccp(local.ip())
+            .map_err(|error| Failure::System(format!("{flow}: raw socket: {error}")))?;
         let setup =
             Setup { hints: hints(&scenario.flows[number]), ..Setup::new(*local, Some(*remote)) };
         Ok(Self { peer, line: Line::new(port, setup), end: Instant::ZERO + scenario.duration })
@@ -69,10 +71,10 @@ impl End {
     ///
     /// # Errors
     /// The socket failed.
-    pub fn run(mut self, stop: &AtomicBool) -> Result<Ended, String> {
+    pub fn run(mut self, stop: &AtomicBool) -> Result<Ended, Failure> {
         let mut gauges = Gauges(vec![None; Gauge::METRICS.len()], Vec::new());
         run_peer(&mut self.peer, &mut self.line, self.end, stop, &mut gauges)
-            .map_err(|error| format!("raw socket: {error}"))?;
+            .map_err(|error| Failure::System(format!("raw socket: {error}")))?;
         Ok(Ended { gauges: gauges.1, unsent_packets: self.line.unsent_packets() })
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::{TimeSpec, TimeValLike as _};
-use talkspurt_experiment::{Shared, Written, failed};
+use talkspurt_experiment::{Failure, Shared, Written, failed};
 use talkspurt_live::Clock;
 use talkspurt_proto::body::{Body, RealPacket};
 use talkspurt_proto::packet::{BodyId, IpVersion, Packet};
@@ -169,7 +169,7 @@ impl<'a> Engine<'a> {
         timetable: &Timetable,
         shared: &Shared,
         control: &Control,
-    ) -> Result<(World<Watch>, Account), String> {
+    ) -> Result<(World<Watch>, Account), Failure> {
         let end = Instant::ZERO + timetable.duration;
         let counters = self.world.counters();
         self.world.probe.0.sample(Instant::ZERO, &counters);
@@ -237,7 +237,7 @@ impl<'a> Engine<'a> {
         stop: Instant,
         shared: &Shared,
         control: &Control,
-    ) -> Result<bool, String> {
+    ) -> Result<bool, Failure> {
         let cancel = &shared.cancel;
         loop {
             let now = self.clock.now().min(stop);
@@ -257,9 +257,9 @@ impl<'a> Engine<'a> {
     }
 
     /// Processes all events before this instant and writes what arrived for hosts.
-    fn step(&mut self, now: Instant, cancel: &AtomicBool) -> Result<(), String> {
+    fn step(&mut self, now: Instant, cancel: &AtomicBool) -> Result<(), Failure> {
         if !self.world.run_until(now, cancel) || cancel.load(Ordering::Relaxed) {
-            return Err("cancelled".to_owned());
+            return Err(Failure::Cancelled);
         }
         loop {
             let mut out = std::mem::take(&mut self.out);
@@ -292,7 +292,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Sends what hosts sent; false if there was nothing.
-    fn read_all(&mut self, stop: Instant, cancel: &AtomicBool) -> Result<bool, String> {
+    fn read_all(&mut self, stop: Instant, cancel: &AtomicBool) -> Result<bool, Failure> {
         let mut busy = false;
         let begin = self.clock.now();
         for host in 0..self.devices.len() {

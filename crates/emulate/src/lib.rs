@@ -185,7 +185,7 @@ pub fn run(
     let _ = nix::sys::prctl::set_timerslack(1);
     let point = &*point.expanded();
     let scenario = &point.scenario;
-    let materials = Materials::load(scenario, &Disk)?;
+    let materials = Materials::load(scenario, &Disk).map_err(Failure::Input)?;
     let (engine, timetable) = engine(point, &materials, hosts, folder, tables)?;
     control.thread.store(nix::unistd::gettid().as_raw(), Ordering::Release);
     let (world, account) = engine.run(&timetable, shared, control)?;
@@ -213,7 +213,7 @@ fn engine<'a>(
     tables: Tables,
 ) -> Result<(Engine<'a>, Timetable), Failure> {
     let Point { scenario, network, .. } = point;
-    let routes = routes(network, hosts.iter().map(|host| &*host.node))?;
+    let routes = routes(network, hosts.iter().map(|host| &*host.node)).map_err(Failure::Input)?;
     let mut layout = layout(scenario, network);
     layout.flows.resize_with(layout.flows.len() + Flows::capacity(hosts.len()), FlowInfo::reserved);
     let flow = RouteInfo::SHARED;

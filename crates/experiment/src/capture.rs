@@ -7,12 +7,14 @@ use talkspurt_record::pcapng::{CaptureProbe, Pcapng, Router};
 use talkspurt_scenario::Network;
 use talkspurt_scenario::model::Scenario;
 
+use crate::Failure;
+
 /// Opens a capture of every link the scenario names, both directions in one file.
 pub(crate) fn open(
     scenario: &Scenario,
     network: &Network,
     into: Option<&Path>,
-) -> Result<Option<CaptureProbe>, String> {
+) -> Result<Option<CaptureProbe>, Failure> {
     let Some(folder) = into.filter(|_| !scenario.record.pcapng.is_empty()) else { return Ok(None) };
     of(&scenario.record.pcapng, scenario, network, folder).map(Some)
 }
@@ -26,7 +28,7 @@ pub fn of<'a>(
     scenario: &Scenario,
     network: &Network,
     folder: &Path,
-) -> Result<CaptureProbe, String> {
+) -> Result<CaptureProbe, Failure> {
     let mut probe = CaptureProbe::new(ends(scenario, network)).with_routers(routers(network));
     let names: Vec<_> = names.into_iter().collect();
     for name in &names {
@@ -42,24 +44,26 @@ pub fn of<'a>(
             }
             None => Pcapng::create(&path, &ways),
         };
-        let file = file.map_err(|error| format!("{}: {error}", path.display()))?;
+        let file = file.map_err(|error| Failure::Output(format!("{}: {error}", path.display())))?;
         probe.tap(file.one_of(names.len()), &[forth as u32, forth as u32 + 1]);
     }
     Ok(probe)
 }
 
 /// Completes captures.
-pub(crate) fn finish(captures: CaptureProbe) -> Result<(), String> {
-    captures.finish().map_err(|error| format!("a capture could not be written: {error}"))
+pub(crate) fn finish(captures: CaptureProbe) -> Result<(), Failure> {
+    captures
+        .finish()
+        .map_err(|error| Failure::Output(format!("a capture could not be written: {error}")))
 }
 
 /// An error if packets are missing from captures.
-pub(crate) fn check(unwritten: u64) -> Result<(), String> {
+pub(crate) fn check(unwritten: u64) -> Result<(), Failure> {
     match unwritten {
         0 => Ok(()),
-        _ => {
-            Err(format!("{unwritten} packets are missing from the captures: they fit no IP packet"))
-        }
+        _ => Err(Failure::Output(format!(
+            "{unwritten} packets are missing from the captures: they fit no IP packet"
+        ))),
     }
 }
 

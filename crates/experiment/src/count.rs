@@ -10,7 +10,7 @@ use talkspurt_scenario::Point;
 use talkspurt_sim::build;
 use talkspurt_sim::drive::drive;
 
-use crate::Shared;
+use crate::{Failure, Shared};
 
 /// How much a whole run sends, regardless of its measurement window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,11 +39,11 @@ pub struct LinkCounts {
 /// Runs a point and counts.
 ///
 /// # Errors
-/// A message if something could not be read, or "cancelled".
-pub fn count(point: &Point, shared: &Shared) -> Result<Counts, String> {
+/// A file cannot be read, or `shared` asks the run to stop.
+pub fn count(point: &Point, shared: &Shared) -> Result<Counts, Failure> {
     let point = point.expanded();
     let Point { scenario, network, .. } = &*point;
-    let materials = Materials::load(scenario, &Disk)?.unheard();
+    let materials = Materials::load(scenario, &Disk).map_err(Failure::Input)?.unheard();
     let mut world = build::build(scenario, network, &materials, Counter::default());
     let mut last = Vec::new();
     let finished = drive(
@@ -56,7 +56,7 @@ pub fn count(point: &Point, shared: &Shared) -> Result<Counts, String> {
         },
     );
     if !finished {
-        return Err("cancelled".to_owned());
+        return Err(Failure::Cancelled);
     }
     let links = network.links.iter().zip(last).map(|(link, counted)| LinkCounts {
         name: link.name.clone(),

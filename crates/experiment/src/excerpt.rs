@@ -4,17 +4,17 @@ use talkspurt_proto::time::Instant;
 use talkspurt_record::{Begin, Excerpt, Shown};
 use talkspurt_scenario::Point;
 
-use crate::Shared;
 use crate::layout::{layout, window};
 use crate::rerun::again;
+use crate::{Failure, Shared};
 
 /// The packets of the scenario's excerpt (`record.animation`). Without a configured start it lies
 /// around the first drop in the measurement window, or, for a run that is `lossless` there, at the
 /// start of the window.
 ///
 /// # Errors
-/// A message if something could not be read, or "cancelled".
-pub fn excerpt(point: &Point, lossless: bool, shared: &Shared) -> Result<Shown, String> {
+/// A file cannot be read, or `shared` asks the run to stop.
+pub fn excerpt(point: &Point, lossless: bool, shared: &Shared) -> Result<Shown, Failure> {
     let point = &*point.expanded();
     let Point { scenario, network, .. } = point;
     let asked = &scenario.record.animation;

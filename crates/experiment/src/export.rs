@@ -8,11 +8,11 @@ use talkspurt_record::pcapng::CaptureProbe;
 use talkspurt_record::{Dialect, Digest, Output, PacketTable, Qlog, Trace};
 use talkspurt_scenario::Point;
 
-use crate::Shared;
 use crate::capture::{self, file_name};
 use crate::layout::layout;
 use crate::packets;
 use crate::rerun::again;
+use crate::{Failure, Shared};
 
 /// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +38,15 @@ enum Writer {
 }
 
 /// Runs a point and writes into an existing folder; returns the run's digest.
+///
+/// # Errors
+/// A file cannot be read or written, or `shared` asks the run to stop.
 pub fn export(
     point: &Point,
     format: Format,
     folder: &Path,
     shared: &Shared,
-) -> Result<String, String> {
+) -> Result<String, Failure> {
     let point = &*point.expanded();
     let layout = layout(&point.scenario, &point.network);
     let watch = (Digest::of(&layout), Writer::new(point, format, folder)?);
@@ -56,11 +59,11 @@ pub fn export(
 }
 
 impl Writer {
-    fn new(point: &Point, format: Format, folder: &Path) -> Result<Self, String> {
+    fn new(point: &Point, format: Format, folder: &Path) -> Result<Self, Failure> {
         let Point { scenario, network, .. } = point;
         let layout = layout(scenario, network);
         let trace = |name, dialect| {
-            let output = Output::create(folder.join(name)).map_err(|error| error.to_string())?;
+            let output = Output::create(folder.join(name)).map_err(Failure::output)?;
             Ok(Self::Trace(Trace::new(output, &layout, dialect)))
         };
         match format {
@@ -72,7 +75,7 @@ impl Writer {
             Format::Parquet => packets::create(folder, &layout).map(Self::Packets),
             Format::Qlog => Qlog::create(folder, &layout, &scenario.title, file_name)
                 .map(Self::Qlog)
-                .map_err(|error| error.to_string()),
+                .map_err(Failure::output),
         }
     }
 
@@ -85,7 +88,7 @@ impl Writer {
         }
     }
 
-    fn finish(self) -> Result<(), String> {
+    fn finish(self) -> Result<(), Failure> {
         let finished = match self {
             Self::Captures(captures) => {
                 let unwritten = captures.unwritten();
@@ -95,7 +98,7 @@ impl Writer {
             Self::Packets(packets) => packets.finish(),
             Self::Qlog(qlog) => qlog.finish(),
         };
-        finished.map_err(|error| error.to_string())
+        finished.map_err(Failure::output)
     }
 }
 

@@ -100,25 +100,43 @@ pub struct Finished {
 }
 
 /// Why a run has no results.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// In words.
-    Said(String),
+    /// It was asked to stop.
+    #[error("cancelled")]
+    Cancelled,
+    /// What the scenario names cannot be used, such as a file.
+    #[error("{0}")]
+    Input(String),
+    /// A capture, a trace or another file could not be written.
+    #[error("{0}")]
+    Output(String),
     /// A table could not be written.
+    #[error("{}: {}", .0.path.display(), .0.error)]
     Store(StoreError),
+    /// The system refused a socket or a device.
+    #[error("{0}")]
+    System(String),
+    /// An account does not balance, which indicates a bug in this program.
+    #[error("{0}")]
+    Account(String),
 }
 
-impl From<String> for Failure {
-    fn from(words: String) -> Self {
-        Self::Said(words)
+impl Failure {
+    pub(crate) fn output(error: impl ToString) -> Self {
+        Self::Output(error.to_string())
     }
-}
 
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    /// The name of the variant.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
         match self {
-            Self::Said(words) => f.write_str(words),
-            Self::Store(StoreError { path, error }) => write!(f, "{}: {error}", path.display()),
+            Self::Cancelled => "cancelled",
+            Self::Input(_) => "input",
+            Self::Output(_) => "output",
+            Self::Store(_) => "store",
+            Self::System(_) => "system",
+            Self::Account(_) => "account",
         }
     }
 }
@@ -137,7 +155,7 @@ pub fn run(
     let cpu = ThreadTime::now();
     let point = point.expanded();
     let Point { scenario, network, .. } = &*point;
-    let materials = Materials::load(scenario, &Disk)?;
+    let materials = Materials::load(scenario, &Disk).map_err(Failure::Input)?;
     let options = Options { gauges: scenario.record.gauges, sojourn: scenario.record.sojourn };
     let layout = layout(scenario, network);
     let files = written(&point, &layout, folder)?;
@@ -179,7 +197,7 @@ fn run_with<O: Output>(
         }
     });
     if !finished && !disk_failed {
-        return Err(Failure::Said("cancelled".to_owned()));
+        return Err(Failure::Cancelled);
     }
     let audio = audio::render(scenario, materials, &world);
     let (hops, events) = (world.hops(), world.events());
@@ -203,7 +221,7 @@ fn run_with<O: Output>(
 ///
 /// # Errors
 /// A file cannot be created.
-pub fn written(point: &Point, layout: &Layout, folder: Option<&Path>) -> Result<Written, String> {
+pub fn written(point: &Point, layout: &Layout, folder: Option<&Path>) -> Result<Written, Failure> {
     let Point { scenario, network, .. } = point;
     let capture = capture::open(scenario, network, folder)?;
     let packets = folder.filter(|_| scenario.record.packets);
@@ -231,10 +249,10 @@ pub fn conclude(
     capture.map_or(Ok(()), capture::finish)?;
     packets.map_or(Ok(()), packets::finish)?;
     let recording = recorder.finish();
-    let mut recording =
-        recording.map_err(|error| format!("a temporary file could not be read: {error}"))?;
+    let mut recording = recording
+        .map_err(|error| Failure::Output(format!("a temporary file could not be read: {error}")))?;
     if finished {
-        recording.conservation()?;
+        recording.conservation().map_err(Failure::Account)?;
     }
     let qualities: Vec<_> = scores(scenario, &recording.flows).collect();
     let judged = qualities.into_iter().zip(audio::stand_ins(scenario));

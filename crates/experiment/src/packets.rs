@@ -4,13 +4,17 @@ use std::path::Path;
 
 use talkspurt_record::{Layout, Output, PacketTable};
 
+use crate::Failure;
+
 /// Creates `packets.parquet` in an existing folder.
-pub(crate) fn create(folder: &Path, layout: &Layout) -> Result<PacketTable, String> {
-    let output = Output::create(folder.join("packets.parquet")).map_err(|e| e.to_string())?;
+pub(crate) fn create(folder: &Path, layout: &Layout) -> Result<PacketTable, Failure> {
+    let output = Output::create(folder.join("packets.parquet")).map_err(Failure::output)?;
     Ok(PacketTable::new(output, layout))
 }
 
 /// Completes the table.
-pub(crate) fn finish(packets: PacketTable) -> Result<(), String> {
-    packets.finish().map_err(|error| format!("the packets could not be written: {error}"))
+pub(crate) fn finish(packets: PacketTable) -> Result<(), Failure> {
+    packets
+        .finish()
+        .map_err(|error| Failure::Output(format!("the packets could not be written: {error}")))
 }

@@ -10,8 +10,8 @@ use talkspurt_scenario::Point;
 use talkspurt_sim::build;
 use talkspurt_sim::drive::{Timetable, drive};
 
-use crate::Shared;
 use crate::layout::window;
+use crate::{Failure, Shared};
 
 /// How often links are settled, so that their events can be put in order.
 pub const BARRIER: Duration = Duration::from_millis(50);
@@ -20,16 +20,16 @@ pub const BARRIER: Duration = Duration::from_millis(50);
 /// and the instant before which it has received all events. Packets have sound only if it `is_heard`.
 ///
 /// # Errors
-/// A message if something could not be read, or "cancelled".
+/// A file cannot be read, or `shared` asks the run to stop.
 pub(crate) fn again<P: Probe>(
     point: &Point,
     probe: P,
     is_heard: bool,
     shared: &Shared,
     mut enough: impl FnMut(Instant, &mut P) -> bool,
-) -> Result<(P, Instant), String> {
+) -> Result<(P, Instant), Failure> {
     let Point { scenario, network, .. } = point;
-    let materials = Materials::load(scenario, &Disk)?;
+    let materials = Materials::load(scenario, &Disk).map_err(Failure::Input)?;
     let materials = if is_heard { materials } else { materials.unheard() };
     let mut world = build::build(scenario, network, &materials, probe);
     let timetable = Timetable {
@@ -49,6 +49,6 @@ pub(crate) fn again<P: Probe>(
     match stopped {
         Some(now) => Ok((world.probe, now)),
         None if finished => Ok((world.probe, Instant::ZERO + scenario.duration)),
-        None => Err("cancelled".to_owned()),
+        None => Err(Failure::Cancelled),
     }
 }

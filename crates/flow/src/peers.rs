@@ -202,7 +202,7 @@ pub fn hints(flow: &Flow) -> Hints {
     let sources = [Some(&flow.source), flow.reverse.as_ref()];
     Hints {
         media: sources.into_iter().flatten().any(source::Config::is_media),
-        tfrc: matches!(flow.transport, transport::Config::Tfrc(_)),
+        tfrc: flow.transport.protocol() == "TFRC",
         virtual_offset: None,
     }
 }

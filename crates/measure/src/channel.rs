@@ -23,7 +23,7 @@ use crate::timed::{IntoStd as _, Timed, is_timeout};
 
 /// Version of the protocol between client and server. Increase it with any change of messages, of sealed
 /// datagrams, of notes or of the scenario that both ends make of a plan.
-pub const VERSION: u8 = 6;
+pub const VERSION: u8 = 7;
 const MAGIC: &[u8; 7] = b"TLKSPRT";
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
 /// Longest Noise message, and what its tag takes of it.
@@ -65,7 +65,7 @@ impl Secret {
     pub fn new(secret: &[u8]) -> Result<Self, Failure> {
         let secret = secret.trim_ascii();
         if secret.len() < Self::LEAST {
-            return Err(Failure(format!(
+            return Err(Failure::Secret(format!(
                 "the secret has {} characters: expected {} or more, as `openssl rand -hex 32` prints",
                 secret.len(),
                 Self::LEAST
@@ -83,7 +83,7 @@ pub(crate) enum Message {
     /// Client: this is wanted.
     Request { release: String, plan: Plan },
     /// Caller: a call is wanted.
-    Invite { release: String, invitation: Invitation },
+    Invite { release: String, invitation: Box<Invitation> },
     /// Server: agreed. Media goes to this port of UDP and TCP, of a call in these codecs unless DCCP's
     /// handshake names them.
     Accept { port: u16, up: Key, down: Key, max_rate: u64, codecs: Vec<String> },
@@ -136,15 +136,16 @@ impl Channel {
     ) -> Result<Self, Failure> {
         let stream = TcpStream::connect_timeout(&to, wait).map_err(|error| match error.kind() {
             io::ErrorKind::ConnectionRefused => {
-                Failure(format!("{to}: nothing listens there (connection refused)"))
+                Failure::Unreachable(format!("{to}: nothing listens there (connection refused)"))
             }
-            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Failure(format!(
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Failure::Unreachable(format!(
                 "{to}: no answer within {} s: is the machine on, or a firewall in between?",
                 wait.as_secs()
             )),
-            _ => Failure(format!("{to}: {error}")),
+            _ => Failure::Unreachable(format!("{to}: {error}")),
         })?;
-        let failed = |error: io::Error| Failure(format!("{to}: no handshake: {error}"));
+        let failed =
+            |error: io::Error| Failure::Unreachable(format!("{to}: no handshake: {error}"));
         prepare(&stream).map_err(failed)?;
         let mut wire = Timed::new(&stream, HANDSHAKE);
         let mut noise = builder(secret).build_initiator().map_err(snow_failure)?;
@@ -155,25 +156,26 @@ impl Channel {
         first.extend(&message[..length]);
         wire.write(&first).map_err(failed)?;
         let mut answer = [0; 9];
-        wire.read(&mut answer)
-            .map_err(|error| Failure(format!("{to}: is not a server of talkspurt ({error})")))?;
+        wire.read(&mut answer).map_err(|error| {
+            Failure::Unreachable(format!("{to}: is not a server of talkspurt ({error})"))
+        })?;
         let [magic @ .., version, code] = &answer;
         if magic != MAGIC {
-            return Err(Failure(format!("{to}: is not a server of talkspurt")));
+            return Err(Failure::Unreachable(format!("{to}: is not a server of talkspurt")));
         }
         if *version != VERSION {
-            return Err(Failure(format!(
+            return Err(Failure::Version(format!(
                 "{to}: speaks version {version} of the protocol, and this is version {VERSION}: install the \
                  same release of talkspurt at both ends"
             )));
         }
         if *code != Answer::Agreed as u8 {
-            return Err(Failure(format!("{to}: the server has another secret")));
+            return Err(Failure::Secret(format!("{to}: the server has another secret")));
         }
         let answer = read_message(&mut wire).map_err(failed)?;
         noise
             .read_message(&answer, &mut message)
-            .map_err(|_| Failure(format!("{to}: the server has another secret")))?;
+            .map_err(|_| Failure::Secret(format!("{to}: the server has another secret")))?;
         let state = noise.into_transport_mode().map_err(snow_failure)?;
         Ok(Self::new(stream, state))
     }
@@ -323,7 +325,7 @@ fn read_message(wire: &mut Timed<'_>) -> io::Result<Vec<u8>> {
 }
 
 fn snow_failure(error: snow::Error) -> Failure {
-    Failure(format!("no handshake: {error}"))
+    Failure::Unreachable(format!("no handshake: {error}"))
 }
 
 #[cfg(test)]
@@ -369,7 +371,7 @@ mod tests {
     #[test]
     fn another_secret_is_told_at_once() {
         let (client, server) = pair(SECRET, b"0123456789abcdeX");
-        let Err(Failure(words)) = client else { panic!("it has another secret") };
+        let Err(Failure::Secret(words)) = client else { panic!("it has another secret") };
         assert!(words.contains("another secret"), "{words}");
         assert!(server.is_none());
         assert!(Secret::new(b"short").is_err());

@@ -61,7 +61,7 @@ pub struct Measured {
 ///
 /// # Errors
 /// What is missing.
-pub fn check_transport(transport: Transport, sends: bool) -> Result<(), String> {
+pub fn check_transport(transport: &Transport, sends: bool) -> Result<(), Failure> {
     match transport {
         Transport::Tcp(Some(controller)) if sends => controller.check(),
         _ => transport.direct().map_or(Ok(()), direct::check),
@@ -103,18 +103,18 @@ impl Measurement {
     ) -> Result<Measured, Failure> {
         let server = self.server;
         if !self.open {
-            return Err(Failure(format!("{server}: the session is over")));
+            return Err(Failure::Lost(format!("{server}: the session is over")));
         }
         self.open = false;
         let point = plan.point()?;
         plan.check_controllers(true)?;
-        let raw = direct::open(plan).map_err(Failure)?;
+        let raw = direct::open(plan)?;
         if !raw.is_empty() {
             let route = self.channel.local().ok().and_then(|it| direct::mtu(it.ip(), server.ip()));
             plan.check_route(true, route)?;
         }
         let lost =
-            |what: &str| Failure(format!("{server}: the control connection was lost {what}"));
+            |what: &str| Failure::Lost(format!("{server}: the control connection was lost {what}"));
         let release = env!("CARGO_PKG_VERSION").to_owned();
         let request = Message::Request { release, plan: plan.clone() };
         self.channel.send(&request).map_err(|_| lost("before the measurement"))?;
@@ -235,13 +235,14 @@ fn measured(
 /// An authenticated connection to the first address of a host that answers, and this address.
 pub(crate) fn connect(target: &Target, secret: &Secret) -> Result<(Channel, SocketAddr), Failure> {
     let Target { host, port } = target;
-    let unknown = |error| Failure(format!("{host}: {error}"));
+    let unknown = |error| Failure::Unreachable(format!("{host}: {error}"));
     let found = (host.as_str(), *port).to_socket_addrs().map_err(unknown)?;
-    let mut failure = Failure(format!("{host}: has no address"));
+    let mut failure = Failure::Unreachable(format!("{host}: has no address"));
     for address in found {
         match Channel::connect(address, secret, std::time::Duration::from_secs(5)) {
             Ok(channel) => {
-                let failed = |error: std::io::Error| Failure(format!("{address}: {error}"));
+                let failed =
+                    |error: std::io::Error| Failure::Unreachable(format!("{address}: {error}"));
                 let server = channel.peer().map_err(failed)?;
                 return Ok((channel, server));
             }
@@ -274,13 +275,13 @@ pub(crate) fn negotiate(
     while clock.now() < until && !shared.is_over() {
         match channel.receive(BEAT) {
             Ok(Some(Message::Accept { port, up, down, max_rate, codecs })) => {
-                let failed = |error| Failure(format!("{server}: no UDP port: {error}"));
+                let failed = |error| Failure::System(format!("{server}: no UDP port: {error}"));
                 let mut local = channel.local().map_err(failed)?;
                 local.set_port(0);
                 let mut wire = Wire::bind(local, &up, &down).map_err(failed)?;
                 let mut to = server;
                 to.set_port(port);
-                let failed = |error| Failure(format!("{server}: no raw socket: {error}"));
+                let failed = |error| Failure::System(format!("{server}: no raw socket: {error}"));
                 wire.use_raw(plan, raw, &[up, down], Some(to)).map_err(failed)?;
                 let round_trip = greet(&mut wire, to, shared)?;
                 let mut beaten = Instant::ZERO;
@@ -291,33 +292,34 @@ pub(crate) fn negotiate(
                         let _ = channel.send(&Message::Beat);
                     }
                 };
-                wire.open_streams(plan, &[up, down], to, meanwhile).map_err(Failure)?;
+                wire.open_streams(plan, &[up, down], to, meanwhile)?;
                 return Ok(Accepted { wire, limit: Rate::from_bps(max_rate), round_trip, codecs });
             }
             Ok(Some(Message::Refuse { why })) => {
-                return Err(Failure(format!("{server}: refused: {}", shortened(&why))));
+                return Err(Failure::Refused(format!("{server}: refused: {}", shortened(&why))));
             }
             Ok(_) => {}
             Err(_) => break,
         }
     }
-    Err(Failure(match shared.is_over() {
-        true => STOPPED.to_owned(),
-        false => format!("{server}: the control connection was lost before anything was sent"),
-    }))
+    Err(match shared.is_over() {
+        true => Failure::Stopped,
+        false => Failure::Lost(format!(
+            "{server}: the control connection was lost before anything was sent"
+        )),
+    })
 }
 
 /// The round-trip time to the server's socket.
 fn greet(wire: &mut Wire, to: SocketAddr, shared: &Shared) -> Result<Duration, Failure> {
     let greeted = wire.greet(to, shared);
-    let passes = greeted.map_err(|error| Failure(format!("{to}: UDP cannot be sent: {error}")))?;
-    passes.ok_or_else(|| {
-        Failure(match shared.is_over() {
-            true => STOPPED.to_owned(),
-            false => {
-                format!("{to}: no UDP datagram came back within 2 s: is a firewall in between?")
-            }
-        })
+    let passes =
+        greeted.map_err(|error| Failure::System(format!("{to}: UDP cannot be sent: {error}")))?;
+    passes.ok_or_else(|| match shared.is_over() {
+        true => Failure::Stopped,
+        false => Failure::Unreachable(format!(
+            "{to}: no UDP datagram came back within 2 s: is a firewall in between?"
+        )),
     })
 }
 

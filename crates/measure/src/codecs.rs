@@ -1,9 +1,9 @@
 //! The codecs of a call: their names, what is offered and agreed on, and which of them are sent.
 
-use serde_json::Value;
 use talkspurt_app::codec::{Codec, Encoding};
 use talkspurt_proto::time::Duration;
 
+use crate::Failure;
 use crate::transport::Transport;
 
 /// Shortest packets, except of codecs with longer frames.
@@ -15,17 +15,11 @@ const MAX_CODECS: usize = 32;
 
 /// The codec of a name in scenarios.
 pub(crate) fn codec(name: &str) -> Option<Codec> {
-    serde_json::from_value(Value::String(name.to_owned())).ok()
-}
-
-/// The name of a codec in scenarios.
-pub(crate) fn name(codec: Codec) -> String {
-    let value = serde_json::to_value(codec).unwrap_or_default();
-    value.as_str().unwrap_or_default().to_owned()
+    Codec::ALL.iter().copied().find(|codec| codec.word() == name)
 }
 
 pub(crate) fn names(codecs: &[Codec]) -> Vec<String> {
-    codecs.iter().copied().map(name).collect()
+    codecs.iter().map(|codec| codec.word().to_owned()).collect()
 }
 
 /// A codec in packets of 20 ms, or of its frames if these are longer.
@@ -43,8 +37,8 @@ pub fn call_codecs() -> Vec<String> {
 
 /// What is sent after an agreement: the first codec or, where the transport chooses, all that have its sample
 /// rate and a lower rate than those before them.
-pub(crate) fn rungs(transport: Transport, agreed: &[Codec]) -> Vec<Encoding> {
-    let most = if transport == Transport::TfrcTb { MAX_RUNGS } else { 1 };
+pub(crate) fn rungs(transport: &Transport, agreed: &[Codec]) -> Vec<Encoding> {
+    let most = if transport.chooses() { MAX_RUNGS } else { 1 };
     let mut rungs = Vec::<Encoding>::new();
     for encoding in agreed.iter().copied().map(encoding) {
         let samples = |it: &Encoding| it.codec.sample_rate();
@@ -59,7 +53,7 @@ pub(crate) fn rungs(transport: Transport, agreed: &[Codec]) -> Vec<Encoding> {
 }
 
 /// The codecs offered that we have, in the order of the offer.
-pub(crate) fn agree(offered: &[String], ours: &[Codec]) -> Result<Vec<Codec>, String> {
+pub(crate) fn agree(offered: &[String], ours: &[Codec]) -> Result<Vec<Codec>, Failure> {
     let known = offered.iter().take(MAX_CODECS).filter_map(|name| codec(name));
     let mut agreed = Vec::new();
     for codec in known.filter(|codec| ours.contains(codec)) {
@@ -70,13 +64,13 @@ pub(crate) fn agree(offered: &[String], ours: &[Codec]) -> Result<Vec<Codec>, St
     if agreed.is_empty() {
         // Only names: what was offered comes from the network.
         let offered = offered.iter().take(MAX_CODECS);
-        let offered: Vec<_> = offered.filter_map(|it| codec(it)).map(name).collect();
+        let offered: Vec<_> = offered.filter_map(|it| codec(it)).map(Codec::word).collect();
         let offered =
             if offered.is_empty() { "none that is known".to_owned() } else { offered.join(", ") };
         let ours = names(ours).join(", ");
-        return Err(format!(
+        return Err(Failure::Refused(format!(
             "no common codec: the caller offers {offered}; the answerer has {ours}"
-        ));
+        )));
     }
     Ok(agreed)
 }
@@ -95,7 +89,7 @@ mod tests {
             offer(&["opus", "g722", "nonsense", "pcmu", "g722"]),
             Ok(vec![Codec::G722, Codec::Pcmu])
         );
-        let why = offer(&["opus", "\u{1b}[2J"]).expect_err("nothing in common");
+        let why = offer(&["opus", "\u{1b}[2J"]).expect_err("nothing in common").to_string();
         assert!(why.contains("offers opus; the answerer has pcmu, g722, g726-32"), "{why}");
     }
 
@@ -103,12 +97,14 @@ mod tests {
     #[test]
     fn a_ladder_has_falling_rates() {
         let agreed = [Codec::G726At32, Codec::Pcmu, Codec::G726At24, Codec::G726At16];
+        let [chooses, other] =
+            ["tfrc-tb", "udp"].map(|name| Transport::named(name).expect("it is known"));
         let rungs =
             |transport| rungs(transport, &agreed).iter().map(|it| it.codec).collect::<Vec<_>>();
         let falling = [Codec::G726At32, Codec::G726At24, Codec::G726At16];
-        assert_eq!(rungs(Transport::TfrcTb), falling);
-        assert_eq!(rungs(Transport::Udp), falling[..1]);
-        let rungs = super::rungs(Transport::TfrcTb, &[Codec::Opus, Codec::G726At16]);
+        assert_eq!(rungs(&chooses), falling);
+        assert_eq!(rungs(&other), falling[..1]);
+        let rungs = super::rungs(&chooses, &[Codec::Opus, Codec::G726At16]);
         assert_eq!(rungs.len(), 1, "of one sample rate");
     }
 }

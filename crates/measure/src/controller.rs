@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::Failure;
+
 /// Longest name: `TCP_CA_NAME_MAX` less the final zero.
 const LONGEST: usize = 15;
 
@@ -21,11 +23,11 @@ impl Controller {
     ///
     /// # Errors
     /// No controller can have this name.
-    pub fn named(name: &str) -> Result<Self, String> {
+    pub fn named(name: &str) -> Result<Self, Failure> {
         let plain = |it: u8| it.is_ascii_alphanumeric() || b"-_".contains(&it);
         if name.is_empty() || name.len() > LONGEST || !name.bytes().all(plain) {
-            return Err("name of a congestion controller: expected up to 15 letters, digits, - _"
-                .to_owned());
+            let words = "name of a congestion controller: expected up to 15 letters, digits, - _";
+            return Err(Failure::Input(words.to_owned()));
         }
         let mut bytes = [0; LONGEST];
         bytes[..name.len()].copy_from_slice(name.as_bytes());
@@ -43,7 +45,7 @@ impl Controller {
     ///
     /// # Errors
     /// It may not, in words that list what there is.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Failure> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP));
         let set = socket.and_then(|socket| socket.set_tcp_congestion(self.name().as_bytes()));
         let Err(error) = set else { return Ok(()) };
@@ -51,7 +53,7 @@ impl Controller {
             let text = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{what}"));
             text.map_or_else(|_| "unknown".to_owned(), |text| text.trim().replace(' ', ", "))
         };
-        Err(match nix::Error::from_raw(error.raw_os_error().unwrap_or(0)) {
+        let why = match nix::Error::from_raw(error.raw_os_error().unwrap_or(0)) {
             nix::Error::ENOENT => {
                 let known = listed("tcp_available_congestion_control");
                 format!("the kernel has no congestion controller {self}; it has {known}")
@@ -64,7 +66,8 @@ impl Controller {
                 )
             }
             _ => format!("congestion controller {self}: {error}"),
-        })
+        };
+        Err(Failure::System(why))
     }
 }
 
@@ -75,9 +78,9 @@ impl fmt::Display for Controller {
 }
 
 impl TryFrom<String> for Controller {
-    type Error = String;
+    type Error = Failure;
 
-    fn try_from(name: String) -> Result<Self, String> {
+    fn try_from(name: String) -> Result<Self, Failure> {
         Self::named(&name)
     }
 }
@@ -99,7 +102,7 @@ mod tests {
         // Linux builds Reno in, and permits it to everybody (tcp_cong.c).
         assert_eq!(Controller::named("reno").and_then(|it| it.check()), Ok(()));
         let none = Controller::named("no-such").and_then(|it| it.check());
-        let why = none.expect_err("no kernel has it");
+        let why = none.expect_err("no kernel has it").to_string();
         assert!(
             why.starts_with("the kernel has no congestion controller no-such; it has"),
             "{why}"

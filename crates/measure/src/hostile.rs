@@ -37,7 +37,7 @@ fn plan() -> Plan {
     let cbr = || Some(Traffic::Cbr { rate: 64_000, packet: 160 });
     let flow = |number| FlowPlan {
         name: format!("flow-{number}"),
-        transport: Transport::Udp,
+        transport: Transport::known("udp"),
         up: cbr(),
         down: cbr(),
     };
@@ -164,7 +164,7 @@ fn a_server_sends_no_more_notes_than_the_plan_can_have() {
 fn an_hour_of_speech_has_a_budget() {
     let flow = FlowPlan {
         name: "call".to_owned(),
-        transport: Transport::Udp,
+        transport: Transport::known("udp"),
         up: Some(Traffic::Cbr { rate: 64_000, packet: 160 }),
         down: None,
     };
@@ -257,7 +257,7 @@ fn answering(seconds: u64) -> (Server, Invitation) {
     };
     let server = Server::start(config, secret()).expect("loopback has ports");
     let duration = Duration::from_secs(seconds).as_nanos();
-    (server, Invitation { duration, ..Invitation::example(Transport::Udp, &["pcmu"]) })
+    (server, Invitation { duration, ..Invitation::example(Transport::known("udp"), &["pcmu"]) })
 }
 
 /// The control connection of a caller whose call has been accepted, and its way for datagrams.
@@ -268,7 +268,7 @@ fn accepted(server: &Server, invitation: &Invitation) -> (Channel, Wire) {
     for _ in 0..10 {
         let mut channel = Channel::connect(server.local(), &secret(), wait).expect("it is there");
         let release = env!("CARGO_PKG_VERSION").to_owned();
-        let invite = Message::Invite { release, invitation: invitation.clone() };
+        let invite = Message::Invite { release, invitation: Box::new(invitation.clone()) };
         channel.send(&invite).expect("it is there");
         let plan = (&plan, Vec::new());
         let agreed = negotiate(&mut channel, server.local(), plan, &Shared::default());

@@ -13,7 +13,7 @@ use crate::transport::Transport;
 pub(crate) const FLOW: &str = "call";
 
 /// What the caller asks for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Invitation {
     /// Root of the random streams of both ends.
     pub seed: u64,
@@ -32,7 +32,7 @@ pub struct Invitation {
 impl Invitation {
     /// Whether DCCP's handshake offers the codecs.
     pub(crate) const fn in_handshake(&self) -> bool {
-        matches!(self.transport, Transport::Dccp(_) | Transport::DccpIp(_))
+        self.transport.is_dccp()
     }
 
     /// The call in these codecs; before they are agreed on, in a placeholder that determines none of its
@@ -41,7 +41,7 @@ impl Invitation {
         let codecs = names(agreed.unwrap_or(&[Codec::Pcmu]));
         let speech = Some(Traffic::Speech { codecs });
         let (up, down) = (speech.clone(), speech);
-        let flow = FlowPlan { name: FLOW.to_owned(), transport: self.transport, up, down };
+        let flow = FlowPlan { name: FLOW.to_owned(), transport: self.transport.clone(), up, down };
         let Self { seed, duration, mtu, ipv6, .. } = *self;
         Plan { seed, duration, mtu, ipv6, flows: vec![flow] }
     }

@@ -66,26 +66,67 @@ pub use server::{Config, Listening, Server};
 pub use shared::Watch;
 pub use transport::Transport;
 
+use std::net::SocketAddr;
+
+use shared::STOPPED;
+
 /// Why something did not succeed, in words for the user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure(pub String);
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// A user stopped it.
+    #[error("{STOPPED}")]
+    Stopped,
+    /// What was asked for cannot be measured or said.
+    #[error("{0}")]
+    Input(String),
+    /// This machine refuses or lacks what is needed: a socket, a privilege, a congestion controller.
+    #[error("{0}")]
+    System(String),
+    /// Nobody answers there, or no datagrams pass.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The other end speaks another version of the protocol.
+    #[error("{0}")]
+    Version(String),
+    /// The secret is too short, or the other end has another one.
+    #[error("{0}")]
+    Secret(String),
+    /// The other end does not agree.
+    #[error("{0}")]
+    Refused(String),
+    /// The connection was lost before there was anything to tell.
+    #[error("{0}")]
+    Lost(String),
 }
 
-impl std::error::Error for Failure {}
-
-impl From<String> for Failure {
-    fn from(words: String) -> Self {
-        Self(words)
+impl Failure {
+    /// The same with the other end's address in front of its words.
+    fn at(mut self, other: SocketAddr) -> Self {
+        if let Self::Input(words)
+        | Self::System(words)
+        | Self::Unreachable(words)
+        | Self::Version(words)
+        | Self::Secret(words)
+        | Self::Refused(words)
+        | Self::Lost(words) = &mut self
+        {
+            *words = format!("{other}: {words}");
+        }
+        self
     }
-}
 
-impl From<&str> for Failure {
-    fn from(words: &str) -> Self {
-        Self(words.to_owned())
+    /// The name of the variant.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Stopped => "stopped",
+            Self::Input(_) => "input",
+            Self::System(_) => "system",
+            Self::Unreachable(_) => "unreachable",
+            Self::Version(_) => "version",
+            Self::Secret(_) => "secret",
+            Self::Refused(_) => "refused",
+            Self::Lost(_) => "lost",
+        }
     }
 }

@@ -389,7 +389,7 @@ impl<'a> Media<'a> {
                 true
             }
             Err(why) => {
-                self.shared.stop(&why);
+                self.shared.stop(&why.to_string());
                 false
             }
         }
@@ -434,7 +434,10 @@ impl<'a> Media<'a> {
         let direct = self.wire.direct(flow);
         let ends = direct.map_or_else(|| ends(self.version, self.client), |(_, ends)| ends);
         let mut whole = Vec::new();
-        if emit(packet, body, &ends, own.encapsulation, &mut whole).is_err() {
+        let is_carried = direct.is_some()
+            || own.encapsulation.is_some()
+            || body.protocol(udp::PROTOCOL) == udp::PROTOCOL;
+        if !is_carried || emit(packet, body, &ends, own.encapsulation, &mut whole).is_err() {
             self.wire.unsent += 1;
             return;
         }

@@ -519,7 +519,8 @@ impl Recording {
             next += layout.interval.max(Duration::from_millis(1));
         }
         recorder.sample(end, &[]);
-        let failed = |error: io::Error| Failure(format!("a temporary file failed: {error}"));
+        let failed =
+            |error: io::Error| Failure::System(format!("a temporary file failed: {error}"));
         let mut recording = recorder.finish().map_err(failed)?;
         if !known {
             for flow in &mut recording.flows {
@@ -584,7 +585,7 @@ mod tests {
     /// In a call, the answerer takes the caller's word for when it ended.
     #[test]
     fn a_wrong_end_makes_no_long_run() {
-        let invitation = crate::invitation::Invitation::example(Transport::Udp, &["pcmu"]);
+        let invitation = crate::invitation::Invitation::example(Transport::known("udp"), &["pcmu"]);
         let plan = invitation.plan(None);
         let point = plan.point().expect("a call");
         let end = |at| End { rows: Vec::new(), ended: EndReport { at, ..EndReport::default() } };
@@ -599,7 +600,7 @@ mod tests {
     fn one_wrong_number_does_not_fill_the_memory() {
         let flow = FlowPlan {
             name: "flow".to_owned(),
-            transport: Transport::Udp,
+            transport: Transport::known("udp"),
             up: None,
             down: Some(Traffic::Cbr { rate: 64_000, packet: 160 }),
         };

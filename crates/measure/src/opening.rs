@@ -8,9 +8,11 @@ use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::Payload;
 use talkspurt_scenario::Point;
 
+use crate::Failure;
+
 /// Agrees on codecs: takes the application data of the other end's Request or Response, and returns the parts
 /// of our peer and, for the answering end, the data of its Response.
-pub(crate) type Agree<'a> = dyn FnMut(&[u8]) -> Result<(Parts, Vec<u8>), String> + Send + 'a;
+pub(crate) type Agree<'a> = dyn FnMut(&[u8]) -> Result<(Parts, Vec<u8>), Failure> + Send + 'a;
 
 /// A call whose codecs are offered and agreed in DCCP's handshake (RFC 4340 §8.1.1, §8.1.3).
 pub(crate) struct Opening<'a> {
@@ -27,7 +29,7 @@ impl Opening<'_> {
         client: bool,
         packet: &dccp::Packet,
         peer: &mut Peer,
-    ) -> Result<bool, String> {
+    ) -> Result<bool, Failure> {
         let (expected, empty) = match packet.kind {
             dccp::Kind::Request { .. } => (!client, "the other end offered no codecs"),
             dccp::Kind::Response { .. } => (client, "the other end agreed to no codec"),
@@ -38,7 +40,7 @@ impl Opening<'_> {
         }
         let data = match &packet.payload {
             Frame::Data(Payload::Real(bytes)) if !bytes.is_empty() => bytes,
-            _ => return Err(empty.to_owned()),
+            _ => return Err(Failure::Refused(empty.to_owned())),
         };
         let (parts, answer) = (self.agree)(data)?;
         peer.converse(&parts);

@@ -1,18 +1,21 @@
 //! What is measured: flows between the two ends, as both make the same scenario of it.
 //!
-//! A plan can name only the traffic below: it comes from the network, and a whole scenario could name files.
+//! A plan comes from the network. It has any transport of scenarios, within limits, and only the traffic below:
+//! sources of scenarios could name files.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use talkspurt_app::codec::Codec;
 use talkspurt_app::source::Config as Source;
 use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::rtp;
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_proto::units::Rate;
+use talkspurt_proto::units::{Rate, Size};
 use talkspurt_proto::wire::udp;
 use talkspurt_scenario::model::Flow;
-use talkspurt_scenario::{Point, load};
+use talkspurt_scenario::{Point, resolve};
 
 use crate::protocol::Protocol;
 use crate::seal::OVERHEAD;
@@ -35,10 +38,11 @@ const MAX_FLOWS: usize = 16;
 const ENDS: [&str; 2] = ["client", "server"];
 const CALLERS: [&str; 2] = ["caller", "answerer"];
 /// The ladder of TFRC-TB: G.711 and G.726 (Maldonado, Baset, Schulzrinne 2005).
-const LADDER: &str = r#"["pcmu", "g726-40", "g726-32", "g726-24", "g726-16"]"#;
+const LADDER: [Codec; 5] =
+    [Codec::Pcmu, Codec::G726At40, Codec::G726At32, Codec::G726At24, Codec::G726At16];
 
 /// A measurement of flows at the same time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Root of the random streams of both ends.
     pub seed: u64,
@@ -53,7 +57,7 @@ pub struct Plan {
 }
 
 /// A flow.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowPlan {
     /// Its name in tables.
     pub name: String,
@@ -93,34 +97,30 @@ pub enum Traffic {
 }
 
 impl Traffic {
-    fn scenario(&self, transport: Transport) -> String {
+    /// Its source in a scenario; null if it has none of the codecs.
+    fn source(&self, transport: &Transport) -> Value {
         match self {
             Self::Speech { codecs } => {
                 let codecs: Vec<_> = codecs.iter().filter_map(|it| codecs::codec(it)).collect();
                 let rungs = codecs::rungs(transport, &codecs);
-                let names: Vec<_> = rungs.iter().map(|it| codecs::name(it.codec)).collect();
-                let ladder =
-                    if names.len() > 1 { format!("ladder = {names:?}, ") } else { String::new() };
-                let [first, ..] = &rungs[..] else { return "{}".to_owned() };
-                format!(
-                    r#"{{ kind = "speech", codec = "{}", {ladder}packet = "{}" }}"#,
-                    names[0], first.packet
-                )
+                let [first, others @ ..] = &rungs[..] else { return Value::Null };
+                let ladder = rungs.iter().map(|it| it.codec).collect::<Vec<_>>();
+                let ladder = (!others.is_empty()).then_some(ladder);
+                json!({
+                    "kind": "speech", "codec": first.codec, "packet": first.packet, "ladder": ladder,
+                })
             }
             Self::Cbr { rate, packet } => {
-                format!(r#"{{ kind = "cbr", rate = "{rate}bit/s", packet = "{packet}B" }}"#)
-            }
-            Self::Talkspurts { codec } if transport == Transport::TfrcTb && codec == "pcmu" => {
-                format!(
-                    r#"{{ kind = "speech", codec = "pcmu", ladder = {LADDER}, talkspurts = {{}} }}"#
-                )
+                json!({ "kind": "cbr", "rate": Rate::from_bps(*rate), "packet": size(*packet) })
             }
             Self::Talkspurts { codec } => {
-                format!(r#"{{ kind = "speech", codec = "{codec}", talkspurts = {{}} }}"#)
+                let steps_down = transport.chooses() && codec == LADDER[0].word();
+                let ladder = steps_down.then_some(LADDER);
+                json!({ "kind": "speech", "codec": codec, "ladder": ladder, "talkspurts": {} })
             }
             // The simulator's TCP has segments, and no such units.
-            Self::Bulk { .. } if transport.is_stream() => r#"{ kind = "bulk" }"#.to_owned(),
-            Self::Bulk { packet } => format!(r#"{{ kind = "bulk", packet = "{packet}B" }}"#),
+            Self::Bulk { .. } if transport.is_stream() => json!({ "kind": "bulk" }),
+            Self::Bulk { packet } => json!({ "kind": "bulk", "packet": size(*packet) }),
         }
     }
 
@@ -185,7 +185,7 @@ impl Plan {
     }
 
     /// Bytes of a unit over TCP that count for the limit of the rate: those of a segment of its own.
-    pub(crate) const fn stream_bytes(&self, payload: usize) -> u32 {
+    pub(crate) fn stream_bytes(&self, payload: usize) -> u32 {
         (self.outer() + Transport::Tcp(None).header_bytes()) as u32 + payload as u32
     }
 
@@ -251,15 +251,13 @@ impl Plan {
     /// All that is wrong, by flow.
     pub fn point(&self) -> Result<Point, Failure> {
         self.check()?;
-        let study = load(&self.text(), "plan", std::path::Path::new("."), &[], None);
-        let mut study = study.map_err(|problems| {
+        let mut point = resolve(&self.scenario()).map_err(|problems| {
             let words = problems.0.iter().map(|problem| match &problem.path {
                 path if path.is_empty() => problem.message.clone(),
                 path => format!("{path}: {}", problem.message),
             });
-            Failure(words.collect::<Vec<_>>().join("; "))
+            Failure::Input(words.collect::<Vec<_>>().join("; "))
         })?;
-        let mut point = study.points.remove(0);
         if self.is_call() {
             point.scenario.flows.values_mut().for_each(name_files);
         }
@@ -273,12 +271,12 @@ impl Plan {
     pub fn check_controllers(&self, client: bool) -> Result<(), Failure> {
         let faults = self.flows.iter().filter_map(|flow| {
             let sends = if client { &flow.up } else { &flow.down };
-            let Transport::Tcp(Some(controller)) = flow.transport else { return None };
+            let Transport::Tcp(Some(controller)) = &flow.transport else { return None };
             let fault = sends.as_ref().and_then(|_| controller.check().err());
             fault.map(|fault| format!("{}: {fault}", flow.name))
         });
         let faults: Vec<_> = faults.collect();
-        if faults.is_empty() { Ok(()) } else { Err(Failure(faults.join("; "))) }
+        if faults.is_empty() { Ok(()) } else { Err(Failure::System(faults.join("; "))) }
     }
 
     /// Whether the route to the other end, of this MTU in bytes, carries what this end sends directly over IP,
@@ -304,7 +302,7 @@ impl Plan {
             (*packet > u32::from(most)).then_some(fault)
         });
         let faults: Vec<_> = faults.collect();
-        if faults.is_empty() { Ok(()) } else { Err(Failure(faults.join("; "))) }
+        if faults.is_empty() { Ok(()) } else { Err(Failure::Input(faults.join("; "))) }
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -340,12 +338,13 @@ impl Plan {
                 ));
             }
             let fault = |what: &str| format!("{}: {what}", flow.name);
+            faults.extend(flow.transport.fault().map(|what| fault(&what)));
             if flow.up.is_none() && flow.down.is_none() {
                 faults.push(fault("it sends in no direction"));
             }
             for traffic in [&flow.up, &flow.down].into_iter().flatten() {
                 match traffic {
-                    Traffic::Bulk { .. } if !flow.transport.is_responsive() => faults.push(fault(
+                    Traffic::Bulk { .. } if flow.transport.is_plain_udp() => faults.push(fault(
                         "bulk over UDP has no rate; use constant bit rate at the rate to test",
                     )),
                     Traffic::Cbr { rate: 0, .. } => faults.push(fault("a rate of 0")),
@@ -373,47 +372,45 @@ impl Plan {
         }
         // Both directions of a flow may have the same fault.
         faults.dedup();
-        if faults.is_empty() { Ok(()) } else { Err(Failure(faults.join("; "))) }
+        if faults.is_empty() { Ok(()) } else { Err(Failure::Input(faults.join("; "))) }
     }
 
-    fn text(&self) -> String {
-        let seed = self.seed;
-        let nanos = |at: Instant| format!("{}ns", at.as_nanos());
-        let (stop, end) = (nanos(self.stop()), nanos(self.end()));
-        let lead = format!("{}ns", LEAD.as_nanos());
-        // The seal, and the UDP header around DCCP and SCTP.
-        let mtu = usize::from(self.mtu) - OVERHEAD - udp::HEADER;
+    fn scenario(&self) -> Value {
+        let at = |at: Instant| at - Instant::ZERO;
         let [here, there] = self.ends();
-        let title = if self.is_call() { "A call" } else { "A measurement" };
-        let mut text = format!(
-            "title = \"{title}\"\nduration = \"{end}\"\nseed = {seed}\n\
-             [measure]\nfrom = \"{lead}\"\nto = \"{stop}\"\n\
-             [record]\ninterval = \"100ms\"\ngauges = true\n\
-             [links.path]\nfrom = \"{here}\"\nto = \"{there}\"\nrate = \"100Gbit/s\"\ndelay = \"1ms\"\n\
-             mtu = \"{mtu}B\"\nqueue = {{ kind = \"droptail\", packets = 1000 }}\n"
-        );
-        for (number, flow) in self.flows.iter().enumerate() {
+        let flows = self.flows.iter().enumerate().map(|(number, flow)| {
             let FlowPlan { name, transport, up, down } = flow;
-            let (from, to) = match self.client_opens(number) {
-                true => (here, there),
-                false => (there, here),
-            };
-            let ip = if self.ipv6 { "v6" } else { "v4" };
-            let kind = transport.scenario();
-            text += &format!(
-                "[flows.\"{name}\"]\nfrom = \"{from}\"\nto = \"{to}\"\nip = \"{ip}\"\nstart = \"{lead}\"\n\
-                 stop = \"{stop}\"\ntransport = {kind}\n"
-            );
-            let first = up.as_ref().or(down.as_ref());
-            let second = up.as_ref().and(down.as_ref());
-            for (key, traffic) in [("source", first), ("reverse", second)] {
-                if let Some(traffic) = traffic {
-                    text += &format!("{key} = {}\n", traffic.scenario(*transport));
-                }
-            }
-        }
-        text
+            let opens = self.client_opens(number);
+            let (from, to) = if opens { (here, there) } else { (there, here) };
+            let (first, second) = if opens { (up, down) } else { (down, &None) };
+            let source = |traffic: &Option<Traffic>| Some(traffic.as_ref()?.source(transport));
+            let said = json!({
+                "from": from, "to": to, "ip": if self.ipv6 { "v6" } else { "v4" }, "start": LEAD,
+                "stop": at(self.stop()), "transport": transport.scenario(),
+                "source": source(first), "reverse": source(second),
+            });
+            (name.clone(), said)
+        });
+        json!({
+            "title": if self.is_call() { "A call" } else { "A measurement" },
+            "duration": at(self.end()),
+            "seed": self.seed,
+            "measure": { "from": LEAD, "to": at(self.stop()) },
+            "record": { "interval": Duration::from_millis(100), "gauges": true },
+            "links": { "path": {
+                "from": here, "to": there, "rate": Rate::from_bps(100_000_000_000),
+                "delay": Duration::from_millis(1),
+                // The seal, and the UDP header around DCCP and SCTP.
+                "mtu": size(u32::from(self.mtu) - (OVERHEAD + udp::HEADER) as u32),
+                "queue": { "kind": "droptail", "packets": 1000 },
+            } },
+            "flows": flows.collect::<serde_json::Map<_, _>>(),
+        })
     }
+}
+
+fn size(bytes: u32) -> Size {
+    Size::from_bytes(bytes.into())
 }
 
 /// Names what both ends of a call say. These are no files: each end has the sound of its own.
@@ -450,16 +447,16 @@ mod tests {
     fn every_transport_has_a_scenario_of_every_traffic_in_every_direction() {
         let cbr = Traffic::Cbr { rate: 1_000_000, packet: 1000 };
         let talk = Traffic::Talkspurts { codec: "pcmu".to_owned() };
-        for (transport, name) in Transport::NAMES {
-            assert_eq!(Transport::named(name), Ok(transport));
-            assert_eq!(transport.name(), name);
+        for transport in Transport::all() {
+            let name = transport.name();
+            assert_eq!(Transport::named(&name).as_ref(), Ok(&transport));
             for traffic in [cbr.clone(), talk.clone(), Traffic::Bulk { packet: 1200 }] {
                 let bulk = matches!(traffic, Traffic::Bulk { .. });
                 for (up, down) in [(true, false), (false, true), (true, true)] {
                     let given = |wanted: bool| wanted.then(|| traffic.clone());
-                    let point = plan(transport, given(up), given(down)).point();
+                    let point = plan(transport.clone(), given(up), given(down)).point();
                     // The bucket of TFRC-TB holds what a codec sends.
-                    if bulk && matches!(transport, Transport::Udp | Transport::TfrcTb) {
+                    if bulk && ["udp", "tfrc-tb"].contains(&&*name) {
                         assert!(point.is_err());
                     } else {
                         assert!(point.is_ok(), "{name} {traffic:?}: {:?}", point.err());
@@ -478,17 +475,18 @@ mod tests {
         // 40 probes and answers and a report a second each way.
         let control = |ip: u64| 2 * 8 * (40 * (ip + 46 + 16) + (ip + 46 + 17));
         for (transport, header) in [
-            (Transport::Udp, 0),
-            (Transport::Tfrc, 16),
-            (Transport::Dccp(3), 16),
-            (Transport::Sctp, 28),
+            ("udp", 0),
+            ("tfrc", 16),
+            ("dccp-ccid3", 16),
+            ("sctp", 28),
             // The seal of SCTP is 44 long.
-            (Transport::DccpIp(3), 16 - 8),
-            (Transport::SctpIp, 28 - 8 + 6),
-            (Transport::Tcp(None), 32 - 8 + 2),
+            ("dccp-ccid3-ip", 16 - 8),
+            ("sctp-ip", 28 - 8 + 6),
+            ("tcp", 32 - 8 + 2),
         ] {
             for (ipv6, ip) in [(false, 20), (true, 40)] {
-                let mut plan = plan(transport, Some(cbr.clone()), Some(talk.clone()));
+                let mut plan =
+                    plan(Transport::known(transport), Some(cbr.clone()), Some(talk.clone()));
                 plan.ipv6 = ipv6;
                 let up = 1000 * 8 * (100 + header + ip + 46);
                 let down = 50 * 8 * (160 + 12 + header + ip + 46);
@@ -504,7 +502,7 @@ mod tests {
         let limit = Rate::from_bps(4_000_000);
         for up in [&None, &cbr, &bulk] {
             for down in [&None, &cbr, &bulk] {
-                let plan = plan(Transport::Sctp, up.clone(), down.clone());
+                let plan = plan(Transport::known("sctp"), up.clone(), down.clone());
                 let [ours, theirs] = plan.shares(limit).map(Rate::as_bps);
                 assert_eq!(ours + theirs, limit.as_bps(), "{up:?} {down:?}");
                 assert!(ours >= plan.known(true) && theirs >= plan.known(false));
@@ -519,11 +517,13 @@ mod tests {
     fn packets_longer_than_the_route_of_their_sender_are_told() {
         let bulk = || Some(Traffic::Bulk { packet: 1200 });
         let checked = |transport, up, down, client, mtu| {
-            plan(transport, up, down).check_route(client, mtu).map_err(|Failure(words)| words)
+            plan(Transport::known(transport), up, down)
+                .check_route(client, mtu)
+                .map_err(|why| why.to_string())
         };
         let words = "flow-1: packets of 1200 B: expected at most 824 B, as the route from the client has an MTU \
                      of 1000 B, and packets directly over IP are not fragmented";
-        for transport in [Transport::DccpIp(3), Transport::SctpIp] {
+        for transport in ["dccp-ccid3-ip", "sctp-ip"] {
             assert_eq!(checked(transport, bulk(), None, true, Some(1000)), Err(words.to_owned()));
             assert_eq!(checked(transport, bulk(), None, false, Some(1000)), Ok(()));
             let there = checked(transport, bulk(), bulk(), false, Some(1000));
@@ -534,14 +534,14 @@ mod tests {
             assert!(checked(transport, bulk(), None, true, Some(1375)).is_err());
         }
         // Datagrams of UDP are fragmented.
-        assert_eq!(checked(Transport::Sctp, bulk(), None, true, Some(1000)), Ok(()));
+        assert_eq!(checked("sctp", bulk(), None, true, Some(1000)), Ok(()));
     }
 
     #[test]
     fn a_rate_that_no_number_holds_with_headers_is_told_as_it_was_asked_for() {
         for (asked, whole) in [(u64::MAX, u64::MAX), (1 << 62, (1 << 62) / 160 * 206)] {
             let cbr = Traffic::Cbr { rate: asked, packet: 160 };
-            let known = plan(Transport::Udp, Some(cbr), None).rate().as_bps();
+            let known = plan(Transport::known("udp"), Some(cbr), None).rate().as_bps();
             assert!(known >= whole, "{asked} became {known}");
         }
     }
@@ -549,10 +549,10 @@ mod tests {
     #[test]
     fn flows_of_one_name_and_a_seed_beyond_toml_are_named() {
         let cbr = || Some(Traffic::Cbr { rate: 64_000, packet: 160 });
-        let mut plan = plan(Transport::Udp, cbr(), cbr());
+        let mut plan = plan(Transport::known("udp"), cbr(), cbr());
         plan.flows = vec![plan.flows[0].clone(); 3];
         plan.seed = u64::MAX;
-        let Failure(words) = plan.point().expect_err("it is bad");
+        let words = plan.point().expect_err("it is bad").to_string();
         assert_eq!(
             words,
             "a seed of 18446744073709551615: expected 0 to 9223372036854775807; two flows are named flow-1: \
@@ -561,7 +561,7 @@ mod tests {
         (plan.seed, plan.flows[1].name) = (1, "flow-2".to_owned());
         // That is what the other direction of the first is called.
         plan.flows[2].name = "flow-1.reverse".to_owned();
-        let Failure(words) = plan.point().expect_err("it is bad");
+        let words = plan.point().expect_err("it is bad").to_string();
         assert!(words.contains("flow-1.reverse") && !words.starts_with(':'), "{words}");
     }
 
@@ -569,11 +569,48 @@ mod tests {
     fn all_faults_of_a_plan_are_told_at_once() {
         let bad = Traffic::Cbr { rate: 0, packet: 9 };
         let talk = Traffic::Talkspurts { codec: "\"\nfile='x'".to_owned() };
-        let mut plan = plan(Transport::Udp, Some(bad), Some(talk));
+        let mut plan = plan(Transport::known("udp"), Some(bad), Some(talk));
         (plan.mtu, plan.duration) = (100, 0);
-        let Failure(words) = plan.point().expect_err("it is bad");
+        let words = plan.point().expect_err("it is bad").to_string();
         for part in ["MTU of 100", "duration", "rate of 0", "name of a codec"] {
             assert!(words.contains(part), "{part}: {words}");
         }
+    }
+
+    /// What another end may say of a transport: configurations of scenarios, but none that nothing here
+    /// carries, that shares the session of another flow, or that fills the memory.
+    #[test]
+    fn a_transport_between_two_machines_has_limits() {
+        let cbr = || Some(Traffic::Cbr { rate: 64_000, packet: 160 });
+        let told = |transport: Transport| {
+            let bytes = postcard::to_stdvec(&transport).expect("a message can have it");
+            assert_eq!(postcard::from_bytes(&bytes), Ok(transport.clone()));
+            plan(transport, cbr(), None).point().map(drop).map_err(|why| why.to_string())
+        };
+        let of = |json: Value| serde_json::from_value(json).expect("a transport of scenarios");
+        let in_udp = |json| told(Transport::InUdp(of(json)));
+        for transport in Transport::all() {
+            assert_eq!(told(transport), Ok(()));
+        }
+        assert_eq!(
+            in_udp(json!({ "kind": "sctp", "send_buffer": "1MB", "ordered": false })),
+            Ok(())
+        );
+        let words = |part: &str, told: Result<(), String>| {
+            assert!(told.as_ref().is_err_and(|words| words.contains(part)), "{part}: {told:?}");
+        };
+        let tcp = json!({ "kind": "tcp", "controller": "cubic" });
+        words("nothing here carries packets of tcp-cubic", in_udp(tcp));
+        let over_ip = told(Transport::OverIp(of(json!({ "kind": "tfrc" }))));
+        words("nothing here carries packets of tfrc-ip", over_ip);
+        words("association", in_udp(json!({ "kind": "sctp", "association": "flow-1" })));
+        words("16MB", in_udp(json!({ "kind": "sctp", "send_buffer": "1GB" })));
+        words("1000000", in_udp(json!({ "kind": "sctp", "max_burst": 4_000_000_000_u32 })));
+        // What a scenario must not have, either.
+        words("flows.flow-1.transport.streams", in_udp(json!({ "kind": "sctp", "streams": 0 })));
+        words(
+            "transport.checksum_coverage",
+            in_udp(json!({ "kind": "dccp", "ccid": 2, "checksum_coverage": 99 })),
+        );
     }
 }

@@ -87,7 +87,7 @@ mod tests {
     fn notes_that_no_honest_end_takes_are_left_out() {
         let flow = FlowPlan {
             name: "flow".to_owned(),
-            transport: Transport::Udp,
+            transport: Transport::known("udp"),
             up: Some(Traffic::Talkspurts { codec: "pcmu".to_owned() }),
             down: None,
         };

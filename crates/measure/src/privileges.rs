@@ -41,19 +41,19 @@ fn drop_privileges(user: Option<&str>) -> Result<(), Failure> {
     clear_ambient_capability_set()
         .and_then(|()| set_capabilities(None, none))
         .and_then(|()| set_no_new_privs(true))
-        .map_err(|error| Failure(format!("cannot give up privileges: {error}")))
+        .map_err(|error| Failure::System(format!("cannot give up privileges: {error}")))
 }
 
 /// Becomes another user for good.
 fn become_user(user: &str) -> Result<(), Failure> {
     use nix::unistd::{Uid, User, setgroups, setresgid, setresuid};
-    let failed = |error: nix::Error| Failure(format!("cannot become user {user}: {error}"));
+    let failed = |error: nix::Error| Failure::System(format!("cannot become user {user}: {error}"));
     let found = User::from_name(user).map_err(failed)?;
     let User { uid, gid, .. } = found.ok_or_else(|| {
-        Failure(format!("started as root, and there is no user {user} to become"))
+        Failure::System(format!("started as root, and there is no user {user} to become"))
     })?;
     if uid == Uid::from_raw(0) {
-        return Err(Failure(format!("user {user} is root: name another one")));
+        return Err(Failure::System(format!("user {user} is root: name another one")));
     }
     setgroups(&[]).map_err(failed)?;
     setresgid(gid, gid, gid).map_err(failed)?;

@@ -108,7 +108,7 @@ impl Listening {
     pub fn open(config: Config) -> Result<Self, Failure> {
         let at = config.listen;
         let listener = TcpListener::bind(at)
-            .map_err(|error| Failure(format!("{at}: cannot listen: {error}")))?;
+            .map_err(|error| Failure::System(format!("{at}: cannot listen: {error}")))?;
         let raw = match config.direct {
             true => direct::Pool::open(at.ip(), config.max_sessions),
             false => direct::Pool::default(),
@@ -130,9 +130,9 @@ impl Listening {
         let Self { config, listener, raw } = self;
         let at = config.listen;
         if let (None, Some(why)) = (&config.voice, raw.missing()) {
-            return Err(Failure(why));
+            return Err(why);
         }
-        let failed = |error: io::Error| Failure(format!("{at}: {error}"));
+        let failed = |error: io::Error| Failure::System(format!("{at}: {error}"));
         let local = listener.local_addr().map_err(failed)?;
         // The thread looks for a request to stop now and then.
         listener.set_nonblocking(true).map_err(failed)?;
@@ -293,7 +293,7 @@ impl State {
         }
         let request = match (&self.config.voice, request) {
             (Some(voice), Message::Invite { release, invitation }) => {
-                if let Err(why) = self.answer(channel, peer, voice, &release, invitation) {
+                if let Err(why) = self.answer(channel, peer, voice, &release, *invitation) {
                     self.say(format!("{client}: {why}"));
                 }
                 return;
@@ -341,9 +341,9 @@ impl State {
         invitation: Invitation,
     ) -> Result<(), String> {
         let client = peer.ip();
-        let refused = |channel: &mut Channel, why: String| {
+        let refused = |channel: &mut Channel, why: Failure| {
             // Whoever left does not need to know.
-            let _ = channel.send(&Message::Refuse { why: why.clone() });
+            let _ = channel.send(&Message::Refuse { why: why.to_string() });
             Err(format!("refused: {why}"))
         };
         let checked =
@@ -371,7 +371,7 @@ impl State {
         lock(&self.half).take();
         let failed = called.map(|called| lock(&self.called).push_back(called));
         *lock(&self.call) = None;
-        failed
+        failed.map_err(|why| why.to_string())
     }
 
     /// The codecs to which we agree, unless DCCP's handshake will name them.
@@ -379,18 +379,18 @@ impl State {
         &self,
         invitation: &Invitation,
         voice: &Voice,
-    ) -> Result<Option<Vec<Codec>>, String> {
+    ) -> Result<Option<Vec<Codec>>, Failure> {
         let agreed = match invitation.in_handshake() {
             true => None,
             false => Some(agree(&invitation.codecs, voice.codecs())?),
         };
         let most = self.config.max_duration;
         if invitation.duration > most.as_nanos() {
-            return Err(format!("a call of more than {most}"));
+            return Err(Failure::Refused(format!("a call of more than {most}")));
         }
         let plan = invitation.plan(agreed.as_deref());
-        plan.point().map_err(|failure| failure.0)?;
-        plan.check_controllers(false).map_err(|failure| failure.0)?;
+        plan.point()?;
+        plan.check_controllers(false)?;
         Ok(agreed)
     }
 
@@ -404,9 +404,9 @@ impl State {
         let Message::Request { release, plan } = request else {
             return Err("no request".to_owned());
         };
-        let refused = |channel: &mut Channel, why: String| {
+        let refused = |channel: &mut Channel, why: Failure| {
             // Whoever left does not need to know.
-            let _ = channel.send(&Message::Refuse { why: why.clone() });
+            let _ = channel.send(&Message::Refuse { why: why.to_string() });
             format!("refused: {why}")
         };
         let point = match self.check(&release, &plan) {
@@ -417,7 +417,7 @@ impl State {
         let local = channel.local().map_err(|error| error.to_string())?;
         if !plan.direct().is_empty() {
             let checked = plan.check_route(false, direct::mtu(local.ip(), client));
-            checked.map_err(|failure| refused(channel, failure.0))?;
+            checked.map_err(|why| refused(channel, why))?;
         }
         let wire = match self.bind(local, &keys, &plan) {
             Ok(wire) => wire,
@@ -519,29 +519,29 @@ impl State {
         }
     }
 
-    fn check_release(&self, release: &str) -> Result<(), String> {
+    fn check_release(&self, release: &str) -> Result<(), Failure> {
         let ours = env!("CARGO_PKG_VERSION");
         if release == ours {
             return Ok(());
         }
-        Err(format!(
+        Err(Failure::Refused(format!(
             "the server is talkspurt {ours}, and the client {release}: install the same release at both ends"
-        ))
+        )))
     }
 
     pub(crate) fn check(
         &self,
         release: &str,
         plan: &Plan,
-    ) -> Result<talkspurt_scenario::Point, String> {
+    ) -> Result<talkspurt_scenario::Point, Failure> {
         self.check_release(release)?;
         if plan.is_call() {
-            return Err("a call is no measurement".to_owned());
+            return Err(Failure::Refused("a call is no measurement".to_owned()));
         }
         let Config { max_rate, max_duration, .. } = &self.config;
-        let point = plan.point().map_err(|failure| failure.0)?;
+        let point = plan.point()?;
         let mut faults = Vec::new();
-        faults.extend(plan.check_controllers(false).err().map(|failure| failure.0));
+        faults.extend(plan.check_controllers(false).err().map(|why| why.to_string()));
         if plan.duration > max_duration.as_nanos() {
             let asked = Duration::from_nanos(plan.duration);
             faults.push(format!("a duration of {asked}: the server permits {max_duration}"));
@@ -552,10 +552,10 @@ impl State {
                 "{rate} with all headers and directions: the server permits {max_rate} a session"
             ));
         }
-        if faults.is_empty() { Ok(point) } else { Err(faults.join("; ")) }
+        if faults.is_empty() { Ok(point) } else { Err(Failure::Refused(faults.join("; "))) }
     }
 
-    fn bind(&self, mut local: SocketAddr, keys: &[Key; 2], plan: &Plan) -> Result<Wire, String> {
+    fn bind(&self, mut local: SocketAddr, keys: &[Key; 2], plan: &Plan) -> Result<Wire, Failure> {
         let raw = self.raw.take(plan, local.ip())?;
         let mut bind = |port| {
             local.set_port(port);
@@ -563,13 +563,15 @@ impl State {
         };
         let mut wire = if let Some((first, last)) = self.config.ports {
             let found = (first..=last).find_map(|port| bind(port).ok());
-            found.ok_or_else(|| format!("all ports from {first} to {last} are in use"))?
+            found.ok_or_else(|| {
+                Failure::System(format!("all ports from {first} to {last} are in use"))
+            })?
         } else {
             // TCP may be using the port that UDP gets.
             let found = (0..TRIES).find_map(|_| bind(0).ok()).map_or_else(|| bind(0), Ok);
-            found.map_err(|error| format!("no port: {error}"))?
+            found.map_err(|error| Failure::System(format!("no port: {error}")))?
         };
-        let failed = |error| format!("no raw socket: {error}");
+        let failed = |error| Failure::System(format!("no raw socket: {error}"));
         wire.use_raw(plan, raw, keys, None).map_err(failed)?;
         Ok(wire)
     }

@@ -19,6 +19,7 @@ use talkspurt_proto::gauge::EndpointNote;
 use talkspurt_proto::packet::{Ecn, PathId};
 use talkspurt_proto::time::{Duration, Instant};
 
+use crate::Failure;
 use crate::controller::Controller;
 use crate::end_report::StreamEnd;
 use crate::plan::{Plan, Traffic};
@@ -55,7 +56,7 @@ struct ExpectedStream {
 /// The flows of a plan over TCP, as one end has them.
 fn wanted(plan: &Plan, client: bool) -> Vec<ExpectedStream> {
     let flows = plan.flows.iter().enumerate().filter_map(|(number, flow)| {
-        let Transport::Tcp(controller) = flow.transport else { return None };
+        let Transport::Tcp(controller) = &flow.transport else { return None };
         let traffic = if client { &flow.up } else { &flow.down };
         let bulk = matches!(traffic, Some(Traffic::Bulk { .. }));
         let controller = controller.filter(|_| traffic.is_some());
@@ -315,7 +316,7 @@ pub(crate) fn connect(
     [up, down]: &[Key; 2],
     (from, to): (SocketAddr, SocketAddr),
     mut meanwhile: impl FnMut(),
-) -> Result<Vec<Stream>, String> {
+) -> Result<Vec<Stream>, Failure> {
     std::thread::scope(|scope| {
         let opening = wanted(plan, true)
             .into_iter()
@@ -336,7 +337,7 @@ fn open(
     keys: [&Key; 2],
     from: SocketAddr,
     to: SocketAddr,
-) -> Result<Stream, String> {
+) -> Result<Stream, Failure> {
     let opened = || -> io::Result<Stream> {
         let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
         if let Some(controller) = wanted.controller {
@@ -358,7 +359,7 @@ fn open(
         answer.ok_or(ErrorKind::InvalidData)?;
         Stream::new(socket, wanted, sealer, opener)
     };
-    opened().map_err(|error| match error.kind() {
+    let words = |error: io::Error| match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => {
             format!("{to}: no TCP connection came about within 2 s: is a firewall in between?")
         }
@@ -369,7 +370,8 @@ fn open(
             format!("{to}: the TCP connection of a flow was not answered by the server")
         }
         _ => format!("{to}: no TCP connection: {error}"),
-    })
+    };
+    opened().map_err(|error| Failure::Unreachable(words(error)))
 }
 
 const fn greeting(kind: Kind, flow: u8) -> Header {
@@ -490,7 +492,7 @@ mod tests {
         let traffic = || Some(Traffic::Bulk { packet: 1200 });
         let flow = |number| FlowPlan {
             name: format!("flow-{number}"),
-            transport: Transport::Tcp(None),
+            transport: Transport::known("tcp"),
             up: traffic(),
             down: traffic(),
         };

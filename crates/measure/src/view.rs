@@ -154,7 +154,7 @@ mod tests {
     /// buffer.
     #[test]
     fn a_view_has_rates_loss_and_buffer() {
-        let invitation = crate::invitation::Invitation::example(Transport::Udp, &["pcmu"]);
+        let invitation = crate::invitation::Invitation::example(Transport::known("udp"), &["pcmu"]);
         let point = invitation.plan(None).point().expect("it is a plan");
         let flow = &point.scenario.flows[0];
         let mut view = View::default();

@@ -12,6 +12,7 @@ use talkspurt_live::{Clock, Datagram, UdpPort};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::wire::Ends;
 
+use crate::Failure;
 use crate::direct::{Direct, ReceivedPacket, SOCKET_BUFFER, UnboundSocket};
 use crate::plan::{PROBE, Plan};
 use crate::protocol::Protocol;
@@ -156,7 +157,7 @@ impl Wire {
         keys: &[Key; 2],
         to: SocketAddr,
         meanwhile: impl FnMut(),
-    ) -> Result<(), String> {
+    ) -> Result<(), Failure> {
         let mut from = self.local();
         from.set_port(0);
         self.streams = connect(plan, keys, (from, to), meanwhile)?;

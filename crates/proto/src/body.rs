@@ -79,7 +79,8 @@ macro_rules! bodies {
             }
 
             /// Number of the protocol in the IP header.
-            pub(crate) fn protocol(&self, icmp: u8) -> u8 {
+            #[must_use]
+            pub fn protocol(&self, icmp: u8) -> u8 {
                 match self {
                     $(Self::$kind(_) => <$packet>::PROTOCOL,)*
                     Self::TooBig { .. } => icmp,

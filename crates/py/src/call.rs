@@ -232,7 +232,7 @@ impl CallSession {
         let kept = Arc::clone(&half);
         let work = Work::start(move || {
             let keep = |half| *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(half);
-            caller.call(invitation, &voice, &watched, keep).map_err(|failure| failure.0)
+            caller.call(invitation, &voice, &watched, keep)
         });
         Ok(Calling { watch, total, half, work })
     }

@@ -36,7 +36,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     av::register();
     module.add("ScenarioError", plan::scenario_error(py)?)?;
-    module.add("RunError", py.get_type::<RunError>())?;
+    let run_error = py.get_type::<RunError>();
+    // Of those that Python raises.
+    run_error.setattr("kind", py.None())?;
+    module.add("RunError", run_error)?;
     module.add_class::<plan::Plan>()?;
     module.add_class::<plan::ColumnMeanings>()?;
     module.add_class::<run::Run>()?;

@@ -11,12 +11,17 @@ use talkspurt_measure::{
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
 
-use crate::RunError;
 use crate::outcome::Outcome;
-use crate::run::Work;
+use crate::run::{Failed, Work};
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Self {
+        Self::Run(failure.kind(), failure.to_string())
+    }
+}
 
 pub(crate) fn failed(failure: Failure) -> PyErr {
-    RunError::new_err(failure.0)
+    Python::attach(|py| Failed::from(failure).raised(py))
 }
 
 pub(crate) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
@@ -135,7 +140,7 @@ pub(crate) fn transport(name: &str) -> PyResult<Transport> {
 /// `sends`, the congestion controller, and for DCCP and SCTP directly over IP raw sockets; raises ValueError.
 #[pyfunction]
 pub(crate) fn check_transport(name: &str, sends: bool) -> PyResult<()> {
-    let checked = talkspurt_measure::check_transport(transport(name)?, sends);
+    let checked = talkspurt_measure::check_transport(&transport(name)?, sends);
     checked.map_err(|why| PyValueError::new_err(format!("--transport {name}: {why}")))
 }
 
@@ -225,7 +230,7 @@ impl Measuring {
         let work = Work::start(move || {
             let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
             let keep = |half| *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(half);
-            session.run(&plan, &watched, keep).map_err(|failure| failure.0)
+            session.run(&plan, &watched, keep)
         });
         Self { watch, total, half, work }
     }

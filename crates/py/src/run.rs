@@ -15,14 +15,45 @@ use talkspurt_scenario::Point;
 use crate::RunError;
 use crate::outcome::{Outcome, Table};
 
+/// A failure as Python sees it.
+pub(crate) enum Failed {
+    /// RunError of this kind.
+    Run(&'static str, String),
+    /// OSError.
+    Store(StoreError),
+}
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Store(error) => Self::Store(error),
+            other => Self::Run(other.kind(), other.to_string()),
+        }
+    }
+}
+
+impl Failed {
+    pub(crate) fn raised(self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Run(kind, words) => {
+                let error = RunError::new_err(words);
+                error.value(py).setattr("kind", kind).map_or_else(|why| why, |()| error)
+            }
+            Self::Store(StoreError { path, error }) => {
+                PyOSError::new_err((error.raw_os_error(), error.to_string(), path))
+            }
+        }
+    }
+}
+
 /// Work in its own thread, and its result.
 pub(crate) struct Work<T> {
     done: Arc<(Mutex<bool>, Condvar)>,
-    thread: Mutex<Option<JoinHandle<Result<T, Failure>>>>,
+    thread: Mutex<Option<JoinHandle<Result<T, Failed>>>>,
 }
 
 impl<T: Send + 'static> Work<T> {
-    pub(crate) fn start<E: Into<Failure>>(
+    pub(crate) fn start<E: Into<Failed>>(
         work: impl FnOnce() -> Result<T, E> + Send + 'static,
     ) -> Self {
         let done = Arc::<(Mutex<bool>, Condvar)>::default();
@@ -30,7 +61,7 @@ impl<T: Send + 'static> Work<T> {
         let thread = std::thread::spawn(move || {
             let attempt = AssertUnwindSafe(|| work().map_err(Into::into));
             let result = catch_unwind(attempt)
-                .unwrap_or_else(|panic| Err(Failure::Said(words(panic.as_ref()))));
+                .unwrap_or_else(|panic| Err(Failed::Run("internal", words(panic.as_ref()))));
             *inner.0.lock().expect("nothing panics under this lock") = true;
             inner.1.notify_all();
             result
@@ -52,10 +83,7 @@ impl<T: Send + 'static> Work<T> {
         let thread = thread.ok_or_else(|| RunError::new_err("the result was already taken"))?;
         match py.detach(|| thread.join()) {
             Ok(Ok(result)) => Ok(result),
-            Ok(Err(Failure::Said(message))) => Err(RunError::new_err(message)),
-            Ok(Err(Failure::Store(StoreError { path, error }))) => {
-                Err(PyOSError::new_err((error.raw_os_error(), error.to_string(), path)))
-            }
+            Ok(Err(failed)) => Err(failed.raised(py)),
             Err(_) => Err(RunError::new_err("the run's thread ended without a result")),
         }
     }
@@ -69,7 +97,7 @@ pub(crate) struct Worker<T> {
 }
 
 impl<T: Send + 'static> Worker<T> {
-    pub(crate) fn start<E: Into<Failure>>(
+    pub(crate) fn start<E: Into<Failed>>(
         point: Point,
         work: impl FnOnce(&Point, &Shared) -> Result<T, E> + Send + 'static,
     ) -> Self {

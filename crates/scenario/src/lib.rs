@@ -37,7 +37,7 @@ mod words;
 pub use axes::{Numbers, ResolvedAxis, Sampled};
 pub use design::{ResolvedDesign, Sample, Sampling};
 pub use expand::Alike;
-pub use load::{Point, Study, Use, load, load_for};
+pub use load::{Point, Study, Use, load, load_for, resolve};
 pub use network::Network;
 pub use problem::{Problem, Problems};
 pub use resolved::{lines, to_toml, values};

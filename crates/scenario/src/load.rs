@@ -194,6 +194,23 @@ pub fn load_for(
     Ok(study(variation, combinations, found.2))
 }
 
+/// Resolves a scenario of one run whose parts are values of a program.
+///
+/// # Errors
+/// All problems, without lines.
+pub fn resolve(scenario: &serde_json::Value) -> Result<Point, Problems> {
+    let (schema, shape) = (schema::cached(), Shape::None);
+    let base = FilePath::new(".");
+    let stopped = &|| false;
+    let reader =
+        Reader { name: "", base, sets: &[], schema, shape, stopped, series: true, hosts: false };
+    let (tree, mut found) = (Tree::of(scenario), Findings::default());
+    let one = reader.one(&tree, &mut found);
+    let (scenario, network) =
+        one.ok_or_else(|| reader.problems(found, &tree, &Variation::default()))?;
+    Ok(Point { settings: Vec::new(), replicate: 0, scenario, network })
+}
+
 /// One checked combination of the axes' values.
 struct Combination {
     settings: Vec<(String, String)>,

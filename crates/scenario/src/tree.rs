@@ -67,6 +67,26 @@ impl Tree {
         Some(tree)
     }
 
+    /// A value without a location.
+    pub(crate) fn of(json: &serde_json::Value) -> Self {
+        use serde_json::Value as Json;
+        let value = match json {
+            Json::String(text) => Value::Text(text.clone()),
+            Json::Number(number) => number
+                .as_i128()
+                .map_or_else(|| Value::Float(number.as_f64().unwrap_or(f64::NAN)), Value::Integer),
+            Json::Bool(boolean) => Value::Boolean(*boolean),
+            Json::Array(list) => Value::List(list.iter().map(Self::of).collect()),
+            Json::Object(table) => {
+                // TOML has no null: such a key is absent.
+                let present = table.iter().filter(|(_, value)| !value.is_null());
+                Value::Table(present.map(|(key, it)| (key.clone(), Self::of(it))).collect())
+            }
+            Json::Null => Value::Text(String::new()),
+        };
+        Self { value, origin: Origin::default() }
+    }
+
     /// A text value.
     pub(crate) fn text(text: &str, origin: &Origin) -> Self {
         Self { value: Value::Text(text.to_owned()), origin: origin.clone() }

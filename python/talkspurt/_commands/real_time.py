@@ -175,9 +175,9 @@ def measure(
         File with the shared secret, readable only by its owner; without it, the environment
         variable TALKSPURT_SECRET has the secret.
     transport
-        udp, tfrc, tfrc-tb, dccp-ccid2, dccp-ccid3, dccp-ccid4 (in UDP, RFC 6773), sctp (in UDP,
-        RFC 6951), each of these four with -ip, as in dccp-ccid3-ip (directly over IP; both ends
-        need the privilege CAP_NET_RAW), tcp (the kernel's) or tcp-CONTROLLER, as in tcp-cubic,
+        udp, tfrc, tfrc-tb, beritelli, dccp-ccid2, dccp-ccid3, dccp-ccid4 (in UDP, RFC 6773), sctp
+        (in UDP, RFC 6951), each of these four with -ip, as in dccp-ccid3-ip (directly over IP; both
+        ends need the privilege CAP_NET_RAW), tcp (the kernel's) or tcp-CONTROLLER, as in tcp-cubic,
         with a congestion controller of the sender's kernel; repeat it to measure several, one
         after another. Default: udp.
     traffic
@@ -346,9 +346,9 @@ def call(
         File with the shared secret, readable only by its owner; without it, the environment
         variable TALKSPURT_SECRET has the secret.
     transport
-        udp, tfrc, tfrc-tb, dccp-ccid2, dccp-ccid3, dccp-ccid4 (in UDP, RFC 6773), sctp (in UDP,
-        RFC 6951), each of these four with -ip, as in dccp-ccid3-ip (directly over IP; both ends
-        need the privilege CAP_NET_RAW), tcp (the kernel's) or tcp-CONTROLLER, as in tcp-cubic.
+        udp, tfrc, tfrc-tb, beritelli, dccp-ccid2, dccp-ccid3, dccp-ccid4 (in UDP, RFC 6773), sctp
+        (in UDP, RFC 6951), each of these four with -ip, as in dccp-ccid3-ip (directly over IP; both
+        ends need the privilege CAP_NET_RAW), tcp (the kernel's) or tcp-CONTROLLER, as in tcp-cubic.
         tfrc-tb chooses among the agreed codecs of falling rate during the call.
     codec
         Codecs to offer in order of preference, as in opus,pcmu; default: opus, g722, pcmu, pcma;

@@ -126,17 +126,17 @@ impl Caller {
         let plan = invitation.plan(None);
         plan.check_controllers(true)?;
         plan.point()?;
-        let raw = direct::open(&plan).map_err(Failure)?;
+        let raw = direct::open(&plan)?;
         let lost =
-            |_| Failure(format!("{server}: the control connection was lost before the call"));
+            |_| Failure::Lost(format!("{server}: the control connection was lost before the call"));
         let release = env!("CARGO_PKG_VERSION").to_owned();
-        let request = Message::Invite { release, invitation: invitation.clone() };
+        let request = Message::Invite { release, invitation: Box::new(invitation.clone()) };
         self.channel.send(&request).map_err(lost)?;
         let Accepted { wire, limit, round_trip, codecs } =
             negotiate(&mut self.channel, server, (&plan, raw), &watch.0)?;
         let agreed = match invitation.in_handshake() {
             true => None,
-            false => Some(agree(&codecs, &voice.codecs).map_err(Failure)?),
+            false => Some(agree(&codecs, &voice.codecs)?),
         };
         self.channel.send(&Message::Start).map_err(lost)?;
         // Both ends start at about the same time.
@@ -144,7 +144,7 @@ impl Caller {
         let end = CallEnd { invitation, voice, agreed, limit, greeted_by: None };
         let never = AtomicBool::new(false);
         let called = end.converse(&mut self.channel, wire, server, (watch, &never), keep);
-        called.map_err(|why| Failure(if why == STOPPED { why } else { format!("{server}: {why}") }))
+        called.map_err(|why| why.at(server))
     }
 }
 
@@ -183,12 +183,12 @@ impl CallEnd<'_> {
         other: SocketAddr,
         (watch, stop): (&Watch, &AtomicBool),
         keep: impl FnOnce(Called),
-    ) -> Result<Called, String> {
+    ) -> Result<Called, Failure> {
         let shared = &*watch.0;
         let agreed =
             self.agreed.as_deref().map(|codecs| self.settle(codecs, shared)).transpose()?;
         let plan = self.invitation.plan(self.agreed.as_deref());
-        let point = plan.point().map_err(|failure| failure.0)?;
+        let point = plan.point()?;
         let materials = agreed.as_ref().map_or_else(Materials::default, |it| self.materials(it));
         let agreed = Mutex::new(agreed);
         let opening = self.agreed.is_none().then(|| self.opening(&agreed, shared));
@@ -213,14 +213,20 @@ impl CallEnd<'_> {
             let lost = self.attend(channel, shared, stop, || media.is_finished(), &agreed);
             (media.join(), lost)
         });
-        let ran = ran.map_err(|_| "internal error in the media loop".to_owned())?;
-        let why = || lost.clone().or_else(|| shared.why());
+        let ran =
+            ran.map_err(|_| Failure::System("internal error in the media loop".to_owned()))?;
+        let none = |nothing: &str| match (&lost, shared.why()) {
+            (Some(why), _) => Failure::Lost(why.clone()),
+            (None, Some(why)) if why == STOPPED => Failure::Stopped,
+            (None, Some(why)) if why == SILENT => Failure::Lost(why),
+            (None, Some(why)) => Failure::Refused(why),
+            (None, None) => Failure::Lost(nothing.to_owned()),
+        };
         let Some(MediaOutcome { log, ended, peers }) = ran else {
-            return Err(why().unwrap_or_else(|| "no datagram came from the caller".to_owned()));
+            return Err(none("no datagram came from the caller"));
         };
         let agreed = agreed.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let none = || why().unwrap_or_else(|| "no codecs were agreed on".to_owned());
-        let agreed = agreed.ok_or_else(none)?;
+        let agreed = agreed.ok_or_else(|| none("no codecs were agreed on"))?;
         let sounds = self.sounds(&agreed, &peers, &ended);
         let own = (log, ended, sounds);
         let exchanged = match lost {
@@ -235,10 +241,10 @@ impl CallEnd<'_> {
     }
 
     /// The call in these codecs.
-    pub(crate) fn settle(&self, codecs: &[Codec], shared: &Shared) -> Result<Agreed, String> {
+    pub(crate) fn settle(&self, codecs: &[Codec], shared: &Shared) -> Result<Agreed, Failure> {
         let plan = self.invitation.plan(Some(codecs));
-        let point = plan.point().map_err(|failure| failure.0)?;
-        let encodings = rungs(self.invitation.transport, codecs);
+        let point = plan.point()?;
+        let encodings = rungs(&self.invitation.transport, codecs);
         let duration = Duration::from_nanos(self.invitation.duration);
         let recording = Arc::new(self.voice.recording(&encodings, duration)?);
         *lock(&shared.devices) = self.voice.devices(encodings, &recording);
@@ -263,14 +269,15 @@ impl CallEnd<'_> {
         shared: &'s Shared,
     ) -> Opening<'s> {
         let offer = names(&self.voice.codecs).join(" ").into_bytes();
-        let agree = move |data: &[u8]| -> Result<(Parts, Vec<u8>), String> {
+        let agree = move |data: &[u8]| -> Result<(Parts, Vec<u8>), Failure> {
             let text = std::str::from_utf8(data).unwrap_or_default();
             let offered: Vec<_> = text.split(' ').map(str::to_owned).collect();
             let codecs = agree(&offered, &self.voice.codecs)?;
             let found = self.settle(&codecs, shared)?;
             let Point { scenario, network, .. } = &found.point;
             let both = parts(scenario, network, &self.materials(&found), 0);
-            let [opens, answers] = both.ok_or("a call has a flow")?;
+            let [opens, answers] =
+                both.ok_or_else(|| Failure::Input("a call has a flow".to_owned()))?;
             *lock(agreed) = Some(found);
             let own = if self.is_caller() { opens } else { answers };
             Ok((own, names(&codecs).join(" ").into_bytes()))
@@ -452,7 +459,7 @@ impl CallEnd<'_> {
         (log, ended, sounds): &(Log, EndReport, [Vec<i16>; 2]),
         exchanged: Result<RemoteEnd, String>,
         other: SocketAddr,
-    ) -> Result<Called, String> {
+    ) -> Result<Called, Failure> {
         let Agreed { codecs, plan, point, recording } = agreed;
         let mut ended = ended.clone();
         let (sample_rate, channels) = (recording.sample_rate, recording.channels);
@@ -487,7 +494,7 @@ impl CallEnd<'_> {
             (false, own, Some(theirs)) => Some(merge(plan, point, theirs, Some(own))),
             (false, _, None) => None,
         };
-        let merged = merged.transpose().map_err(|failure| failure.0)?;
+        let merged = merged.transpose()?;
         let (mut finished, mut facts) = match merged {
             None => (None, json!({})),
             Some(Merged { finished, facts, contradiction }) => {
@@ -562,7 +569,7 @@ mod tests {
         });
         let fastest = fastest.min().unwrap_or_default();
         let shared = Shared::default();
-        let invitation = Invitation::example(Transport::Udp, &["opus"]);
+        let invitation = Invitation::example(Transport::known("udp"), &["opus"]);
         let agreed = Some(voice.codecs.clone());
         let limit = Rate::from_bps(1_000_000);
         let end = CallEnd { invitation, voice: &voice, agreed, limit, greeted_by: None };
@@ -589,9 +596,10 @@ mod tests {
 
     #[test]
     fn every_transport_carries_every_codec() {
-        for (transport, name) in Transport::NAMES {
+        for transport in Transport::all() {
+            let name = transport.name();
             for name_of_codec in call_codecs() {
-                let invitation = Invitation::example(transport, &[]);
+                let invitation = Invitation::example(transport.clone(), &[]);
                 let agreed = [codec(&name_of_codec).expect("it is one"), Codec::G726At16];
                 let plan = invitation.plan(Some(&agreed));
                 let point =

@@ -42,9 +42,10 @@ impl Voice {
     pub fn open(file: &Path, codecs: &[String]) -> Result<Self, Failure> {
         let voice = Self::of_microphone(codecs)?;
         let recording = Recording::open(&Disk, file, &[encoding(voice.codecs[0])], None);
-        let duration = recording.map_err(|error| Failure(error.to_string()))?.duration();
+        let duration = recording.map_err(|error| Failure::Input(error.to_string()))?.duration();
         let bytes = Disk.read(file, MAX_BYTES);
-        let bytes = bytes.map_err(|fault| Failure(format!("{}: {fault}", file.display())))?;
+        let bytes =
+            bytes.map_err(|fault| Failure::Input(format!("{}: {fault}", file.display())))?;
         Ok(Self { says: Says::File { file: file.to_owned(), bytes, duration }, ..voice })
     }
 
@@ -58,7 +59,9 @@ impl Voice {
         let unknown: Vec<_> = unknown.map(String::as_str).collect();
         if !unknown.is_empty() || codecs.is_empty() {
             let (unknown, known) = (unknown.join(", "), known.join(", "));
-            return Err(Failure(format!("codec {unknown}: expected one or more of {known}")));
+            return Err(Failure::Input(format!(
+                "codec {unknown}: expected one or more of {known}"
+            )));
         }
         let codecs = codecs.iter().filter_map(|name| codec(name)).collect();
         Ok(Self { says: Says::Microphone, codecs, has_loudspeaker: false })
@@ -88,12 +91,13 @@ impl Voice {
         &self,
         encodings: &[Encoding],
         duration: Duration,
-    ) -> Result<Recording, String> {
+    ) -> Result<Recording, Failure> {
         match &self.says {
             Says::File { file, bytes, .. } => {
                 let files = BTreeMap::from([(file.clone(), bytes.clone())]);
                 let recording = Recording::open(&files, file, encodings, None);
-                Ok(recording.map_err(|error| error.to_string())?.lasting(duration, encodings))
+                let recording = recording.map_err(|error| Failure::Input(error.to_string()))?;
+                Ok(recording.lasting(duration, encodings))
             }
             Says::Microphone => Ok(Recording::live(Arc::default(), &encodings[0])),
         }

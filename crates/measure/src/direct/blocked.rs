@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn the_end_where_packets_are_missing_is_named() {
         let (sent, arrived, nothing) = ((true, false), (true, true), (false, false));
-        let both = plan(Transport::DccpIp(3), true);
+        let both = plan(Transport::known("dccp-ccid3-ip"), true);
         assert_eq!(told(&both, 0, 0, [arrived, arrived]), None);
         assert_eq!(told(&both, 0, 0, [nothing, nothing]), None, "it ended before it began");
         let there = "no DCCP packet from the client arrived at the server: something on the path drops IP \
@@ -104,10 +104,10 @@ mod tests {
         assert_eq!(told(&both, 0, 2, [nothing, nothing]).as_deref(), Some(unsent));
         let down = "no SCTP packet from the server arrived at the client: something on the path drops IP \
                     protocol 132, or lets no connection in that the server opens";
-        let opened = told(&plan(Transport::SctpIp, false), 0, 0, [sent, nothing]);
+        let opened = told(&plan(Transport::known("sctp-ip"), false), 0, 0, [sent, nothing]);
         assert_eq!(opened.as_deref(), Some(down));
-        assert_eq!(told(&plan(Transport::Sctp, true), 0, 0, [sent, nothing]), None);
+        assert_eq!(told(&plan(Transport::known("sctp"), true), 0, 0, [sent, nothing]), None);
         assert_eq!(name(&both, "a.reverse").as_deref(), Some("dccp-ccid3-ip"));
-        assert_eq!(name(&plan(Transport::Dccp(3), true), "a"), None);
+        assert_eq!(name(&plan(Transport::known("dccp-ccid3"), true), "a"), None);
     }
 }

@@ -12,6 +12,7 @@ use socket2::{SockFilter, Socket};
 use talkspurt_live::{Port as _, RawIp};
 use talkspurt_proto::time::Duration;
 
+use crate::Failure;
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 
@@ -43,7 +44,7 @@ pub(crate) struct UnboundSocket {
 }
 
 impl UnboundSocket {
-    fn open(protocol: Protocol, ipv6: bool) -> Result<Self, String> {
+    fn open(protocol: Protocol, ipv6: bool) -> Result<Self, Failure> {
         let opened = || {
             let socket = RawIp::unbound(protocol.number(), ipv6)?;
             socket.attach_filter(&NOTHING)?;
@@ -53,12 +54,12 @@ impl UnboundSocket {
         };
         let socket = opened().map_err(|error: io::Error| {
             let name = protocol.name();
-            match error.kind() {
+            Failure::System(match error.kind() {
                 io::ErrorKind::PermissionDenied => format!(
                     "{name} directly over IP needs the privilege CAP_NET_RAW, which root has"
                 ),
                 _ => format!("no raw socket for {name}: {error}"),
-            }
+            })
         })?;
         Ok(Self { protocol, ipv6, socket, overruns: Arc::default() })
     }
@@ -162,7 +163,7 @@ impl Drop for BoundSocket {
 ///
 /// # Errors
 /// What is missing here.
-pub(crate) fn open(plan: &Plan) -> Result<Vec<UnboundSocket>, String> {
+pub(crate) fn open(plan: &Plan) -> Result<Vec<UnboundSocket>, Failure> {
     plan.direct()
         .into_iter()
         .map(|protocol| {
@@ -176,17 +177,17 @@ pub(crate) fn open(plan: &Plan) -> Result<Vec<UnboundSocket>, String> {
 ///
 /// # Errors
 /// What is missing here.
-pub(crate) fn check(protocol: Protocol) -> Result<(), String> {
+pub(crate) fn check(protocol: Protocol) -> Result<(), Failure> {
     check_kernel(protocol)?;
     UnboundSocket::open(protocol, false).map(drop)
 }
 
 /// A kernel that speaks the protocol would answer packets of connections that it does not know.
-fn check_kernel(protocol: Protocol) -> Result<(), String> {
+fn check_kernel(protocol: Protocol) -> Result<(), Failure> {
     let known = fs::read_to_string("/proc/net/protocols").unwrap_or_default();
     match speaks(&known, protocol) {
         false => Ok(()),
-        true => Err(format!(
+        true => Err(Failure::System(format!(
             "the kernel of this machine speaks {name} itself and would answer with {answer}: unload its \
              module {module}",
             name = protocol.name(),
@@ -195,7 +196,7 @@ fn check_kernel(protocol: Protocol) -> Result<(), String> {
                 Protocol::Sctp => "ABORTs",
             },
             module = protocol.name().to_lowercase(),
-        )),
+        ))),
     }
 }
 
@@ -215,7 +216,7 @@ struct Kind {
     protocol: Protocol,
     ipv6: bool,
     /// Or why there are none.
-    sockets: Result<Vec<UnboundSocket>, String>,
+    sockets: Result<Vec<UnboundSocket>, Failure>,
 }
 
 impl Pool {
@@ -236,7 +237,7 @@ impl Pool {
     }
 
     /// Why there are no sockets of some kind.
-    pub(crate) fn missing(&self) -> Option<String> {
+    pub(crate) fn missing(&self) -> Option<Failure> {
         let kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kinds.iter().find_map(|kind| kind.sockets.as_ref().err().cloned())
     }
@@ -245,34 +246,37 @@ impl Pool {
     ///
     /// # Errors
     /// What is missing here.
-    pub(crate) fn take(&self, plan: &Plan, local: IpAddr) -> Result<Vec<UnboundSocket>, String> {
+    pub(crate) fn take(&self, plan: &Plan, local: IpAddr) -> Result<Vec<UnboundSocket>, Failure> {
         let kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |protocol: Protocol| {
             if kinds.is_empty() {
                 let name = protocol.name();
-                return Err(format!(
+                return Err(Failure::System(format!(
                     "the server was started without --raw-ip, which {name} directly over IP needs"
-                ));
+                )));
             }
             check_kernel(protocol)?;
             let local = local.to_canonical();
             let name = protocol.name();
             // A socket that was bound to such an address stays on its interface.
             if matches!(local, IpAddr::V6(six) if six.is_unicast_link_local()) {
-                return Err(format!(
+                return Err(Failure::System(format!(
                     "{name} directly over IP is not served at link-local addresses"
-                ));
+                )));
             }
             let mut kinds = kinds.iter();
             let kind = kinds.find(|it| it.protocol == protocol && it.ipv6 == local.is_ipv6());
             let sockets = match kind.map(|kind| &kind.sockets) {
                 Some(Ok(sockets)) => &sockets[..],
-                Some(Err(why)) => return Err(format!("the server has no raw sockets: {why}")),
+                Some(Err(why)) => {
+                    return Err(Failure::System(format!("the server has no raw sockets: {why}")));
+                }
                 None => &[],
             };
             let free = sockets.iter().find(|it| Arc::strong_count(&it.overruns) == 1);
-            let free = free.ok_or_else(|| format!("all raw sockets for {name} are in use"))?;
-            free.share().map_err(|error| format!("no descriptor: {error}"))
+            let free = free
+                .ok_or_else(|| Failure::System(format!("all raw sockets for {name} are in use")))?;
+            free.share().map_err(|error| Failure::System(format!("no descriptor: {error}")))
         };
         plan.direct().into_iter().map(of).collect()
     }

@@ -12,7 +12,7 @@ use talkspurt_testing::fuzz::Script;
 
 use super::{LIMIT, PLAN};
 use crate::call::{CallEnd, Voice};
-use crate::codecs::name;
+use crate::codecs::names;
 use crate::invitation::Invitation;
 use crate::media::{Media, MediaOutcome};
 use crate::merge::{End, merge};
@@ -36,15 +36,15 @@ static CALLS: LazyLock<Vec<Invitation>> = LazyLock::new(|| {
         &[Codec::Pcmu, Codec::G726At32, Codec::G726At16],
         &[Codec::G722],
     ];
-    let transports = [Transport::Udp, Transport::TfrcTb, Transport::Dccp(3), Transport::Sctp];
+    let transports = ["udp", "tfrc-tb", "dccp-ccid3", "sctp"];
     let pairs = transports.into_iter().flat_map(|it| codecs.iter().map(move |of| (it, *of)));
-    let invite = |(transport, codecs): (Transport, &[Codec])| Invitation {
+    let invite = |(transport, codecs): (&str, &[Codec])| Invitation {
         seed: 3,
         duration: Duration::from_secs(2).as_nanos(),
         mtu: 1500,
         ipv6: false,
-        transport,
-        codecs: codecs.iter().copied().map(name).collect(),
+        transport: Transport::known(transport),
+        codecs: names(codecs),
     };
     pairs.map(invite).collect()
 });
