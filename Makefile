@@ -17,7 +17,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BUILD_BENCH := cargo build --quiet --release --locked --workspace --bin talkspurt-bench
 BUILD_SCHEMA := cargo build --quiet --locked --workspace --bin schema
 
-.PHONY: setup demo test test-rust test-python test-adding lint audit msrv format types schema rustdoc pages docs dist bench bench-commands bench-gate bench-peers fuzz fuzz-smoke pins clean help
+.PHONY: setup demo test test-rust test-python test-adding lint audit msrv wasm format types schema rustdoc pages docs dist bench bench-commands bench-gate bench-peers fuzz fuzz-smoke pins clean help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -80,6 +80,16 @@ msrv: setup ## check that the oldest supported Rust compiles the workspace
 	  cargo +$(MSRV) check --quiet --workspace --locked --target-dir $(TARGET)/msrv; \
 	else echo "Rust $(MSRV) cannot be installed: the oldest supported version is not checked."; fi
 
+# talkspurt-wasm depends on all crates that need no operating system, but testing. talkspurt-opus is not selected, for
+# then it would have its default features. The pinned compiler for C is not part of the other commands' packages.
+WASM := wasm32-unknown-unknown
+wasm: setup ## build the simulator as a WebAssembly module, and run it under Node
+	@if rustup target list --installed 2> /dev/null | grep -qx $(WASM) || rustup target add $(WASM) > /dev/null 2>&1; then \
+	  $(UV) pip install --quiet --python $(BIN)/python --require-hashes -r crates/wasm/constraints.txt && \
+	  cargo build --quiet --locked --target $(WASM) -p talkspurt-wasm -p talkspurt-testing && \
+	  TALKSPURT_WASM=$(abspath $(TARGET))/$(WASM)/debug/talkspurt_wasm.wasm $(BIN)/python -m pytest -n 0 tests/test_wasm.py; \
+	else echo "Rust's target $(WASM) cannot be installed: WebAssembly is not checked."; fi
+
 rustdoc: setup ## check the documentation of the Rust crates
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --locked
 
@@ -131,6 +141,8 @@ fuzz-smoke: ## run the archived fuzz inputs and some thousand random ones
 pins: $(UV) ## update the Python dependencies and their hashes
 	$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate \
 	  --generate-hashes --extra scores --group dev pyproject.toml -o constraints.txt
+	$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate \
+	  --generate-hashes --group wasm -o crates/wasm/constraints.txt
 
 clean: ## remove everything that make created
 	rm -rf $(VENV) target dist site runs

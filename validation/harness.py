@@ -97,8 +97,8 @@ class Peer:
 
     name: str
     """Of its folder and page."""
-    program: str
-    """Ours, of crates/live."""
+    protocol: str
+    """The word for it in the arguments of our program, `peer` of crates/live."""
     cases: Sequence[Any]
     needs: tuple[str, ...] = ("tshark",)
     as_root = True
@@ -110,7 +110,7 @@ class Peer:
     def __init__(self) -> None:
         self.results = ROOT / "validation" / self.name / "results.json.gz"
         self.page = ROOT / "docs" / "validation" / f"{self.name}.md"
-        self.ours = Path()
+        self.ours: list[str] = []
 
     def unready(self) -> str | None:
         """What has to be done before a run."""
@@ -170,7 +170,7 @@ def main(peer: Peer) -> int:
     # Terminating this run must also stop what it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("run: ended"))
     results = {"made": made(peer.results, peer.page), "conversations": {}}
-    peer.ours = build(peer.program)
+    peer.ours = [str(build("peer")), peer.protocol]
     jobs = asked.jobs if peer.parallel else 1
     with tempfile.TemporaryDirectory(prefix=f"{peer.name}-") as folder:
         hold(peer, chosen, results, asked.keep or Path(folder), bool(asked.keep), jobs)

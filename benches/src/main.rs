@@ -44,7 +44,9 @@ fn main() {
         print!("{}", to_toml(&scenario));
         return;
     }
-    let network = Arc::new(Network::build(&scenario).expect("the workloads are sound"));
+    let network = Arc::new(
+        Network::build(&scenario, &talkspurt_app::file::Disk).expect("the workloads are sound"),
+    );
     let watch = asked.watch.unwrap_or_else(|| Watch::of(&asked.name));
     let out = asked.out.as_deref();
     let seen = watch::run(&scenario, &network, watch, out, cpu_s).unwrap_or_else(|error| {

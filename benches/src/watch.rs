@@ -193,7 +193,8 @@ impl Runner<'_> {
         scenario.record.snaplen = snaplen.map(Size::from_bytes);
         let folder = Folder::new(self.out)?;
         let names = self.scenario.links.keys();
-        let captures = captures(names, &scenario, self.network, &folder.path)?;
+        let captures = captures(names, &scenario, self.network, &folder.path)
+            .map_err(|error| error.to_string())?;
         let (world, mut seen) = self.looked(captures, BARRIER, |_, _, _| {});
         world.probe.finish().map_err(|error| error.to_string())?;
         seen.more = folder.written();

@@ -62,7 +62,7 @@ class GuestPeer(Peer):
         """Holds one conversation, and counts what was dropped between the two."""
         # The counters have been read after the conversation before.
         before = self.lane.dropped() + self.guest.dropped(settle=0)
-        ours = [str(self.ours), "client" if case.opens == "ours" else "server"]
+        ours = [*self.ours, "client" if case.opens == "ours" else "server"]
         ours += [*self.our_words(case, number), "--pcapng", str(capture)]
         theirs = self.their_words(case, number)
         converse(case, self.lane.inside(*ours), theirs, self.guest, result)

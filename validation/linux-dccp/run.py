@@ -31,7 +31,7 @@ HEADS = (
 class Dccp(GuestPeer):
     """The kernel's DCCP."""
 
-    name, program, cases = "linux-dccp", "dccp-peer", CASES
+    name, protocol, cases = "linux-dccp", "dccp", CASES
     sysctl = "dccp/default"
     judge = staticmethod(judge)
 

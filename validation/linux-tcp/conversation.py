@@ -109,7 +109,8 @@ def hold(case: Case, peer: str, folder: Path, tun: int) -> dict:
 def words(case: Case, peer: str, folder: Path) -> list[str]:
     """The command line of our program."""
     role = "client" if case.opens == "ours" else "server"
-    command = [peer, role, "--local", address(OURS[case.version], PORT), "--tcp", case.ours()]
+    command = [peer, "tcp", role, "--local", address(OURS[case.version], PORT)]
+    command += ["--tcp", case.ours()]
     command += ["--remote", address(KERNEL[case.version], PORT)] if role == "client" else []
     command += ["--send", str(folder / "out"), "--receive", str(folder / "back")]
     command += ["--limit", f"{LIMIT:.0f}s", "--seed", str(case.seed)]

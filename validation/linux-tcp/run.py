@@ -36,7 +36,7 @@ PATIENCE = 330
 class LinuxTcp(Peer):
     """The kernel's TCP."""
 
-    name, program, cases = "linux-tcp", "tcp-peer", ALL
+    name, protocol, cases = "linux-tcp", "tcp", ALL
     needs = ("unshare", "ip", "tshark")
     parallel = True
     judge, parts = staticmethod(judge), staticmethod(page.parts)
@@ -61,7 +61,7 @@ class LinuxTcp(Peer):
         """Runs `conversation.py` in a namespace."""
         with tempfile.TemporaryDirectory(prefix="linux-tcp-") as folder:
             words = ["unshare", "--net", sys.executable, str(HERE / "conversation.py"), case.name]
-            with started(*words, str(self.ours), folder, stdin=subprocess.DEVNULL) as process:
+            with started(*words, self.ours[0], folder, stdin=subprocess.DEVNULL) as process:
                 result |= json.loads(process.communicate(timeout=PATIENCE)[0])
             shutil.move(Path(folder) / capture.name, capture)
         result["tshark"] = dissect.read(capture)

@@ -221,7 +221,7 @@ def read(capture: Path, udp_port: int | None) -> dict:
 class Sctp(Peer):
     """Another stack for SCTP."""
 
-    program = "sctp-peer"
+    protocol = "sctp"
     them: str
     """Its name in tables."""
     udp_port: int | None = None

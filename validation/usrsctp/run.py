@@ -88,7 +88,7 @@ class Usrsctp(Sctp):
     def converse(self, case: Case, number: int, capture: Path, result: Result) -> None:
         """Over the loopback interface."""
         is_client = case.opens == "ours"
-        ours = [str(self.ours), "client" if is_client else "server", *case.our_words()]
+        ours = [*self.ours, "client" if is_client else "server", *case.our_words()]
         theirs = [str(self.theirs), *case.their_words(), "-e"]
         if is_client:
             ours += ["--local", f"{ADDRESS}:{SCTP_PORT + 1}", "--remote", f"{ADDRESS}:{SCTP_PORT}"]

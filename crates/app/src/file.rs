@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
 
@@ -45,6 +45,12 @@ pub trait Files {
     /// # Errors
     /// The fault of the file.
     fn read(&self, path: &Path, max_bytes: u64) -> Result<Bytes, Fault>;
+
+    /// One absolute name of a file, whatever path led to it.
+    fn absolute(&self, path: &Path) -> PathBuf;
+
+    /// Names of the files in a folder, for suggestions.
+    fn names(&self, folder: &Path) -> Vec<String>;
 }
 
 /// Files on disk.
@@ -55,9 +61,20 @@ impl Files for Disk {
     fn read(&self, path: &Path, max_bytes: u64) -> Result<Bytes, Fault> {
         read(path, max_bytes).map(Bytes::from)
     }
+
+    /// Canonical if the file exists.
+    fn absolute(&self, path: &Path) -> PathBuf {
+        let known = path.canonicalize().ok().filter(|path| path.to_str().is_some());
+        known.or_else(|| std::path::absolute(path).ok()).unwrap_or_else(|| path.to_owned())
+    }
+
+    fn names(&self, folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten();
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
+    }
 }
 
-/// Files in memory, by the path used in the scenario.
+/// Files in memory, by absolute path without `.` and `..`.
 impl Files for BTreeMap<PathBuf, Bytes> {
     fn read(&self, path: &Path, max_bytes: u64) -> Result<Bytes, Fault> {
         match self.get(path) {
@@ -65,6 +82,23 @@ impl Files for BTreeMap<PathBuf, Bytes> {
             Some(bytes) if bytes.len() as u64 > max_bytes => Err(Fault::TooLong(max_bytes)),
             Some(bytes) => Ok(bytes.clone()),
         }
+    }
+
+    fn absolute(&self, path: &Path) -> PathBuf {
+        let mut absolute = PathBuf::from("/");
+        for part in path.components() {
+            match part {
+                Component::ParentDir => _ = absolute.pop(),
+                Component::Normal(name) => absolute.push(name),
+                Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+            }
+        }
+        absolute
+    }
+
+    fn names(&self, folder: &Path) -> Vec<String> {
+        let inside = self.keys().filter(|path| path.parent() == Some(folder));
+        inside.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect()
     }
 }
 
@@ -99,6 +133,20 @@ fn clone(fault: &io::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_in_memory_have_folders() {
+        let path = PathBuf::from("/speech/one.wav");
+        let files = BTreeMap::from([(path.clone(), Bytes::from_static(b"ten bytes."))]);
+        for named in ["/scenarios/../speech/one.wav", "speech/./one.wav"] {
+            assert_eq!(files.absolute(Path::new(named)), path);
+        }
+        assert_eq!(files.names(Path::new("/speech")), ["one.wav"]);
+        assert!(files.names(Path::new("/")).is_empty());
+        assert_eq!(files.read(&path, 10).ok().as_deref(), Some(b"ten bytes.".as_slice()));
+        assert!(matches!(files.read(&path, 9), Err(Fault::TooLong(9))));
+        assert!(matches!(files.read(Path::new("/one.wav"), 9), Err(Fault::Unreadable(_))));
+    }
 
     #[test]
     fn only_regular_files_of_sane_length_are_read() {

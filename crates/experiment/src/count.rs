@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use talkspurt_flow::{Disk, Materials};
+use talkspurt_flow::{Files, Materials};
 use talkspurt_proto::probe::{Gauge, Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 use talkspurt_scenario::Point;
@@ -40,10 +40,10 @@ pub struct LinkCounts {
 ///
 /// # Errors
 /// A file cannot be read, or `shared` asks the run to stop.
-pub fn count(point: &Point, shared: &Shared) -> Result<Counts, Failure> {
+pub fn count(point: &Point, files: &dyn Files, shared: &Shared) -> Result<Counts, Failure> {
     let point = point.expanded();
     let Point { scenario, network, .. } = &*point;
-    let materials = Materials::load(scenario, &Disk).map_err(Failure::Input)?.unheard();
+    let materials = Materials::load(scenario, files).map_err(Failure::Input)?.unheard();
     let mut world = build::build(scenario, network, &materials, Counter::default());
     let mut last = Vec::new();
     let finished = drive(

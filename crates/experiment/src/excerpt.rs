@@ -1,5 +1,6 @@
 //! The packets that a report animates, collected by repeating part of a run.
 
+use talkspurt_flow::Files;
 use talkspurt_proto::time::Instant;
 use talkspurt_record::{Begin, Excerpt, Shown};
 use talkspurt_scenario::Point;
@@ -14,7 +15,12 @@ use crate::{Failure, Shared};
 ///
 /// # Errors
 /// A file cannot be read, or `shared` asks the run to stop.
-pub fn excerpt(point: &Point, lossless: bool, shared: &Shared) -> Result<Shown, Failure> {
+pub fn excerpt(
+    point: &Point,
+    files: &dyn Files,
+    lossless: bool,
+    shared: &Shared,
+) -> Result<Shown, Failure> {
     let point = &*point.expanded();
     let Point { scenario, network, .. } = point;
     let asked = &scenario.record.animation;
@@ -23,6 +29,6 @@ pub fn excerpt(point: &Point, lossless: bool, shared: &Shared) -> Result<Shown, 
     let begin = from.map_or(Begin::BeforeDrop(0), Begin::At);
     let to = Instant::ZERO + asked.to.unwrap_or(scenario.duration);
     let probe = Excerpt::new(layout(scenario, network), begin, to, asked.packets as usize);
-    let (probe, now) = again(point, probe, false, shared, |now, probe| probe.complete(now))?;
+    let (probe, now) = again(point, files, probe, false, shared, |now, probe| probe.complete(now))?;
     Ok(probe.finish(now))
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use talkspurt_flow::Files;
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 use talkspurt_record::pcapng::CaptureProbe;
@@ -43,6 +44,7 @@ enum Writer {
 /// A file cannot be read or written, or `shared` asks the run to stop.
 pub fn export(
     point: &Point,
+    files: &dyn Files,
     format: Format,
     folder: &Path,
     shared: &Shared,
@@ -53,7 +55,7 @@ pub fn export(
     // A writer inside a probe cannot return errors: it stops the run, and the error is reported below.
     let payloads = format == Format::Pcapng;
     let ((digest, writer), _) =
-        again(point, watch, payloads, shared, |_, (_, writer)| writer.failed())?;
+        again(point, files, watch, payloads, shared, |_, (_, writer)| writer.failed())?;
     writer.finish()?;
     Ok(digest.hex())
 }

@@ -4,7 +4,6 @@
 //! observes, renders the received audio and scores it. `layout` describes the network to the recorder,
 //! `capture` and `packets` write per-packet output, `audio` renders speech. `rerun` repeats a point,
 //! `export` for other tools, `excerpt` for reports, `count` to estimate their size.
-//! read the report, `count` for what that would take.
 
 mod audio;
 mod capture;
@@ -21,13 +20,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub use audio::{Audio, Heard, opinion, render, scores};
 pub use capture::of as captures;
 pub use count::{Counts, LinkCounts, count};
-use cpu_time::ThreadTime;
 pub use excerpt::excerpt;
 pub use export::{Format, export};
 pub use layout::layout;
 pub use rerun::BARRIER;
 pub use talkspurt_app::codec::external;
-use talkspurt_flow::{Disk, Materials};
+use talkspurt_flow::{Files, Materials};
 use talkspurt_proto::probe::Probe;
 use talkspurt_record::pcapng::CaptureProbe;
 use talkspurt_record::{
@@ -37,6 +35,21 @@ use talkspurt_scenario::Point;
 use talkspurt_scenario::model::Scenario;
 use talkspurt_sim::build;
 use talkspurt_sim::drive::{Timetable, drive};
+
+#[cfg(not(target_arch = "wasm32"))]
+use cpu_time::ThreadTime;
+/// A page has no clock of a thread's CPU time.
+#[cfg(target_arch = "wasm32")]
+struct ThreadTime;
+#[cfg(target_arch = "wasm32")]
+impl ThreadTime {
+    fn now() -> Self {
+        Self
+    }
+    fn elapsed(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
+}
 
 /// State shared by a run and the thread that waits for it.
 #[derive(Debug, Default)]
@@ -148,6 +161,7 @@ impl Failure {
 /// A file cannot be read or written, `shared` asks the run to stop, or an account does not add up.
 pub fn run(
     point: &Point,
+    files: &dyn Files,
     folder: Option<&Path>,
     tables: Tables,
     shared: &Shared,
@@ -155,7 +169,7 @@ pub fn run(
     let cpu = ThreadTime::now();
     let point = point.expanded();
     let Point { scenario, network, .. } = &*point;
-    let materials = Materials::load(scenario, &Disk).map_err(Failure::Input)?;
+    let materials = Materials::load(scenario, files).map_err(Failure::Input)?;
     let options = Options { gauges: scenario.record.gauges, sojourn: scenario.record.sojourn };
     let layout = layout(scenario, network);
     let files = written(&point, &layout, folder)?;

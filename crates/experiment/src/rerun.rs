@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use talkspurt_flow::{Disk, Materials};
+use talkspurt_flow::{Files, Materials};
 use talkspurt_proto::probe::Probe;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_scenario::Point;
@@ -23,13 +23,14 @@ pub const BARRIER: Duration = Duration::from_millis(50);
 /// A file cannot be read, or `shared` asks the run to stop.
 pub(crate) fn again<P: Probe>(
     point: &Point,
+    files: &dyn Files,
     probe: P,
     is_heard: bool,
     shared: &Shared,
     mut enough: impl FnMut(Instant, &mut P) -> bool,
 ) -> Result<(P, Instant), Failure> {
     let Point { scenario, network, .. } = point;
-    let materials = Materials::load(scenario, &Disk).map_err(Failure::Input)?;
+    let materials = Materials::load(scenario, files).map_err(Failure::Input)?;
     let materials = if is_heard { materials } else { materials.unheard() };
     let mut world = build::build(scenario, network, &materials, probe);
     let timetable = Timetable {

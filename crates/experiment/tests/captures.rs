@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use talkspurt_experiment::{Shared, run};
+use talkspurt_flow::Disk;
 use talkspurt_record::Tables;
 
 /// Whether tshark can be run here.
@@ -62,7 +63,7 @@ fn captured(ip: &str, mtu: u32) -> PathBuf {
     let point = study.unwrap_or_else(|problems| panic!("{problems}\n{text}")).points.remove(0);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("captures-{ip}"));
     std::fs::create_dir_all(&folder).expect("writable");
-    run(&point, Some(&folder), Tables::memory(), &Shared::default())
+    run(&point, &Disk, Some(&folder), Tables::memory(), &Shared::default())
         .expect("every packet is captured");
     folder.join("near.pcapng")
 }
@@ -161,7 +162,7 @@ fn paths_have_addresses_of_their_own() {
     let point = study.unwrap_or_else(|problems| panic!("{problems}\n{text}")).points.remove(0);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("captures-paths");
     std::fs::create_dir_all(&folder).expect("writable");
-    run(&point, Some(&folder), Tables::memory(), &Shared::default())
+    run(&point, &Disk, Some(&folder), Tables::memory(), &Shared::default())
         .expect("every packet is captured");
     let ways = |name: &str| -> BTreeSet<Vec<String>> {
         let capture = folder.join(format!("{name}.pcapng"));
@@ -208,7 +209,7 @@ fn a_copy_is_captured_behind_the_link_that_made_it() {
     let point = &study.expect("sound").points[0];
     let folder = std::env::temp_dir().join(format!("talkspurt-copies-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
-    run(point, Some(&folder), Tables::memory(), &Shared::default())
+    run(point, &Disk, Some(&folder), Tables::memory(), &Shared::default())
         .expect("a run, and a whole capture");
     if tshark_is_here() {
         let seen = fields(&folder.join("far.pcapng"), "udp", &["ip.id", "udp.length"]);

@@ -6,6 +6,7 @@ use std::path::Path;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use talkspurt_experiment::{Finished, Shared, run};
+use talkspurt_flow::Disk;
 use talkspurt_record::Tables;
 
 const LADDER: &str = "codec = 'pcmu'\n\
@@ -29,7 +30,7 @@ fn call(transport: &str, source: &str) -> Finished {
     }
     let study = talkspurt_scenario::load(&text, "test", Path::new("."), &[], None);
     let point = study.unwrap_or_else(|problems| panic!("{problems}\n{text}")).points.remove(0);
-    run(&point, None, Tables::memory(), &Shared::default()).expect("accounts balance")
+    run(&point, &Disk, None, Tables::memory(), &Shared::default()).expect("accounts balance")
 }
 
 fn floats(finished: &Finished, table: &str, column: &str) -> Vec<f64> {

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use talkspurt_app::codec::Codec;
+use talkspurt_app::file::Disk;
 use talkspurt_app::source::Config as Source;
 use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::rtp;
@@ -251,7 +252,7 @@ impl Plan {
     /// All that is wrong, by flow.
     pub fn point(&self) -> Result<Point, Failure> {
         self.check()?;
-        let mut point = resolve(&self.scenario()).map_err(|problems| {
+        let mut point = resolve(&self.scenario(), &Disk).map_err(|problems| {
             let words = problems.0.iter().map(|problem| match &problem.path {
                 path if path.is_empty() => problem.message.clone(),
                 path => format!("{path}: {}", problem.message),

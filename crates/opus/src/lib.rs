@@ -4,11 +4,21 @@
 //!
 //! Samples of two channels are interleaved. A number of samples counts both channels.
 
+#[cfg_attr(not(feature = "dred"), path = "no_dred.rs")]
+mod dred;
+
 use std::ffi::c_int;
 use std::fmt;
 use std::ptr::NonNull;
 
 use opusic_sys as sys;
+
+use dred::Dred;
+
+/// Whether libopus was built with deep redundancy (DRED).
+pub const HAS_DRED: bool = cfg!(feature = "dred");
+/// Whether libopus was built with neural networks that conceal gaps and enhance speech.
+pub const HAS_DEEP_PLC: bool = cfg!(feature = "deep-plc");
 
 /// Samples per second and channel, of the encoder's input and the decoder's output.
 pub const SAMPLE_RATE: usize = 48_000;
@@ -296,62 +306,9 @@ impl Drop for Decoder {
     }
 }
 
-/// The decoder of deep redundancy, and what it found last.
-#[derive(Debug)]
-struct Dred {
-    decoder: NonNull<sys::OpusDREDDecoder>,
-    found: NonNull<sys::OpusDRED>,
-}
-
-impl Drop for Dred {
-    fn drop(&mut self) {
-        // SAFETY: created by `opus_dred_decoder_create` and `opus_dred_alloc`, destroyed once.
-        unsafe {
-            sys::opus_dred_decoder_destroy(self.decoder.as_ptr());
-            sys::opus_dred_free(self.found.as_ptr());
-        }
-    }
-}
-
-impl Dred {
-    fn new() -> Result<Self, Error> {
-        let mut error = sys::OPUS_OK;
-        // SAFETY: `error` outlives both calls; what the first one created is destroyed if the second fails.
-        unsafe {
-            let decoder = sys::opus_dred_decoder_create(&raw mut error);
-            let decoder = NonNull::new(decoder).ok_or(Error(error))?;
-            let found = sys::opus_dred_alloc(&raw mut error);
-            let Some(found) = NonNull::new(found) else {
-                sys::opus_dred_decoder_destroy(decoder.as_ptr());
-                return Err(Error(error));
-            };
-            Ok(Self { decoder, found })
-        }
-    }
-
-    /// Reads the redundancy of a packet, decodes it unless `defer`, and returns the samples per channel that it
-    /// covers before the packet.
-    fn parse(&mut self, packet: &[u8], most: usize, defer: bool) -> Result<usize, Error> {
-        let mut silence = 0;
-        // SAFETY: `packet` has that length, and `silence` outlives the call.
-        count(unsafe {
-            sys::opus_dred_parse(
-                self.decoder.as_ptr(),
-                self.found.as_ptr(),
-                packet.as_ptr(),
-                packet.len() as i32,
-                most as i32,
-                SAMPLE_RATE as i32,
-                &raw mut silence,
-                c_int::from(defer),
-            )
-        })
-    }
-}
-
 impl Decoder {
     /// A decoder for one or two channels. Complexity 5 and above conceals gaps with a neural network (deep
-    /// PLC), 6 and 7 also enhance speech of low rates; 0 to 4 do neither.
+    /// PLC), 6 and 7 also enhance speech of low rates; 0 to 4 do neither. Without [`HAS_DEEP_PLC`] none does.
     ///
     /// # Errors
     /// Without memory, or with other `channels` or a `complexity` above 10.
@@ -430,13 +387,8 @@ impl Decoder {
         let mut pcm = vec![0; samples];
         // SAFETY: `pcm` has that many samples in each channel.
         let decoded = unsafe {
-            sys::opus_decoder_dred_decode(
-                self.state.as_ptr(),
-                self.dred.found.as_ptr(),
-                ahead as i32,
-                pcm.as_mut_ptr(),
-                (samples / self.channels) as i32,
-            )
+            let samples = (samples / self.channels) as c_int;
+            self.dred.decode(self.state, ahead as c_int, pcm.as_mut_ptr(), samples)
         };
         pcm.truncate(count(decoded)? * self.channels);
         Ok(Some(pcm))
@@ -461,6 +413,6 @@ impl Decoder {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "dred"))]
 #[expect(clippy::disallowed_methods, reason = "the results are compared with tolerances")]
 mod tests;

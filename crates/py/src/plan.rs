@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
 use serde_json::{Map, Value, json};
+use talkspurt_app::file::Disk;
 use talkspurt_app::recording::Recording;
 use talkspurt_experiment::Format;
 use talkspurt_record::{Folder, Meanings, Tables};
@@ -86,7 +87,7 @@ pub(crate) fn load(
     let thread = std::thread::spawn(move || {
         let stopped = || stopped.load(Ordering::Relaxed);
         let sample = |asked: &Sampling| sampled(sample.as_ref(), asked);
-        let wanted = Use { sample: &sample, stopped: &stopped, series, hosts };
+        let wanted = Use { files: &Disk, sample: &sample, stopped: &stopped, series, hosts };
         let read = talkspurt_scenario::load_for(&text, &name, &base, &sets, seed, &wanted);
         drop(send.send(read));
     });
@@ -134,7 +135,7 @@ pub(crate) fn lines(text: &str) -> Vec<(String, u32)> {
 /// The duration of a WAV file in seconds.
 #[pyfunction]
 pub(crate) fn recording_seconds(file: PathBuf) -> PyResult<f64> {
-    let read = Recording::seconds(&talkspurt_app::file::Disk, &file);
+    let read = Recording::seconds(&Disk, &file);
     read.map_err(|error| PyValueError::new_err(error.to_string()))
 }
 

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+use talkspurt_app::file::Disk;
 use talkspurt_experiment::{Counts, Failure, Finished, Format, Shared};
 use talkspurt_record::{Shown, StoreError, Tables};
 use talkspurt_scenario::Point;
@@ -131,7 +132,7 @@ pub(crate) struct Run(Worker<Finished>);
 impl Run {
     pub(crate) fn start(point: Point, folder: Option<PathBuf>, tables: Tables) -> Self {
         let run = move |point: &Point, shared: &Shared| {
-            talkspurt_experiment::run(point, folder.as_deref(), tables, shared)
+            talkspurt_experiment::run(point, &Disk, folder.as_deref(), tables, shared)
         };
         Self(Worker::start(point, run))
     }
@@ -165,7 +166,7 @@ pub(crate) struct Export(Worker<String>);
 impl Export {
     pub(crate) fn start(point: Point, format: Format, folder: PathBuf) -> Self {
         let export = move |point: &Point, shared: &Shared| {
-            talkspurt_experiment::export(point, format, &folder, shared)
+            talkspurt_experiment::export(point, &Disk, format, &folder, shared)
         };
         Self(Worker::start(point, export))
     }
@@ -198,7 +199,7 @@ pub(crate) struct Excerpt(Worker<Shown>);
 impl Excerpt {
     pub(crate) fn start(point: Point, lossless: bool) -> Self {
         let stretch = move |point: &Point, shared: &Shared| {
-            talkspurt_experiment::excerpt(point, lossless, shared)
+            talkspurt_experiment::excerpt(point, &Disk, lossless, shared)
         };
         Self(Worker::start(point, stretch))
     }
@@ -231,7 +232,9 @@ pub(crate) struct Count(Worker<Counts>);
 
 impl Count {
     pub(crate) fn start(point: Point) -> Self {
-        Self(Worker::start(point, talkspurt_experiment::count))
+        Self(Worker::start(point, |point: &Point, shared: &Shared| {
+            talkspurt_experiment::count(point, &Disk, shared)
+        }))
     }
 }
 

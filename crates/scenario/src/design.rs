@@ -123,7 +123,8 @@ fn check_samples(kind: &str, samples: usize, factors: usize, path: &Path, found:
     if kind == "sobol" && !samples.is_power_of_two() {
         let message =
             format!("{samples} is no power of two, which a balanced Sobol sequence needs");
-        let above = samples.saturating_add(1).checked_next_power_of_two().unwrap_or(1 << 63);
+        let above =
+            samples.saturating_add(1).checked_next_power_of_two().unwrap_or(1 << (usize::BITS - 1));
         let near = if above > 4 { format!("{} or {above}", above / 2) } else { above.to_string() };
         found.add(path.clone(), message).hint(format!("use {near}"));
     } else if kind == "latin_hypercube" && samples < factors + 2 {

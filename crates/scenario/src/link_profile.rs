@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use talkspurt_app::file::Disk;
+use talkspurt_app::file::Files;
 use talkspurt_app::table::{self, DELAY, LOSS, Line, Lines, MAX_LINES, RATE, TIME, Table};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
@@ -39,6 +39,7 @@ struct Least {
 pub(crate) fn link_profiles(
     path: &Path,
     link: &Link,
+    files: &dyn Files,
     run: Duration,
     found: &mut Findings,
 ) -> [Option<LinkProfile>; 2] {
@@ -55,13 +56,13 @@ pub(crate) fn link_profiles(
         });
     }
     let least = Least { mtu: link.mtu, run };
-    let forth = course(path, &link.steps, link.trace.as_ref(), least, found);
+    let forth = course(path, &link.steps, link.trace.as_ref(), files, least, found);
     let back = match &link.back {
         None => forth.clone(),
         Some(back) if follows(back) => forth.clone(),
         Some(back) => {
             let steps = back.steps.as_deref().unwrap_or_default();
-            course(&path.key("back"), steps, back.trace.as_ref(), least, found)
+            course(&path.key("back"), steps, back.trace.as_ref(), files, least, found)
         }
     };
     [forth, back]
@@ -77,6 +78,7 @@ fn course(
     path: &Path,
     steps: &[Step],
     trace: Option<&Trace>,
+    files: &dyn Files,
     least: Least,
     found: &mut Findings,
 ) -> Option<LinkProfile> {
@@ -88,7 +90,7 @@ fn course(
         found.add(path.key("trace"), message);
     }
     let file = &trace.file().file;
-    match read(trace, least) {
+    match read(trace, files, least) {
         Ok((course, notes)) => {
             notes.iter().for_each(|note| found.note(&path.key("trace").key("file"), file, note));
             Some(course)
@@ -102,9 +104,13 @@ fn course(
 }
 
 /// The profile in a trace file, and what was read otherwise than written.
-fn read(trace: &Trace, least: Least) -> Result<(LinkProfile, Vec<String>), String> {
+fn read(
+    trace: &Trace,
+    files: &dyn Files,
+    least: Least,
+) -> Result<(LinkProfile, Vec<String>), String> {
     let TraceFile { file, from_first } = trace.file();
-    let text = table::text(&Disk, file, "a trace")?;
+    let text = table::text(files, file, "a trace")?;
     match trace {
         Trace::Mahimahi(_) => {
             Ok((mahimahi(&opportunities(&text, *from_first)?, least)?, Vec::new()))
@@ -124,9 +130,9 @@ fn read(trace: &Trace, least: Least) -> Result<(LinkProfile, Vec<String>), Strin
 ///
 /// # Errors
 /// The fault of the file.
-pub(crate) fn rate(trace: &Trace) -> Result<Option<Rate>, String> {
+pub(crate) fn rate(trace: &Trace, files: &dyn Files) -> Result<Option<Rate>, String> {
     let TraceFile { file, from_first } = trace.file();
-    let text = table::text(&Disk, file, "a trace")?;
+    let text = table::text(files, file, "a trace")?;
     match trace {
         Trace::Mahimahi(_) => {
             let times = opportunities(&text, *from_first)?;

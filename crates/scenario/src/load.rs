@@ -9,6 +9,7 @@ use std::iter;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
+use talkspurt_app::file::{Disk, Files};
 use talkspurt_proto::units::Rate;
 
 use crate::association;
@@ -96,7 +97,7 @@ impl Point {
     }
 }
 
-/// Reads a scenario.
+/// Reads a scenario whose files are on disk.
 ///
 /// `name` identifies the text in messages (its file name), `base` is the folder for relative paths of
 /// recordings, `sets` are pairs of path and value that change single fields, and `seed` replaces the
@@ -111,21 +112,14 @@ pub fn load(
     sets: &[(String, String)],
     seed: Option<u64>,
 ) -> Result<Study, Problems> {
-    let sample: &Sample<'_> =
-        &|_| Err("a design is sampled in Python: use talkspurt.run or `talkspurt run`".to_owned());
-    load_for(
-        text,
-        name,
-        base,
-        sets,
-        seed,
-        &Use { sample, stopped: &|| false, series: true, hosts: false },
-    )
+    load_for(text, name, base, sets, seed, &Use::of(&Disk))
 }
 
 /// What a scenario is read for.
 #[derive(Clone, Copy)]
 pub struct Use<'a> {
+    /// Where the files are that the scenario names.
+    pub files: &'a dyn Files,
     /// Samples designs.
     pub sample: &'a Sample<'a>,
     /// Cancels the reading when it returns true.
@@ -134,6 +128,17 @@ pub struct Use<'a> {
     pub series: bool,
     /// Whether programs run at nodes, so that the scenario needs no flow of its own.
     pub hosts: bool,
+}
+
+impl<'a> Use<'a> {
+    /// One run with series, of flows, with these files.
+    #[must_use]
+    pub fn of(files: &'a dyn Files) -> Self {
+        let sample: &Sample<'_> = &|_| {
+            Err("a design is sampled in Python: use talkspurt.run or `talkspurt run`".to_owned())
+        };
+        Self { files, sample, stopped: &|| false, series: true, hosts: false }
+    }
 }
 
 /// Like [`load`], but for this use.
@@ -148,10 +153,9 @@ pub fn load_for(
     seed: Option<u64>,
     wanted: &Use<'_>,
 ) -> Result<Study, Problems> {
-    let Use { sample, stopped, series, hosts } = *wanted;
     let shape = Shape::None;
     let schema = schema::cached();
-    let mut reader = Reader { name, base, sets, schema, shape, stopped, series, hosts };
+    let mut reader = Reader { name, base, sets, schema, shape, wanted };
     if text.len() > MAX_TEXT {
         let mut found = Findings::default();
         let length = text.len();
@@ -167,7 +171,7 @@ pub fn load_for(
         reader.problems(found, &Tree::text("", &Origin::default()), &Variation::default())
     })?;
     let mut found = Findings::default();
-    if hosts && tree.key("flows").is_none() {
+    if wanted.hosts && tree.key("flows").is_none() {
         let (value, origin) = (Value::Table(indexmap::IndexMap::new()), Origin::default());
         tree.put(&Path::of(&["flows"]), Tree { value, origin });
     }
@@ -181,7 +185,7 @@ pub fn load_for(
         tree.put(&Path::of(&["seed"]), Tree { value, origin: Origin::default() });
     }
     variation::leave_groups(&mut tree);
-    let variation = reader.variation(&tree, &reached, sample, &mut found);
+    let variation = reader.variation(&tree, &reached, &mut found);
     // Each combination copies the tree, so leave out the values of all axes.
     let mut bare = tree.clone();
     for table in VARIED {
@@ -198,12 +202,10 @@ pub fn load_for(
 ///
 /// # Errors
 /// All problems, without lines.
-pub fn resolve(scenario: &serde_json::Value) -> Result<Point, Problems> {
+pub fn resolve(scenario: &serde_json::Value, files: &dyn Files) -> Result<Point, Problems> {
     let (schema, shape) = (schema::cached(), Shape::None);
     let base = FilePath::new(".");
-    let stopped = &|| false;
-    let reader =
-        Reader { name: "", base, sets: &[], schema, shape, stopped, series: true, hosts: false };
+    let reader = Reader { name: "", base, sets: &[], schema, shape, wanted: &Use::of(files) };
     let (tree, mut found) = (Tree::of(scenario), Findings::default());
     let one = reader.one(&tree, &mut found);
     let (scenario, network) =
@@ -224,19 +226,11 @@ struct Reader<'a> {
     sets: &'a [(String, String)],
     schema: &'a serde_json::Value,
     shape: Shape,
-    stopped: &'a dyn Fn() -> bool,
-    series: bool,
-    hosts: bool,
+    wanted: &'a Use<'a>,
 }
 
 impl Reader<'_> {
-    fn variation(
-        &self,
-        tree: &Tree,
-        reached: &[Vec<Path>],
-        sample: &Sample<'_>,
-        found: &mut Findings,
-    ) -> Variation {
+    fn variation(&self, tree: &Tree, reached: &[Vec<Path>], found: &mut Findings) -> Variation {
         let whole = found.0.len();
         for table in VARIED {
             if let Some(written) = tree.key(table) {
@@ -247,7 +241,7 @@ impl Reader<'_> {
         if found.0.len() > whole {
             return Variation::default();
         }
-        let variation = variation::read(self.schema, tree, sample, found);
+        let variation = variation::read(self.schema, tree, self.wanted.sample, found);
         for (number, fields) in reached.iter().enumerate() {
             let table =
                 |field: &Path| variation.fields().find(|(f, _)| f.holds(field)).map(|(_, t)| t);
@@ -300,7 +294,7 @@ impl Reader<'_> {
             if bad.len() > MAX_BAD {
                 break;
             }
-            if (self.stopped)() {
+            if (self.wanted.stopped)() {
                 found.add(Path::default(), "stopped while it was read");
                 return Vec::new();
             }
@@ -361,7 +355,7 @@ impl Reader<'_> {
             let read = serde_json::from_value(written.json()).ok().and_then(|mut trace: Trace| {
                 let file = &mut trace.file_mut().file;
                 *file = self.absolute(file);
-                link_profile::rate(&trace).ok()
+                link_profile::rate(&trace, self.wanted.files).ok()
             });
             let rate = match read {
                 Some(Some(rate)) => rate,
@@ -430,7 +424,8 @@ impl Reader<'_> {
         association::adopt(&mut checked, tree, &written, &mut expanded);
         let rest = checked.flows.values_mut().filter(|flow| !alone(flow));
         rest.for_each(|flow| self.complete(flow));
-        let (mut network, mut wrong) = check::meaning(&checked, self.series, self.hosts);
+        let Use { files, series, hosts, .. } = *self.wanted;
+        let (mut network, mut wrong) = check::meaning(&checked, files, series, hosts);
         wrong.0.splice(0..0, expanded.0);
         written.restore(&mut wrong);
         // What is missing may be a field that was removed: it was reported.
@@ -469,11 +464,9 @@ impl Reader<'_> {
         }
     }
 
-    /// An absolute path of a recording or trace: canonical if the file exists.
+    /// An absolute path of a recording or trace.
     fn absolute(&self, file: &FilePath) -> PathBuf {
-        let joined = self.base.join(file);
-        let known = joined.canonicalize().ok().filter(|path| path.to_str().is_some());
-        known.or_else(|| std::path::absolute(&joined).ok()).unwrap_or(joined)
+        self.wanted.files.absolute(&self.base.join(file))
     }
 
     /// Adds the location to each finding, in file order.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use talkspurt_app::file::Disk;
 use talkspurt_scenario::model::{IpVersion, Scenario};
 use talkspurt_scenario::{Network, load};
 
@@ -41,7 +42,7 @@ fn delay_goes_before_hops_and_hops_before_the_order_of_the_file() {
         "d",
         "",
     );
-    let network = Network::build(&s).unwrap();
+    let network = Network::build(&s, &Disk).unwrap();
     assert_eq!(names(&network, &network.routes[0][0].forward), ["ae", "ed"]);
     assert_eq!(names(&network, &network.routes[0][0].backward), ["ed.back", "ae.back"]);
 }
@@ -53,12 +54,12 @@ fn of_equal_ways_the_first_in_the_file_is_taken() {
     let ends = [("ub", "u", "b", "5ms"), ("lb", "l", "b", "5ms")];
     for (first, second) in [(upper, lower), (lower, upper)] {
         let s = scenario(&[first, second, ends[0], ends[1]], "a", "b", "");
-        let network = Network::build(&s).unwrap();
+        let network = Network::build(&s, &Disk).unwrap();
         assert_eq!(names(&network, &network.routes[0][0].forward)[0], first.0);
     }
     // Two links side by side: the first.
     let s = scenario(&[("one", "a", "b", "5ms"), ("two", "a", "b", "5ms")], "a", "b", "");
-    let network = Network::build(&s).unwrap();
+    let network = Network::build(&s, &Disk).unwrap();
     assert_eq!(names(&network, &network.routes[0][0].forward), ["one"]);
 }
 
@@ -73,7 +74,7 @@ fn the_way_back_is_the_shortest_by_its_own_delays() {
         queue: None,
         ..Default::default()
     });
-    let network = Network::build(&s).unwrap();
+    let network = Network::build(&s, &Disk).unwrap();
     assert_eq!(names(&network, &network.routes[0][0].forward), ["one"]);
     assert_eq!(names(&network, &network.routes[0][0].backward), ["two.back"]);
     let back = &network.links[1];
@@ -88,7 +89,7 @@ fn the_way_back_is_the_shortest_by_its_own_delays() {
 fn via_is_followed_and_turned_round_for_the_way_back() {
     let links = [("ab", "a", "b", "1ms"), ("bc", "b", "c", "1ms"), ("ac", "a", "c", "1ms")];
     let s = scenario(&links, "a", "c", "via = [\"a\", \"b\", \"c\"]\n");
-    let network = Network::build(&s).unwrap();
+    let network = Network::build(&s, &Disk).unwrap();
     assert_eq!(names(&network, &network.routes[0][0].forward), ["ab", "bc"]);
     assert_eq!(names(&network, &network.routes[0][0].backward), ["bc.back", "ab.back"]);
 }
@@ -96,7 +97,7 @@ fn via_is_followed_and_turned_round_for_the_way_back() {
 #[test]
 fn routers_reach_everyone() {
     let links = [("ab", "a", "b", "1ms"), ("bc", "b", "c", "1ms"), ("xy", "x", "y", "1ms")];
-    let network = Network::build(&scenario(&links, "a", "c", "")).unwrap();
+    let network = Network::build(&scenario(&links, "a", "c", ""), &Disk).unwrap();
     let node = |name| network.node(name).unwrap();
     assert_eq!(network.route(node("b"), node("a")), Some(vec![1]));
     assert_eq!(network.route(node("b"), node("b")), Some(vec![]));
@@ -108,7 +109,7 @@ fn routers_reach_everyone() {
 fn addresses_are_given_in_order_and_written_ones_kept() {
     let links = [("ab", "a", "b", "1ms"), ("bc", "b", "c", "1ms")];
     let more = "[nodes.c]\naddresses = [\"10.0.0.2\", \"192.0.2.9\"]\n";
-    let network = Network::build(&scenario(&links, "a", "c", more)).unwrap();
+    let network = Network::build(&scenario(&links, "a", "c", more), &Disk).unwrap();
     assert_eq!(network.nodes, ["c", "a", "b"]);
     let text = |node: usize| {
         let a = &network.addresses[node];
@@ -142,7 +143,7 @@ fn over(paths: &[&str], nodes: &str) -> Network {
     let mut second = s.flows["f"].clone();
     second.paths.clear();
     s.flows.insert("g".to_owned(), second);
-    Network::build(&s).unwrap()
+    Network::build(&s, &Disk).unwrap()
 }
 
 #[test]
@@ -191,7 +192,7 @@ fn the_least_mtu_of_a_way() {
     let mut s = scenario(&links, "a", "c", "");
     s.links["bc"].mtu = "576B".parse().unwrap();
     s.flows["f"].ip = IpVersion::V4;
-    let network = Network::build(&s).unwrap();
+    let network = Network::build(&s, &Disk).unwrap();
     assert_eq!(network.mtu(&network.routes[0][0].forward).as_bytes(), 576);
 }
 
@@ -199,7 +200,7 @@ fn the_least_mtu_of_a_way() {
 fn a_missing_way_is_a_problem_without_a_line() {
     let mut s = scenario(&[("ab", "a", "b", "1ms"), ("xy", "x", "y", "1ms")], "a", "b", "");
     s.flows["f"].to = "y".to_owned();
-    let problems = Network::build(&s).unwrap_err();
+    let problems = Network::build(&s, &Disk).unwrap_err();
     assert_eq!(problems.to_string(), "flows.f.to: no links lead from \"a\" to \"y\"");
 }
 
@@ -254,7 +255,7 @@ fn routes_equal_a_search_of_all_paths() {
         }
         let links: Vec<_> =
             links.iter().map(|(n, f, t, d)| (n.as_str(), *f, *t, d.as_str())).collect();
-        let network = Network::build(&scenario(&links, "a", "b", "")).unwrap();
+        let network = Network::build(&scenario(&links, "a", "b", ""), &Disk).unwrap();
         for from in 0..network.nodes.len() {
             for to in 0..network.nodes.len() {
                 let route = network.route(from, to);

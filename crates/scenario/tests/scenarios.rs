@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use talkspurt_app::file::Disk;
 use talkspurt_scenario::{Problems, Sampling, Study, Use, load, load_for, schema, to_toml};
 
 mod stage;
@@ -46,7 +47,7 @@ fn read(name: &str, text: &str) -> Result<Study, Problems> {
         let count = asked.samples;
         Ok((0..count).map(|k| vec![k as f64 / count as f64; asked.dimensions]).collect())
     };
-    let wanted = Use { sample: &diagonal, stopped: &|| false, series: true, hosts: false };
+    let wanted = Use { sample: &diagonal, ..Use::of(&Disk) };
     load_for(text, name, &beside(name), &[], None, &wanted)
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use talkspurt_app::file::Disk;
 use talkspurt_scenario::model::Scenario;
 use talkspurt_scenario::{Network, load, to_toml};
 
@@ -43,12 +44,12 @@ fn told(text: &str, sets: &[(&str, &str)]) -> String {
 fn same(short: &str, long: &str) {
     let (short, long) = (read(short), read(long));
     assert_eq!(to_toml(&short), to_toml(&long));
-    assert_eq!(Network::build(&short), Network::build(&long));
+    assert_eq!(Network::build(&short, &Disk), Network::build(&long, &Disk));
     assert!(short.topology.is_none());
 }
 
 fn way(scenario: &Scenario, flow: &str) -> Vec<String> {
-    let network = Network::build(scenario).expect("a network");
+    let network = Network::build(scenario, &Disk).expect("a network");
     let index = scenario.flows.get_index_of(flow).expect("a flow");
     let links = &network.routes[index][0].forward;
     links.iter().map(|link| network.links[*link].name.clone()).collect()
@@ -154,7 +155,7 @@ fn two_paths_share_nothing() {
         + &access("south-right", "south-east", "right")
         + flows;
     same(&short, &long);
-    let network = Network::build(&read(&short)).unwrap();
+    let network = Network::build(&read(&short), &Disk).unwrap();
     let [north, south] = &network.routes[0][..] else { panic!("two paths") };
     assert!(north.forward.iter().all(|link| !south.forward.contains(link)));
 }

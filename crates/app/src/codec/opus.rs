@@ -51,6 +51,8 @@ const PACKETS: [Duration; 9] = [
 const RATES: std::ops::RangeInclusive<u64> = 6_000..=510_000;
 /// Greatest depth of the deep redundancy that libopus encodes.
 const DEEPEST: Duration = Duration::from_millis(1040);
+/// The least effort of the decoder with which a neural network conceals gaps.
+const DEEP: u8 = 5;
 /// Shorter packets than this contain no sound.
 const LEAST_BYTES: usize = 3;
 
@@ -246,6 +248,16 @@ impl Validate for Config {
             [("complexity", self.complexity), ("decoder_complexity", self.decoder_complexity)];
         for (key, effort) in efforts.into_iter().filter(|(_, effort)| *effort > 10) {
             errors.add(key, format!("{effort} is too much: 0 to 10"));
+        }
+        let lacking = "this build of libopus is without it, as in a browser";
+        if !libopus::HAS_DRED && !self.dred.is_zero() {
+            errors.add("dred", lacking);
+        }
+        if !libopus::HAS_DEEP_PLC && self.decoder_complexity >= DEEP {
+            errors.add(
+                "decoder_complexity",
+                format!("{} is deep PLC: {lacking}", self.decoder_complexity),
+            );
         }
         let ten = Duration::from_millis(10).as_nanos();
         if self.dred > DEEPEST || !self.dred.as_nanos().is_multiple_of(ten) {

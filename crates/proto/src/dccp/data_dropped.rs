@@ -17,8 +17,6 @@ impl DropCode {
     pub const RECEIVE_BUFFER: Self = Self(2);
     /// 3: the data was corrupt.
     pub const CORRUPT: Self = Self(3);
-    /// 7: the data was corrupt but delivered.
-    pub const DELIVERED_CORRUPT: Self = Self(7);
 }
 
 /// Consecutive packets whose data was dropped for the same reason.

@@ -110,12 +110,8 @@ impl ResetCode {
     pub const CONNECTION_REFUSED: Self = Self(7);
     /// 8: the port serves another Service Code.
     pub const BAD_SERVICE_CODE: Self = Self(8);
-    /// 9: try again later.
-    pub const TOO_BUSY: Self = Self(9);
     /// 10: the Init Cookie was invalid or missing.
     pub const BAD_INIT_COOKIE: Self = Self(10);
-    /// 11: the other side violates congestion control; data 1 says how (§12.2).
-    pub const AGGRESSION_PENALTY: Self = Self(11);
 }
 
 impl Kind {

@@ -30,12 +30,6 @@ pub fn bounded_throughput(s: f64, r: f64, p: f64, t_rto: f64) -> f64 {
     s / (r * losses + t_rto * timeouts)
 }
 
-/// The equation without timeouts, X = s/R · √(3/2p), to which it tends for small `p`.
-#[must_use]
-pub fn square_root_throughput(s: f64, r: f64, p: f64) -> f64 {
-    s / r * (1.5 / p).sqrt()
-}
-
 /// The loss event rate at which [`throughput`] is `x`, clamped to 10⁻¹² to 1. It is found by
 /// bisection on the logarithm, since p spans many orders of magnitude.
 #[must_use]

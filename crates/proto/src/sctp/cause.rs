@@ -19,8 +19,6 @@ impl Cause {
     pub const MISSING_PARAMETER: u16 = 2;
     /// 3: the State Cookie has expired.
     pub const STALE_COOKIE: u16 = 3;
-    /// 4: out of resource.
-    pub const OUT_OF_RESOURCE: u16 = 4;
     /// 6: a chunk of unknown type that requests a report.
     pub const UNRECOGNIZED_CHUNK: u16 = 6;
     /// 7: a parameter of INIT has an invalid value.

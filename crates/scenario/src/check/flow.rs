@@ -1,5 +1,6 @@
 //! Checks flows: existing ends, sources that the transport can carry, packet sizes, order of times.
 
+use talkspurt_app::file::Files;
 use talkspurt_app::source::Config;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
@@ -15,7 +16,13 @@ use crate::problem::Findings;
 
 /// RFC 8200 §5: every link supports packets of 1280 octets.
 const MIN_MTU_V6: Size = Size::from_bytes(1280);
-pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found: &mut Findings) {
+pub(super) fn check(
+    scenario: &Scenario,
+    network: &Network,
+    files: &dyn Files,
+    run: Duration,
+    found: &mut Findings,
+) {
     for (index, (name, flow)) in scenario.flows.iter().enumerate() {
         let path = Path::of(&["flows", name]);
         times(&path, flow, run, found);
@@ -29,7 +36,7 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
         let least = [least(|routes| &routes.forward), least(|routes| &routes.backward)];
         let sources = [("source", Some(&flow.source)), ("reverse", flow.reverse.as_ref())];
         for ((key, source), least) in sources.into_iter().zip(least) {
-            let side = Side { path: path.key(key), flow, run, least };
+            let side = Side { path: path.key(key), flow, files, run, least };
             source.into_iter().for_each(|source| check_source(&side, source, found));
         }
         found.add_errors(&path.key("transport"), flow.transport.errors());

@@ -16,6 +16,7 @@ mod speech;
 mod time;
 mod traffic;
 
+use talkspurt_app::file::Files;
 use talkspurt_proto::time::Duration;
 
 use crate::model::Scenario;
@@ -25,7 +26,12 @@ use crate::problem::Findings;
 
 /// Checks everything beyond the shape; with `series`, also the memory that they need; with `hosts`, flows may
 /// be missing. The network is complete if there are no findings.
-pub(crate) fn meaning(scenario: &Scenario, series: bool, hosts: bool) -> (Network, Findings) {
+pub(crate) fn meaning(
+    scenario: &Scenario,
+    files: &dyn Files,
+    series: bool,
+    hosts: bool,
+) -> (Network, Findings) {
     let mut found = Findings::default();
     // A run of zero length is reported once, not again for every time after its end.
     let run = if scenario.duration.is_zero() { Duration::MAX } else { scenario.duration };
@@ -33,14 +39,14 @@ pub(crate) fn meaning(scenario: &Scenario, series: bool, hosts: bool) -> (Networ
     time::check(scenario, run, series, &mut found);
     network::check(scenario, run, &mut found);
     cell::check(scenario, &mut found);
-    let (network, mut broken) = Network::assemble(scenario);
+    let (network, mut broken) = Network::assemble(scenario, files);
     found.0.append(&mut broken.0);
     found.2.append(&mut broken.2);
     if scenario.flows.is_empty() && !hosts {
         found.add(Path::of(&["flows"]), "nothing runs: give at least one flow");
     }
-    flow::check(scenario, &network, run, &mut found);
-    recording::check_recordings(scenario, run, &mut found);
+    flow::check(scenario, &network, files, run, &mut found);
+    recording::check_recordings(scenario, files, run, &mut found);
     (network, found)
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path as FilePath, PathBuf};
 
-use talkspurt_app::file::Disk;
+use talkspurt_app::file::Files;
 use talkspurt_app::recording::Recording;
 use talkspurt_app::source;
 use talkspurt_proto::time::Duration;
@@ -18,7 +18,12 @@ const MAX_SPEECH: Duration = Duration::from_secs(12 * 3600);
 
 /// Checks that every recording can be read, decoded and encoded, by doing so, and that the speech of the
 /// `run` fits the limit.
-pub(super) fn check_recordings(scenario: &Scenario, run: Duration, found: &mut Findings) {
+pub(super) fn check_recordings(
+    scenario: &Scenario,
+    files: &dyn Files,
+    run: Duration,
+    found: &mut Findings,
+) {
     let mut sound: Vec<((PathBuf, &str), Duration)> = Vec::new();
     let mut kept = Duration::ZERO;
     for (name, flow) in &scenario.flows {
@@ -33,11 +38,11 @@ pub(super) fn check_recordings(scenario: &Scenario, run: Duration, found: &mut F
             let known = (file.clone(), speech.codec.name());
             let length = match sound.iter().find(|(other, _)| *other == known) {
                 Some((_, length)) => *length,
-                None => match Recording::open(&Disk, file, &speech.encodings(), None) {
+                None => match Recording::open(files, file, &speech.encodings(), None) {
                     Ok(recording) => recording.duration(),
                     Err(fault) => {
                         let path = Path::of(&["flows", name, side, "file"]);
-                        let hint = neighbour(file).filter(|_| !file.exists());
+                        let hint = neighbour(files, file);
                         found.add(path, fault.to_string()).hint(hint);
                         continue;
                     }
@@ -65,14 +70,15 @@ fn said(flow: &Flow, speech: &source::Speech, length: Duration, run: Duration) -
     if speech.repeat { time } else { time.min(length) }
 }
 
-/// A WAV file in the same folder with a similar name.
-fn neighbour(file: &FilePath) -> Option<String> {
-    let mut names: Vec<String> = std::fs::read_dir(file.parent()?)
-        .ok()?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name.to_lowercase().ends_with(".wav"))
-        .collect();
+/// A WAV file in the same folder with a similar name, if there is none with this name.
+fn neighbour(files: &dyn Files, file: &FilePath) -> Option<String> {
+    let mut names = files.names(file.parent()?);
+    let name = file.file_name()?.to_str()?;
+    if names.iter().any(|other| other == name) {
+        return None;
+    }
+    names.retain(|name| name.to_lowercase().ends_with(".wav"));
     names.sort();
-    let near = nearest(file.file_name()?.to_str()?, names.iter().map(String::as_str))?;
-    if file.file_name()? == near { None } else { Some(format!("did you mean {near:?}?")) }
+    let near = nearest(name, names.iter().map(String::as_str))?;
+    Some(format!("did you mean {near:?}?"))
 }

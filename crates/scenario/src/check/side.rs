@@ -1,6 +1,7 @@
 //! Limits that every kind of source keeps to: packets that fit, units that can be counted, distributions with a
 //! mean.
 
+use talkspurt_app::file::Files;
 use talkspurt_app::source::Distribution;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
@@ -25,6 +26,7 @@ const MAX_SIGMA: f64 = 5.0;
 pub(super) struct Side<'a> {
     pub(super) path: Path,
     pub(super) flow: &'a Flow,
+    pub(super) files: &'a dyn Files,
     pub(super) run: Duration,
     /// Minimum MTU and rate on its route, if there is one.
     pub(super) least: Option<(Size, Rate)>,

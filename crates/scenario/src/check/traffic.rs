@@ -1,6 +1,5 @@
 //! Checks bulk data, video, replays and web traffic: frames with content, valid sizes.
 
-use talkspurt_app::file::Disk;
 use talkspurt_app::source::{BulkConfig, Capture, FrameTrace, Replay, Video, Web, even};
 use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
@@ -71,7 +70,7 @@ impl Side<'_> {
                 let message = "needs the sizes of its frames in a `file`, or a `rate`";
                 found.add(path.clone(), message);
             }
-            (Some(file), None) => match FrameTrace::open(&Disk, file, video.frame()) {
+            (Some(file), None) => match FrameTrace::open(self.files, file, video.frame()) {
                 Ok(trace) => {
                     trace.notes.iter().for_each(|note| found.note(&path.key("file"), file, note));
                     if trace.is_timed && video.frame.is_some() {
@@ -123,7 +122,7 @@ impl Side<'_> {
     }
 
     pub(super) fn replay(&self, replay: &Replay, found: &mut Findings) {
-        match Capture::open(&Disk, &replay.file, replay.ssrc) {
+        match Capture::open(self.files, &replay.file, replay.ssrc) {
             Ok(capture) => {
                 let longest = RTP_HEADER + u64::from(capture.longest());
                 self.fits_at(self.path.key("file"), longest, rfc4571::LENGTH_BYTES as u64, found);

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use indexmap::IndexSet;
+use talkspurt_app::file::Files;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
 
@@ -67,13 +68,13 @@ pub struct Network {
 }
 
 impl Network {
-    /// Builds the network of a scenario.
+    /// Builds the network of a scenario, with the traces of its links.
     ///
     /// # Errors
     /// Flow ends that no link reaches, or without a route between them; `via` over missing links; more
     /// links and flows than the schedule has slots. No line numbers: the scenario's text is unknown here.
-    pub fn build(scenario: &Scenario) -> Result<Self, Problems> {
-        let (network, found) = Self::assemble(&scenario.expanded());
+    pub fn build(scenario: &Scenario, files: &dyn Files) -> Result<Self, Problems> {
+        let (network, found) = Self::assemble(&scenario.expanded(), files);
         if found.0.is_empty() {
             return Ok(network);
         }
@@ -82,9 +83,9 @@ impl Network {
 
     /// The network as far as it can be built; a flow without a path has no routes. A flow with a `count`
     /// stands for as many.
-    pub(crate) fn assemble(scenario: &Scenario) -> (Self, Findings) {
+    pub(crate) fn assemble(scenario: &Scenario, files: &dyn Files) -> (Self, Findings) {
         let mut found = Findings::default();
-        let mut network = Self::wire(scenario, &mut found);
+        let mut network = Self::wire(scenario, files, &mut found);
         let (links, cells) = (scenario.links.len(), network.cells.len());
         let flows: usize = scenario.flows.values().map(Flow::members).sum();
         let slots = 2 * links + cells + 2 * flows;
@@ -111,7 +112,7 @@ impl Network {
         (network, found)
     }
 
-    fn wire(scenario: &Scenario, found: &mut Findings) -> Self {
+    fn wire(scenario: &Scenario, files: &dyn Files, found: &mut Findings) -> Self {
         let mut names: IndexSet<&str> = scenario.nodes.keys().map(String::as_str).collect();
         for link in scenario.links.values() {
             names.insert(&link.from);
@@ -128,11 +129,10 @@ impl Network {
         for (index, (name, link)) in scenario.links.iter().enumerate() {
             let mut forth = forth(name, index, link, node(&link.from), node(&link.to));
             let mut back = back(&forth, link);
-            let courses =
-                link_profile::link_profiles(&Path::of(&["links", name]), link, run, found);
-            [forth.course, back.course] = courses;
-            let own = link.back.as_ref().is_some_and(|back| back.queue.is_some());
             let path = Path::of(&["links", name]);
+            [forth.course, back.course] =
+                link_profile::link_profiles(&path, link, files, run, found);
+            let own = link.back.as_ref().is_some_and(|back| back.queue.is_some());
             let places =
                 [path.key("queue"), if own { path.key("back") } else { path }.key("queue")];
             let unclear = [&forth, &back].map(DirectedLink::follows_no_rate);

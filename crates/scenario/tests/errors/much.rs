@@ -1,5 +1,6 @@
 //! Many errors, or large ones: reported in a few lines regardless of size.
 
+use talkspurt_app::file::Disk;
 use talkspurt_scenario::{Use, load, load_for};
 
 use crate::{GOOD, stage, told};
@@ -125,8 +126,7 @@ fn reading_can_be_stopped() {
     let text = format!("{GOOD}\n[[axes]]\npath = \"seed\"\nvalues = [{values}]\n");
     let asked = std::cell::Cell::new(0);
     let stopped = || asked.replace(asked.get() + 1) == 3;
-    let sample = |_: &_| Err(String::new());
-    let wanted = Use { sample: &sample, stopped: &stopped, series: true, hosts: false };
+    let wanted = Use { stopped: &stopped, ..Use::of(&Disk) };
     let read = load_for(&text, "call.toml", &stage::folder(), &[], None, &wanted);
     assert!(read.expect_err("stopped").to_string().contains("stopped"));
     assert_eq!(asked.get(), 4, "asked again after it was told to stop");

@@ -1,5 +1,6 @@
 //! Sources: what is drawn, frames and captures from files, conversations, and many flows as one.
 
+use talkspurt_app::file::Disk;
 use talkspurt_scenario::{Network, Use, load, load_for};
 
 use crate::{GOOD, each, stage, told};
@@ -129,15 +130,14 @@ fn a_group_is_kept_as_one() {
     let text = GOOD.replace("[flows.sensor]", "[flows.sensor]\ncount = 100000");
     assert!(told(&text, &[]).contains("record.interval: 100ms cuts the run into 600 bins"));
     // Without series, their bins are not counted.
-    let wanted =
-        Use { sample: &|_| Err(String::new()), stopped: &|| false, series: false, hosts: false };
+    let wanted = Use { series: false, ..Use::of(&Disk) };
     let study = load_for(&text, "many.toml", &stage::folder(), &[], None, &wanted);
     let study = study.expect("a good scenario");
     let point = &study.points[0];
     assert_eq!((point.scenario.flows.len(), point.scenario.flow_count()), (3, 100_002));
     assert_eq!(point.scenario.flows["sensor"].count, Some(100_000));
     assert!(talkspurt_scenario::to_toml(&point.scenario).len() < 20_000);
-    let network = Network::build(&point.scenario).expect("good");
+    let network = Network::build(&point.scenario, &Disk).expect("good");
     assert_eq!(*point.network, network);
     // As single flows, it is the same scenario.
     let text = GOOD.replace("[flows.sensor]", "[flows.sensor]\ncount = 9");
@@ -197,8 +197,7 @@ fn only_programs_need_no_flow() {
     let network = "title = 't'\nduration = '1s'\n[links.l]\nfrom = 'a'\nto = 'b'\nrate = '1Mbit/s'\n\
         delay = '1ms'\nqueue = { kind = 'droptail', packets = 9 }\n";
     let read = |text: &str, hosts| {
-        let sample = |_: &_| Err(String::new());
-        let wanted = Use { sample: &sample, stopped: &|| false, series: true, hosts };
+        let wanted = Use { hosts, ..Use::of(&Disk) };
         load_for(text, "t.toml", &stage::folder(), &[], None, &wanted)
     };
     for text in [network.to_owned(), format!("{network}[flows]\n")] {

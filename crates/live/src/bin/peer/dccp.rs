@@ -1,66 +1,52 @@
-//! Command-line arguments and their checks before a socket is opened.
+//! DCCP: arguments, their checks before a socket is opened, an echo test.
 
-use std::net::SocketAddr;
+use std::error::Error;
 
-use clap::{Parser, ValueEnum, value_parser};
-use talkspurt_proto::dccp::{Config, KEPT_BYTES};
+use clap::Args;
+use talkspurt_live::{Line, RawIp};
+use talkspurt_proto::dccp::{Config, Dccp, KEPT_BYTES};
 use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::validate::{ConfigError, Validate};
 
-use crate::peer::{Path, address};
+use crate::echo::{Echo, converse};
+use crate::ends::{Ends, Role};
+use crate::watch::Watch;
+use crate::watch::dccp::{Packets, bears_data};
 
-/// Runs a DCCP echo test with a peer over raw IP and prints the results.
-#[derive(Debug, Parser)]
-pub(super) struct Ask {
-    /// Whether it opens the connection or waits for one.
-    pub(super) role: Role,
-    /// Our address and port.
-    #[arg(long, value_parser = address)]
-    pub(super) local: SocketAddr,
-    /// The peer's; a server may leave it out, unless it sends DCCP-Listen packets.
-    #[arg(long, required_if_eq("role", "client"), value_parser = address)]
-    pub(super) remote: Option<SocketAddr>,
+#[derive(Debug, Args)]
+pub(crate) struct Ask {
+    #[command(flatten)]
+    ends: Ends,
     /// The connection's parameters as JSON, as in a scenario: {"ccid": 3, "service": "SC=42"}.
     #[arg(long)]
     dccp: String,
-    /// Messages to send, a million at most.
-    #[arg(long, default_value_t = 100, value_parser = value_parser!(u64).range(..=1_000_000))]
-    pub(super) packets: u64,
-    /// Message length in bytes, a multiple of 8 that fits a packet.
-    #[arg(long, default_value_t = 160, value_parser = whole_words)]
-    pub(super) bytes: u64,
-    /// Time between two messages.
-    #[arg(long, default_value = "20ms")]
-    pub(super) interval: Duration,
-    /// Closes when all messages are sent and nothing arrived for --quiet.
-    #[arg(long)]
-    pub(super) closes: bool,
-    /// Silence after which the peer is considered finished.
-    #[arg(long, default_value = "700ms")]
-    pub(super) quiet: Duration,
-    /// Time limit of the run.
-    #[arg(long, default_value = "20s")]
-    pub(super) limit: Duration,
     #[command(flatten)]
-    pub(super) path: Path,
+    echo: Echo,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Role {
-    Client,
-    Server,
+/// Runs the echo test; true if it ended before its limit.
+pub(crate) fn run(ask: &Ask) -> Result<bool, Box<dyn Error>> {
+    let config = ask.config().map_err(|found| found.join("\n"))?;
+    let Ask { ends, echo, .. } = ask;
+    let port = RawIp::dccp(ends.local.ip())?;
+    let rng = ends.chances("dccp")?;
+    let endpoint = match ends.role {
+        Role::Client => Dccp::client(&config, rng),
+        Role::Server => Dccp::listener(&config, rng),
+    };
+    let (setup, seen) = ends.path.setup(ends.local, ends.remote, bears_data)?;
+    let line = Line::new(port, setup);
+    let endpoint = endpoint.over(line.version());
+    let test = echo.test(ends, Duration::from_millis(300));
+    converse(ends, endpoint, test, (line, &seen), Watch::<Packets>::default())
 }
 
 impl Ask {
     /// The connection's parameters, or all errors in the arguments.
-    pub(super) fn config(&self) -> Result<Config, Vec<String>> {
-        let mut found = Vec::new();
-        if let Some(remote) = self.remote
-            && remote.is_ipv4() != self.local.is_ipv4()
-        {
-            found.push("--local and --remote: one is IPv4, the other IPv6".to_owned());
-        }
+    fn config(&self) -> Result<Config, Vec<String>> {
+        let Self { ends, echo, .. } = self;
+        let mut found: Vec<String> = ends.error().into_iter().collect();
         let config: Config = match serde_json::from_str(&self.dccp) {
             Ok(config) => config,
             Err(error) => {
@@ -73,34 +59,40 @@ impl Ask {
             found.push(format!("--dccp: {key}: {why}{hint}"));
         }
         // RFC 5596 §2.2.1: a Listen is sent to a client known beforehand.
-        if config.listen_packets && self.role == Role::Server && self.remote.is_none() {
+        if config.listen_packets && !ends.opens() && ends.remote.is_none() {
             found.push("--dccp: with listen_packets, --remote must say where they go".to_owned());
         }
-        let version = if self.local.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
+        let version = if ends.local.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
         let kept = u64::from(version.header_bytes() + KEPT_BYTES);
         let most = config.mtu.as_bytes().saturating_sub(kept);
-        if self.bytes > most {
+        if echo.bytes > most {
             found.push(format!("--bytes: a packet of the mtu {} holds {most}", config.mtu));
         }
         if found.is_empty() { Ok(config) } else { Err(found) }
     }
 }
 
-fn whole_words(text: &str) -> Result<u64, String> {
-    match text.parse() {
-        Ok(bytes) if bytes > 0 && bytes % 8 == 0 => Ok(bytes),
-        _ => Err("not a positive multiple of 8".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+    use talkspurt_proto::dccp::WireSeq;
+    use talkspurt_proto::endpoint::{Endpoint as _, Input, Output};
+    use talkspurt_proto::time::Instant;
+
     use super::*;
+    use crate::ends::chances;
+
+    fn parsed(words: &str) -> Result<Ask, clap::Error> {
+        let program = ["peer", "dccp"].into_iter();
+        match crate::Ask::try_parse_from(program.chain(words.split_whitespace()))? {
+            crate::Ask::Dccp(ask) => Ok(ask),
+            other => panic!("{other:?}"),
+        }
+    }
 
     /// The error for these arguments.
     fn refusal(words: &str) -> String {
-        let program = std::iter::once("dccp-peer");
-        match Ask::try_parse_from(program.chain(words.split_whitespace())) {
+        match parsed(words) {
             Ok(ask) => ask.config().expect_err(words).join("\n"),
             Err(error) => error.to_string(),
         }
@@ -162,9 +154,28 @@ mod tests {
 
     #[test]
     fn what_can_be_is_taken() {
-        let words =
-            r#"dccp-peer server --local 10.0.0.1:5001 --dccp {"ccid":2} --loss 1 --bytes 8"#;
-        let ask = Ask::try_parse_from(words.split_whitespace()).expect("all of it can be");
+        let words = r#"server --local 10.0.0.1:5001 --dccp {"ccid":2} --loss 1 --bytes 8"#;
+        let ask = parsed(words).expect("all of it can be");
         assert!(ask.config().is_ok());
+    }
+
+    /// The Sequence Number of the first Request of a client with this seed.
+    fn initial_number(seed: Option<u64>) -> WireSeq {
+        let config = serde_json::from_str(r#"{"ccid": 2}"#).expect("a configuration");
+        let mut client =
+            Dccp::client(&config, chances(seed, "dccp").expect("the system has chances"));
+        client.handle(Instant::ZERO, Input::Open, &mut ());
+        match client.poll(Instant::ZERO, &mut ()) {
+            Output::Transmit(transmit) => transmit.packet.seq,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn initial_sequence_numbers_are_of_the_seed_or_of_nobody() {
+        // RFC 4340 §7.2. Three random 48-bit numbers are equal once in 2⁹⁶.
+        let drawn = [None; 3].map(initial_number);
+        assert!(drawn[0] != drawn[1] || drawn[1] != drawn[2], "{drawn:?}");
+        assert_eq!(initial_number(Some(7)), initial_number(Some(7)));
     }
 }

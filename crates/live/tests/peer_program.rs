@@ -1,4 +1,4 @@
-//! The program `dccp-peer` from a user's view, as far as it needs no root.
+//! The program `peer` from a user's view, as far as it needs no root.
 #![cfg(target_os = "linux")]
 
 use std::process::Command;
@@ -8,8 +8,8 @@ use std::process::Command;
 fn impossible_knobs_end_the_program_with_all_their_names() {
     let knobs = r#"{"ccid": 2, "sequence_window": 1, "request_timeout": "0ms",
         "window": {"initial_window": 0, "ack_ratio": 0}, "rate": {"p_floor": 2.0}}"#;
-    let program = Command::new(env!("CARGO_BIN_EXE_dccp-peer"))
-        .args(["client", "--local", "127.0.0.1:5001", "--remote", "127.0.0.1:5002"])
+    let program = Command::new(env!("CARGO_BIN_EXE_peer"))
+        .args(["dccp", "client", "--local", "127.0.0.1:5001", "--remote", "127.0.0.1:5002"])
         .args(["--bytes", "1496", "--dccp", knobs])
         .output()
         .expect("it runs");
@@ -26,7 +26,7 @@ fn impossible_knobs_end_the_program_with_all_their_names() {
     ];
     assert_eq!(told.len(), names.len() + 1, "{told:?}");
     for (line, name) in told.iter().zip(names) {
-        assert!(line.starts_with(&format!("dccp-peer: --dccp: {name}: ")), "{line}");
+        assert!(line.starts_with(&format!("peer: --dccp: {name}: ")), "{line}");
     }
-    assert!(told[names.len()].starts_with("dccp-peer: --bytes: "), "{told:?}");
+    assert!(told[names.len()].starts_with("peer: --bytes: "), "{told:?}");
 }

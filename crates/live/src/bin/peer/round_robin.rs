@@ -7,14 +7,14 @@ use talkspurt_proto::sctp::{Packet, Sctp, Sending};
 use talkspurt_proto::time::Instant;
 
 #[derive(Debug)]
-pub(super) struct RoundRobin {
+pub(crate) struct RoundRobin {
     sctp: Sctp,
     streams: u16,
     next: u16,
 }
 
 impl RoundRobin {
-    pub(super) const fn new(sctp: Sctp, streams: u16) -> Self {
+    pub(crate) const fn new(sctp: Sctp, streams: u16) -> Self {
         Self { sctp, streams, next: 0 }
     }
 }

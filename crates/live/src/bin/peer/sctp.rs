@@ -1,81 +1,101 @@
-//! Command-line arguments and their checks before a socket is opened.
+//! SCTP: arguments, their checks before a socket is opened, an echo test.
 
-use std::net::{IpAddr, SocketAddr};
+use std::error::Error;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use clap::{Parser, ValueEnum, value_parser};
-use talkspurt_live::{Encapsulation, Inside};
+use clap::{Args, value_parser};
+use talkspurt_live::{Encapsulation, Inside, Line, Port, RawIp, UdpPort};
 use talkspurt_proto::packet::PathId;
-use talkspurt_proto::sctp::Config;
+use talkspurt_proto::sctp::{Config, Sctp};
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::wire::udp;
 
-use crate::peer::{Path, address};
+use crate::echo::{Echo, converse};
+use crate::ends::{Ends, Role};
+use crate::round_robin::RoundRobin;
+use crate::watch::Watch;
+use crate::watch::sctp::{Packets, bears_data};
 
-/// Runs an SCTP echo test with a peer over raw IP or UDP and prints the results.
-#[derive(Debug, Parser)]
-pub(super) struct Ask {
-    /// Whether it opens the association or waits for one.
-    pub(super) role: Role,
-    /// Our address and port.
-    #[arg(long, value_parser = address)]
-    pub(super) local: SocketAddr,
-    /// The peer's; a server may leave it out.
-    #[arg(long, required_if_eq("role", "client"), value_parser = address)]
-    pub(super) remote: Option<SocketAddr>,
+#[derive(Debug, Args)]
+pub(crate) struct Ask {
+    #[command(flatten)]
+    ends: Ends,
     /// A further path, OURS=THEIRS: addresses of the same hosts.
     #[arg(long = "path", value_parser = pair)]
-    pub(super) further: Vec<(IpAddr, IpAddr)>,
+    further: Vec<(IpAddr, IpAddr)>,
     /// Outage of a path, as NUMBER@FROM..UNTIL, such as 0@2s..1min; the first path is 0.
     #[arg(long = "cut", value_parser = cut)]
-    pub(super) cuts: Vec<(PathId, Instant, Instant)>,
+    cuts: Vec<(PathId, Instant, Instant)>,
     /// UDP encapsulation (RFC 6951): our port, and the peer's if known, as OURS or OURS:THEIRS.
     #[arg(long, value_parser = encapsulation)]
-    pub(super) udp: Option<Encapsulation>,
+    udp: Option<Encapsulation>,
     /// The association's parameters as JSON, as in a scenario: {"ordered": false}.
     #[arg(long, default_value = "{}")]
     sctp: String,
-    /// Messages to send, a million at most.
-    #[arg(long, default_value_t = 100, value_parser = value_parser!(u64).range(..=1_000_000))]
-    pub(super) packets: u64,
     /// Messages that the peer sends.
     #[arg(long, default_value_t = 100)]
-    pub(super) awaited: u64,
-    /// Message length in bytes, a multiple of 8.
-    #[arg(long, default_value_t = 160, value_parser = whole_words)]
-    pub(super) bytes: u64,
+    awaited: u64,
     /// Number of streams, used round robin.
     #[arg(long, default_value_t = 1, value_parser = value_parser!(u16).range(1..))]
-    pub(super) streams: u16,
-    /// Time between two messages.
-    #[arg(long, default_value = "20ms")]
-    pub(super) interval: Duration,
-    /// Closes when all messages are sent and nothing arrived for --quiet.
-    #[arg(long)]
-    pub(super) closes: bool,
-    /// Silence after which the peer is considered finished.
-    #[arg(long, default_value = "700ms")]
-    pub(super) quiet: Duration,
-    /// Time limit of the run.
-    #[arg(long, default_value = "20s")]
-    pub(super) limit: Duration,
+    streams: u16,
     #[command(flatten)]
-    pub(super) path: Path,
+    echo: Echo,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Role {
-    Client,
-    Server,
+/// Runs the echo test; true if it ended before its limit.
+pub(crate) fn run(ask: &Ask) -> Result<bool, Box<dyn Error>> {
+    let config = ask.config()?;
+    let here = ask.ends.local.ip();
+    match ask.udp {
+        Some(udp) => over(ask, &config, UdpPort::bind(SocketAddr::new(here, udp.local_port))?),
+        None if ask.further.is_empty() => over(ask, &config, RawIp::sctp(here)?),
+        // One socket receives for all addresses.
+        None => over(ask, &config, RawIp::sctp(Ipv4Addr::UNSPECIFIED.into())?),
+    }
+}
+
+fn over<L: Port>(ask: &Ask, config: &Config, port: L) -> Result<bool, Box<dyn Error>> {
+    let Ask { ends, echo, .. } = ask;
+    let rng = ends.chances("sctp")?;
+    let sctp = match ends.role {
+        Role::Client => Sctp::client(config, rng),
+        Role::Server => Sctp::listener(config, rng),
+    };
+    let inside = ask.udp.map(|udp| udp.inside);
+    let (mut setup, seen) =
+        ends.path.setup(ends.local, ends.remote, move |bytes| bears_data(bytes, inside))?;
+    setup.further.clone_from(&ask.further);
+    setup.cuts.clone_from(&ask.cuts);
+    setup.encapsulation = ask.udp;
+    let line = Line::new(port, setup);
+    let mut sctp = sctp.over(line.version());
+    if ask.udp.is_some() {
+        // RFC 6951 §5.6: the UDP header is present too.
+        sctp = sctp.under(udp::HEADER as u32);
+    }
+    if !ask.further.is_empty() {
+        // RFC 9260 §3.3.2.1: a multihomed endpoint lists all its addresses.
+        let addresses: Vec<IpAddr> =
+            [ends.local.ip()].into_iter().chain(ask.further.iter().map(|path| path.0)).collect();
+        sctp = sctp.on_paths(addresses.len() as u8).with_addresses(&addresses);
+    }
+    // With losses the last packet may be lost: a SHUTDOWN ACK is repeated after RTO.Min, 1 s, or slightly later,
+    // and then needs an answer (RFC 9260 §8.4 rule 5).
+    let linger = Duration::from_millis(if ends.path.loss > 0.0 { 2500 } else { 300 });
+    let test = echo.test(ends, linger).awaiting(ask.awaited).on_streams(ask.streams.into());
+    let endpoint = RoundRobin::new(sctp, ask.streams);
+    converse(ends, endpoint, test, (line, &seen), Watch::<Packets>::default())
 }
 
 impl Ask {
     /// The association's parameters, or an error in the arguments.
-    pub(super) fn config(&self) -> Result<Config, String> {
+    fn config(&self) -> Result<Config, String> {
         let config: Config =
             serde_json::from_str(&self.sctp).map_err(|error| format!("--sctp: {error}"))?;
-        let four = self.local.is_ipv4();
-        if self.remote.is_some_and(|remote| remote.is_ipv4() != four) {
-            return Err("--local and --remote: one is IPv4, the other IPv6".to_owned());
+        if let Some(error) = self.ends.error() {
+            return Err(error);
         }
+        let four = self.ends.local.is_ipv4();
         if !self.further.is_empty() {
             if self.udp.is_some() || !four || self.further.iter().any(|(_, to)| !to.is_ipv4()) {
                 return Err("--path: several paths there are over raw IPv4 only".to_owned());
@@ -87,7 +107,7 @@ impl Ask {
         if let Some(cut) = self.cuts.iter().find(|cut| usize::from(cut.0.0) > self.further.len()) {
             return Err(format!("--cut: there is no path {}", cut.0.0));
         }
-        if self.role == Role::Client && self.udp.is_some_and(|udp| udp.remote_port == 0) {
+        if self.ends.opens() && self.udp.is_some_and(|udp| udp.remote_port == 0) {
             return Err("--udp: a client must know the peer's port".to_owned());
         }
         if self.streams > config.streams {
@@ -122,22 +142,17 @@ fn encapsulation(text: &str) -> Result<Encapsulation, String> {
     Ok(Encapsulation { inside: Inside::Sctp, local_port, remote_port })
 }
 
-fn whole_words(text: &str) -> Result<u64, String> {
-    match text.parse() {
-        Ok(bytes) if bytes > 0 && bytes % 8 == 0 => Ok(bytes),
-        _ => Err("not a positive multiple of 8".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
 
     fn ask(words: &str) -> Result<Config, String> {
-        let program = std::iter::once("sctp-peer");
-        match Ask::try_parse_from(program.chain(words.split_whitespace())) {
-            Ok(ask) => ask.config(),
-            Err(error) => Err(error.to_string()),
+        let program = ["peer", "sctp"].into_iter();
+        match crate::Ask::try_parse_from(program.chain(words.split_whitespace())) {
+            Ok(crate::Ask::Sctp(ask)) => ask.config(),
+            other => Err(other.map_or_else(|error| error.to_string(), |ask| format!("{ask:?}"))),
         }
     }
 

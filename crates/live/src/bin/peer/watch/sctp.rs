@@ -1,4 +1,4 @@
-//! Results besides the messages: chunks by type, data by path, rx_error and the last value of every gauge.
+//! Chunks of SCTP by type, and data by path.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,23 @@ use serde::Serialize;
 use talkspurt_live::Inside;
 use talkspurt_proto::body::Body;
 use talkspurt_proto::packet::Packet;
-use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::sctp::{Chunk, Data};
-use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{ipv4, ipv6, udp};
 
-/// Notes of a probe.
+use super::Count;
+
+/// Packets of both directions.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Watch {
+pub(crate) struct Packets {
     sent: Way,
     received: Way,
-    rx_error: BTreeMap<String, u64>,
-    gauges: BTreeMap<String, f64>,
+}
+
+impl Count for Packets {
+    fn packet(&mut self, sent: bool, label: &Packet, body: &Body) {
+        let way = if sent { &mut self.sent } else { &mut self.received };
+        way.packet(label, body);
+    }
 }
 
 /// One direction.
@@ -60,27 +65,8 @@ impl Way {
     }
 }
 
-impl Probe for Watch {
-    fn wants(&self, _: Topic) -> bool {
-        true
-    }
-    fn record(&mut self, _: Instant, _: Place, note: &Note<'_>) {
-        match note {
-            Note::Sent { packet, body } => self.sent.packet(packet, body),
-            Note::Received { packet, body } => self.received.packet(packet, body),
-            Note::RxError(rx_error) => {
-                *self.rx_error.entry(format!("{rx_error:?}")).or_default() += 1;
-            }
-            Note::Gauge { gauge, value } => {
-                self.gauges.insert(format!("{gauge:?}"), *value);
-            }
-            _ => {}
-        }
-    }
-}
-
 /// Whether a packet carries data, judged by its first two chunks to avoid parsing all of it.
-pub(super) fn bears_data(bytes: &[u8], inside: Option<Inside>) -> bool {
+pub(crate) fn bears_data(bytes: &[u8], inside: Option<Inside>) -> bool {
     let version = bytes.first().map_or(0, |byte| byte >> 4);
     let ip = if version == 4 { ipv4::HEADER } else { ipv6::HEADER };
     let chunks = ip + if inside.is_some() { udp::HEADER } else { 0 } + 12;

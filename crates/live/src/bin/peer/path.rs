@@ -1,7 +1,5 @@
-//! Common parts of the programs that talk to another stack: path emulation on the local side, the verdict on
-//! each packet, the capture, and the source of an endpoint's secrets.
+//! The path to the peer, emulated on the local side: the verdict on each packet, and the capture.
 
-use std::error::Error;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +14,7 @@ use talkspurt_record::pcapng::{Direction, Pcapng, Remarks};
 
 /// The path between us and the peer, the same in both directions.
 #[derive(Debug, Args)]
-pub(super) struct Path {
+pub(crate) struct Path {
     /// Rate of the bottleneck, as "50Mbit/s"; absent: no bottleneck.
     #[arg(long)]
     rate: Option<Rate>,
@@ -28,7 +26,7 @@ pub(super) struct Path {
     delay: Duration,
     /// Probability that a packet is lost, in each direction.
     #[arg(long, default_value_t = 0.0, value_parser = probability)]
-    pub(super) loss: f64,
+    pub(crate) loss: f64,
     /// Probability that a packet is held for --hold, so that others overtake it.
     #[arg(long, default_value_t = 0.0, value_parser = probability)]
     held: f64,
@@ -54,12 +52,12 @@ pub(super) struct Path {
     /// Seed of the connection's own numbers: sequence numbers, timestamps, cookie keys. Anyone who knows it can
     /// guess them; by default they come from the operating system.
     #[arg(long)]
-    pub(super) endpoint_seed: Option<u64>,
+    pub(crate) endpoint_seed: Option<u64>,
 }
 
 impl Path {
     /// A line over this path, and its statistics; `bears_data` recognises packets with application data.
-    pub(super) fn setup(
+    pub(crate) fn setup(
         &self,
         local: SocketAddr,
         remote: Option<SocketAddr>,
@@ -98,21 +96,10 @@ impl Path {
     }
 }
 
-/// The random source of an endpoint: RFC 4340 §7.2 and RFC 9293 §3.4.1 require unpredictable initial sequence
-/// numbers, RFC 4340 §8.1.4 unpredictable cookie keys.
-pub(super) fn chances(seed: Option<u64>, name: &str) -> Result<Rng, Box<dyn Error>> {
-    if let Some(seed) = seed {
-        return Ok(Rng::new(seed, name));
-    }
-    let mut state = [0; 32];
-    getrandom::fill(&mut state)?;
-    Ok(Rng::from_entropy(state))
-}
-
 /// Filled by the tap of the line; shared, because the line owns the tap.
-pub(super) struct Seen {
-    pub(super) impairments: ImpairmentCounts,
-    pub(super) capture: Option<Pcapng>,
+pub(crate) struct Seen {
+    pub(crate) impairments: ImpairmentCounts,
+    pub(crate) capture: Option<Pcapng>,
 }
 
 impl Seen {
@@ -133,7 +120,7 @@ impl Seen {
 
 /// Verdicts on the packets of one direction on the local side.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct VerdictCounts {
+pub(crate) struct VerdictCounts {
     /// Packets without impairment; each packet is counted under one verdict.
     passed_packets: u64,
     lost_packets: u64,
@@ -147,7 +134,7 @@ pub(super) struct VerdictCounts {
 
 /// Verdicts in both directions.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct ImpairmentCounts {
+pub(crate) struct ImpairmentCounts {
     inbound: VerdictCounts,
     outbound: VerdictCounts,
 }
@@ -171,14 +158,6 @@ impl ImpairmentCounts {
             }
         }
     }
-}
-
-pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
-    let address: SocketAddr = text.parse().map_err(|_| "not an ADDRESS:PORT".to_owned())?;
-    if address.ip().is_unspecified() || address.port() == 0 {
-        return Err("address and port must both be given".to_owned());
-    }
-    Ok(address)
 }
 
 fn probability(text: &str) -> Result<f64, String> {

@@ -1,14 +1,12 @@
-//! Statistics of the segments sent and received: retransmissions, options, and the last value of every gauge.
-
-use std::collections::BTreeMap;
+//! Statistics of the segments of TCP: retransmissions and options.
 
 use serde::Serialize;
 use talkspurt_proto::body::Body;
 use talkspurt_proto::packet::{Ecn, Packet};
-use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::tcp::{Flags, Segment};
-use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Hints};
+
+use super::Count;
 
 /// Segments of one direction.
 #[derive(Debug, Default, Serialize)]
@@ -103,40 +101,23 @@ impl Segments {
     }
 }
 
-/// Notes of a probe.
+/// Segments of both directions.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Watch {
+pub(crate) struct Both {
     sent: Segments,
     received: Segments,
-    rx_error: BTreeMap<String, u64>,
-    gauges: BTreeMap<String, f64>,
 }
 
-impl Probe for Watch {
-    fn wants(&self, _: Topic) -> bool {
-        true
-    }
-    fn record(&mut self, _: Instant, _: Place, note: &Note<'_>) {
-        match note {
-            Note::Sent { packet: Packet { ecn, .. }, body: Body::Tcp(segment) } => {
-                self.sent.count(*ecn, segment);
-            }
-            Note::Received { packet: Packet { ecn, .. }, body: Body::Tcp(segment) } => {
-                self.received.count(*ecn, segment);
-            }
-            Note::RxError(rx_error) => {
-                *self.rx_error.entry(format!("{rx_error:?}")).or_default() += 1;
-            }
-            Note::Gauge { gauge, value } => {
-                self.gauges.insert(format!("{gauge:?}"), *value);
-            }
-            _ => {}
-        }
+impl Count for Both {
+    fn packet(&mut self, sent: bool, label: &Packet, body: &Body) {
+        let Body::Tcp(segment) = body else { return };
+        let way = if sent { &mut self.sent } else { &mut self.received };
+        way.count(label.ecn, segment);
     }
 }
 
 /// Whether a packet carries application data.
-pub(super) fn bears_data(bytes: &[u8]) -> bool {
+pub(crate) fn bears_data(bytes: &[u8]) -> bool {
     wire::parse(bytes, Hints::default()).is_ok_and(
         |parsed| matches!(&parsed.body, Body::Tcp(segment) if !segment.payload.is_empty()),
     )
