@@ -101,11 +101,6 @@ impl Config {
     pub fn unit_bytes(&self) -> u32 {
         of_config!(self, config => config.unit_bytes())
     }
-    /// [`TransportConfig::ns2_opening_bytes`].
-    #[must_use]
-    pub fn ns2_opening_bytes(&self) -> u32 {
-        of_config!(self, config => config.ns2_opening_bytes())
-    }
     /// [`TransportConfig::protocol`].
     #[must_use]
     pub fn protocol(&self) -> &'static str {

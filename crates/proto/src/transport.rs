@@ -119,11 +119,6 @@ pub trait TransportConfig: Validate {
         None
     }
 
-    /// Bytes of a packet that opens a connection as ns-2.35 counts them.
-    fn ns2_opening_bytes(&self) -> u32 {
-        88
-    }
-
     /// Makes its packets fit the MTU of the first link.
     fn fit(&mut self, _mtu: Size, _version: IpVersion) {}
 }
