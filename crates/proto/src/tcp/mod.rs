@@ -41,7 +41,9 @@ pub use config::{Config, Controller, LossRecovery, WindowRule};
 pub use segment::{Flags, SackBlocks, Segment};
 
 use crate::congestion::{CongestionControl, Machine, Model};
-use crate::endpoint::{Arrival, Endpoint, Event, Input, Output, PathNews, PendingEvents, Transmit};
+use crate::endpoint::{
+    Arrival, Endpoint, Event, Input, Listener, Output, PathNews, PendingEvents, Transmit,
+};
 use crate::frame::Frame;
 use crate::gauge::{EndpointNote, EndpointProbe, Gauge, RxError, Topic};
 use crate::packet::{Damage, Ecn, IpVersion, PathId};
@@ -529,3 +531,6 @@ impl Endpoint for Tcp {
         if self.tx.fin || !self.takes_data() { 0 } else { self.tx.room() as usize }
     }
 }
+
+/// Its peer is known before it listens.
+impl Listener for Tcp {}

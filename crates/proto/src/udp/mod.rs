@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::endpoint::{Arrival, Endpoint, Input, Output, Transmit};
+use crate::endpoint::{Arrival, Endpoint, Input, Listener, Output, Transmit};
 use crate::frame::Frame;
 use crate::gauge::{EndpointNote, EndpointProbe, RxError};
 use crate::packet::{Damage, Ecn, PathId};
@@ -122,6 +122,9 @@ impl Endpoint for Udp {
         usize::MAX
     }
 }
+
+/// Its peer is known before it listens.
+impl Listener for Udp {}
 
 impl Validate for Config {}
 
