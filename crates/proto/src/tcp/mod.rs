@@ -199,7 +199,7 @@ impl Tcp {
 
     fn new(config: &Config, mut rng: Rng, state: State, passive: bool) -> Self {
         let mss = Self::own_mss(config);
-        let cc = Self::controller(config, mss, false, None);
+        let cc = Self::new_controller(config, mss, false, None);
         let paced = config.is_paced() || cc.model().is_some();
         Self {
             config: config.clone(),
@@ -242,6 +242,17 @@ impl Tcp {
     #[must_use]
     pub const fn state(&self) -> State {
         self.state
+    }
+
+    /// The congestion controller.
+    #[must_use]
+    pub const fn controller(&self) -> &Machine {
+        &self.cc
+    }
+
+    /// Replaces the controller of an open connection.
+    pub fn set_controller(&mut self, controller: Machine) {
+        self.cc = controller;
     }
 
     /// Payload of a full segment at present: the minimum of both sides' MSS and the path's, less
