@@ -107,7 +107,8 @@ fn alpha(config: &Config, period: Option<u64>, counts: bool) -> f64 {
     let mut count = 0_u64;
     pair.on_wire(move |sent| {
         count += u64::from(sent.from == Client && !sent.is_empty());
-        let marked = sent.from == Client && period.is_some_and(|period| count % period == 0);
+        let marked =
+            sent.from == Client && period.is_some_and(|period| count.is_multiple_of(period));
         if marked { Verdict::Mark } else { Verdict::Arrive }
     });
     pair.send(Client, 4_000_000);
