@@ -178,8 +178,8 @@ transports! {
     Beritelli(beritelli::Config)
         => inlined Tfrc(Box<Tfrc>) in Tfrc;
     /// A stack supplied by a Rust program.
-    #[serde(skip)]
-    External(external::Config) => called External(External) in Udp;
+    #[schemars(extend("unlisted" = true))]
+    External(external::Config) => called External(Box<External>) in External;
 }
 
 impl Config {
@@ -197,6 +197,11 @@ impl Config {
     #[must_use]
     pub fn joins_writes(&self) -> bool {
         of_config!(self, config => config.joins_writes())
+    }
+    /// [`TransportConfig::has_window`].
+    #[must_use]
+    pub fn has_window(&self) -> bool {
+        of_config!(self, config => config.has_window())
     }
     /// [`TransportConfig::has_handshake`].
     #[must_use]
@@ -298,9 +303,14 @@ impl Transport {
         &mut self,
         now: Instant,
         arrival: Arrival,
-        body: &Body,
+        body: &mut Body,
         probe: &mut P,
     ) {
+        if let (Self::External(endpoint), Body::Udp(frame)) = (&mut *self, &mut *body) {
+            // From a network: nothing on the wire tells whose datagram it is.
+            let mut datagram = std::mem::take(frame).into();
+            return endpoint.receive(now, arrival, &mut datagram, probe);
+        }
         let error = match body {
             // RFC 792, RFC 4443 §2.3: the checksum covers the whole message.
             _ if arrival.damage == Damage::Payload => RxError::Checksum,

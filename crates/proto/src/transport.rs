@@ -104,6 +104,11 @@ pub trait TransportConfig: Validate {
         false
     }
 
+    /// True if its send capacity bounds what is in the network, as bulk data needs.
+    fn has_window(&self) -> bool {
+        true
+    }
+
     /// True if a listener has no connection until the other side opens it.
     fn has_handshake(&self) -> bool {
         false

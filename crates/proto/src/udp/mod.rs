@@ -140,6 +140,9 @@ impl TransportConfig for Config {
     fn protocol(&self) -> &'static str {
         "UDP"
     }
+    fn has_window(&self) -> bool {
+        false
+    }
     fn header_bytes(&self) -> u32 {
         wire::HEADER as u32
     }
