@@ -3,8 +3,15 @@
 //! [`run`] is the main entry: it builds the world of a point, runs it to its end while the recorder
 //! observes, renders the received audio and scores it. `layout` describes the network to the recorder,
 //! `capture` and `packets` write per-packet output, `audio` renders speech. `rerun` repeats a point,
-//! `export` for other tools, `excerpt` for reports, `count` to estimate their size.
-//! read the report, `count` for what that would take.
+//! `export` for other tools, `excerpt` for reports, `count` to estimate their size; `store` writes the folder
+//! of a run.
+
+// Lets the files in `docs/adding-a-*.md` compile unchanged both here and as tests.
+extern crate self as talkspurt_experiment;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/adding-a-stack.md")]
+mod adding_a_stack {}
 
 mod audio;
 mod capture;
@@ -14,6 +21,8 @@ mod export;
 mod layout;
 mod packets;
 mod rerun;
+mod store;
+mod topology;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,6 +35,7 @@ pub use excerpt::excerpt;
 pub use export::{Format, export};
 pub use layout::layout;
 pub use rerun::BARRIER;
+pub use store::{run_into, type_name};
 pub use talkspurt_app::codec::external;
 use talkspurt_flow::{Disk, Materials};
 use talkspurt_proto::probe::Probe;
@@ -37,6 +47,7 @@ use talkspurt_scenario::Point;
 use talkspurt_scenario::model::Scenario;
 use talkspurt_sim::build;
 use talkspurt_sim::drive::{Timetable, drive};
+pub use topology::topology;
 
 /// State shared by a run and the thread that waits for it.
 #[derive(Debug, Default)]
