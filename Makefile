@@ -17,7 +17,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BUILD_BENCH := cargo build --quiet --release --locked --workspace --bin talkspurt-bench
 BUILD_SCHEMA := cargo build --quiet --locked --workspace --bin schema
 
-.PHONY: setup demo test test-rust test-python lint audit msrv format types schema rustdoc pages docs dist bench bench-commands bench-gate bench-peers fuzz fuzz-smoke pins clean help
+.PHONY: setup demo test test-rust test-python examples lint audit msrv format types schema rustdoc pages docs dist bench bench-commands bench-gate bench-peers fuzz fuzz-smoke pins clean help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -50,6 +50,9 @@ test-python: setup
 	trap 'kill $$live; wait $$live; rm -f $$log; exit 130' INT TERM; \
 	nice -n 10 $(BIN)/python -m pytest -m 'not live' -n auto --dist loadfile --no-loadscope-reorder; \
 	others=$$?; wait $$live; live=$$?; cat $$log; rm -f $$log; exit $$((others | live))
+
+examples: ## test the example programs, which have dependencies of their own
+	cd examples/quinn && CARGO_TARGET_DIR=$(abspath $(TARGET)) cargo test --locked
 
 lint: setup ## check format, lints, types and the schema
 	cargo fmt --all --check
