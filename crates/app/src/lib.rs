@@ -1,6 +1,6 @@
 //! Application side: sources, codecs, the send queue, playout and quality, and the `Peer` that combines them
-//! into one end of a flow, in simulated and real time alike. The types that drivers and extensions need are also
-//! at the root of the crate.
+//! into one end of a flow, in simulated and real time alike. The types that drivers and extensions need are
+//! also at the root of the crate.
 
 // Lets the files in `docs/adding-a-*.md` compile unchanged both here and as tests.
 extern crate self as talkspurt_app;

@@ -1,8 +1,8 @@
 //! External protocol stacks: libraries that exchange UDP datagrams, which this workspace does not parse.
 //!
-//! A program describes a stack by a [`Kind`] and [registers](register) it; scenarios then name it. Its datagrams
-//! state what they carry, so that they are counted like those of the transports here. Dispatch is virtual;
-//! its cost is small compared with such a stack's work for a packet.
+//! A program describes a stack by a [`Kind`] and [registers](register) it; scenarios then name it. Its
+//! datagrams state what they carry, so that they are counted like those of the transports here. Dispatch is
+//! virtual; its cost is small compared with such a stack's work for a packet.
 
 use std::collections::BTreeMap;
 use std::fmt;

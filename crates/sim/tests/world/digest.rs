@@ -678,9 +678,7 @@ fn busy() -> String {
         flow("upload", "a-z", sack, "{ kind = 'bulk' }", ""),
         flow("bbr", "a-z", "{ kind = 'tcp', controller = 'bbr' }", "{ kind = 'bulk' }", ""),
     ];
-    register_twice();
     for (name, transport) in [
-        ("stack-call", "{ kind = 'external', stack = 'twice' }"),
         ("tcp-call", "tcp"),
         ("sctp-call", lasting),
         ("ccid2-call", "{ kind = 'dccp', ccid = 2 }"),
@@ -693,6 +691,11 @@ fn busy() -> String {
     // Its data comes after the other side has closed.
     let (ccid2, few) = ("{ kind = 'dccp', ccid = 2 }", "{ kind = 'bulk', total = '20kB' }");
     parts.push(flow("late", "a-z", ccid2, few, "reverse = { kind = 'bulk' }"));
+    // On a link of its own, so that the others meet what they need.
+    register_twice();
+    let twice = "{ kind = 'external', stack = 'twice' }";
+    parts.push(link("own", "s-t", "1Mbit/s", "5ms", ""));
+    parts.push(flow("stack-call", "s-t", twice, speech, answer));
     scenario("6s", &parts)
 }
 
