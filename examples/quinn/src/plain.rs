@@ -1,5 +1,5 @@
-//! A handshake of QUIC without cryptography, for a simulation: the transport parameters are exchanged in clear, a
-//! tag of sixteen zeros takes the place of each authentication tag, and nothing is random.
+//! A handshake of QUIC without cryptography, for a simulation: the transport parameters are exchanged in
+//! clear, sixteen zeros take the place of each authentication tag, and nothing is random.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -90,8 +90,8 @@ fn pair() -> KeyPair<Box<dyn PacketKey>> {
     KeyPair { local: Box::new(Plain), remote: Box::new(Plain) }
 }
 
-/// Messages of the handshake, each behind its length of two bytes. The client sends its parameters, a hello; the
-/// server a hello without content and then its parameters; the client a last message without content.
+/// Messages of the handshake, each behind its length of two bytes. The client sends its parameters; the server
+/// a hello without content and then its parameters; the client a last message without content.
 struct Handshake {
     side: Side,
     parameters: Vec<u8>,
