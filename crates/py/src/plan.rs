@@ -11,13 +11,11 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
-use serde_json::{Map, Value, json};
 use talkspurt_app::recording::Recording;
 use talkspurt_experiment::{Format, topology};
 use talkspurt_record::{Folder, Meanings, Tables};
-use talkspurt_scenario::model::{Flow, Scale, Scenario, Source};
-use talkspurt_scenario::network::DirectedLink;
-use talkspurt_scenario::{Alike, Network, Point, Problems, Sampled, Sampling, Study, Use};
+use talkspurt_scenario::model::{Flow, Scale, Source};
+use talkspurt_scenario::{Alike, Point, Problems, Sampled, Sampling, Study, Use};
 
 use crate::run::{Count, Excerpt, Export, Run};
 
