@@ -17,7 +17,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BUILD_BENCH := cargo build --quiet --release --locked --workspace --bin talkspurt-bench
 BUILD_SCHEMA := cargo build --quiet --locked --workspace --bin schema
 
-.PHONY: setup demo test test-rust test-python test-adding lint audit msrv wasm format types schema rustdoc pages docs dist bench bench-commands bench-gate bench-peers fuzz fuzz-smoke pins clean help
+.PHONY: setup demo test test-rust test-python test-adding examples lint audit msrv wasm format types schema rustdoc pages docs dist bench bench-commands bench-gate bench-peers fuzz fuzz-smoke pins clean help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -53,6 +53,9 @@ test-python: setup
 
 test-adding: setup ## follow the page on adding a transport in a copy, and measure over it
 	TALKSPURT_ADD_A_TRANSPORT=1 $(BIN)/python -m pytest tests/test_adding_a_transport.py
+
+examples: ## test the example programs, which have dependencies of their own
+	cd examples/quinn && CARGO_TARGET_DIR=$(abspath $(TARGET)) cargo test --locked
 
 lint: setup ## check format, lints, types and the schema
 	cargo fmt --all --check

@@ -1,5 +1,6 @@
 //! Application side: sources, codecs, the send queue, playout and quality, and the `Peer` that combines them
-//! into one end of a flow, in simulated and real time alike.
+//! into one end of a flow, in simulated and real time alike. The types that drivers and extensions need are
+//! also at the root of the crate.
 
 // Lets the files in `docs/adding-a-*.md` compile unchanged both here and as tests.
 extern crate self as talkspurt_app;
@@ -25,3 +26,9 @@ pub mod send_queue;
 pub mod source;
 pub mod table;
 pub mod transport;
+
+// What drivers of peers, and authors of sources and codecs, need.
+pub use codec::{Bpl, Codec, Decoder, Encoder, Encoding, Sound, Spec};
+pub use peer::{Parts, Peer};
+pub use source::{Generator, Material, Setting, Source, SourceConfig, Unit};
+pub use transport::Transport;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::{self, Dccp};
-use talkspurt_proto::endpoint::{Arrival, Endpoint, Input, Output};
+use talkspurt_proto::endpoint::{Arrival, Endpoint, Input, Listener, Output};
 use talkspurt_proto::external::{self, External};
 use talkspurt_proto::gauge::{EndpointNote, EndpointProbe, RxError};
 use talkspurt_proto::packet::{Damage, IpVersion};
@@ -23,50 +23,167 @@ use talkspurt_proto::validate::{ConfigError, Validate};
 
 use crate::send_queue;
 
-/// Generates [`Config`] from the transports' configurations, with methods that delegate to them.
-macro_rules! configs {
-    ($($(#[$about:meta])* $kind:ident($config:ty),)*) => {
+/// Generates [`Config`] and [`Transport`], with methods that delegate to the active variant. A row names
+/// configurations, the endpoint that they build, and the [`Body`] variant of its packets; a packet of another
+/// variant is refused.
+///
+/// An `inlined` endpoint is inlined at its call sites, where the compiler knows the kind of input; the others
+/// are too large for that. One that `listens` implements [`Listener`].
+macro_rules! transports {
+    ($(
+        $($(#[$about:meta])* $config:ident($config_type:ty)),+
+            => $how:ident $kind:ident($type:ty) in $body:ident $(, $listens:ident)?;
+    )*) => {
         /// Transport of a flow.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "kind", rename_all = "snake_case")]
         pub enum Config {
-            $($(#[$about])* $kind($config),)*
+            $($($(#[$about])* $config($config_type),)+)*
         }
 
         macro_rules! of_config {
             ($of:expr, $asked:ident => $call:expr) => {
                 match $of {
-                    $(Config::$kind($asked) => $call,)*
+                    $($(Config::$config($asked) => $call,)+)*
                 }
             };
+        }
+
+        impl Config {
+            /// The endpoint of one side.
+            #[must_use]
+            pub fn build(&self, setup: Setup<'_>) -> Transport {
+                match self {
+                    $($(Self::$config(config) => Transport::$kind(config.build(setup).into()),)+)*
+                }
+            }
+        }
+
+        /// Any endpoint. Its tag is explicit: finding one in a niche of UDP takes twice as many instructions.
+        #[derive(Debug)]
+        #[repr(u8)]
+        #[expect(missing_docs, reason = "each variant holds the endpoint that it is named after")]
+        pub enum Transport {
+            $($kind($type),)*
+        }
+
+        macro_rules! of_endpoint {
+            ($of:expr, $asked:ident => $call:expr) => {
+                match $of {
+                    $(Transport::$kind($asked) => $call,)*
+                }
+            };
+        }
+
+        impl Endpoint for Transport {
+            type Packet = Body;
+
+            #[inline(always)]
+            fn handle<P: EndpointProbe>(&mut self, now: Instant, input: Input<Body>, probe: &mut P) {
+                let other = match input {
+                    Input::Packet { arrival, mut packet } => {
+                        return self.receive(now, arrival, &mut packet, probe);
+                    }
+                    other => other,
+                };
+                match self {
+                    $(Self::$kind(_endpoint) => if_inlined!(
+                        $how,
+                        _endpoint.handle(now, other.map(no_packet), probe),
+                        self.handle_out_of_line(now, other, probe)
+                    ),)*
+                }
+            }
+
+            #[inline(always)]
+            fn receive<P: EndpointProbe>(
+                &mut self,
+                now: Instant,
+                arrival: Arrival,
+                body: &mut Body,
+                probe: &mut P,
+            ) {
+                match (self, body) {
+                    $((Self::$kind(endpoint), Body::$body(packet)) => {
+                        endpoint.receive(now, arrival, packet, probe);
+                    })*
+                    (transport, body) => transport.receive_other(now, arrival, body, probe),
+                }
+            }
+
+            #[inline]
+            fn poll<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) -> Output<Body> {
+                match self {
+                    $(Self::$kind(endpoint) => endpoint.poll(now, probe).map(Body::$body),)*
+                }
+            }
+            #[inline]
+            fn send_capacity(&self) -> usize {
+                of_endpoint!(self, endpoint => endpoint.send_capacity())
+            }
+            fn closes_both_ways(&self) -> bool {
+                of_endpoint!(self, endpoint => endpoint.closes_both_ways())
+            }
+            #[inline]
+            fn max_message(&self) -> usize {
+                of_endpoint!(self, endpoint => endpoint.max_message())
+            }
+        }
+
+        /// An endpoint that does not implement it listens to nobody.
+        impl Listener for Transport {
+            fn is_listening(&self) -> bool {
+                match self {
+                    $($(Self::$kind($listens) => $listens.is_listening(),)?)*
+                    _ => false,
+                }
+            }
+            fn between(&mut self, ends: &[u8]) {
+                match self {
+                    $($(Self::$kind($listens) => $listens.between(ends),)?)*
+                    _ => {}
+                }
+            }
+            fn recognises(&self, body: &Body) -> bool {
+                match (self, body) {
+                    $($((Self::$kind($listens), Body::$body(packet)) => $listens.recognises(packet),)?)*
+                    _ => false,
+                }
+            }
         }
     };
 }
 
-configs! {
+/// The first expression for `inlined` rows, the second for others.
+macro_rules! if_inlined {
+    (inlined, $inlined:expr, $called:expr) => {
+        $inlined
+    };
+    (called, $inlined:expr, $called:expr) => {
+        $called
+    };
+}
+
+transports! {
     /// User Datagram Protocol (RFC 768).
-    Udp(udp::Config),
+    Udp(udp::Config) => inlined Udp(Udp) in Udp;
     /// Transmission Control Protocol (RFC 9293); media is framed as in RFC 4571.
-    Tcp(tcp::Config),
+    Tcp(tcp::Config) => inlined Tcp(Box<Tcp>) in Tcp;
     /// Datagram Congestion Control Protocol (RFC 4340), RTP in it as in RFC 5762.
-    Dccp(Box<dccp::Config>),
+    Dccp(Box<dccp::Config>) => called Dccp(Box<Dccp>) in Dccp, listens;
     /// Stream Control Transmission Protocol (RFC 9260), with one message per media packet.
-    Sctp(Box<sctp::Config>),
+    Sctp(Box<sctp::Config>) => inlined Sctp(Box<Sctp>) in Sctp, listens;
     /// TCP-Friendly Rate Control over UDP (RFC 5348); with `rate.token_bucket` TFRC-TB.
     Tfrc(tfrc::Config),
     /// A controller that reacts to delay variation (Beritelli et al. 2002), in the packets of TFRC.
-    Beritelli(beritelli::Config),
+    Beritelli(beritelli::Config)
+        => inlined Tfrc(Box<Tfrc>) in Tfrc;
     /// A stack supplied by a Rust program.
-    #[serde(skip)]
-    External(external::Config),
+    #[schemars(extend("unlisted" = true))]
+    External(external::Config) => called External(Box<External>) in External;
 }
 
 impl Config {
-    /// The endpoint of one side.
-    #[must_use]
-    pub fn build(&self, setup: Setup<'_>) -> Transport {
-        of_config!(self, config => config.build(setup).into())
-    }
     /// [`TransportConfig::association`].
     #[must_use]
     pub fn association(&self) -> Option<&str> {
@@ -81,6 +198,11 @@ impl Config {
     #[must_use]
     pub fn joins_writes(&self) -> bool {
         of_config!(self, config => config.joins_writes())
+    }
+    /// [`TransportConfig::has_window`].
+    #[must_use]
+    pub fn has_window(&self) -> bool {
+        of_config!(self, config => config.has_window())
     }
     /// [`TransportConfig::has_handshake`].
     #[must_use]
@@ -101,11 +223,6 @@ impl Config {
     #[must_use]
     pub fn unit_bytes(&self) -> u32 {
         of_config!(self, config => config.unit_bytes())
-    }
-    /// [`TransportConfig::ns2_opening_bytes`].
-    #[must_use]
-    pub fn ns2_opening_bytes(&self) -> u32 {
-        of_config!(self, config => config.ns2_opening_bytes())
     }
     /// [`TransportConfig::protocol`].
     #[must_use]
@@ -176,150 +293,6 @@ pub const fn waiting_packets(profile: Profile) -> u32 {
     }
 }
 
-/// Generates [`Transport`] from endpoints, each with the [`Body`] variant of its packets, and delegates to the
-/// active one. A packet of another variant is refused.
-///
-/// `inlined` endpoints are inlined at their call sites, where the compiler knows the kind of input; the others
-/// are too large for that.
-macro_rules! endpoints {
-    (
-        inlined { $($(#[$hot_about:meta])* $hot:ident($hot_type:ty) in $hot_body:ident,)* }
-        called { $($(#[$about:meta])* $kind:ident($type:ty) in $body:ident,)* }
-    ) => {
-        /// Any endpoint. Its tag is explicit: finding one in a niche of UDP takes twice as many instructions.
-        #[derive(Debug)]
-        #[repr(u8)]
-        pub enum Transport {
-            $($(#[$hot_about])* $hot($hot_type),)*
-            $($(#[$about])* $kind($type),)*
-        }
-
-        macro_rules! of_endpoint {
-            ($of:expr, $asked:ident => $call:expr) => {
-                match $of {
-                    $(Transport::$hot($asked) => $call,)*
-                    $(Transport::$kind($asked) => $call,)*
-                }
-            };
-        }
-
-        impl Endpoint for Transport {
-            type Packet = Body;
-
-            #[inline(always)]
-            fn handle<P: EndpointProbe>(&mut self, now: Instant, input: Input<Body>, probe: &mut P) {
-                let other = match input {
-                    Input::Packet { arrival, mut packet } => {
-                        return self.receive(now, arrival, &mut packet, probe);
-                    }
-                    other => other,
-                };
-                match self {
-                    $(Self::$hot(endpoint) => {
-                        endpoint.handle(now, other.map(no_packet), probe);
-                    })*
-                    _ => self.handle_out_of_line(now, other, probe),
-                }
-            }
-
-            #[inline(always)]
-            fn receive<P: EndpointProbe>(
-                &mut self,
-                now: Instant,
-                arrival: Arrival,
-                body: &mut Body,
-                probe: &mut P,
-            ) {
-                match (self, body) {
-                    $((Self::$hot(endpoint), Body::$hot_body(packet)) => {
-                        endpoint.receive(now, arrival, packet, probe);
-                    })*
-                    $((Self::$kind(endpoint), Body::$body(packet)) => {
-                        endpoint.receive(now, arrival, packet, probe);
-                    })*
-                    (transport, body) => transport.receive_other(now, arrival, body, probe),
-                }
-            }
-
-            #[inline]
-            fn poll<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) -> Output<Body> {
-                match self {
-                    $(Self::$hot(endpoint) => endpoint.poll(now, probe).map(Body::$hot_body),)*
-                    $(Self::$kind(endpoint) => endpoint.poll(now, probe).map(Body::$body),)*
-                }
-            }
-
-            fn recognises(&self, body: &Body) -> bool {
-                match (self, body) {
-                    $((Self::$hot(endpoint), Body::$hot_body(packet)) => {
-                        endpoint.recognises(packet)
-                    })*
-                    $((Self::$kind(endpoint), Body::$body(packet)) => {
-                        endpoint.recognises(packet)
-                    })*
-                    _ => false,
-                }
-            }
-
-            #[inline]
-            fn send_capacity(&self) -> usize {
-                of_endpoint!(self, endpoint => endpoint.send_capacity())
-            }
-            fn closes_both_ways(&self) -> bool {
-                of_endpoint!(self, endpoint => endpoint.closes_both_ways())
-            }
-            #[inline]
-            fn max_message(&self) -> usize {
-                of_endpoint!(self, endpoint => endpoint.max_message())
-            }
-            fn is_listening(&self) -> bool {
-                of_endpoint!(self, endpoint => endpoint.is_listening())
-            }
-            fn between(&mut self, ends: &[u8]) {
-                of_endpoint!(self, endpoint => endpoint.between(ends));
-            }
-        }
-    };
-}
-
-endpoints! {
-    inlined {
-        /// UDP.
-        Udp(Udp) in Udp,
-        /// TCP.
-        Tcp(Box<Tcp>) in Tcp,
-        /// SCTP.
-        Sctp(Box<Sctp>) in Sctp,
-        /// Bare TFRC.
-        Tfrc(Box<Tfrc>) in Tfrc,
-    }
-    called {
-        /// DCCP.
-        Dccp(Box<Dccp>) in Dccp,
-        /// An external stack.
-        External(External) in Udp,
-    }
-}
-
-macro_rules! made_of {
-    ($($kind:ident: $endpoint:ty => $boxed:expr),*) => {
-        $(impl From<$endpoint> for Transport {
-            fn from(endpoint: $endpoint) -> Self {
-                Self::$kind($boxed(endpoint))
-            }
-        })*
-    };
-}
-
-made_of!(
-    Udp: Udp => std::convert::identity,
-    Tcp: Tcp => Box::new,
-    Dccp: Dccp => Box::new,
-    Sctp: Sctp => Box::new,
-    Tfrc: Tfrc => Box::new,
-    External: External => std::convert::identity
-);
-
 /// For inputs other than packets, which go to [`Endpoint::receive`].
 fn no_packet<T>(_: Body) -> T {
     unreachable!("packets go to `receive`")
@@ -350,9 +323,14 @@ impl Transport {
         &mut self,
         now: Instant,
         arrival: Arrival,
-        body: &Body,
+        body: &mut Body,
         probe: &mut P,
     ) {
+        if let (Self::External(endpoint), Body::Udp(frame)) = (&mut *self, &mut *body) {
+            // From a network: nothing on the wire tells whose datagram it is.
+            let mut datagram = std::mem::take(frame).into();
+            return endpoint.receive(now, arrival, &mut datagram, probe);
+        }
         let error = match body {
             // RFC 792, RFC 4443 §2.3: the checksum covers the whole message.
             _ if arrival.damage == Damage::Payload => RxError::Checksum,

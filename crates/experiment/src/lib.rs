@@ -3,7 +3,15 @@
 //! [`run`] is the main entry: it builds the world of a point, runs it to its end while the recorder
 //! observes, renders the received audio and scores it. `layout` describes the network to the recorder,
 //! `capture` and `packets` write per-packet output, `audio` renders speech. `rerun` repeats a point,
-//! `export` for other tools, `excerpt` for reports, `count` to estimate their size.
+//! `export` for other tools, `excerpt` for reports, `count` to estimate their size; `store` writes the folder
+//! of a run.
+
+// Lets the files in `docs/adding-a-*.md` compile unchanged both here and as tests.
+extern crate self as talkspurt_experiment;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/adding-a-stack.md")]
+mod adding_a_stack {}
 
 mod audio;
 mod capture;
@@ -13,6 +21,8 @@ mod export;
 mod layout;
 mod packets;
 mod rerun;
+mod store;
+mod topology;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,8 +34,10 @@ pub use excerpt::excerpt;
 pub use export::{Format, export};
 pub use layout::layout;
 pub use rerun::BARRIER;
+pub use store::{run_into, type_name};
 pub use talkspurt_app::codec::external;
-use talkspurt_flow::{Files, Materials};
+use talkspurt_flow::Materials;
+pub use talkspurt_flow::{Disk, Files};
 use talkspurt_proto::probe::Probe;
 use talkspurt_record::pcapng::CaptureProbe;
 use talkspurt_record::{
@@ -35,6 +47,7 @@ use talkspurt_scenario::Point;
 use talkspurt_scenario::model::Scenario;
 use talkspurt_sim::build;
 use talkspurt_sim::drive::{Timetable, drive};
+pub use topology::topology;
 
 #[cfg(not(target_arch = "wasm32"))]
 use cpu_time::ThreadTime;

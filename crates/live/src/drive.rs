@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::io;
 
 use talkspurt_proto::body::{Body, Layers};
-use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output, Transmit};
+use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Listener, Output, Transmit};
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, RxError};
@@ -44,7 +44,7 @@ pub enum Step {
 ///
 /// # Errors
 /// The socket failed. A packet it did not accept is lost, as on any network, and is no error.
-pub fn drive<E: Endpoint<Packet: Into<Body> + TryFrom<Body>>, A: App, L: Port, P: Probe>(
+pub fn drive<E: Listener<Packet: Into<Body> + TryFrom<Body>>, A: App, L: Port, P: Probe>(
     endpoint: &mut E,
     app: &mut A,
     line: &mut Line<L>,
@@ -81,7 +81,7 @@ pub fn drive<E: Endpoint<Packet: Into<Body> + TryFrom<Body>>, A: App, L: Port, P
 }
 
 /// Hands in what the line received.
-fn arrive<E: Endpoint<Packet: Into<Body> + TryFrom<Body>>, L: Port, P: Probe>(
+fn arrive<E: Listener<Packet: Into<Body> + TryFrom<Body>>, L: Port, P: Probe>(
     endpoint: &mut E,
     line: &mut Line<L>,
     probe: &mut P,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use talkspurt_flow::Peer;
 use talkspurt_proto::body::{Bodies, Body};
-use talkspurt_proto::endpoint::{Arrival, Endpoint as _};
+use talkspurt_proto::endpoint::{Arrival, Listener as _};
 use talkspurt_proto::packet::{BodyId, Packet};
 use talkspurt_proto::probe::{Note, Probe};
 use talkspurt_proto::time::{Duration, Instant};

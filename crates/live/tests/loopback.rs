@@ -10,7 +10,7 @@ use talkspurt_live::{
     Direction, EchoConfig, EchoReport, EchoTest, Impairments, Line, Setup, UdpPort, Verdict, drive,
 };
 use talkspurt_proto::body::Body;
-use talkspurt_proto::endpoint::Endpoint;
+use talkspurt_proto::endpoint::Listener;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::udp::{Config, Udp};
@@ -31,7 +31,7 @@ fn terms() -> EchoConfig {
     }
 }
 
-fn converse<E: Endpoint<Packet: Into<Body> + TryFrom<Body>>>(
+fn converse<E: Listener<Packet: Into<Body> + TryFrom<Body>>>(
     port: UdpPort,
     setup: Setup,
     mut endpoint: E,

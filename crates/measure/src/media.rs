@@ -13,7 +13,7 @@ use talkspurt_flow::{Materials, Peer, hints};
 use talkspurt_live::{Clock, emit, label, parse};
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::dccp;
-use talkspurt_proto::endpoint::{Arrival, Endpoint as _};
+use talkspurt_proto::endpoint::{Arrival, Listener as _};
 use talkspurt_proto::gauge::Gauge;
 use talkspurt_proto::packet::{BodyId, IpVersion, Packet, PathId};
 use talkspurt_proto::probe::{Note, Probe as _};

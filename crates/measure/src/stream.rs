@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use talkspurt_proto::endpoint::{Input, Output, Transmit};
-use talkspurt_proto::external::{self, Stack};
+use talkspurt_proto::external::{self, Datagram, Stack};
 use talkspurt_proto::frame::Frame;
-use talkspurt_proto::gauge::EndpointNote;
 use talkspurt_proto::packet::{Ecn, PathId};
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::units::Size;
 
 use crate::Failure;
 use crate::controller::Controller;
@@ -128,12 +128,16 @@ impl Stream {
     /// The transport of the peer whose units it carries.
     pub(crate) fn transport(&self) -> external::Config {
         let room = Arc::clone(&self.room);
-        external::Config {
-            name: "tcp".to_owned(),
+        external::Config::new(external::Kind {
+            name: "tcp",
+            version: "",
             header_bytes: 0,
+            mtu: Size::from_bytes(65_535),
+            max_message: usize::MAX,
             has_handshake: false,
-            build: Arc::new(move |_| Box::new(Carrier::new(Arc::clone(&room)))),
-        }
+            has_window: true,
+            build: Box::new(move |_, _| Box::new(Carrier::new(Arc::clone(&room)))),
+        })
     }
 
     pub(crate) const fn socket(&self) -> &TcpStream {
@@ -267,7 +271,7 @@ struct Carrier {
     /// As of the last poll.
     seen: usize,
     out: VecDeque<Frame>,
-    come: VecDeque<Frame>,
+    come: VecDeque<Datagram>,
 }
 
 impl Carrier {
@@ -277,7 +281,7 @@ impl Carrier {
 }
 
 impl Stack for Carrier {
-    fn handle(&mut self, _: Instant, input: Input<Frame>) {
+    fn handle(&mut self, _: Instant, input: Input<Datagram>) {
         match input {
             Input::Frame(frame) => {
                 let left = self.send_capacity().saturating_sub(frame.wire_bytes());
@@ -290,13 +294,13 @@ impl Stack for Carrier {
         }
     }
 
-    fn poll(&mut self, now: Instant, _: &mut dyn FnMut(EndpointNote)) -> Output<Frame> {
-        if let Some(packet) = self.out.pop_front() {
+    fn poll(&mut self, now: Instant, _: &mut dyn FnMut(external::Note)) -> Output<Datagram> {
+        if let Some(packet) = self.out.pop_front().map(Datagram::from) {
             let (path, ecn) = (PathId(0), Ecn::NotEct);
             return Output::Transmit(Transmit { path, ecn, packet });
         }
-        if let Some(frame) = self.come.pop_front() {
-            return Output::Deliver(frame);
+        if let Some(datagram) = self.come.pop_front() {
+            return Output::Deliver(datagram.content);
         }
         let room = self.send_capacity();
         let more = room > self.seen;

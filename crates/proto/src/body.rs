@@ -1,7 +1,7 @@
 //! The parsed form of every packet the laboratory can carry, above the IP header.
 //!
 //! This is the only place that names all packet formats. A transport whose packets look like
-//! another's, or an external stack whose datagrams nobody parses, needs no entry.
+//! another's needs no entry.
 
 use bytes::Bytes;
 
@@ -12,7 +12,7 @@ use crate::octets::{Ends, Tail, WireError};
 use crate::packet::{BodyId, Packet, PacketBox, Payload, Quote, Quoted};
 pub use crate::transport::Layers;
 use crate::transport::PacketFormat;
-use crate::{rtp, sctp, tcp, tfrc};
+use crate::{external, rtp, sctp, tcp, tfrc};
 
 /// Storage for the bodies of packets in flight.
 pub trait Bodies {
@@ -112,6 +112,8 @@ bodies! {
     Sctp(PacketBox<sctp::Packet>),
     /// A UDP datagram of bare TFRC (RFC 5348 §3.2).
     Tfrc(tfrc::Packet),
+    /// A UDP datagram of an external stack.
+    External(external::Datagram),
 }
 
 /// An IP packet of a real host, with what links, counters and routers need to know of it.

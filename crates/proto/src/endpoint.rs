@@ -222,7 +222,12 @@ pub trait Endpoint {
     fn closes_both_ways(&self) -> bool {
         false
     }
-    /// True if it listens without a peer: a driver with one socket then accepts packets from anywhere.
+}
+
+/// An endpoint whose peer can be unknown, or can change its address: a driver with one socket asks it whom to
+/// accept packets from.
+pub trait Listener: Endpoint {
+    /// True if it listens without a peer: the driver then accepts packets from anywhere.
     fn is_listening(&self) -> bool {
         false
     }

@@ -257,6 +257,44 @@ pub enum EndpointNote {
     },
     /// Received data was not used.
     RxError(RxError),
+    /// An external stack reports this.
+    Stack(StackNote),
+}
+
+/// What only an external stack reports.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StackNote {
+    /// Which one it is; noted first.
+    Is {
+        /// Its name.
+        name: &'static str,
+        /// Its version.
+        version: &'static str,
+    },
+    /// One of its own quantities has this value now.
+    Gauge {
+        /// Which.
+        name: &'static str,
+        /// In a unit of its choice.
+        value: f64,
+    },
+    /// The messages of this end so far.
+    Messages(Messages),
+}
+
+/// Messages of one end of an external stack, since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Messages {
+    /// Handed over by its application.
+    pub accepted: u64,
+    /// Delivered to its application.
+    pub delivered: u64,
+    /// Accepted, and discarded unsent.
+    pub discarded: u64,
+    /// Known to be lost.
+    pub lost: u64,
+    /// Accepted, and neither acknowledged nor given up, if it knows.
+    pub open: Option<u64>,
 }
 
 /// An observer of one endpoint.

@@ -6,6 +6,8 @@
 //! through queues that cannot open it, enters the far endpoint by `handle(now, Input::Packet)`,
 //! and comes out again as `Output::Deliver`. Read `endpoint`, then `udp`, then the rest.
 //!
+//! The types that drivers and extensions need are also at the root of the crate.
+//!
 //! This crate uses no sockets, clocks or files; time is an argument. `docs/adding-a-transport.md` adds a
 //! protocol step by step.
 
@@ -54,3 +56,16 @@ pub mod udp;
 pub mod units;
 pub mod validate;
 pub mod wire;
+
+// What drivers of endpoints, and authors of transports, controllers and stacks, need.
+pub use congestion::{Ack, Congestion, CongestionControl, RateSample, Start};
+pub use endpoint::{Arrival, Endpoint, Event, Input, Listener, Output, PathNews, Transmit};
+pub use frame::Frame;
+pub use gauge::{EndpointNote, EndpointProbe, Gauge, RxError};
+pub use packet::{Damage, Ecn, PathId, Payload};
+pub use rng::Rng;
+pub use rtt::RttEstimator;
+pub use time::{Duration, Instant};
+pub use transport::{Layers, PacketFormat, Rung, Setup, Side, TransportConfig};
+pub use units::{Rate, Size};
+pub use validate::{ConfigError, Validate};

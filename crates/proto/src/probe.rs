@@ -5,7 +5,7 @@
 use crate::body::Body;
 use crate::endpoint::Event;
 use crate::gauge::{EndpointNote, EndpointProbe};
-pub use crate::gauge::{Gauge, RxError, Topic};
+pub use crate::gauge::{Gauge, Messages, RxError, StackNote, Topic};
 use crate::packet::Packet;
 use crate::time::{Duration, Instant};
 
@@ -245,6 +245,8 @@ pub enum Note<'a> {
     Encoding(u8),
     /// Peer: something from the network was not used.
     RxError(RxError),
+    /// Peer: its external stack reports this.
+    Stack(StackNote),
 }
 
 impl Note<'_> {
@@ -265,8 +267,8 @@ impl Note<'_> {
             | Note::Delivered { .. }
             | Note::Paused { .. }
             | Note::Decided { .. } => Topic::Frame,
-            Note::Gauge { .. } => Topic::Gauge,
-            Note::Event(_) | Note::Encoding(_) | Note::RxError(_) => Topic::Event,
+            Note::Gauge { .. } | Note::Stack(StackNote::Gauge { .. }) => Topic::Gauge,
+            Note::Event(_) | Note::Encoding(_) | Note::RxError(_) | Note::Stack(_) => Topic::Event,
             Note::InOrder { .. } => Topic::Order,
         }
     }
@@ -333,6 +335,7 @@ impl<P: Probe + ?Sized> EndpointProbe for P {
         let note = match note {
             EndpointNote::Gauge { gauge, value } => Note::Gauge { gauge, value },
             EndpointNote::RxError(error) => Note::RxError(error),
+            EndpointNote::Stack(note) => Note::Stack(note),
         };
         self.record(now, Place::Peer(0), &note);
     }

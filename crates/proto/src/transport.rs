@@ -104,6 +104,11 @@ pub trait TransportConfig: Validate {
         false
     }
 
+    /// True if its send capacity bounds what is in the network, as bulk data needs.
+    fn has_window(&self) -> bool {
+        true
+    }
+
     /// True if a listener has no connection until the other side opens it.
     fn has_handshake(&self) -> bool {
         false
@@ -117,11 +122,6 @@ pub trait TransportConfig: Validate {
     /// The flow whose association it shares, if any.
     fn association(&self) -> Option<&str> {
         None
-    }
-
-    /// Bytes of a packet that opens a connection as ns-2.35 counts them.
-    fn ns2_opening_bytes(&self) -> u32 {
-        88
     }
 
     /// Makes its packets fit the MTU of the first link.

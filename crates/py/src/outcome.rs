@@ -12,7 +12,7 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyString};
 use serde_json::{Value, json};
-use talkspurt_experiment::Finished;
+use talkspurt_experiment::{Finished, type_name};
 use talkspurt_proto::gauge::Gauge;
 use talkspurt_proto::metric::Metric;
 use talkspurt_proto::time::{Duration, Instant};
@@ -162,15 +162,6 @@ pub(crate) fn types() -> PyResult<String> {
         (name.to_owned(), Value::Object(types.collect()))
     });
     Ok(Value::Object(types.collect()).to_string())
-}
-
-/// The name that polars has for a type of a column.
-fn type_name(of: &DataType) -> &'static str {
-    match of {
-        DataType::Utf8 => "String",
-        DataType::Int64 => "Int64",
-        _ => "Float64",
-    }
 }
 
 /// A table to be passed to Python.

@@ -1,6 +1,7 @@
 //! The `gauges` table: a row per change of a gauge at a peer. With a folder, rows are written whenever a group
 //! is full, so that memory holds one group.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 
@@ -18,6 +19,10 @@ use crate::tables::{Folder, GROUP_ROWS};
 pub(crate) struct Gauges {
     /// By peer and gauge: the last value, as bits.
     last: Vec<[u64; GAUGES]>,
+    /// Gauges that external stacks name, numbered after the others.
+    named: Vec<&'static str>,
+    /// By peer and number: their last values.
+    last_named: BTreeMap<(u32, u16), u64>,
     rows: Vec<Row>,
     /// `None` keeps all rows in memory.
     folder: Option<Folder>,
@@ -30,7 +35,7 @@ struct Row {
     at: Instant,
     value: f64,
     peer: u32,
-    gauge: Gauge,
+    gauge: u16,
 }
 
 const GAUGES: usize = Gauge::METRICS.len();
@@ -43,6 +48,8 @@ impl Gauges {
     pub(crate) fn new(layout: &Layout, folder: Option<Folder>) -> Self {
         Self {
             last: vec![[NONE; GAUGES]; 2 * layout.flows.len()],
+            named: Vec::new(),
+            last_named: BTreeMap::new(),
             rows: Vec::new(),
             folder,
             file: None,
@@ -57,10 +64,33 @@ impl Gauges {
         if std::mem::replace(&mut last[gauge as usize], value.to_bits()) == value.to_bits() {
             return;
         }
-        self.rows.push(Row { at, value, peer, gauge });
+        self.push(Row { at, value, peer, gauge: gauge as u16 });
+    }
+
+    /// The same for a gauge that an external stack names.
+    pub(crate) fn add_named(&mut self, at: Instant, peer: u32, name: &'static str, value: f64) {
+        let place = self.named.iter().position(|known| *known == name);
+        let place = place.unwrap_or_else(|| {
+            self.named.push(name);
+            self.named.len() - 1
+        });
+        let gauge = (GAUGES + place) as u16;
+        if self.last_named.insert((peer, gauge), value.to_bits()) != Some(value.to_bits()) {
+            self.push(Row { at, value, peer, gauge });
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, row: Row) {
+        self.rows.push(row);
         if self.rows.len() >= GROUP_ROWS && self.folder.is_some() {
             self.write();
         }
+    }
+
+    /// The names of all gauges by number.
+    fn gauge_names(&self) -> impl Iterator<Item = &'static str> {
+        Gauge::METRICS.iter().map(|one| one.name).chain(self.named.iter().copied())
     }
 
     /// Whether a write failed, so that the run may stop early.
@@ -79,9 +109,9 @@ impl Gauges {
             Column::of("gauge", Kind::Text),
             Column::of("value", Kind::Number),
         ];
+        let gauges: Vec<String> = self.gauge_names().map(str::to_owned).collect();
         let file = self.file.get_or_insert_with(|| folder.create(Self::NAME, columns.to_vec()));
         let sides = SIDES.map(str::to_owned);
-        let gauges: Vec<String> = Gauge::METRICS.iter().map(|one| one.name.to_owned()).collect();
         let rows = || self.rows.iter();
         let times: Vec<u64> = rows().map(|row| row.at.as_secs_f64().to_bits()).collect();
         let values: Vec<u64> = rows().map(|row| row.value.to_bits()).collect();
@@ -92,7 +122,7 @@ impl Gauges {
                 Values::Bits(&[], &times),
                 Values::Words(&self.names, &each(|row| row.peer / 2)),
                 Values::Words(&sides, &each(|row| row.peer % 2)),
-                Values::Words(&gauges, &each(|row| row.gauge as u32)),
+                Values::Words(&gauges, &each(|row| row.gauge.into())),
                 Values::Bits(&[], &values),
             ],
         );
@@ -118,12 +148,13 @@ impl Gauges {
 
     /// A part of the rows in memory.
     pub(crate) fn part(&self, part: Range<usize>) -> RecordBatch {
+        let gauges: Vec<&str> = self.gauge_names().collect();
         let rows = || self.rows[part.clone()].iter();
         Columns::default()
             .time("time_s", rows().map(|row| row.at))
             .text("flow", rows().map(|row| self.names[row.peer as usize / 2].as_str()))
             .text("side", rows().map(|row| SIDES[row.peer as usize % 2]))
-            .text("gauge", rows().map(|row| row.gauge.name()))
+            .text("gauge", rows().map(|row| gauges[usize::from(row.gauge)]))
             .float("value", rows().map(|row| row.value))
             .finish()
     }

@@ -60,7 +60,7 @@ pub use recording::Recording;
 pub use sojourn::Sojourn;
 pub use speech_stats::burst_ratio;
 pub use stats::Stats;
-pub use summary::{FLOW_METRICS, FlowSummary, Quality};
+pub use summary::{FLOW_METRICS, FlowSummary, MessageAccount, Quality};
 pub use tables::{Folder, Meanings, StoreError, Tables};
 pub use trace::{Dialect, Trace};
 pub use video::VideoSummary;

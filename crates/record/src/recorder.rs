@@ -8,7 +8,7 @@ use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::Packet;
 use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::{
-    Gauge, LinkCounters, Note, Place, Playout, Probe, RxError, Topic, Units,
+    Gauge, LinkCounters, Note, Place, Playout, Probe, RxError, StackNote, Topic, Units,
 };
 use talkspurt_proto::time::{Duration, Instant};
 
@@ -318,6 +318,11 @@ impl Recorder {
             }
             (Place::Peer(peer), Note::RxError(rx_error)) => {
                 self.list(now, peer, Some(rx_error_name(*rx_error)));
+            }
+            (Place::Peer(peer), Note::Stack(StackNote::Gauge { name, value })) => {
+                if let Some(gauges) = &mut self.gauges {
+                    gauges.add_named(now, peer, name, *value);
+                }
             }
             _ => {}
         }

@@ -7,16 +7,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use talkspurt_proto::body::{Body, Layers};
+use talkspurt_proto::external::Class;
 use talkspurt_proto::packet::Packet;
 use talkspurt_proto::prefetch::prefetch;
-use talkspurt_proto::probe::{Note, Place, Playout, Probe, RxError, Topic, UNNUMBERED, Units};
+use talkspurt_proto::probe::{
+    Messages, Note, Place, Playout, Probe, RxError, StackNote, Topic, UNNUMBERED, Units,
+};
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::account::Account;
 use crate::frame_state::{FrameOutcome, FrameState};
 use crate::layout::{Layout, RouteInfo, sender};
 use crate::sum::Sum;
-use crate::summary::FlowSummary;
+use crate::summary::{FlowSummary, MessageAccount};
 use crate::video::{self, Video};
 use crate::voice::Voice;
 
@@ -30,6 +33,9 @@ pub struct Stats {
     /// By sending peer, for transports that report it: few flows do, and a field would enlarge all
     /// accounts.
     waits: BTreeMap<u32, Waits>,
+    /// The last account of messages of each peer with an external stack, and how many it discarded in the
+    /// window.
+    messages: BTreeMap<u32, (Messages, u64)>,
     /// Pauses of playout before frames of the window: number and total length in nanoseconds.
     pauses: BTreeMap<u32, (u32, u64)>,
     /// Packets rejected by each peer.
@@ -123,6 +129,7 @@ impl Stats {
             window: Window { from: layout.from.as_nanos(), nanos: layout.window().as_nanos() },
             accounts: layout.flows.iter().flat_map(|flow| flow.sides.iter().map(account)).collect(),
             waits: BTreeMap::new(),
+            messages: BTreeMap::new(),
             pauses: BTreeMap::new(),
             cut: BTreeMap::new(),
             delivered: BTreeSet::new(),
@@ -148,6 +155,7 @@ impl Stats {
                 summary.head_of_line_max_s =
                     Some(Duration::from_nanos(waits.longest).as_secs_f64());
             }
+            self.add_messages(direction.peer as u32, &mut summary);
             // A side without a source has no account, and sends only control packets.
             let other = direction.peer ^ 1;
             let own = self.accounts[other].is_none().then_some(direction.peer);
@@ -191,7 +199,10 @@ impl Stats {
                 }
                 return None;
             }
-            (Place::Link(_), Note::Copied { packet, body: Body::Udp(_) | Body::Tfrc(_) }) => {
+            (
+                Place::Link(_),
+                Note::Copied { packet, body: Body::Udp(_) | Body::Tfrc(_) | Body::External(_) },
+            ) => {
                 let account = self.account(sender(&self.routes, packet)? as u32)?;
                 account.copied = account.voice.is_none() && account.video.is_none();
                 return None;
@@ -251,9 +262,33 @@ impl Stats {
                 self.rejected(now, peer, *why);
                 return None;
             }
+            (Place::Peer(peer), Note::Stack(StackNote::Messages(messages))) => {
+                let inside = self.window.holds(now);
+                let (last, discarded) = self.messages.entry(peer).or_default();
+                *discarded += if inside { messages.discarded - last.discarded } else { 0 };
+                *last = *messages;
+                return None;
+            }
             _ => return None,
         };
         Some(Fact { peer: peer as usize, inside, what })
+    }
+
+    /// Frames that an external stack discarded were not sent: they count like those that its queue discarded.
+    /// Reports among them do not, nor those that were handed over outside the window.
+    fn add_messages(&self, peer: u32, summary: &mut FlowSummary) {
+        let Some((own, discarded)) = self.messages.get(&peer) else { return };
+        let (other, _) = self.messages.get(&(peer ^ 1)).copied().unwrap_or_default();
+        let discarded = (*discarded).min(summary.handed_over_packets);
+        summary.handed_over_packets -= discarded;
+        summary.discarded_packets = summary.discarded_packets.map(|frames| frames + discarded);
+        summary.messages = Some(MessageAccount {
+            handed_over: own.accepted,
+            delivered: other.delivered,
+            discarded: own.discarded,
+            lost: own.lost + other.lost,
+            open: own.open,
+        });
     }
 
     fn rejected(&mut self, now: Instant, peer: u32, why: RxError) {
@@ -573,8 +608,12 @@ impl Probe for Stats {
 /// and connection set-up and release.
 #[inline(always)]
 fn data_layers(body: &Body) -> Option<Layers> {
-    if matches!(body, Body::TooBig { .. }) {
-        return None;
+    match body {
+        Body::TooBig { .. } => return None,
+        Body::External(datagram) if datagram.class == Class::Retransmission => {
+            return Some(body.layers());
+        }
+        _ => {}
     }
     Some(body.layers()).filter(|layers| layers.payload > 0)
 }

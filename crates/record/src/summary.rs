@@ -57,6 +57,8 @@ flow_summary! {
         /// Notes that match no account (a packet settled twice or never sent): always 0, unless this
         /// program has a bug.
         unaccounted_notes: u64,
+        /// The messages of an external stack, over the whole run.
+        messages: Option<MessageAccount>,
     }
     metrics {
         /// Data units that the source generated in the window: speech frames, packets of a constant or
@@ -508,6 +510,50 @@ pub(crate) fn table(rows: &[FlowSummary]) -> arrow_array::RecordBatch {
         .finish()
 }
 
+/// What became of the messages of one direction over an external stack, reports included: handed over =
+/// delivered + discarded + lost + in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageAccount {
+    /// Handed over to the stack.
+    pub handed_over: u64,
+    /// Delivered by the stack of the other end.
+    pub delivered: u64,
+    /// Discarded by the stack.
+    pub discarded: u64,
+    /// Lost in the network, as far as a stack knows.
+    pub lost: u64,
+    /// What the stack may still deliver by its own count: those in flight, and those delivered whose
+    /// acknowledgement is.
+    pub open: Option<u64>,
+}
+
+impl MessageAccount {
+    /// Messages whose fate is open: waiting in the stack, in the network, or lost without its knowledge.
+    ///
+    /// # Errors
+    /// More messages have left the stack than were handed over, or one vanished in it.
+    pub fn in_flight(&self) -> Result<u64, String> {
+        let Self { handed_over, delivered, discarded, lost, open } = *self;
+        let account = || {
+            format!(
+                "{handed_over} messages handed over to the stack, but {delivered} delivered + \
+                 {discarded} discarded + {lost} lost"
+            )
+        };
+        let rest = handed_over.checked_sub(delivered + discarded + lost).ok_or_else(account)?;
+        match open {
+            Some(open) if rest > open => {
+                Err(format!("{} + at most {open} in flight, as it says", account()))
+            }
+            _ => Ok(rest),
+        }
+    }
+
+    fn conservation(&self) -> Result<(), String> {
+        self.in_flight().map(|_| ())
+    }
+}
+
 /// Columns of the `flows` table that the E-model computes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Quality {
@@ -555,6 +601,9 @@ impl FlowSummary {
                 self.lost_packets,
                 self.in_flight_packets
             ));
+        }
+        if let Some(messages) = &self.messages {
+            messages.conservation().map_err(|why| format!("{}: {why}", self.name))?;
         }
         if self.unaccounted_notes > 0 {
             return Err(format!(

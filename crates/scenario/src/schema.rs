@@ -38,6 +38,9 @@ fn shorten(schema: &mut Value) {
     match schema {
         Value::Array(list) => list.iter_mut().for_each(shorten),
         Value::Object(map) => {
+            if map.get(UNLISTED).is_some_and(Value::is_array) {
+                map.remove(UNLISTED);
+            }
             if map.remove(LIKE).is_some() {
                 map.remove("required");
                 let keys = map.get_mut("properties").and_then(Value::as_object_mut);
@@ -58,8 +61,37 @@ pub(crate) fn cached() -> &'static Value {
         let root = settings.into_generator().into_root_schema_for::<Scenario>();
         let mut schema = root.to_value();
         tidy(&mut schema);
+        unlist(&mut schema);
         schema
     })
+}
+
+/// A kind with this key is known, but neither documented nor suggested, since only some programs can use it.
+/// The kinds of a table that have it are in a list of this name beside the others.
+const UNLISTED: &str = "unlisted";
+
+/// Moves kinds that are not listed out of the others.
+fn unlist(schema: &mut Value) {
+    match schema {
+        Value::Array(list) => list.iter_mut().for_each(unlist),
+        Value::Object(map) => {
+            map.values_mut().for_each(unlist);
+            if let Some(Value::Array(forms)) = map.get_mut("oneOf") {
+                let moved: Vec<_> =
+                    forms.extract_if(.., |form| form.get(UNLISTED).is_some()).collect();
+                if !moved.is_empty() {
+                    map.insert(UNLISTED.to_owned(), Value::Array(moved));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The kind of this name of a table, if it is not listed.
+pub(crate) fn unlisted<'a>(schema: &'a Value, kind: &str) -> Option<&'a Value> {
+    let is_it = |form: &&Value| form.pointer("/properties/kind/const").is_some_and(|it| it == kind);
+    schema.get(UNLISTED)?.as_array()?.iter().find(is_it)
 }
 
 /// The pattern of names, for editors; the network's checks report violations.

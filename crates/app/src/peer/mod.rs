@@ -133,7 +133,7 @@ impl Peer {
             version: parts.version,
             dscp: parts.dscp,
             sizing: parts.sizing,
-            opening_bytes: parts.transport.ns2_opening_bytes(),
+            opening_bytes: sizing::opening_bytes(&parts.transport),
             transport,
             deadline: None,
             opens: (parts.side == Side::Opens).then_some(start),

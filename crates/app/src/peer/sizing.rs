@@ -7,6 +7,8 @@ use talkspurt_proto::body::Body;
 use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::{dccp, tfrc};
 
+use crate::transport;
+
 /// How packet lengths are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -39,6 +41,14 @@ impl Sizing {
             Self::Ns2 if payload > 0 => payload,
             Self::Ns2 => media,
         }
+    }
+}
+
+/// Bytes of a packet that opens a connection in ns-2.35; the rate-based CCIDs request more features.
+pub(super) const fn opening_bytes(transport: &transport::Config) -> u32 {
+    match transport {
+        transport::Config::Dccp(config) if config.ccid.is_rate_based() => 104,
+        _ => 88,
     }
 }
 

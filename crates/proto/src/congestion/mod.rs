@@ -14,6 +14,9 @@ mod newreno;
 mod ns2;
 mod sctp;
 
+use std::any::Any;
+use std::fmt::Debug;
+
 pub use bbr::{Bbr, BbrState};
 pub use cubic::Cubic;
 pub use newreno::NewReno;
@@ -134,27 +137,45 @@ pub struct Model {
     pub phase: u8,
 }
 
-/// A congestion controller.
+/// A congestion controller. The first five methods are all that one needs.
 pub trait CongestionControl {
     /// Units that may be in flight (RFC 5681 §2: cwnd).
     fn window(&self) -> u64;
-    /// Slow-start threshold, if there is one (RFC 5681 §2: ssthresh).
-    fn threshold(&self) -> Option<u64>;
     /// New data was acknowledged.
     fn on_ack(&mut self, now: Instant, ack: &Ack, rtt: &RttEstimator);
     /// Congestion was detected.
     fn on_congestion(&mut self, now: Instant, event: &Congestion);
-    /// Fast recovery is over and `flight` units remain in flight.
-    fn on_recovered(&mut self, now: Instant, flight: u64);
-    /// The sender was silent for longer than a retransmission timeout and is about to send.
-    fn on_idle(&mut self, now: Instant);
     /// The quantum changed (another path MTU).
     fn on_quantum(&mut self, quantum: u64);
     /// Lowers the window to this without congestion in the network: the peer's buffer is full
     /// (RFC 4340 §11.7.2), or the window was not used (RFC 2861 §3).
     fn lower(&mut self, window: u64);
+
+    /// Slow-start threshold, if there is one (RFC 5681 §2: ssthresh).
+    fn threshold(&self) -> Option<u64> {
+        None
+    }
     /// Raises the threshold, if there is one, to at least this (RFC 2861 §3).
-    fn raise_threshold(&mut self, threshold: u64);
+    fn raise_threshold(&mut self, _threshold: u64) {}
+    /// Fast recovery is over and `flight` units remain in flight.
+    fn on_recovered(&mut self, _now: Instant, _flight: u64) {}
+    /// The sender was silent for longer than a retransmission timeout and is about to send.
+    fn on_idle(&mut self, _now: Instant) {}
+
+    /// True if it uses the number of marks: TCP's receiver then echoes each mark once (RFC 8257 §3.2)
+    /// instead of until the sender has reduced its window (RFC 3168 §6.1.3), so that both ends of a
+    /// connection need such a controller.
+    fn uses_marks(&self) -> bool {
+        false
+    }
+    /// An acknowledgement of `acked` new units arrived over TCP with ECN, also in fast recovery. With a
+    /// peer that echoes each mark, `marked` of them arrived with Congestion Experienced, apart from
+    /// those that one delayed acknowledgement covers together with others. With any other peer, all of
+    /// them are `marked` while it echoes, which is for about a round trip after a mark.
+    ///
+    /// Called before [`Congestion::Mark`], which is still reported at most once per window of data.
+    fn on_marks(&mut self, _now: Instant, _marked: u64, _acked: u64) {}
+
     /// The rate of a paced sender, once there is one. By default that of Linux for controllers
     /// without their own (net.ipv4.tcp_pacing_ss_ratio and tcp_pacing_ca_ratio): two windows per
     /// round trip below half the threshold, 1.2 above it.
@@ -387,6 +408,26 @@ machines! {
     Bbr(Box<Bbr>),
     /// ns-2.35's Tahoe, Reno and NewReno.
     Ns2(Ns2),
+    /// One of a program that uses this crate; scenarios cannot name it.
+    Other(Box<dyn Other>),
+}
+
+/// A controller in [`Machine::Other`].
+pub trait Other: CongestionControl + Any + Debug + Send {
+    /// A copy: TCP keeps one for the case that a timeout was spurious (RFC 5682).
+    fn copy(&self) -> Box<dyn Other>;
+}
+
+impl<T: CongestionControl + Any + Clone + Debug + Send> Other for T {
+    fn copy(&self) -> Box<dyn Other> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Other> {
+    fn clone(&self) -> Self {
+        (**self).copy()
+    }
 }
 
 impl Machine {
@@ -428,6 +469,12 @@ impl CongestionControl for Machine {
     }
     fn raise_threshold(&mut self, threshold: u64) {
         dispatch!(self, machine => machine.raise_threshold(threshold));
+    }
+    fn uses_marks(&self) -> bool {
+        dispatch!(self, machine => machine.uses_marks())
+    }
+    fn on_marks(&mut self, now: Instant, marked: u64, acked: u64) {
+        dispatch!(self, machine => machine.on_marks(now, marked, acked));
     }
     fn pacing_rate(&self, rtt: &RttEstimator) -> Option<Rate> {
         dispatch!(self, machine => machine.pacing_rate(rtt))

@@ -71,8 +71,6 @@ impl CongestionControl for Ns2 {
         self.grow();
     }
 
-    fn on_idle(&mut self, _: Instant) {}
-
     fn on_quantum(&mut self, quantum: u64) {
         if quantum > self.quantum {
             // RFC 5681 §3.1: larger segments do not grow the window; ns-2's never change.

@@ -76,8 +76,6 @@ impl CongestionControl for Sctp {
         self.partial = 0;
     }
 
-    fn on_recovered(&mut self, _: Instant, _: u64) {}
-
     /// Called once per retransmission timeout without data.
     fn on_idle(&mut self, _: Instant) {
         // §7.2.1, on idle paths

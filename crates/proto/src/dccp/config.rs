@@ -292,10 +292,6 @@ impl TransportConfig for Config {
     fn profile(&self) -> Profile {
         self.profile
     }
-    /// The rate-based CCIDs of ns-2.35 request many features.
-    fn ns2_opening_bytes(&self) -> u32 {
-        if self.ccid.is_rate_based() { 104 } else { 88 }
-    }
     /// RFC 4340 §14: the MTU itself.
     fn fit(&mut self, mtu: Size, _: IpVersion) {
         self.mtu = self.mtu.min(mtu);

@@ -47,7 +47,7 @@ pub use service::{Service, ServiceError};
 
 use bytes::Bytes;
 
-use crate::endpoint::{Arrival, Endpoint, Event, Input, Output, PendingEvents};
+use crate::endpoint::{Arrival, Endpoint, Event, Input, Listener, Output, PendingEvents};
 use crate::frame::Frame;
 use crate::gauge::{EndpointNote, EndpointProbe, RxError, Topic};
 use crate::packet::{IpVersion, PacketBox};
@@ -452,7 +452,9 @@ impl Endpoint for Dccp {
     fn max_message(&self) -> usize {
         self.largest()
     }
+}
 
+impl Listener for Dccp {
     fn is_listening(&self) -> bool {
         self.state == State::Listen
     }

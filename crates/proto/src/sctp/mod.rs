@@ -43,7 +43,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use crate::congestion::CongestionControl;
-use crate::endpoint::{Arrival, Endpoint, Input, Output, PendingEvents, Transmit};
+use crate::endpoint::{Arrival, Endpoint, Input, Listener, Output, PendingEvents, Transmit};
 use crate::frame::Frame;
 use crate::gauge::{EndpointNote, EndpointProbe, Gauge, RxError, Topic};
 use crate::packet::{Damage, IpVersion, PacketBox, PathId, Quoted};
@@ -574,6 +574,16 @@ impl Endpoint for Sctp {
         Output::Idle { until: self.deadline() }
     }
 
+    /// Free bytes in the send buffer.
+    fn send_capacity(&self) -> usize {
+        if !self.may_send() {
+            return 0;
+        }
+        (self.config.send_buffer.as_bytes() as usize).saturating_sub(self.tx.used_bytes())
+    }
+}
+
+impl Listener for Sctp {
     fn is_listening(&self) -> bool {
         self.state == State::Listen
     }
@@ -581,13 +591,5 @@ impl Endpoint for Sctp {
     /// RFC 6951 §5.4: the tag is this association's, except in INIT and if reflected.
     fn recognises(&self, packet: &PacketBox<Packet>) -> bool {
         self.state > State::CookieWait && packet.tag == self.my_tag
-    }
-
-    /// Free bytes in the send buffer.
-    fn send_capacity(&self) -> usize {
-        if !self.may_send() {
-            return 0;
-        }
-        (self.config.send_buffer.as_bytes() as usize).saturating_sub(self.tx.used_bytes())
     }
 }

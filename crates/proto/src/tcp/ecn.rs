@@ -1,6 +1,7 @@
 //! Explicit congestion notification (RFC 3168 §6.1): data is sent ECN-capable, received marks are
 //! echoed until the sender signals a reduction, and an echo is answered like a loss, once per window
-//! of data.
+//! of data. If the controller counts marks, each is echoed once (RFC 8257 §3.2). Accurate ECN (RFC 9768)
+//! is not implemented.
 
 use super::{Flags, Segment, State, Tcp};
 use crate::congestion::{Congestion, CongestionControl};
@@ -11,7 +12,7 @@ use crate::time::Instant;
 /// ECN state of both directions of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Echoes {
-    /// A mark was received and no CWR since: acknowledgements carry ECE.
+    /// Acknowledgements carry ECE: a mark was received and no CWR since, or DCTCP.CE of RFC 8257 §3.2.
     pub(super) owed: bool,
     /// The next new data carries CWR.
     reduced: bool,
@@ -44,8 +45,15 @@ impl Tcp {
         if segment.flags.contains(Flags::CWR) {
             self.echoes.owed = false;
         }
-        if ecn == Ecn::Ce && !segment.payload.is_empty() {
+        if segment.payload.is_empty() {
+            return;
+        }
+        if ecn == Ecn::Ce {
+            // RFC 8257 §3.2: a change is acknowledged at once.
+            self.rx.ack_now |= !self.echoes.owed && self.cc.uses_marks();
             self.echoes.owed = true;
+        } else if self.echoes.owed && self.cc.uses_marks() {
+            (self.echoes.owed, self.rx.ack_now) = (false, true);
         }
     }
 
@@ -53,6 +61,11 @@ impl Tcp {
     /// reduced as for a loss, at most once per window of data.
     pub(super) fn on_echo(&mut self, now: Instant, segment: &Segment, ack: Seq) {
         self.echoes.heard = segment.flags.contains(Flags::ECE);
+        if ack > self.tx.una {
+            // RFC 8257 §3.3: all that an acknowledgement with ECE covers was marked.
+            let acked = ack.since(self.tx.una);
+            self.cc.on_marks(now, if self.echoes.heard { acked } else { 0 }, acked);
+        }
         let fresh = ack > self.echoes.answered && ack >= self.recovery.recover;
         if self.echoes.heard && fresh && !self.recovery.is_fast() && self.tx.flight() > 0 {
             let flight = self.pipe();

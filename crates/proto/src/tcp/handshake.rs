@@ -59,7 +59,7 @@ impl Tcp {
 
     /// The controller of a connection with segments of `mss` bytes; `selective` once it is open and has
     /// selective acknowledgements.
-    pub(super) fn controller(
+    pub(super) fn new_controller(
         config: &Config,
         mss: u64,
         syn_was_lost: bool,
@@ -202,7 +202,7 @@ impl Tcp {
         let options = if self.negotiated.timestamps { 12 } else { 0 };
         let most = Self::own_mss(&self.config).min(peer).min(self.tx.path_mss);
         self.tx.mss = most.saturating_sub(options).max(1);
-        self.cc = Self::controller(&self.config, self.tx.mss, false, None);
+        self.cc = Self::new_controller(&self.config, self.tx.mss, false, None);
     }
 
     /// Our SYN is acknowledged: data may flow.
@@ -219,7 +219,7 @@ impl Tcp {
         }
         // RFC 6928 §2: the first retransmission may be spurious, since the timeout is only 1 s.
         let selective = self.negotiated.sack.then(|| (now, Rng::new(self.seed, "bbr")));
-        self.cc = Self::controller(&self.config, self.tx.mss, lost > 1, selective);
+        self.cc = Self::new_controller(&self.config, self.tx.mss, lost > 1, selective);
         self.recovery = Recovery::from(self.tx.iss);
         let rack = self.config.loss_recovery() == LossRecovery::Rack;
         let rack = rack.then(|| Rack::new(now, self.rtt.latest()));

@@ -41,7 +41,9 @@ pub use config::{Config, Controller, LossRecovery, WindowRule};
 pub use segment::{Flags, SackBlocks, Segment};
 
 use crate::congestion::{CongestionControl, Machine, Model};
-use crate::endpoint::{Arrival, Endpoint, Event, Input, Output, PathNews, PendingEvents, Transmit};
+use crate::endpoint::{
+    Arrival, Endpoint, Event, Input, Listener, Output, PathNews, PendingEvents, Transmit,
+};
 use crate::frame::Frame;
 use crate::gauge::{EndpointNote, EndpointProbe, Gauge, RxError, Topic};
 use crate::packet::{Damage, Ecn, IpVersion, PathId};
@@ -197,7 +199,7 @@ impl Tcp {
 
     fn new(config: &Config, mut rng: Rng, state: State, passive: bool) -> Self {
         let mss = Self::own_mss(config);
-        let cc = Self::controller(config, mss, false, None);
+        let cc = Self::new_controller(config, mss, false, None);
         let paced = config.is_paced() || cc.model().is_some();
         Self {
             config: config.clone(),
@@ -240,6 +242,17 @@ impl Tcp {
     #[must_use]
     pub const fn state(&self) -> State {
         self.state
+    }
+
+    /// The congestion controller.
+    #[must_use]
+    pub const fn controller(&self) -> &Machine {
+        &self.cc
+    }
+
+    /// Replaces the controller of an open connection.
+    pub fn set_controller(&mut self, controller: Machine) {
+        self.cc = controller;
     }
 
     /// Payload of a full segment at present: the minimum of both sides' MSS and the path's, less
@@ -529,3 +542,6 @@ impl Endpoint for Tcp {
         if self.tx.fin || !self.takes_data() { 0 } else { self.tx.room() as usize }
     }
 }
+
+/// Its peer is known before it listens.
+impl Listener for Tcp {}

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::endpoint::{Arrival, Endpoint, Input, Output, Transmit};
+use crate::endpoint::{Arrival, Endpoint, Input, Listener, Output, Transmit};
 use crate::frame::Frame;
 use crate::gauge::{EndpointNote, EndpointProbe, RxError};
 use crate::packet::{Damage, Ecn, PathId};
@@ -123,6 +123,9 @@ impl Endpoint for Udp {
     }
 }
 
+/// Its peer is known before it listens.
+impl Listener for Udp {}
+
 impl Validate for Config {}
 
 impl TransportConfig for Config {
@@ -136,6 +139,9 @@ impl TransportConfig for Config {
     }
     fn protocol(&self) -> &'static str {
         "UDP"
+    }
+    fn has_window(&self) -> bool {
+        false
     }
     fn header_bytes(&self) -> u32 {
         wire::HEADER as u32

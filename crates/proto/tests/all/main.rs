@@ -73,6 +73,7 @@ mod rfc7496;
 mod rfc768;
 mod rfc7829;
 mod rfc791;
+mod rfc8257;
 mod rfc8260;
 mod rfc8627;
 mod rfc8985;

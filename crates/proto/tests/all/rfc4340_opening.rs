@@ -5,7 +5,7 @@ use talkspurt_proto::dccp::options::{Opt, feature as name};
 use talkspurt_proto::dccp::{
     Ccid, Config, Dccp, Kind, Location, ResetCode, Service, State, WireSeq,
 };
-use talkspurt_proto::endpoint::{Endpoint, Event, Input};
+use talkspurt_proto::endpoint::{Endpoint, Event, Input, Listener as _};
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{Damage, Ecn, Payload};
 use talkspurt_proto::probe::RxError;

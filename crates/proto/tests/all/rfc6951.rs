@@ -2,7 +2,7 @@
 //! peer's UDP port may follow them (§5.4). The bytes are in `rfc9260_wire.rs`, sockets in
 //! `crates/live/tests/sctp_in_udp.rs`.
 
-use talkspurt_proto::endpoint::{Endpoint, Input};
+use talkspurt_proto::endpoint::{Endpoint, Input, Listener};
 use talkspurt_proto::packet::{IpVersion, PacketBox};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Chunk, Init, Packet, Sctp};

@@ -251,10 +251,11 @@ fn hints(body: &Body) -> Hints {
         Body::Udp(frame) => Some(frame),
         Body::Dccp(packet) => Some(&packet.payload),
         Body::Tfrc(tfrc::Packet::Data(data)) => Some(&data.payload),
-        // SCTP has round trips of its own (`rfc9260_wire`).
+        // SCTP has round trips of its own (`rfc9260_wire`); a stack's datagrams are those of UDP on the wire.
         Body::Tfrc(tfrc::Packet::Feedback(_))
         | Body::Tcp(_)
         | Body::Sctp(_)
+        | Body::External(_)
         | Body::TooBig { .. }
         | Body::Real(_) => None,
     };

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::{self, Kind, WireSeq};
+use talkspurt_proto::external::Datagram;
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{Payload, Quote};
 use talkspurt_proto::rtp;
@@ -24,6 +25,7 @@ pub(super) const fn number(body: &Body) -> u8 {
         Body::Tfrc(_) => 3,
         Body::Sctp(_) => 4,
         Body::TooBig { .. } => 5,
+        Body::External(_) => 7,
         #[allow(unreachable_patterns, reason = "for packet formats without an arm of their own")]
         _ => 6,
     }
@@ -39,6 +41,11 @@ pub(super) fn add(hash: Hash, body: &Body) -> Hash {
         Body::Tfrc(packet) => add_tfrc(hash, packet),
         Body::Sctp(packet) => add_sctp(hash, packet),
         Body::TooBig { mtu, quote } => add_quote(hash, *mtu, quote),
+        Body::External(datagram) => {
+            let Datagram { header, content, class, media, payload } = datagram;
+            let hash = hash.pair(halves(*media, *payload), *class as u64).bytes(header);
+            add_frame(hash, content)
+        }
         #[allow(unreachable_patterns, reason = "for packet formats without an arm of their own")]
         other => add_bytes(hash, other),
     }

@@ -16,7 +16,7 @@ use talkspurt_proto::body::Body;
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::Packet;
 use talkspurt_proto::prefetch::prefetch;
-use talkspurt_proto::probe::{Note, Place, Playout, Probe, Topic, Units};
+use talkspurt_proto::probe::{Messages, Note, Place, Playout, Probe, StackNote, Topic, Units};
 use talkspurt_proto::time::Instant;
 
 use self::hash::{Hash, halves, quarters};
@@ -213,6 +213,7 @@ fn add(hash: Hash, now: Instant, note: &Note<'_>) -> Hash {
             short(12, event_number(event), rate)
         }
         Note::RxError(error) => short(13, error as u8, 0),
+        Note::Stack(note) => add_stack(hash, now, &note),
         Note::Answered { refused, packet, body } => {
             packet_and_body(label(hash, head(now, 14, 0), refused), now, 14, packet, body)
         }
@@ -222,6 +223,22 @@ fn add(hash: Hash, now: Instant, note: &Note<'_>) -> Hash {
         Note::Paused { index, length } => long(18, 0, index.into(), length.as_nanos()),
         Note::Encoding(rung) => short(19, rung, 0),
         Note::Cut { packet, body, .. } => packet_and_body(hash, now, 21, packet, body),
+    }
+}
+
+/// Adds a note of an external stack.
+#[cold]
+fn add_stack(hash: Hash, now: Instant, note: &StackNote) -> Hash {
+    let short = |form, word| hash.pair(word, head(now, 22, form));
+    match *note {
+        StackNote::Is { name, version } => {
+            short(0, 0).bytes(name.as_bytes()).bytes(version.as_bytes())
+        }
+        StackNote::Gauge { name, value } => short(1, value.to_bits()).bytes(name.as_bytes()),
+        StackNote::Messages(Messages { accepted, delivered, discarded, lost, open }) => {
+            // No count is 2⁶⁴ − 1.
+            short(2, accepted).pair(delivered, discarded).pair(lost, open.unwrap_or(u64::MAX))
+        }
     }
 }
 

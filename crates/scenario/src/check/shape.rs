@@ -9,7 +9,7 @@ use talkspurt_proto::dccp::{Service, ServiceError};
 use super::quantity::Quantity;
 use crate::path::{Path, Step};
 use crate::problem::{Finding, Findings};
-use crate::schema::{TAG, named, numbers, properties, resolved, variants, words};
+use crate::schema::{TAG, named, numbers, properties, resolved, unlisted, variants, words};
 use crate::tree::{Tree, Value};
 use crate::words::{Forms, did_you_mean, key_hint, key_with, kind_with, list, nearest};
 
@@ -26,7 +26,11 @@ pub(crate) fn check(schema: &Json, tree: &Tree, path: &Path, found: &mut Finding
         let hint = quantity.map(|quantity| format!("write {}", quantity.wanted()));
         found.add(path.clone(), message).at(&tree.origin).hint(hint);
     } else if let Some(forms) = variants(schema) {
-        check_tagged(&forms, tree, path, found);
+        let kind = tree.key(TAG).and_then(Tree::as_text);
+        match kind.and_then(|kind| unlisted(schema, kind)) {
+            Some(form) => check_table(form, &forms, tree, path, found),
+            None => check_tagged(&forms, tree, path, found),
+        }
     } else if let Some(known) = words(schema) {
         let known: Vec<&str> = known.into_iter().map(|(word, _)| word).collect();
         check_word(&known, tree, path, found);

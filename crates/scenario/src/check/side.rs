@@ -3,6 +3,7 @@
 
 use talkspurt_app::file::Files;
 use talkspurt_app::source::Distribution;
+use talkspurt_proto::external::Kind;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
@@ -94,6 +95,18 @@ impl Side<'_> {
         if self.flow.transport.is_stream() {
             return;
         }
+        let kind = match &self.flow.transport {
+            Transport::External(config) => config.kind(),
+            _ => None,
+        };
+        if let Some(kind) = kind.filter(|kind| frame > kind.max_message as u64) {
+            let Kind { name, max_message, .. } = kind;
+            let message = format!(
+                "{frame} bytes are longer than {name} takes ({max_message}B), so none is sent"
+            );
+            found.add(path, message);
+            return;
+        }
         let own = self.flow.transport.max_header_bytes();
         let headers: u64 = match (self.flow.sizing, &self.flow.transport, self.flow.ip) {
             (Sizing::Ns2, Transport::Udp(_), _) => 0,
@@ -102,6 +115,7 @@ impl Side<'_> {
             (Sizing::Rfc, _, IpVersion::V6) => (40 + own).into(),
         };
         let Some((mtu, _)) = self.least else { return };
+        let mtu = kind.map_or(mtu, |kind| kind.mtu.min(mtu));
         if frame + headers > mtu.as_bytes() {
             if let Transport::Sctp(sctp) = &self.flow.transport {
                 // RFC 9260 §6.9: fragmented for the configured MTU, and never again.

@@ -16,9 +16,14 @@ impl Side<'_> {
     pub(super) fn bulk(&self, bulk: &BulkConfig, found: &mut Findings) {
         // The payload of one packet, and the bytes buffered in the transport.
         let (unit, held) = match &self.flow.transport {
-            Transport::Udp(_) => {
-                let message =
-                    "bulk data needs a transport that says how much it takes; UDP has no window";
+            other if !other.has_window() => {
+                let name = match other {
+                    Transport::External(_) => other.name(),
+                    _ => other.protocol().to_owned(),
+                };
+                let message = format!(
+                    "bulk data needs a transport that says how much it takes; {name} has no window"
+                );
                 let hint = "use transport kind = \"tcp\", or source kind = \"cbr\" with a rate";
                 found.add(self.path.key("kind"), message).hint(hint.to_owned());
                 return;

@@ -7,15 +7,19 @@ use std::mem::discriminant;
 use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::{self, Kind, WireSeq};
 use talkspurt_proto::endpoint::Event;
+use talkspurt_proto::external::Class;
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{Ecn, IpVersion, Packet, Payload};
-use talkspurt_proto::probe::{DropReason, Gauge, Note, Place, Playout, Probe, RxError};
+use talkspurt_proto::probe::{
+    DropReason, Gauge, Messages, Note, Place, Playout, Probe, RxError, StackNote,
+};
 use talkspurt_proto::sctp::Chunk;
 use talkspurt_proto::tcp::SackBlocks;
 use talkspurt_proto::tfrc;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_record::Digest;
 
+use crate::external::register_twice;
 use crate::support::{self, Look, flow, link, point, scenario};
 
 /// The engine's times have 48 bits of nanoseconds, and IP packets at most 65 535 bytes (RFC 791 §3.1).
@@ -59,6 +63,7 @@ enum Owned {
     Event(Event),
     Encoding(u8),
     RxError(RxError),
+    Stack(StackNote),
 }
 
 impl Entry {
@@ -87,6 +92,7 @@ impl Entry {
             Note::Event(event) => Owned::Event(event),
             Note::Encoding(rung) => Owned::Encoding(rung),
             Note::RxError(error) => Owned::RxError(error),
+            Note::Stack(note) => Owned::Stack(note),
         };
         Self { now, note }
     }
@@ -120,6 +126,7 @@ impl Entry {
             Owned::Event(event) => Note::Event(event),
             Owned::Encoding(rung) => Note::Encoding(rung),
             Owned::RxError(error) => Note::RxError(error),
+            Owned::Stack(note) => Note::Stack(note),
         };
         if digest.wants(note.topic()) {
             digest.record(self.now, place, &note);
@@ -290,6 +297,34 @@ impl Entry {
                 }
             }
             Owned::RxError(_) => vary(1, &|e, _| e.note = Owned::Encoding(0)),
+            Owned::Stack(StackNote::Is { name, version }) => {
+                for (name, version) in [("other", version), (name, "other"), (version, name)] {
+                    vary(1, &|e, _| e.note = Owned::Stack(StackNote::Is { name, version }));
+                }
+            }
+            Owned::Stack(StackNote::Gauge { name, value }) => {
+                vary(64, &|e, bit| {
+                    let value = f64::from_bits(value.to_bits() ^ bit);
+                    e.note = Owned::Stack(StackNote::Gauge { name, value });
+                });
+                let name = "other";
+                vary(1, &|e, _| e.note = Owned::Stack(StackNote::Gauge { name, value }));
+            }
+            Owned::Stack(StackNote::Messages(_)) => {
+                let field = |entry: &mut Self, flip: &dyn Fn(&mut Messages)| {
+                    let Owned::Stack(StackNote::Messages(messages)) = &mut entry.note else {
+                        unreachable!("the same note")
+                    };
+                    flip(messages);
+                };
+                vary(COUNT_BITS, &|e, bit| field(e, &|it| it.accepted ^= bit));
+                vary(COUNT_BITS, &|e, bit| field(e, &|it| it.delivered ^= bit));
+                vary(COUNT_BITS, &|e, bit| field(e, &|it| it.discarded ^= bit));
+                vary(COUNT_BITS, &|e, bit| field(e, &|it| it.lost ^= bit));
+                vary(COUNT_BITS, &|e, bit| {
+                    field(e, &|it| it.open = Some(it.open.unwrap_or(0) ^ bit))
+                });
+            }
             Owned::Marked(_)
             | Owned::Received(..)
             | Owned::Copied(..)
@@ -422,6 +457,27 @@ fn vary_body(body: &Body, vary: &mut dyn FnMut(u32, Flip<'_>)) {
             for at in 0..packet.chunks.len() {
                 vary_chunk(at, &packet.chunks[at], vary);
             }
+        }
+        Body::External(datagram) => {
+            fields!(Body::External(datagram) => {
+                datagram.media, 32, u32;
+                datagram.payload, 32, u32;
+            });
+            let classes = [Class::Data, Class::Retransmission, Class::Control];
+            for class in classes.into_iter().filter(|class| *class != datagram.class) {
+                vary(1, &|body, _| {
+                    let Body::External(datagram) = body else { unreachable!("the same body") };
+                    datagram.class = class;
+                });
+            }
+            vary(1, &|body, _| {
+                let Body::External(datagram) = body else { unreachable!("the same body") };
+                datagram.header = vec![0].into();
+            });
+            vary_frame(&datagram.content, vary, &|body| match body {
+                Body::External(datagram) => &mut datagram.content,
+                _ => unreachable!("the same body"),
+            });
         }
         Body::Real(_) => unreachable!("no real packet is simulated"),
         Body::TooBig { quote, .. } => {
@@ -635,6 +691,11 @@ fn busy() -> String {
     // Its data comes after the other side has closed.
     let (ccid2, few) = ("{ kind = 'dccp', ccid = 2 }", "{ kind = 'bulk', total = '20kB' }");
     parts.push(flow("late", "a-z", ccid2, few, "reverse = { kind = 'bulk' }"));
+    // On a link of its own, so that the others meet what they need.
+    register_twice();
+    let twice = "{ kind = 'external', stack = 'twice' }";
+    parts.push(link("own", "s-t", "1Mbit/s", "5ms", ""));
+    parts.push(flow("stack-call", "s-t", twice, speech, answer));
     scenario("6s", &parts)
 }
 
@@ -662,6 +723,8 @@ fn windows(script: &Script) -> Vec<(Place, &[Entry], usize)> {
                     Body::Dccp(packet) => 300 + u32::from(packet.kind.number()),
                     _ => 202,
                 },
+                Owned::Stack(StackNote::Is { .. }) => 1,
+                Owned::Stack(StackNote::Gauge { .. }) => 2,
                 _ => 0,
             };
             let kind = (discriminant(&entry.note), form);
@@ -717,7 +780,7 @@ fn one_bit_of_one_field_of_one_note_changes_it() {
         }
         checked += digests.len();
     }
-    assert_eq!(kinds.len(), 18, "kinds of notes in the run");
+    assert_eq!(kinds.len(), 19, "kinds of notes in the run");
     assert!(checked > 50_000, "{checked} changes");
 }
 

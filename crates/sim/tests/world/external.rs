@@ -1,18 +1,18 @@
 //! An external protocol stack, whose datagrams are opaque bytes, in a normal world.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use bytes::{BufMut as _, BytesMut};
 use talkspurt_app::transport;
 use talkspurt_proto::endpoint::{Event, Input, Output, Transmit};
-use talkspurt_proto::external::{self, Stack};
+use talkspurt_proto::external::{self, Class, Datagram, Stack};
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::gauge::{EndpointNote, Gauge};
 use talkspurt_proto::packet::{Ecn, PathId, Payload};
 use talkspurt_proto::probe::{Note, Place};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::transport::Side;
+use talkspurt_proto::units::Size;
 use talkspurt_proto::wire::{self, Hints};
 
 use crate::support::{Look, Run, flow, link, point, scenario, watch};
@@ -25,9 +25,9 @@ struct Twice {
     open: bool,
     next: u32,
     seen: Vec<bool>,
-    outbound: VecDeque<(Instant, BytesMut)>,
-    ready: VecDeque<Output<Frame>>,
-    notes: VecDeque<EndpointNote>,
+    outbound: VecDeque<(Instant, Datagram)>,
+    ready: VecDeque<Output<Datagram>>,
+    notes: VecDeque<external::Note>,
 }
 
 const HELLO: [u8; 4] = [0xff; 4];
@@ -41,11 +41,17 @@ impl Twice {
         }
     }
 
+    fn hello(&mut self, now: Instant) {
+        let content = Frame::Data(Payload::Real(HELLO[..].into()));
+        let datagram = Datagram { content, class: Class::Control, ..Datagram::default() };
+        self.outbound.push_back((now, datagram));
+    }
+
     fn arrive(&mut self, now: Instant, datagram: &[u8]) {
         let (head, message) = datagram.split_first_chunk::<4>().expect("four bytes at least");
         if *head == HELLO {
             if self.side == Side::Answers {
-                self.outbound.push_back((now, HELLO[..].into()));
+                self.hello(now);
             }
             return self.connect();
         }
@@ -60,9 +66,9 @@ impl Twice {
 }
 
 impl Stack for Twice {
-    fn handle(&mut self, now: Instant, input: Input<Frame>) {
+    fn handle(&mut self, now: Instant, input: Input<Datagram>) {
         match input {
-            Input::Open => self.outbound.push_back((now, HELLO[..].into())),
+            Input::Open => self.hello(now),
             Input::Frame(frame) => {
                 let mut message = Vec::new();
                 wire::emit_frame(&frame, &mut message);
@@ -70,16 +76,26 @@ impl Stack for Twice {
                 datagram.put_u32(self.next);
                 datagram.extend_from_slice(&message);
                 self.next += 1;
-                self.notes.push_back(EndpointNote::Gauge {
-                    gauge: Gauge::CwndPackets,
-                    value: f64::from(self.next),
-                });
+                let (gauge, value) = (Gauge::CwndPackets, f64::from(self.next));
+                self.notes
+                    .push_back(external::Note::Endpoint(EndpointNote::Gauge { gauge, value }));
+                self.notes.push_back(external::Note::Gauge("numbers", f64::from(self.next)));
+                let (media, payload) = frame.lengths();
+                let datagram = Datagram {
+                    content: Frame::Data(Payload::Real(datagram.freeze())),
+                    media: media as u32,
+                    payload: payload as u32,
+                    ..Datagram::default()
+                };
                 let at = self.outbound.partition_point(|(due, _)| *due <= now);
                 self.outbound.insert(at, (now, datagram.clone()));
-                self.outbound.push_back((now + LATER, datagram));
+                let copy = Datagram { class: Class::Retransmission, ..datagram };
+                self.outbound.push_back((now + LATER, copy));
             }
             Input::Packet { packet, .. } => {
-                let Frame::Data(Payload::Real(bytes)) = packet else { panic!("real bytes") };
+                let Frame::Data(Payload::Real(bytes)) = packet.content else {
+                    panic!("real bytes")
+                };
                 self.arrive(now, &bytes);
             }
             Input::Close | Input::Abort => self.ready.push_back(Output::Event(Event::Closed)),
@@ -87,7 +103,7 @@ impl Stack for Twice {
         }
     }
 
-    fn poll(&mut self, now: Instant, note: &mut dyn FnMut(EndpointNote)) -> Output<Frame> {
+    fn poll(&mut self, now: Instant, note: &mut dyn FnMut(external::Note)) -> Output<Datagram> {
         while let Some(one) = self.notes.pop_front() {
             note(one);
         }
@@ -96,8 +112,7 @@ impl Stack for Twice {
         }
         match self.outbound.front() {
             Some((due, _)) if *due <= now => {
-                let (_, datagram) = self.outbound.pop_front().expect("looked at");
-                let packet = Frame::Data(Payload::Real(datagram.freeze()));
+                let (_, packet) = self.outbound.pop_front().expect("looked at");
                 Output::Transmit(Transmit { path: PathId(0), ecn: Ecn::NotEct, packet })
             }
             next => Output::Idle { until: next.map(|(due, _)| *due) },
@@ -109,16 +124,16 @@ impl Stack for Twice {
     }
 }
 
-/// A call's run, with frames handed over and delivered and packets sent from the caller.
-fn call(external: bool) -> (Run, [u32; 3]) {
-    let speech = "{ kind = 'speech', codec = 'pcmu', packet = '20ms', talkspurts = { on = '1s', off = '1s' } }";
-    let parts = [
-        link("l", "a-z", "1Mbit/s", "30ms", "loss = 0.1\nback = { loss = 0.0 }"),
-        flow("call", "a-z", "udp", speech, "rtcp = { enabled = false }"),
-    ];
-    let mut point = point(&scenario("20s", &parts));
-    if external {
-        let build = |setup: transport::Setup<'_>| -> Box<dyn Stack> {
+fn twice() -> external::Kind {
+    external::Kind {
+        name: "twice",
+        version: "",
+        header_bytes: 8 + 4,
+        mtu: Size::from_bytes(1500),
+        max_message: 1400,
+        has_handshake: true,
+        has_window: false,
+        build: Box::new(|setup, _| {
             Box::new(Twice {
                 side: setup.side,
                 open: false,
@@ -128,13 +143,26 @@ fn call(external: bool) -> (Run, [u32; 3]) {
                 ready: VecDeque::new(),
                 notes: VecDeque::new(),
             })
-        };
-        point.scenario.flows["call"].transport = transport::Config::External(external::Config {
-            name: "twice".to_owned(),
-            header_bytes: 8 + 4,
-            has_handshake: true,
-            build: Arc::new(build),
-        });
+        }),
+    }
+}
+
+/// Scenarios can name it.
+pub(crate) fn register_twice() {
+    external::register(twice());
+}
+
+/// A call's run, with frames handed over and delivered and packets sent from the caller.
+fn call(external: bool) -> (Run, [u32; 3]) {
+    let speech = "{ kind = 'speech', codec = 'pcmu', packet = '20ms', talkspurts = { on = '1s', off = '1s' } }";
+    let parts = [
+        link("l", "a-z", "1Mbit/s", "30ms", "loss = 0.1\nback = { loss = 0.0 }"),
+        flow("call", "a-z", "udp", speech, "rtcp = { enabled = false }"),
+    ];
+    let mut point = point(&scenario("20s", &parts));
+    if external {
+        point.scenario.flows["call"].transport =
+            transport::Config::External(external::Config::new(twice()));
     }
     let mut counts = [0; 3];
     let run = watch(&point, &Look::default(), |_, place, note| {

@@ -7,7 +7,7 @@ use clap::{Args, value_parser};
 use serde::Serialize;
 use talkspurt_live::{EchoConfig, EchoTest, Line, Port, drive};
 use talkspurt_proto::body::Body;
-use talkspurt_proto::endpoint::Endpoint;
+use talkspurt_proto::endpoint::Listener;
 use talkspurt_proto::probe::Probe;
 use talkspurt_proto::time::{Duration, Instant};
 
@@ -55,7 +55,7 @@ impl Echo {
 }
 
 /// Runs the test; true if it ended before its limit.
-pub(crate) fn converse<E: Endpoint<Packet: Into<Body> + TryFrom<Body>>, L: Port>(
+pub(crate) fn converse<E: Listener<Packet: Into<Body> + TryFrom<Body>>, L: Port>(
     ends: &Ends,
     mut endpoint: E,
     mut test: EchoTest,

@@ -1,6 +1,6 @@
 //! An endpoint that sends its messages round robin over its streams.
 
-use talkspurt_proto::endpoint::{Arrival, Endpoint, Input, Output};
+use talkspurt_proto::endpoint::{Arrival, Endpoint, Input, Listener, Output};
 use talkspurt_proto::gauge::EndpointProbe;
 use talkspurt_proto::packet::PacketBox;
 use talkspurt_proto::sctp::{Packet, Sctp, Sending};
@@ -48,6 +48,9 @@ impl Endpoint for RoundRobin {
     fn send_capacity(&self) -> usize {
         self.sctp.send_capacity()
     }
+}
+
+impl Listener for RoundRobin {
     fn is_listening(&self) -> bool {
         self.sctp.is_listening()
     }

@@ -315,9 +315,6 @@ impl CongestionControl for Bbr {
     fn window(&self) -> u64 {
         self.cwnd
     }
-    fn threshold(&self) -> Option<u64> {
-        None
-    }
 
     /// It learns from samples only.
     fn on_ack(&mut self, _: Instant, _: &Ack, _: &RttEstimator) {}
@@ -373,13 +370,7 @@ impl CongestionControl for Bbr {
         }
     }
 
-    /// The sample shows the end of a recovery.
-    fn on_recovered(&mut self, _: Instant, _: u64) {}
-
-    /// §5.4.2: no slow start after idle; see `on_restart`.
-    fn on_idle(&mut self, _: Instant) {}
-
-    /// §5.4.1: HandleRestartFromIdle.
+    /// §5.4.1: HandleRestartFromIdle; without slow start (§5.4.2).
     fn on_restart(&mut self, now: Instant) {
         self.idle_restart = true;
         self.extra_acked_interval_start = now;
@@ -398,8 +389,6 @@ impl CongestionControl for Bbr {
     fn lower(&mut self, window: u64) {
         self.cwnd = self.cwnd.min(window.max(self.smss));
     }
-
-    fn raise_threshold(&mut self, _: u64) {}
 
     fn pacing_rate(&self, rtt: &RttEstimator) -> Option<Rate> {
         let known = self.pacing_rate > 0.0;
