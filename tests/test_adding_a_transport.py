@@ -41,11 +41,9 @@ def follow(root):
     )
     library = proto / "lib.rs"
     library.write_text(insert(library.read_text(), "pub mod tcp;", line.strip()))
-    use, config, endpoint, made = tables.strip("\n").split("\n\n")
+    use, row = tables.strip("\n").split("\n\n")
     text = insert(app.read_text(), "use talkspurt_proto::tcp::{self, Tcp};", use)
-    text = insert(text, "    /// A stack supplied by a Rust program.", config)
-    text = insert(text, "        /// An external stack.", endpoint)
-    app.write_text(insert(text, "    External: External =>", made))
+    app.write_text(insert(text, "    /// A stack supplied by a Rust program.", row))
 
 
 def test_the_transport_of_the_page_is_measured_over_loopback():
