@@ -13,6 +13,7 @@ import talkspurt as package
 from command import start, talkspurt, until
 from talkspurt import api
 from talkspurt._commands import reporting, running
+from talkspurt._commands.options import RunOptions
 from talkspurt._storage import file_access, output_folder, remote
 from talkspurt.errors import BadInputError, MissingExtraError, StoreError
 
@@ -78,10 +79,9 @@ def test_the_manifest_is_written_last_and_removed_first(result, memory, monkeypa
 
 def run(folder, url, **more):
     given = {
-        "out": Path(url), "sets": [], "seed": None, "as_json": True, "report": False, "pdf": False,
-        "jobs": 1, "overwrite": False,
+        "out": Path(url), "json": True, "report": False, "jobs": 1,
     }  # fmt: skip
-    running.run(folder / "study.toml", **{**given, **more})
+    running.run(folder / "study.toml", RunOptions(**{**given, **more}))
 
 
 def test_a_stopped_study_is_resumed_from_its_url(folder, study, memory, monkeypatch, capsys):

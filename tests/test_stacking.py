@@ -77,7 +77,10 @@ def test_rows_gathered_in_any_order_are_the_tables(folder, tmp_path, monkeypatch
         return where
 
     package.api.collect(
-        question, range(len(question.plan)), keep=keep, written_in=place, tables="folder"
+        question,
+        range(len(question.plan)),
+        keeping=package.api.Keeping(keep, place),
+        tables="folder",
     )
     order = list(ended)
     random.Random(5).shuffle(order)

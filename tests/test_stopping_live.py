@@ -7,6 +7,7 @@ import pytest
 
 import talkspurt
 from talkspurt._commands import entry
+from talkspurt._commands.options import CallOptions, EmulateOptions, MeasureOptions
 from talkspurt._storage import interrupts
 from talkspurt.emulating import account
 from talkspurt.emulating import command as emulating
@@ -47,10 +48,7 @@ def twice(monkeypatch):
 
 
 def wanted(*transports):
-    return measuring.Wanted(
-        transports, "cbr", "64kbit/s", None, "pcmu", "both", "1s",
-        together=False, mtu=1500, seed=1,
-    )  # fmt: skip
+    return {"transport": list(transports), "duration": "1s", "seed": 1}
 
 
 @pytest.mark.parametrize("place", ["made", "say"])
@@ -59,9 +57,10 @@ def test_stops_after_a_measurement_do_not_lose_it(tmp_path, monkeypatch, twice, 
     twice(measuring, place)
     with server() as port, pytest.raises(KeyboardInterrupt):
         measuring.run(
-            f"127.0.0.1:{port}", wanted("udp", "tfrc"), secret_file=None, out=tmp_path / "out",
-            as_json=False, quiet=False, report=False, overwrite=False,
-        )  # fmt: skip
+            f"127.0.0.1:{port}",
+            MeasureOptions(**wanted("udp", "tfrc"), out=tmp_path / "out", report=False),
+            None,
+        )
     # Nothing is measured after them.
     assert [folder.name for folder in (tmp_path / "out").iterdir()] == ["udp"]
     flows = talkspurt.load(tmp_path / "out/udp").flows
@@ -71,10 +70,9 @@ def test_stops_after_a_measurement_do_not_lose_it(tmp_path, monkeypatch, twice, 
 def test_stops_after_a_call_do_not_lose_it(tmp_path, monkeypatch, twice):
     monkeypatch.setenv("TALKSPURT_SECRET", SECRET)
     twice(calling, "_keep")
-    kept = calling.Kept(
-        speech=HERE, heard=tmp_path / "here.wav", microphone=None, loudspeaker=None, codec="pcmu",
-        out=tmp_path / "here", as_json=False, quiet=True, report=False, scores=False,
-        overwrite=False,
+    kept = CallOptions(
+        speech=HERE, heard=tmp_path / "here.wav", codec="pcmu", out=tmp_path / "here", quiet=True,
+        report=False,
     )  # fmt: skip
     with answering(tmp_path, "--no-report") as (port, _), pytest.raises(KeyboardInterrupt):
         calling.call(
@@ -92,10 +90,11 @@ def test_stops_after_an_emulation_do_not_lose_it(tmp_path, twice):
     twice(account, "failures")
     with pytest.raises(KeyboardInterrupt):
         emulating.run(
-            case, [emulating.Wanted("laptop", ("true",), serves=False)], None, length="1s",
-            out=tmp_path / "out", sets=[], seed=None, as_json=False, quiet=False, report=False,
-            overwrite=False,
-        )  # fmt: skip
+            case,
+            [emulating.Wanted("laptop", ("true",), serves=False)],
+            None,
+            EmulateOptions(duration="1s", out=tmp_path / "out", report=False),
+        )
     assert talkspurt.load(tmp_path / "out").manifest["real_time"]["commands"][0]["status"] == 0
     assert sorted(file.name for file in tmp_path.iterdir()) == ["case.toml", "out"]
 

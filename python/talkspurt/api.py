@@ -7,6 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -165,13 +166,34 @@ def is_study(plan: _core.Plan) -> bool:
     return bool(plan.axes) or plan.replications > 1
 
 
+@dataclass(frozen=True)
+class Keeping:
+    """Where the runs of a plan go as they end.
+
+    Attributes:
+        keep: called with each finished result, returns the object to hold instead: a study too big
+            for memory is written to disk run by run.
+        written_in: the folder for captures and packets of a run, or None to skip them; by default
+            they go to a temporary folder that lives as long as the result.
+        place: the folder of each run that a worker of an executor returns whole; by default a
+            temporary one.
+        kept: called for each run after that.
+        ended: called with the summary tables of each run; of a worker's only if they are short.
+    """
+
+    keep: Callable[[int, Result], Result] = lambda _, result: result
+    written_in: Callable[[int], Path | None] | None = None
+    place: Callable[[int], Path] | None = None
+    kept: Callable[[int], None] = lambda _: None
+    ended: Callable[[int, _core.Outcome | Rows], None] = lambda *_: None
+
+
 def answer(
     question: Question,
     *,
     jobs: int | None = None,
     on_progress: OnProgress = lambda _: None,
-    keep: Callable[[int, Result], Result] = lambda _, result: result,
-    written_in: Callable[[int], Path | None] | None = None,
+    keeping: Keeping = Keeping(),
     there: Mapping[int, Result] | None = None,
     executor: Any = None,
     tables: engine.Tables = "memory",
@@ -184,8 +206,7 @@ def answer(
         [i for i in range(len(plan)) if i not in results],
         jobs=jobs,
         on_progress=on_progress,
-        keep=keep,
-        written_in=written_in,
+        keeping=keeping,
         executor=executor,
         tables=tables,
     )
@@ -200,31 +221,22 @@ def collect(
     *,
     jobs: int | None = None,
     on_progress: OnProgress = lambda _: None,
-    keep: Callable[[int, Result], Result] = lambda _, result: result,
-    written_in: Callable[[int], Path | None] | None = None,
+    keeping: Keeping = Keeping(),
     executor: Any = None,
-    place: Callable[[int], Path] | None = None,
-    kept: Callable[[int], None] = lambda _: None,
-    ended: Callable[[int, _core.Outcome | Rows], None] = lambda *_: None,
     tables: engine.Tables = "memory",
 ) -> dict[int, Result]:
     """Run these runs of the plan; results by number of the run.
 
-    ``keep`` is called with each finished result and returns the object to hold instead: a study too
-    big for memory is written to disk run by run. ``written_in`` returns the folder for captures and
-    packets of a run, or None to skip them; by default they go to a temporary folder that lives as
-    long as the result. ``tables`` besides those of flows and links are in memory, in files in that
-    folder, or not recorded; or only those with these names are recorded, in memory. The workers of
-    an ``executor`` return whole folders, which become ``place(i)`` instead, or temporary ones.
-    ``kept`` is called for each run after that, and ``ended`` with its summary tables; of a worker's
-    run only if they are short.
+    ``tables`` besides those of flows and links are in memory, in files in the folder that the run
+    is written in, or not recorded; or only those with these names are recorded, in memory.
     """
     if executor is not None:
         from talkspurt import _cluster
 
         return _cluster.collect(
-            question, runs, executor, place=place, kept=kept, ended=ended, on_progress=on_progress
-        )
+            question, runs, executor, place=keeping.place, kept=keeping.kept, ended=keeping.ended,
+            on_progress=on_progress,
+        )  # fmt: skip
     plan = question.plan
     results: dict[int, Result] = {}
     began: dict[int, float] = {}
@@ -234,7 +246,7 @@ def collect(
         began[i] = time.monotonic()
         if tables != "folder" and not plan.writes_packets(i):
             return None
-        place = written_in(i) if written_in else Scratch()
+        place = keeping.written_in(i) if keeping.written_in else Scratch()
         if place is None:
             return None
         folders[i] = place
@@ -244,9 +256,9 @@ def collect(
         wall_s = time.monotonic() - began[i]
         written = folders.pop(i, None)
         fresh = Result.of_outcome(question, i, outcome, wall_s=wall_s, written=written)
-        results[i] = keep(i, fresh)
-        kept(i)
-        ended(i, outcome)
+        results[i] = keeping.keep(i, fresh)
+        keeping.kept(i)
+        keeping.ended(i, outcome)
 
     engine.drive(
         plan,

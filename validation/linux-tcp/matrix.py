@@ -7,6 +7,7 @@ A `Case` defines who opens, who sends, the congestion control, and the impairmen
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import headers
@@ -222,6 +223,16 @@ def judge(case: Case, result: dict) -> list[str]:
     must(shark["early_resets"] == 0, "a reset before both have closed")
     agreed = kernel["info"]["options"] & ~ECN_SEEN & 31
     must(agreed == case.options, f"options agreed on: {agreed}, not {case.options}")
+    _judge_of_case(case, result, must)
+    return wrong
+
+
+def _judge_of_case(case: Case, result: dict, must: Callable[[bool, str], None]) -> None:
+    """What its way of losing, copying and marking packets must have led to."""
+    ours, kernel = result["ours"]["segments"], result["theirs"]
+    sent, received = ours["sent"], ours["received"]
+    counters = kernel["counters"]
+    out, back = case.bytes
     # Nothing exceeds the negotiated size.
     options = 12 if case.options & TIMESTAMPS else 0
     full = (1460 if case.version == 4 else 1440) - options
@@ -252,4 +263,3 @@ def judge(case: Case, result: dict) -> list[str]:
                  "marks of the kernel's: no CE, no ECE or no CWR")  # fmt: skip
     if case.slow:
         must(received["closed_windows"] > 0, "the window never closed")
-    return wrong

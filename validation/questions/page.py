@@ -71,7 +71,12 @@ def run(name: str, study: str) -> dict[str, Any]:
         return replace(result, _read_table={}.get, _read_audio={}.get, _tables={})
 
     with Bar(question.plan.title) as bar:
-        api.collect(question, range(len(question.plan)), on_progress=bar.on_progress, keep=keep)
+        api.collect(
+            question,
+            range(len(question.plan)),
+            on_progress=bar.on_progress,
+            keeping=api.Keeping(keep),
+        )
     digest = hashlib.sha256("".join(digests[i] for i in sorted(digests)).encode())
     columns = dict.fromkeys(key for row in rows.values() for key in row)
     return {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from talkspurt import __version__
+from talkspurt.errors import BadInputError
 
 app = App(
     name="talkspurt",
@@ -25,3 +27,273 @@ Jobs = Annotated[int | None, Parameter(name="--jobs", alias="-j")]
 Out = Annotated[Path | None, Parameter(name="--out", alias="-o")]
 Report = Annotated[bool, Parameter(negative="--no-report", show_default=False)]
 Sets = Annotated[list[str] | None, Parameter(name="--set", alias="-s", negative=())]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """Where results go, and what is drawn and printed.
+
+    Parameters
+    ----------
+    out
+        Folder for the results, or a URL such as s3://bucket/name; default: a folder in runs/ with
+        the name of the scenario or the other end. Earlier results of the same scenario are replaced
+        when the new ones are complete; those of another scenario, and exports, only with
+        --overwrite; a folder with other content is never changed.
+    json
+        Print only a JSON document on standard output; results are written only with --out.
+    report
+        Whether to write report.html; without, an earlier one stays.
+    overwrite
+        Replace anything talkspurt wrote to the folder before, of this scenario or another.
+    """
+
+    out: Out = None
+    json: Flag = False
+    report: Report = True
+    overwrite: Flag = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Pictures(Output):
+    """The same for what has figures.
+
+    Parameters
+    ----------
+    pdf
+        Also write every figure to figures/, as SVG, PNG and PDF.
+    """
+
+    pdf: Flag = False
+
+    def __post_init__(self) -> None:
+        """Refuse figures without a report."""
+        if self.pdf and not self.report:
+            raise BadInputError("--pdf and --no-report: without a report no figure is drawn")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(Pictures):
+    """How a scenario is run.
+
+    Parameters
+    ----------
+    set
+        PATH=VALUE overrides a scenario field, as in --set links.sky.delay=20ms; may be repeated.
+    seed
+        Replaces the scenario's seed: 0 to 9223372036854775807 (2^63 − 1).
+    jobs
+        Concurrent runs, with axes or replications; default: all cores.
+    scores
+        Score the sound of calls by PESQ, ViSQOL and PLCMOS, some seconds for each minute of a
+        call. Needs pip install 'talkspurt[scores]'.
+    until
+        MEASURE=WIDTH runs more replications until half the interval of a measure is at most WIDTH
+        for every flow and setting: mos=0.1, delay_p95_s=5ms or, of the mean, goodput_bps=5%; may
+        be repeated.
+    most
+        Maximum number of replications with --until; default: 100.
+    """
+
+    set: Sets = None
+    seed: int | None = None
+    jobs: Jobs = None
+    scores: Flag = False
+    until: Several = None
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no run has."""
+        if self.jobs is not None and self.jobs < 1:
+            raise BadInputError(f"--jobs {self.jobs}: expected 1 or more")
+        super().__post_init__()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ClusterOptions:
+    """Who runs a study.
+
+    Parameters
+    ----------
+    cluster
+        Workers for the runs of a study: tls://HOST:PORT or tcp://HOST:PORT of a scheduler of
+        dask.distributed, or local:N for N processes here. Needs pip install 'talkspurt[cluster]'.
+    tls_ca
+        Certificate of the authority that signed those of the cluster; default: dask's settings.
+    tls_cert
+        Our certificate.
+    tls_key
+        Our private key.
+    plain_tcp
+        Permit tcp:// to other machines, where whoever reaches a port can execute code.
+    """
+
+    cluster: str | None = None
+    tls_ca: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    plain_tcp: Flag = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class LiveOutput(Output):
+    """The same in real time.
+
+    Parameters
+    ----------
+    quiet
+        Print nothing but errors.
+    """
+
+    quiet: Flag = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class EmulateOptions(LiveOutput):
+    """How a scenario is emulated.
+
+    Parameters
+    ----------
+    duration
+        Length of the emulation, as in 60s; default: the scenario's duration.
+    set
+        PATH=VALUE overrides a scenario field, as in --set links.sky.delay=20ms; may be repeated.
+    seed
+        Replaces the scenario's seed.
+    """
+
+    duration: Annotated[str | None, Parameter(name="--for")] = None
+    set: Sets = None
+    seed: int | None = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions(LiveOutput):
+    """What to measure.
+
+    Parameters
+    ----------
+    transport
+        udp, tfrc, tfrc-tb, beritelli, dccp-ccid2, dccp-ccid3, dccp-ccid4 (in UDP, RFC 6773), sctp
+        (in UDP, RFC 6951), each of the last four with -ip, as in dccp-ccid3-ip (directly over IP;
+        both ends need the privilege CAP_NET_RAW), tcp (the kernel's) or tcp-CONTROLLER, as in
+        tcp-cubic, with a congestion controller of the sender's kernel; repeat it to measure
+        several, one after another. Default: udp.
+    traffic
+        cbr: constant bit rate. talkspurts: speech with pauses, in the codec. bulk: as much as the
+        transport permits, not over udp and tfrc-tb.
+    rate
+        Payload rate of cbr.
+    packet
+        Bytes of payload per packet of cbr (default: 160) and bulk (default: 1200).
+    codec
+        Codec of talkspurts, as in scenarios; tfrc-tb with pcmu steps down to G.726.
+    up
+        Only from here to the server.
+    down
+        Only from the server to here.
+    both
+        In both directions at the same time; the default.
+    duration
+        Duration of the traffic of each transport.
+    together
+        Measure all transports at the same time, in one result.
+    mtu
+        Longest IP packet on the path, in bytes.
+    seed
+        Seed of the random parts of the traffic; default: another one each time.
+    """
+
+    transport: Several = None
+    traffic: Literal["cbr", "talkspurts", "bulk"] = "cbr"
+    rate: str = "64kbit/s"
+    packet: int | None = None
+    codec: str = "pcmu"
+    up: Flag = False
+    down: Flag = False
+    both: Flag = False
+    duration: Annotated[str, Parameter(name="--for")] = "10s"
+    together: Flag = False
+    mtu: int = 1500
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse several directions."""
+        if self.up + self.down + self.both > 1:
+            raise BadInputError("--up, --down and --both: give one of them")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class CallOptions(LiveOutput):
+    """What one end says, and what it keeps and shows of a call.
+
+    Parameters
+    ----------
+    speech
+        WAV file of what is said here; silence follows until the call ends.
+    heard
+        WAV file for what is heard here; that of a second call is NAME-2.wav.
+    microphone
+        In place of the file: a source of PulseAudio or PipeWire, or default.
+    loudspeaker
+        Play what is heard there, too: a sink of PulseAudio or PipeWire, or default.
+    codec
+        Codecs in order of preference, as in opus,pcmu. The caller's order decides; default: opus,
+        g722, pcmu, pcma, with tfrc-tb pcmu and G.726 at 40, 32, 24 and 16 kbit/s, and of the end
+        that answers all that a call can have.
+    scores
+        Score the sound with PESQ, ViSQOL and PLCMOS (needs the extra `scores`).
+    """
+
+    speech: Path | None = None
+    heard: Path | None = None
+    microphone: str | None = None
+    loudspeaker: str | None = None
+    codec: str | None = None
+    scores: Flag = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class PlotOptions:
+    """What a figure shows.
+
+    Parameters
+    ----------
+    over
+        The x axis: an axis of the study, flow, link, transport, source, or time; default: an axis
+        with numbers, or what the metric is computed against. A metric over time that is drawn over
+        something else is averaged over each run.
+    by
+        What colours distinguish, from the same list; default: what changes the transport. All else
+        that varies has panels of its own.
+    kind
+        Default: bars over names, lines over numbers and time, points for one quantity against
+        another. cdf: the distribution of the values of all runs, or of those over time. map: cells
+        over two axes, --over and --by.
+    time
+        Draw the metric over time that belongs to a number of the whole run, as goodput_over_time to
+        goodput_bps.
+    flow
+        One flow, or the flows of a `count`; default: all with a value.
+    link
+        One link, for metrics of links; default: all.
+    bin
+        Bin width in seconds, for metrics over time; default: the metric's own.
+    """
+
+    over: str | None = None
+    by: str | None = None
+    kind: Literal["lines", "bars", "points", "box", "cdf", "map"] | None = None
+    time: Flag = False
+    flow: str | None = None
+    link: str | None = None
+    bin: float | None = None

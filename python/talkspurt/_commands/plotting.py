@@ -16,7 +16,7 @@ from talkspurt.results.study import Study
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from talkspurt.figures.plotted import Kind
+    from talkspurt._commands.options import PlotOptions
 
 ENDINGS = (".png", ".svg", ".pdf")
 """File names that a figure can have."""
@@ -24,25 +24,14 @@ MOST_BINS = 100_000
 """Maximum number of time bins; more are assumed to be a typing error."""
 
 
-def plot(
-    folder: Path,
-    measure: str,
-    *,
-    over: str | None = None,
-    by: str | None = None,
-    kind: Kind | None = None,
-    time: bool = False,
-    flow: str | None = None,
-    link: str | None = None,
-    bin_s: float | None = None,
-    out: Path | None = None,
-) -> Path:
+def plot(folder: Path, measure: str, options: PlotOptions, out: Path | None = None) -> Path:
     """Draw a measure of a folder's result, and return the path of the figure.
 
     Raises:
         talkspurt.errors.BadInputError: if the folder, the measure or an option does not fit.
     """
     faults = []
+    bin_s = options.bin
     if out is not None and out.suffix.lower() not in ENDINGS:
         faults.append(f"-o {out}: expected a name that ends in .png, .svg or .pdf")
     if bin_s is not None and not (math.isfinite(bin_s) and bin_s > 0):
@@ -65,7 +54,14 @@ def plot(
 
     try:
         drawn = answer.figure(
-            measure, over=over, by=by, kind=kind, flow=flow, link=link, bin_s=bin_s, time=time
+            measure,
+            over=options.over,
+            by=options.by,
+            kind=options.kind,
+            flow=options.flow,
+            link=options.link,
+            bin_s=bin_s,
+            time=options.time,
         )
     except (KeyError, ValueError) as error:
         faults.append(str(error.args[0]))

@@ -20,6 +20,8 @@ from talkspurt.results.study import Study
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from talkspurt._commands.options import Pictures
+
 
 def rebuild(folder: Path, *, pdf: bool) -> None:
     """Draw the figures and the report of a result again, from its tables and recordings."""
@@ -41,15 +43,7 @@ def rebuild(folder: Path, *, pdf: bool) -> None:
     print(visible(f"Report: {shown}/{output_folder.REPORT}"))
 
 
-def compare(
-    folders: Sequence[Path],
-    out: Path | None,
-    *,
-    as_json: bool,
-    report: bool,
-    pdf: bool,
-    overwrite: bool,
-) -> None:
+def compare(folders: Sequence[Path], options: Pictures) -> None:
     """Put results side by side: print them as a study, and write it to a folder."""
     if len(folders) < 2:
         raise BadInputError("compare: give at least two folders of results")
@@ -59,18 +53,20 @@ def compare(
         study = Study.of_answers(answers)
     except ValueError as error:
         raise BadInputError(f"compare: {visible(str(error))}") from None
-    if as_json:
+    if options.json:
         print_json(study.to_json())
-    folder = out or (None if as_json else Path("runs") / plain_name("-vs-".join(names)))
+    folder = options.out or (
+        None if options.json else Path("runs") / plain_name("-vs-".join(names))
+    )
     if folder is not None:
         if any(_is_in(one, folder) for one in folders):
             raise BadInputError(visible(f"compare: {folder} holds one of the results themselves"))
-        study.save(folder, report=report, pdf=pdf, overwrite=overwrite)
-    if not as_json:
+        study.save(folder, report=options.report, pdf=options.pdf, overwrite=options.overwrite)
+    if not options.json:
         from talkspurt._terminal import tables
 
         tables.print_study(study)
-        page = f"   Report: {folder}/{output_folder.REPORT}" if report else ""
+        page = f"   Report: {folder}/{output_folder.REPORT}" if options.report else ""
         print(visible(f"Results: {folder}/{page}"))
 
 

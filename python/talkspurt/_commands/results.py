@@ -6,7 +6,16 @@ import math
 from pathlib import Path
 from typing import Literal
 
-from talkspurt._commands.options import Flag, Out, Report, Sets, Several, app
+from talkspurt._commands.options import (
+    Flag,
+    Out,
+    Pictures,
+    PlotOptions,
+    Report,
+    Sets,
+    Several,
+    app,
+)  # fmt: skip
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
 
@@ -47,36 +56,17 @@ def show(run: Path, /) -> None:
 
 
 @app.command
-def compare(
-    *runs: Path,
-    out: Out = None,
-    json: Flag = False,
-    report: Report = True,
-    pdf: Flag = False,
-    overwrite: Flag = False,
-) -> None:
+def compare(*runs: Path, options: Pictures = Pictures()) -> None:
     """Put finished results side by side: one table, one report, one player for all their calls.
 
     Parameters
     ----------
     runs
         Folders of two or more runs, or of studies with the same axes.
-    out
-        Folder for the comparison; default: runs/A-vs-B.
-    json
-        Print only a JSON document on standard output; results are written only with --out.
-    report
-        Whether to draw figures and write report.html.
-    pdf
-        Also write each figure as PDF, in addition to SVG and PNG.
-    overwrite
-        Replace anything talkspurt wrote to the folder before.
     """
     from talkspurt._commands import reporting
 
-    if pdf and not report:
-        raise BadInputError("--pdf and --no-report: without a report no figure is drawn")
-    reporting.compare(runs, out, as_json=json, report=report, pdf=pdf, overwrite=overwrite)
+    reporting.compare(runs, options)
 
 
 @app.command
@@ -262,13 +252,7 @@ def plot(
     measure: str,
     /,
     *,
-    over: str | None = None,
-    by: str | None = None,
-    kind: Literal["lines", "bars", "points", "box", "cdf", "map"] | None = None,
-    time: Flag = False,
-    flow: str | None = None,
-    link: str | None = None,
-    bin: float | None = None,
+    options: PlotOptions = PlotOptions(),
     out: Out = None,
 ) -> None:
     """Draw a metric of a result or study over an axis, over time, as a distribution or a map.
@@ -280,44 +264,13 @@ def plot(
     measure
         A metric that `talkspurt metrics` lists: mos, links.drops, goodput_over_time; of a result
         also a figure of its report, such as delay or queue.
-    over
-        The x axis: an axis of the study, flow, link, transport, source, or time; default: an axis
-        with numbers, or what the metric is computed against. A metric over time that is drawn over
-        something else is averaged over each run.
-    by
-        What colours distinguish, from the same list; default: what changes the transport. All else
-        that varies has panels of its own.
-    kind
-        Default: bars over names, lines over numbers and time, points for one quantity against
-        another. cdf: the distribution of the values of all runs, or of those over time. map: cells
-        over two axes, --over and --by.
-    time
-        Draw the metric over time that belongs to a number of the whole run, as goodput_over_time to
-        goodput_bps.
-    flow
-        One flow, or the flows of a `count`; default: all with a value.
-    link
-        One link, for metrics of links; default: all.
-    bin
-        Bin width in seconds, for metrics over time; default: the metric's own.
     out
         File to write or replace, .png, .svg or .pdf; default: NAME-MEASURE.png in the current
         folder.
     """
     from talkspurt._commands import plotting
 
-    plotting.plot(
-        run,
-        measure,
-        over=over,
-        by=by,
-        kind=kind,
-        time=time,
-        flow=flow,
-        link=link,
-        bin_s=bin,
-        out=out,
-    )
+    plotting.plot(run, measure, options, out)
 
 
 @app.command

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
@@ -27,38 +28,24 @@ from talkspurt.scenarios.source import Question, pairs, read
 if TYPE_CHECKING:
     from talkspurt._cluster import Address
     from talkspurt._cluster.work import Rows
+    from talkspurt._commands.options import RunOptions
 
 WATCH_S = 0.3
 """Time between two looks at the files of ``--watch``."""
 
 
-def run(
-    scenario: Path,
-    *,
-    out: Path | None,
-    sets: list[str],
-    seed: int | None,
-    as_json: bool,
-    report: bool,
-    pdf: bool,
-    jobs: int | None,
-    overwrite: bool,
-    scores: bool = False,
-    until: Sequence[str] = (),
-    at_most: int | None = None,
-    cluster: Address | None = None,
-) -> None:
+def run(scenario: Path, options: RunOptions, cluster: Address | None = None) -> None:
     """Run a scenario with the command line's options."""
-    wanted = _targets(until, at_most)
-    most = at_most or sequential.MOST
-    dry = out is None and as_json and cluster is None
-    series = not dry or scores or bool(wanted)
-    question = read(scenario, set=sets_of(sets), seed=seed, series=series)
-    if scores:
+    wanted = _targets(options.until or (), options.most)
+    most = options.most or sequential.MOST
+    dry = options.out is None and options.json and cluster is None
+    series = not dry or options.scores or bool(wanted)
+    question = read(scenario, set=sets_of(options.set), seed=options.seed, series=series)
+    if options.scores:
         check_scores(question)
     if wanted:
         count = sequential.first(question.plan.replications, most)
-        question = sequential.repeated(question, count, seed)
+        question = sequential.repeated(question, count, options.seed)
     with contextlib.ExitStack() as stack:
         executor = None
         if cluster is not None:
@@ -69,36 +56,29 @@ def run(
             from talkspurt._cluster import connected
 
             executor = stack.enter_context(connected(cluster))
-        far = None if out is None else remote.of(out)
+        far = None if options.out is None else remote.of(options.out)
         if far is not None:
-            far.check(output_folder.Claim("run", question.name, file_of(question), overwrite))
-            out = far.folder(stack.enter_context(tempfile.TemporaryDirectory()))
-        _run(
-            question, wanted, most, out=out, far=far, seed=seed, as_json=as_json, report=report,
-            pdf=pdf, jobs=jobs, overwrite=overwrite, scores=scores, executor=executor,
-        )  # fmt: skip
+            name, file = question.name, file_of(question)
+            far.check(output_folder.Claim("run", name, file, options.overwrite))
+            here = far.folder(stack.enter_context(tempfile.TemporaryDirectory()))
+            options = replace(options, out=here)
+        _run(question, wanted, most, options, far=far, executor=executor)
 
 
 def _run(
     question: Question,
     wanted: Sequence[sequential.Target],
     most: int,
+    options: RunOptions,
     *,
-    out: Path | None,
     far: remote.Remote | None,
-    seed: int | None,
-    as_json: bool,
-    report: bool,
-    pdf: bool,
-    jobs: int | None,
-    overwrite: bool,
-    scores: bool,
     executor: Any,
 ) -> None:
     """Run a scenario that was read, here or with the workers of an executor.
 
-    ``out`` is uploaded if it goes ``far``.
+    The folder is uploaded if it goes ``far``.
     """
+    out, seed, as_json, report = options.out, options.seed, options.json, options.report
     folder = out if out is not None else None if as_json else Path("runs") / question.name
     answer: Result | Study
     if folder is None:
@@ -109,13 +89,15 @@ def _run(
             with Bar(question.plan.title) as bar:
                 answer = api.answer(
                     question,
-                    jobs=jobs,
+                    jobs=options.jobs,
                     on_progress=bar.on_progress,
-                    keep=lambda _, result: _scored(result) if scores else result,
-                    written_in=lambda _: None,
+                    keeping=api.Keeping(
+                        keep=lambda _, result: _scored(result) if options.scores else result,
+                        written_in=lambda _: None,
+                    ),
                     there=there,
                     executor=executor,
-                    tables="memory" if scores or wanted else "none",
+                    tables="memory" if options.scores or wanted else "none",
                 )
             following = _following(question, answer, wanted, most, seed)
             if following is None:
@@ -125,7 +107,7 @@ def _run(
         _say_outcome(answer, wanted, as_json=as_json)
         return
     # Check that the folder is writable before the work, not after.
-    claim = output_folder.Claim("run", question.name, file_of(question), overwrite)
+    claim = output_folder.Claim("run", question.name, file_of(question), options.overwrite)
     said = undrawn = None
     if api.is_study(question.plan):
         before: Study | None = None
@@ -136,15 +118,15 @@ def _run(
                 answer = _study_into(
                     question,
                     unfinished,
-                    jobs,
+                    options.jobs,
                     more,
-                    scores=scores,
+                    scores=options.scores,
                     executor=executor,
                     last=not wanted,
                 )
                 following = _following(question, answer, wanted, most, seed)
                 if following is None and report:
-                    draw(answer, unfinished.folder, pdf=pdf)
+                    draw(answer, unfinished.folder, pdf=options.pdf)
                 if following is None and not as_json:
                     from talkspurt import comparing
 
@@ -164,7 +146,9 @@ def _run(
             before = saved
     else:
         with output_folder.Staging(folder, claim, far) as staging:
-            answer = _run_into(question, staging, report=report, pdf=pdf, scores=scores)
+            answer = _run_into(
+                question, staging, report=report, pdf=options.pdf, scores=options.scores
+            )
             kept = not report and staging.keep(output_folder.DRAWN)
             where = staging.commit()
             answer = answer.moved(where)
@@ -280,10 +264,10 @@ def _stamps(scenario: Path, sets: list[str]) -> dict[Path, tuple[int, int] | Non
     return found
 
 
-def sets_of(sets: list[str]) -> list[tuple[str, str]]:
+def sets_of(sets: list[str] | None) -> list[tuple[str, str]]:
     """``--set`` options as pairs of path and value."""
     try:
-        return pairs(sets)
+        return pairs(sets or [])
     except ValueError as error:
         raise BadInputError(f"--set: {error}") from None
 
@@ -323,7 +307,7 @@ def _run_into(
         answer = api.answer(
             question,
             on_progress=bar.on_progress,
-            written_in=lambda _: staging.folder,
+            keeping=api.Keeping(written_in=lambda _: staging.folder),
             tables="folder",
         )
         assert isinstance(answer, Result)
@@ -412,12 +396,10 @@ def runs_into(
             missing,
             jobs=jobs,
             on_progress=bar.on_progress,
-            keep=keep,
-            written_in=written,
+            keeping=api.Keeping(
+                keep, written, place, kept=lambda i: unfinished.finish(place(i)), ended=ended
+            ),
             executor=executor,
-            place=place,
-            kept=lambda i: unfinished.finish(place(i)),
-            ended=ended,
             tables="folder",
         )
         for i in found if scores else ():

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from talkspurt._commands.explaining import explain
-from talkspurt._commands.options import Flag, Jobs, Out, Report, Sets, Several, app
+from talkspurt._commands.options import (
+    ClusterOptions,
+    Flag,
+    Jobs,
+    Out,
+    Pictures,
+    RunOptions,
+    Sets,
+    app,
+)  # fmt: skip
 from talkspurt.errors import BadInputError
+
+if TYPE_CHECKING:
+    from talkspurt._cluster import Address
 
 
 @app.command
@@ -16,24 +28,10 @@ def run(
     scenario: Path,
     /,
     *,
-    out: Out = None,
-    set: Sets = None,
-    seed: int | None = None,
-    json: Flag = False,
-    report: Report = True,
-    pdf: Flag = False,
-    jobs: Jobs = None,
-    overwrite: Flag = False,
+    options: RunOptions = RunOptions(),
+    cluster: ClusterOptions = ClusterOptions(),
     watch: Flag = False,
-    scores: Flag = False,
-    until: Several = None,
-    most: int | None = None,
     shard: str | None = None,
-    cluster: str | None = None,
-    tls_ca: Path | None = None,
-    tls_cert: Path | None = None,
-    tls_key: Path | None = None,
-    plain_tcp: Flag = False,
 ) -> None:
     """Run a scenario, print a summary of each flow and write all results to a folder.
 
@@ -41,128 +39,54 @@ def run(
     ----------
     scenario
         TOML file that defines the network, the flows and the measurements.
-    out
-        Folder for the results, or a URL such as s3://bucket/name; default: runs/NAME. Earlier
-        results of the same scenario are replaced when the run is done; those of another scenario,
-        and exports, only with --overwrite; a folder with other content is never changed.
-    set
-        PATH=VALUE overrides a scenario field, as in --set links.sky.delay=20ms; may be repeated.
-    seed
-        Replaces the scenario's seed: 0 to 9223372036854775807 (2^63 − 1).
-    json
-        Print only a JSON document on standard output; results are written only with --out.
-    report
-        Whether to write report.html; without, an earlier one stays.
-    pdf
-        Also write every figure to figures/, as SVG, PNG and PDF.
-    jobs
-        Concurrent runs, with axes or replications; default: all cores.
-    overwrite
-        Replace anything talkspurt wrote to the folder before, of this scenario or another.
     watch
         Run again whenever the scenario, or a file that it names, changes; Ctrl-C ends it.
-    scores
-        Score the sound of calls by PESQ, ViSQOL and PLCMOS, some seconds for each minute of a
-        call. Needs pip install 'talkspurt[scores]'.
-    until
-        MEASURE=WIDTH runs more replications until half the interval of a measure is at most WIDTH
-        for every flow and setting: mos=0.1, delay_p95_s=5ms or, of the mean, goodput_bps=5%; may
-        be repeated.
-    most
-        Maximum number of replications with --until; default: 100.
     shard
         I/N runs every N-th run of a study from the I-th into a folder (default:
         runs/NAME-I-of-N), without a report. `talkspurt merge` makes a study of all N.
-    cluster
-        Workers for the runs of a study: tls://HOST:PORT or tcp://HOST:PORT of a scheduler of
-        dask.distributed, or local:N for N processes here. Needs pip install 'talkspurt[cluster]'.
-    tls_ca
-        Certificate of the authority that signed those of the cluster; default: dask's settings.
-    tls_cert
-        Our certificate.
-    tls_key
-        Our private key.
-    plain_tcp
-        Permit tcp:// to other machines, where whoever reaches a port can execute code.
     """
     from talkspurt._commands import running
 
-    if jobs is not None and jobs < 1:
-        raise BadInputError(f"--jobs {jobs}: expected 1 or more")
-    if pdf and not report:
-        raise BadInputError("--pdf and --no-report: without a report no figure is drawn")
     if shard is not None:
-        if watch or until or pdf or cluster:
+        if watch or options.until or options.pdf or cluster.cluster:
             raise BadInputError("--shard: not together with --watch, --until, --pdf or --cluster")
         from talkspurt._commands import shards
 
-        shards.run_and_say(
-            scenario, shard, out=out, sets=set or [], seed=seed, as_json=json, jobs=jobs,
-            overwrite=overwrite, scores=scores,
-        )  # fmt: skip
+        shards.run_and_say(scenario, shard, options)
         return
-    workers = None
-    if cluster is not None:
-        from talkspurt._cluster import Address
-
-        files = {"ca": tls_ca, "cert": tls_cert, "key": tls_key}
-        workers = Address(cluster, files, plain=plain_tcp)
-        workers.check()
-    elif plain_tcp or tls_ca or tls_cert or tls_key:
-        raise BadInputError("--plain-tcp and --tls-…: for --cluster, which is not given")
-    once = functools.partial(
-        running.run,
-        scenario,
-        out=out,
-        sets=set or [],
-        seed=seed,
-        as_json=json,
-        report=report,
-        pdf=pdf,
-        jobs=jobs,
-        overwrite=overwrite,
-        scores=scores,
-        until=until or [],
-        at_most=most,
-        cluster=workers,
-    )
+    once = functools.partial(running.run, scenario, options, _workers(cluster))
     if watch:
-        running.watch(scenario, set or [], once, lambda error: explain(error) is not None)
+        running.watch(scenario, options.set or [], once, lambda error: explain(error) is not None)
     else:
         once()
 
 
+def _workers(options: ClusterOptions) -> Address | None:
+    """The cluster that these options name, if any."""
+    files = {"ca": options.tls_ca, "cert": options.tls_cert, "key": options.tls_key}
+    if options.cluster is None:
+        if options.plain_tcp or any(files.values()):
+            raise BadInputError("--plain-tcp and --tls-…: for --cluster, which is not given")
+        return None
+    from talkspurt._cluster import Address
+
+    workers = Address(options.cluster, files, plain=options.plain_tcp)
+    workers.check()
+    return workers
+
+
 @app.command
-def merge(
-    *shards: Path,
-    out: Out = None,
-    json: Flag = False,
-    report: Report = True,
-    pdf: Flag = False,
-    overwrite: Flag = False,
-) -> None:
+def merge(*shards: Path, options: Pictures = Pictures()) -> None:
     """Merge the shards of a study into a folder with the same tables as one run of all.
 
     Parameters
     ----------
     shards
         Folders of all shards, each written by `talkspurt run STUDY --shard I/N`.
-    out
-        Folder for the study; default: runs/NAME.
-    json
-        Print only a JSON document on standard output.
-    report
-        Whether to draw figures and write report.html; without, earlier ones stay.
-    pdf
-        Also write each figure as PDF, in addition to SVG and PNG.
-    overwrite
-        Replace anything talkspurt wrote to the folder before, of this scenario or another.
     """
     from talkspurt._commands import shards as parts
 
-    if pdf and not report:
-        raise BadInputError("--pdf and --no-report: without a report no figure is drawn")
-    parts.merge_and_say(shards, out, as_json=json, report=report, pdf=pdf, overwrite=overwrite)
+    parts.merge_and_say(shards, options)
 
 
 @app.command

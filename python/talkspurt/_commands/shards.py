@@ -27,6 +27,7 @@ from talkspurt.scenarios import provenance
 from talkspurt.scenarios.source import Question, read
 
 if TYPE_CHECKING:
+    from talkspurt._commands.options import Pictures, RunOptions
     from talkspurt.results.manifest import ShardManifest
     from talkspurt.results.study import Study
 
@@ -133,30 +134,22 @@ def _default(question: Question, shard: Shard) -> Path:
     return Path("runs") / f"{question.name}-{shard.number}-of-{shard.of}"
 
 
-def run_and_say(
-    scenario: Path,
-    text: str,
-    *,
-    out: Path | None,
-    sets: list[str],
-    seed: int | None,
-    as_json: bool,
-    jobs: int | None,
-    overwrite: bool,
-    scores: bool,
-) -> None:
+def run_and_say(scenario: Path, text: str, options: RunOptions) -> None:
     """Implements ``talkspurt run --shard``."""
     shard = Shard.parse(text)
-    question = read(scenario, set=running.sets_of(sets), seed=seed)
-    if scores:
+    question = read(scenario, set=running.sets_of(options.set), seed=options.seed)
+    if options.scores:
         running.check_scores(question)
-    where = run(question, shard, out, jobs=jobs, overwrite=overwrite, scores=scores)
-    if as_json:
+    where = run(
+        question, shard, options.out, jobs=options.jobs, overwrite=options.overwrite,
+        scores=options.scores,
+    )  # fmt: skip
+    if options.json:
         print_json(reader.check(where, (KIND,)))
         return
     total = len(question.plan)
     print(visible(f"Shard {shard} of {question.name}: {len(shard.runs(total))} of {total} runs"))
-    running.say_where(where, out or _default(question, shard), False)
+    running.say_where(where, options.out or _default(question, shard), False)
 
 
 def merge(
@@ -201,21 +194,13 @@ def merge(
         return staging.commit()
 
 
-def merge_and_say(
-    folders: Sequence[Path],
-    out: Path | None,
-    *,
-    as_json: bool,
-    report: bool,
-    pdf: bool,
-    overwrite: bool,
-) -> None:
+def merge_and_say(folders: Sequence[Path], options: Pictures) -> None:
     """Implements ``talkspurt merge``."""
-    draw = functools.partial(running.draw, pdf=pdf) if report else None
-    where = merge(folders, out, overwrite=overwrite, draw=draw)
-    running.say(reader.load(where), as_json)
-    if not as_json:
-        running.say_where(where, where if out is None else out, report)
+    draw = functools.partial(running.draw, pdf=options.pdf) if options.report else None
+    where = merge(folders, options.out, overwrite=options.overwrite, draw=draw)
+    running.say(reader.load(where), options.json)
+    if not options.json:
+        running.say_where(where, options.out or where, options.report)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from talkspurt import ScenarioError
 from talkspurt._storage import interrupts, output_folder, writer
@@ -24,6 +25,9 @@ from talkspurt.scenarios.resolved import duration_s, values
 from talkspurt.scenarios.source import Question
 
 WORDS = ("--at", "--serve")
+
+if TYPE_CHECKING:
+    from talkspurt._commands.options import EmulateOptions
 CTRL_C_S = 1.0
 """Time for commands to end after Ctrl-C, before the network ends."""
 
@@ -79,41 +83,17 @@ def wanted(
 
 
 def run(
-    scenario: Path,
-    commands: Sequence[Wanted],
-    shell: str | None,
-    *,
-    length: str | None,
-    out: Path | None,
-    sets: list[str],
-    seed: int | None,
-    as_json: bool,
-    quiet: bool,
-    report: bool,
-    overwrite: bool,
+    scenario: Path, commands: Sequence[Wanted], shell: str | None, options: EmulateOptions
 ) -> int:
     """Emulate, print and write the result; returns the exit status."""
-    from talkspurt._commands.running import file_of, say_where, sets_of
+    from talkspurt._commands.running import file_of, say_where
 
     namespaces.act_as(namespaces.User.behind_sudo())
     if not commands and shell is None:
         raise BadInputError("emulate: needs --at NODE -- COMMAND, or --shell NODE")
     nodes = [it.node for it in commands] + ([] if shell is None else [shell])
-    if length is not None and not duration_s(length):
-        raise BadInputError(
-            visible(f"emulate: --for {length}: expected a time above 0, such as 20s or 2min")
-        )
-    pairs = sets_of(sets)
-    most_s = None
-    try:
-        longer = [] if length is None else [("duration", length)]
-        question = read_emulated(scenario, nodes, set=[*pairs, *longer], seed=seed)
-    except ScenarioError:
-        # What begins after a shorter time is no fault, as where the commands end earlier.
-        most_s = duration_s(length or "")
-        question = read_emulated(scenario, nodes, set=pairs, seed=seed)
-        if not most_s or most_s > _duration_s(question):
-            raise
+    question, most_s = _read(scenario, nodes, options)
+    out, quiet, as_json, report = options.out, options.quiet, options.json, options.report
     folder = out if out is not None else None if as_json else Path("runs") / question.name
     failure: BaseException | None = None
     # What was measured is a result, too: a stop comes when it is written.
@@ -123,7 +103,7 @@ def run(
             status = _execute(emulation, commands, shell, most_s, quiet=quiet)
             answer = emulation.result
         else:
-            claim = output_folder.Claim("run", question.name, file_of(question), overwrite)
+            claim = output_folder.Claim("run", question.name, file_of(question), options.overwrite)
             with output_folder.Staging(folder, claim) as staging:
                 for words in () if quiet else staging.news:
                     print(f"talkspurt: {visible(words)}", file=sys.stderr)
@@ -160,6 +140,31 @@ def run(
         if failure is not None:
             raise failure
     return status
+
+
+def _read(
+    scenario: Path, nodes: Sequence[str], options: EmulateOptions
+) -> tuple[Question, float | None]:
+    """The scenario, and after how many seconds the emulation ends if it ends earlier."""
+    from talkspurt._commands.running import sets_of
+
+    length = options.duration
+    if length is not None and not duration_s(length):
+        raise BadInputError(
+            visible(f"emulate: --for {length}: expected a time above 0, such as 20s or 2min")
+        )
+    pairs = sets_of(options.set)
+    most_s = None
+    try:
+        longer = [] if length is None else [("duration", length)]
+        question = read_emulated(scenario, nodes, set=[*pairs, *longer], seed=options.seed)
+    except ScenarioError:
+        # What begins after a shorter time is no fault, as where the commands end earlier.
+        most_s = duration_s(length or "")
+        question = read_emulated(scenario, nodes, set=pairs, seed=options.seed)
+        if not most_s or most_s > _duration_s(question):
+            raise
+    return question, most_s
 
 
 def _execute(

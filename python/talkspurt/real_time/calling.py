@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import os
 import secrets
@@ -11,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from talkspurt import _core
 from talkspurt._storage import file_access, interrupts
@@ -23,6 +22,9 @@ from talkspurt.real_time import devices, measuring, serving
 from talkspurt.results.audio import wav
 from talkspurt.results.result import Result
 
+if TYPE_CHECKING:
+    from talkspurt._commands.options import CallOptions
+
 PORT = 7863
 """TCP port of the end that answers unless told otherwise."""
 OFFER = ("opus", "g722", "pcmu", "pcma")
@@ -31,78 +33,65 @@ LADDER = ("pcmu", "g726-40", "g726-32", "g726-24", "g726-16")
 STEP_S = 0.05
 
 
-@dataclasses.dataclass(frozen=True)
-class Kept:
-    """What one end says, and what it keeps and shows of a call."""
+def _check(kept: CallOptions, faults: Faults) -> None:
+    """Find everything that is wrong with the options."""
+    if kept.scores:
+        from talkspurt.scores import models
 
-    speech: Path | None
-    heard: Path | None
-    microphone: str | None
-    loudspeaker: str | None
-    codec: str | None
-    out: Path | None
-    as_json: bool
-    quiet: bool
-    report: bool
-    scores: bool
-    overwrite: bool
+        with faults.gathered():
+            models.check()
+    faults.add(
+        "what is said: give one of --speech and --microphone",
+        unless=(kept.speech is None) != (kept.microphone is None),
+    )
+    faults.add(
+        "what is heard: give --heard, --loudspeaker or both",
+        unless=kept.heard or kept.loudspeaker,
+    )
+    if kept.heard is not None and (
+        kept.heard.is_dir() or not kept.heard.absolute().parent.is_dir()
+    ):
+        faults.add(f"--heard {kept.heard}: expected a file in a folder")
 
-    def check(self, faults: Faults) -> None:
-        """Find everything that is wrong with the options."""
-        if self.scores:
-            from talkspurt.scores import models
 
-            with faults.gathered():
-                models.check()
-        faults.add(
-            "what is said: give one of --speech and --microphone",
-            unless=(self.speech is None) != (self.microphone is None),
-        )
-        faults.add(
-            "what is heard: give --heard, --loudspeaker or both",
-            unless=self.heard or self.loudspeaker,
-        )
-        if self.heard is not None and (
-            self.heard.is_dir() or not self.heard.absolute().parent.is_dir()
-        ):
-            faults.add(f"--heard {self.heard}: expected a file in a folder")
+def _voice(kept: CallOptions, default: tuple[str, ...]) -> _core.CallVoice:
+    """The file and the codecs, checked like the devices.
 
-    def voice(self, default: tuple[str, ...]) -> _core.CallVoice:
-        """The file and the codecs, checked like the devices.
+    Raises:
+        BadInputError: the file cannot be read, or a codec or a device is unknown.
+    """
+    devices.check(kept.microphone, kept.loudspeaker)
+    from talkspurt.real_time import codecs
 
-        Raises:
-            BadInputError: the file cannot be read, or a codec or a device is unknown.
-        """
-        devices.check(self.microphone, self.loudspeaker)
-        from talkspurt.real_time import codecs
+    codecs.load()
+    names = list(default) if kept.codec is None else kept.codec.split(",")
+    names = [name.strip() for name in names]
+    try:
+        return _core.CallVoice(kept.speech, names, kept.loudspeaker is not None)
+    except _core.RunError as error:
+        raise BadInputError(visible(str(error))) from None
 
-        codecs.load()
-        names = list(default) if self.codec is None else self.codec.split(",")
-        names = [name.strip() for name in names]
-        try:
-            return _core.CallVoice(self.speech, names, self.loudspeaker is not None)
-        except _core.RunError as error:
-            raise BadInputError(visible(str(error))) from None
 
-    def devices(self) -> devices.Devices:
-        """The sound devices, before they are started."""
-        return devices.Devices(self.microphone, self.loudspeaker)
+def _heard_in(kept: CallOptions, number: int) -> Path | None:
+    """The file for what is heard in a call, from 1."""
+    if kept.heard is None or number == 1:
+        return kept.heard
+    return kept.heard.with_name(f"{kept.heard.stem}-{number}{kept.heard.suffix}")
 
-    def heard_in(self, number: int) -> Path | None:
-        """The file for what is heard in a call, from 1."""
-        if self.heard is None or number == 1:
-            return self.heard
-        return self.heard.with_name(f"{self.heard.stem}-{number}{self.heard.suffix}")
 
-    @property
-    def shows(self) -> bool:
-        """Whether a terminal shows the call while it lasts."""
-        return not self.quiet and not self.as_json and sys.stdout.isatty() and sys.stderr.isatty()
+def _sound(kept: CallOptions) -> devices.Devices:
+    """The sound devices, before they are started."""
+    return devices.Devices(kept.microphone, kept.loudspeaker)
+
+
+def _shows(kept: CallOptions) -> bool:
+    """Whether a terminal shows the call while it lasts."""
+    return not kept.quiet and not kept.json and sys.stdout.isatty() and sys.stderr.isatty()
 
 
 def call(
     host: str,
-    kept: Kept,
+    kept: CallOptions,
     *,
     secret_file: Path | None,
     transport: str,
@@ -113,9 +102,9 @@ def call(
     """Call, print, and write what was heard and the folder."""
     serving.supported()
     faults = Faults()
-    kept.check(faults)
+    _check(kept, faults)
     with faults.gathered():
-        voice = kept.voice(LADDER if transport == "tfrc-tb" else OFFER)
+        voice = _voice(kept, LADDER if transport == "tfrc-tb" else OFFER)
     with faults.gathered():
         _core.check_transport(transport, sends=True)
     if duration is not None:
@@ -140,12 +129,15 @@ def call(
     with interrupts.undisturbed():
         try:
             calling = session.start(voice, transport, length, mtu, seed)
-            with kept.devices() as devices, _watching(said, kept) as watch:
+            with (
+                devices.Devices(kept.microphone, kept.loudspeaker) as sound,
+                _watching(said, kept) as watch,
+            ):
                 while not calling.wait(STEP_S):
                     if interrupts.came():
                         calling.stop()
                     else:
-                        devices.attach(calling.devices())
+                        sound.attach(calling.devices())
                         watch(calling.progress(), calling.view())
                     if (half := calling.half()) is not None:
                         _keep_half(half, kept, kept.heard, folder)
@@ -159,7 +151,7 @@ def call(
 
 
 def answer(
-    kept: Kept,
+    kept: CallOptions,
     *,
     listen: str,
     secret_file: Path | None,
@@ -178,7 +170,7 @@ def answer(
         _core.check_address("--listen", listen)
     with faults.gathered():
         key = serving.secret(secret_file)
-    kept.check(faults)
+    _check(kept, faults)
     faults.check()
     user = User.behind_sudo()
     name = None if user is None else user.name
@@ -187,13 +179,13 @@ def answer(
         sockets = _core.CallSockets(listen, ports, name)
         if user is not None:
             os.environ |= user.environment
-        server = _core.CallServer(sockets, key, kept.voice(tuple(_core.call_codecs())))
+        server = _core.CallServer(sockets, key, _voice(kept, tuple(_core.call_codecs())))
     except (_core.RunError, ValueError) as error:
         raise BadInputError(visible(str(error))) from None
     base = kept.out or Path("runs") / "answer"
     # Only now: root has lost its privilege to write everywhere.
-    _may_write(kept, None if kept.as_json and kept.out is None else base)
-    says = not kept.quiet and not kept.as_json
+    _may_write(kept, None if kept.json and kept.out is None else base)
+    says = not kept.quiet and not kept.json
     if says:
         print(f"Waiting for a call on {server.local}. Ctrl-C ends it.", flush=True)
     failures = []
@@ -201,7 +193,7 @@ def answer(
         with interrupts.undisturbed():
             for number in range(1, calls + 1):
                 folder = base if calls == 1 else base / str(number)
-                heard = kept.heard_in(number)
+                heard = _heard_in(kept, number)
                 called, wall_s = _answered(server, kept, heard, folder)
                 if called is not None:
                     failure = _keep(called, kept, heard, folder, "A call answered", wall_s)
@@ -214,7 +206,7 @@ def answer(
         raise BadInputError(visible("; ".join(failures)))
 
 
-def _may_write(kept: Kept, folder: Path | None) -> None:
+def _may_write(kept: CallOptions, folder: Path | None) -> None:
     """Raise BadInputError if what is heard, or the folder, cannot be written."""
     faults = []
     for option, place in (("--heard", kept.heard), ("--out", folder)):
@@ -227,7 +219,7 @@ def _may_write(kept: Kept, folder: Path | None) -> None:
 
 
 def _answered(
-    server: _core.CallServer, kept: Kept, file: Path | None, folder: Path
+    server: _core.CallServer, kept: CallOptions, file: Path | None, folder: Path
 ) -> tuple[_core.Called | None, float]:
     """Wait for a call and its end, or a stop; the call's results, and its length in seconds."""
     called = None
@@ -237,12 +229,15 @@ def _answered(
         _say_lines(server, kept)
         if server.in_call():
             began = time.monotonic()
-            with kept.devices() as devices, _watching("Call", kept) as watch:
+            with (
+                devices.Devices(kept.microphone, kept.loudspeaker) as sound,
+                _watching("Call", kept) as watch,
+            ):
                 while server.in_call():
                     if interrupts.came():
                         server.hang_up()
                     else:
-                        devices.attach(server.devices())
+                        sound.attach(server.devices())
                         watch(None, server.view())
                     if (half := server.half()) is not None:
                         _keep_half(half, kept, file, folder)
@@ -252,13 +247,13 @@ def _answered(
     return called, time.monotonic() - began
 
 
-def _say_lines(server: _core.CallServer, kept: Kept) -> None:
+def _say_lines(server: _core.CallServer, kept: CallOptions) -> None:
     for line in server.lines():
         if not kept.quiet:
             print(visible(f"{time.strftime('%H:%M:%S')} {line}"), file=sys.stderr, flush=True)
 
 
-def _keep_half(half: _core.Called, kept: Kept, file: Path | None, folder: Path) -> None:
+def _keep_half(half: _core.Called, kept: CallOptions, file: Path | None, folder: Path) -> None:
     """Write what this end knows while the notes of both ends are exchanged.
 
     What prevents that, prevents the whole result, too, which tells it.
@@ -267,7 +262,7 @@ def _keep_half(half: _core.Called, kept: Kept, file: Path | None, folder: Path) 
     with contextlib.suppress(OSError):
         if file is not None:
             file_access.write_bytes(file, wav(*sound))
-        if outcome is not None and (kept.out is not None or not kept.as_json):
+        if outcome is not None and (kept.out is not None or not kept.json):
             result = _result(outcome, json.loads(text), scenario, "A call", 0.0)
             result.save(folder, report=False, overwrite=kept.overwrite)
 
@@ -283,7 +278,7 @@ def _result(
 
 def _keep(
     called: _core.Called,
-    kept: Kept,
+    kept: CallOptions,
     file: Path | None,
     folder: Path,
     title: str,
@@ -301,9 +296,9 @@ def _keep(
         result = _result(outcome, facts, scenario, title, wall_s)
         if kept.scores:
             _ = result.scores
-        if kept.out is not None or not kept.as_json:
+        if kept.out is not None or not kept.json:
             result.save(folder, report=kept.report, overwrite=kept.overwrite)
-    if kept.as_json:
+    if kept.json:
         document = {} if result is None else measuring.document(result)
         print_json({**document, "call": about, "heard": file and str(file), "heard_s": length_s})
     elif not kept.quiet:
@@ -329,14 +324,16 @@ def _sentences(about: dict[str, Any], file: Path | None, length_s: float) -> Ite
 
 
 @contextlib.contextmanager
-def _watching(title: str, kept: Kept) -> Iterator[Callable[[float | None, str | None], None]]:
+def _watching(
+    title: str, kept: CallOptions
+) -> Iterator[Callable[[float | None, str | None], None]]:
     """What shows a call while it lasts, given the share of its time and its state as JSON."""
-    if kept.shows:
+    if _shows(kept):
         from talkspurt._terminal.call import Screen
 
         with Screen(title) as screen:
             yield lambda _, state: screen.show(None if state is None else json.loads(state))
-    elif kept.quiet or kept.as_json:
+    elif kept.quiet or kept.json:
         yield lambda *_: None
     else:
         with Bar(title) as bar:

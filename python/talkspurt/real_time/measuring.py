@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from talkspurt import _core
 from talkspurt._storage import file_access, interrupts, output_folder
@@ -29,61 +29,51 @@ from talkspurt.scenarios.resolved import values
 if TYPE_CHECKING:
     import polars as pl
 
+    from talkspurt._commands.options import MeasureOptions
+
 NOTE = "# This describes the traffic of a measurement. It cannot be run: the network is not known."
 """How the scenario of a measurement begins."""
-Way = Literal["up", "down", "both"]
-Traffic = Literal["cbr", "talkspurts", "bulk"]
 PACKET_B = {"cbr": 160, "talkspurts": 160, "bulk": 1200}
 """Payload per packet unless told otherwise: 20 ms of G.711, or most of an Ethernet frame."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Wanted:
-    """What to measure."""
+def _way_of(options: MeasureOptions, way: str) -> tuple[str, int, int, str] | None:
+    """What a direction sends, as Rust takes it; None for nothing."""
+    if options.down if way == "up" else options.up:
+        return None
+    packet = options.packet if options.packet is not None else PACKET_B[options.traffic]
+    return options.traffic, _core.rate_bps(options.rate), packet, options.codec
 
-    transports: Sequence[str]
-    traffic: Traffic
-    rate: str
-    packet: int | None
-    codec: str
-    way: Way
-    duration: str
-    together: bool
-    mtu: int
-    seed: int | None
 
-    def way_of(self, way: Way) -> tuple[str, int, int, str] | None:
-        """What a direction sends, as Rust takes it; None for nothing."""
-        if self.way not in (way, "both"):
-            return None
-        packet = self.packet if self.packet is not None else PACKET_B[self.traffic]
-        return self.traffic, _core.rate_bps(self.rate), packet, self.codec
+def _flows(options: MeasureOptions) -> list[tuple[str, str, Any, Any]]:
+    """Name, transport, and both directions of each flow."""
+    names: list[str] = []
+    transports = options.transport or ["udp"]
+    for transport in transports:
+        name = transport
+        while name in names:
+            name = f"{transport}-{sum(n.startswith(transport) for n in names) + 1}"
+        names.append(name)
+    up, down = _way_of(options, "up"), _way_of(options, "down")
+    both = zip(names, transports, strict=True)
+    return [(name, transport, up, down) for name, transport in both]
 
-    def flows(self) -> list[tuple[str, str, Any, Any]]:
-        """Name, transport, and both directions of each flow."""
-        names: list[str] = []
-        for transport in self.transports:
-            name = transport
-            while name in names:
-                name = f"{transport}-{sum(n.startswith(transport) for n in names) + 1}"
-            names.append(name)
-        up, down = self.way_of("up"), self.way_of("down")
-        both = zip(names, self.transports, strict=True)
-        return [(name, transport, up, down) for name, transport in both]
 
-    def check(self, faults: Faults) -> None:
-        """Find what is wrong with each option."""
-        for transport in self.transports:
-            with faults.gathered():
-                _core.check_transport(transport, sends=self.way != "down")
-        try:
-            if _core.rate_bps(self.rate) == 0:
-                faults.add(f"--rate {self.rate}: expected more than 0")
-        except ValueError as error:
-            faults.add(f"--rate: {error}")
-        packet_fits = self.packet is None or 8 <= self.packet <= 9000
-        faults.add(f"--packet {self.packet}: expected 8 to 9000 bytes", unless=packet_fits)
-        check_mtu_and_seed(self.mtu, self.seed, faults)
+def _check(options: MeasureOptions, faults: Faults) -> None:
+    """Find what is wrong with each option."""
+    for transport in options.transport or ["udp"]:
+        with faults.gathered():
+            _core.check_transport(transport, sends=not options.down)
+    try:
+        if _core.rate_bps(options.rate) == 0:
+            faults.add(f"--rate {options.rate}: expected more than 0")
+    except ValueError as error:
+        faults.add(f"--rate: {error}")
+    packet = options.packet
+    faults.add(
+        f"--packet {packet}: expected 8 to 9000 bytes", unless=packet is None or 8 <= packet <= 9000
+    )
+    check_mtu_and_seed(options.mtu, options.seed, faults)
 
 
 def check_mtu_and_seed(mtu: int, seed: int | None, faults: Faults) -> None:
@@ -111,26 +101,16 @@ def target(host: str, port_of: int = serving.PORT) -> tuple[str, int]:
     return name, port
 
 
-def run(
-    host: str,
-    wanted: Wanted,
-    *,
-    secret_file: Path | None,
-    out: Path | None,
-    as_json: bool,
-    quiet: bool,
-    report: bool,
-    overwrite: bool,
-) -> None:
+def run(host: str, options: MeasureOptions, secret_file: Path | None) -> None:
     """Measure, print, and write the folders."""
     serving.supported()
     faults = Faults()
-    wanted.check(faults)
+    _check(options, faults)
     if not faults.found:
         with faults.gathered():
-            _core.check_flows(wanted.flows(), wanted.mtu)
+            _core.check_flows(_flows(options), options.mtu)
     with faults.gathered():
-        _core.check_length("--for", wanted.duration)
+        _core.check_length("--for", options.duration)
     with faults.gathered():
         name, port = target(host)
     with faults.gathered():
@@ -140,22 +120,23 @@ def run(
         session = _core.MeasureSession(name, port, key)
     except _core.RunError as error:
         raise BadInputError(visible(str(error))) from None
-    flows = wanted.flows()
-    tests = [flows] if wanted.together else [[flow] for flow in flows]
+    flows = _flows(options)
+    out, as_json = options.out, options.json
+    tests = [flows] if options.together else [[flow] for flow in flows]
     base = out or Path("runs") / f"measure-{file_access.plain_name(name)}"
     documents = []
     # What was measured so far is a result, too: a stop comes when it is written.
     with interrupts.undisturbed():
         for test in tests:
             folder = base if len(tests) == 1 else base / test[0][0]
-            half = Half(None if out is None and as_json else folder, overwrite)
-            result, broken = one(session, test, wanted, host, half, quiet=quiet)
+            half = Half(None if out is None and as_json else folder, options.overwrite)
+            result, broken = one(session, test, options, host, half)
             if half.folder is not None:
-                result.save(folder, report=report, overwrite=overwrite)
+                result.save(folder, report=options.report, overwrite=options.overwrite)
             if as_json:
                 documents.append(document(result))
-            elif not quiet:
-                say(result, folder, report=report)
+            elif not options.quiet:
+                say(result, folder, report=options.report)
             if interrupts.came() or broken is not None:
                 break
         if as_json:
@@ -182,17 +163,15 @@ class Half:
 def one(
     session: _core.MeasureSession,
     flows: Sequence[tuple[str, str, Any, Any]],
-    wanted: Wanted,
+    options: MeasureOptions,
     host: str,
     kept: Half,
-    *,
-    quiet: bool,
 ) -> tuple[Result, str | None]:
     """Measure these flows at the same time.
 
     Also returns why less was measured than wanted, if it was not a stop.
     """
-    seed = wanted.seed if wanted.seed is not None else secrets.randbits(62)
+    seed = options.seed if options.seed is not None else secrets.randbits(62)
     names = [name for name, *_ in flows]
     began = time.monotonic()
 
@@ -203,8 +182,8 @@ def one(
         return made("measurement", title, flows, outcome, scenario, measured, wall_s)
 
     try:
-        measuring = session.start(list(flows), wanted.duration, wanted.mtu, seed)
-        with contextlib.nullcontext() if quiet else Bar(", ".join(names)) as bar:
+        measuring = session.start(list(flows), options.duration, options.mtu, seed)
+        with contextlib.nullcontext() if options.quiet else Bar(", ".join(names)) as bar:
             while not measuring.wait(0.05):
                 if bar is not None:
                     bar.on_fraction(measuring.progress())

@@ -396,25 +396,16 @@ def check_table(name: str, lazy: pl.LazyFrame, known: Known, of: str | None = No
             raise ValueError(f"the column {column!r} is missing")
         if there[column] != getattr(pl, kind):
             raise ValueError(f"the column {column!r} holds {there[column]}, not {kind}")
-        values = pl.col(column)
         if column in always:
-            tests[f"{column!r} has a row without a value"] = values.is_null().any()
+            words = f"{column!r} has a row without a value"
+            tests[words] = pl.col(column).is_null().any()
         if kind == "String":
-            among = _among(name, column, known)
-            if column == "stand_in":
-                words = f"{column!r} has another form than 'CODEC: CODEC; …'"
-                tests[words] = ~values.str.contains(STAND_IN).all()
-            if among is not None:
-                words = f"{column!r} has a name that is not among those of the run"
-                tests[words] = ~values.is_in(list(among)).all()
-            continue
-        if kind == "Float64":
-            tests[f"{column!r} has a value that is not finite"] = ~values.is_finite().all()
-        least, most = bounds[column]
-        if column in dictionary.INSTANTS:
-            least, most = -BESIDE_S, known.duration_s + BESIDE_S
-        words = f"{column!r} has a value outside of {least:g} to {most:g}"
-        tests[words] = ~values.is_between(least, most).all()
+            tests |= dict(_tests_of_names(column, _among(name, column, known)))
+        else:
+            least, most = bounds[column]
+            if column in dictionary.INSTANTS:
+                least, most = -BESIDE_S, known.duration_s + BESIDE_S
+            tests |= dict(_tests_of_numbers(column, kind, least, most))
     found = lazy.select(test.alias(words) for words, test in tests.items()).collect()
     for words, is_so in zip(tests, found.row(0), strict=True):
         if is_so:
@@ -423,6 +414,32 @@ def check_table(name: str, lazy: pl.LazyFrame, known: Known, of: str | None = No
         _check_keys(name, lazy, of)
     if name in WHOLE and of is None:
         check_names(name, lazy.select("name").collect()["name"], known)
+
+
+def _tests_of_names(column: str, among: Iterable[str] | None) -> Iterator[tuple[str, pl.Expr]]:
+    """What is wrong with texts if it is true."""
+    import polars as pl
+
+    values = pl.col(column)
+    if column == "stand_in":
+        words = f"{column!r} has another form than 'CODEC: CODEC; …'"
+        yield words, ~values.str.contains(STAND_IN).all()
+    if among is not None:
+        words = f"{column!r} has a name that is not among those of the run"
+        yield words, ~values.is_in(list(among)).all()
+
+
+def _tests_of_numbers(
+    column: str, kind: str, least: float, most: float
+) -> Iterator[tuple[str, pl.Expr]]:
+    """What is wrong with numbers if it is true."""
+    import polars as pl
+
+    values = pl.col(column)
+    if kind == "Float64":
+        yield f"{column!r} has a value that is not finite", ~values.is_finite().all()
+    words = f"{column!r} has a value outside of {least:g} to {most:g}"
+    yield words, ~values.is_between(least, most).all()
 
 
 def _check_keys(name: str, lazy: pl.LazyFrame, of: str | None) -> None:
