@@ -17,6 +17,7 @@ from command import start, talkspurt, until
 from conftest import tone, write_wav
 from talkspurt._cluster import Address, client, proof, work
 from talkspurt._commands import running
+from talkspurt._commands.options import RunOptions
 from talkspurt.errors import BadInputError
 from talkspurt.results import concatenation
 from talkspurt.results.run_data import TABLES
@@ -89,16 +90,13 @@ def test_no_file_is_read_again_for_the_tables_of_the_study(place, tmp_path, monk
         raise AssertionError(f"{table} of {len(runs)} runs are read from files")
 
     question = package.read(place / "study.toml")
-    given = {"far": None, "seed": None, "as_json": False, "report": False, "pdf": False}
     with (
         ThreadPoolExecutor(2) as pool,
         monkeypatch.context() as patched,
     ):
         patched.setattr(concatenation, "stack", fail)
-        running._run(
-            question, (), 0, out=tmp_path / "out", jobs=None, overwrite=False, scores=False,
-            executor=pool, **given,
-        )  # fmt: skip
+        options = RunOptions(out=tmp_path / "out", report=False)
+        running._run(question, (), 0, options, far=None, executor=pool)
     assert "Results: " in capsys.readouterr().out
     found, whole = tables(tmp_path / "out"), tables(place / "whole")
     assert found == whole
@@ -106,10 +104,8 @@ def test_no_file_is_read_again_for_the_tables_of_the_study(place, tmp_path, monk
     monkeypatch.setattr(work, "MOST_ROWS", 0)
     with ThreadPoolExecutor(2) as pool, pytest.raises(AssertionError, match="read from files"):
         monkeypatch.setattr(concatenation, "stack", fail)
-        running._run(
-            question, (), 0, out=tmp_path / "long", jobs=None, overwrite=False, scores=False,
-            executor=pool, **given,
-        )  # fmt: skip
+        options = RunOptions(out=tmp_path / "long", report=False)
+        running._run(question, (), 0, options, far=None, executor=pool)
 
 
 def sent(place, name):

@@ -12,7 +12,7 @@ use talkspurt_testing::tcp::{Client, Pair, Server, Verdict, ms, plain};
 /// §4.2: g, the estimation gain of some implementations.
 const GAIN: f64 = 1.0 / 16.0;
 
-/// §3.3, with the window of RFC 5681 (§3.4, §3.5).
+/// §3.3; otherwise (§3.4, §3.5) with the window of NewReno.
 #[derive(Clone, Debug)]
 struct Dctcp {
     reno: NewReno,

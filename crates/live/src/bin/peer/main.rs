@@ -23,13 +23,14 @@ mod watch;
 #[cfg(target_os = "linux")]
 #[derive(Debug, clap::Parser)]
 enum Ask {
-    /// A DCCP echo test over raw IP (protocol 33, RFC 4340 §19.1), with a peer that counts the same way.
+    /// A DCCP echo test over raw IP (protocol 33, RFC 4340 §19.1), with a peer that counts the
+    /// same way.
     Dccp(dccp::Ask),
-    /// An SCTP echo test over raw IP (protocol 132) or UDP (RFC 6951), on one or several paths, with a peer that
-    /// counts the same way.
+    /// An SCTP echo test over raw IP (protocol 132) or UDP (RFC 6951), on one or several paths, with
+    /// a peer that counts the same way.
     Sctp(sctp::Ask),
-    /// TCP on the TUN device that is the standard input (IFF_TUN | IFF_NO_PI), a file in each direction, with any
-    /// TCP as peer.
+    /// TCP on the TUN device that is the standard input (IFF_TUN | IFF_NO_PI), a file in each
+    /// direction, with any TCP as peer.
     Tcp(tcp::Ask),
 }
 
