@@ -350,13 +350,12 @@ def test_routers_send_errors_as_in_rfc_792():
 
 @real
 def test_a_stop_while_the_report_is_drawn_leaves_the_result(tmp_path, monkeypatch):
+    from talkspurt._commands.options import EmulateOptions
     from talkspurt.emulating import command as emulate
     from talkspurt.report import pictures
 
     (tmp_path / "network.toml").write_text(NETWORK, encoding="utf-8")
     asked = [Wanted("laptop", ("true",), serves=False)]
-    options = {"length": "2s", "sets": [], "seed": None, "as_json": False, "report": True}
-    options |= {"quiet": False, "overwrite": False}
     for number, stop in enumerate((KeyboardInterrupt(), OSError(28, "No space left on device"))):
 
         def drawing(*_, stop=stop):
@@ -365,7 +364,8 @@ def test_a_stop_while_the_report_is_drawn_leaves_the_result(tmp_path, monkeypatc
         monkeypatch.setattr(pictures, "of_result", drawing)
         out = tmp_path / str(number)
         with pytest.raises(type(stop)):
-            emulate.run(tmp_path / "network.toml", asked, None, out=out, **options)
+            options = EmulateOptions(duration="2s", out=out)
+            emulate.run(tmp_path / "network.toml", asked, None, options)
         assert talkspurt.load(out).flows["name"].to_list() == ["call"]
 
 
