@@ -125,3 +125,15 @@ def test_no_modules_of_the_package_import_each_other_in_a_circle() -> None:
     assert len(graph) > 150
     assert "talkspurt.results.result" in graph["talkspurt._storage.reader"]
     TopologicalSorter(graph).prepare()
+
+
+def test_product_code_stays_below_its_limit() -> None:
+    """Rust without tests, benches and peers of conversations, and the Python package."""
+    lines = 0
+    for file in CRATES.rglob("src/**/*.rs"):
+        if file.stem.endswith("tests") or "bin/peer" in file.as_posix():
+            continue
+        text = file.read_text(encoding="utf-8")
+        lines += text.split("#[cfg(test)]\nmod tests {")[0].count("\n")
+    lines += sum(file.read_text(encoding="utf-8").count("\n") for file in PACKAGE.rglob("*.py"))
+    assert 100_000 < lines <= 130_000

@@ -12,8 +12,6 @@ from typing import Any
 
 from talkspurt.results.manifest import RealTime
 
-LATE_S = 1e-3
-"""Later packets are counted apart."""
 NOTABLE = 1e-3
 """The share of late packets above which the result is doubtful."""
 

@@ -205,15 +205,6 @@ def _words(drawn: Plot, key: Sequence[str]) -> str:
     return " · ".join(label if name == place else f"{name} {label}" for name, label in named)
 
 
-def _wrapped(words: str, width: float) -> str:
-    """The title of a panel of this width, in at most two lines."""
-    most = int(panel.TITLE_LETTERS * width)
-    if len(words) <= most:
-        return words
-    lines = [short(part, most) for part in words.rsplit(" · ", 1)]
-    return "\n".join(lines)
-
-
 def _title(drawn: Plot) -> str:
     """The measure, and the only flow or link that has it."""
     names = {part.told[place_of(drawn.study, drawn.one)] for part in drawn.parts}

@@ -238,7 +238,6 @@ def _end(end: End) -> str:
 
 DCCP_DATA = (2, 4)
 """DCCP-Data and DCCP-DataAck."""
-DCCP_SKIPS = (8, 9)
 DCCP_OPENS = (0, 1)
 """DCCP-Request and DCCP-Response."""
 DCCP_WINDOW = 100
