@@ -1,6 +1,6 @@
 //! The simulator as a WebAssembly module without imports: the text of a scenario and its files in, tables out.
 //!
-//! `make wasm` builds and tests it. A page writes bytes to memory that [`abi::reserve`] gives, adds files by
+//! `make wasm` builds and tests it. A page writes bytes to memory that `reserve` gives, adds files by
 //! absolute path, and runs a scenario in a folder of them. There is no DRED and no deep PLC.
 
 #[cfg(target_arch = "wasm32")]
