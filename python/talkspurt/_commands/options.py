@@ -37,10 +37,11 @@ class Output:
     Parameters
     ----------
     out
-        Folder for the results, or a URL such as s3://bucket/name; default: a folder in runs/ with
-        the name of the scenario or the other end. Earlier results of the same scenario are replaced
-        when the new ones are complete; those of another scenario, and exports, only with
-        --overwrite; a folder with other content is never changed.
+        Folder for the results, of run, compare, measure and call also a URL such as
+        s3://bucket/name; default: runs/NAME, or runs/A-vs-B, runs/measure-HOST, runs/call-HOST and
+        runs/answer. Earlier results of the same scenario are replaced when the new ones are
+        complete; those of another scenario, and exports, only with --overwrite; a folder with other
+        content is never changed.
     json
         Print only a JSON document on standard output; results are written only with --out.
     report
@@ -147,7 +148,7 @@ class LiveOutput(Output):
     Parameters
     ----------
     quiet
-        Print nothing but errors.
+        Print nothing but errors, and what the commands of an emulation print.
     """
 
     quiet: Flag = False

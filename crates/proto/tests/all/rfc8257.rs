@@ -55,7 +55,7 @@ impl CongestionControl for Dctcp {
     }
     fn on_congestion(&mut self, now: Instant, event: &Congestion) {
         let event = match event {
-            // §3.3 step 9: NewReno takes half of the flight that it is told.
+            // §3.3 step 9. NewReno halves the flight size, so the argument is twice the new window.
             Congestion::Mark { .. } => {
                 let window = self.window() as f64 * (1.0 - self.alpha / 2.0);
                 Congestion::Mark { flight: 2 * window as u64 }
