@@ -59,6 +59,7 @@ examples: ## test the example programs, which have dependencies of their own
 
 lint: setup ## check format, lints, types and the schema
 	cargo fmt --all --check
+	@for own in fuzz examples/quinn; do (cd $$own && cargo metadata --locked --format-version 1 > /dev/null) || exit 1; done
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
