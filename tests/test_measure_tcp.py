@@ -189,14 +189,16 @@ def relayed(spoil, **how):
 
 
 class After:
-    """Spoils a stream a while after its first bytes."""
+    """Spoils a stream once some of its media have passed."""
 
-    def __init__(self, what):
-        self.what, self.since = what, None
+    def __init__(self, what, passed=4_000):
+        self.what, self.left = what, passed
 
     def __call__(self, data):
-        self.since = self.since or time.monotonic()
-        return self.what(data) if time.monotonic() > self.since + 1.7 else data
+        if self.left > 0:
+            self.left -= len(data)
+            return data
+        return self.what(data)
 
 
 def flipped(data):
