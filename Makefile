@@ -17,7 +17,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BUILD_BENCH := cargo build --quiet --release --locked --workspace --bin talkspurt-bench
 BUILD_SCHEMA := cargo build --quiet --locked --workspace --bin schema
 
-.PHONY: setup demo test test-rust test-python test-adding examples lint audit msrv wasm format types schema rustdoc pages docs dist bench bench-commands bench-gate bench-peers fuzz fuzz-smoke pins clean help
+.PHONY: setup demo test test-rust test-python test-adding examples lint audit msrv wasm format types schema rustdoc pages docs dist bench bench-commands bench-gate bench-peers fuzz pins clean help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -137,10 +137,6 @@ fuzz: ## fuzz parsers, endpoints, measurements and emulations, TIME seconds for 
 	@cargo fuzz --version > /dev/null 2>&1 || { echo "cargo-fuzz is needed: cargo install cargo-fuzz --locked"; exit 1; }
 	@for target in $(TARGETS); do python3 fuzz/seeds.py unpack $$target fuzz/corpus/$$target && \
 	  cargo +nightly fuzz run -s none $$target fuzz/corpus/$$target -- -max_len=3000 -rss_limit_mb=1024 -max_total_time=$(TIME) || exit 1; done
-
-# Without libFuzzer: the archived inputs, and random ones.
-fuzz-smoke: ## run the archived fuzz inputs and some thousand random ones
-	FUZZ_CASES=4000 cargo test --quiet --locked --workspace --lib --test all fuzz::
 
 pins: $(UV) ## update the Python dependencies and their hashes
 	$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate \

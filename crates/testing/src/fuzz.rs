@@ -84,7 +84,7 @@ fn unhex(digits: &str) -> Vec<u8> {
     digits.as_bytes().chunks(2).map(|pair| byte(pair).expect("two hexadecimal digits")).collect()
 }
 
-/// Random scripts per test, if `make fuzz-smoke` does not set another number.
+/// Random scripts per test, if `FUZZ_CASES` does not state another number.
 ///
 /// # Panics
 /// What is set is no number.
