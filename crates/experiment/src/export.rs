@@ -30,7 +30,7 @@ pub enum Format {
     Qlog,
 }
 
-#[expect(clippy::large_enum_variant, reason = "a run has one")]
+#[allow(clippy::large_enum_variant, reason = "a run has one; on 32 bits none is large")]
 enum Writer {
     Captures(CaptureProbe),
     Trace(Trace),
