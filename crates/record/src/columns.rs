@@ -90,20 +90,19 @@ pub(crate) trait Number: Sized {
     fn column(columns: Columns, name: &str, values: impl Iterator<Item = Self>) -> Columns;
 }
 
-impl Number for u64 {
-    fn column(columns: Columns, name: &str, values: impl Iterator<Item = Self>) -> Columns {
-        columns.count(name, values)
-    }
+macro_rules! numbers {
+    ($($type:ty: $column:ident;)*) => {
+        $(impl Number for $type {
+            fn column(columns: Columns, name: &str, values: impl Iterator<Item = Self>) -> Columns {
+                columns.$column(name, values)
+            }
+        })*
+    };
 }
-impl Number for Option<u64> {
-    fn column(columns: Columns, name: &str, values: impl Iterator<Item = Self>) -> Columns {
-        columns.maybe_count(name, values)
-    }
-}
-impl Number for Option<f64> {
-    fn column(columns: Columns, name: &str, values: impl Iterator<Item = Self>) -> Columns {
-        columns.maybe_float(name, values)
-    }
+numbers! {
+    u64: count;
+    Option<u64>: maybe_count;
+    Option<f64>: maybe_float;
 }
 
 /// Defines the row of a table as a struct, its metrics, and the function that adds their columns. The
