@@ -2,6 +2,7 @@
 //! left i to right i, access links 100 Mbit/s, 1 ms, 1000 packets, core 20 ms.
 
 use indexmap::IndexMap;
+use serde_json::json;
 use talkspurt_app::source::{self, BulkConfig, Speech, Talkspurts};
 use talkspurt_app::{codec::Codec, playout, send_queue, transport};
 use talkspurt_proto::dccp::{self, Ccid};
@@ -76,7 +77,7 @@ fn mixed(kinds: &[transport::Config], each: u32, core: &Core, seconds: u64) -> S
     dumbbell(flows, core, seconds, |i| {
         let transport = kinds[(i / each) as usize].clone();
         let ns2 = transport.profile() == Profile::Ns2;
-        let mut flow = flow(i, transport, source::Config::Bulk(BulkConfig::endless()));
+        let mut flow = flow(i, transport, source::Config::Bulk(BulkConfig::default()));
         flow.start = Duration::from_nanos(1_000_000_000 * u64::from(i % each) / u64::from(each));
         if ns2 {
             flow.sizing = Sizing::Ns2;
@@ -117,10 +118,9 @@ fn voice(flows: u32, seconds: u64, playout: playout::Config) -> Scenario {
     let rate = Rate::from_bps(100_000 * u64::from(flows));
     let core = Core { rate, queue: drop_tail(250), noise: false };
     dumbbell(flows, &core, seconds, |i| {
-        let speech = Speech {
-            talkspurts: (i % 2 == 1).then(Talkspurts::p59),
-            ..Speech::unheard(Codec::Pcmu)
-        };
+        let talkspurts = (i % 2 == 1).then(Talkspurts::default);
+        let speech = json!({ "codec": Codec::Pcmu, "talkspurts": talkspurts });
+        let speech: Speech = serde_json::from_value(speech).expect("a codec suffices");
         let mut flow =
             flow(i, transport::Config::Udp(Default::default()), source::Config::Speech(speech));
         flow.start_spread = Some(Duration::from_millis(20));

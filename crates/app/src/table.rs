@@ -6,6 +6,7 @@
 //! comments wrong numbers, and separators must be found out in any case.
 
 use std::path::Path;
+use std::str::FromStr;
 
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size, UnitError};
@@ -291,30 +292,21 @@ impl Row<'_> {
     /// # Errors
     /// What is not one.
     pub fn delay(&self) -> Result<Option<Duration>, String> {
-        let nanos = self.of(&DELAY, |text| {
-            Ok(i64::try_from(text.parse::<Duration>()?.as_nanos()).unwrap_or(i64::MAX))
-        })?;
-        nanos.map(|nanos| self.positive(&DELAY, nanos).map(Duration::from_nanos)).transpose()
+        self.positive(&DELAY, Duration::as_nanos, Duration::from_nanos)
     }
     /// A rate.
     ///
     /// # Errors
     /// What is not one.
     pub fn rate(&self) -> Result<Option<Rate>, String> {
-        let bps = self.of(&RATE, |text| {
-            Ok(i64::try_from(text.parse::<Rate>()?.as_bps()).unwrap_or(i64::MAX))
-        })?;
-        bps.map(|bps| self.positive(&RATE, bps).map(Rate::from_bps)).transpose()
+        self.positive(&RATE, Rate::as_bps, Rate::from_bps)
     }
     /// A number of bytes.
     ///
     /// # Errors
     /// What is not one.
     pub fn size(&self) -> Result<Option<Size>, String> {
-        let bytes = self.of(&SIZE, |text| {
-            Ok(i64::try_from(text.parse::<Size>()?.as_bytes()).unwrap_or(i64::MAX))
-        })?;
-        bytes.map(|bytes| self.positive(&SIZE, bytes).map(Size::from_bytes)).transpose()
+        self.positive(&SIZE, Size::as_bytes, Size::from_bytes)
     }
     /// A probability.
     ///
@@ -365,9 +357,18 @@ impl Row<'_> {
         if self.comma { text.replace(',', ".") } else { text.to_owned() }
     }
 
-    fn positive(&self, quantity: &Quantity, value: i64) -> Result<u64, String> {
+    /// A quantity that is not negative.
+    fn positive<T: FromStr<Err = UnitError>>(
+        &self,
+        quantity: &Quantity,
+        number: fn(T) -> u64,
+        of: fn(u64) -> T,
+    ) -> Result<Option<T>, String> {
+        let value =
+            self.of(quantity, |text| Ok(i64::try_from(number(text.parse()?)).unwrap_or(i64::MAX)))?;
         let text = || self.cell(quantity).map_or("", |(text, _)| text);
-        u64::try_from(value).map_err(|_| format!("{:?} is not a number from zero on", text()))
+        let fault = |_| format!("{:?} is not a number from zero on", text());
+        value.map(|value| u64::try_from(value).map(of).map_err(fault)).transpose()
     }
 }
 

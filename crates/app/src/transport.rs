@@ -183,62 +183,34 @@ transports! {
     External(external::Config) => called External(Box<External>) in External;
 }
 
+/// Methods of [`TransportConfig`], of the configuration that it is.
+macro_rules! of_kind {
+    ($($name:ident -> $type:ty;)*) => {
+        impl Config {$(
+            #[doc = concat!("[`TransportConfig::", stringify!($name), "`].")]
+            #[must_use]
+            pub fn $name(&self) -> $type {
+                of_config!(self, config => config.$name())
+            }
+        )*}
+    };
+}
+
+of_kind! {
+    association -> Option<&str>;
+    is_stream -> bool;
+    joins_writes -> bool;
+    has_window -> bool;
+    has_handshake -> bool;
+    header_bytes -> u32;
+    max_header_bytes -> u32;
+    unit_bytes -> u32;
+    protocol -> &'static str;
+    profile -> Profile;
+    errors -> Vec<ConfigError>;
+}
+
 impl Config {
-    /// [`TransportConfig::association`].
-    #[must_use]
-    pub fn association(&self) -> Option<&str> {
-        of_config!(self, config => config.association())
-    }
-    /// [`TransportConfig::is_stream`].
-    #[must_use]
-    pub fn is_stream(&self) -> bool {
-        of_config!(self, config => config.is_stream())
-    }
-    /// [`TransportConfig::joins_writes`].
-    #[must_use]
-    pub fn joins_writes(&self) -> bool {
-        of_config!(self, config => config.joins_writes())
-    }
-    /// [`TransportConfig::has_window`].
-    #[must_use]
-    pub fn has_window(&self) -> bool {
-        of_config!(self, config => config.has_window())
-    }
-    /// [`TransportConfig::has_handshake`].
-    #[must_use]
-    pub fn has_handshake(&self) -> bool {
-        of_config!(self, config => config.has_handshake())
-    }
-    /// [`TransportConfig::header_bytes`].
-    #[must_use]
-    pub fn header_bytes(&self) -> u32 {
-        of_config!(self, config => config.header_bytes())
-    }
-    /// [`TransportConfig::max_header_bytes`].
-    #[must_use]
-    pub fn max_header_bytes(&self) -> u32 {
-        of_config!(self, config => config.max_header_bytes())
-    }
-    /// [`TransportConfig::unit_bytes`].
-    #[must_use]
-    pub fn unit_bytes(&self) -> u32 {
-        of_config!(self, config => config.unit_bytes())
-    }
-    /// [`TransportConfig::protocol`].
-    #[must_use]
-    pub fn protocol(&self) -> &'static str {
-        of_config!(self, config => config.protocol())
-    }
-    /// [`TransportConfig::profile`].
-    #[must_use]
-    pub fn profile(&self) -> Profile {
-        of_config!(self, config => config.profile())
-    }
-    /// [`Validate::errors`].
-    #[must_use]
-    pub fn errors(&self) -> Vec<ConfigError> {
-        of_config!(self, config => config.errors())
-    }
     /// [`TransportConfig::fit`].
     pub fn fit(&mut self, mtu: Size, version: IpVersion) {
         of_config!(self, config => config.fit(mtu, version));

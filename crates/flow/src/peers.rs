@@ -201,7 +201,7 @@ fn clock(scenario: &Scenario, node: &str) -> Clock {
 pub fn hints(flow: &Flow) -> Hints {
     let sources = [Some(&flow.source), flow.reverse.as_ref()];
     Hints {
-        media: sources.into_iter().flatten().any(source::Config::is_media),
+        media: sources.into_iter().flatten().any(|it| it.is_media()),
         tfrc: flow.transport.protocol() == "TFRC",
         virtual_offset: None,
     }

@@ -6,7 +6,6 @@
 use bytes::Bytes;
 
 use crate::dccp;
-use crate::endpoint::{Arrival, Input};
 use crate::frame::Frame;
 use crate::octets::{Ends, Tail, WireError};
 use crate::packet::{BodyId, Packet, PacketBox, Payload, Quote, Quoted};
@@ -156,20 +155,6 @@ impl Quote {
 }
 
 impl Body {
-    /// Converts it to an input of an endpoint with packet type `T`.
-    ///
-    /// # Errors
-    /// Returns the body of another protocol unchanged.
-    pub fn into_input<T: TryFrom<Self, Error = Self>>(
-        self,
-        arrival: Arrival,
-    ) -> Result<Input<T>, Self> {
-        match self {
-            Self::TooBig { mtu, quote } => Ok(Input::TooBig { path: arrival.path, mtu, quote }),
-            body => body.try_into().map(|packet| Input::Packet { arrival, packet }),
-        }
-    }
-
     /// True if dropping it certainly frees nothing, as for most received bodies: their payload is
     /// virtual or was taken.
     #[inline(always)]

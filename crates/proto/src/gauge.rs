@@ -63,168 +63,118 @@ macro_rules! gauges {
 
 gauges! {
     /// TCP's congestion window: maximum unacknowledged data in the network.
-    Cwnd = 0, "cwnd", KILOBYTES.described(
-        "cwnd",
-        "grows with acknowledgements, halves with a loss",
-        "RFC 5681 §2",
-    );
+    Cwnd = 0, "cwnd", KILOBYTES.described("cwnd", "grows with acknowledgements, halves with a loss")
+        .source("RFC 5681 §2");
     /// TCP's slow-start threshold: below it the window doubles every round trip, above it grows by a
     /// segment. Absent while unbounded.
-    Ssthresh = 1, "ssthresh", KILOBYTES.described(
-        "ssthresh",
-        "half of what was in flight at the last loss",
-        "RFC 5681 §3.1",
-    );
+    Ssthresh = 1, "ssthresh", KILOBYTES
+        .described("ssthresh", "half of what was in flight at the last loss")
+        .source("RFC 5681 §3.1");
     /// Data that TCP has sent and that is neither acknowledged nor deemed lost.
-    Flight = 2, "flight", KILOBYTES.described(
-        "in flight",
-        "sent − acknowledged − deemed lost",
-        "RFC 5681 §2",
-    );
+    Flight = 2, "flight", KILOBYTES.described("in flight", "sent − acknowledged − deemed lost")
+        .source("RFC 5681 §2");
     /// The sender's smoothed round-trip time, R in TFRC's formulas.
-    Srtt = 3, "srtt", MILLISECONDS.described(
-        "RTT, smoothed",
-        "TCP and CCID 2: 7/8 old + 1/8 new; TFRC: 9/10 old + 1/10 new",
-        "RFC 6298 §2; RFC 5348 §4.3 step 2",
-    );
+    Srtt = 3, "srtt", MILLISECONDS
+        .described("RTT, smoothed", "TCP and CCID 2: 7/8 old + 1/8 new; TFRC: 9/10 old + 1/10 new")
+        .source("RFC 6298 §2; RFC 5348 §4.3 step 2");
     /// Time without an acknowledgement after which the sender assumes loss.
     Rto = 4, "rto", MILLISECONDS.described(
         "retransmission timeout",
         "max(1 s, srtt + 4 rttvar) unless the scenario changes the bound, doubled with each expiry",
-        "RFC 6298 §2",
-    );
+    ).source("RFC 6298 §2");
     /// The receiver's running estimate of the interarrival jitter of media packets.
-    Jitter = 5, "jitter", MILLISECONDS.described(
-        "jitter, running",
-        "J ← J + (|D| − J) / 16",
-        "RFC 3550 A.8",
-    );
+    Jitter = 5, "jitter", MILLISECONDS.described("jitter, running", "J ← J + (|D| − J) / 16")
+        .source("RFC 3550 A.8");
     /// Round-trip time measured by RTCP reports.
-    RtcpRtt = 6, "rtcp_rtt", MILLISECONDS.described(
-        "RTT of RTCP",
-        "A − LSR − DLSR",
-        "RFC 3550 §6.4.1",
-    );
+    RtcpRtt = 6, "rtcp_rtt", MILLISECONDS.described("RTT of RTCP", "A − LSR − DLSR")
+        .source("RFC 3550 §6.4.1");
     /// CCID 2's congestion window: maximum number of packets in the network, of any size.
     CwndPackets = 7, "cwnd_packets", Metric::of("packets", "packets", 1.0, 1).described(
         "cwnd",
         "grows with acknowledgements, halves once a window of data with a loss or a mark in it",
-        "RFC 4341 §5",
-    );
+    ).source("RFC 4341 §5");
     /// CCID 2's slow-start threshold; above it the window grows by one packet per round trip. Absent
     /// while unbounded.
-    SsthreshPackets = 8, "ssthresh_packets", Metric::of("packets", "packets", 1.0, 1).described(
-        "ssthresh",
-        "half the window at the last congestion event",
-        "RFC 4341 §5",
-    );
+    SsthreshPackets = 8, "ssthresh_packets", Metric::of("packets", "packets", 1.0, 1)
+        .described("ssthresh", "half the window at the last congestion event")
+        .source("RFC 4341 §5");
     /// Data packets in the network, as estimated by CCID 2's sender, which sends while pipe < cwnd. If
     /// pipe stays below cwnd, the application limits the rate.
-    Pipe = 9, "pipe", Metric::of("packets", "packets", 1.0, 1).described(
-        "pipe",
-        "sent − acknowledged − lost",
-        "RFC 4341 §5",
-    );
+    Pipe = 9, "pipe", Metric::of("packets", "packets", 1.0, 1)
+        .described("pipe", "sent − acknowledged − lost").source("RFC 4341 §5");
     /// Data packets per acknowledgement; raised when acknowledgements are lost.
     AckRatio = 10, "ack_ratio", Metric::of("packets", "packets", 1.0, 1).described(
         "Ack Ratio",
         "doubled with a congested reverse path, lowered as the window allows",
-        "RFC 4340 §11.3; RFC 4341 §6.1.1",
-    );
+    ).source("RFC 4340 §11.3; RFC 4341 §6.1.1");
     /// Maximum sending rate. Speech is sent at its codec's rate or less.
     Rate = 11, "rate", KILOBITS.described(
         "X, allowed rate",
         "X = max(min(X_calc, recv_limit), s / t_mbi); without loss twice what was received",
-        "RFC 5348 §4.3",
-    );
+    ).source("RFC 5348 §4.3");
     /// Receive rate in the receiver's last report. X cannot stay above twice this rate while the
     /// application has more to send.
-    ReceiveRate = 12, "receive_rate", KILOBITS.described(
-        "X_recv, received rate",
-        "bytes received ÷ time since the last report",
-        "RFC 5348 §6.2",
-    );
+    ReceiveRate = 12, "receive_rate", KILOBITS
+        .described("X_recv, received rate", "bytes received ÷ time since the last report")
+        .source("RFC 5348 §6.2");
     /// Rate of a TCP connection with the same loss and round-trip time. Absent before the first loss.
-    EquationRate = 13, "equation_rate", KILOBITS.described(
-        "X_calc, TCP's rate",
-        "s / (R √(2p/3) + t_RTO · 3 √(3p/8) · p (1 + 32 p²))",
-        "RFC 5348 §3.1",
-    );
+    EquationRate = 13, "equation_rate", KILOBITS
+        .described("X_calc, TCP's rate", "s / (R √(2p/3) + t_RTO · 3 √(3p/8) · p (1 + 32 p²))")
+        .source("RFC 5348 §3.1");
     /// Average that the current round-trip time is compared with, so that a growing queue slows the
     /// sender at once without making its rate oscillate.
-    RttSquareMean = 14, "rtt_square_mean", MILLISECONDS.described(
-        "R_sqmean",
-        "the mean of √R, squared",
-        "RFC 5348 §4.5",
-    );
+    RttSquareMean = 14, "rtt_square_mean", MILLISECONDS
+        .described("R_sqmean", "the mean of √R, squared").source("RFC 5348 §4.5");
     /// Frequency of loss events: losses within one round-trip time count as one event. A rate of 1 % is
     /// one event in a hundred packets.
-    LossEventRate = 15, "loss_event_rate", Metric::of("1", "%", 100.0, 3).described(
-        "p, loss event rate",
-        "1 ÷ mean loss interval",
-        "RFC 5348 §5.4",
-    );
+    LossEventRate = 15, "loss_event_rate", Metric::of("1", "%", 100.0, 3)
+        .described("p, loss event rate", "1 ÷ mean loss interval").source("RFC 5348 §5.4");
     /// Mean number of packets between loss events, with more weight on recent intervals.
-    LossInterval = 16, "loss_interval", Metric::of("packets", "packets", 1.0, 1).described(
-        "loss interval, mean",
-        "weighted mean of the last eight intervals",
-        "RFC 5348 §5.4",
-    );
+    LossInterval = 16, "loss_interval", Metric::of("packets", "packets", 1.0, 1)
+        .described("loss interval, mean", "weighted mean of the last eight intervals")
+        .source("RFC 5348 §5.4");
     /// Tokens of TFRC-TB: allowance saved while the codec's rate is below the allowed rate, and spent
     /// to keep the codec when the allowed rate falls.
     Tokens = 17, "tokens", Metric::of("bytes", "kB", 0.001, 3).described(
         "tokens",
         "fills with what is allowed less what is sent, up to the bucket's depth",
-        "Maldonado, Baset, Schulzrinne 2005",
-    );
+    ).source("Maldonado, Baset, Schulzrinne 2005");
     /// Encoding that the controller requests from the source; 0 is the best.
-    Encoding = 18, "encoding", Metric::of("1", "", 1.0, 0).described(
-        "rung of the ladder",
-        "a step down when tokens run out, up by the ladder's rule",
-        "Maldonado, Baset, Schulzrinne 2005",
-    );
+    Encoding = 18, "encoding", Metric::of("1", "", 1.0, 0)
+        .described("rung of the ladder", "a step down when tokens run out, up by the ladder's rule")
+        .source("Maldonado, Baset, Schulzrinne 2005");
     /// Rate at which a pacing TCP sends segments.
     PacingRate = 19, "pacing_rate", Metric::of("bit/s", "kbit/s", 0.001, 0).described(
         "pacing rate",
         "BBR: bandwidth × gain of the state × 0.99; others: two or 1.2 windows a round trip",
-        "draft-ietf-ccwg-bbr-06 §5.6.2",
-    );
+    ).source("draft-ietf-ccwg-bbr-06 §5.6.2");
     /// BBR's estimate of the bandwidth available to it.
     Bandwidth = 20, "bandwidth", Metric::of("bit/s", "kbit/s", 0.001, 0).described(
         "bandwidth",
         "largest delivery rate of two cycles of probing, less after losses until the next probe",
-        "draft-ietf-ccwg-bbr-06 §5.5.2, §5.5.10",
-    );
+    ).source("draft-ietf-ccwg-bbr-06 §5.5.2, §5.5.10");
     /// BBR's estimate of the round-trip time of the empty path.
-    MinRtt = 21, "min_rtt", MILLISECONDS.described(
-        "least RTT",
-        "least of ten seconds",
-        "draft-ietf-ccwg-bbr-06 §5.5.7",
-    );
+    MinRtt = 21, "min_rtt", MILLISECONDS.described("least RTT", "least of ten seconds")
+        .source("draft-ietf-ccwg-bbr-06 §5.5.7");
     /// Maximum data in flight before losses become excessive, as found by BBR. Absent until found.
     InflightLongterm = 22, "inflight_longterm", KILOBYTES.described(
         "bound in flight",
         "in flight when a probe lost more than 2 %, raised by probes that do not",
-        "draft-ietf-ccwg-bbr-06 §5.5.10.2, §5.3.3.9",
-    );
+    ).source("draft-ietf-ccwg-bbr-06 §5.5.10.2, §5.3.3.9");
     /// State of BBR: 0 Startup, 1 Drain, 2 to 5 Down, Cruise, Refill and Up of ProbeBW, 6 ProbeRTT.
-    Phase = 23, "phase", Metric::of("1", "", 1.0, 0).described(
-        "state of BBR",
-        "changes as the draft's state machine does",
-        "draft-ietf-ccwg-bbr-06 §5.1.1",
-    );
+    Phase = 23, "phase", Metric::of("1", "", 1.0, 0)
+        .described("state of BBR", "changes as the draft's state machine does")
+        .source("draft-ietf-ccwg-bbr-06 §5.1.1");
     /// Delay that adaptive playout adds to that of the fastest recent packets.
     PlayoutDelay = 24, "playout_delay", MILLISECONDS.described(
         "playout delay",
         "playout − place in the stream − least (arrival − place) of two seconds",
-        "talkspurt",
-    );
+    ).source("talkspurt");
     /// Delay that adaptive playout aims at.
     PlayoutTarget = 25, "playout_target", MILLISECONDS.described(
         "playout target",
         "quantile of the delays of packets, or the height of recurring peaks",
-        "as in WebRTC's NetEq",
-    );
+    ).source("as in WebRTC's NetEq");
 }
 
 /// Why received data was not used.

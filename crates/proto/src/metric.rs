@@ -1,8 +1,11 @@
 //! Description of a measured quantity: name, unit, meaning, formula and source. The tables of
 //! flows, links and gauges and the catalogue of metrics are built from these.
 
+use serde::Serialize;
+
 /// The better direction of a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Better {
     /// More is better.
     Higher,
@@ -12,43 +15,23 @@ pub enum Better {
     Neither,
 }
 
-impl Better {
-    /// Its name in the catalogue.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Higher => "higher",
-            Self::Lower => "lower",
-            Self::Neither => "neither",
-        }
-    }
-}
-
 /// Which end of a flow knows a value without the notes of the other end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Known {
     /// The sender.
+    #[serde(rename = "sender")]
     ToSender,
     /// The receiver.
+    #[serde(rename = "receiver")]
     ToReceiver,
     /// Neither: it follows from the notes of both.
+    #[serde(rename = "both")]
     ToBoth,
 }
 
-impl Known {
-    /// Its name in the catalogue.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ToSender => "sender",
-            Self::ToReceiver => "receiver",
-            Self::ToBoth => "both",
-        }
-    }
-}
-
 /// A table or list of results that shows some of the metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum View {
     /// Calls of a run, on the terminal.
     Calls,
@@ -83,27 +66,6 @@ pub enum View {
 }
 
 impl View {
-    /// Its name in the catalogue.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Calls => "calls",
-            Self::Video => "video",
-            Self::Flows => "flows",
-            Self::Links => "links",
-            Self::StudyCalls => "study_calls",
-            Self::StudyVideo => "study_video",
-            Self::StudyFlows => "study_flows",
-            Self::ReportCalls => "report_calls",
-            Self::ReportFlows => "report_flows",
-            Self::ReportLinks => "report_links",
-            Self::ReportStudyCalls => "report_study_calls",
-            Self::ReportStudy => "report_study",
-            Self::Summary => "summary",
-            Self::Notebook => "notebook",
-            Self::Figures => "figures",
-        }
-    }
     /// The column of this view at a place, 0 for the first.
     #[must_use]
     pub const fn at(self, place: u8) -> Shown {
@@ -180,8 +142,9 @@ pub struct Metric {
 pub const PACKETS: Metric = Metric::of("packets", "", 1.0, 0);
 /// A number of frames.
 pub const FRAMES: Metric = Metric::of("frames", "", 1.0, 0);
-/// Bytes, shown as such.
-pub const BYTES: Metric = Metric::of("bytes", "B", 1.0, 0);
+/// Bytes of packets with payload, shown as such.
+pub const BYTES: Metric =
+    Metric::of("bytes", "B", 1.0, 0).source("talkspurt's own count, of packets with payload");
 /// Bytes, shown in kB.
 pub const KILOBYTES: Metric = Metric::of("bytes", "kB", 1e-3, 1);
 /// Seconds, shown in ms.
@@ -204,7 +167,7 @@ impl Metric {
             digits,
             meaning: "",
             formula: "",
-            source: "",
+            source: "talkspurt's own count",
             better: Better::Neither,
             known: Known::ToBoth,
             title: "",
@@ -215,15 +178,15 @@ impl Metric {
             max: f64::INFINITY,
         }
     }
-    /// With this label, formula and source.
+    /// With this label and formula.
     #[must_use]
-    pub const fn described(
-        self,
-        label: &'static str,
-        formula: &'static str,
-        source: &'static str,
-    ) -> Self {
-        Self { label, formula, source, ..self }
+    pub const fn described(self, label: &'static str, formula: &'static str) -> Self {
+        Self { label, formula, ..self }
+    }
+    /// Defined there; without this, it is a count of talkspurt's own.
+    #[must_use]
+    pub const fn source(self, source: &'static str) -> Self {
+        Self { source, ..self }
     }
     /// Marks lower values as better.
     #[must_use]

@@ -16,3 +16,13 @@ pub enum Profile {
     /// Defaults of Linux, 2.6.24 to 6.15.
     Linux,
 }
+
+/// Replaces a profile's values of these parameters by those that a configuration gives.
+macro_rules! given {
+    ($config:expr, $all:ident: $($name:ident)*) => {
+        $(if let Some(value) = $config.$name {
+            $all.$name = value;
+        })*
+    };
+}
+pub(crate) use given;

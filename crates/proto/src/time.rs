@@ -101,34 +101,30 @@ impl Duration {
     }
 }
 
-impl Add<Duration> for Instant {
-    type Output = Self;
-    fn add(self, span: Duration) -> Self {
-        Self(self.0.saturating_add(span.0))
-    }
+/// Implements an operator on two operands by an expression of them.
+macro_rules! operator {
+    ($trait:ident, $name:ident: $left:ty, $right:ty => $out:ty, |$a:ident, $b:ident| $value:expr) => {
+        impl $trait<$right> for $left {
+            type Output = $out;
+            fn $name(self, $b: $right) -> $out {
+                let $a = self;
+                $value
+            }
+        }
+    };
 }
+operator!(Add, add: Instant, Duration => Instant, |at, span| Instant(at.0.saturating_add(span.0)));
+operator!(Sub, sub: Instant, Duration => Instant, |at, span| Instant(at.0 - span.0));
+// Panics in debug builds if `earlier` is the later one, which is a bug in this workspace.
+operator!(Sub, sub: Instant, Instant => Duration, |at, earlier| Duration(at.0 - earlier.0));
+operator!(Add, add: Duration, Duration => Duration, |a, b| Duration(a.0.saturating_add(b.0)));
+operator!(Sub, sub: Duration, Duration => Duration, |a, b| Duration(a.0 - b.0));
+operator!(Mul, mul: Duration, u64 => Duration, |span, times| Duration(span.0.saturating_mul(times)));
+operator!(Div, div: Duration, u64 => Duration, |span, parts| Duration(span.0 / parts));
+
 impl AddAssign<Duration> for Instant {
     fn add_assign(&mut self, span: Duration) {
         *self = *self + span;
-    }
-}
-impl Sub<Duration> for Instant {
-    type Output = Self;
-    fn sub(self, span: Duration) -> Self {
-        Self(self.0 - span.0)
-    }
-}
-impl Sub for Instant {
-    type Output = Duration;
-    /// Panics in debug builds if `earlier` is the later one, which is a bug in this workspace.
-    fn sub(self, earlier: Self) -> Duration {
-        Duration(self.0 - earlier.0)
-    }
-}
-impl Add for Duration {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
     }
 }
 impl AddAssign for Duration {
@@ -136,27 +132,9 @@ impl AddAssign for Duration {
         *self = *self + other;
     }
 }
-impl Sub for Duration {
-    type Output = Self;
-    fn sub(self, other: Self) -> Self {
-        Self(self.0 - other.0)
-    }
-}
 impl SubAssign for Duration {
     fn sub_assign(&mut self, other: Self) {
         *self = *self - other;
-    }
-}
-impl Mul<u64> for Duration {
-    type Output = Self;
-    fn mul(self, times: u64) -> Self {
-        Self(self.0.saturating_mul(times))
-    }
-}
-impl Div<u64> for Duration {
-    type Output = Self;
-    fn div(self, parts: u64) -> Self {
-        Self(self.0 / parts)
     }
 }
 impl Sum for Duration {

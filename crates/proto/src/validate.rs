@@ -3,6 +3,16 @@
 use crate::time::Duration;
 use crate::units::Size;
 
+/// Functions that return the defaults of optional fields, for structs that have required fields too.
+#[macro_export]
+macro_rules! defaults {
+    ($($name:ident: $type:ty = $value:expr;)*) => {
+        $(const fn $name() -> $type {
+            $value
+        })*
+    };
+}
+
 /// An invalid value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {

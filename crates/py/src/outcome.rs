@@ -129,9 +129,9 @@ pub(crate) fn metrics() -> String {
             "name": metric.name, "table": table, "label": metric.label, "unit": metric.unit,
             "shown_unit": metric.shown_unit, "scale": metric.scale, "digits": metric.digits,
             "meaning": metric.meaning.trim(), "formula": metric.formula, "source": metric.source,
-            "better": metric.better.name(), "known": metric.known.name(), "least": metric.min,
+            "better": metric.better, "known": metric.known, "least": metric.min,
             "title": metric.title, "long_title": metric.long_title, "study_title": metric.study_title,
-            "shown": metric.shown.iter().map(|it| (it.view.name(), it.place, it.rank, it.below))
+            "shown": metric.shown.iter().map(|it| (it.view, it.place, it.rank, it.below))
                 .collect::<Vec<_>>(),
             // JSON has no infinity.
             "most": metric.max.is_finite().then_some(metric.max),

@@ -15,7 +15,7 @@ use talkspurt_app::file::Disk;
 use talkspurt_app::recording::Recording;
 use talkspurt_experiment::{Format, topology};
 use talkspurt_record::{Folder, Meanings, Tables};
-use talkspurt_scenario::model::{Flow, Scale, Source};
+use talkspurt_scenario::model::{Flow, Scale};
 use talkspurt_scenario::{Alike, Point, Problems, Sampled, Sampling, Study, Use};
 
 use crate::run::{Count, Excerpt, Export, Run};
@@ -253,7 +253,7 @@ impl Plan {
     fn machine_dependent(&self, index: usize) -> PyResult<Vec<String>> {
         let depends = |flow: &Flow| {
             let sources = [Some(&flow.source), flow.reverse.as_ref()];
-            sources.into_iter().flatten().any(Source::is_machine_dependent)
+            sources.into_iter().flatten().any(|it| it.is_machine_dependent())
         };
         let alike = self.point(index)?.scenario.alike();
         let depending = alike.iter().filter(|alike| depends(&alike.flow));

@@ -16,32 +16,28 @@ use crate::{Discipline, Hop, Served};
 /// Controlled delay: once packets have waited longer than `target` for an `interval`, one is dropped from the
 /// head, and others after interval/√2, interval/√3 … until the delay is below the target again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Queue limit in packets, 1 or more.
-    #[serde(default = "Config::default_packets")]
     #[schemars(range(min = 1))]
     pub packets: u32,
     /// Acceptable standing delay, above zero (RFC 8289 §4.3).
-    #[serde(default = "Config::default_target")]
     pub target: Duration,
     /// On the order of the longest usual round-trip time, longer than `target` (RFC 8289 §4.2).
-    #[serde(default = "Config::default_interval")]
     pub interval: Duration,
     /// Whether ECN-capable packets are marked instead of dropped.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_false")]
     pub ecn: bool,
 }
 
-impl Config {
-    pub(crate) const fn default_packets() -> u32 {
-        1000
-    }
-    pub(crate) const fn default_target() -> Duration {
-        Duration::from_nanos(5_000_000)
-    }
-    pub(crate) const fn default_interval() -> Duration {
-        Duration::from_nanos(100_000_000)
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            packets: 1000,
+            target: Duration::from_nanos(5_000_000),
+            interval: Duration::from_nanos(100_000_000),
+            ecn: false,
+        }
     }
 }
 

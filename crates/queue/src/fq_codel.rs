@@ -11,45 +11,41 @@ use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
 use crate::codel::{self, Lane, Law, law_fits};
-use crate::validate::{ConfigError, Validate, some, yes};
+use crate::validate::{ConfigError, Validate, some};
 use crate::{Discipline, Hop, Served};
 
 /// CoDel queues, one per flow by its hash, served by deficit round robin; the queues of new flows come first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Limit in packets over all queues, 1 or more; above it the longest queue drops up to half its packets, 64
     /// at most (RFC 8290 §5.2.3, §4.1).
-    #[serde(default = "Config::default_packets")]
     #[schemars(range(min = 1))]
     pub packets: u32,
     /// Number of queues, 1 or more; flows with equal hashes share one (RFC 8290 §5.2.5).
-    #[serde(default = "Config::default_queues")]
     #[schemars(range(min = 1, max = 65_536))]
     pub queues: u32,
     /// Bytes a queue may send per round, 1B or more (RFC 8290 §5.2.4).
-    #[serde(default = "Config::default_quantum")]
     pub quantum: Size,
     /// As in CoDel, for each queue.
-    #[serde(default = "codel::Config::default_target")]
     pub target: Duration,
     /// As in CoDel, for each queue.
-    #[serde(default = "codel::Config::default_interval")]
     pub interval: Duration,
     /// Whether ECN-capable packets are marked instead of dropped (RFC 8290 §5.2.6).
-    #[serde(default = "yes")]
     pub ecn: bool,
 }
 
-impl Config {
-    const fn default_packets() -> u32 {
-        10_240
-    }
-    const fn default_queues() -> u32 {
-        1024
-    }
-    const fn default_quantum() -> Size {
-        Size::from_bytes(1514)
+impl Default for Config {
+    fn default() -> Self {
+        let codel = codel::Config::default();
+        Self {
+            packets: 10_240,
+            queues: 1024,
+            quantum: Size::from_bytes(1514),
+            target: codel.target,
+            interval: codel.interval,
+            ecn: true,
+        }
     }
 }
 

@@ -18,56 +18,43 @@ use crate::{Discipline, Hop, Served};
 /// Drops or marks arrivals with a probability that a controller adapts to the deviation of the queueing delay
 /// from its target and to its growth. The delay is that of the last packet to leave.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Queue limit in packets, 1 or more.
-    #[serde(default = "codel::Config::default_packets")]
     #[schemars(range(min = 1))]
     pub packets: u32,
     /// Target queueing delay, above zero (RFC 8033 §4.1: QDELAY_REF).
-    #[serde(default = "Config::default_target")]
     pub target: Duration,
     /// Time between two updates of the probability, above zero (RFC 8033 §4.2: T_UPDATE).
-    #[serde(default = "Config::default_update")]
     pub update: Duration,
     /// Weight of the deviation from the target, per second (RFC 8033 §4.2).
-    #[serde(default = "Config::default_alpha")]
     #[schemars(range(min = 0.0, max = 1000.0))]
     pub alpha: f64,
     /// Weight of the growth of the delay, per second (RFC 8033 §4.2).
-    #[serde(default = "Config::default_beta")]
     #[schemars(range(min = 0.0, max = 1000.0))]
     pub beta: f64,
     /// Time for which a burst into an idle queue is not dropped (RFC 8033 §4.4: MAX_BURST).
-    #[serde(default = "Config::default_max_burst")]
     pub max_burst: Duration,
     /// Whether ECN-capable packets are marked instead of dropped.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_false")]
     pub ecn: bool,
     /// Probability above which ECN-capable packets are dropped too, 0 to 1 (RFC 8033 §5.1: mark_ecnth).
-    #[serde(default = "Config::default_mark_below")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub mark_below: f64,
 }
 
-impl Config {
-    const fn default_target() -> Duration {
-        Duration::from_nanos(15_000_000)
-    }
-    const fn default_update() -> Duration {
-        Duration::from_nanos(15_000_000)
-    }
-    const fn default_alpha() -> f64 {
-        0.125
-    }
-    const fn default_beta() -> f64 {
-        1.25
-    }
-    const fn default_max_burst() -> Duration {
-        Duration::from_nanos(150_000_000)
-    }
-    const fn default_mark_below() -> f64 {
-        0.1
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            packets: codel::Config::default().packets,
+            target: Duration::from_nanos(15_000_000),
+            update: Duration::from_nanos(15_000_000),
+            alpha: 0.125,
+            beta: 1.25,
+            max_burst: Duration::from_nanos(150_000_000),
+            ecn: false,
+            mark_below: 0.1,
+        }
     }
 }
 

@@ -85,14 +85,10 @@ pub enum Mode {
 }
 
 impl Config {
-    const fn default_max_p() -> f64 {
-        0.1
-    }
-    const fn default_mean_packet() -> Size {
-        Size::from_bytes(1000)
-    }
-    const fn default_target_delay() -> Duration {
-        Duration::from_nanos(5_000_000)
+    talkspurt_proto::defaults! {
+        default_max_p: f64 = 0.1;
+        default_mean_packet: Size = Size::from_bytes(1000);
+        default_target_delay: Duration = Duration::from_nanos(5_000_000);
     }
 }
 

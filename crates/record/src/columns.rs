@@ -90,43 +90,54 @@ pub(crate) trait Number: Sized {
     fn column(columns: Columns, name: &str, values: impl Iterator<Item = Self>) -> Columns;
 }
 
-impl Number for u64 {
-    fn column(columns: Columns, name: &str, values: impl Iterator<Item = Self>) -> Columns {
-        columns.count(name, values)
-    }
+macro_rules! numbers {
+    ($($type:ty: $column:ident;)*) => {
+        $(impl Number for $type {
+            fn column(columns: Columns, name: &str, values: impl Iterator<Item = Self>) -> Columns {
+                columns.$column(name, values)
+            }
+        })*
+    };
 }
-impl Number for Option<u64> {
-    fn column(columns: Columns, name: &str, values: impl Iterator<Item = Self>) -> Columns {
-        columns.maybe_count(name, values)
-    }
-}
-impl Number for Option<f64> {
-    fn column(columns: Columns, name: &str, values: impl Iterator<Item = Self>) -> Columns {
-        columns.maybe_float(name, values)
-    }
+numbers! {
+    u64: count;
+    Option<u64>: maybe_count;
+    Option<f64>: maybe_float;
 }
 
-/// Defines the metrics of a table, and the function that adds their columns.
-macro_rules! columns_of {
+/// Defines the row of a table as a struct, its metrics, and the function that adds their columns. The
+/// metrics `of_fields` are computed from other fields.
+macro_rules! summary {
     (
-        $metrics:ident, $numbers:ident of $row:ty:
-        $($(#[doc = $doc:literal])+ $name:ident = $metric:expr, $get:expr;)*
+        $(#[$doc:meta])* $row:ident, $metrics:ident, $numbers:ident:
+        fields { $($(#[$about:meta])* $field:ident: $kept:ty,)* }
+        metrics { $($(#[doc = $meaning:literal])+ $name:ident: $type:ty = $metric:expr;)* }
+        of_fields { $($(#[doc = $inner_doc:literal])+ $inner:ident = $get:expr, $inner_metric:expr;)* }
     ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct $row {
+            $($(#[$about])* pub $field: $kept,)*
+            $($(#[doc = $meaning])+ pub $name: $type,)*
+        }
+
         /// The metrics of the table, in the order of its columns.
         pub const $metrics: &[Metric] = &[
-            $(Metric { name: stringify!($name), meaning: concat!($($doc),+), ..$metric }),*
+            $(Metric { name: stringify!($name), meaning: concat!($($meaning),+), ..$metric },)*
+            $(Metric { name: stringify!($inner), meaning: concat!($($inner_doc),+), ..$inner_metric },)*
         ];
 
         fn $numbers(columns: Columns, rows: &[$row]) -> Columns {
+            $(let columns = columns.number(stringify!($name), rows.iter().map(|row| row.$name));)*
             $(
                 let get: fn(&$row) -> _ = $get;
-                let columns = columns.number(stringify!($name), rows.iter().map(get));
+                let columns = columns.number(stringify!($inner), rows.iter().map(get));
             )*
             columns
         }
     };
 }
-pub(crate) use columns_of;
+pub(crate) use summary;
 
 /// An optional instant in eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -57,7 +57,6 @@ pub use packets::PacketTable;
 pub use qlog::Qlog;
 pub use recorder::{Options, Recorder};
 pub use recording::Recording;
-pub use sojourn::Sojourn;
 pub use speech_stats::burst_ratio;
 pub use stats::Stats;
 pub use summary::{FLOW_METRICS, FlowSummary, MessageAccount, Quality};

@@ -9,48 +9,10 @@ use talkspurt_proto::metric::{MILLISECONDS, Metric, PACKETS, View};
 use talkspurt_proto::probe::{Control, DropReason, LinkCounters};
 use talkspurt_proto::time::{Duration, Instant};
 
-use crate::columns::{Columns, columns_of};
+use crate::columns::{Columns, summary};
 use crate::layout::{Layout, LinkInfo};
-use crate::sojourn::{Bin, Sojourn, Sojourns};
+use crate::sojourn::{Bin, Sojourns};
 use crate::spool::{Beyond, Spool};
-
-/// Statistics of one direction of a link in the measure window: a row of the `links` table. A value is
-/// `None` if the window is empty or its ends were not sampled.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LinkSummary {
-    /// Name of the direction.
-    pub name: String,
-    /// Rate in bit/s; the initial one if it changes.
-    pub rate_bps: u64,
-    /// Share of the window in which the transmitter was busy.
-    pub utilisation: Option<f64>,
-    /// Packets whose transmission began.
-    pub sent_packets: Option<u64>,
-    /// Their bytes.
-    pub sent_bytes: Option<u64>,
-    /// Packets dropped, by reason.
-    pub drops: Option<[u64; DropReason::COUNT]>,
-    /// Packets that its queue marked with Congestion Experienced.
-    pub marks: Option<u64>,
-    /// Radio retransmissions of frames.
-    pub retries: Option<u64>,
-    /// Radio transmissions that collided.
-    pub collisions: Option<u64>,
-    /// Queue length in packets, time average.
-    pub queue_mean_packets: Option<f64>,
-    /// Queue length in packets, maximum.
-    pub queue_max_packets: Option<u64>,
-    /// Queue length in bytes, time average.
-    pub queue_mean_bytes: Option<f64>,
-    /// Queueing times, if recorded.
-    pub sojourn: Sojourn,
-}
-
-impl LinkSummary {
-    fn dropped(&self, why: DropReason) -> Option<u64> {
-        self.drops.map(|drops| drops[why as usize])
-    }
-}
 
 /// Samples before they become tables.
 #[derive(Debug)]
@@ -139,14 +101,14 @@ impl Span {
             utilisation: after.busy.saturating_sub(before.busy).as_nanos() as f64 / nanos,
             queue_packets: mean(before.queue_area_packets, after.queue_area_packets),
             queue_bytes: mean(before.queue_area_bytes, after.queue_area_bytes),
-            drops: dropped(before, after).iter().sum(),
+            drops: after.drops.iter().sum::<u64>() - before.drops.iter().sum::<u64>(),
             marks: after.marks - before.marks,
         })
     }
 }
 
-fn dropped(before: &LinkCounters, after: &LinkCounters) -> [u64; DropReason::COUNT] {
-    std::array::from_fn(|why| after.drops[why] - before.drops[why])
+fn dropped(before: &LinkCounters, after: &LinkCounters, why: DropReason) -> u64 {
+    after.drops[why as usize] - before.drops[why as usize]
 }
 
 impl Links {
@@ -219,20 +181,27 @@ impl Links {
         let before = self.at_from.as_ref()?.get(index)?;
         let after = self.at_to.as_ref()?.get(index)?;
         let span = Span::between(before, after, window)?;
+        let dropped = |why| Some(dropped(before, after, why));
         Some(LinkSummary {
             name: info.name.clone(),
             rate_bps: info.rate_bps,
             utilisation: Some(span.utilisation),
             sent_packets: Some(after.sent_packets - before.sent_packets),
             sent_bytes: Some(after.sent_bytes - before.sent_bytes),
-            drops: Some(dropped(before, after)),
+            drops: Some(span.drops),
+            drops_full: dropped(DropReason::Full),
+            drops_early: dropped(DropReason::Early),
+            drops_medium: dropped(DropReason::Medium),
+            drops_down: dropped(DropReason::Down),
+            drops_too_big: dropped(DropReason::TooBig),
+            drops_retries: dropped(DropReason::Retries),
             marks: Some(after.marks - before.marks),
             retries: Some(after.retries - before.retries),
             collisions: Some(after.collisions - before.collisions),
             queue_mean_packets: Some(span.queue_packets),
             queue_max_packets: Some(self.peaks[index].into()),
             queue_mean_bytes: Some(span.queue_bytes),
-            sojourn: Sojourn::default(),
+            ..LinkSummary::default()
         })
     }
 
@@ -296,156 +265,93 @@ impl Links {
     }
 }
 
-columns_of! {
-    LINK_METRICS, numbers of LinkSummary:
-    /// Transmission rate; the initial one if it changes.
-    rate_bps = Metric::of("bit/s", "kbit/s", 0.001, 0).described(
-        "rate",
-        "as the scenario says",
-        "talkspurt's own count",
-    )
-    .titled("rate", "", "")
-    .shown(&[View::Links.at(0).rank(1)]), |row| row.rate_bps;
-    /// Share of the window in which the transmitter was sending.
-    utilisation = Metric::of("1", "%", 100.0, 1).described(
-        "utilisation",
-        "time busy ÷ length of the window",
-        "talkspurt's own count",
-    )
-    .titled("busy", "", "")
-    .shown(&[View::Links.at(1), View::ReportLinks.at(0)]), |row| row.utilisation;
-    /// Packets of all flows whose transmission began, including control packets.
-    sent_packets = PACKETS.described(
-        "packets",
-        "counted when a packet leaves the queue",
-        "talkspurt's own count",
-    ), |row| row.sent_packets;
-    /// IP bytes of these packets, without framing.
-    sent_bytes = Metric::of("bytes", "", 1.0, 0).described(
-        "bytes",
-        "Σ IP length of packets that left the queue",
-        "talkspurt's own count",
-    ), |row| row.sent_bytes;
-    /// Packets of all flows dropped here: full queue, medium, outage, or too long.
-    drops = PACKETS.described(
-        "dropped",
-        "full + early + medium + down + too big + retries",
-        "talkspurt's own count",
-    )
-    .titled("dropped", "", "")
-    .shown(&[
-        View::Links.at(4), View::ReportLinks.at(1),
-    ]), |row| row.drops.map(|all| all.iter().sum::<u64>());
-    /// Packets dropped by a full queue.
-    drops_full = PACKETS.described(
-        "dropped, full",
-        "counted when dropped",
-        "talkspurt's own count",
-    ), |row| row.dropped(DropReason::Full);
-    /// Packets dropped by the queue discipline before the queue was full.
-    drops_early = PACKETS.described(
-        "dropped, early",
-        "counted when dropped",
-        "talkspurt's own count",
-    ), |row| row.dropped(DropReason::Early);
-    /// Packets lost on the medium: random loss, bursts, bit errors.
-    drops_medium = PACKETS.described(
-        "dropped, medium",
-        "counted when dropped",
-        "talkspurt's own count",
-    ), |row| row.dropped(DropReason::Medium);
-    /// Packets lost because the link was down.
-    drops_down = PACKETS.described(
-        "dropped, down",
-        "counted when dropped",
-        "talkspurt's own count",
-    ), |row| row.dropped(DropReason::Down);
-    /// Packets longer than the link's MTU.
-    drops_too_big = PACKETS.described(
-        "dropped, too big",
-        "counted when dropped",
-        "talkspurt's own count",
-    ), |row| row.dropped(DropReason::TooBig);
-    /// Packets dropped after the last permitted radio transmission.
-    drops_retries = PACKETS.described(
-        "dropped, retries",
-        "counted when dropped",
-        "talkspurt's own count",
-    ), |row| row.dropped(DropReason::Retries);
-    /// Packets that the queue marked with Congestion Experienced instead of dropping them.
-    marks = PACKETS.described(
-        "marked",
-        "counted by the link (RFC 3168 §5)",
-        "talkspurt's own count",
-    )
-    .shown(&[View::ReportLinks.at(4).rank(1)]), |row| row.marks;
-    /// Radio retransmissions of unacknowledged frames.
-    retries = PACKETS.described(
-        "retries",
-        "counted by the transmitter of a cell",
-        "talkspurt's own count",
-    ), |row| row.retries;
-    /// Radio transmissions that collided.
-    collisions = PACKETS.described(
-        "collisions",
-        "counted by the transmitter of a cell",
-        "talkspurt's own count",
-    ), |row| row.collisions;
-    /// Time average of packets waiting for the transmitter, excluding the one being sent.
-    queue_mean_packets = Metric::of("packets", "", 1.0, 1).described(
-        "queue, mean",
-        "∫ queue dt ÷ length of the window",
-        "talkspurt's own count",
-    )
-    .titled("queue mean", "mean queue", "")
-    .shown(&[View::Links.at(2).rank(2), View::ReportLinks.at(2)]), |row| row.queue_mean_packets;
-    /// Longest queue.
-    queue_max_packets = PACKETS.described(
-        "queue, longest",
-        "maximum over the window",
-        "talkspurt's own count",
-    )
-    .titled("queue longest", "longest queue", "")
-    .shown(&[View::Links.at(3).rank(3), View::ReportLinks.at(3)]), |row| row.queue_max_packets;
-    /// Time average of IP bytes waiting for the transmitter.
-    queue_mean_bytes = Metric::of("bytes", "", 1.0, 0).described(
-        "queue, mean bytes",
-        "∫ bytes waiting dt ÷ length of the window",
-        "talkspurt's own count",
-    ), |row| row.queue_mean_bytes;
-    /// Mean time that packets which left the queue spent in it (RFC 8289: sojourn time). Requires
-    /// `record.sojourn`.
-    sojourn_mean_s = MILLISECONDS.described(
-        "wait, mean",
-        "mean of (transmission begins − packet comes)",
-        "talkspurt's own count",
-    )
-    .shown(&[View::ReportLinks.at(5).rank(1)]), |row| row.sojourn.mean_s;
-    /// Time in the queue that half the packets did not exceed.
-    sojourn_p50_s = MILLISECONDS.described(
-        "wait, p50",
-        "nearest-rank quantile over packets",
-        "talkspurt's own count",
-    ), |row| row.sojourn.p50_s;
-    /// Time in the queue that 95 % of packets did not exceed.
-    sojourn_p95_s = MILLISECONDS.described(
-        "wait, p95",
-        "nearest-rank quantile over packets",
-        "talkspurt's own count",
-    ), |row| row.sojourn.p95_s;
-    /// Time in the queue that 99 % of packets did not exceed.
-    sojourn_p99_s = MILLISECONDS.described(
-        "wait, p99",
-        "nearest-rank quantile over packets",
-        "talkspurt's own count",
-    )
-    .shown(&[View::ReportLinks.at(6).rank(1)]), |row| row.sojourn.p99_s;
-    /// Longest time of a packet in the queue.
-    sojourn_max_s = MILLISECONDS.described(
-        "wait, longest",
-        "maximum over packets",
-        "talkspurt's own count",
-    ), |row| row.sojourn.max_s;
+summary! {
+    /// Statistics of one direction of a link in the measure window: a row of the `links` table. A value is
+    /// `None` if the window is empty or its ends were not sampled.
+    LinkSummary, LINK_METRICS, numbers:
+    fields {
+        /// Name of the direction.
+        name: String,
+    }
+    metrics {
+        /// Transmission rate; the initial one if it changes.
+        rate_bps: u64 = Metric::of("bit/s", "kbit/s", 0.001, 0)
+            .described("rate", "as the scenario says").titled("rate", "", "")
+            .shown(&[View::Links.at(0).rank(1)]);
+        /// Share of the window in which the transmitter was sending.
+        utilisation: Option<f64> = Metric::of("1", "%", 100.0, 1)
+            .described("utilisation", "time busy ÷ length of the window").titled("busy", "", "")
+            .shown(&[View::Links.at(1), View::ReportLinks.at(0)]);
+        /// Packets of all flows whose transmission began, including control packets.
+        sent_packets: Option<u64> = PACKETS
+            .described("packets", "counted when a packet leaves the queue");
+        /// IP bytes of these packets, without framing.
+        sent_bytes: Option<u64> = Metric::of("bytes", "", 1.0, 0)
+            .described("bytes", "Σ IP length of packets that left the queue");
+        /// Packets of all flows dropped here: full queue, medium, outage, or too long.
+        drops: Option<u64> = PACKETS
+            .described("dropped", "full + early + medium + down + too big + retries")
+            .titled("dropped", "", "").shown(&[View::Links.at(4), View::ReportLinks.at(1)]);
+        /// Packets dropped by a full queue.
+        drops_full: Option<u64> = PACKETS
+            .described("dropped, full", "counted when dropped");
+        /// Packets dropped by the queue discipline before the queue was full.
+        drops_early: Option<u64> = PACKETS
+            .described("dropped, early", "counted when dropped");
+        /// Packets lost on the medium: random loss, bursts, bit errors.
+        drops_medium: Option<u64> = PACKETS
+            .described("dropped, medium", "counted when dropped");
+        /// Packets lost because the link was down.
+        drops_down: Option<u64> = PACKETS
+            .described("dropped, down", "counted when dropped");
+        /// Packets longer than the link's MTU.
+        drops_too_big: Option<u64> = PACKETS
+            .described("dropped, too big", "counted when dropped");
+        /// Packets dropped after the last permitted radio transmission.
+        drops_retries: Option<u64> = PACKETS
+            .described("dropped, retries", "counted when dropped");
+        /// Packets that the queue marked with Congestion Experienced instead of dropping them.
+        marks: Option<u64> = PACKETS.described("marked", "counted by the link (RFC 3168 §5)")
+            .shown(&[View::ReportLinks.at(4).rank(1)]);
+        /// Radio retransmissions of unacknowledged frames.
+        retries: Option<u64> = PACKETS
+            .described("retries", "counted by the transmitter of a cell");
+        /// Radio transmissions that collided.
+        collisions: Option<u64> = PACKETS
+            .described("collisions", "counted by the transmitter of a cell");
+        /// Time average of packets waiting for the transmitter, excluding the one being sent.
+        queue_mean_packets: Option<f64> = Metric::of("packets", "", 1.0, 1)
+            .described("queue, mean", "∫ queue dt ÷ length of the window")
+            .titled("queue mean", "mean queue", "")
+            .shown(&[View::Links.at(2).rank(2), View::ReportLinks.at(2)]);
+        /// Longest queue.
+        queue_max_packets: Option<u64> = PACKETS
+            .described("queue, longest", "maximum over the window")
+            .titled("queue longest", "longest queue", "")
+            .shown(&[View::Links.at(3).rank(3), View::ReportLinks.at(3)]);
+        /// Time average of IP bytes waiting for the transmitter.
+        queue_mean_bytes: Option<f64> = Metric::of("bytes", "", 1.0, 0)
+            .described("queue, mean bytes", "∫ bytes waiting dt ÷ length of the window");
+        /// Mean time that packets which left the queue spent in it (RFC 8289: sojourn time). Requires
+        /// `record.sojourn`.
+        sojourn_mean_s: Option<f64> = MILLISECONDS
+            .described("wait, mean", "mean of (transmission begins − packet comes)")
+            .shown(&[View::ReportLinks.at(5).rank(1)]);
+        /// Time in the queue that half the packets did not exceed.
+        sojourn_p50_s: Option<f64> = MILLISECONDS
+            .described("wait, p50", "nearest-rank quantile over packets");
+        /// Time in the queue that 95 % of packets did not exceed.
+        sojourn_p95_s: Option<f64> = MILLISECONDS
+            .described("wait, p95", "nearest-rank quantile over packets");
+        /// Time in the queue that 99 % of packets did not exceed.
+        sojourn_p99_s: Option<f64> = MILLISECONDS
+            .described("wait, p99", "nearest-rank quantile over packets")
+            .shown(&[View::ReportLinks.at(6).rank(1)]);
+        /// Longest time of a packet in the queue.
+        sojourn_max_s: Option<f64> = MILLISECONDS
+            .described("wait, longest", "maximum over packets");
+    }
+    of_fields {}
 }
 
 /// The `links` table of these links.

@@ -55,7 +55,7 @@ impl PacketTable {
             flows: layout.flows.iter().map(|flow| flow.name.clone()).collect(),
             sides: SIDES.map(str::to_owned).to_vec(),
             links: layout.links.iter().map(|link| link.name.clone()).collect(),
-            fates: HopOutcome::ALL.iter().map(|fate| fate.name().to_owned()).collect(),
+            fates: HopOutcome::NAMES.map(str::to_owned).to_vec(),
         };
         let file = Parquet::new(output, COLUMNS.to_vec());
         Self { file, routes: layout.routes.clone(), names, rows: Rows::in_groups_of(GROUP_ROWS) }
@@ -165,7 +165,7 @@ struct Group {
     links: Vec<u32>,
     /// Indices into [`Lengths`].
     lengths: Vec<u32>,
-    /// Indices into [`HopOutcome::ALL`].
+    /// [`HopOutcome::index`].
     fates: Vec<u32>,
     in_flight: usize,
 }
@@ -307,19 +307,20 @@ pub(crate) enum HopOutcome {
 }
 
 impl HopOutcome {
-    const ALL: [Self; 3 + DropReason::COUNT] = [
-        Self::Queued,
-        Self::InFlight,
-        Self::Received,
-        Self::Dropped(DropReason::Full),
-        Self::Dropped(DropReason::Early),
-        Self::Dropped(DropReason::Medium),
-        Self::Dropped(DropReason::Down),
-        Self::Dropped(DropReason::TooBig),
-        Self::Dropped(DropReason::Retries),
+    /// Names by [`HopOutcome::index`].
+    const NAMES: [&str; 3 + DropReason::COUNT] = [
+        "queued",
+        "in_flight",
+        "received",
+        "full",
+        "early",
+        "medium",
+        "down",
+        "too_big",
+        "retries",
     ];
 
-    /// Its index in [`HopOutcome::ALL`].
+    /// A number, from 0 without gaps.
     const fn index(self) -> u32 {
         match self {
             Self::Queued => 0,
@@ -330,17 +331,7 @@ impl HopOutcome {
     }
 
     pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::InFlight => "in_flight",
-            Self::Received => "received",
-            Self::Dropped(DropReason::Full) => "full",
-            Self::Dropped(DropReason::Early) => "early",
-            Self::Dropped(DropReason::Medium) => "medium",
-            Self::Dropped(DropReason::Down) => "down",
-            Self::Dropped(DropReason::TooBig) => "too_big",
-            Self::Dropped(DropReason::Retries) => "retries",
-        }
+        Self::NAMES[self.index() as usize]
     }
 }
 
@@ -371,7 +362,7 @@ mod tests {
     }
 
     fn named(fates: &[u32]) -> Vec<&str> {
-        fates.iter().map(|fate| HopOutcome::ALL[*fate as usize].name()).collect()
+        fates.iter().map(|fate| HopOutcome::NAMES[*fate as usize]).collect()
     }
 
     fn maybe(times: &[f64]) -> Vec<Option<f64>> {
@@ -437,8 +428,14 @@ mod tests {
 
     #[test]
     fn fates_are_found_by_their_index() {
-        for (index, fate) in (0..).zip(HopOutcome::ALL) {
-            assert_eq!(fate.index(), index);
+        use DropReason::{Down, Early, Full, Medium, Retries, TooBig};
+        let stayed = [HopOutcome::Queued, HopOutcome::InFlight, HopOutcome::Received];
+        let dropped = [Full, Early, Medium, Down, TooBig, Retries].map(HopOutcome::Dropped);
+        let names = ["queued", "in_flight", "received", "full", "early", "medium", "down"];
+        let names = names.into_iter().chain(["too_big", "retries"]);
+        for ((index, fate), name) in (0..).zip(stayed.into_iter().chain(dropped)).zip(names) {
+            assert_eq!((fate.index(), fate.name()), (index, name));
         }
+        assert_eq!(HopOutcome::NAMES.len(), stayed.len() + dropped.len());
     }
 }

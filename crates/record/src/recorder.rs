@@ -19,7 +19,7 @@ use crate::layout::{FlowInfo, Layout, SideInfo};
 use crate::links::Links;
 use crate::recording::{EventRow, FrameTimes, Recording};
 use crate::series::Series;
-use crate::sojourn::{Sojourn, Sojourns};
+use crate::sojourn::Sojourns;
 use crate::spool::Beyond;
 use crate::stats::{Fact, Stats, What};
 use crate::tables::Tables;
@@ -178,11 +178,16 @@ impl Recorder {
             row.handshake_wait_s = logs[peer].handshake_wait_s();
         }
         let mut links = self.links.summaries(&self.layout);
-        for (link, row) in links.iter_mut().enumerate() {
-            row.sojourn = match &mut self.sojourns {
-                Some(sojourns) => sojourns.summary(link)?,
-                None => Sojourn::default(),
-            };
+        if let Some(sojourns) = &mut self.sojourns {
+            for (link, row) in links.iter_mut().enumerate() {
+                [
+                    row.sojourn_mean_s,
+                    row.sojourn_p50_s,
+                    row.sojourn_p95_s,
+                    row.sojourn_p99_s,
+                    row.sojourn_max_s,
+                ] = sojourns.summary(link)?;
+            }
         }
         let broken = |peer: usize| logs[peer].broken || logs[peer ^ 1].broken;
         let framed = || (0..logs.len()).filter(|_| self.tables.keeps("frames"));

@@ -33,21 +33,6 @@ pub(crate) struct Bin {
     longest: Duration,
 }
 
-/// Over the measure window, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sojourn {
-    /// Mean.
-    pub mean_s: Option<f64>,
-    /// Half were shorter.
-    pub p50_s: Option<f64>,
-    /// 95 % were shorter.
-    pub p95_s: Option<f64>,
-    /// 99 % were shorter.
-    pub p99_s: Option<f64>,
-    /// Longest.
-    pub max_s: Option<f64>,
-}
-
 impl Bin {
     pub(crate) fn mean_s(&self) -> Option<f64> {
         (self.packets > 0).then(|| self.sum.as_secs_f64() / self.packets as f64)
@@ -106,14 +91,14 @@ impl Sojourns {
         bin.longest = bin.longest.max(wait);
     }
 
-    /// Over the measure window.
+    /// Over the measure window, in seconds: mean, quantiles of 50, 95 and 99 %, and maximum.
     ///
     /// # Errors
     /// A temporary file cannot be read.
-    pub(crate) fn summary(&mut self, link: usize) -> io::Result<Sojourn> {
-        let mean_s = self.inside.mean_s(link)?;
-        let [p50_s, p95_s, p99_s, max_s] = self.inside.quantiles_s(link, [50, 95, 99, 100])?;
-        Ok(Sojourn { mean_s, p50_s, p95_s, p99_s, max_s })
+    pub(crate) fn summary(&mut self, link: usize) -> io::Result<[Option<f64>; 5]> {
+        let mean = self.inside.mean_s(link)?;
+        let [p50, p95, p99, max] = self.inside.quantiles_s(link, [50, 95, 99, 100])?;
+        Ok([mean, p50, p95, p99, max])
     }
 
     /// The bin of a link's series that ends at an instant.

@@ -27,23 +27,19 @@ pub(crate) trait Number: Copy {
     fn read(bytes: &[u8]) -> impl Iterator<Item = Self>;
 }
 
-impl Number for u32 {
-    fn write(self, bytes: &mut Vec<u8>) {
-        bytes.extend(self.to_le_bytes());
-    }
-    fn read(bytes: &[u8]) -> impl Iterator<Item = Self> {
-        bytes.as_chunks().0.iter().map(|bytes| Self::from_le_bytes(*bytes))
-    }
+macro_rules! numbers {
+    ($($type:ty)*) => {
+        $(impl Number for $type {
+            fn write(self, bytes: &mut Vec<u8>) {
+                bytes.extend(self.to_le_bytes());
+            }
+            fn read(bytes: &[u8]) -> impl Iterator<Item = Self> {
+                bytes.as_chunks().0.iter().map(|bytes| Self::from_le_bytes(*bytes))
+            }
+        })*
+    };
 }
-
-impl Number for u64 {
-    fn write(self, bytes: &mut Vec<u8>) {
-        bytes.extend(self.to_le_bytes());
-    }
-    fn read(bytes: &[u8]) -> impl Iterator<Item = Self> {
-        bytes.as_chunks().0.iter().map(|bytes| Self::from_le_bytes(*bytes))
-    }
-}
+numbers!(u32 u64);
 
 /// Rows of numbers by key.
 #[derive(Debug)]

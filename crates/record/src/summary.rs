@@ -5,32 +5,12 @@ use talkspurt_proto::metric::{
     BYTES, FRAMES, KILOBITS, MILLISECONDS, Metric, OPINION, PACKETS, View,
 };
 
-use crate::columns::{Columns, columns_of};
+use crate::columns::{Columns, summary};
 use crate::video::VideoSummary;
 
-/// Defines [`FlowSummary`], `FLOW_METRICS` and the columns of the `flows` table.
-macro_rules! flow_summary {
-    (
-        fields { $($(#[$about:meta])* $field:ident: $kept:ty,)* }
-        metrics { $($(#[doc = $doc:literal])+ $name:ident: $type:ty = $metric:expr;)* }
-        of_fields { $($(#[doc = $inner_doc:literal])+ $inner:ident = $inner_metric:expr, $get:expr;)* }
-    ) => {
-        /// The results of one direction of a flow: a row of the `flows` table.
-        #[derive(Clone, Debug, Default, PartialEq)]
-        pub struct FlowSummary {
-            $($(#[$about])* pub $field: $kept,)*
-            $($(#[doc = $doc])+ pub $name: $type,)*
-        }
-
-        columns_of! {
-            FLOW_METRICS, numbers of FlowSummary:
-            $($(#[doc = $doc])+ $name = $metric, |row| row.$name;)*
-            $($(#[doc = $inner_doc])+ $inner = $inner_metric, $get;)*
-        }
-    };
-}
-
-flow_summary! {
+summary! {
+    /// The results of one direction of a flow: a row of the `flows` table.
+    FlowSummary, FLOW_METRICS, numbers:
     fields {
         /// Name of the flow; `NAME.reverse` for what the answering side sends.
         name: String,
@@ -66,431 +46,305 @@ flow_summary! {
         generated_packets: Option<u64> = PACKETS.known_to_sender().described(
             "generated",
             "generated = queued + handed to the transport + discarded by the send queue",
-            "talkspurt's own count",
         );
         /// Units waiting for the transport when the run ended.
-        queued_packets: Option<u64> = PACKETS.known_to_sender().described(
-            "still queued",
-            "counted at the end of the run",
-            "talkspurt's own count",
-        );
+        queued_packets: Option<u64> = PACKETS.known_to_sender()
+            .described("still queued", "counted at the end of the run");
         /// Units that the full send queue dropped because the transport had no capacity.
-        discarded_packets: Option<u64> = PACKETS.known_to_sender().described(
-            "discarded",
-            "counted when dropped",
-            "talkspurt's own count",
-        ).lower_is_better();
+        discarded_packets: Option<u64> = PACKETS.known_to_sender()
+            .described("discarded", "counted when dropped").lower_is_better();
         /// IP packets with payload that left the sender; TCP retransmissions count again.
-        sent_packets: u64 = PACKETS.known_to_sender().described(
-            "sent",
-            "sent = received + lost + in flight",
-            "talkspurt's own count",
-        )
-        .titled("sent", "packets sent", "")
-        .shown(&[View::Flows.at(4).rank(3), View::ReportFlows.at(1)]);
+        sent_packets: u64 = PACKETS.known_to_sender()
+            .described("sent", "sent = received + lost + in flight")
+            .titled("sent", "packets sent", "")
+            .shown(&[View::Flows.at(4).rank(3), View::ReportFlows.at(1)]);
         /// IP packets with payload that reached the other end.
-        received_packets: u64 = PACKETS.known_to_receiver().described(
-            "received",
-            "counted on arrival",
-            "talkspurt's own count",
-        );
+        received_packets: u64 = PACKETS.known_to_receiver()
+            .described("received", "counted on arrival");
         /// IP packets with payload that the network dropped: full queues, the medium, outages, or
         /// lengths above a link's MTU.
-        lost_packets: u64 = PACKETS.described(
-            "lost",
-            "lost = sent − received − in flight",
-            "talkspurt's own count",
-        ).lower_is_better()
-        .titled("lost", "packets lost", "")
-        .shown(&[View::Flows.at(5).rank(2), View::ReportFlows.at(2)]);
+        lost_packets: u64 = PACKETS.described("lost", "lost = sent − received − in flight")
+            .lower_is_better().titled("lost", "packets lost", "")
+            .shown(&[View::Flows.at(5).rank(2), View::ReportFlows.at(2)]);
         /// IP packets with payload still in flight when the run ended.
-        in_flight_packets: u64 = PACKETS.described(
-            "in flight",
-            "counted at the end of the run",
-            "talkspurt's own count",
-        );
+        in_flight_packets: u64 = PACKETS.described("in flight", "counted at the end of the run");
         /// Packets without payload: connection set-up, pure acknowledgements, RTCP reports.
-        control_packets: u64 = PACKETS.known_to_sender().described(
-            "control",
-            "counted apart from sent packets",
-            "talkspurt's own count",
-        );
+        control_packets: u64 = PACKETS.known_to_sender()
+            .described("control", "counted apart from sent packets");
         /// Packets that the other end rejected on arrival: wrong checksum, numbers outside its windows,
         /// wrong tag, or unexpected. TCP rejects data it already has. Packets of a side without a
         /// source count for the side with one.
-        rejected_packets: Option<u64> = PACKETS.known_to_receiver().described(
-            "rejected",
-            "counted by the receiving end, by the time they came",
-            "talkspurt's own count",
-        ).lower_is_better();
+        rejected_packets: Option<u64> = PACKETS.known_to_receiver()
+            .described("rejected", "counted by the receiving end, by the time they came")
+            .lower_is_better();
         /// Rejected packets with a wrong checksum: damaged on the path.
-        damaged_packets: Option<u64> = PACKETS.known_to_receiver().described(
-            "damaged",
-            "counted by the receiving end, by the time they came",
-            "talkspurt's own count",
-        ).lower_is_better();
+        damaged_packets: Option<u64> = PACKETS.known_to_receiver()
+            .described("damaged", "counted by the receiving end, by the time they came")
+            .lower_is_better();
         /// Bytes of IP packets with payload that left the sender, including headers.
         sent_bytes: u64 = BYTES.known_to_sender().described(
             "bytes sent",
             "payload + media headers + transport headers + network headers",
-            "talkspurt's own count, of packets with payload",
         );
         /// Bytes of IP packets with payload, sent in the window, that reached the other end, including
         /// headers.
-        received_bytes: u64 = BYTES.known_to_receiver().described(
-            "bytes received",
-            "Σ IP length of received packets",
-            "talkspurt's own count, of packets with payload",
-        );
+        received_bytes: u64 = BYTES.known_to_receiver()
+            .described("bytes received", "Σ IP length of received packets");
         /// IP headers. Link framing is not counted.
-        network_header_bytes: u64 = BYTES.known_to_sender().described(
-            "network headers",
-            "IPv4: 20 bytes a packet; IPv6: 40 bytes",
-            "talkspurt's own count, of packets with payload",
-        );
+        network_header_bytes: u64 = BYTES.known_to_sender()
+            .described("network headers", "IPv4: 20 bytes a packet; IPv6: 40 bytes");
         /// Transport headers (UDP, TCP …), including options.
-        transport_header_bytes: u64 = BYTES.known_to_sender().described(
-            "transport headers",
-            "UDP: 8 bytes a packet; TCP: 20 bytes and its options",
-            "talkspurt's own count, of packets with payload",
-        );
+        transport_header_bytes: u64 = BYTES.known_to_sender()
+            .described("transport headers", "UDP: 8 bytes a packet; TCP: 20 bytes and its options");
         /// RTP headers and, in a byte stream, the length field before each packet (RFC 4571). TCP
         /// retransmissions count as payload.
-        media_header_bytes: u64 = BYTES.known_to_sender().described(
-            "media headers",
-            "12 bytes a frame over UDP, 14 in a stream",
-            "talkspurt's own count, of packets with payload",
-        );
+        media_header_bytes: u64 = BYTES.known_to_sender()
+            .described("media headers", "12 bytes a frame over UDP, 14 in a stream");
         /// Payload, each time it was sent: speech, and with TCP its framing and retransmissions.
-        payload_bytes: u64 = BYTES.known_to_sender().described(
-            "payload",
-            "bytes of transport payload − media headers",
-            "talkspurt's own count, of packets with payload",
-        );
+        payload_bytes: u64 = BYTES.known_to_sender()
+            .described("payload", "bytes of transport payload − media headers");
         /// Received IP bytes, including headers and retransmissions.
-        throughput_bps: Option<f64> = KILOBITS.known_to_receiver().described(
-            "throughput",
-            "8 × IP bytes received in the window ÷ length of the window",
-            "RFC 5136 §2.3",
-        );
+        throughput_bps: Option<f64> = KILOBITS.known_to_receiver()
+            .described("throughput", "8 × IP bytes received in the window ÷ length of the window")
+            .source("RFC 5136 §2.3");
         /// Data delivered to the receiving application, each byte once, without headers and
         /// retransmissions.
         goodput_bps: Option<f64> = KILOBITS.known_to_receiver().described(
             "goodput",
             "8 × payload bytes delivered in the window ÷ length of the window",
-            "RFC 2647 §3.17",
-        ).higher_is_better()
-        .titled("goodput", "", "")
-        .shown(&[
-            View::Flows.at(0), View::StudyFlows.at(0), View::ReportFlows.at(0),
-            View::ReportStudy.at(11), View::Summary.at(0), View::Notebook.at(0), View::Figures.at(8),
-        ]);
+        ).source("RFC 2647 §3.17").higher_is_better().titled("goodput", "", "")
+            .shown(&[
+                View::Flows.at(0), View::StudyFlows.at(0), View::ReportFlows.at(0),
+                View::ReportStudy.at(11), View::Summary.at(0), View::Notebook.at(0),
+                View::Figures.at(8),
+            ]);
         /// Minimum network delay of data packets.
-        delay_min_s: Option<f64> = MILLISECONDS.known_to_receiver().described(
-            "delay, minimum",
-            "minimum of arrival − departure",
-            "RFC 7679 §5.3",
-        ).lower_is_better();
+        delay_min_s: Option<f64> = MILLISECONDS.known_to_receiver()
+            .described("delay, minimum", "minimum of arrival − departure").source("RFC 7679 §5.3")
+            .lower_is_better();
         /// Mean one-way network delay of data packets, from leaving the sender to arrival. Waiting in
         /// the sender's own queue is not included.
-        delay_mean_s: Option<f64> = MILLISECONDS.known_to_receiver().described(
-            "delay, mean",
-            "mean of arrival − departure",
-            "RFC 7679",
-        ).lower_is_better()
-        .titled("", "", "delay mean")
-        .shown(&[
-            View::StudyFlows.at(3).rank(7).below(), View::ReportStudy.at(5), View::Summary.at(3),
-        ]);
+        delay_mean_s: Option<f64> = MILLISECONDS.known_to_receiver()
+            .described("delay, mean", "mean of arrival − departure").source("RFC 7679")
+            .lower_is_better().titled("", "", "delay mean")
+            .shown(&[
+                View::StudyFlows.at(3).rank(7).below(), View::ReportStudy.at(5),
+                View::Summary.at(3),
+            ]);
         /// Median one-way network delay of data packets, from leaving the sender to arrival. Waiting in
         /// the sender's own queue is not included.
-        delay_p50_s: Option<f64> = MILLISECONDS.known_to_receiver().described(
-            "delay, median",
-            "50th percentile of arrival − departure",
-            "RFC 7679 §5.1",
-        ).lower_is_better()
-        .titled("delay p50", "network delay p50", "delay p50")
-        .shown(&[
-            View::Flows.at(1).rank(1), View::StudyFlows.at(4).rank(10), View::ReportFlows.at(3),
-            View::ReportStudy.at(6), View::Summary.at(4), View::Notebook.at(1),
-        ]);
+        delay_p50_s: Option<f64> = MILLISECONDS.known_to_receiver()
+            .described("delay, median", "50th percentile of arrival − departure")
+            .source("RFC 7679 §5.1").lower_is_better()
+            .titled("delay p50", "network delay p50", "delay p50")
+            .shown(&[
+                View::Flows.at(1).rank(1), View::StudyFlows.at(4).rank(10), View::ReportFlows.at(3),
+                View::ReportStudy.at(6), View::Summary.at(4), View::Notebook.at(1),
+            ]);
         /// Network delay that 95 % of data packets did not exceed.
-        delay_p95_s: Option<f64> = MILLISECONDS.known_to_receiver().described(
-            "delay, 95 %",
-            "95th percentile of arrival − departure",
-            "RFC 7679 §5.1",
-        ).lower_is_better()
-        .titled("delay p95", "network delay p95", "delay p95")
-        .shown(&[
-            View::Flows.at(2).rank(4), View::StudyFlows.at(5).rank(11), View::ReportFlows.at(4),
-            View::ReportStudy.at(7), View::Summary.at(5), View::Notebook.at(2), View::Figures.at(7),
-        ]);
+        delay_p95_s: Option<f64> = MILLISECONDS.known_to_receiver()
+            .described("delay, 95 %", "95th percentile of arrival − departure")
+            .source("RFC 7679 §5.1").lower_is_better()
+            .titled("delay p95", "network delay p95", "delay p95")
+            .shown(&[
+                View::Flows.at(2).rank(4), View::StudyFlows.at(5).rank(11), View::ReportFlows.at(4),
+                View::ReportStudy.at(7), View::Summary.at(5), View::Notebook.at(2),
+                View::Figures.at(7),
+            ]);
         /// Network delay that 99 % of data packets did not exceed.
-        delay_p99_s: Option<f64> = MILLISECONDS.known_to_receiver().described(
-            "delay, 99 %",
-            "99th percentile of arrival − departure",
-            "RFC 7679 §5.1",
-        ).lower_is_better();
+        delay_p99_s: Option<f64> = MILLISECONDS.known_to_receiver()
+            .described("delay, 99 %", "99th percentile of arrival − departure")
+            .source("RFC 7679 §5.1").lower_is_better();
         /// Maximum network delay of data packets.
-        delay_max_s: Option<f64> = MILLISECONDS.known_to_receiver().described(
-            "delay, maximum",
-            "maximum of arrival − departure",
-            "RFC 7679",
-        ).lower_is_better()
-        .shown(&[View::ReportFlows.at(5)]);
+        delay_max_s: Option<f64> = MILLISECONDS.known_to_receiver()
+            .described("delay, maximum", "maximum of arrival − departure").source("RFC 7679")
+            .lower_is_better().shown(&[View::ReportFlows.at(5)]);
         /// The delay that speakers notice, from a sound's capture to its playout at the far end. It
         /// includes packetisation, send queue, handshake, network, jitter buffer and, where used, the
         /// 3.75 ms delay of concealment by G.711 Appendix I.
         mouth_to_ear_p50_s: Option<f64> = MILLISECONDS.described(
             "mouth-to-ear delay",
             "median of (playout of a frame's first sample − its capture)",
-            "ITU-T G.114 §1",
-        ).lower_is_better()
-        .titled("mouth-to-ear delay", "", "mouth-to-ear delay")
-        .shown(&[
-            View::Calls.at(1).rank(1), View::StudyCalls.at(0).rank(2), View::ReportCalls.at(1),
-            View::ReportStudyCalls.at(1), View::ReportStudy.at(2), View::Summary.at(7),
-            View::Notebook.at(3), View::Figures.at(1),
-        ]);
+        ).source("ITU-T G.114 §1").lower_is_better()
+            .titled("mouth-to-ear delay", "", "mouth-to-ear delay")
+            .shown(&[
+                View::Calls.at(1).rank(1), View::StudyCalls.at(0).rank(2), View::ReportCalls.at(1),
+                View::ReportStudyCalls.at(1), View::ReportStudy.at(2), View::Summary.at(7),
+                View::Notebook.at(3), View::Figures.at(1),
+            ]);
         /// Mean time from a sound's capture to its playout; the delay of the opinion score. It differs from the
         /// median where playout adapts.
         mouth_to_ear_mean_s: Option<f64> = MILLISECONDS.described(
             "mouth-to-ear delay, mean",
             "mean of (playout of a frame's first sample − its capture)",
-            "ITU-T G.114 §1",
-        ).lower_is_better();
+        ).source("ITU-T G.114 §1").lower_is_better();
         /// Longest time from a sound's capture to its playout.
         mouth_to_ear_max_s: Option<f64> = MILLISECONDS.described(
             "mouth-to-ear delay, maximum",
             "maximum of (playout of a frame's first sample − its capture)",
-            "ITU-T G.114 §1",
-        ).lower_is_better();
+        ).source("ITU-T G.114 §1").lower_is_better();
         /// Time that the first speech frame waited for the transport's handshake. A receiver that
         /// anchors playout at the first arrival plays the whole call that much later.
         handshake_wait_s: Option<f64> = MILLISECONDS.known_to_sender().described(
             "handshake wait",
             "opening of the connection − first frame ready, at least 0; none without a handshake",
-            "talkspurt's own count",
         ).lower_is_better();
         /// Variation of arrival times: the smoothed difference between the spacing of arrivals and the
         /// spacing of departures.
-        jitter_s: Option<f64> = MILLISECONDS.known_to_receiver().described(
-            "jitter",
-            "J ← J + (|D| − J) / 16, averaged over the window",
-            "RFC 3550 §6.4.1 and A.8",
-        ).lower_is_better()
-        .titled("jitter", "", "")
-        .shown(&[
-            View::Flows.at(3).rank(6), View::StudyFlows.at(6).rank(8).below(), View::ReportFlows.at(6),
-            View::ReportStudy.at(8), View::Summary.at(6),
-        ]);
+        jitter_s: Option<f64> = MILLISECONDS.known_to_receiver()
+            .described("jitter", "J ← J + (|D| − J) / 16, averaged over the window")
+            .source("RFC 3550 §6.4.1 and A.8").lower_is_better().titled("jitter", "", "")
+            .shown(&[
+                View::Flows.at(3).rank(6), View::StudyFlows.at(6).rank(8).below(),
+                View::ReportFlows.at(6), View::ReportStudy.at(8), View::Summary.at(6),
+            ]);
         /// Messages that had arrived but waited for an earlier message of their stream. SCTP only.
         held_back_packets: Option<u64> = PACKETS.known_to_receiver().described(
             "waited for order",
             "messages delivered that had waited for an earlier one of their stream (RFC 9260 §6.6)",
-            "talkspurt's own count",
         ).lower_is_better();
         /// Mean time a message waited at the receiver for earlier ones of its stream. A flow on its own
         /// stream waits only for its own losses; unordered messages never wait. SCTP only.
         head_of_line_mean_s: Option<f64> = MILLISECONDS.known_to_receiver().described(
             "head-of-line wait",
             "mean over all messages delivered of (delivery − arrival of its last part), RTCP apart",
-            "RFC 9260 §6.6",
-        ).lower_is_better();
+        ).source("RFC 9260 §6.6").lower_is_better();
         /// Longest wait of a message at the receiver for earlier ones of its stream.
         head_of_line_max_s: Option<f64> = MILLISECONDS.known_to_receiver().described(
             "head-of-line wait, maximum",
             "maximum of (delivery − arrival of its last part), RTCP apart",
-            "RFC 9260 §6.6",
-        ).lower_is_better();
+        ).source("RFC 9260 §6.6").lower_is_better();
         /// Voice frames that arrived after their playout time; they count as lost.
-        late_packets: Option<u64> = PACKETS.described(
-            "late",
-            "delivered after their playout instant",
-            "talkspurt's own count",
-        ).lower_is_better()
-        .titled("late", "frames late", "")
-        .shown(&[View::Flows.at(6).rank(5), View::ReportCalls.at(2)]);
+        late_packets: Option<u64> = PACKETS
+            .described("late", "delivered after their playout instant").lower_is_better()
+            .titled("late", "frames late", "")
+            .shown(&[View::Flows.at(6).rank(5), View::ReportCalls.at(2)]);
         /// Voice frames that did not arrive in time, but whose sound was in a later packet that did (RED,
         /// in-band FEC, DRED), or that parity packets restored (FlexFEC). The listener hears them.
-        recovered_packets: Option<u64> = PACKETS.described(
-            "recovered",
-            "frames played from the redundancy of later packets",
-            "talkspurt's own count",
-        )
-        .titled("recovered", "frames recovered", "")
-        .shown(&[View::Flows.at(7).rank(5)]);
+        recovered_packets: Option<u64> = PACKETS
+            .described("recovered", "frames played from the redundancy of later packets")
+            .titled("recovered", "frames recovered", "").shown(&[View::Flows.at(7).rank(5)]);
         /// Voice frames neither delivered nor recovered: lost, discarded, or still queued or in flight at their
         /// playout time. Frames due after the end of the run are not judged.
-        missing_packets: Option<u64> = PACKETS.described(
-            "missing",
-            "judged frames − delivered frames − recovered frames",
-            "talkspurt's own count",
-        ).lower_is_better()
-        .shown(&[View::ReportCalls.at(3)]);
+        missing_packets: Option<u64> = PACKETS
+            .described("missing", "judged frames − delivered frames − recovered frames")
+            .lower_is_better().shown(&[View::ReportCalls.at(3)]);
         /// Share of voice frames that the listener did not hear, for any reason.
-        loss_ratio: Option<f64> = Metric::of("1", "%", 100.0, 2).described(
-            "effective loss",
-            "(missing + late) ÷ judged frames",
-            "ITU-T G.107 §7.4 (Ppl); loss and discard as in RFC 3611 §4.7.1",
-        ).lower_is_better().within(0.0, 1.0)
-        .shown(&[View::Summary.at(8)]);
+        loss_ratio: Option<f64> = Metric::of("1", "%", 100.0, 2)
+            .described("effective loss", "(missing + late) ÷ judged frames")
+            .source("ITU-T G.107 §7.4 (Ppl); loss and discard as in RFC 3611 §4.7.1")
+            .lower_is_better().within(0.0, 1.0).shown(&[View::Summary.at(8)]);
         /// Time for which adaptive playout stood still because nothing had arrived to play.
         paused_s: Option<f64> = MILLISECONDS.described(
             "pauses of playout",
             "sum of the expansions before frames that arrived later than playout expected",
-            "talkspurt's own measure",
-        ).lower_is_better();
+        ).source("talkspurt's own measure").lower_is_better();
         /// Share of what the listener heard that was concealment; the loss of the opinion score. It differs
         /// from the effective loss where playout paused.
         concealed_ratio: Option<f64> = Metric::of("1", "%", 100.0, 2).described(
             "concealment",
             "(missing + late + pauses in frames) ÷ (judged frames + pauses in frames)",
-            "ITU-T G.107 §7.4 (Ppl)",
-        ).lower_is_better().within(0.0, 1.0)
-        .titled("unheard", "", "unheard")
-        .shown(&[
-            View::Calls.at(0), View::StudyCalls.at(1).rank(1), View::ReportCalls.at(4),
-            View::ReportStudyCalls.at(2), View::ReportStudy.at(3), View::Notebook.at(4),
-            View::Figures.at(2),
-        ]);
+        ).source("ITU-T G.107 §7.4 (Ppl)").lower_is_better().within(0.0, 1.0)
+            .titled("unheard", "", "unheard")
+            .shown(&[
+                View::Calls.at(0), View::StudyCalls.at(1).rank(1), View::ReportCalls.at(4),
+                View::ReportStudyCalls.at(2), View::ReportStudy.at(3), View::Notebook.at(4),
+                View::Figures.at(2),
+            ]);
         /// Burstiness of loss: 1 for random losses, more if they cluster.
-        burst_ratio: Option<f64> = Metric::of("1", "", 1.0, 2).described(
-            "burst ratio",
-            "mean length of a run of losses × (1 − loss ratio)",
-            "ITU-T G.107 §7.4 (BurstR)",
-        ).lower_is_better();
+        burst_ratio: Option<f64> = Metric::of("1", "", 1.0, 2)
+            .described("burst ratio", "mean length of a run of losses × (1 − loss ratio)")
+            .source("ITU-T G.107 §7.4 (BurstR)").lower_is_better();
         /// Longest period of speech of which the listener heard nothing, not counting the speaker's own
         /// pauses.
         longest_gap_s: Option<f64> = Metric::of("s", "s", 1.0, 2).described(
             "longest gap",
             "sum of the lengths of consecutive frames missing or late, of the longest such run",
-            "talkspurt's own measure",
-        ).lower_is_better()
-        .shown(&[
-            View::StudyCalls.at(2).rank(4), View::ReportStudyCalls.at(3), View::ReportStudy.at(4),
-            View::Summary.at(9), View::Figures.at(3),
-        ]);
+        ).source("talkspurt's own measure").lower_is_better()
+            .shown(&[
+                View::StudyCalls.at(2).rank(4), View::ReportStudyCalls.at(3),
+                View::ReportStudy.at(4), View::Summary.at(9), View::Figures.at(3),
+            ]);
     }
     of_fields {
         /// Video frames (of a replay: packets with one timestamp) captured in the window. Incomplete
         /// frames due after the end of the run are not counted.
-        video_frames = FRAMES.described(
-            "frames",
-            "runs of packets made at one instant of capture",
-            "talkspurt's own count",
-        )
-        .titled("frames", "", "")
-        .shown(&[
-            View::Video.at(0).rank(1), View::StudyVideo.at(0).rank(14),
-        ]), |row| row.video.as_ref().map(|video| video.frames);
+        video_frames = |row| row.video.as_ref().map(|video| video.frames), FRAMES
+            .described("frames", "runs of packets made at one instant of capture")
+            .titled("frames", "", "")
+            .shown(&[View::Video.at(0).rank(1), View::StudyVideo.at(0).rank(14)]);
         /// Frames whose packets were all delivered, late or not.
-        video_frames_complete = FRAMES.described(
-            "complete",
-            "frames with as many packets delivered as made",
-            "talkspurt's own count",
-        ).higher_is_better()
-        .titled("complete", "", "")
-        .shown(&[
-            View::Video.at(1), View::StudyVideo.at(1), View::Figures.at(4),
-        ]), |row| row.video.as_ref().map(|video| video.complete);
+        video_frames_complete = |row| row.video.as_ref().map(|video| video.complete), FRAMES
+            .described("complete", "frames with as many packets delivered as made")
+            .higher_is_better().titled("complete", "", "")
+            .shown(&[View::Video.at(1), View::StudyVideo.at(1), View::Figures.at(4)]);
         /// Complete frames whose last packet came after the deadline.
-        video_frames_late = FRAMES.described(
-            "late",
-            "delivery of the last packet − capture > deadline",
-            "talkspurt's own count",
-        ).lower_is_better()
-        .titled("late", "", "")
-        .shown(&[
-            View::Video.at(2), View::StudyVideo.at(2).rank(13), View::Figures.at(5),
-        ]), |row| row.video.as_ref().map(|video| video.late);
+        video_frames_late = |row| row.video.as_ref().map(|video| video.late), FRAMES
+            .described("late", "delivery of the last packet − capture > deadline").lower_is_better()
+            .titled("late", "", "")
+            .shown(&[View::Video.at(2), View::StudyVideo.at(2).rank(13), View::Figures.at(5)]);
         /// Time from a frame's capture to the delivery of its last packet: send queue, sending of its
         /// packets one after another, network and recovery from losses.
-        frame_delay_p50_s = MILLISECONDS.described(
-            "frame delay, median",
-            "median over the complete frames",
-            "talkspurt's own measure",
-        ).lower_is_better()
-        .titled("delay p50", "frame delay p50", "frame delay p50")
-        .shown(&[
-            View::Video.at(3).rank(2), View::StudyVideo.at(3).rank(15),
-        ]), |row| row.video.as_ref().and_then(|video| video.delay_s[0]);
+        frame_delay_p50_s = |row| row.video.as_ref().and_then(|video| video.delay_s[0]), MILLISECONDS
+            .described("frame delay, median", "median over the complete frames")
+            .source("talkspurt's own measure").lower_is_better()
+            .titled("delay p50", "frame delay p50", "frame delay p50")
+            .shown(&[View::Video.at(3).rank(2), View::StudyVideo.at(3).rank(15)]);
         /// Delay that 95 % of complete frames did not exceed.
-        frame_delay_p95_s = MILLISECONDS.described(
-            "frame delay, 95 %",
-            "95th percentile over the complete frames",
-            "talkspurt's own measure",
-        ).lower_is_better()
-        .titled("delay p95", "frame delay p95", "frame delay p95")
-        .shown(&[
-            View::Video.at(4).rank(3), View::StudyVideo.at(4).rank(16), View::Figures.at(6),
-        ]), |row| row.video.as_ref().and_then(|video| video.delay_s[1]);
+        frame_delay_p95_s = |row| row.video.as_ref().and_then(|video| video.delay_s[1]), MILLISECONDS
+            .described("frame delay, 95 %", "95th percentile over the complete frames")
+            .source("talkspurt's own measure").lower_is_better()
+            .titled("delay p95", "frame delay p95", "frame delay p95")
+            .shown(&[
+                View::Video.at(4).rank(3), View::StudyVideo.at(4).rank(16), View::Figures.at(6),
+            ]);
         /// Maximum delay of complete frames.
-        frame_delay_max_s = MILLISECONDS.described(
-            "frame delay, maximum",
-            "maximum over the complete frames",
-            "talkspurt's own measure",
-        ).lower_is_better()
-        .titled("longest delay", "longest frame delay", "longest frame delay")
-        .shown(&[
-            View::Video.at(5).rank(4), View::StudyVideo.at(5).rank(17),
-        ]), |row| row.video.as_ref().and_then(|video| video.delay_s[2]);
+        frame_delay_max_s = |row| row.video.as_ref().and_then(|video| video.delay_s[2]), MILLISECONDS
+            .described("frame delay, maximum", "maximum over the complete frames")
+            .source("talkspurt's own measure").lower_is_better()
+            .titled("longest delay", "longest frame delay", "longest frame delay")
+            .shown(&[View::Video.at(5).rank(4), View::StudyVideo.at(5).rank(17)]);
         /// E-model rating of the call, 0 to 100, from delay, loss and codec. 93.2 is an unimpaired
         /// call; 0 is the lowest, however little was heard. It is a planning estimate, not a listening
         /// test.
-        r_factor = Metric::of("1", "", 1.0, 1).described(
-            "R",
-            "R = Ro − Is − Id − Ie,eff + A, kept within 0 … 100",
-            "ITU-T G.107 §7.1",
-        ).higher_is_better().within(0.0, 100.0)
-        .titled("R", "", "")
-        .shown(&[
-            View::Calls.at(2).rank(5), View::ReportCalls.at(0), View::ReportStudyCalls.at(0),
-            View::ReportStudy.at(1), View::Summary.at(10), View::Notebook.at(5),
-        ]), |row| row.quality.r_factor;
+        r_factor = |row| row.quality.r_factor, Metric::of("1", "", 1.0, 1)
+            .described("R", "R = Ro − Is − Id − Ie,eff + A, kept within 0 … 100")
+            .source("ITU-T G.107 §7.1").higher_is_better().within(0.0, 100.0).titled("R", "", "")
+            .shown(&[
+                View::Calls.at(2).rank(5), View::ReportCalls.at(0), View::ReportStudyCalls.at(0),
+                View::ReportStudy.at(1), View::Summary.at(10), View::Notebook.at(5),
+            ]);
         /// Mean opinion score of a conversation as estimated by the E-model, from 1 (bad) to 4.5 (best
         /// possible for telephone speech).
-        mos = OPINION.described(
-            "MOS",
-            "MOS = 1 + 0.035 R + R (R − 60)(100 − R) · 7·10⁻⁶",
-            "ITU-T G.107 Annex B",
-        ).higher_is_better().within(1.0, 4.5)
-        .titled("MOS", "", "")
-        .shown(&[
-            View::Calls.at(3), View::StudyCalls.at(3), View::ReportStudy.at(0), View::Summary.at(11),
-            View::Notebook.at(6), View::Figures.at(0),
-        ]), |row| row.quality.mos;
+        mos = |row| row.quality.mos, OPINION
+            .described("MOS", "MOS = 1 + 0.035 R + R (R − 60)(100 − R) · 7·10⁻⁶")
+            .source("ITU-T G.107 Annex B").higher_is_better().within(1.0, 4.5).titled("MOS", "", "")
+            .shown(&[
+                View::Calls.at(3), View::StudyCalls.at(3), View::ReportStudy.at(0),
+                View::Summary.at(11), View::Notebook.at(6), View::Figures.at(0),
+            ]);
         /// MOS points lost to mouth-to-ear delay.
-        mos_lost_to_delay = OPINION.described(
+        mos_lost_to_delay = |row| row.quality.mos_lost_to_delay, OPINION.described(
             "lost to delay",
             "MOS gained by taking delay and echo away, averaged over the orders of taking causes \
              away",
-            "ITU-T G.107 §7; shares after Shapley (1953), so that they add up",
-        ).lower_is_better()
-        .titled("lost\u{a0}to delay", "MOS lost to delay", "")
-        .shown(&[
-            View::Calls.at(4).rank(4), View::ReportCalls.at(5),
-        ]), |row| row.quality.mos_lost_to_delay;
+        ).source("ITU-T G.107 §7; shares after Shapley (1953), so that they add up")
+            .lower_is_better().titled("lost\u{a0}to delay", "MOS lost to delay", "")
+            .shown(&[View::Calls.at(4).rank(4), View::ReportCalls.at(5)]);
         /// MOS points lost to lost and late frames.
-        mos_lost_to_loss = OPINION.described(
+        mos_lost_to_loss = |row| row.quality.mos_lost_to_loss, OPINION.described(
             "lost to loss",
             "MOS gained by taking loss away, averaged over the orders of taking causes away",
-            "ITU-T G.107 §7; shares after Shapley (1953), so that they add up",
-        ).lower_is_better()
-        .titled("lost\u{a0}to loss", "MOS lost to loss", "")
-        .shown(&[
-            View::Calls.at(5).rank(3), View::ReportCalls.at(6),
-        ]), |row| row.quality.mos_lost_to_loss;
+        ).source("ITU-T G.107 §7; shares after Shapley (1953), so that they add up")
+            .lower_is_better().titled("lost\u{a0}to loss", "MOS lost to loss", "")
+            .shown(&[View::Calls.at(5).rank(3), View::ReportCalls.at(6)]);
         /// MOS points lost to the codec itself; G.711 is the reference and loses none.
-        mos_lost_to_codec = OPINION.described(
+        mos_lost_to_codec = |row| row.quality.mos_lost_to_codec, OPINION.described(
             "lost to codec",
             "MOS gained by Ie = 0, averaged over the orders of taking causes away",
-            "ITU-T G.107 §7; shares after Shapley (1953), so that they add up",
-        ).lower_is_better()
-        .titled("lost\u{a0}to codec", "MOS lost to codec", "")
-        .shown(&[
-            View::Calls.at(6).rank(6), View::ReportCalls.at(7),
-        ]), |row| row.quality.mos_lost_to_codec;
+        ).source("ITU-T G.107 §7; shares after Shapley (1953), so that they add up")
+            .lower_is_better().titled("lost\u{a0}to codec", "MOS lost to codec", "")
+            .shown(&[View::Calls.at(6).rank(6), View::ReportCalls.at(7)]);
     }
 }
 

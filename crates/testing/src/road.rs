@@ -322,5 +322,19 @@ impl<E: OnRoad> Road<E> {
 }
 
 fn arriving<T: TryFrom<Body, Error = Body>>(arrival: Arrival, body: Body) -> Input<T> {
-    body.into_input(arrival).expect("a packet of the same protocol")
+    input_of(arrival, body).expect("a packet of the same protocol")
+}
+
+/// A body as an input of an endpoint with packet type `T`.
+///
+/// # Errors
+/// Returns the body of another protocol unchanged.
+pub fn input_of<T: TryFrom<Body, Error = Body>>(
+    arrival: Arrival,
+    body: Body,
+) -> Result<Input<T>, Body> {
+    match body {
+        Body::TooBig { mtu, quote } => Ok(Input::TooBig { path: arrival.path, mtu, quote }),
+        body => body.try_into().map(|packet| Input::Packet { arrival, packet }),
+    }
 }

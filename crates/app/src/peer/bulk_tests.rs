@@ -54,7 +54,7 @@ fn carry(config: &tcp::Config, lost: usize) -> (Eye, Vec<Left>) {
         let bulk = source::BulkConfig {
             total: Some(Size::from_bytes(TOTAL)),
             packet: Some(Size::from_bytes(700)),
-            ..source::BulkConfig::endless()
+            ..source::BulkConfig::default()
         };
         parts.source = parts.source.map(|_| (source::Config::Bulk(bulk), source::Material::None));
         parts.sink = None;

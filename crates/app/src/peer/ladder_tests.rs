@@ -50,11 +50,16 @@ impl Probe for Eye {
     }
 }
 
+/// Packets of this codec without audio.
+pub(super) fn unheard(codec: Codec) -> Speech {
+    serde_json::from_value(serde_json::json!({ "codec": codec })).expect("a codec suffices")
+}
+
 fn speech() -> Speech {
     Speech {
         ladder: vec![Codec::Pcmu, Codec::G728, Codec::G7231At63, Codec::G7231At53],
         noise: Duration::ZERO,
-        ..Speech::unheard(Codec::Pcmu)
+        ..unheard(Codec::Pcmu)
     }
 }
 

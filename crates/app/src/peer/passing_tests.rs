@@ -8,7 +8,7 @@ use talkspurt_proto::rtcp;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
 
-use super::ladder_tests::{Shelf, parts};
+use super::ladder_tests::{Shelf, parts, unheard};
 use super::{Action, Parts, Peer, Sink, Sizing};
 use crate::clock::Clock;
 use crate::source::{self, Material, Speech, Video};
@@ -55,7 +55,7 @@ fn side(side: Side, talk: Talk) -> Parts {
             noise: talk.noise,
         })
     } else {
-        source::Config::Speech(Speech { noise: talk.noise, ..Speech::unheard(Codec::Pcmu) })
+        source::Config::Speech(Speech { noise: talk.noise, ..unheard(Codec::Pcmu) })
     };
     let other_speaks = talk.both || side == Side::Answers;
     let base = parts(side, playout::Config::fixed(Duration::from_millis(60)));

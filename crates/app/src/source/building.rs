@@ -72,34 +72,30 @@ impl SourceConfig for Speech {
     }
 }
 
-impl Validate for Cbr {}
+/// Sources with packets of one size.
+macro_rules! of_one_size {
+    ($($config:ty => $kind:ident($build:path);)*) => {$(
+        impl Validate for $config {}
 
-impl SourceConfig for Cbr {
-    fn build(&self, _: &Material, _: u32, setting: Setting) -> Source {
-        let Setting { rng, start, stop, .. } = setting;
-        Source::Timed(Box::new(Timed::cbr(self, rng, start, stop)))
-    }
-    fn interval(&self) -> Option<Duration> {
-        self.rate.time_for(self.packet.as_bytes())
-    }
-    fn rungs(&self) -> Vec<Rung> {
-        one_rung(self.packet, self.interval())
-    }
+        impl SourceConfig for $config {
+            fn build(&self, _: &Material, _: u32, setting: Setting) -> Source {
+                let Setting { rng, start, stop, .. } = setting;
+                Source::$kind(Box::new($build(self, rng, start, stop)))
+            }
+            fn interval(&self) -> Option<Duration> {
+                self.rate.time_for(self.packet.as_bytes())
+            }
+            fn rungs(&self) -> Vec<Rung> {
+                one_rung(self.packet, self.interval())
+            }
+        }
+    )*};
 }
 
-impl Validate for OnOff {}
-
-impl SourceConfig for OnOff {
-    fn build(&self, _: &Material, _: u32, setting: Setting) -> Source {
-        let Setting { rng, start, stop, .. } = setting;
-        Source::Timed(Box::new(Timed::on_off(self, rng, start, stop)))
-    }
-    fn interval(&self) -> Option<Duration> {
-        self.rate.time_for(self.packet.as_bytes())
-    }
-    fn rungs(&self) -> Vec<Rung> {
-        one_rung(self.packet, self.interval())
-    }
+of_one_size! {
+    Cbr => Timed(Timed::cbr);
+    OnOff => Timed(Timed::on_off);
+    Poisson => Paced(Paced::poisson);
 }
 
 impl Validate for config::Bulk {}
@@ -196,21 +192,6 @@ impl SourceConfig for Replay {
         let capture = Capture::open(files, &self.file, self.ssrc);
         let capture = capture.map_err(|error| format!("{}: {error}", self.file.display()))?;
         Ok(Material::Packets(Arc::new(capture)))
-    }
-}
-
-impl Validate for Poisson {}
-
-impl SourceConfig for Poisson {
-    fn build(&self, _: &Material, _: u32, setting: Setting) -> Source {
-        let Setting { rng, start, stop, .. } = setting;
-        Source::Paced(Box::new(Paced::poisson(self, rng, start, stop)))
-    }
-    fn interval(&self) -> Option<Duration> {
-        self.rate.time_for(self.packet.as_bytes())
-    }
-    fn rungs(&self) -> Vec<Rung> {
-        one_rung(self.packet, self.interval())
     }
 }
 

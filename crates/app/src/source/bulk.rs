@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn pauses_begin_and_end_when_they_should() {
         let pauses = Pauses { on: MS * 10, off: MS * 30, spread: Distribution::Constant };
-        let config = config::Bulk { pauses: Some(pauses), ..config::Bulk::endless() };
+        let config = config::Bulk { pauses: Some(pauses), ..config::Bulk::default() };
         let mut bulk = Bulk::new(&config, 1000, Rng::new(1, "bulk"), Instant::ZERO, STOP);
         let times: Vec<u64> = units(&mut bulk, 30).iter().map(|(at, _)| at / 1_000_000).collect();
         let expected: Vec<u64> = (0..10).chain(40..50).chain(80..90).collect();
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn units_in_a_row_are_those_apart() {
         let pauses = Pauses { on: MS * 10, off: MS * 30, spread: Distribution::Exponential };
-        let (endless, total) = (config::Bulk::endless(), Some(Size::from_bytes(123_456)));
+        let (endless, total) = (config::Bulk::default(), Some(Size::from_bytes(123_456)));
         let web = Web {
             size: Size::from_bytes(12_000),
             sizes: Distribution::Pareto { shape: 1.5 },

@@ -14,6 +14,7 @@ mod spurts;
 mod timed;
 
 use std::fmt;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ use talkspurt_proto::rate::Rung;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
-use talkspurt_proto::validate::{ConfigError, Validate};
+use talkspurt_proto::validate::Validate;
 pub use timed::Timed;
 
 use crate::file::{self, Fault, Files};
@@ -264,17 +265,24 @@ macro_rules! sources {
                     Self::External(_) => "external",
                 }
             }
-            fn config(&self) -> &dyn SourceConfig {
+            /// [`SourceConfig::file_mut`] of a built-in source.
+            pub fn file_mut(&mut self) -> Option<&mut PathBuf> {
+                match self {
+                    $(Self::$kind(config) => config.file_mut(),)*
+                    Self::External(_) => None,
+                }
+            }
+        }
+
+        /// It has the methods of the configuration of its kind. A source is configured once per run, so these
+        /// calls need not be fast.
+        impl Deref for Config {
+            type Target = dyn SourceConfig;
+
+            fn deref(&self) -> &Self::Target {
                 match self {
                     $(Self::$kind(config) => config,)*
                     Self::External(External(config)) => &**config,
-                }
-            }
-            /// The configuration of a built-in source, mutable.
-            fn config_mut(&mut self) -> Option<&mut dyn SourceConfig> {
-                match self {
-                    $(Self::$kind(config) => Some(config),)*
-                    Self::External(_) => None,
                 }
             }
         }
@@ -298,76 +306,6 @@ sources! {
     Bulk(BulkConfig) "bulk";
     /// Short transfers with pauses between them.
     Web(Web) "web";
-}
-
-/// A source is configured once per run, so this need not be fast.
-impl Config {
-    /// [`SourceConfig::build`].
-    #[must_use]
-    pub fn build(&self, material: &Material, unit_bytes: u32, setting: Setting) -> Source {
-        self.config().build(material, unit_bytes, setting)
-    }
-    /// [`Validate::errors`].
-    #[must_use]
-    pub fn errors(&self) -> Vec<ConfigError> {
-        self.config().errors()
-    }
-    /// [`SourceConfig::interval`].
-    #[must_use]
-    pub fn interval(&self) -> Option<Duration> {
-        self.config().interval()
-    }
-    /// [`SourceConfig::rungs`].
-    #[must_use]
-    pub fn rungs(&self) -> Vec<Rung> {
-        self.config().rungs()
-    }
-    /// [`SourceConfig::any_rate`].
-    #[must_use]
-    pub fn any_rate(&self) -> bool {
-        self.config().any_rate()
-    }
-    /// [`SourceConfig::is_media`].
-    #[must_use]
-    pub fn is_media(&self) -> bool {
-        self.config().is_media()
-    }
-    /// [`SourceConfig::is_machine_dependent`].
-    #[must_use]
-    pub fn is_machine_dependent(&self) -> bool {
-        self.config().is_machine_dependent()
-    }
-    /// [`SourceConfig::packet_format`].
-    #[must_use]
-    pub fn packet_format(&self, material: &Material) -> Option<PacketFormat> {
-        self.config().packet_format(material)
-    }
-    /// [`SourceConfig::deadline`].
-    #[must_use]
-    pub fn deadline(&self) -> Option<Duration> {
-        self.config().deadline()
-    }
-    /// [`SourceConfig::file`].
-    #[must_use]
-    pub fn file(&self) -> Option<&Path> {
-        self.config().file()
-    }
-    /// [`SourceConfig::file_mut`].
-    pub fn file_mut(&mut self) -> Option<&mut PathBuf> {
-        self.config_mut()?.file_mut()
-    }
-    /// [`SourceConfig::part_of_file`].
-    #[must_use]
-    pub fn part_of_file(&self) -> String {
-        self.config().part_of_file()
-    }
-    /// [`SourceConfig::load`].
-    ///
-    /// # Errors
-    /// A message that names the file.
-    pub fn load(&self, files: &dyn Files) -> Result<Material, String> {
-        self.config().load(files)
-    }
 }
 
 impl PacketFormat {

@@ -8,6 +8,11 @@ use talkspurt_proto::rng::Rng;
 
 const STOP: Instant = Instant::from_nanos(200_000_000_000_000);
 
+/// Packets of this codec without audio.
+fn unheard(codec: Codec) -> Speech {
+    serde_json::from_value(serde_json::json!({ "codec": codec })).expect("a codec suffices")
+}
+
 fn cbr(noise: Duration, seed: u64) -> Timed {
     let cbr = Cbr { rate: Rate::from_bps(64_000), packet: Size::from_bytes(160), noise };
     Timed::cbr(&cbr, Rng::new(seed, "source"), Instant::from_nanos(7), STOP)
@@ -101,8 +106,8 @@ fn talkspurts_have_the_means_of_p59() {
     let on_off = OnOff {
         rate: Rate::from_bps(64_000),
         packet: Size::from_bytes(40),
-        on: Talkspurts::p59().on,
-        off: Talkspurts::p59().off,
+        on: Talkspurts::default().on,
+        off: Talkspurts::default().off,
         noise: Duration::ZERO,
         spread: Distribution::Exponential,
     };
@@ -153,7 +158,7 @@ fn speech(samples: usize, repeat: bool) -> Timed {
         repeat,
         lead: Duration::from_secs(1),
         noise: Duration::ZERO,
-        ..Speech::unheard(Codec::Pcma)
+        ..unheard(Codec::Pcma)
     };
     let rng = Rng::new(1, "source");
     Timed::speech(&speech, Some(Arc::new(recording)), None, rng, Instant::ZERO, STOP)
@@ -282,10 +287,10 @@ fn comfort_noise_begins_with_the_silence_if_asked() {
         let every = Duration::from_millis(200);
         let keep_alive = Some(KeepAlive { every, at_once, ..KeepAlive::default() });
         let speech = Speech {
-            talkspurts: Some(Talkspurts::p59()),
+            talkspurts: Some(Talkspurts::default()),
             keep_alive,
             noise: Duration::ZERO,
-            ..Speech::unheard(Codec::Pcmu)
+            ..unheard(Codec::Pcmu)
         };
         let rng = Rng::new(9, "source");
         let mut source = Timed::speech(&speech, None, None, rng, Instant::ZERO, STOP);
@@ -352,7 +357,7 @@ fn what_the_encoder_leaves_out_is_not_sent_and_its_input_is_ahead_by_its_delay()
 
 #[test]
 fn packets_without_content_have_the_length_of_the_requested_rate() {
-    let speech = Speech { noise: Duration::ZERO, ..Speech::unheard(Codec::Opus) };
+    let speech = Speech { noise: Duration::ZERO, ..unheard(Codec::Opus) };
     let rng = Rng::new(1, "source");
     let mut source = Timed::speech(&speech, None, None, rng, Instant::ZERO, STOP);
     let mut len = |target: Option<u64>| {
@@ -377,8 +382,7 @@ fn active(repeat: bool, keep_alive: Option<KeepAlive>) -> Vec<(u64, bool, bool, 
         Recording::from_pcm(pcm, &Encoding::new(Codec::Pcma, Duration::from_millis(20)));
     let ms = Duration::from_millis;
     recording.activity = Some(Arc::new([ms(35)..ms(95), ms(205)..ms(280), ms(285)..ms(300)]));
-    let speech =
-        Speech { repeat, keep_alive, noise: Duration::ZERO, ..Speech::unheard(Codec::Pcma) };
+    let speech = Speech { repeat, keep_alive, noise: Duration::ZERO, ..unheard(Codec::Pcma) };
     let rng = Rng::new(1, "source");
     let recording = Some(Arc::new(recording));
     let mut source = Timed::speech(&speech, recording, None, rng, Instant::ZERO, STOP);
@@ -407,7 +411,7 @@ fn a_recording_that_speaks_to_its_end_starts_over_without_the_marker() {
     let mut recording =
         Recording::from_pcm(pcm, &Encoding::new(Codec::Pcma, Duration::from_millis(20)));
     recording.activity = Some(Arc::new([Duration::ZERO..Duration::from_millis(100)]));
-    let speech = Speech { repeat: true, noise: Duration::ZERO, ..Speech::unheard(Codec::Pcma) };
+    let speech = Speech { repeat: true, noise: Duration::ZERO, ..unheard(Codec::Pcma) };
     let rng = Rng::new(1, "source");
     let recording = Some(Arc::new(recording));
     let mut source = Timed::speech(&speech, recording, None, rng, Instant::ZERO, STOP);
@@ -443,7 +447,7 @@ fn silence_throughout_sends_nothing() {
             &Encoding::new(Codec::Pcma, Duration::from_millis(20)),
         );
         recording.activity = Some(Arc::new([]));
-        let speech = Speech { repeat, noise: Duration::ZERO, ..Speech::unheard(Codec::Pcma) };
+        let speech = Speech { repeat, noise: Duration::ZERO, ..unheard(Codec::Pcma) };
         let rng = Rng::new(1, "source");
         let recording = Some(Arc::new(recording));
         let mut source = Timed::speech(&speech, recording, None, rng, Instant::ZERO, STOP);

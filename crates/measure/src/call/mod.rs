@@ -605,8 +605,8 @@ mod tests {
                 let point =
                     plan.point().unwrap_or_else(|why| panic!("{name} {name_of_codec}: {why}"));
                 let flow = &point.scenario.flows[0];
-                let files =
-                    [Some(&flow.source), flow.reverse.as_ref()].map(|it| it.and_then(Source::file));
+                let files = [Some(&flow.source), flow.reverse.as_ref()]
+                    .map(|it| it.and_then(|it| it.file()));
                 assert_eq!(files, ["caller.wav", "answerer.wav"].map(|name| Some(Path::new(name))));
             }
         }

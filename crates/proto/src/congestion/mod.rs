@@ -439,61 +439,43 @@ impl Machine {
     }
 }
 
-impl CongestionControl for Machine {
+/// Methods of the controller that it is.
+macro_rules! forward {
+    ($(
+        $(#[$hint:meta])?
+        $name:ident($of:ident: $own:ty $(, $argument:ident: $type:ty)*) $(-> $result:ty)?;
+    )*) => {
+        #[allow(clippy::needless_arbitrary_self_type, reason = "a macro cannot make `self`")]
+        impl CongestionControl for Machine {$(
+            $(#[$hint])?
+            fn $name($of: $own $(, $argument: $type)*) $(-> $result)? {
+                dispatch!($of, machine => machine.$name($($argument),*))
+            }
+        )*}
+    };
+}
+
+forward! {
     #[inline]
-    fn window(&self) -> u64 {
-        dispatch!(self, machine => machine.window())
-    }
+    window(self: &Self) -> u64;
     #[inline]
-    fn threshold(&self) -> Option<u64> {
-        dispatch!(self, machine => machine.threshold())
-    }
+    threshold(self: &Self) -> Option<u64>;
     #[inline]
-    fn on_ack(&mut self, now: Instant, ack: &Ack, rtt: &RttEstimator) {
-        dispatch!(self, machine => machine.on_ack(now, ack, rtt));
-    }
-    fn on_congestion(&mut self, now: Instant, event: &Congestion) {
-        dispatch!(self, machine => machine.on_congestion(now, event));
-    }
-    fn on_recovered(&mut self, now: Instant, flight: u64) {
-        dispatch!(self, machine => machine.on_recovered(now, flight));
-    }
-    fn on_idle(&mut self, now: Instant) {
-        dispatch!(self, machine => machine.on_idle(now));
-    }
-    fn on_quantum(&mut self, quantum: u64) {
-        dispatch!(self, machine => machine.on_quantum(quantum));
-    }
-    fn lower(&mut self, window: u64) {
-        dispatch!(self, machine => machine.lower(window));
-    }
-    fn raise_threshold(&mut self, threshold: u64) {
-        dispatch!(self, machine => machine.raise_threshold(threshold));
-    }
-    fn uses_marks(&self) -> bool {
-        dispatch!(self, machine => machine.uses_marks())
-    }
-    fn on_marks(&mut self, now: Instant, marked: u64, acked: u64) {
-        dispatch!(self, machine => machine.on_marks(now, marked, acked));
-    }
-    fn pacing_rate(&self, rtt: &RttEstimator) -> Option<Rate> {
-        dispatch!(self, machine => machine.pacing_rate(rtt))
-    }
-    fn uses_samples(&self) -> bool {
-        dispatch!(self, machine => machine.uses_samples())
-    }
-    fn on_sample(&mut self, now: Instant, sample: &RateSample, rtt: &RttEstimator) -> bool {
-        dispatch!(self, machine => machine.on_sample(now, sample, rtt))
-    }
-    fn on_lost(&mut self, now: Instant, packet: &LostPacket) {
-        dispatch!(self, machine => machine.on_lost(now, packet));
-    }
-    fn on_restart(&mut self, now: Instant) {
-        dispatch!(self, machine => machine.on_restart(now));
-    }
-    fn model(&self) -> Option<Model> {
-        dispatch!(self, machine => machine.model())
-    }
+    on_ack(self: &mut Self, now: Instant, ack: &Ack, rtt: &RttEstimator);
+    on_congestion(self: &mut Self, now: Instant, event: &Congestion);
+    on_recovered(self: &mut Self, now: Instant, flight: u64);
+    on_idle(self: &mut Self, now: Instant);
+    on_quantum(self: &mut Self, quantum: u64);
+    lower(self: &mut Self, window: u64);
+    raise_threshold(self: &mut Self, threshold: u64);
+    uses_marks(self: &Self) -> bool;
+    on_marks(self: &mut Self, now: Instant, marked: u64, acked: u64);
+    pacing_rate(self: &Self, rtt: &RttEstimator) -> Option<Rate>;
+    uses_samples(self: &Self) -> bool;
+    on_sample(self: &mut Self, now: Instant, sample: &RateSample, rtt: &RttEstimator) -> bool;
+    on_lost(self: &mut Self, now: Instant, packet: &LostPacket);
+    on_restart(self: &mut Self, now: Instant);
+    model(self: &Self) -> Option<Model>;
 }
 
 #[cfg(test)]

@@ -157,23 +157,13 @@ pub struct Config {
 }
 
 impl Config {
-    const fn default_service() -> Service {
-        Service::RTP_AUDIO
-    }
-    const fn default_msl() -> Duration {
-        Duration::from_secs(120)
-    }
-    const fn default_request_timeout() -> Duration {
-        Duration::from_secs(1)
-    }
-    const fn default_max_timeout() -> Duration {
-        Duration::from_secs(64)
-    }
-    const fn default_give_up() -> Duration {
-        Duration::from_secs(180)
-    }
-    const fn default_mtu() -> Size {
-        Size::from_bytes(1500)
+    crate::defaults! {
+        default_service: Service = Service::RTP_AUDIO;
+        default_msl: Duration = Duration::from_secs(120);
+        default_request_timeout: Duration = Duration::from_secs(1);
+        default_max_timeout: Duration = Duration::from_secs(64);
+        default_give_up: Duration = Duration::from_secs(180);
+        default_mtu: Size = Size::from_bytes(1500);
     }
 
     /// The defaults with this CCID in both directions.

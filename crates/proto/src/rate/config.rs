@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::profile::Profile;
+use crate::profile::{Profile, given};
 use crate::time::Duration;
 use crate::units::Size;
 
@@ -344,44 +344,19 @@ impl Config {
     /// Resolves the values under a profile.
     #[must_use]
     pub fn resolve(&self, profile: Profile, kind: Kind) -> Parameters {
-        let base = Parameters::of(profile, kind);
+        let mut all = Parameters::of(profile, kind);
+        given!(self, all: minimum_interval idle receive_rate faster_restart oscillation_prevention
+            history_discounting p_floor rtt_weight timer_granularity credit minimum_timeout
+            feedback_per_rtt counter_follows_acks elapsed_time loss_intervals_option
+            ask_loss_event_rate);
         let bytes = |size: Size| u32::try_from(size.as_bytes()).unwrap_or(u32::MAX);
         Parameters {
-            nominal_bytes: self.nominal_size.map(bytes).or(base.nominal_bytes),
-            initial_window: self.initial_window.or(base.initial_window),
-            header_bytes: base.header_bytes,
-            minimum_interval: self.minimum_interval.unwrap_or(base.minimum_interval),
-            short_intervals: base.short_intervals,
-            idle: self.idle.unwrap_or(base.idle),
-            receive_rate: self.receive_rate.unwrap_or(base.receive_rate),
-            ns2_timeout: base.ns2_timeout,
-            faster_restart: self.faster_restart.unwrap_or(base.faster_restart),
-            oscillation_prevention: self
-                .oscillation_prevention
-                .unwrap_or(base.oscillation_prevention),
-            history_discounting: self.history_discounting.unwrap_or(base.history_discounting),
-            discount_threshold: base.discount_threshold,
-            receiver_averages_rtt: base.receiver_averages_rtt,
-            few_intervals: base.few_intervals,
-            p_floor: self.p_floor.unwrap_or(base.p_floor),
-            rtt_weight: self.rtt_weight.unwrap_or(base.rtt_weight),
-            root_weight: base.root_weight,
-            timer_granularity: self.timer_granularity.unwrap_or(base.timer_granularity),
-            credit: self.credit.unwrap_or(base.credit),
-            minimum_timeout: self.minimum_timeout.unwrap_or(base.minimum_timeout),
-            loss_intervals: self.loss_intervals.map_or(base.loss_intervals, |n| n as usize),
-            first_interval_lasts: base.first_interval_lasts,
-            counter_wraps: base.counter_wraps,
-            event_needs_arrival: base.event_needs_arrival,
-            ndupack: base.ndupack,
-            feedback_per_rtt: self.feedback_per_rtt.unwrap_or(base.feedback_per_rtt),
-            feedback_on_arrival: base.feedback_on_arrival,
-            counter_follows_acks: self.counter_follows_acks.unwrap_or(base.counter_follows_acks),
-            elapsed_time: self.elapsed_time.unwrap_or(base.elapsed_time),
-            loss_intervals_option: self.loss_intervals_option.unwrap_or(base.loss_intervals_option),
-            ask_loss_event_rate: self.ask_loss_event_rate.unwrap_or(base.ask_loss_event_rate),
+            nominal_bytes: self.nominal_size.map(bytes).or(all.nominal_bytes),
+            initial_window: self.initial_window.or(all.initial_window),
+            loss_intervals: self.loss_intervals.map_or(all.loss_intervals, |n| n as usize),
             token_bucket: self.token_bucket.clone(),
             beritelli: self.beritelli.clone(),
+            ..all
         }
     }
 }

@@ -22,35 +22,21 @@ const LOSS_MEMORY: Duration = Duration::from_secs(10);
 
 /// Parameters of RTCP.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Whether reports are sent.
-    #[serde(default = "Config::default_enabled")]
     pub enabled: bool,
     /// Part of the session bandwidth that reports may take (RFC 3550 §6.2: 5 %).
-    #[serde(default = "Config::default_bandwidth_fraction")]
     #[schemars(range(min = 0.001, max = 1.0))]
     pub bandwidth_fraction: f64,
     /// Lower bound of the calculated interval between reports (RFC 3550 §6.2: 5 s); half of it
     /// before the first report. What is waited is random, 0.41 to 1.23 of the interval.
-    #[serde(default = "Config::default_minimum_interval")]
     pub minimum_interval: Duration,
     /// Lower the bound to 360 s divided by the session bandwidth in kbit/s (RFC 3550 §6.2).
-    #[serde(default)]
     pub reduced_minimum: bool,
 }
 
 impl Config {
-    const fn default_enabled() -> bool {
-        true
-    }
-    const fn default_bandwidth_fraction() -> f64 {
-        0.05
-    }
-    const fn default_minimum_interval() -> Duration {
-        Duration::from_secs(5)
-    }
-
     fn share(&self, session: Rate) -> Share {
         let part = session.as_bps() as f64 * self.bandwidth_fraction / 8.0;
         let reduced = (360_000_u128 * 1_000_000_000)
@@ -68,9 +54,9 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            enabled: Self::default_enabled(),
-            bandwidth_fraction: Self::default_bandwidth_fraction(),
-            minimum_interval: Self::default_minimum_interval(),
+            enabled: true,
+            bandwidth_fraction: 0.05,
+            minimum_interval: Duration::from_secs(5),
             reduced_minimum: false,
         }
     }

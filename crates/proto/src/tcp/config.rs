@@ -130,38 +130,18 @@ pub struct Config {
 }
 
 impl Config {
-    const fn default_mss() -> Size {
-        Size::from_bytes(1460)
-    }
-    const fn default_initial_window() -> u32 {
-        10
-    }
-    const fn default_receive_buffer() -> Size {
-        Size::from_bytes(4_000_000)
-    }
-    const fn default_send_buffer() -> Size {
-        Size::from_bytes(4_000_000)
-    }
-    const fn yes() -> bool {
-        true
-    }
-    const fn default_ack_delay() -> Duration {
-        Duration::from_millis(40)
-    }
-    const fn default_min_rto() -> Duration {
-        Duration::from_secs(1)
-    }
-    const fn default_max_rto() -> Duration {
-        Duration::from_secs(60)
-    }
-    const fn default_max_retransmissions() -> u32 {
-        15
-    }
-    const fn default_max_synack_retransmissions() -> u32 {
-        7
-    }
-    const fn default_msl() -> Duration {
-        Duration::from_secs(30)
+    crate::defaults! {
+        default_mss: Size = Size::from_bytes(1460);
+        default_initial_window: u32 = 10;
+        default_receive_buffer: Size = Size::from_bytes(4_000_000);
+        default_send_buffer: Size = Size::from_bytes(4_000_000);
+        yes: bool = true;
+        default_ack_delay: Duration = Duration::from_millis(40);
+        default_min_rto: Duration = Duration::from_secs(1);
+        default_max_rto: Duration = Duration::from_secs(60);
+        default_max_retransmissions: u32 = 15;
+        default_max_synack_retransmissions: u32 = 7;
+        default_msl: Duration = Duration::from_secs(30);
     }
 
     /// The defaults with this controller.

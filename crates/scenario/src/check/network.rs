@@ -221,18 +221,29 @@ fn orbit(path: &Path, link: &Link, orbit: &Orbit, found: &mut Findings) {
     }
 }
 
+/// A step or event comes after the one before it and within the run.
+fn in_order(
+    path: Path,
+    what: &str,
+    at: Duration,
+    last: Option<Duration>,
+    run: Duration,
+    found: &mut Findings,
+) {
+    if let Some(last) = last.filter(|last| at <= *last) {
+        let message = format!("{at} is not after the {what} before it ({last})");
+        found.add(path.clone(), message).hint(format!("write {what}s in order of time"));
+    }
+    if at > run {
+        found.add(path, format!("{at} is after the end of the run ({run})"));
+    }
+}
+
 fn steps(path: &Path, steps: &[Step], mtu: Size, run: Duration, found: &mut Findings) {
     let mut last: Option<Duration> = None;
     for (index, step) in steps.iter().enumerate() {
         let path = path.key("steps").index(index);
-        if let Some(last) = last.filter(|last| step.at <= *last) {
-            let message = format!("{} is not after the step before it ({last})", step.at);
-            found.add(path.key("at"), message).hint("write steps in order of time".to_owned());
-        }
-        if step.at > run {
-            let message = format!("{} is after the end of the run ({run})", step.at);
-            found.add(path.key("at"), message);
-        }
+        in_order(path.key("at"), "step", step.at, last, run, found);
         if step.rate.is_none() && step.delay.is_none() && step.loss.is_none() {
             found.add(path.clone(), "changes nothing: give `rate`, `delay` or `loss`");
         }
@@ -255,14 +266,7 @@ fn events(path: &Path, link: &Link, run: Duration, found: &mut Findings) {
     let mut last: Option<Duration> = None;
     for (index, event) in link.events.iter().enumerate() {
         let path = path.key("events").index(index);
-        if let Some(last) = last.filter(|last| event.at <= *last) {
-            let message = format!("{} is not after the event before it ({last})", event.at);
-            found.add(path.key("at"), message).hint("write events in order of time".to_owned());
-        }
-        if event.at > run {
-            let message = format!("{} is after the end of the run ({run})", event.at);
-            found.add(path.key("at"), message);
-        }
+        in_order(path.key("at"), "event", event.at, last, run, found);
         if event.state == state {
             let word = if state == LinkState::Up { "up" } else { "down" };
             found

@@ -154,40 +154,50 @@ pub struct Fixed {
 /// Steps up after consecutive acknowledgements or many frames, and down after consecutive failures; if
 /// the first frame after a step up fails, steps back at once. Starts at the highest rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Arf {
     /// Consecutive acknowledgements before a step up, 1 or more.
-    #[serde(default = "Arf::default_up_after")]
     #[schemars(range(min = 1))]
     pub up_after: u32,
     /// Consecutive failures before a step down, 1 or more.
-    #[serde(default = "Arf::default_down_after")]
     #[schemars(range(min = 1))]
     pub down_after: u32,
     /// Transmissions since the last rate change or failed step up after which a step up is tried in any
     /// case, 1 or more.
-    #[serde(default = "Arf::default_timer")]
     #[schemars(range(min = 1))]
     pub timer: u32,
+}
+
+impl Default for Arf {
+    fn default() -> Self {
+        Self { up_after: 10, down_after: 2, timer: 15 }
+    }
 }
 
 /// Keeps a moving average of the share of acknowledged frames per rate. A frame is sent first at the
 /// rate with the highest expected throughput, then at the second best, the most reliable and the
 /// lowest.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Minstrel {
     /// Time between updates of the averages, above zero.
-    #[serde(default = "Minstrel::default_update")]
     pub update: talkspurt_proto::time::Duration,
     /// Share of frames that sample another rate, 0 to 1.
-    #[serde(default = "Minstrel::default_sample")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub sample: f64,
     /// Weight of the old average, 0 to 1.
-    #[serde(default = "Minstrel::default_weight")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub weight: f64,
+}
+
+impl Default for Minstrel {
+    fn default() -> Self {
+        Self {
+            update: talkspurt_proto::time::Duration::from_millis(100),
+            sample: 0.1,
+            weight: 0.75,
+        }
+    }
 }
 
 impl Cell {
@@ -240,17 +250,11 @@ impl Cell {
     pub fn highest_rate(&self) -> Rate {
         Rate::from_bps(*self.standard.rates().last().expect("a standard has rates"))
     }
-    const fn default_short_retry_limit() -> u32 {
-        7
-    }
-    const fn default_long_retry_limit() -> u32 {
-        4
-    }
-    const fn default_cw_max() -> u32 {
-        1023
-    }
-    const fn default_mtu() -> Size {
-        Size::from_bytes(1500)
+    talkspurt_proto::defaults! {
+        default_short_retry_limit: u32 = 7;
+        default_long_retry_limit: u32 = 4;
+        default_cw_max: u32 = 1023;
+        default_mtu: Size = Size::from_bytes(1500);
     }
 }
 
@@ -281,30 +285,6 @@ impl Standard {
             Self::G => "802.11g",
             Self::N => "802.11n",
         }
-    }
-}
-
-impl Arf {
-    const fn default_up_after() -> u32 {
-        10
-    }
-    const fn default_down_after() -> u32 {
-        2
-    }
-    const fn default_timer() -> u32 {
-        15
-    }
-}
-
-impl Minstrel {
-    const fn default_update() -> talkspurt_proto::time::Duration {
-        talkspurt_proto::time::Duration::from_millis(100)
-    }
-    const fn default_sample() -> f64 {
-        0.1
-    }
-    const fn default_weight() -> f64 {
-        0.75
     }
 }
 

@@ -90,45 +90,39 @@ pub struct Scenario {
 
 /// The measurement window: packets sent within it count, whenever they arrive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Measure {
     /// Start of the window, after the warm-up; before `to` and the end of the run.
-    #[serde(default)]
     pub from: Duration,
     /// End of the window; absent means the end of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Duration>,
 }
 
 /// Data recorded besides the summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Record {
     /// Bin width of the time series. Each bin takes about 170 bytes of memory per direction of a flow
     /// or link.
-    #[serde(default = "Record::default_interval")]
     pub interval: Duration,
     /// Write a table with one row per packet and hop.
-    #[serde(default)]
     pub packets: bool,
     /// Keep every change of the gauges (congestion window, data in flight, round-trip time, jitter …)
     /// for the gauge table and the congestion window figure. A change takes 24 bytes of memory; TCP
     /// makes several per acknowledgement.
-    #[serde(default = "Record::default_gauges")]
     pub gauges: bool,
     /// Keep the time each packet waited at each link (its sojourn time, RFC 8289 §3), for the link
     /// tables and series: 8 bytes of memory per packet and link.
-    #[serde(default)]
     pub sojourn: bool,
     /// Names of links whose packets are captured as pcapng, as seen at both ends.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pcapng: Vec<String>,
     /// Bytes kept of each captured packet, from its IP header on (tcpdump's `-s`); absent means all. At
     /// least 40, the length of an IPv6 header. Also applies to pcapng exports.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub snaplen: Option<Size>,
     /// Packet animation in the report.
-    #[serde(default)]
     pub animation: Animation,
 }
 
@@ -136,28 +130,24 @@ pub struct Record {
 /// up to the end of this part. Only an emulation, which cannot be repeated, keeps it: there, drops are those of
 /// packets of programs, and without any it begins with the first of these packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Animation {
     /// Start of the animation; absent means shortly before the first packet drop in the measurement
     /// window, or the start of that window without drops.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Duration>,
     /// Latest end of the animation; absent means the end of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Duration>,
     /// Maximum number of packets, counted once per link; the animation ends when it is reached. At most
     /// 20000, which a page draws smoothly; 0 disables the animation. If more are in flight at once,
     /// there is no animation.
-    #[serde(default = "Animation::default_packets")]
     pub packets: u32,
 }
 
 impl Animation {
     /// Maximum packets on a page: 20 000 were drawn 48 times a second on a plain canvas.
     pub const MAX_PACKETS: u32 = 20_000;
-    const fn default_packets() -> u32 {
-        Self::MAX_PACKETS
-    }
 }
 impl Default for Animation {
     fn default() -> Self {
@@ -170,20 +160,12 @@ impl Scenario {
         1
     }
 }
-impl Record {
-    const fn default_interval() -> Duration {
-        Duration::from_millis(100)
-    }
-    const fn default_gauges() -> bool {
-        true
-    }
-}
 impl Default for Record {
     fn default() -> Self {
         Self {
-            interval: Self::default_interval(),
+            interval: Duration::from_millis(100),
             packets: false,
-            gauges: Self::default_gauges(),
+            gauges: true,
             sojourn: false,
             pcapng: Vec::new(),
             snaplen: None,

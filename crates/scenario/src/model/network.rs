@@ -10,22 +10,20 @@ use super::medium::{GilbertElliott, Orbit, Step, Trace};
 
 /// A host or router.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Node {
     /// IPv4 and IPv6 addresses, for captures; missing ones are assigned from 10.0.0.0/8 and fd00::/8 in
     /// the order of the nodes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<std::net::IpAddr>,
     /// How far the node's clock is ahead of true time at the start; at most 24h.
-    #[serde(default)]
     pub clock_offset: Duration,
     /// How much faster than true time the clock runs, in parts per million; may be negative.
-    #[serde(default)]
     #[schemars(range(min = -10_000.0, max = 10_000.0))]
     pub clock_drift_ppm: f64,
     /// Colour of the node in pictures: `#` and six hexadecimal digits, as in HTML. Absent means the
     /// page's default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", regex(pattern = "^#[0-9A-Fa-f]{6}$"))]
     pub colour: Option<String>,
 }
@@ -101,45 +99,45 @@ pub struct Link {
 
 /// The reverse direction of a link, where it differs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Back {
     /// Transmission rate; absent means as forward.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// Propagation delay; absent means as forward.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
     /// Upper bound of the random delay; absent means as forward.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Duration>,
     /// Queue of the transmitter; absent means a separate queue with the forward settings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
     /// Probability that a packet is lost on the medium, 0 to 1; absent means as forward.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub loss: Option<f64>,
     /// Burst loss; absent means as forward, unless `loss` is given here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub gilbert_elliott: Option<GilbertElliott>,
     /// Probability of a bit error, 0 to 1; absent means as forward.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub bit_error_rate: Option<f64>,
     /// Probability that a packet arrives twice, 0 to 1; absent means as forward.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub duplicate: Option<f64>,
     /// Whether a packet may overtake another; absent means as forward.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reorder: Option<bool>,
     /// Changes of rate, delay and loss. The forward `steps` or `trace` also apply here unless this
     /// table sets a rate, delay, `loss`, `gilbert_elliott`, `steps` or `trace`; an empty list means no
     /// changes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<Vec<Step>>,
     /// Changes of rate, delay and loss from a file, instead of `steps`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
 }
 

@@ -29,29 +29,18 @@ pub struct Axis {
 
 /// Repetitions with other seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Replications {
     /// Number of runs per combination. Replication k uses `seed + k`, the same for every combination of
     /// the axes, so that differences are paired.
-    #[serde(default = "Replications::default_count")]
     #[schemars(range(min = 1))]
     pub count: u32,
     /// Confidence level of the intervals.
-    #[serde(default = "Replications::default_confidence")]
     #[schemars(range(min = 0.5, max = 0.9999))]
     pub confidence: f64,
 }
-
-impl Replications {
-    const fn default_count() -> u32 {
-        1
-    }
-    const fn default_confidence() -> f64 {
-        0.95
-    }
-}
 impl Default for Replications {
     fn default() -> Self {
-        Self { count: Self::default_count(), confidence: Self::default_confidence() }
+        Self { count: 1, confidence: 0.95 }
     }
 }

@@ -166,24 +166,6 @@ pub(super) fn transmitter(
         RateControl::Fixed(fixed) => fixed.rate,
         RateControl::Arf(_) | RateControl::Minstrel(_) => cell.highest_rate(),
     };
-    DirectedLink {
-        name: String::new(),
-        link: index,
-        from,
-        to,
-        in_cell: true,
-        rate,
-        delay: Duration::ZERO,
-        jitter: Duration::ZERO,
-        queue: cell.queue.clone(),
-        framing: Framing::None,
-        mtu: cell.mtu,
-        loss: 0.0,
-        gilbert_elliott: None,
-        bit_error_rate: 0.0,
-        duplicate: 0.0,
-        reorder: false,
-        course: None,
-        events: Vec::new(),
-    }
+    let wired = Link::plain("", "", rate, Duration::ZERO, cell.queue.clone());
+    DirectedLink { in_cell: true, mtu: cell.mtu, ..forth("", index, &wired, from, to) }
 }

@@ -104,17 +104,20 @@ pub enum StandIn {
 
 /// Talkspurts and silences of random length.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Talkspurts {
     /// Mean length of a talkspurt (ITU-T P.59: 1.004 s).
-    #[serde(default = "OnOff::default_on")]
     pub on: Duration,
     /// Mean length of a silence (ITU-T P.59: 1.587 s).
-    #[serde(default = "OnOff::default_off")]
     pub off: Duration,
     /// Distribution of both lengths.
-    #[serde(default)]
     pub spread: Distribution,
+}
+
+impl Default for Talkspurts {
+    fn default() -> Self {
+        Self { on: OnOff::default_on(), off: OnOff::default_off(), spread: Distribution::default() }
+    }
 }
 
 /// Packets in silence.
@@ -175,17 +178,17 @@ pub struct OnOff {
 
 /// Greedy data.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Bulk {
     /// Amount to send before closing; absent means unlimited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<Size>,
     /// Payload per packet over a message-based transport (DCCP, TFRC); absent means 1000 B. TCP segments its
     /// stream by its own `mss`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub packet: Option<Size>,
     /// Alternating bursts and pauses; absent: greedy throughout.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pauses: Option<Pauses>,
 }
 
@@ -196,13 +199,6 @@ fn is_default<T: Default + PartialEq>(it: &T) -> bool {
 
 const fn default_noise() -> Duration {
     Duration::from_millis(1)
-}
-impl Bulk {
-    /// Unlimited data.
-    #[must_use]
-    pub const fn endless() -> Self {
-        Self { total: None, packet: None, pauses: None }
-    }
 }
 impl Speech {
     const fn default_packet() -> Duration {
@@ -254,45 +250,10 @@ impl Speech {
         let named = named.collect::<Vec<_>>().join("; ");
         (self.file.is_some() && !named.is_empty()).then_some(named)
     }
-
-    /// Packets of this codec without audio, every 20 ms, with the default noise.
-    #[must_use]
-    pub fn unheard(codec: Codec) -> Self {
-        Self {
-            file: None,
-            codec,
-            ladder: Vec::new(),
-            packet: Self::default_packet(),
-            opus: opus::Config::default(),
-            stand_in: None,
-            red: 0,
-            flexfec: None,
-            repeat: false,
-            talkspurts: None,
-            conversation: None,
-            vad: None,
-            keep_alive: None,
-            lead: Duration::ZERO,
-            noise: default_noise(),
-        }
-    }
-}
-impl Talkspurts {
-    /// Means of ITU-T P.59: 1.004 s of talk, 1.587 s of silence.
-    #[must_use]
-    pub const fn p59() -> Self {
-        Self {
-            on: OnOff::default_on(),
-            off: OnOff::default_off(),
-            spread: Distribution::Exponential,
-        }
-    }
 }
 impl OnOff {
-    const fn default_on() -> Duration {
-        Duration::from_millis(1004)
-    }
-    const fn default_off() -> Duration {
-        Duration::from_millis(1587)
+    talkspurt_proto::defaults! {
+        default_on: Duration = Duration::from_millis(1004);
+        default_off: Duration = Duration::from_millis(1587);
     }
 }

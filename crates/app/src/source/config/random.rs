@@ -74,35 +74,31 @@ pub struct Pauses {
 /// browser traffic from one server with a persistent connection (RFC 9112 §9.3). Only the server-to-client
 /// direction is modelled, without requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Web {
     /// Mean size of a transfer (12 kB: Barford and Crovella 1998 have a Pareto tail of index 1.1
     /// to 1.5 and sizes of this order).
-    #[serde(default = "Web::default_size")]
     pub size: Size,
     /// Distribution of sizes.
-    #[serde(default = "Web::default_sizes")]
     pub sizes: Distribution,
     /// Mean time from handing a transfer's last byte to the transport until the next transfer.
-    #[serde(default = "Web::default_think")]
     pub think: Duration,
     /// Distribution of these times.
-    #[serde(default)]
     pub thinks: Distribution,
     /// Payload per packet over a message-based transport; absent means 1000 B.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub packet: Option<Size>,
 }
 
-impl Web {
-    const fn default_size() -> Size {
-        Size::from_bytes(12_000)
-    }
-    const fn default_sizes() -> Distribution {
-        Distribution::Pareto { shape: 1.2 }
-    }
-    const fn default_think() -> Duration {
-        Duration::from_secs(1)
+impl Default for Web {
+    fn default() -> Self {
+        Self {
+            size: Size::from_bytes(12_000),
+            sizes: Distribution::Pareto { shape: 1.2 },
+            think: Duration::from_secs(1),
+            thinks: Distribution::default(),
+            packet: None,
+        }
     }
 }
 

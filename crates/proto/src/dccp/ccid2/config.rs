@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::profile::Profile;
+use crate::profile::{Profile, given};
 use crate::time::Duration;
 use crate::validate::{ConfigError, ConfigErrors};
 
@@ -45,52 +45,52 @@ pub enum Idle {
 
 /// Parameters of CCID 2. Absent ones have the profile's value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Initial congestion window in packets. Absent: `rfc` and `linux` min(4, max(2, 4380 B / size
     /// of the first data packet)) (RFC 4341 §5, RFC 3390), `ns2` 3 (`initial_cwnd_`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<u32>,
     /// Initial slow-start threshold in packets; absent means unbounded (RFC 4341 §5: arbitrarily
     /// high; ns-2 `initial_ssthresh_`, there 65535).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_ssthresh: Option<u32>,
     /// How slow start grows. Absent: `rfc` and `linux` `rfc4341`, `ns2` `per_packet`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_start: Option<SlowStart>,
     /// Window growth while the application does not fill the window. Absent: `rfc` `limit`, `ns2`
     /// `grow`, `linux` `validate`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub application_limited: Option<Limited>,
     /// Window after an idle period. Absent: `rfc` `restart`, `ns2` `keep`, `linux` `halve`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<Idle>,
     /// Timeout before the first round-trip time is known. Absent: `rfc` 1 s (RFC 6298 §2.1), `ns2`
     /// (`initial_rto_`) and `linux` 3 s (RFC 2988 §2.1).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_rto: Option<Duration>,
     /// Lower bound of the timeout. Absent: `rfc` 1 s (RFC 6298 §2.4; RFC 4341 §5 does not require it,
     /// but an acknowledgement may be 200 ms late), `ns2` 1 s (`min_rto_`), `linux` 200 ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rto: Option<Duration>,
     /// Upper bound of the timeout. Absent: `rfc` and `ns2` 60 s (RFC 6298 §2.5), `linux` 64 s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rto: Option<Duration>,
     /// Initial Ack Ratio: data packets per acknowledgement from the other side (RFC 4340 §11.3).
     /// Absent: 2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_ratio: Option<u16>,
     /// Congestion control of acknowledgements: Ack Ratio is adapted as in RFC 4341 §6.1.2; false: it is
     /// constant. Absent: true.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_ratio_control: Option<bool>,
     /// Maximum delay of an acknowledgement while waiting for the packets of Ack Ratio (RFC 4340 §11.3).
     /// Absent: `rfc` and `ns2` 200 ms (`dack_delay_`); `linux` has no such timer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_delay: Option<Duration>,
     /// Acknowledgements carry their delay, if any, as Elapsed Time (RFC 4340 §13.2); without it the
     /// sender counts the delay as round-trip time. Absent: `rfc` true, `ns2` and `linux` false.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub elapsed_time: Option<bool>,
 }
 
@@ -193,28 +193,16 @@ impl Config {
     /// The given parameters, and the profile's values for the rest.
     #[must_use]
     pub fn resolve(&self, profile: Profile) -> Parameters {
-        let of = Parameters::of(profile);
+        let mut all = Parameters::of(profile);
+        given!(self, all: slow_start application_limited idle initial_rto min_rto max_rto ack_ratio
+            ack_ratio_control elapsed_time);
+        let packets = |given: Option<u32>| given.map(u64::from);
         Parameters {
-            initial_window_packets: self
-                .initial_window
-                .map(u64::from)
-                .or(of.initial_window_packets),
-            initial_ssthresh_packets: self
-                .initial_ssthresh
-                .map(u64::from)
-                .or(of.initial_ssthresh_packets),
-            slow_start: self.slow_start.unwrap_or(of.slow_start),
-            application_limited: self.application_limited.unwrap_or(of.application_limited),
-            idle: self.idle.unwrap_or(of.idle),
-            grows_in_recovery: of.grows_in_recovery,
-            initial_rto: self.initial_rto.unwrap_or(of.initial_rto),
-            min_rto: self.min_rto.unwrap_or(of.min_rto),
-            max_rto: self.max_rto.unwrap_or(of.max_rto),
-            ack_ratio: self.ack_ratio.unwrap_or(of.ack_ratio),
-            ack_ratio_control: self.ack_ratio_control.unwrap_or(of.ack_ratio_control),
-            ack_delay: self.ack_delay.or(of.ack_delay),
-            elapsed_time: self.elapsed_time.unwrap_or(of.elapsed_time),
-            acknowledges_gaps: of.acknowledges_gaps,
+            initial_window_packets: packets(self.initial_window).or(all.initial_window_packets),
+            initial_ssthresh_packets: packets(self.initial_ssthresh)
+                .or(all.initial_ssthresh_packets),
+            ack_delay: self.ack_delay.or(all.ack_delay),
+            ..all
         }
     }
 

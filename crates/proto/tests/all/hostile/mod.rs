@@ -242,7 +242,7 @@ impl<S: Subject> Rig<S> {
 
     /// Hands in a body; one of another protocol is nothing to the endpoint.
     fn hand_body(&mut self, side: usize, arrival: Arrival, body: Body, asked_bytes: usize) {
-        if let Ok(input) = body.into_input(arrival) {
+        if let Ok(input) = talkspurt_testing::road::input_of(arrival, body) {
             self.hand(side, input, asked_bytes);
         }
     }
