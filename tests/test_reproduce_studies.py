@@ -142,7 +142,7 @@ def test_known_values(all_but_the_long: dict[str, Reproduction], id: str, value:
 def test_a_linux_kernel_does_the_same_on_the_same_wire(
     all_but_the_long: dict[str, Reproduction], id: str, band: float
 ) -> None:
-    theirs = study_file.linux_values("renker2008")["values"][id]
+    theirs = study_file.recorded("renker2008", "linux")["values"][id]
     ours = row(all_but_the_long, f"renker2008/{id}").ours
     assert ours.value == pytest.approx(theirs, rel=band)
 
@@ -531,7 +531,7 @@ def test_recorded_values_of_ns2_are_of_the_script_that_is_there(name: str) -> No
 @needs_ns
 @pytest.mark.parametrize("name", ["nor2010", "wheeb2017", "sarao2019", "maldonado2005"])
 def test_ns2_gives_what_was_recorded(name: str) -> None:
-    again, recorded = ns2.measured(name), ns2.recorded(name)
+    again, recorded = ns2.measured(name), study_file.recorded(name, "ns2")["values"]
     assert set(again) == set(recorded)
     # Beside FTP ns-2's CCID 3 does not repeat itself; ten runs of it are recorded besides.
     once = (

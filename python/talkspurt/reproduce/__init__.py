@@ -113,7 +113,8 @@ def reproductions(
             lab.check()
         for name, file in files.items():
             step(name)
-            peer = ns2.measured(name) if fresh_ns2 and ns2.scripted(name) else ns2.recorded(name)
+            recorded = study_file.recorded(name, "ns2").get("values", {})
+            peer = ns2.measured(name) if fresh_ns2 else recorded
             lab = labs.pop(name)
             values = dataclasses.replace(_values(name, lab, sets), ns2=peer)
             varied = [spec.id for spec in file.rows if sets and lab.varied(spec.id)]
@@ -127,8 +128,7 @@ def reproductions(
 def _values(name: str, lab: Lab, sets: Sequence[str]) -> Values:
     """The values of all rows; of a variation, they may not exist."""
     try:
-        own = getattr(module(name), "values", None)
-        found: Values = own(lab) if own else formulas.values(name, lab)
+        return formulas.values(name, lab)
     except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
         if not sets:
             raise
@@ -137,7 +137,6 @@ def _values(name: str, lab: Lab, sets: Sequence[str]) -> Values:
             f"--set {' --set '.join(sets)}: the numbers of the study cannot be computed from these "
             f"runs ({words})"
         ) from error
-    return found
 
 
 def _varied(found: Reproduction, varied: Collection[str], sets: Sequence[str]) -> Reproduction:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from talkspurt import _core, figures
 from talkspurt._storage import file_access, output_folder
 from talkspurt.report import page
-from talkspurt.reproduce import Reproduction, document, ns2
+from talkspurt.reproduce import Reproduction, document
 from talkspurt.reproduce.band import SHARE
 from talkspurt.reproduce.figures import Picture, pictures
 from talkspurt.reproduce.rows import (
@@ -28,7 +28,7 @@ from talkspurt.reproduce.rows import (
     Row,
 )
 from talkspurt.reproduce.sample import Sample, show
-from talkspurt.reproduce.study_file import FILES, linux_values
+from talkspurt.reproduce.study_file import FILES, recorded
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -104,9 +104,8 @@ def study_page(one: Reproduction, drawn: Iterable[Markup]) -> str:
         tally=graded_tally(one.rows),
         figures=list(drawn),
         runs=[_run(case) for case in one.cases.values()],
-        ns2=ns2.origin(one.file.name),
-        scripted=ns2.scripted(one.file.name),
-        linux=linux_values(one.file.name),
+        ns2=recorded(one.file.name, "ns2"),
+        linux=recorded(one.file.name, "linux"),
     )
 
 

@@ -159,7 +159,7 @@ def _measure(study: str) -> tuple[Measured, list[LiveRow], dict[str, Run]]:
     live, ours = (
         samples([formulas.of_parts(study, "inferred", runs)]) for runs in (found.runs, simulated)
     )
-    kernel = (study_file.linux_values(study) or {})["values"]
+    kernel = study_file.recorded(study, "linux")["values"]
     file = study_file.load(study)
     rows = [
         LiveRow(row, ours.get(row.spec.id, Sample()).value, kernel.get(row.spec.id))
@@ -308,7 +308,7 @@ def _write(
         runs=found.facts,
         notes=notes(found.facts),
         figures=drawn,
-        linux=study_file.linux_values(study),
+        linux=study_file.recorded(study, "linux"),
     )
     file_access.write_text(folder / "index.html", text)
     header = {"talkspurt": _core.version(), "kind": "reproduction", "study": study, "live": True}

@@ -7,21 +7,21 @@ to 100 sources is two to four times the link's capacity: here 16 and 20 are run.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from talkspurt.reproduce import hops
+from talkspurt.reproduce.lab import Run
 from talkspurt.reproduce.renker2008 import equation_bps
 from talkspurt.reproduce.sample import Sample
 
 if TYPE_CHECKING:
     from talkspurt.reproduce.figures import Points, Runs, Spec
-    from talkspurt.reproduce.lab import Lab, Run
-    from talkspurt.reproduce.ns2 import Script
-    from talkspurt.reproduce.sample import Value
+    from talkspurt.reproduce.hops import InNs2
+    from talkspurt.reproduce.lab import Lab
 
 LINK_BPS = 1.5e6
 MIXES = (1, 2, 4, 8, 16, 32, 64)
@@ -197,40 +197,27 @@ def curve(runs: Runs, line: Spec) -> Points:
     return [0.2 * n for n in range(len(bins))], bins
 
 
-def _mixed_in_ns2(script: Script, number: int) -> tuple[pl.DataFrame, float, float]:
-    """The hops after the flows have started, and the shares of TCP and TFRC."""
-    frame = script.hops(number, number, 0, MIX_S)
-    flow_number = pl.col("flow").str.split(" ").list.first().cast(pl.Int64)
-    frame = frame.with_columns(flow_number.alias("n"))
-    arrived = frame.filter(pl.col("received_s") > MIX_FROM_S)
-    of = arrived.group_by("n").agg(pl.col("bytes").sum())
-    fair = LINK_BPS / (2 * number)
-    share: Mapping[int, float] = {
-        int(n): 8 * size / (MIX_S - MIX_FROM_S) / fair for n, size in of.iter_rows()
-    }
-    tcp = mean([share.get(n, 0.0) for n in range(number)])
-    return frame, tcp, mean([share.get(n, 0.0) for n in range(number, 2 * number)])
+def mixed(hops: pl.DataFrame, number: int) -> Run:
+    """A mix in ns-2 after the flows have started, with as many of TCP as of TFRC."""
+    flow = pl.col("flow").str.split(" ").list.first().cast(pl.Int64)
+    kind = pl.when(flow < number).then(pl.lit("tcp-")).otherwise(pl.lit("other-"))
+    started, lost = pl.col("enqueued_s") >= MIX_FROM_S, pl.col("dequeued_s").is_null()
+    # Packets of the last second may still be queued when the run ends.
+    sent = started & (pl.col("enqueued_s") <= MIX_S - 1)
+    received = pl.col("bytes").filter(pl.col("received_s") > MIX_FROM_S).sum()
+    flows = hops.group_by((kind + flow.cast(pl.String)).alias("name")).agg(
+        throughput_bps=8 * received / (MIX_S - MIX_FROM_S),
+        sent_packets=sent.sum(),
+        lost_packets=(sent & lost).sum(),
+    )
+    return Run("", 1, "", MIX_S, {"flows": flows.sort("name")})
 
 
-def ns2_beyond(script: Script) -> dict[str, float]:
+def ns2_beyond(ns2: InNs2) -> dict[str, float]:
     """TCP's share in ns-2 with 64 flows of each kind, and the losses of both."""
-    number = MIXES[-1]
-    frame, tcp, _ = _mixed_in_ns2(script, number)
-    lost = {}
-    for name, mine in (("TCP", pl.col("n") < number), ("TFRC", pl.col("n") >= number)):
-        # Packets of the last second may still be queued when the run ends.
-        sent = frame.filter(mine, pl.col("enqueued_s").is_between(MIX_FROM_S, MIX_S - 1))
-        lost[f"{name} lost"] = round(100 * sent["dequeued_s"].null_count() / sent.height, 4)
-    return {"TCP share": round(tcp, 6), **lost}
-
-
-def ns2(script: Script) -> dict[str, Value]:
-    """Fig 3 for plain TFRC in ns-2."""
-    found: dict[str, Value] = {}
-    for number in MIXES:
-        _, tcp, tfrc = _mixed_in_ns2(script, number)
-        if number == MIXES[-1]:
-            found[f"fig3/share/{number}"] = tfrc
-        else:
-            found[f"fig3/factor/{number}"] = tfrc / tcp
-    return found
+    run = mixed(ns2(64, 64, 0, MIX_S), 64)
+    return {
+        "TCP share": round(mean_share(run, "tcp"), 6),
+        "TCP lost": round(percent_lost(run, "tcp"), 4),
+        "TFRC lost": round(percent_lost(run, "other"), 4),
+    }

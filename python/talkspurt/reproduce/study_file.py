@@ -83,13 +83,11 @@ def _by_beginning(of: Mapping[str, T], name: str, otherwise: T) -> T:
 
 
 @cache
-def linux_values(study: str) -> dict[str, Any] | None:
-    """Recorded values of a Linux kernel, if any."""
-    file = FILES / f"{study}.linux.json"
-    if not file.is_file():
-        return None
-    document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return document
+def recorded(study: str, peer: str) -> Mapping[str, Any]:
+    """What was recorded of ``ns2`` or of ``linux``; empty if nothing was."""
+    file = FILES / f"{study}.{peer}.json"
+    found: Mapping[str, Any] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    return found
 
 
 def load(name: str) -> StudyFile:
