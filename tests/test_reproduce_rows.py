@@ -31,8 +31,8 @@ from talkspurt.reproduce.rows import (
     Values,
     judge_all,
 )
-from talkspurt.reproduce.runs_file import filled, runs_file, scenarios
 from talkspurt.reproduce.sample import Sample
+from talkspurt.reproduce.study_file import filled, runs_file, scenarios
 
 
 def spec(id: str = "a", paper: float | str = 100.0, **more: object) -> Spec:
@@ -610,7 +610,7 @@ def test_a_template_is_filled_with_words_parts_and_axes(monkeypatch: pytest.Monk
             }
         ],
     }
-    monkeypatch.setattr("talkspurt.reproduce.runs_file.runs_file", lambda study: file)
+    monkeypatch.setattr("talkspurt.reproduce.study_file.runs_file", lambda study: file)
     starts = {"starts": [{"n": 1, "start": "0s"}, {"n": 2, "start": "1s"}]}
     five, ten = scenarios("star", starts)
     assert (five.name, five.profile, five.keep, ten.name) == ("star-5", "stated", "", "star-10")

@@ -20,8 +20,7 @@ from talkspurt.reproduce import checks, formulas, ns2, study_file
 from talkspurt.reproduce.formulas import module
 from talkspurt.reproduce.lab import Case, Lab, Run
 from talkspurt.reproduce.rows import Row, Values, judge_all
-from talkspurt.reproduce.runs_file import scenarios
-from talkspurt.reproduce.study_file import StudyFile
+from talkspurt.reproduce.study_file import StudyFile, scenarios
 from talkspurt.runs import engine
 
 if TYPE_CHECKING:
@@ -160,8 +159,9 @@ def judged(
 
     Checks compute from the numbers in the text, which do not hold for ``varied`` rows.
     """
-    checked = [spec for spec in file.rows if spec.id not in varied]
-    rows = judge_all(file.rows, values, checks.findings(checked, file.facts))
+    facts = file.facts
+    found = {s.id: checks.impossible(s, facts) for s in file.rows if s.id not in varied}
+    rows = judge_all(file.rows, values, found)
     return Reproduction(file, tuple(rows), cases, values)
 
 
@@ -171,5 +171,6 @@ LIVE = ("", "over sockets")
 
 def judged_live(file: StudyFile, live: Mapping[str, Sample]) -> list[Row]:
     """The rows of a study that were measured in real time, with their verdicts."""
-    specs = [spec for spec in file.rows if spec.id in live]
-    return judge_all(specs, Values(inferred=live), checks.findings(specs, file.facts), LIVE)
+    facts, specs = file.facts, [spec for spec in file.rows if spec.id in live]
+    found = {spec.id: checks.impossible(spec, facts) for spec in specs}
+    return judge_all(specs, Values(inferred=live), found, LIVE)

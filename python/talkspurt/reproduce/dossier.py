@@ -26,6 +26,7 @@ from talkspurt.reproduce.rows import (
     UNDECIDED,
     UNDERSPECIFIED,
     Row,
+    tally,
 )
 from talkspurt.reproduce.sample import Sample, show
 from talkspurt.reproduce.study_file import FILES, recorded
@@ -129,8 +130,8 @@ def summary(found: Sequence[Reproduction]) -> str:
 def graded_tally(rows: Sequence[Row]) -> list[tuple[str, int, str]]:
     """Each verdict, how many rows have it, and its colour."""
     return [
-        (verdict, sum(row.verdict == verdict for row in rows), GRADES.get(verdict, "5"))
-        for verdict in CLASSES
+        (verdict, count, GRADES.get(verdict, "5"))
+        for verdict, count in zip(CLASSES, tally(rows), strict=True)
     ]
 
 

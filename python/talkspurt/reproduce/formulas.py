@@ -21,7 +21,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from talkspurt.reproduce import hops, runs_file, study_file
+from talkspurt.reproduce import hops, study_file
 from talkspurt.reproduce.lab import Keep, part
 from talkspurt.reproduce.rows import Values
 
@@ -58,16 +58,7 @@ def value(formula: str, names: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows computed from the same runs.
-
-    Attributes:
-        study: the study.
-        of: formula of the part of a run that formulas get.
-        let: formulas of intermediate values.
-        formulas: formulas of the rows.
-        names: the scenarios by name in formulas, by profile.
-        cases: further scenarios that concern the rows.
-    """
+    """Rows computed from the same runs, as in the file, with the scenarios by profile and name."""
 
     study: str
     of: str
@@ -75,10 +66,6 @@ class Rows:
     formulas: Mapping[str, str]
     names: Mapping[str, Mapping[str, str]]
     cases: Sequence[str] = ()
-
-    def part(self, run: Any) -> Any:
-        """What formulas get of a run."""
-        return value(self.of, names(self.study))(run) if self.of else run
 
     def values(self, profile: str, *runs: Any) -> dict[str, Value]:
         """The rows of one replication, from the parts of its runs."""
@@ -90,9 +77,9 @@ class Rows:
 
     def samples(self, lab: Lab, profile: str) -> dict[str, Sample]:
         """The rows of all replications."""
+        of = value(self.of, names(self.study)) if self.of else lambda run: run
         found = lab.samples(
-            self.names[profile].values(),
-            lambda *runs: self.values(profile, *map(self.part, runs)),
+            self.names[profile].values(), lambda *runs: self.values(profile, *map(of, runs))
         )
         for row in found:
             lab.used[row].extend(self.cases)
@@ -108,29 +95,22 @@ def kept(study: str) -> dict[str, dict[str, Keep]]:
             return found
         return part(*of["columns"], flow=of.get("flow", ""), side=of.get("side"))
 
-    named = runs_file.runs_file(study).get("keep", {})
+    named = study_file.runs_file(study).get("keep", {})
     return {name: {table: keep(of) for table, of in of.items()} for name, of in named.items()}
 
 
 def tables(study: str) -> Iterator[Rows]:
     """All rows of a study."""
-    of = runs_file.runs_file(study).get("of", "")
-    for entry in runs_file.filled(study, "rows"):
+    of = study_file.runs_file(study).get("of", "")
+    for entry in study_file.filled(study, "rows"):
         both = {
             profile: {name: f"{start}-{profile}" for name, start in entry["runs"].items()}
             for profile in ("stated", "inferred")
             if "runs" in entry
         }
-        own = {profile: entry[profile] for profile in entry if profile in PROFILES}
-        let = entry.get("let", {})
-        yield Rows(
-            study,
-            entry.get("of", of),
-            let,
-            entry["values"],
-            {**both, **own},
-            entry.get("cases", ()),
-        )
+        scenarios = both | {key: entry[key] for key in entry if key in PROFILES}
+        let, more = entry.get("let", {}), entry.get("cases", ())
+        yield Rows(study, entry.get("of", of), let, entry["values"], scenarios, more)
 
 
 def samples(study: str, lab: Lab) -> dict[str, dict[str, Sample]]:
@@ -145,7 +125,7 @@ def samples(study: str, lab: Lab) -> dict[str, dict[str, Sample]]:
 def values(study: str, lab: Lab) -> Values:
     """The values of all rows, with their notes, to which a study's module may add."""
     found = samples(study, lab)
-    notes = runs_file.notes(study, facts(study, lab))
+    notes = study_file.notes(study, facts(study, lab))
     if more := getattr(module(study), "notes", None):
         notes = more(found, notes)
     return Values(found["stated"], found["inferred"], notes=notes, cases=lab.used)
@@ -168,5 +148,5 @@ def facts(study: str, lab: Lab) -> dict[str, Any]:
     """
     theirs = study_file.recorded(study, "ns2").get("beyond", {})
     known = {**names(study), "lab": lab, "theirs": theirs}
-    own = runs_file.runs_file(study).get("facts", {})
+    own = study_file.runs_file(study).get("facts", {})
     return {**theirs, **{name: value(formula, known) for name, formula in own.items()}}

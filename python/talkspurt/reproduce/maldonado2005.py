@@ -74,7 +74,7 @@ def wire_kbytes(run: Run, name: str) -> float:
 
 
 def _spacing_s(run: Run, name: str) -> float:
-    frames = run.of("frames", name)["captured_s"].sort()
+    frames = run.tables["frames"].filter(flow=name)["captured_s"].sort()
     return (float(frames[-1]) - float(frames[0])) / (frames.len() - 1)
 
 

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 
 from talkspurt.reproduce import formulas
 from talkspurt.reproduce.hops import of_ns2
-from talkspurt.reproduce.runs_file import filled
 from talkspurt.reproduce.sample import Value
-from talkspurt.reproduce.study_file import FILES
+from talkspurt.reproduce.study_file import FILES, filled
 
 if TYPE_CHECKING:
     import polars as pl

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +13,7 @@ from talkspurt._storage.file_access import plain_name
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError
 from talkspurt.reproduce import NAMES, Reproduction, document, ns2, reproduce, reproductions
-from talkspurt.reproduce.row_table import row_table
-from talkspurt.reproduce.rows import CLASSES, SHORT, Row
+from talkspurt.reproduce.rows import CLASSES, SHORT, Row, table, tally
 from talkspurt.reproduce.sample import show
 
 if TYPE_CHECKING:
@@ -95,7 +93,7 @@ def _print(found: Sequence[Reproduction], study: str, *, as_json: bool) -> None:
 def _print_rows(study: str, rows: Sequence[Row], out: Console) -> None:
     values = [(row, (row.stated.show(), row.inferred.show(), show(row.ns2))) for row in rows]
     origins = {"stated": 2, "inferred": 1, "ns-2": 4}
-    row_table(study, f"{study}/index.html", values, origins, 3).print(out)
+    table(study, f"{study}/index.html", values, origins, 3).print(out)
 
 
 def _print_summary(found: Sequence[Reproduction], out: Console) -> None:
@@ -109,9 +107,3 @@ def _print_summary(found: Sequence[Reproduction], out: Console) -> None:
         every = [row for one in found for row in one.rows]
         rows.append(["all", str(len(every)), *map(str, tally(every))])
     Table("Verdicts", columns, rows, "index.html").print(out)
-
-
-def tally(rows: Sequence[Row]) -> list[int]:
-    """How many rows have each verdict."""
-    counted = Counter(row.verdict for row in rows)
-    return [counted[verdict] for verdict in CLASSES]
