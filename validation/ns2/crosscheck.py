@@ -10,7 +10,6 @@ a few minutes.
 
 from __future__ import annotations
 
-import datetime
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import mean, stdev
 
-from cases import CASES, Case
+from cases import CASES, Case, looked
 
 import talkspurt
 from talkspurt.ns2 import script
@@ -28,7 +27,7 @@ from talkspurt.ns2.crosscheck import crosscheck
 from talkspurt.scenarios.source import read
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from made import ROOT, line
+from made import ROOT, line, now
 from tables import fill, table
 
 PAGE = ROOT / "docs" / "validation" / "ns2.md"
@@ -193,7 +192,7 @@ HEADS = (
 def parts(rows: list[list[str]], within_senders: list[list[str]]) -> dict[str, object]:
     """The tables of the page."""
     told = {
-        "made": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
+        "made": now(),
         "talkspurt": f"commit `{line('git', 'rev-parse', 'HEAD')}`",
         "peer": line("dpkg-query", "-W", "-f", "${Package} ${Version}", "ns2"),
     }
@@ -213,30 +212,14 @@ INSIDE = (
     ("CCID 3, bulk, 1 % lost", "round-trip time, s", "srtt", 1, "s_rtt_"),
 )
 """Cases, the quantity, our gauge and its scale, ns-2's variable."""
-LOOK = """\
-proc look {} {
-    global ns a
-    puts [$a(FLOW) set VARIABLE]
-    $ns at [expr {[$ns now] + 0.02}] look
-}
-$ns at 10 look
-$ns run"""
 
 
 def inside(name: str, words: str, gauge: str, scale: float, variable: str) -> list[str]:
     """A row on the senders' path estimates, from 10 s to 3000 s."""
     case = next(case for case in CASES if case.name == name)
     scenario = {**case.scenario, "duration": "3000s"}
-    question = read(scenario)
     (flow,) = case.scenario["flows"]
-    look = LOOK.replace("FLOW", flow).replace("VARIABLE", variable)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "case.tcl"
-        file.write_text(script.write(question).text.replace("$ns run", look), encoding="utf-8")
-        said = subprocess.run(
-            ["ns", file, "/dev/null"], capture_output=True, text=True, check=True
-        ).stdout
-    there = mean(float(line) for line in said.splitlines() if line != script.END)
+    there = mean(looked(scenario, flow, variable, 0.02, 10))
     seen = talkspurt.run(scenario).gauges(flow).filter(side="from", gauge=gauge)
     times, values = seen["time_s"].to_list(), seen["value"].to_list()
     end = 3000.0
