@@ -23,6 +23,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "codecs"))
 
 from g726 import spandsp
 
+from talkspurt.results.audio import wav
+
 SPEECH = Path(__file__).parents[2] / "python" / "talkspurt" / "speech"
 RATE = 16_000
 LEVEL_DBOV = -26.0
@@ -113,9 +115,8 @@ def main(packages: Path) -> None:
         level, _ = active_level(signal, RATE)
         signal *= 10 ** ((LEVEL_DBOV - level) / 20)
         assert np.abs(signal).max() < 1.0, name
-        with wave.open(str(SPEECH / f"{name}.wav"), "wb") as out:
-            out.setparams((1, 2, RATE, 0, "NONE", ""))
-            out.writeframes(np.round(signal * 32_768).astype("<i2").tobytes())
+        pcm = np.round(signal * 32_768).astype("<i2").tobytes()
+        (SPEECH / f"{name}.wav").write_bytes(wav(pcm, RATE))
     for file in sorted(SPEECH.glob("*.wav")):
         signal = decode(file)
         level, activity = active_level(signal, RATE)
