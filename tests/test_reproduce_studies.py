@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 import threading
+import tomllib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -331,7 +332,9 @@ def test_a_row_with_dice_is_what_comes_out_by_hand(
     for seed in (1, 2):
         runs = []
         for name in scenarios:
-            scenario = {k: v for k, v in one.cases[name].scenario.items() if k != "replications"}
+            scenario = {
+                k: v for k, v in tomllib.loads(one.cases[name].toml).items() if k != "replications"
+            }
             runs.append(talkspurt.run(scenario, seed=seed))
         assert by_hand(*runs) == pytest.approx(sample.values[seed - 1], rel=1e-9)
     assert sample.replications == one.file.repeated(scenarios[0]) == 10
@@ -365,7 +368,7 @@ def test_a_scenario_that_is_asked_is_not_what_its_maker_makes_of_it_later() -> N
         pool.submit(waiting.wait, 30)
         case = lab.Lab(pool).ask("a", asked, "stated")
         call["transport"]["kind"] = "tcp"
-        assert case.scenario["flows"]["call"]["transport"]["kind"] == "udp"
+        assert tomllib.loads(case.toml)["flows"]["call"]["transport"]["kind"] == "udp"
         waiting.set()
 
 
@@ -434,7 +437,7 @@ def test_what_is_said_to_be_missing_is_what_the_two_columns_differ_in(
             pairs = [pair for pair in pairs if set(pair) <= set(names)]
             differ: set[str] = set()
             for pair in pairs:
-                stated, inferred = (leaves(one.cases[name].scenario) for name in pair)
+                stated, inferred = (leaves(tomllib.loads(one.cases[name].toml)) for name in pair)
                 keys = (stated.keys() | inferred.keys()) - {"title"}
                 differ |= {key for key in keys if stated.get(key) != inferred.get(key)}
             if not pairs:

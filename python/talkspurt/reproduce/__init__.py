@@ -54,16 +54,14 @@ class Reproduction:
 
     def to_json(self) -> dict[str, Any]:
         """The document ``talkspurt reproduce NAME --json`` prints."""
-        name = self.file.name
-        varied = {"set": list(self.sets)} if self.sets else {}
-        return {"study": name, **varied, "rows": [row.to_json(name) for row in self.rows]}
+        return document([self], self.file.name)
 
 
 def document(found: Sequence[Reproduction], name: str) -> dict[str, Any]:
     """One document for several studies, with their rows in sequence."""
     sets = dict.fromkeys(each for one in found for each in one.sets)
     varied = {"set": list(sets)} if sets else {}
-    rows = [row for one in found for row in one.to_json()["rows"]]
+    rows = [row.to_json(one.file.name) for one in found for row in one.rows]
     return {"study": name, **varied, "rows": rows}
 
 

@@ -28,7 +28,7 @@ from talkspurt.reproduce.rows import (
     Row,
     tally,
 )
-from talkspurt.reproduce.sample import Sample, show
+from talkspurt.reproduce.sample import show
 from talkspurt.reproduce.study_file import FILES, recorded
 
 if TYPE_CHECKING:
@@ -97,9 +97,10 @@ def write_figures(drawn: Iterable[Picture], folder: Path, *, pdf: bool) -> list[
 
 def study_page(one: Reproduction, drawn: Iterable[Markup]) -> str:
     """The dossier of one study with its figures."""
+    varied = f", varied ({', '.join(one.sets)})" if one.sets else ""
     return page.render(
         "dossier.html.j2",
-        title=f"{one.file.name}{_varied(one)}: {one.file.title}",
+        title=f"{one.file.name}{varied}: {one.file.title}",
         study=one.file,
         rows=[_row(one, row) for row in one.rows],
         tally=graded_tally(one.rows),
@@ -108,10 +109,6 @@ def study_page(one: Reproduction, drawn: Iterable[Markup]) -> str:
         ns2=recorded(one.file.name, "ns2"),
         linux=recorded(one.file.name, "linux"),
     )
-
-
-def _varied(one: Reproduction) -> str:
-    return f", varied ({', '.join(one.sets)})" if one.sets else ""
 
 
 def summary(found: Sequence[Reproduction]) -> str:
@@ -163,17 +160,13 @@ def _row(one: Reproduction, row: Row) -> dict[str, Any]:
         "how": one.file.recipe(spec.id),
         "changed": spec.changed_after_runs,
         "each": [
-            (whose, _each(sample))
+            # In seed order.
+            (whose, ", ".join(map(show, sample.values)))
             for whose, sample in (("stated", row.stated), ("inferred", row.inferred))
             if sample.replications > 1
         ],
         "cases": [_run(one.cases[name]) for name in one.values.cases.get(spec.id, ()) if one.cases],
     }
-
-
-def _each(sample: Sample) -> str:
-    """The values of all replications, in seed order."""
-    return ", ".join(show(value) for value in sample.values)
 
 
 def _run(case: Case) -> dict[str, Any]:

@@ -23,9 +23,7 @@ def ours(packets: pl.DataFrame) -> pl.DataFrame:
         "number",
         "link",
         pl.col("ip_bytes").alias("bytes"),
-        "enqueued_s",
-        "dequeued_s",
-        "received_s",
+        *COLUMNS[4:],
     )
 
 

@@ -8,7 +8,6 @@ seeds.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -69,11 +68,6 @@ class Run:
         """One row per flow."""
         return self.tables["flows"]
 
-    @property
-    def links(self) -> pl.DataFrame:
-        """One row per link and direction."""
-        return self.tables["links"]
-
     def flow(self, name: str, column: str) -> float:
         """A number of a flow, NaN if missing."""
         value = self.rows[name][column]
@@ -113,11 +107,6 @@ class Case:
     profile: str
     _answers: Sequence[Future[Run]]
     sets: tuple[str, ...] = ()
-
-    @cached_property
-    def scenario(self) -> Mapping[str, Any]:
-        """The scenario as a Python table."""
-        return tomllib.loads(self.toml)
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:

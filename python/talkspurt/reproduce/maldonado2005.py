@@ -6,7 +6,6 @@ to 100 sources is two to four times the link's capacity: here 16 and 20 are run.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
@@ -21,7 +20,6 @@ from talkspurt.reproduce.sample import Sample
 if TYPE_CHECKING:
     from talkspurt.reproduce.figures import Points, Runs, Spec
     from talkspurt.reproduce.hops import InNs2
-    from talkspurt.reproduce.lab import Lab
 
 LINK_BPS = 1.5e6
 MIXES = (1, 2, 4, 8, 16, 32, 64)
@@ -39,20 +37,10 @@ AXES = {
 """The flows of each kind of a mix, started over two seconds."""
 
 
-def after_silence(run: Run) -> float:
-    """Variation of the rates in the first second of talkspurts."""
-    return hops.variation([mean(spurt[:5]) for spurt in talkspurts(run)])
-
-
 def percent_lost(run: Run, kind: str) -> float:
     """Lost packets of the flows of a kind, as a share of those sent."""
     mine = run.flows.filter(run.flows["name"].str.starts_with(kind))
     return 100 * float(mine["lost_packets"].sum()) / float(mine["sent_packets"].sum())
-
-
-def round_trips(begin: float, end: float, gain: float) -> int:
-    """Round trips for a rate that grows by a factor to reach another."""
-    return math.ceil(math.log(end / begin, gain))
 
 
 def mean(values: Iterable[float | None]) -> float:
@@ -92,29 +80,11 @@ def nominal_bytes(run: Run) -> float:
     return rate * (payload + 36) / payload / equation_bps(1, loss, rtt)
 
 
-def least_interval_s(run: Run) -> float:
-    """The least distance of packets of data."""
-    gaps = run.packets.filter(pl.col("ip_bytes") > 110)["enqueued_s"].diff().drop_nulls()
-    return float(gaps.min())  # type: ignore[arg-type]
-
-
-def _shares(run: Run, kind: str) -> list[float]:
-    """Throughput of each flow of a kind over the fair share, including headers."""
+def mean_share(run: Run, kind: str) -> float:
+    """Mean throughput of the flows of a kind over the fair share, including headers."""
     mine = run.flows.filter(run.flows["name"].str.starts_with(kind))
     fair = LINK_BPS / run.flows.height
-    return [float(bps) / fair for bps in mine["throughput_bps"]]
-
-
-def mean_share(run: Run, kind: str) -> float:
-    """Mean throughput of the flows of a kind over the fair share."""
-    return mean(_shares(run, kind))
-
-
-def counted_kbps(run: Run, name: str) -> float:
-    """Throughput by the study's count: IP, UDP and RTP headers, without TFRC's own 16 bytes."""
-    sent = run.flow(name, "sent_packets")
-    each = (run.flow(name, "payload_bytes") + run.flow(name, "media_header_bytes")) / sent + 28
-    return 8e-3 * each * run.flow(name, "received_packets") / (MIX_S - MIX_FROM_S)
+    return mean([float(bps) / fair for bps in mine["throughput_bps"]])
 
 
 def sent_bytes(run: Run, name: str) -> list[float]:
@@ -125,12 +95,6 @@ def sent_bytes(run: Run, name: str) -> list[float]:
 def gain(tfrc: Run, tb: Run) -> float:
     """TCP's share next to TFRC-TB over that next to TFRC."""
     return mean_share(tb, "tcp") / mean_share(tfrc, "tcp")
-
-
-def unsteady(run: Run) -> float:
-    """Mean variation of the sending rate of eight flows, second by second."""
-    each = [sent_bytes(run, f"other-{n}")[MIX_FROM_S:] for n in range(1, 9)]
-    return mean([hops.variation(bins) for bins in each])
 
 
 SCALES_S = (0.2, 0.4, 1.0, 2.0, 4.0, 10.0, 20.0)
@@ -164,21 +128,9 @@ def talkspurts(run: Run) -> list[list[float]]:
     return [spurt for spurt in found[1:] if len(spurt) >= 25]
 
 
-def _fallen(run: Run) -> list[bool]:
+def fallen(run: Run) -> list[bool]:
     """For each talkspurt, whether it falls below half the codec's rate after 2 s."""
     return [any(rate < SPOKEN_BPS / 2 for rate in spurt[10:-1]) for spurt in talkspurts(run)]
-
-
-def all_fallen(lab: Lab, name: str) -> tuple[int, int]:
-    """The number of falling talkspurts in all runs of a scenario, and of all."""
-    every = [fallen for run in lab.cases[name].runs for fallen in _fallen(run)]
-    return sum(every), len(every)
-
-
-def percent_fallen(run: Run) -> float:
-    """How many of the talkspurts fall."""
-    fallen = _fallen(run)
-    return 100 * sum(fallen) / len(fallen)
 
 
 def curve(runs: Runs, line: Spec) -> Points:

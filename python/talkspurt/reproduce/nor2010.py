@@ -25,7 +25,6 @@ FULL = 25
 """Packets of 64 kb/s in half a second."""
 PACKET_BITS = 1280
 THRESHOLDS = (20, 50, 100, 200)
-BESIDE_FTP = (20, 50, 100, 150, 200)
 START_S, END_S = 20.0, 100.0
 
 

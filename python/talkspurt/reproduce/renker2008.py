@@ -102,12 +102,6 @@ def first_loss(run: Run) -> float:
     return found
 
 
-def drops(rates: pl.DataFrame, loss_s: float) -> float | None:
-    """When a rate first falls below half of its highest before a loss."""
-    half = most(rates.filter(pl.col("time_s") <= loss_s)) / 2
-    return first(rates.filter(pl.col("time_s") > loss_s, pl.col("value") < half))
-
-
 def steady(run: Run) -> list[float]:
     """Round-trip times once a constant rate has started, in seconds."""
     later = gauge(run, "srtt", STARTED_S)["value"].to_list()
@@ -118,13 +112,6 @@ def first_marked(run: Run) -> float | None:
     """Packets in the queue while it first marks, the mean over a tenth of a second."""
     marks = marking(run.tables["link_series"])
     return float(marks["queue_packets"][0]) if marks.height else None
-
-
-def staircase(values: pl.Series) -> str:
-    """Whether round-trip times rise, to ten times the propagation's."""
-    drop = values.diff().drop_nulls() / values.head(values.len() - 1)
-    rising = bool((drop > -0.1).all())
-    return "yes" if rising and float(values[-1]) >= 10 * 0.002 else "no"
 
 
 def curve(runs: Runs, line: Spec) -> Points:

@@ -49,7 +49,9 @@ def run(
         raise BadInputError("--set and --ns2: ns-2's scripts have their own parameters")
     if fresh_ns2 and not ns2.installed():
         raise BadInputError("--ns2: ns is not installed (Debian and Ubuntu: the package ns2)")
-    folder = out if out is not None else None if as_json else Path("runs") / _name(study, sets)
+    # A variation has a folder of its own.
+    name = "-".join(["reproduce", study, *(one.replace("=", "-") for one in sets)])
+    folder = out if out is not None else None if as_json else Path("runs") / plain_name(name)
     if folder is None:
         found = reproduce(names, jobs=jobs, fresh_ns2=fresh_ns2, sets=sets, step=_say)
         _print(found, study, as_json=as_json)
@@ -65,12 +67,6 @@ def run(
     if not as_json:
         shown = folder if not folder.is_absolute() else where
         print(visible(f"Dossiers: {shown}/index.html"))
-
-
-def _name(study: str, sets: Sequence[str]) -> str:
-    """The folder of a study; a variation has one of its own."""
-    varied = "-".join(one.replace("=", "-") for one in sets)
-    return plain_name(f"reproduce-{study}-{varied}" if sets else f"reproduce-{study}")
 
 
 def _say(what: str) -> None:

@@ -79,10 +79,6 @@ class StudyFile:
         """What the checks compute from: the stated parameters, and the printed values by row."""
         return {**self.stated, "printed": {row.id: row.paper for row in self.rows}}
 
-    def row(self, id: str) -> Spec:
-        """The row of this id."""
-        return next(row for row in self.rows if row.id == id)
-
 
 def _by_beginning(of: Mapping[str, T], name: str, otherwise: T) -> T:
     """The entry with the longest matching prefix of a name."""
