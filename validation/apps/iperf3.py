@@ -43,15 +43,29 @@ a round trip as Linux's does with one for every second. BBR: acknowledgements th
 late, as a busy machine sends them."""
 
 
+def transfer(
+    network: talkspurt.Emulation, controller: str, seconds: int = SECONDS
+) -> dict[str, Any]:
+    """What iperf3 says of a transfer of the kernel."""
+    network.serve("b", ["iperf3", "-s", "-D"])
+    words = ["-4", "-c", "b", "-C", controller, "-t", str(seconds), "-J"]
+    return json.loads(network.run("a", ["iperf3", *words], timeout=seconds + 50).stdout)
+
+
+def controllers() -> Iterator[str]:
+    """Those that the kernel has; names the others."""
+    there = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    for controller in CONTROLLERS:
+        if controller in there:
+            yield controller
+        else:
+            print(f"{controller}: skipped, the kernel does not have it")
+
+
 def _kernel(
     name: str, network: dict[str, Any], controller: str
 ) -> tuple[dict[str, Any], float, dict[str, Any]]:
-    def program(network: talkspurt.Emulation) -> dict[str, Any]:
-        network.serve("b", ["iperf3", "-s", "-D"])
-        words = ["-4", "-c", "b", "-C", controller, "-t", str(SECONDS), "-J"]
-        found = network.run("a", ["iperf3", *words], timeout=SECONDS + 50)
-        return json.loads(found.stdout)
-
+    program = partial(transfer, controller=controller)
     # No other traffic: the transfer fills the queues itself.
     document, result, late, row, start = crossed(name, network, "tcp", program, other=False)
     found = {
@@ -128,13 +142,9 @@ def agrees(key: str, value: float, ours: list[float]) -> bool:
 
 def cases(traces: Path | None) -> Iterator[Case]:
     """One for each network and controller that the kernel has."""
-    there = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
     for name, network in networks(traces):
-        for controller in CONTROLLERS:
-            if controller in there:
-                yield f"{name} {controller}", partial(_crossed, name, network, controller)
-            else:
-                print(f"{controller}: skipped, the kernel does not have it")
+        for controller in controllers():
+            yield f"{name} {controller}", partial(_crossed, name, network, controller)
 
 
 def _crossed(name: str, network: dict[str, Any], controller: str) -> dict[str, Any]:
