@@ -47,14 +47,14 @@ def test_slow_start_over_sockets_is_that_of_the_simulation(slow_start):
     firsts = [of.filter(pl.col("value") > 0)["time_s"][0] for of in (ours, theirs)]
     assert min(firsts) > 1.5
     assert run.flow("iperf", "lost_packets") > 0
-    assert run.links["queue_max_packets"].max() == 1000
+    assert run.tables["links"]["queue_max_packets"].max() == 1000
 
 
 @real
 def test_routers_mark_packets_of_sockets(slow_start):
     marked, plain = (slow_start.runs[f"full-{name}-wire"] for name in ("ecn", "3min"))
-    assert marked.links["marks"].max() > 0
-    assert plain.links["marks"].max() == 0
+    assert marked.tables["links"]["marks"].max() > 0
+    assert plain.tables["links"]["marks"].max() == 0
     runs = {run.name: run for run in (marked, plain)}
     values = formulas.of_parts("renker2008", "inferred", runs)
     assert values["ecn/heard"] < 0.75

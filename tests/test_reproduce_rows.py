@@ -31,8 +31,8 @@ from talkspurt.reproduce.rows import (
     Values,
     judge_all,
 )
-from talkspurt.reproduce.runs_file import filled, runs_file, scenarios
 from talkspurt.reproduce.sample import Sample
+from talkspurt.reproduce.study_file import filled, runs_file, scenarios
 
 
 def spec(id: str = "a", paper: float | str = 100.0, **more: object) -> Spec:
@@ -272,7 +272,7 @@ def test_a_row_that_restates_another_says_so() -> None:
 
 def test_a_row_changed_after_runs_says_so_and_why() -> None:
     file = study_file.load("maldonado2005")
-    why = file.row("fig6/seldom").changed_after_runs
+    why = next(row for row in file.rows if row.id == "fig6/seldom").changed_after_runs
     assert why.startswith("replaced a row about the first second")
     one = reproduce.judged(file, Values(), {})
     rows = {row["id"]: row for row in one.to_json()["rows"]}
@@ -299,7 +299,8 @@ def test_the_pages_say_how_many_rows_there_are_and_how_many_were_changed_after_r
 
 
 def test_a_study_says_what_its_bands_are_of() -> None:
-    drops = study_file.load("nor2010").row("fig9-13/drops")
+    rows = study_file.load("nor2010").rows
+    drops = next(row for row in rows if row.id == "fig9-13/drops")
     assert (drops.of, spec().of) == ("share", "mean")
 
 
@@ -610,7 +611,7 @@ def test_a_template_is_filled_with_words_parts_and_axes(monkeypatch: pytest.Monk
             }
         ],
     }
-    monkeypatch.setattr("talkspurt.reproduce.runs_file.runs_file", lambda study: file)
+    monkeypatch.setattr("talkspurt.reproduce.study_file.runs_file", lambda study: file)
     starts = {"starts": [{"n": 1, "start": "0s"}, {"n": 2, "start": "1s"}]}
     five, ten = scenarios("star", starts)
     assert (five.name, five.profile, five.keep, ten.name) == ("star-5", "stated", "", "star-10")

@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 import threading
+import tomllib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -142,7 +143,7 @@ def test_known_values(all_but_the_long: dict[str, Reproduction], id: str, value:
 def test_a_linux_kernel_does_the_same_on_the_same_wire(
     all_but_the_long: dict[str, Reproduction], id: str, band: float
 ) -> None:
-    theirs = study_file.linux_values("renker2008")["values"][id]
+    theirs = study_file.recorded("renker2008", "linux")["values"][id]
     ours = row(all_but_the_long, f"renker2008/{id}").ours
     assert ours.value == pytest.approx(theirs, rel=band)
 
@@ -331,7 +332,9 @@ def test_a_row_with_dice_is_what_comes_out_by_hand(
     for seed in (1, 2):
         runs = []
         for name in scenarios:
-            scenario = {k: v for k, v in one.cases[name].scenario.items() if k != "replications"}
+            scenario = {
+                k: v for k, v in tomllib.loads(one.cases[name].toml).items() if k != "replications"
+            }
             runs.append(talkspurt.run(scenario, seed=seed))
         assert by_hand(*runs) == pytest.approx(sample.values[seed - 1], rel=1e-9)
     assert sample.replications == one.file.repeated(scenarios[0]) == 10
@@ -365,7 +368,7 @@ def test_a_scenario_that_is_asked_is_not_what_its_maker_makes_of_it_later() -> N
         pool.submit(waiting.wait, 30)
         case = lab.Lab(pool).ask("a", asked, "stated")
         call["transport"]["kind"] = "tcp"
-        assert case.scenario["flows"]["call"]["transport"]["kind"] == "udp"
+        assert tomllib.loads(case.toml)["flows"]["call"]["transport"]["kind"] == "udp"
         waiting.set()
 
 
@@ -434,7 +437,7 @@ def test_what_is_said_to_be_missing_is_what_the_two_columns_differ_in(
             pairs = [pair for pair in pairs if set(pair) <= set(names)]
             differ: set[str] = set()
             for pair in pairs:
-                stated, inferred = (leaves(one.cases[name].scenario) for name in pair)
+                stated, inferred = (leaves(tomllib.loads(one.cases[name].toml)) for name in pair)
                 keys = (stated.keys() | inferred.keys()) - {"title"}
                 differ |= {key for key in keys if stated.get(key) != inferred.get(key)}
             if not pairs:
@@ -531,7 +534,7 @@ def test_recorded_values_of_ns2_are_of_the_script_that_is_there(name: str) -> No
 @needs_ns
 @pytest.mark.parametrize("name", ["nor2010", "wheeb2017", "sarao2019", "maldonado2005"])
 def test_ns2_gives_what_was_recorded(name: str) -> None:
-    again, recorded = ns2.measured(name), ns2.recorded(name)
+    again, recorded = ns2.measured(name), study_file.recorded(name, "ns2")["values"]
     assert set(again) == set(recorded)
     # Beside FTP ns-2's CCID 3 does not repeat itself; ten runs of it are recorded besides.
     once = (

@@ -8,7 +8,7 @@ A `Peer` tells how a conversation is held, what is expected of it, and which tab
 
 A run refuses to start if it would write and the working tree has uncommitted changes (--dirty
 overrides this, and the page states it), since the page names the commit. With --keep FOLDER, an
-interrupted run of the same commit continues.
+interrupted run of the same commit continues, if no change was uncommitted then and none is now.
 """
 
 from __future__ import annotations
@@ -139,9 +139,10 @@ class Peer:
     def write(self, results: Result, to: Path | None = None) -> None:
         """Writes the page, or its copy `to`, from results alone."""
         told, found = results["made"], results["conversations"]
-        again = told.get("judged", told["commit"])
-        words = f"; judged, and this page written, with `{again}`"
-        told = {**told, "judged": words if again != told["commit"] else ""}
+        again, changed = told.get("judged", told["commit"]), told.get("judged_modified", "")
+        words = f"; judged, and this page written, with `{again}`{changed}"
+        other = again != told["commit"] or (changed and not told["modified"])
+        told = {**told, "judged": words if other else ""}
         rows = [(name, value.format(**told)) for name, value in (*FIRST, *self.versions, *LAST)]
         checked = headers.page(one["tshark"].get("headers", {}) for one in found.values())
         parts = {"made": table(("", ""), rows), "headers": checked, **self.parts(found)}
@@ -205,7 +206,9 @@ def judged(peer: Peer, copy: Path | None) -> int:
 
 def publish(peer: Peer, results: Result) -> int:
     """Writes the results and the page; returns the exit status."""
-    results["made"]["judged"] = line("git", "rev-parse", "HEAD")
+    changed = " with uncommitted changes" if uncommitted(peer.results, peer.page) else ""
+    head = line("git", "rev-parse", "HEAD")
+    results["made"] |= {"judged": head, "judged_modified": changed}
     save(peer.results, results)
     peer.write(results)
     return verdict(results)
@@ -222,11 +225,12 @@ def verdict(results: Result) -> int:
 def hold(
     peer: Peer, cases: list[tuple[int, Case]], results: Result, folder: Path, keep: bool, jobs: int
 ) -> None:
-    """Holds the conversations, `jobs` at a time, except those stored by a run of this commit."""
+    """Holds the conversations, `jobs` at a time, except those stored by a run of this very code."""
     folder.mkdir(parents=True, exist_ok=True)
     stored = folder / "results.json.gz"
     before = load(stored) if stored.exists() else results
-    if before["made"]["commit"] == results["made"]["commit"]:
+    made = [each["made"] for each in (before, results)]
+    if made[0]["commit"] == made[1]["commit"] and not any(each["modified"] for each in made):
         results["conversations"] |= before["conversations"]
     left = [it for it in cases if it[1].name not in results["conversations"]]
     pool = ThreadPoolExecutor(jobs)

@@ -26,10 +26,15 @@ def line(*command: str) -> str:
     return (told.splitlines() or [""])[0].strip()
 
 
+def now() -> str:
+    """Date and time, for pages."""
+    return f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"
+
+
 def made(*written: Path) -> dict:
     """Date, commit and versions common to all validations."""
     return {
-        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "date": now(),
         "commit": line("git", "rev-parse", "HEAD"),
         "modified": " **and changes that are in no commit** (`--dirty`)"
         if uncommitted(*written)

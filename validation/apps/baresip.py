@@ -20,16 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import hearing
-from networks import (
-    SECONDS,
-    Case,
-    emulated,
-    first_packet_s,
-    networks,
-    real_flow,
-    scenario,
-    traffic,
-)
+from networks import SECONDS, Case, crossed, networks
 
 import talkspurt
 
@@ -88,10 +79,7 @@ def _crossed(name: str, network: dict[str, Any], codec: str) -> dict[str, Any]:
     _, rate, _, scored, source = CODECS[codec]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        program = partial(_call, folder, codec)
-        told, result, late = emulated(scenario(network, traffic(name)), program)
-        row = real_flow(result, "udp")
-        start = first_packet_s(result, row["name"])
+        told, _, late, row, start = crossed(name, network, "udp", partial(_call, folder, codec))
         speech = {**source, "kind": "speech", "repeat": True,
                   "file": str(hearing.speech(folder, rate))}  # fmt: skip
         buffers = {

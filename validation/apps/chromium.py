@@ -96,6 +96,11 @@ def _stats(samples: list[dict[str, Any]], kind: str, media: str | None) -> list[
     ]
 
 
+def _at(rows: list[dict[str, Any]], time_ms: float) -> dict[str, Any]:
+    """The statistics nearest to a time."""
+    return min(rows, key=lambda row: abs(row["now"] - time_ms))
+
+
 def neteq(samples: list[dict[str, Any]]) -> dict[str, float]:
     """What NetEq says about itself (W3C webrtc-stats), over the whole call."""
     last = _stats(samples, "inbound-rtp", "audio")[-1]
@@ -116,10 +121,7 @@ def neteq_over_time(samples: list[dict[str, Any]], begin_ms: float) -> list[list
     rows = _stats(samples, "inbound-rtp", "audio")
     found = []
     for second in range(1, CALL_S):
-        pair = [
-            min(rows, key=lambda row: abs(row["now"] - begin_ms - 1000 * at))
-            for at in (second - 1, second)
-        ]
+        pair = [_at(rows, begin_ms + 1000 * at) for at in (second - 1, second)]
         emitted, received, delay, concealed = (
             pair[1][key] - pair[0][key]
             for key in (
@@ -248,10 +250,7 @@ def estimate(samples: list[dict[str, Any]], begin_ms: float) -> list[list[float]
             if second - 1 <= (row["now"] - begin_ms) / 1000 < second
         ]
         inside = [it for it in inside if it is not None]
-        pair = [
-            min(sent, key=lambda row: abs(row["now"] - begin_ms - 1000 * at))["bytesSent"]
-            for at in (second - 1, second)
-        ]
+        pair = [_at(sent, begin_ms + 1000 * at)["bytesSent"] for at in (second - 1, second)]
         if inside:
             found.append([second, float(np.mean(inside)), 8 * (pair[1] - pair[0])])
     return found

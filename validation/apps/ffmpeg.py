@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import hearing
-from networks import SECONDS, Case, emulated, first_packet_s, networks, real_flow, scenario, traffic
+from networks import SECONDS, Case, crossed, networks
 
 import talkspurt
 
@@ -41,9 +41,7 @@ def cases(traces: Path | None) -> Iterator[Case]:
 def _crossed(name: str, network: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        _, result, late = emulated(scenario(network, traffic(name)), partial(_stream, folder))
-        row = real_flow(result, "udp")
-        start = first_packet_s(result, row["name"])
+        _, _, late, row, start = crossed(name, network, "udp", partial(_stream, folder))
         flow = {
             "transport": {"kind": "udp"},
             "playout": {"kind": "fixed", "buffer": "2s", "concealment": "silence"},

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from networks import SECONDS, simulated, spread, within
 
 from talkspurt import scores
-from talkspurt.results.audio import Audio
+from talkspurt.results.audio import Audio, wav
 from talkspurt.scores import models
 from talkspurt.scores import speech as speech_of
 
@@ -44,11 +44,7 @@ def speech(folder: Path, rate: int) -> Path:
     file = folder / f"speech-{rate}.wav"
     if not file.exists():
         parts = [read(ROOT / "speech" / f"{name}.wav", rate) for name in SPEECH]
-        with wave.open(str(file), "wb") as out:
-            out.setnchannels(1)
-            out.setsampwidth(2)
-            out.setframerate(rate)
-            out.writeframes(np.concatenate(parts).tobytes())
+        file.write_bytes(wav(np.concatenate(parts).tobytes(), rate))
     return file
 
 

@@ -15,27 +15,14 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from networks import (
-    SECONDS,
-    Case,
-    bottleneck,
-    emulated,
-    first_packet_s,
-    networks,
-    real_flow,
-    scenario,
-    simulated,
-    spread,
-    traffic,
-    within,
-)
+from networks import SECONDS, Case, bottleneck, crossed, networks, simulated, spread, within
 
 import talkspurt
 
@@ -56,38 +43,45 @@ a round trip as Linux's does with one for every second. BBR: acknowledgements th
 late, as a busy machine sends them."""
 
 
+def transfer(
+    network: talkspurt.Emulation, controller: str, seconds: int = SECONDS
+) -> dict[str, Any]:
+    """What iperf3 says of a transfer of the kernel."""
+    network.serve("b", ["iperf3", "-s", "-D"])
+    words = ["-4", "-c", "b", "-C", controller, "-t", str(seconds), "-J"]
+    return json.loads(network.run("a", ["iperf3", *words], timeout=seconds + 50).stdout)
+
+
+def controllers() -> Iterator[str]:
+    """Those that the kernel has; names the others."""
+    there = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    for controller in CONTROLLERS:
+        if controller in there:
+            yield controller
+        else:
+            print(f"{controller}: skipped, the kernel does not have it")
+
+
 def _kernel(
     name: str, network: dict[str, Any], controller: str
 ) -> tuple[dict[str, Any], float, dict[str, Any]]:
-    def program(network: talkspurt.Emulation) -> dict[str, Any]:
-        network.serve("b", ["iperf3", "-s", "-D"])
-        words = ["-4", "-c", "b", "-C", controller, "-t", str(SECONDS), "-J"]
-        found = network.run("a", ["iperf3", *words], timeout=SECONDS + 50)
-        return json.loads(found.stdout)
-
+    program = partial(transfer, controller=controller)
     # No other traffic: the transfer fills the queues itself.
-    document, result, late = emulated(scenario(network, traffic("clean")), program)
-    row = real_flow(result, "tcp")
-    start = first_packet_s(result, row["name"])
+    document, result, late, row, start = crossed(name, network, "tcp", program, other=False)
     found = {
         "goodput_bps": document["end"]["sum_received"]["bits_per_second"],
-        "queue_packets": queue(result, name, start),
-        "rtt_s": round_trip(result, row["name"]),
         "srtt_s": document["end"]["streams"][0]["sender"]["mean_rtt"] / 1e6,
-        "lost_packets": row["lost_packets"],
+        **counted(result, name, row, start),
     }
     return found, start, late
 
 
-def queue(result: talkspurt.Result, name: str, start_s: float) -> float:
-    """The mean queue of the bottleneck, in packets."""
-    series = result.link_series(bottleneck(name))
+def counted(
+    result: talkspurt.Result, name: str, row: dict[str, Any], start_s: float
+) -> dict[str, float]:
+    """Mean queue of the bottleneck, mean time of packets there and of others back, and losses."""
+    series, flow = result.link_series(bottleneck(name)), row["name"]
     inside = (pl.col("time_s") > start_s) & (pl.col("time_s") <= start_s + SECONDS)
-    return float(series.filter(inside)["queue_packets"].mean())
-
-
-def round_trip(result: talkspurt.Result, flow: str) -> float:
-    """The mean time that packets take there, and that the others take back."""
     packets = (
         result.packets(flow)
         .group_by("side", "number")
@@ -97,21 +91,34 @@ def round_trip(result: talkspurt.Result, flow: str) -> float:
         )
     )
     means = packets.filter("arrived").group_by("side").agg(pl.col("took_s").mean())
-    return float(means["took_s"].sum())
+    return {
+        "queue_packets": float(series.filter(inside)["queue_packets"].mean()),
+        "rtt_s": float(means["took_s"].sum()),
+        "lost_packets": row["lost_packets"],
+    }
 
 
-def _ours(result: talkspurt.Result, name: str, start_s: float) -> dict[str, float]:
-    row = next(it for it in result.flows.to_dicts() if it["name"] == "ours")
+def ours(
+    name: str,
+    network: dict[str, Any],
+    transport: dict[str, Any],
+    start_s: float,
+    measure: Callable[[talkspurt.Result, dict[str, Any], float], dict[str, float]],
+) -> dict[str, Any]:
+    """Our transfer: what the network and a function say, least, mean and greatest of the seeds."""
+    flow, rows = {"transport": transport, "source": {"kind": "bulk"}}, []
+    for run in simulated(name, network, flow, start_s, other=False):
+        row = next(it for it in run.flows.to_dicts() if it["name"] == "ours")
+        rows.append(measure(run, row, start_s) | counted(run, name, row, start_s))
+    return {key: spread([row[key] for row in rows]) for key in rows[0]}
+
+
+def _of_sender(result: talkspurt.Result, row: dict[str, Any], start_s: float) -> dict[str, float]:
     gauge = result.gauges("ours", "srtt")
     times, values = gauge["time_s"].to_numpy(), gauge["value"].to_numpy()
     read = np.searchsorted(times, start_s + np.arange(1, SECONDS + 1), side="right") - 1
-    return {
-        "goodput_bps": row["goodput_bps"],
-        "queue_packets": queue(result, name, start_s),
-        "rtt_s": round_trip(result, "ours"),
-        "srtt_s": float(np.mean(values[read[read >= 0]])),
-        "lost_packets": row["lost_packets"],
-    }
+    srtt_s = float(np.mean(values[read[read >= 0]]))
+    return {"goodput_bps": row["goodput_bps"], "srtt_s": srtt_s}
 
 
 def _simulated(
@@ -125,10 +132,7 @@ def _simulated(
     for link in network["links"].values():
         if "jitter" in cause:
             link["back"] = {**link.get("back", {}), "jitter": cause["jitter"]}
-    flow = {"transport": kind, "source": {"kind": "bulk"}}
-    runs = simulated(name, network, flow, start_s, other=False)
-    rows = [_ours(run, name, start_s) for run in runs]
-    return {key: spread([row[key] for row in rows]) for key in rows[0]}
+    return ours(name, network, kind, start_s, _of_sender)
 
 
 def agrees(key: str, value: float, ours: list[float]) -> bool:
@@ -138,13 +142,9 @@ def agrees(key: str, value: float, ours: list[float]) -> bool:
 
 def cases(traces: Path | None) -> Iterator[Case]:
     """One for each network and controller that the kernel has."""
-    there = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
     for name, network in networks(traces):
-        for controller in CONTROLLERS:
-            if controller in there:
-                yield f"{name} {controller}", partial(_crossed, name, network, controller)
-            else:
-                print(f"{controller}: skipped, the kernel does not have it")
+        for controller in controllers():
+            yield f"{name} {controller}", partial(_crossed, name, network, controller)
 
 
 def _crossed(name: str, network: dict[str, Any], controller: str) -> dict[str, Any]:

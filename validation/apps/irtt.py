@@ -14,19 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from networks import (
-    SECONDS,
-    Case,
-    emulated,
-    first_packet_s,
-    networks,
-    real_flow,
-    scenario,
-    simulated,
-    spread,
-    traffic,
-    within,
-)
+from networks import SECONDS, Case, crossed, networks, simulated, spread, within
 
 import talkspurt
 
@@ -99,11 +87,9 @@ def cases(traces: Path | None) -> Iterator[Case]:
 def _crossed(name: str, network: dict[str, Any]) -> dict[str, Any]:
     source = {"kind": "cbr", "rate": "68.8kbit/s", "packet": "172B"}
     flow = {"transport": {"kind": "udp"}, "source": source, "reverse": source}
-    document, result, late = emulated(scenario(network, traffic(name)), _measured)
-    row = real_flow(result, "udp")
+    document, result, late, row, start = crossed(name, network, "udp", _measured)
     back = result.flows.filter(name=f"{row['name']}.reverse").to_dicts()[0]
-    runs = simulated(name, network, flow, first_packet_s(result, row["name"]))
-    ours = [_ours(run) for run in runs]
+    ours = [_ours(run) for run in simulated(name, network, flow, start)]
     return {
         "network": name, "late": late, "program": _summary(document),
         "network_counted": {

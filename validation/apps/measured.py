@@ -8,7 +8,6 @@ mean of the sender's smoothed round-trip time, read once a second, and the segme
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import tempfile
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from iperf3 import CONTROLLERS
+from iperf3 import controllers, transfer
 from networks import Case, emulated, links, real_flow, scenario, traffic
 from scipy import stats
 
@@ -34,9 +33,7 @@ TALKSPURT = (sys.executable, "-m", "talkspurt")
 
 
 def _iperf3(network: talkspurt.Emulation, controller: str) -> dict[str, float]:
-    network.serve("b", ["iperf3", "-s", "-D"])
-    words = ["-4", "-c", "b", "-C", controller, "-t", str(SECONDS), "-J"]
-    document = json.loads(network.run("a", ["iperf3", *words], timeout=SECONDS + 50).stdout)
+    document = transfer(network, controller, SECONDS)
     return {
         "rate_bps": document["end"]["sum_received"]["bits_per_second"],
         "srtt_s": document["end"]["streams"][0]["sender"]["mean_rtt"] / 1e6,
@@ -73,13 +70,9 @@ PROGRAMS = {"iperf3": _iperf3, "measure": _measure}
 
 def cases(_: Path | None) -> Iterator[Case]:
     """One for each network and controller that the kernel has."""
-    there = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
     for name in NETWORKS:
-        for controller in CONTROLLERS:
-            if controller in there:
-                yield f"{name} {controller}", partial(_crossed, name, controller)
-            else:
-                print(f"{controller}: skipped, the kernel does not have it")
+        for controller in controllers():
+            yield f"{name} {controller}", partial(_crossed, name, controller)
 
 
 def _crossed(name: str, controller: str) -> dict[str, Any]:

@@ -179,6 +179,24 @@ def first_packet_s(result: talkspurt.Result, flow: str) -> float:
     return float(packets["enqueued_s"].min())
 
 
+def crossed(
+    name: str,
+    network: dict[str, Any],
+    transport: str,
+    program: Callable[[talkspurt.Emulation], Any],
+    *,
+    other: bool = True,
+    folder: Path | None = None,
+    **record: Any,
+) -> tuple[Any, talkspurt.Result, dict[str, Any], dict[str, Any], float]:
+    """:func:`emulated` by name, beside the row of the program's flow, and when that began."""
+    text = scenario(network, traffic(name if other else "clean"))
+    text["record"] |= record
+    found, result, late = emulated(text, program, folder)
+    row = real_flow(result, transport)
+    return found, result, late, row, first_packet_s(result, row["name"])
+
+
 def simulated(
     name: str,
     network: dict[str, Any],

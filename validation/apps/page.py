@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,19 +89,12 @@ percent, number, whole = "{:.2%}".format, "{:.1f}".format, "{:.0f}".format
 """A share; a count or mean; and one to the nearest."""
 
 
-def mbit(value: float) -> str:
-    """A rate."""
-    return f"{value / 1e6:.2f}"
+def scaled(factor: float, digits: int) -> Callable[[float], str]:
+    """A value in another unit."""
+    return lambda value: f"{value * factor:.{digits}f}"
 
 
-def whole_ms(value: float) -> str:
-    """A time in milliseconds, to the nearest."""
-    return f"{value * 1e3:.0f}"
-
-
-def number_ms(value: float) -> str:
-    """A time in milliseconds."""
-    return f"{value * 1e3:.1f}"
+mbit, whole_ms, number_ms = scaled(1e-6, 2), scaled(1e3, 0), scaled(1e3, 1)
 
 
 def score(value: float | None) -> str:
@@ -122,21 +115,23 @@ def verdict(agrees: bool) -> str:
     return "yes" if agrees else "**no**"
 
 
-def irtts(rows: Rows) -> str:
+def tabled(heads: str) -> Callable[[Callable[[Rows], Iterable[list[str]]]], Callable[[Rows], str]]:
+    """Makes a table of lines of cells."""
+    return lambda lines: lambda rows: table(heads, lines(rows))
+
+
+@tabled("network |  | irtt | counted in the network | ours | in the band")
+def irtts(rows: Rows) -> Iterator[list[str]]:
     """Delays and losses."""
-
-    def lines() -> Iterator[list[str]]:
-        for name, row in rows.items():
-            for key, title in irtt.ROWS.items():
-                ours, value = row["ours"][key], row["program"][key]
-                text = percent if key.endswith("loss") else ms
-                if key.endswith("loss") and not value and not ours[2]:
-                    continue
-                agrees = verdict(irtt.agrees(key, value, ours))
-                network = text(row["network_counted"][key])
-                yield [name, title, text(value), network, spread(ours, text), agrees]
-
-    return table(["network", "", "irtt", "counted in the network", "ours", "in the band"], lines())
+    for name, row in rows.items():
+        for key, title in irtt.ROWS.items():
+            ours, value = row["ours"][key], row["program"][key]
+            text = percent if key.endswith("loss") else ms
+            if key.endswith("loss") and not value and not ours[2]:
+                continue
+            agrees = verdict(irtt.agrees(key, value, ours))
+            network = text(row["network_counted"][key])
+            yield [name, title, text(value), network, spread(ours, text), agrees]
 
 
 def flows(rows: Rows, names: tuple[str, ...], causes: tuple[str, ...]) -> Iterator[list[str]]:
@@ -154,39 +149,45 @@ def flows(rows: Rows, names: tuple[str, ...], causes: tuple[str, ...]) -> Iterat
         yield cells + [spread(row[it]["lost_packets"], whole) for it in ("ours", "cause")]
 
 
-def transfers(rows: Rows) -> str:
+@tabled(
+    "network | controller | goodput, Mbit/s: kernel | ours | queue, packets: kernel | ours"
+    " | cause | round trip, ms: kernel | ours | lost packets: kernel | ours | cause"
+)
+def transfers(rows: Rows) -> Iterator[list[str]]:
     """Goodput, queue and round trip; bold is outside of the band."""
-    heads = (
-        "network | controller | goodput, Mbit/s: kernel | ours | queue, packets: kernel | ours"
-        " | cause | round trip, ms: kernel | ours | lost packets: kernel | ours | cause"
-    )
-    return table(heads, flows(rows, ("network", "controller"), ("queue_packets",)))
+    return flows(rows, ("network", "controller"), ("queue_packets",))
 
 
-def associations(rows: Rows) -> str:
+def each(titles: str, words: str) -> str:
+    """Heads of columns for each of some quantities."""
+    return " | ".join(f"{title}: {words}" for title in titles.split(" | "))
+
+
+@tabled(
+    "network | "
+    + each("Mbit/s | queue, packets | round trip, ms | lost packets", "usrsctp | ours | cause")
+)
+def associations(rows: Rows) -> Iterator[list[str]]:
     """Rate, queue and round trip of usrsctp and ours; bold is outside of the band."""
-    titles = ("Mbit/s", "queue, packets", "round trip, ms", "lost packets")
-    heads = ["network", *(f"{title}: usrsctp | ours | cause" for title in titles)]
-    every = ("goodput_bps", "queue_packets", "rtt_s")
-    return table(" | ".join(heads), flows(rows, ("network",), every))
+    return flows(rows, ("network",), ("goodput_bps", "queue_packets", "rtt_s"))
 
 
-def measurements(rows: Rows) -> str:
+@tabled(
+    "network | controller | "
+    + each(
+        "Mbit/s | round trip, ms | sent again | lost in the network", "iperf3 | ours | difference"
+    )
+)
+def measurements(rows: Rows) -> Iterator[list[str]]:
     """What `measure` and iperf3 say of the kernel's TCP, and their differences."""
     texts = {"rate_bps": mbit, "srtt_s": number_ms, "retransmitted": whole, "lost_packets": whole}
-
-    def lines() -> Iterator[list[str]]:
-        for row in rows.values():
-            cells = [row["network"], row["controller"]]
-            for key, text in texts.items():
-                means = (np.mean([it[key] for it in row[who]]) for who in ("iperf3", "measure"))
-                low, _, high = row["difference"][key]
-                cells += [*(text(float(it)) for it in means), f"{text(low)} to {text(high)}"]
-            yield cells
-
-    titles = ("Mbit/s", "round trip, ms", "sent again", "lost in the network")
-    heads = (f"{title}: iperf3 | ours | difference" for title in titles)
-    return table(" | ".join(["network | controller", *heads]), lines())
+    for row in rows.values():
+        cells = [row["network"], row["controller"]]
+        for key, text in texts.items():
+            means = (np.mean([it[key] for it in row[who]]) for who in ("iperf3", "measure"))
+            low, _, high = row["difference"][key]
+            cells += [*(text(float(it)) for it in means), f"{text(low)} to {text(high)}"]
+        yield cells
 
 
 def smoothed(rows: Rows) -> str:
@@ -202,109 +203,86 @@ def smoothed(rows: Rows) -> str:
     )
 
 
-def _pesq(row: dict[str, Any]) -> Any:
-    return row["pesq_nb"] if row["pesq_nb"] is not None else row["pesq_wb"]
+def heard(program: dict[str, Any], ours: dict[str, Any]) -> Iterator[str]:
+    """Loss and PESQ of a program and of ours, each with its verdict."""
+    yield from (percent(program["lost"]), spread(ours["lost"], percent))
+    yield verdict(hearing.agrees("lost", program["lost"], ours["lost"]))
+    pesq = program["pesq_nb"] if program["pesq_nb"] is not None else program["pesq_wb"]
+    yield from (score(pesq), spread(ours["pesq"], score))
+    yield verdict(hearing.agrees("pesq", pesq, ours["pesq"]))
 
 
-def calls(rows: Rows) -> str:
+@tabled(
+    "network | codec | lost: baresip | ours | in the band | PESQ: baresip | ours, fixed"
+    " | in the band | ours, adaptive | baresip's ViSQOL, PLCMOS"
+)
+def calls(rows: Rows) -> Iterator[list[str]]:
     """Loss and scores of calls."""
-
-    def lines() -> Iterator[list[str]]:
-        for row in rows.values():
-            program, fixed, adaptive = row["program"], row["ours"]["fixed"], row["ours"]["adaptive"]
-            lost = hearing.agrees("lost", program["lost"], fixed["lost"])
-            heard = hearing.agrees("pesq", _pesq(program), fixed["pesq"])
-            yield [
-                row["network"], row["codec"], percent(program["lost"]),
-                spread(fixed["lost"], percent), verdict(lost), score(_pesq(program)),
-                spread(fixed["pesq"], score), verdict(heard), spread(adaptive["pesq"], score),
-                f"{score(program['visqol'])}, {score(program['plcmos'])}",
-            ]  # fmt: skip
-
-    heads = [
-        "network", "codec", "lost: baresip", "ours", "in the band", "PESQ: baresip", "ours, fixed",
-        "in the band", "ours, adaptive", "baresip's ViSQOL, PLCMOS",
-    ]  # fmt: skip
-    return table(heads, lines())
+    for row in rows.values():
+        program, ours = row["program"], row["ours"]
+        others = f"{score(program['visqol'])}, {score(program['plcmos'])}"
+        last = spread(ours["adaptive"]["pesq"], score)
+        yield [row["network"], row["codec"], *heard(program, ours["fixed"]), last, others]
 
 
-def streams(rows: Rows) -> str:
+@tabled("network | lost: FFmpeg | ours | in the band | PESQ: FFmpeg | ours | in the band")
+def streams(rows: Rows) -> Iterator[list[str]]:
     """The same of streams."""
-
-    def lines() -> Iterator[list[str]]:
-        for row in rows.values():
-            program, ours = row["program"], row["ours"]
-            yield [
-                row["network"], percent(program["lost"]), spread(ours["lost"], percent),
-                verdict(hearing.agrees("lost", program["lost"], ours["lost"])),
-                score(program["pesq_nb"]), spread(ours["pesq"], score),
-                verdict(hearing.agrees("pesq", program["pesq_nb"], ours["pesq"])),
-            ]  # fmt: skip
-
-    heads = ["network", "lost: FFmpeg", "ours", "in the band", "PESQ: FFmpeg", "ours",
-             "in the band"]  # fmt: skip
-    return table(heads, lines())
+    for row in rows.values():
+        yield [row["network"], *heard(row["program"], row["ours"])]
 
 
-def buffers(rows: Rows) -> str:
+@tabled(
+    "network | buffer | delay | target | lost | concealed | faster | slower"
+    " | PESQ | ViSQOL | PLCMOS"
+)
+def buffers(rows: Rows) -> Iterator[list[str]]:
     """NetEq and ours."""
-
-    def lines() -> Iterator[list[str]]:
-        for row in rows.values():
-            if "neteq" not in row:
+    for row in rows.values():
+        if "neteq" not in row:
+            continue
+        for key, title in BUFFERS.items():
+            if key not in row:
                 continue
-            for key, title in BUFFERS.items():
-                if key not in row:
-                    continue
-                it, scores = row[key], row["scores"][key]
-                yield [
-                    row["network"], title, ms(it["delay_s"]), ms(it["target_s"]),
-                    *(percent(it[key]) for key in ("lost", "concealed", "faster", "slower")),
-                    *(score(scores[key]) for key in ("pesq_wb", "visqol", "plcmos")),
-                ]  # fmt: skip
-            it = row["own"]
+            it, scores = row[key], row["scores"][key]
             yield [
-                row["network"], "ours, own call",
-                *(spread(it[key], ms) for key in ("delay_s", "target_s")),
-                *(spread(it[key], percent) for key in ("lost", "concealed", "faster", "slower")),
-                "", "", "",
+                row["network"], title, ms(it["delay_s"]), ms(it["target_s"]),
+                *(percent(it[key]) for key in ("lost", "concealed", "faster", "slower")),
+                *(score(scores[key]) for key in ("pesq_wb", "visqol", "plcmos")),
             ]  # fmt: skip
+        it = row["own"]
+        yield [
+            row["network"], "ours, own call",
+            *(spread(it[key], ms) for key in ("delay_s", "target_s")),
+            *(spread(it[key], percent) for key in ("lost", "concealed", "faster", "slower")),
+            "", "", "",
+        ]  # fmt: skip
 
-    heads = [
-        "network", "buffer", "delay", "target", "lost", "concealed", "faster", "slower", "PESQ",
-        "ViSQOL", "PLCMOS",
-    ]  # fmt: skip
-    return table(heads, lines())
+
+SPANS = " | ".join(f"{first} to {last} s" for first, last in PERIODS)
 
 
-def estimates(rows: Rows) -> str:
+@tabled(f"network | {SPANS} | video lost | NetEq's delay | concealed")
+def estimates(rows: Rows) -> Iterator[list[str]]:
     """Bandwidth estimates beside what the link had."""
-
-    def lines() -> Iterator[list[str]]:
-        for row in rows.values():
-            if "estimate" not in row:
-                continue
-            link = np.array(row["capacity_bps"])
-            seconds = np.array([it[0] for it in row["estimate"]])
-            values = np.array([it[1] for it in row["estimate"]])
-            parts = []
-            for first, last in PERIODS:
-                inside = (seconds >= first) & (seconds <= last)
-                had = mbit(link[first - 1 : last].mean())
-                parts.append(f"{mbit(values[inside].mean())} of {had}" if inside.any() else "–")
-            lost = row["video"]["packetsLost"]
-            share = lost / (lost + row["video"]["packetsReceived"])
-            voice = row["voice"]
-            yield [
-                row["network"], *parts, percent(share), ms(voice["delay_s"]),
-                percent(voice["concealed"]),
-            ]  # fmt: skip
-
-    heads = [
-        "network", *(f"{first} to {last} s" for first, last in PERIODS), "video lost",
-        "NetEq's delay", "concealed",
-    ]  # fmt: skip
-    return table(heads, lines())
+    for row in rows.values():
+        if "estimate" not in row:
+            continue
+        link = np.array(row["capacity_bps"])
+        seconds = np.array([it[0] for it in row["estimate"]])
+        values = np.array([it[1] for it in row["estimate"]])
+        parts = []
+        for first, last in PERIODS:
+            inside = (seconds >= first) & (seconds <= last)
+            had = mbit(link[first - 1 : last].mean())
+            parts.append(f"{mbit(values[inside].mean())} of {had}" if inside.any() else "–")
+        lost = row["video"]["packetsLost"]
+        share = lost / (lost + row["video"]["packetsReceived"])
+        voice = row["voice"]
+        yield [
+            row["network"], *parts, percent(share), ms(voice["delay_s"]),
+            percent(voice["concealed"]),
+        ]  # fmt: skip
 
 
 def fall_s(rows: list[list[float | None]]) -> int:

@@ -16,20 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from iperf3 import queue, round_trip
-from networks import (
-    ROOT,
-    SECONDS,
-    Case,
-    emulated,
-    first_packet_s,
-    networks,
-    real_flow,
-    scenario,
-    simulated,
-    spread,
-    traffic,
-)
+from iperf3 import counted, ours
+from networks import ROOT, SECONDS, Case, crossed, networks
 
 import talkspurt
 
@@ -88,46 +76,32 @@ def decoded(capture: Path) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def arrived(result: talkspurt.Result, flow: str, start_s: float) -> float:
+def arrived(result: talkspurt.Result, row: dict[str, Any], start_s: float) -> dict[str, float]:
     """Bits of messages that arrive in a second, with those that come twice."""
     inside = pl.col("received_s").is_between(start_s, start_s + SECONDS)
     full = (pl.col("side") == "from") & (pl.col("ip_bytes") == MESSAGE_BYTES + HEADER_BYTES)
     last = pl.col("link").is_in(["line", "wire"])
-    return result.packets(flow).filter(inside & full & last).height * MESSAGE_BYTES * 8 / SECONDS
+    count = result.packets(row["name"]).filter(inside & full & last).height
+    return {"goodput_bps": count * MESSAGE_BYTES * 8 / SECONDS}
 
 
 def _theirs(
     name: str, network: dict[str, Any], program: Path
 ) -> tuple[dict[str, Any], float, dict[str, Any]]:
-    text = scenario(network, traffic("clean"))
-    text["record"]["pcapng"] = list(network["links"])
+    run = partial(transfer, program=program, seconds=SECONDS)
     with tempfile.TemporaryDirectory() as kept:
-        folder = Path(kept) / "run"
-        (got, said), result, late = emulated(
-            text, partial(transfer, program=program, seconds=SECONDS), folder
+        folder, links = Path(kept) / "run", list(network["links"])
+        (got, said), result, late, row, start = crossed(
+            name, network, "sctp", run, other=False, folder=folder, pcapng=links
         )
         captured, intact = decoded(next(folder.glob("*.pcapng")))
-        row = real_flow(result, "sctp")
-        start = first_packet_s(result, row["name"])
         found = {
-            "goodput_bps": arrived(result, row["name"], start),
-            "queue_packets": queue(result, name, start),
-            "rtt_s": round_trip(result, row["name"]),
-            "lost_packets": row["lost_packets"],
+            **arrived(result, row, start), **counted(result, name, row, start),
             "flow": row["name"], "ended_by": [said["ended_by"], got["ended_by"]],
             "wrong_messages": got["foreign_packets"] + got["reordered_packets"],
             "captured_packets": captured, "intact_packets": intact,
         }  # fmt: skip
     return found, start, late
-
-
-def _ours(result: talkspurt.Result, name: str, start_s: float) -> dict[str, float]:
-    row = next(it for it in result.flows.to_dicts() if it["name"] == "ours")
-    return {
-        "goodput_bps": arrived(result, "ours", start_s),
-        "queue_packets": queue(result, name, start_s),
-        "rtt_s": round_trip(result, "ours"), "lost_packets": row["lost_packets"],
-    }  # fmt: skip
 
 
 def cases(traces: Path | None) -> Iterator[Case]:
@@ -147,13 +121,5 @@ def _crossed(name: str, network: dict[str, Any], program: Path) -> dict[str, Any
     found, start, late = _theirs(name, network, program)
     return {
         "network": name, "late": late, "program": found,
-        **{key: _simulated(name, network, transport, start) for key, transport in KINDS.items()},
+        **{key: ours(name, network, kind, start, arrived) for key, kind in KINDS.items()},
     }  # fmt: skip
-
-
-def _simulated(
-    name: str, network: dict[str, Any], transport: dict[str, Any], start: float
-) -> dict[str, Any]:
-    flow = {"transport": transport, "source": {"kind": "bulk"}}
-    rows = [_ours(it, name, start) for it in simulated(name, network, flow, start, other=False)]
-    return {key: spread([row[key] for row in rows]) for key in rows[0]}

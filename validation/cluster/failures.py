@@ -8,6 +8,7 @@ does not see a recording (mount namespaces), and openssl for certificates.
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import re
 import shutil
@@ -15,19 +16,12 @@ import subprocess
 import sys
 import tempfile
 import time
-import wave
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from validation.cluster.machines import (
-    Machines,
-    another_version,
-    kill,
-    stopped,
-    study,
-    tables,
-)
+from talkspurt.results.audio import wav
+from validation.cluster.machines import Machines, another_version, kill, stopped, study, tables
 
 RUNS = 48
 LIMIT_S = 3600
@@ -165,7 +159,9 @@ def without_recording(place: Place) -> str:
     """Workers without the recording."""
     folder = place.folder / "recordings"
     folder.mkdir()
-    write_sound(folder / "speech.wav")
+    # Half a second of a sawtooth.
+    sawtooth = b"".join((t * 700 % 9000).to_bytes(2, "little") for t in range(4000))
+    (folder / "speech.wav").write_bytes(wav(sawtooth, 8000))
     place.study("2s", file="recordings/speech.wav")
     with Machines(place.folder) as machines:
         machines.scheduler()
@@ -265,8 +261,6 @@ def equal_workers(place: Place) -> str:
         {"codec": "pcmu", "packet": "20ms", "vad": {}},
         {"codec": "opus", "packet": "20ms", "red": 1},
     ]
-    import json
-
     for _ in range(4):
         words = [sys.executable, "-c", code, json.dumps(codecs)]
         done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=place.folder)
@@ -278,15 +272,6 @@ def equal_workers(place: Place) -> str:
     bad = [value for value in coded.values() if value.startswith("none")]
     assert not bad, bad
     return f"{len(coded)} encodings in {len(proofs)} processes: equal proofs"
-
-
-def write_sound(file: Path) -> None:
-    """Half a second of a sawtooth."""
-    with wave.open(str(file), "wb") as sound:
-        sound.setnchannels(1)
-        sound.setsampwidth(2)
-        sound.setframerate(8000)
-        sound.writeframes(b"".join((t * 700 % 9000).to_bytes(2, "little") for t in range(4000)))
 
 
 ALL: tuple[Callable[[Place], str], ...] = (

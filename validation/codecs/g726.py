@@ -43,33 +43,35 @@ def triangles() -> list[int]:
     return found
 
 
-def spandsp() -> ctypes.CDLL:
-    """The installed library."""
+def spandsp(step: str, data: bytes, length: int, size: int, *options: int) -> tuple[bytes, int]:
+    """SpanDSP's output of at most so many bytes, and what it counts.
+
+    The step is one such as ``g722_encode``; the options are those of the state's constructor.
+    """
     name = ctypes.util.find_library("spandsp")
     if name is None:
         raise SystemExit("libspandsp is not installed")
-    return ctypes.CDLL(name)
+    library = ctypes.CDLL(name)
+    # G.726 has one constructor for both directions.
+    init = library[f"{step}_init" if step.startswith("g722") else "g726_init"]
+    init.restype, init.argtypes = ctypes.c_void_p, [ctypes.c_void_p, *[ctypes.c_int] * len(options)]
+    function, out = library[step], ctypes.create_string_buffer(size)
+    function.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int]
+    count = function(init(None, *options), out, data, length)
+    return out.raw, count
 
 
 def main() -> None:
     """Encode and decode each signal at each rate."""
-    library = spandsp()
-    library.g726_init.restype = ctypes.c_void_p
-    library.g726_init.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_int]
-    for function in (library.g726_encode, library.g726_decode):
-        function.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int]
     for bits in (5, 4, 3, 2):
         for label, pcm in (("noise", noise(8000)), ("quiet", noise(6)), ("triangles", triangles())):
             samples = b"".join(x.to_bytes(2, "little", signed=True) for x in pcm)
-            packed = ctypes.create_string_buffer(COUNT)
-            state = library.g726_init(None, bits * 8000, LINEAR, LEAST_FIRST)
-            length = library.g726_encode(state, packed, samples, COUNT)
-            decoded = ctypes.create_string_buffer(2 * COUNT)
-            state = library.g726_init(None, bits * 8000, LINEAR, LEAST_FIRST)
-            count = library.g726_decode(state, decoded, packed.raw[:length], length)
+            options = bits * 8000, LINEAR, LEAST_FIRST
+            packed, length = spandsp("g726_encode", samples, COUNT, COUNT, *options)
+            packed = packed[:length]
+            decoded, count = spandsp("g726_decode", packed, length, 2 * COUNT, *options)
             assert (length, count) == (COUNT * bits // 8, COUNT)
-            hashes = fnv(packed.raw[:length]), fnv(decoded.raw[: 2 * COUNT])
-            print(f"{bits * 8} {label}: {hashes[0]:#018x} {hashes[1]:#018x}")
+            print(f"{bits * 8} {label}: {fnv(packed):#018x} {fnv(decoded):#018x}")
 
 
 if __name__ == "__main__":

@@ -22,27 +22,20 @@ NAMES = {"pcmu": "G.711", "amr-12.2": "AMR at 12.2 kbit/s", "opus": "Opus"}
 DIRECTIONS = (0, 1)
 
 
-def real(row: dict[str, Any], key: str) -> str:
-    """Both directions of the call; bold is outside of the band."""
+def both(row: dict[str, Any], key: str) -> tuple[str, str]:
+    """Both directions of the call, bold outside of the band, and the ranges of the simulations."""
     scale, digits = SCALES[key]
-    cells = []
+    calls, ranges = [], []
     for way in DIRECTIONS:
         value, band = row["real"][way][key], row["simulated"][way][key]
-        text = "–" if value is None else f"{scale * value:.{digits}f}"
+        text, low, high = (
+            "–" if it is None else f"{scale * it:.{digits}f}"
+            for it in (value, *((band[0], band[2]) if band else (None, None)))
+        )
         is_bold = None not in (value, band) and not within(value, band, key)
-        cells.append(f"**{text}**" if is_bold else text)
-    return ", ".join(cells)
-
-
-def simulated(row: dict[str, Any], key: str) -> str:
-    """The ranges of both directions."""
-    scale, digits = SCALES[key]
-    cells = []
-    for way in DIRECTIONS:
-        band = row["simulated"][way][key]
-        low, high = (f"{scale * band[at]:.{digits}f}" for at in (0, 2)) if band else ("–", "–")
-        cells.append(low if low == high else f"{low} – {high}")
-    return ", ".join(cells)
+        calls.append(f"**{text}**" if is_bold else text)
+        ranges.append(low if low == high else f"{low} – {high}")
+    return ", ".join(calls), ", ".join(ranges)
 
 
 def scores(rows: list[dict[str, Any]], codec: str) -> str:
@@ -51,11 +44,7 @@ def scores(rows: list[dict[str, Any]], codec: str) -> str:
     titles = {"delay_p50_s": "delay, ms", "loss_ratio": "not heard, %", "mos": "MOS"}
     heads = ["network | transport", *(f"{titles[key]}: call | simulated" for key in known)]
     cells = (
-        [
-            row["network"],
-            row["transport"],
-            *(f(row, key) for key in known for f in (real, simulated)),
-        ]
+        [row["network"], row["transport"], *(cell for key in known for cell in both(row, key))]
         for row in rows
     )
     return f"### {NAMES[codec]}\n\n{table(' | '.join(heads), cells)}"

@@ -45,19 +45,8 @@ def udp(rate: str, payload: int, link: str, packets: int) -> tuple[dict, dict]:
     scenario = LINE.format(rate=link, packets=packets)
     with talkspurt.Emulation(scenario, ["a", "b"]) as network:
         network.serve("b", ["iperf3", "-s", "-D"])
-        words = [
-            "-u",
-            "-b",
-            rate,
-            "-l",
-            str(payload),
-            "-t",
-            str(SECONDS),
-            "-J",
-            "--pacing-timer",
-            "100",
-        ]
-        found = network.run("a", ["iperf3", "-4", "-c", "b", *words], timeout=50)
+        words = f"-4 -c b -u -b {rate} -l {payload} -t {SECONDS} -J --pacing-timer 100"
+        found = network.run("a", ["iperf3", *words.split()], timeout=50)
     report = json.loads(found.stdout)
     return report, network.result.manifest["real_time"]
 

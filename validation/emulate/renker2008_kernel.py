@@ -174,7 +174,7 @@ def main() -> None:
             break
     else:
         sys.exit(f"packets were lost elsewhere in {ATTEMPTS} attempts: the guests are too slow")
-    ours = live.measured({"live": bridge(rate, SECONDS)}, ENDS, "live").runs["live"]
+    ours = live.measured({"live": bridge(rate, SECONDS)}, "live").runs["live"]
     scenario = {"title": "simulated", **bridge(rate, SECONDS)}
     scenario["record"]["gauges"] = True
     answer = talkspurt.run(scenario)

@@ -24,6 +24,9 @@ import polars as pl
 
 import talkspurt
 
+sys.path.append(str(Path(__file__).parents[1]))
+from tables import table
+
 HERE = Path(__file__).parent
 FILE = HERE / "same.json"
 SCENARIOS = HERE.parents[1] / "scenarios"
@@ -145,27 +148,24 @@ def compared(name: str, priority: list[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def table(rows: list[dict[str, Any]]) -> str:
+def networks(rows: list[dict[str, Any]]) -> str:
     """The table of the documentation."""
 
-    def span(low: float, high: float, digits: int) -> str:
-        both = [f"{it:.{digits}f}" for it in (low, high)]
+    def span(low: float, high: float) -> str:
+        both = [f"{it:.2f}" for it in (low, high)]
         return both[0] if both[0] == both[1] else " – ".join(both)
 
-    lines = [
-        "| network | median, ms: simulated | in the network | program | lost or marked, %: "
-        "simulated | program |",
-        "|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        low, high = (1e3 * it for it in row["simulated_p50_s"])
-        lost = span(*(100 * it for it in row["simulated_lost"]), 2)
-        lines.append(
-            f"| {row['name']} | {span(low, high, 2)} | {1e3 * row['network_p50_s']:.2f} "
-            f"| {1e3 * row['program_p50_s']:.2f} | {lost} "
-            f"| {100 * (row['lost'] + row['marked']):.2f} |"
-        )
-    return "\n".join(lines)
+    heads = "network | median, ms: simulated | in the network | program"
+    cells = (
+        [
+            row["name"], span(*(1e3 * it for it in row["simulated_p50_s"])),
+            f"{1e3 * row['network_p50_s']:.2f}", f"{1e3 * row['program_p50_s']:.2f}",
+            span(*(100 * it for it in row["simulated_lost"])),
+            f"{100 * (row['lost'] + row['marked']):.2f}",
+        ]
+        for row in rows
+    )  # fmt: skip
+    return table(f"{heads} | lost or marked, %: simulated | program", cells)
 
 
 if __name__ == "__main__":
@@ -178,4 +178,4 @@ if __name__ == "__main__":
     known.sort(key=lambda it: NAMES.index(it["name"]))
     if not normal:
         FILE.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
-    print(table(known))
+    print(networks(known))

@@ -39,27 +39,21 @@ def row(case: Case, result: Result) -> list[str]:
     cells = [title, case.way.title, "we" if case.opens == "ours" else "the kernel"]
     if not result["ours"]:
         return [*cells, *[""] * 8]
-    return cells + out_cells(case, result) + back_cells(case, result)
+    ways = zip(
+        case.bytes, goodput(case, result), ("outbound", "inbound"), again(result),
+        ("received", "sent"), strict=True,
+    )  # fmt: skip
+    for length, mbps, way, repeated, acknowledged in ways:
+        lost = losses(result["ours"]["impairments"][way])
+        sack = blocks(result["ours"]["segments"][acknowledged])
+        cells += [f"{mbps:.1f}", lost, str(repeated), sack] if length else [""] * 4
+    return cells
 
 
-def out_cells(case: Case, result: Result) -> list[str]:
-    """The data we sent."""
-    if not case.bytes[0]:
-        return [""] * 4
-    segments = result["ours"]["segments"]
-    lost = losses(result["ours"]["impairments"]["outbound"])
-    again = str(segments["sent"]["again_segments"])
-    return [f"{goodput(case, result)[0]:.1f}", lost, again, blocks(segments["received"])]
-
-
-def back_cells(case: Case, result: Result) -> list[str]:
-    """The data the kernel sent."""
-    if not case.bytes[1]:
-        return [""] * 4
-    lost = losses(result["ours"]["impairments"]["inbound"])
-    again = str(result["theirs"]["info"]["total_retrans"])
-    sent = result["ours"]["segments"]["sent"]
-    return [f"{goodput(case, result)[1]:.1f}", lost, again, blocks(sent)]
+def again(result: Result) -> tuple[int, int]:
+    """Segments sent again, by us and by the kernel."""
+    sent = result["ours"]["segments"]["sent"]["again_segments"]
+    return sent, result["theirs"]["info"]["total_retrans"]
 
 
 def losses(impairment: dict) -> str:
@@ -108,7 +102,7 @@ def race(found: dict[str, Result]) -> str:
 def lap(found: dict, name: str, way: Way, ours: str, kernel: str) -> list[str] | None:
     """One path and pair of controllers."""
     speeds: dict[str, list[float]] = {"ours": [], "theirs": []}
-    again: dict[str, list[float]] = {"ours": [], "theirs": []}
+    repeated: dict[str, list[float]] = {"ours": [], "theirs": []}
     undone: list[float] = []
     for seed in SEEDS:
         for place, sends in enumerate(("ours", "theirs")):
@@ -117,9 +111,7 @@ def lap(found: dict, name: str, way: Way, ours: str, kernel: str) -> list[str] |
             if not result or not result["ours"] or result["wrong"]:
                 return None
             speeds[sends].append(goodput(case, result)[place])
-            sent = result["ours"]["segments"]["sent"]["again_segments"]
-            info = result["theirs"]["info"]["total_retrans"]
-            again[sends].append(sent if sends == "ours" else info)
+            repeated[sends].append(again(result)[place])
             if sends == "theirs":
                 undone.append(sum(result["theirs"]["counters"].get(name, 0) for name in UNDOS))
     ratios = [a / b for a, b in zip(speeds["ours"], speeds["theirs"], strict=True)]
@@ -128,7 +120,7 @@ def lap(found: dict, name: str, way: Way, ours: str, kernel: str) -> list[str] |
         f"{statistics.mean(all_of):.1f} ({min(all_of):.1f} to {max(all_of):.1f})"
         for all_of in speeds.values()
     ]
-    times = [f"{statistics.mean(all_of):.0f}" for all_of in [*again.values(), undone]]
+    times = [f"{statistics.mean(all_of):.0f}" for all_of in [*repeated.values(), undone]]
     ratio = f"{statistics.mean(ratios):.2f} ± {error:.2f}"
     return [way.title, ours, kernel, *told, ratio, *times]
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from repair import CLIPS, SPEECH, mask, resumed
+from repair import CLIPS, call, mask, resumed
 from repair import interval as student
 from scipy.optimize import brentq, minimize_scalar
 from scipy.signal import resample_poly
@@ -95,28 +95,6 @@ OPUS = {
     for fec in ("", " FEC")
 }
 CONDITIONS = {**REFERENCES, **OPUS}
-CALL = """
-[links.{name}]
-from = "a-{name}"
-to = "b-{name}"
-rate = "10Mbit/s"
-delay = "10ms"
-queue = {{ kind = "droptail", packets = 100 }}
-steps = [{steps}]
-
-[flows.{name}]
-from = "a-{name}"
-to = "b-{name}"
-transport = {{ kind = "udp" }}
-playout = {{ kind = "fixed", buffer = "200ms"{concealment} }}
-rtcp = {{ enabled = false }}
-
-[flows.{name}.source]
-kind = "speech"
-file = "{file}"
-codec = "{codec}"
-packet = "{packet}ms"
-"""
 
 
 def effective(ie: float, bpl: float, loss: float) -> float:
@@ -142,27 +120,17 @@ def flow(condition: str) -> str:
 
 
 def scenario(clip: str, loss: int, lost: Mapping[str, list[tuple[float, float]]]) -> str:
-    """A call for each condition, over a link of its own that loses all packets of these times."""
+    """A call for each condition."""
     parts = ['title = "Fit"\nduration = "18s"\nseed = 1\n']
     for name, times in lost.items():
         told = CONDITIONS[name]
-        steps = "".join(
-            f'{{ at = "{start:.4f}s", loss = 1.0 }}, {{ at = "{end:.4f}s", loss = 0.0 }}, '
-            for start, end in times
-        )
-        parts.append(
-            CALL.format(
-                name=flow(name),
-                steps=steps,
-                file=SPEECH / f"{clip}.wav",
-                codec=told.codec,
-                packet=told.packet_ms,
-                concealment=f', concealment = "{told.concealment}"' if told.concealment else "",
-            )
-        )
+        playout = 'buffer = "200ms"'
+        playout += f', concealment = "{told.concealment}"' if told.concealment else ""
+        source = f'codec = "{told.codec}"\npacket = "{told.packet_ms}ms"'
         if told.opus:
             # What RTCP would report.
-            parts.append(f"opus = {{ {told.opus}, expected_loss = {loss / 100} }}\n")
+            source += f"\nopus = {{ {told.opus}, expected_loss = {loss / 100} }}"
+        parts.append(call(flow(name), clip, times, playout, source))
     return "".join(parts)
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import csv
 import math
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -52,7 +53,7 @@ METHODS = {"PLC": "", "FEC": ", fec = true", "DRED": ', dred = "500ms"'}
 SPARED = 25
 """Packets at the beginning that are not lost."""
 COLUMNS = ("clip", "pattern", "mask", "method", "packets", "lost", "unheard", *scores.MODELS)
-LINK = """
+CALL = """
 [links.{name}]
 from = "a-{name}"
 to = "b-{name}"
@@ -65,27 +66,35 @@ steps = [{steps}]
 from = "a-{name}"
 to = "b-{name}"
 transport = {{ kind = "udp" }}
-playout = {{ kind = "fixed", buffer = "600ms" }}
+playout = {{ kind = "fixed", {playout} }}
 rtcp = {{ enabled = false }}
 
 [flows.{name}.source]
 kind = "speech"
 file = "{file}"
-codec = "opus"
-opus = {{ bitrate = "24kbit/s", expected_loss = {share}{opus} }}
+{source}
 """
 
 
+def call(
+    name: str, clip: str, lost: Iterable[tuple[float, float]], playout: str, source: str
+) -> str:
+    """A call over a link of its own that loses all packets of these times."""
+    steps = "".join(
+        f'{{ at = "{start:.4f}s", loss = 1.0 }}, {{ at = "{end:.4f}s", loss = 0.0 }}, '
+        for start, end in lost
+    )
+    file = SPEECH / f"{clip}.wav"
+    return CALL.format(name=name, steps=steps, file=file, playout=playout, source=source)
+
+
 def scenario(clip: str, share: float, lost: dict[str, list[tuple[float, float]]]) -> str:
-    """A call for each method, each over a link of its own that loses all packets of these times."""
+    """A call for each method."""
     parts = ['title = "Repair"\nduration = "18s"\nseed = 1\n']
     for name, opus in METHODS.items():
-        steps = "".join(
-            f'{{ at = "{start:.4f}s", loss = 1.0 }}, {{ at = "{end:.4f}s", loss = 0.0 }}, '
-            for start, end in lost[name]
-        )
-        file = SPEECH / f"{clip}.wav"
-        parts.append(LINK.format(name=name, steps=steps, file=file, share=share, opus=opus))
+        source = f'opus = {{ bitrate = "24kbit/s", expected_loss = {share}{opus} }}'
+        source += '\ncodec = "opus"'
+        parts.append(call(name, clip, lost[name], 'buffer = "600ms"', source))
     return "".join(parts)
 
 
@@ -165,24 +174,14 @@ def tables() -> str:
         label = f"{scores.MODELS[model].label}, {masks} masks"
         out.append(f"\n| {label} | PLC | FEC | DRED | FEC − PLC | DRED − PLC | DRED − FEC |")
         out.append("|---|---:|---:|---:|---:|---:|---:|")
+        found = defaultdict(list)
+        for row in rows:
+            found[row["pattern"], row["method"], row["clip"]].append(float(row[model]))
         for pattern in dict.fromkeys(row["pattern"] for row in rows):
-            of_clip = {
-                method: np.array(
-                    [
-                        np.mean(
-                            [
-                                float(row[model])
-                                for row in rows
-                                if (row["clip"], row["pattern"], row["method"])
-                                == (clip, pattern, method)
-                            ]
-                        )
-                        for clip in CLIPS
-                    ]
-                )
+            plc, fec, dred = (
+                np.array([np.mean(found[pattern, method, clip]) for clip in CLIPS])
                 for method in METHODS
-            }
-            plc, fec, dred = (of_clip[method] for method in METHODS)
+            )
             cells = [interval(v) for v in (plc, fec, dred, fec - plc, dred - plc, dred - fec)]
             shown = [f"{mean:.2f} ± {half:.2f}" for mean, half in cells[:3]]
             shown += [f"{mean:+.2f} ± {half:.2f}" for mean, half in cells[3:]]

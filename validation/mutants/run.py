@@ -9,7 +9,6 @@ Fills docs/validation/mutants.md. An interrupted run writes its partial results.
 """
 
 import argparse
-import datetime
 import json
 import math
 import subprocess
@@ -19,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from made import ROOT, line
+from made import ROOT, line, now
 from tables import fill, table
 
 PAGE = ROOT / "docs" / "validation" / "mutants.md"
@@ -41,7 +40,7 @@ def parts(outcomes: list[dict], of: int) -> dict[str, object]:
     tried = caught + len(missed)
     low, high = wilson(caught, tried)
     told = {
-        "made": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
+        "made": now(),
         "talkspurt": f"commit `{line('git', 'rev-parse', 'HEAD')}`",
         "cargo-mutants": line("cargo", "mutants", "--version"),
         "tried": f"{tried}, and {kinds['Unviable']} that did not compile",

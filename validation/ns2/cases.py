@@ -8,11 +8,14 @@ streams and one RED, `crosscheck.py` runs all and writes the page.
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-MICROSECOND = 1e-6
-"""Resolution of times in ns-2's trace."""
+from talkspurt.ns2 import script
+from talkspurt.scenarios.source import read
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,31 @@ RED = {
     "mean_packet": "1kB",
     "ns2": True,
 }
+
+
+LOOK = """\
+proc look {} {
+    global ns a
+    puts [$a(FLOW) set VARIABLE]
+    $ns at [expr {[$ns now] + STEP}] look
+}
+$ns at BEGIN look
+$ns run"""
+
+
+def looked(
+    scenario: dict[str, Any], flow: str, variable: str, step_s: float, begin_s: int
+) -> list[float]:
+    """A variable of a flow's sender in ns-2, read again and again."""
+    look = LOOK.replace("FLOW", flow).replace("VARIABLE", variable)
+    look = look.replace("STEP", str(step_s)).replace("BEGIN", str(begin_s))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "case.tcl"
+        text = script.write(read(scenario)).text
+        file.write_text(text.replace("$ns run", look), encoding="utf-8")
+        command = ["ns", str(file), "/dev/null"]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [float(line) for line in said.splitlines() if line != script.END]
 
 
 def cbr(rate: str, packet: str) -> dict[str, Any]:

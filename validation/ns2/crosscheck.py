@@ -10,7 +10,6 @@ a few minutes.
 
 from __future__ import annotations
 
-import datetime
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import mean, stdev
 
-from cases import CASES, Case
+from cases import CASES, Case, looked
 
 import talkspurt
 from talkspurt.ns2 import script
@@ -28,86 +27,66 @@ from talkspurt.ns2.crosscheck import crosscheck
 from talkspurt.scenarios.source import read
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from made import ROOT, line
+from made import ROOT, line, now
 from tables import fill, table
 
 PAGE = ROOT / "docs" / "validation" / "ns2.md"
 
 
-@dataclass(frozen=True)
-class Compared:
-    """The result of a case: throughput and delay of all its flows, packets sent and lost."""
-
-    here: list[float]
-    ns2: list[float]
-    delay_here: list[float]
-    delay_ns2: list[float]
-    lost: tuple[int, int]
-    sent: tuple[int, int]
-
-    @property
-    def ratio(self) -> float:
-        """Our throughput over ns-2's."""
-        return mean(self.here) / mean(self.ns2) - 1
-
-    @property
-    def delay_ratio(self) -> float:
-        """Our mean delay over ns-2's."""
-        return mean(self.delay_here) / mean(self.delay_ns2) - 1
-
-    @property
-    def noise(self) -> float:
-        """Standard error of the throughput's ratio."""
-        if len(self.here) < 2:
-            return 0.0
-        return (
-            sum((stdev(side) / mean(side)) ** 2 / len(side) for side in (self.here, self.ns2))
-            ** 0.5
-        )
-
-
-def compared(case: Case, seeds: int) -> Compared:
-    """Both simulators under this many seeds."""
-    out = Compared([], [], [], [], (0, 0), (0, 0))
-    for seed in range(1, seeds + 1):
-        found = crosscheck(read(case.scenario, seed=seed))
-        names = list(case.scenario["flows"])
-        rows = {m: [found.value(name, m) for name in names] for m in MEASURES}
-        weights = [row.here or 0 for row in rows["received_packets"]]
-        there = [row.ns2 or 0 for row in rows["received_packets"]]
-        out.here.append(sum(row.here or 0 for row in rows["throughput_bps"]))
-        out.ns2.append(sum(row.ns2 or 0 for row in rows["throughput_bps"]))
-        delays = rows["delay_mean_s"]
-        out.delay_here.append(_weighted([row.here or 0 for row in delays], weights))
-        out.delay_ns2.append(_weighted([row.ns2 or 0 for row in delays], there))
-        out = _more(out, rows)
-    return out
-
-
+Sides = tuple[list[float], list[float]]
+"""Here, and in ns-2."""
 MEASURES = (
     "sent_packets", "received_packets", "lost_packets", "throughput_bps", "delay_mean_s",
 )  # fmt: skip
 
 
-def _weighted(values: list[float], weights: list[float]) -> float:
-    return sum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights)
+@dataclass(frozen=True)
+class Compared:
+    """Throughput and mean delay of all flows of a case under each seed; packets sent and lost."""
+
+    throughput: Sides
+    delay: Sides
+    lost: list[int]
+    sent: list[int]
+
+    @property
+    def ratio(self) -> float:
+        """By how much our mean throughput is above ns-2's."""
+        here, ns2 = map(mean, self.throughput)
+        return here / ns2 - 1
+
+    @property
+    def noise(self) -> float:
+        """Standard error of the throughput's ratio."""
+        if len(self.throughput[0]) < 2:
+            return 0.0
+        return sum((stdev(side) / mean(side)) ** 2 / len(side) for side in self.throughput) ** 0.5
 
 
-def _more(out: Compared, rows: dict) -> Compared:
-    def both(measure: str, before: tuple[int, int]) -> tuple[int, int]:
-        here = sum(int(row.here) for row in rows[measure])
-        return before[0] + here, before[1] + sum(int(row.ns2) for row in rows[measure])
-
-    lost, sent = both("lost_packets", out.lost), both("sent_packets", out.sent)
-    return Compared(out.here, out.ns2, out.delay_here, out.delay_ns2, lost, sent)
+def compared(case: Case, seeds: int) -> Compared:
+    """Both simulators under this many seeds."""
+    out = Compared(([], []), ([], []), [0, 0], [0, 0])
+    for seed in range(1, seeds + 1):
+        found = crosscheck(read(case.scenario, seed=seed))
+        for at, side in enumerate(("here", "ns2")):
+            sent, received, lost, throughput, delay = (
+                [getattr(found.value(name, measure), side) or 0 for name in case.scenario["flows"]]
+                for measure in MEASURES
+            )
+            weighted = sum(v * w for v, w in zip(delay, received, strict=True))
+            out.throughput[at].append(sum(throughput))
+            out.delay[at].append(weighted / sum(received))
+            out.lost[at] += int(sum(lost))
+            out.sent[at] += int(sum(sent))
+    return out
 
 
 def within(case: Case, found: Compared) -> bool:
     """Whether a case agrees within its band."""
+    here, ns2 = map(mean, found.delay)
     if case.band == 0:
-        apart = abs(mean(found.delay_here) - mean(found.delay_ns2))
-        return found.lost[0] == found.lost[1] and found.ratio == 0 and apart <= 1e-6
-    return abs(found.ratio) <= case.band and abs(found.delay_ratio) <= case.delay_band
+        return found.lost[0] == found.lost[1] and found.ratio == 0 and abs(here - ns2) <= 1e-6
+    return abs(found.ratio) <= case.band and abs(here / ns2 - 1) <= case.delay_band
 
 
 def row(case: Case, found: Compared) -> list[str]:
@@ -127,13 +106,10 @@ def row(case: Case, found: Compared) -> list[str]:
     band = "exactly" if case.band == 0 else f"{case.band:.0%}, {case.delay_band:.0%}"
     return [
         case.name,
-        f"{mean(found.here) / 1e3:,.1f}",
-        f"{mean(found.ns2) / 1e3:,.1f}",
+        *(f"{mean(side) / 1e3:,.1f}" for side in found.throughput),
         f"{found.ratio:+.2%}{noise}",
-        f"{mean(found.delay_here) * 1e3:.3f}",
-        f"{mean(found.delay_ns2) * 1e3:.3f}",
-        f"{found.lost[0]} of {found.sent[0]}",
-        f"{found.lost[1]} of {found.sent[1]}",
+        *(f"{mean(side) * 1e3:.3f}" for side in found.delay),
+        *(f"{lost} of {sent}" for lost, sent in zip(found.lost, found.sent, strict=True)),
         f"{band}: {'yes' if within(case, found) else '**no**'}",
         why,
     ]
@@ -193,7 +169,7 @@ HEADS = (
 def parts(rows: list[list[str]], within_senders: list[list[str]]) -> dict[str, object]:
     """The tables of the page."""
     told = {
-        "made": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
+        "made": now(),
         "talkspurt": f"commit `{line('git', 'rev-parse', 'HEAD')}`",
         "peer": line("dpkg-query", "-W", "-f", "${Package} ${Version}", "ns2"),
     }
@@ -213,30 +189,14 @@ INSIDE = (
     ("CCID 3, bulk, 1 % lost", "round-trip time, s", "srtt", 1, "s_rtt_"),
 )
 """Cases, the quantity, our gauge and its scale, ns-2's variable."""
-LOOK = """\
-proc look {} {
-    global ns a
-    puts [$a(FLOW) set VARIABLE]
-    $ns at [expr {[$ns now] + 0.02}] look
-}
-$ns at 10 look
-$ns run"""
 
 
 def inside(name: str, words: str, gauge: str, scale: float, variable: str) -> list[str]:
     """A row on the senders' path estimates, from 10 s to 3000 s."""
     case = next(case for case in CASES if case.name == name)
     scenario = {**case.scenario, "duration": "3000s"}
-    question = read(scenario)
     (flow,) = case.scenario["flows"]
-    look = LOOK.replace("FLOW", flow).replace("VARIABLE", variable)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "case.tcl"
-        file.write_text(script.write(question).text.replace("$ns run", look), encoding="utf-8")
-        said = subprocess.run(
-            ["ns", file, "/dev/null"], capture_output=True, text=True, check=True
-        ).stdout
-    there = mean(float(line) for line in said.splitlines() if line != script.END)
+    there = mean(looked(scenario, flow, variable, 0.02, 10))
     seen = talkspurt.run(scenario).gauges(flow).filter(side="from", gauge=gauge)
     times, values = seen["time_s"].to_list(), seen["value"].to_list()
     end = 3000.0

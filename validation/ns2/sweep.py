@@ -10,20 +10,17 @@ limit is asserted on the stored results.
 
 from __future__ import annotations
 
-import datetime
 import json
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from cases import BULK, TFRC, UDP, cbr, dccp, flow, network, tcp
+from cases import BULK, TFRC, UDP, cbr, dccp, flow, looked, network, tcp
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from made import ROOT, line
+from made import ROOT, line, now
 from tables import fill
 
 PAGE = ROOT / "docs" / "validation" / "ns2.md"
@@ -111,33 +108,16 @@ def measured(scenario: dict[str, Any], seeds: int) -> Cell:
     return out
 
 
-LOOK = """\
-proc look {} {
-    global ns a
-    puts [$a(flow) set ssthresh_]
-    $ns at [expr {[$ns now] + 0.01}] look
-}
-$ns at 2 look
-$ns run"""
-
-
 def thresholds() -> Cell:
     """NewReno's slow-start thresholds in packets on the long path with a short queue, in order."""
     import talkspurt
-    from talkspurt.ns2 import script
-    from talkspurt.scenarios.source import read
 
     out: Cell = {"table": "thresholds"}
     for key, name in (("rfc", "newreno"), ("rule", "newreno, ns-2's windows")):
         scenario = path(alone(name, TRANSPORTS[name]), 300, "60s", rate="10Mbit/s")
         seen = talkspurt.run(scenario).gauges("flow").filter(side="from", gauge="ssthresh")
         out[key] = [round(value / 1000, 1) for value in seen["value"].to_list()]
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "case.tcl"
-        file.write_text(script.write(read(scenario)).text.replace("$ns run", LOOK))
-        command = ["ns", str(file), "/dev/null"]
-        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    values = [float(line) for line in told.splitlines() if line[:1].isdigit()]
+    values = looked(scenario, "flow", "ssthresh_", 0.01, 2)
     out["ns2"] = [b for a, b in pairwise([0.0, *values]) if a != b]
     return out
 
@@ -187,7 +167,7 @@ def main() -> None:
             cells.append(cell)
             print(json.dumps(cell), flush=True)
         said = {
-            "made": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
+            "made": now(),
             "commit": line("git", "rev-parse", "HEAD"),
             "peer": line("dpkg-query", "-W", "-f", "${Package} ${Version}", "ns2"),
         }

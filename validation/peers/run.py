@@ -10,12 +10,12 @@ ten minutes, mostly in ns-3.
 """
 
 import argparse
-import datetime
 import json
 import subprocess
 import sys
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import shares
 
@@ -24,6 +24,7 @@ import talkspurt
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT), str(HERE.parent)]
+from made import now  # noqa: E402
 from tables import fill, table  # noqa: E402
 
 from benches.peers import programs  # noqa: E402
@@ -58,29 +59,17 @@ def peer(*command: str | Path) -> tuple[float, float]:
     return packets, drops / (packets + drops)
 
 
-def scenario(places: int, noise: float, seconds: int) -> str:
+def scenario(places: int, noise: float, seconds: int) -> dict[str, Any]:
     """The same network, as a scenario."""
-    text = [f'title = "Bulk TCP"\nduration = "{seconds}s"\n']
-
-    def link(name: str, ends: tuple[str, str], delay: str, packets: int, jitter: float) -> None:
-        text.append(
-            f'[links.{name}]\nfrom = "{ends[0]}"\nto = "{ends[1]}"\nrate = "100Mbit/s"\n'
-            f'delay = "{delay}"\nqueue = {{ kind = "droptail", packets = {packets} }}\n'
-            f'jitter = "{round(jitter * 1e9)}ns"\nback = {{ jitter = "0s" }}\n'
-        )
-
-    link("core", ("left", "right"), "20ms", places, 0)
+    links = {"core": shares.link("left", "right", "100Mbit/s", "20ms", places, 0)}
+    flows = {}
     for i in range(FLOWS):
-        link(f"near{i}", (f"from{i}", "left"), "1ms", 1000, noise)
-        link(f"far{i}", ("right", f"to{i}"), "1ms", 1000, 0)
-        text.append(
-            f'[flows.f{i}]\nfrom = "from{i}"\nto = "to{i}"\nstart = "{1000 * i // FLOWS}ms"\n'
-            'source = { kind = "bulk" }\nrtcp = { enabled = false }\n'
-            'transport = { kind = "tcp", controller = "sack", mss = "1000B", delayed_ack = false, '
-            'timestamps = false, min_rto = "200ms", '
-            'receive_buffer = "64MB", send_buffer = "8MB" }\n'
-        )
-    return "\n".join(text)
+        near = shares.link(f"from{i}", "left", "100Mbit/s", "1ms", 1000, noise)
+        far = shares.link("right", f"to{i}", "100Mbit/s", "1ms", 1000, 0)
+        links |= {f"near{i}": near, f"far{i}": far}
+        flows[f"f{i}"] = shares.flow(i, FLOWS, {"kind": "bulk"}, shares.SACK)
+    title = {"title": "Bulk TCP", "duration": f"{seconds}s"}
+    return {**title, "links": links, "flows": flows}
 
 
 def ours(places: int, noise: float, seconds: int) -> tuple[float, float]:
@@ -120,10 +109,9 @@ def parts(rows: Rows, seconds: int, beside: list[list[str]], wrong: list[str]) -
         row += [f"{other[0]:,.0f} ({here[0] / other[0] - 1:+.1%})" for other in (ns2, ns3)]
         cells.append([*row, *(f"{side[1]:.2%}" for side in (here, ns2, ns3))])
     versions = said("dpkg-query", "-W", "-f", "${Package} ${Version}, ", "ns2", "libns3-dev")
-    now = datetime.datetime.now(datetime.UTC)
     told = {
         "verdict": "; ".join(wrong) if wrong else "all comparisons are within their bands",
-        "made": f"{now:%Y-%m-%d %H:%M} UTC, mean of {SEEDS} seeds here",
+        "made": f"{now()}, mean of {SEEDS} seeds here",
         "talkspurt": f"commit `{said('git', '-C', ROOT, 'rev-parse', 'HEAD')}`",
         "peers": versions.rstrip(", "),
     }

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import talkspurt
 
@@ -24,47 +25,58 @@ SERVICE = 5.55e-4
 """Service time of 1040 bytes at 15 Mbit/s, in seconds."""
 NOISES = {0.0: "no noise", SERVICE: "noise of 0.555 ms"}
 """Maximum random delay of senders, here and there: none, or a service time."""
-QUEUES = {
-    "RED": '{ kind = "red", packets = 200, min_threshold = 20, max_threshold = 80, weight = 0.002, '
-    'max_p = 0.1, gentle = true, mean_packet = "1000B", ns2 = true }',
-    "DropTail": '{ kind = "droptail", packets = 200, ns2 = true }',
-}
+QUEUES: dict[str, dict[str, Any]] = {
+    "RED": {
+        "kind": "red", "packets": 200, "min_threshold": 20, "max_threshold": 80, "weight": 0.002,
+        "max_p": 0.1, "gentle": True, "mean_packet": "1000B", "ns2": True,
+    },
+    "DropTail": {"kind": "droptail", "packets": 200, "ns2": True},
+}  # fmt: skip
+SACK = {
+    "kind": "tcp", "controller": "sack", "mss": "1000B", "delayed_ack": False, "timestamps": False,
+    "min_rto": "200ms", "receive_buffer": "64MB", "send_buffer": "8MB",
+}  # fmt: skip
 
 Shares = tuple[float, float, float]
 """Packets of TCP and of TFRC received, and packets dropped by the bottleneck."""
 
 
-def scenario(queue: str, late: float) -> str:
+def link(
+    a: str, b: str, rate: str, delay: str, packets: int, late: float | None = None
+) -> dict[str, Any]:
+    """A link with a plain queue, and noise of the sender in one direction."""
+    queue = {"kind": "droptail", "packets": packets}
+    made = {"from": a, "to": b, "rate": rate, "delay": delay, "queue": queue}
+    noise = {"jitter": f"{round((late or 0) * 1e9)}ns", "back": {"jitter": "0s"}}
+    return made if late is None else made | noise
+
+
+def flow(number: int, of: int, source: dict[str, Any], transport: dict[str, Any]) -> dict[str, Any]:
+    """A flow from a host of its own to another; they begin one after the other within a second."""
+    start = {"start": f"{1000 * (number % of) // of}ms", "rtcp": {"enabled": False}}
+    ends = {"from": f"from{number}", "to": f"to{number}"}
+    return {**ends, **start, "source": source, "transport": transport}
+
+
+def scenario(queue: dict[str, Any], late: float) -> dict[str, Any]:
     """The network of ``shares.tcl``, as a scenario."""
-    text = [f'title = "Shares"\nduration = "{SECONDS}s"\nmeasure = {{ from = "{SECONDS / 5}s" }}\n']
-    text.append('record = { gauges = false, interval = "1s" }\n')
-
-    def link(name: str, ends: tuple[str, str], rate: str, delay: str, more: str) -> None:
-        text.append(
-            f'[links.{name}]\nfrom = "{ends[0]}"\nto = "{ends[1]}"\n'
-            f'rate = "{rate}"\ndelay = "{delay}"\n{more}\n'
-        )
-
-    wide = 'queue = { kind = "droptail", packets = 1000 }'
-    link("core", ("left", "right"), "15Mbit/s", "20ms", f"queue = {queue}\nback = {{ {wide} }}")
+    core = link("left", "right", "15Mbit/s", "20ms", 1000)
+    links = {"core": core | {"queue": queue, "back": {"queue": core["queue"]}}}
+    flows = {}
+    bare = {"kind": "tfrc", "profile": "ns2"}
     for i in range(2 * FLOWS):
-        noise = f'jitter = "{round(late * 1e9)}ns"\nback = {{ jitter = "0s" }}'
-        link(f"near{i}", (f"from{i}", "left"), "100Mbit/s", "1ms", f"{wide}\n{noise}")
-        link(f"far{i}", ("right", f"to{i}"), "100Mbit/s", "1ms", wide)
-        flow = [f'from = "from{i}"\nto = "to{i}"\nstart = "{1000 * (i % FLOWS) // FLOWS}ms"']
-        flow.append("rtcp = { enabled = false }")
+        links[f"near{i}"] = link(f"from{i}", "left", "100Mbit/s", "1ms", 1000, late)
+        links[f"far{i}"] = link("right", f"to{i}", "100Mbit/s", "1ms", 1000)
         if i < FLOWS:
-            flow.append('source = { kind = "bulk" }')
-            flow.append(
-                'transport = { kind = "tcp", controller = "sack", mss = "1000B", '
-                'delayed_ack = false, timestamps = false, min_rto = "200ms", '
-                'receive_buffer = "64MB", send_buffer = "8MB" }'
-            )
+            flows[f"f{i}"] = flow(i, FLOWS, {"kind": "bulk"}, SACK)
         else:
-            flow.append('source = { kind = "bulk", packet = "1000B" }\nsizing = "ns2"')
-            flow.append('transport = { kind = "tfrc", profile = "ns2" }')
-        text.append(f"[flows.f{i}]\n" + "\n".join(flow) + "\n")
-    return "\n".join(text)
+            made = flow(i, FLOWS, {"kind": "bulk", "packet": "1000B"}, bare)
+            flows[f"f{i}"] = made | {"sizing": "ns2"}
+    record = {"gauges": False, "interval": "1s"}
+    return {
+        "title": "Shares", "duration": f"{SECONDS}s", "measure": {"from": f"{SECONDS / 5}s"},
+        "record": record, "links": links, "flows": flows,
+    }  # fmt: skip
 
 
 def ours(queue: str, noise: float, seed: int) -> Shares:

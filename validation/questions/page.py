@@ -20,7 +20,6 @@ and wifi take three minutes each, and bucket takes ten.
 from __future__ import annotations
 
 import argparse
-import datetime
 import hashlib
 import importlib
 import re
@@ -41,7 +40,8 @@ from talkspurt._terminal.progress import Bar
 from talkspurt.scenarios.source import read
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from made import ROOT, line, load, save, uncommitted
+from made import ROOT, line, load, now, save, uncommitted
+from tables import table
 
 if TYPE_CHECKING:
     from talkspurt.results.result import Result
@@ -99,7 +99,7 @@ def run_all(name: str, *, dirty: bool) -> None:
     if changes and not dirty:
         sys.exit(f"{name}: uncommitted changes (commit them, or use --dirty):\n{changes}")
     made = {
-        "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
+        "date": now(),
         "commit": line("git", "rev-parse", "HEAD"),
         "modified": bool(changes),
     }
@@ -193,21 +193,13 @@ def fill(text: str, names: dict[str, Any]) -> str:
 def _made(name: str, data: Mapping[str, Any]) -> str:
     """Format the date, the commit and the studies of the runs as a table."""
     modified = " **and changes that are in no commit** (`--dirty`)" if data["modified"] else ""
-    studies = (
-        f"| study | `scenarios/questions/{study}.toml`: {one['settings']} settings, "
-        f"{one['seeds']} seeds each; SHA-256 of the runs' digests in order {one['digest']}… |"
-        for study, one in data["studies"].items()
-    )
-    return "\n".join(
-        (
-            "| | |",
-            "|---|---|",
-            f"| made | {data['date']} |",
-            f"| talkspurt | commit `{data['commit']}`{modified} |",
-            *studies,
-            f"| command | `.venv/bin/python validation/questions/page.py {name} --run` |",
-        )
-    )
+    rows = [("made", data["date"]), ("talkspurt", f"commit `{data['commit']}`{modified}")]
+    for study, one in data["studies"].items():
+        what = f"`scenarios/questions/{study}.toml`: {one['settings']} settings, {one['seeds']} "
+        what += f"seeds each; SHA-256 of the runs' digests in order {one['digest']}…"
+        rows.append(("study", what))
+    rows.append(("command", f"`.venv/bin/python validation/questions/page.py {name} --run`"))
+    return table(("", ""), rows)
 
 
 def main() -> None:

@@ -12,7 +12,6 @@ is older and not changed; its level is printed.
 
 from __future__ import annotations
 
-import ctypes
 import math
 import sys
 import wave
@@ -23,6 +22,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent / "codecs"))
 
 from g726 import spandsp
+
+from talkspurt.results.audio import wav
 
 SPEECH = Path(__file__).parents[2] / "python" / "talkspurt" / "speech"
 RATE = 16_000
@@ -81,14 +82,9 @@ def decode(file: Path) -> np.ndarray:
             assert source.getframerate() == RATE and source.getnchannels() == 1
             pcm = source.readframes(source.getnframes())
     else:
-        library, data = spandsp(), file.read_bytes()
-        library.g722_decode_init.restype = ctypes.c_void_p
-        pointer, length = ctypes.c_void_p, ctypes.c_int
-        library.g722_decode.argtypes = [pointer, ctypes.c_char_p, ctypes.c_char_p, length]
-        state = library.g722_decode_init(None, 64_000, 0)
-        out = ctypes.create_string_buffer(4 * len(data))
-        count = library.g722_decode(state, out, data, len(data))
-        pcm = out.raw[: 2 * count]
+        data = file.read_bytes()
+        sound, count = spandsp("g722_decode", data, len(data), 4 * len(data), 64_000, 0)
+        pcm = sound[: 2 * count]
     return np.frombuffer(pcm, dtype="<i2").astype(float) / 32_768.0
 
 
@@ -119,9 +115,8 @@ def main(packages: Path) -> None:
         level, _ = active_level(signal, RATE)
         signal *= 10 ** ((LEVEL_DBOV - level) / 20)
         assert np.abs(signal).max() < 1.0, name
-        with wave.open(str(SPEECH / f"{name}.wav"), "wb") as out:
-            out.setparams((1, 2, RATE, 0, "NONE", ""))
-            out.writeframes(np.round(signal * 32_768).astype("<i2").tobytes())
+        pcm = np.round(signal * 32_768).astype("<i2").tobytes()
+        (SPEECH / f"{name}.wav").write_bytes(wav(pcm, RATE))
     for file in sorted(SPEECH.glob("*.wav")):
         signal = decode(file)
         level, activity = active_level(signal, RATE)

@@ -20,8 +20,7 @@ from talkspurt.reproduce import checks, formulas, ns2, study_file
 from talkspurt.reproduce.formulas import module
 from talkspurt.reproduce.lab import Case, Lab, Run
 from talkspurt.reproduce.rows import Row, Values, judge_all
-from talkspurt.reproduce.runs_file import scenarios
-from talkspurt.reproduce.study_file import StudyFile
+from talkspurt.reproduce.study_file import StudyFile, scenarios
 from talkspurt.runs import engine
 
 if TYPE_CHECKING:
@@ -55,16 +54,14 @@ class Reproduction:
 
     def to_json(self) -> dict[str, Any]:
         """The document ``talkspurt reproduce NAME --json`` prints."""
-        name = self.file.name
-        varied = {"set": list(self.sets)} if self.sets else {}
-        return {"study": name, **varied, "rows": [row.to_json(name) for row in self.rows]}
+        return document([self], self.file.name)
 
 
 def document(found: Sequence[Reproduction], name: str) -> dict[str, Any]:
     """One document for several studies, with their rows in sequence."""
     sets = dict.fromkeys(each for one in found for each in one.sets)
     varied = {"set": list(sets)} if sets else {}
-    rows = [row for one in found for row in one.to_json()["rows"]]
+    rows = [row.to_json(one.file.name) for one in found for row in one.rows]
     return {"study": name, **varied, "rows": rows}
 
 
@@ -113,7 +110,8 @@ def reproductions(
             lab.check()
         for name, file in files.items():
             step(name)
-            peer = ns2.measured(name) if fresh_ns2 and ns2.scripted(name) else ns2.recorded(name)
+            recorded = study_file.recorded(name, "ns2").get("values", {})
+            peer = ns2.measured(name) if fresh_ns2 else recorded
             lab = labs.pop(name)
             values = dataclasses.replace(_values(name, lab, sets), ns2=peer)
             varied = [spec.id for spec in file.rows if sets and lab.varied(spec.id)]
@@ -127,8 +125,7 @@ def reproductions(
 def _values(name: str, lab: Lab, sets: Sequence[str]) -> Values:
     """The values of all rows; of a variation, they may not exist."""
     try:
-        own = getattr(module(name), "values", None)
-        found: Values = own(lab) if own else formulas.values(name, lab)
+        return formulas.values(name, lab)
     except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
         if not sets:
             raise
@@ -137,7 +134,6 @@ def _values(name: str, lab: Lab, sets: Sequence[str]) -> Values:
             f"--set {' --set '.join(sets)}: the numbers of the study cannot be computed from these "
             f"runs ({words})"
         ) from error
-    return found
 
 
 def _varied(found: Reproduction, varied: Collection[str], sets: Sequence[str]) -> Reproduction:
@@ -161,8 +157,9 @@ def judged(
 
     Checks compute from the numbers in the text, which do not hold for ``varied`` rows.
     """
-    checked = [spec for spec in file.rows if spec.id not in varied]
-    rows = judge_all(file.rows, values, checks.findings(checked, file.facts))
+    facts = file.facts
+    found = {s.id: checks.impossible(s, facts) for s in file.rows if s.id not in varied}
+    rows = judge_all(file.rows, values, found)
     return Reproduction(file, tuple(rows), cases, values)
 
 
@@ -172,5 +169,6 @@ LIVE = ("", "over sockets")
 
 def judged_live(file: StudyFile, live: Mapping[str, Sample]) -> list[Row]:
     """The rows of a study that were measured in real time, with their verdicts."""
-    specs = [spec for spec in file.rows if spec.id in live]
-    return judge_all(specs, Values(inferred=live), checks.findings(specs, file.facts), LIVE)
+    facts, specs = file.facts, [spec for spec in file.rows if spec.id in live]
+    found = {spec.id: checks.impossible(spec, facts) for spec in specs}
+    return judge_all(specs, Values(inferred=live), found, LIVE)

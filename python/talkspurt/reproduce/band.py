@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from talkspurt.reproduce.sample import CONFIDENCE, Sample, Value
 
@@ -54,20 +54,17 @@ class Band:
 
     def edges(self, paper: Value) -> tuple[float, float]:
         """The minimum and maximum inside."""
-        low, high = [-math.inf], [math.inf]
+        low = -math.inf if self.at_least is None else self.at_least
+        high = math.inf if self.at_most is None else self.at_most
         if isinstance(paper, int | float):
-            for distance in (
-                None if self.relative is None else self.relative * abs(paper),
-                self.absolute,
-            ):
-                if distance is not None:
-                    low.append(paper - distance)
-                    high.append(paper + distance)
-        if self.at_least is not None:
-            low.append(self.at_least)
-        if self.at_most is not None:
-            high.append(self.at_most)
-        return max(low), min(high)
+            share = None if self.relative is None else self.relative * abs(paper)
+            for apart in (each for each in (share, self.absolute) if each is not None):
+                low, high = max(low, paper - apart), min(high, paper + apart)
+        return low, high
+
+    def is_word(self, paper: Value) -> TypeGuard[str]:
+        """Whether only the printed word matches."""
+        return isinstance(paper, str) and self.edges(paper) == (-math.inf, math.inf)
 
     def as_wide_as(self, paper: Value) -> bool:
         """Whether the band of a printed amount includes zero and so cannot tell them apart."""
@@ -78,9 +75,9 @@ class Band:
 
     def inside(self, paper: Value, ours: Sample) -> int:
         """The replications whose own value is inside; a word must equal the printed one."""
-        low, high = self.edges(paper)
-        if isinstance(paper, str) and math.inf == high == -low:
+        if self.is_word(paper):
             return ours.there.count(paper)
+        low, high = self.edges(paper)
         return sum(
             value == paper if isinstance(value, str) else low <= value <= high
             for value in ours.there
@@ -94,11 +91,9 @@ class Band:
         there = ours.there
         if not there or paper is None:
             return frozenset((False,))
-        low, high = self.edges(paper)
-        in_words = isinstance(paper, str) and math.inf == high == -low
-        if of == SHARE or in_words or isinstance(ours.value, str):
+        if of == SHARE or self.is_word(paper) or isinstance(ours.value, str):
             return majority(self.inside(paper, ours), ours.replications)
-        first, last = ours.span
+        (low, high), (first, last) = self.edges(paper), ours.span
         if low <= first and last <= high:
             found = frozenset((True,))
         elif last < low or first > high:

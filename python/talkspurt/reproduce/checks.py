@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -27,11 +27,6 @@ def _checks() -> Mapping[str, Mapping[str, Any]]:
     return tomllib.loads((FILES / "checks.toml").read_text(encoding="utf-8"))
 
 
-def findings(specs: Iterable[Spec], stated: Facts) -> dict[str, list[str]]:
-    """The findings of the checks of rows, by their ids."""
-    return {spec.id: impossible(spec, stated) for spec in specs}
-
-
 def impossible(spec: Spec, stated: Facts) -> list[str]:
     """The findings of a row's checks; its own facts take precedence over the study's."""
     found, checks = [], _checks()
@@ -46,12 +41,8 @@ def impossible(spec: Spec, stated: Facts) -> list[str]:
                 names[let] = value(formula, names)
             if value(check["when"], names):
                 found.append(value(check["say"], names))
-        except NameError as error:
-            raise StudyFileError(f"{spec.id}: check {name!r} wants {error.name!r}") from None
-        except KeyError as error:
-            raise StudyFileError(f"{spec.id}: check {name!r} wants {error}") from None
-        except TypeError:
-            raise StudyFileError(
-                f"{spec.id}: check {name!r} wants a number, not {spec.paper!r}"
-            ) from None
+        except (NameError, KeyError, TypeError) as error:
+            wants = f"a number, not {spec.paper!r}" if isinstance(error, TypeError) else str(error)
+            wants = repr(error.name) if isinstance(error, NameError) else wants
+            raise StudyFileError(f"{spec.id}: check {name!r} wants {wants}") from None
     return found

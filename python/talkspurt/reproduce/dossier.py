@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from talkspurt import _core, figures
 from talkspurt._storage import file_access, output_folder
 from talkspurt.report import page
-from talkspurt.reproduce import Reproduction, document, ns2
+from talkspurt.reproduce import Reproduction, document
 from talkspurt.reproduce.band import SHARE
 from talkspurt.reproduce.figures import Picture, pictures
 from talkspurt.reproduce.rows import (
@@ -26,9 +26,10 @@ from talkspurt.reproduce.rows import (
     UNDECIDED,
     UNDERSPECIFIED,
     Row,
+    tally,
 )
-from talkspurt.reproduce.sample import Sample, show
-from talkspurt.reproduce.study_file import FILES, linux_values
+from talkspurt.reproduce.sample import show
+from talkspurt.reproduce.study_file import FILES, recorded
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -96,22 +97,18 @@ def write_figures(drawn: Iterable[Picture], folder: Path, *, pdf: bool) -> list[
 
 def study_page(one: Reproduction, drawn: Iterable[Markup]) -> str:
     """The dossier of one study with its figures."""
+    varied = f", varied ({', '.join(one.sets)})" if one.sets else ""
     return page.render(
         "dossier.html.j2",
-        title=f"{one.file.name}{_varied(one)}: {one.file.title}",
+        title=f"{one.file.name}{varied}: {one.file.title}",
         study=one.file,
         rows=[_row(one, row) for row in one.rows],
         tally=graded_tally(one.rows),
         figures=list(drawn),
         runs=[_run(case) for case in one.cases.values()],
-        ns2=ns2.origin(one.file.name),
-        scripted=ns2.scripted(one.file.name),
-        linux=linux_values(one.file.name),
+        ns2=recorded(one.file.name, "ns2"),
+        linux=recorded(one.file.name, "linux"),
     )
-
-
-def _varied(one: Reproduction) -> str:
-    return f", varied ({', '.join(one.sets)})" if one.sets else ""
 
 
 def summary(found: Sequence[Reproduction]) -> str:
@@ -130,8 +127,8 @@ def summary(found: Sequence[Reproduction]) -> str:
 def graded_tally(rows: Sequence[Row]) -> list[tuple[str, int, str]]:
     """Each verdict, how many rows have it, and its colour."""
     return [
-        (verdict, sum(row.verdict == verdict for row in rows), GRADES.get(verdict, "5"))
-        for verdict in CLASSES
+        (verdict, count, GRADES.get(verdict, "5"))
+        for verdict, count in zip(CLASSES, tally(rows), strict=True)
     ]
 
 
@@ -163,17 +160,13 @@ def _row(one: Reproduction, row: Row) -> dict[str, Any]:
         "how": one.file.recipe(spec.id),
         "changed": spec.changed_after_runs,
         "each": [
-            (whose, _each(sample))
+            # In seed order.
+            (whose, ", ".join(map(show, sample.values)))
             for whose, sample in (("stated", row.stated), ("inferred", row.inferred))
             if sample.replications > 1
         ],
         "cases": [_run(one.cases[name]) for name in one.values.cases.get(spec.id, ()) if one.cases],
     }
-
-
-def _each(sample: Sample) -> str:
-    """The values of all replications, in seed order."""
-    return ", ".join(show(value) for value in sample.values)
 
 
 def _run(case: Case) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from talkspurt.figures.style import (
     transport_style,
 )
 from talkspurt.intervals import Ends
-from talkspurt.reproduce import runs_file
+from talkspurt.reproduce import study_file
 from talkspurt.reproduce.formulas import module
 from talkspurt.reproduce.sample import Sample
 
@@ -49,14 +49,7 @@ Points = tuple[Sequence[float], Sequence[float | Sample]]
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with its text.
-
-    Attributes:
-        name: name of its file.
-        alt: text alternative.
-        figure: the drawing.
-        seed: its replication, if it shows one of several.
-    """
+    """A figure with the name of its file, its alternative in words, and the seed of its run."""
 
     name: str
     alt: str
@@ -72,7 +65,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
 
     study = found.file.name
     with styled(math=True):
-        for spec in runs_file.filled(study, "figure"):
+        for spec in study_file.filled(study, "figure"):
             title = spec["title"]
             if "mean_of" in spec:
                 title += f", mean of {len(runs(spec['mean_of']))} runs"
@@ -99,18 +92,12 @@ def live_pictures(
         found: Points = module(study).curve(lambda name: [of[name]], line)
         return found
 
-    for spec in runs_file.filled(study, "live"):
-        panels = [
-            {
-                **panel,
-                "lines": {
-                    label: line
-                    for label, line in panel["lines"].items()
-                    if "run" not in line or line["run"] in live
-                },
-            }
-            for panel in _panels(spec)
-        ]
+    for spec in study_file.filled(study, "live"):
+        panels = _panels(spec)
+        for panel in panels:
+            for label, line in list(panel["lines"].items()):
+                if "run" in line and line["run"] not in live:
+                    del panel["lines"][label]
         if any("run" in line for panel in panels for line in panel["lines"].values()):
             yield Picture(spec["name"], spec["alt"], _lines(spec["title"], spec, panels, points))
 
@@ -193,25 +180,15 @@ def _scale(ax: Axes, panel: Spec, lines: Sequence[Line]) -> None:
         if high - low < 1:
             ax.set_ylim(low - panel["flat"], high + panel["flat"])
     if "level" in panel:
-        _level(ax, *panel["level"])
+        # A printed or stated value, with its label at the end.
+        y, words = panel["level"]
+        ax.axhline(y, color=FAINT, linewidth=0.9, dashes=(4, 3))
+        at: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "left", "va": "center"}
+        ax.annotate(words, (1.01, y), **at, fontsize=8, color=INK)
     if "heading" in panel:
         ax.set_title(
             panel["heading"], loc="right", fontsize=9, fontweight=panel.get("weight", "bold")
         )
-
-
-def _level(ax: Axes, y: float, words: str) -> None:
-    """A horizontal line with a label at its end, for printed or stated values."""
-    ax.axhline(y, color=FAINT, linewidth=0.9, dashes=(4, 3))
-    ax.annotate(
-        words,
-        (1.01, y),
-        xycoords=("axes fraction", "data"),
-        ha="left",
-        va="center",
-        fontsize=8,
-        color=INK,
-    )
 
 
 def _bars(found: Reproduction, spec: Spec) -> Figure:
@@ -240,9 +217,9 @@ def _bars(found: Reproduction, spec: Spec) -> Figure:
 
 def companion(title: str, calls: Mapping[str, tuple[Run, str]]) -> Figure:
     """Mouth-to-ear delay and MOS of present-day calls, one bar each."""
-    from matplotlib.figure import Figure as Sheet
+    from matplotlib.figure import Figure
 
-    figure = Sheet(figsize=(7.2, 2.7))
+    figure = Figure(figsize=(7.2, 2.7))
     left, right = figure.subplots(1, 2)
     names = list(calls)
     for ax, column, scale, label in (
@@ -250,14 +227,14 @@ def companion(title: str, calls: Mapping[str, tuple[Run, str]]) -> Figure:
         (right, "mos", 1.0, "MOS"),
     ):
         numbers = [scale * run.flow(flow, column) for run, flow in calls.values()]
-        colours = [transport_style(transport_of(*call)).colour for call in calls.values()]
+        colours = [
+            transport_style(run.rows[flow]["transport"]).colour for run, flow in calls.values()
+        ]
         drawn = ax.bar(range(len(names)), numbers, 0.7, color=colours)
-        texts = [f"{number:.0f}" if scale > 1 else f"{number:.2f}" for number in numbers]
-        ax.bar_label(
-            drawn, [text if "nan" not in text else "" for text in texts], fontsize=8, padding=2
-        )
-        for place, number in enumerate(numbers):
-            if math.isnan(number):
+        texts = [f"{number:.{0 if scale > 1 else 2}f}".replace("nan", "") for number in numbers]
+        ax.bar_label(drawn, texts, fontsize=8, padding=2)
+        for place, text in enumerate(texts):
+            if not text:
                 at = (place, 0.03)
                 ax.annotate("none", at, xycoords=("data", "axes fraction"), ha="center", fontsize=8)
         ax.set_xticks(range(len(names)), names, fontsize=8)
@@ -276,14 +253,8 @@ def companion(title: str, calls: Mapping[str, tuple[Run, str]]) -> Figure:
 def _unrated(calls: Mapping[str, tuple[Run, str]]) -> Iterator[str]:
     """Reasons for calls without a MOS."""
     for name, (run, flow) in calls.items():
-        row = run.flows.filter(name=flow).row(0, named=True)
+        row = run.rows[flow]
         if row["mos"] is None:
             words = name.replace("\n", " ")
             reason = (row["quality_note"] or "nothing of it was heard").split("; ")[0]
             yield f"{words} has no MOS: {reason.removeprefix('no score: ')}."
-
-
-def transport_of(run: Run, flow: str) -> str:
-    """The transport of a flow."""
-    flows = run.flows
-    return str(flows.filter(flows["name"] == flow)["transport"][0])

@@ -21,7 +21,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from talkspurt.reproduce import hops, ns2, runs_file
+from talkspurt.reproduce import hops, study_file
 from talkspurt.reproduce.lab import Keep, part
 from talkspurt.reproduce.rows import Values
 
@@ -45,7 +45,8 @@ def _code(formula: str) -> CodeType:
     return compile(f"({formula})", formula, "eval")
 
 
-def _names(study: str) -> dict[str, Any]:
+def names(study: str) -> dict[str, Any]:
+    """What formulas of a study may name."""
     return {"hops": hops, "math": math, "statistics": statistics, **vars(module(study))}
 
 
@@ -57,16 +58,7 @@ def value(formula: str, names: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows computed from the same runs.
-
-    Attributes:
-        study: the study.
-        of: formula of the part of a run that formulas get.
-        let: formulas of intermediate values.
-        formulas: formulas of the rows.
-        names: the scenarios by name in formulas, by profile.
-        cases: further scenarios that concern the rows.
-    """
+    """Rows computed from the same runs, as in the file, with the scenarios by profile and name."""
 
     study: str
     of: str
@@ -75,23 +67,19 @@ class Rows:
     names: Mapping[str, Mapping[str, str]]
     cases: Sequence[str] = ()
 
-    def part(self, run: Any) -> Any:
-        """What formulas get of a run."""
-        return value(self.of, _names(self.study))(run) if self.of else run
-
     def values(self, profile: str, *runs: Any) -> dict[str, Value]:
         """The rows of one replication, from the parts of its runs."""
         named = dict(zip(self.names[profile], runs, strict=True))
-        names = {**_names(self.study), **named, "runs": named}
+        known = {**names(self.study), **named, "runs": named}
         for name, formula in self.let.items():
-            names[name] = value(formula, names)
-        return {row: value(formula, names) for row, formula in self.formulas.items()}
+            known[name] = value(formula, known)
+        return {row: value(formula, known) for row, formula in self.formulas.items()}
 
     def samples(self, lab: Lab, profile: str) -> dict[str, Sample]:
         """The rows of all replications."""
+        of = value(self.of, names(self.study)) if self.of else lambda run: run
         found = lab.samples(
-            self.names[profile].values(),
-            lambda *runs: self.values(profile, *map(self.part, runs)),
+            self.names[profile].values(), lambda *runs: self.values(profile, *map(of, runs))
         )
         for row in found:
             lab.used[row].extend(self.cases)
@@ -103,33 +91,26 @@ def kept(study: str) -> dict[str, dict[str, Keep]]:
 
     def keep(of: Any) -> Keep:
         if isinstance(of, str):
-            found: Keep = value(of, _names(study))
+            found: Keep = value(of, names(study))
             return found
         return part(*of["columns"], flow=of.get("flow", ""), side=of.get("side"))
 
-    names = runs_file.runs_file(study).get("keep", {})
-    return {name: {table: keep(of) for table, of in of.items()} for name, of in names.items()}
+    named = study_file.runs_file(study).get("keep", {})
+    return {name: {table: keep(of) for table, of in of.items()} for name, of in named.items()}
 
 
 def tables(study: str) -> Iterator[Rows]:
     """All rows of a study."""
-    of = runs_file.runs_file(study).get("of", "")
-    for entry in runs_file.filled(study, "rows"):
+    of = study_file.runs_file(study).get("of", "")
+    for entry in study_file.filled(study, "rows"):
         both = {
             profile: {name: f"{start}-{profile}" for name, start in entry["runs"].items()}
             for profile in ("stated", "inferred")
             if "runs" in entry
         }
-        own = {profile: entry[profile] for profile in entry if profile in PROFILES}
-        let = entry.get("let", {})
-        yield Rows(
-            study,
-            entry.get("of", of),
-            let,
-            entry["values"],
-            {**both, **own},
-            entry.get("cases", ()),
-        )
+        scenarios = both | {key: entry[key] for key in entry if key in PROFILES}
+        let, more = entry.get("let", {}), entry.get("cases", ())
+        yield Rows(study, entry.get("of", of), let, entry["values"], scenarios, more)
 
 
 def samples(study: str, lab: Lab) -> dict[str, dict[str, Sample]]:
@@ -142,9 +123,11 @@ def samples(study: str, lab: Lab) -> dict[str, dict[str, Sample]]:
 
 
 def values(study: str, lab: Lab) -> Values:
-    """The values of all rows, with their notes."""
+    """The values of all rows, with their notes, to which a study's module may add."""
     found = samples(study, lab)
-    notes = runs_file.notes(study, facts(study, lab))
+    notes = study_file.notes(study, facts(study, lab))
+    if more := getattr(module(study), "notes", None):
+        notes = more(found, notes)
     return Values(found["stated"], found["inferred"], notes=notes, cases=lab.used)
 
 
@@ -152,9 +135,9 @@ def of_parts(study: str, profile: str, parts: Mapping[str, Any]) -> dict[str, Va
     """The rows of scenarios whose parts are there, for example of ns-2's runs."""
     found: dict[str, Value] = {}
     for rows in tables(study):
-        names = rows.names.get(profile, {}).values()
-        if names and parts.keys() >= set(names):
-            found |= rows.values(profile, *(parts[name] for name in names))
+        needed = rows.names.get(profile, {}).values()
+        if needed and parts.keys() >= set(needed):
+            found |= rows.values(profile, *(parts[name] for name in needed))
     return found
 
 
@@ -163,7 +146,7 @@ def facts(study: str, lab: Lab) -> dict[str, Any]:
 
     Their formulas also have the runs as ``lab``, and ns-2's numbers as ``theirs``.
     """
-    theirs = ns2.beyond(study)
-    names = {**_names(study), "lab": lab, "theirs": theirs}
-    own = runs_file.runs_file(study).get("facts", {})
-    return theirs | {name: value(formula, names) for name, formula in own.items()}
+    theirs = study_file.recorded(study, "ns2").get("beyond", {})
+    known = {**names(study), "lab": lab, "theirs": theirs}
+    own = study_file.runs_file(study).get("facts", {})
+    return {**theirs, **{name: value(formula, known) for name, formula in own.items()}}

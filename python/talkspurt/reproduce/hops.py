@@ -6,11 +6,13 @@ The frame has a row per packet and hop: ``flow``, ``number``, ``link``, ``bytes`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import polars as pl
 
+InNs2 = Callable[..., pl.DataFrame]
+"""Runs a study's script in ns-2 with these arguments; returns its hops."""
 COLUMNS = ("flow", "number", "link", "bytes", "enqueued_s", "dequeued_s", "received_s")
 
 
@@ -21,9 +23,7 @@ def ours(packets: pl.DataFrame) -> pl.DataFrame:
         "number",
         "link",
         pl.col("ip_bytes").alias("bytes"),
-        "enqueued_s",
-        "dequeued_s",
-        "received_s",
+        *COLUMNS[4:],
     )
 
 

@@ -8,7 +8,6 @@ seeds.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -56,15 +55,7 @@ def part(*columns: str, flow: str = "", side: str | None = None) -> Keep:
 
 @dataclass(frozen=True)
 class Run:
-    """The kept data of one run.
-
-    Attributes:
-        name: file name of its scenario.
-        seed: its seed.
-        digest: digest of its events.
-        duration_s: its length.
-        tables: its kept tables.
-    """
+    """The kept tables of one run; its name is that of its scenario's file."""
 
     name: str
     seed: int
@@ -77,32 +68,23 @@ class Run:
         """One row per flow."""
         return self.tables["flows"]
 
-    @property
-    def links(self) -> pl.DataFrame:
-        """One row per link and direction."""
-        return self.tables["links"]
-
     def flow(self, name: str, column: str) -> float:
         """A number of a flow, NaN if missing."""
-        value = self._rows[name][column]
+        value = self.rows[name][column]
         return float("nan") if value is None else float(value)
 
     @cached_property
-    def _rows(self) -> dict[str, dict[str, Any]]:
+    def rows(self) -> dict[str, dict[str, Any]]:
         """The rows of flows by name: a filter costs more than a row."""
         return {row["name"]: row for row in self.flows.to_dicts()}
 
-    def of(self, table: str, flow: str) -> pl.DataFrame:
-        """The kept part of a table for one flow."""
-        return self.tables[table].filter(flow=flow)
-
     def series(self, flow: str) -> pl.DataFrame:
         """A flow's time series."""
-        return self.of("series", flow)
+        return self.tables["series"].filter(flow=flow)
 
     def gauges(self, flow: str, gauge: str) -> pl.DataFrame:
         """The changes of a gauge of the endpoints."""
-        return self.of("gauges", flow).filter(gauge=gauge)
+        return self.tables["gauges"].filter(flow=flow, gauge=gauge)
 
     @property
     def packets(self) -> pl.DataFrame:
@@ -115,7 +97,6 @@ class Case:
     """A scenario of a study and its runs.
 
     Attributes:
-        name: file name of its scenario.
         toml: the scenario as a file, including replications.
         profile: ``stated``, ``inferred`` or ``companion``: the origin of its parameters.
         sets: overrides of its fields, if the study is varied.
@@ -126,11 +107,6 @@ class Case:
     profile: str
     _answers: Sequence[Future[Run]]
     sets: tuple[str, ...] = ()
-
-    @cached_property
-    def scenario(self) -> Mapping[str, Any]:
-        """The scenario as a Python table."""
-        return tomllib.loads(self.toml)
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:

@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt import _core
 from talkspurt._storage import file_access, interrupts, output_folder
-from talkspurt._storage.file_access import plain_name
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.emulating import Emulation, account, namespaces
 from talkspurt.errors import BadInputError
 from talkspurt.reproduce import formulas, judged_live, study_file
 from talkspurt.reproduce.lab import WHOLE, Lab, Run
-from talkspurt.reproduce.rows import Row
-from talkspurt.reproduce.runs_file import scenarios
+from talkspurt.reproduce.rows import Row, table
 from talkspurt.reproduce.sample import Sample, Value, samples, show
+from talkspurt.reproduce.study_file import scenarios
 from talkspurt.scenarios.source import read
 
 if TYPE_CHECKING:
@@ -43,23 +42,18 @@ MARGIN_S = 3.0
 STEP_S = 0.1
 
 
-@dataclass
 class Transfer:
-    """A scenario under way.
+    """A scenario under way."""
 
-    Attributes:
-        name: the scenario's name.
-        scenario: the scenario.
-        emulation: its network.
-        ends: the ends ``from`` and ``to`` of its flow.
-        began_s: the network's time at which the flow's began.
-    """
-
-    name: str
-    scenario: Mapping[str, Any]
-    emulation: Emulation
-    ends: tuple[_core.FlowEnd, _core.FlowEnd]
-    began_s: float
+    def __init__(self, name: str, scenario: Mapping[str, Any], stack: ExitStack) -> None:
+        self.name, self.seconds = name, float(str(scenario["duration"]).removesuffix("s"))
+        nodes = (scenario["flows"][FLOW]["from"], scenario["flows"][FLOW]["to"])
+        question = read({"title": name, **scenario}, seed=SEED)
+        network = {key: value for key, value in scenario.items() if key != "flows"}
+        network |= {"title": name, "duration": f"{self.seconds + MARGIN_S:g}s"}
+        self.emulation = stack.enter_context(Emulation(network, nodes, seed=SEED))
+        self.began_s = self.emulation.now_s
+        self.ends = self.emulation.flow(question, FLOW, nodes)
 
     def has_ended(self) -> bool:
         """Whether both ends have."""
@@ -73,28 +67,17 @@ class Transfer:
 
 @dataclass
 class Measured:
-    """What came out.
-
-    Attributes:
-        runs: runs that came to their end, as those of a simulation.
-        facts: lateness and packets of each, by name.
-        broken: why others have no result, by name.
-    """
+    """What came out, by name: runs as those of a simulation, and why others have no result."""
 
     runs: dict[str, Run] = field(default_factory=dict)
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Lateness and packets of each run."""
     broken: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class LiveRow:
-    """A row with the values of all origins.
-
-    Attributes:
-        row: the row; its inferred value is the measured one, and so is its verdict.
-        simulated: the value of the same scenarios in the simulator.
-        kernel: a recorded kernel's value.
-    """
+    """A row, whose inferred value is the measured one, with those of simulator and kernel."""
 
     row: Row
     simulated: Value
@@ -112,19 +95,16 @@ class LiveRow:
         return show(self.simulated), show(self.row.inferred.value), show(self.kernel)
 
 
+@interrupts.undisturbed()
 def run(study: str, *, out: Path | None, as_json: bool, pdf: bool) -> None:
     """Measure, print and write; a stop or a failure comes after the results."""
-    with interrupts.undisturbed():
-        _reproduce(study, out=out, as_json=as_json, pdf=pdf)
-
-
-def _reproduce(study: str, *, out: Path | None, as_json: bool, pdf: bool) -> None:
     if study not in NAMES:
         raise BadInputError(f"--live: measures {' or '.join(NAMES)}, not {study}")
     if os.getuid() != 0:
         raise BadInputError("--live: needs root, for raw sockets in network namespaces; use sudo")
     namespaces.act_as(namespaces.User.behind_sudo())
-    folder = out if out is not None else None if as_json else Path("runs") / _name(study)
+    ours = Path("runs") / f"reproduce-{study}-live"
+    folder = out if out is not None else None if as_json else ours
     if folder is None:
         found, rows, _ = _measure(study)
         _print(study, rows, found, as_json=as_json)
@@ -143,10 +123,6 @@ def _reproduce(study: str, *, out: Path | None, as_json: bool, pdf: bool) -> Non
         raise BadInputError("; ".join(f"{name}: {why}" for name, why in found.broken.items()))
 
 
-def _name(study: str) -> str:
-    return plain_name(f"reproduce-{study}-live")
-
-
 def _measure(study: str) -> tuple[Measured, list[LiveRow], dict[str, Run]]:
     """Measure the scenarios in real time, simulate them, and judge the rows."""
     cases = live_cases(study)
@@ -159,7 +135,7 @@ def _measure(study: str) -> tuple[Measured, list[LiveRow], dict[str, Run]]:
     live, ours = (
         samples([formulas.of_parts(study, "inferred", runs)]) for runs in (found.runs, simulated)
     )
-    kernel = (study_file.linux_values(study) or {})["values"]
+    kernel = study_file.recorded(study, "linux")["values"]
     file = study_file.load(study)
     rows = [
         LiveRow(row, ours.get(row.spec.id, Sample()).value, kernel.get(row.spec.id))
@@ -187,38 +163,19 @@ def measured(cases: Mapping[str, Mapping[str, Any]], title: str) -> Measured:
         under_way: dict[str, Transfer] = {}
         for name, scenario in cases.items():
             if not interrupts.came():
-                under_way[name] = _begun(name, scenario, stack)
-        _await(under_way, found, title)
-        for left in under_way.values():
-            left.stop()
-    return found
-
-
-def _begun(name: str, scenario: Mapping[str, Any], stack: ExitStack) -> Transfer:
-    ends = (scenario["flows"][FLOW]["from"], scenario["flows"][FLOW]["to"])
-    question = read({"title": name, **scenario}, seed=SEED)
-    network = {key: value for key, value in scenario.items() if key != "flows"}
-    network |= {"title": name, "duration": f"{_seconds(scenario) + MARGIN_S:g}s"}
-    emulation = stack.enter_context(Emulation(network, ends, seed=SEED))
-    began_s = emulation.now_s
-    return Transfer(name, scenario, emulation, emulation.flow(question, FLOW, ends), began_s)
-
-
-def _seconds(scenario: Mapping[str, Any]) -> float:
-    return float(str(scenario["duration"]).removesuffix("s"))
-
-
-def _await(under_way: dict[str, Transfer], found: Measured, title: str) -> None:
-    """Wait for all transfers, or for a stop, and take their results."""
-    longest = max((_seconds(each.scenario) for each in under_way.values()), default=0.0)
-    began = time.monotonic()
-    with Bar(title) as bar:
+                under_way[name] = Transfer(name, scenario, stack)
+        longest = max((each.seconds for each in under_way.values()), default=0.0)
+        began = time.monotonic()
+        bar = stack.enter_context(Bar(title))
         while under_way and not interrupts.came():
             for name, transfer in list(under_way.items()):
                 if transfer.has_ended() or transfer.emulation.has_ended():
                     _take(under_way.pop(name), found)
             bar.on_fraction(min(1.0, (time.monotonic() - began) / longest))
             time.sleep(STEP_S)
+        for left in under_way.values():
+            left.stop()
+    return found
 
 
 def _take(transfer: Transfer, found: Measured) -> None:
@@ -239,7 +196,7 @@ def _take(transfer: Transfer, found: Measured) -> None:
         return
     found.runs[name] = _run(transfer, result, gauges)
     found.facts[name] = {
-        "duration_s": _seconds(transfer.scenario),
+        "duration_s": transfer.seconds,
         "unsent_packets": unsent + unanswered,
         "lateness": real_time["lateness"],
         "priority": real_time["priority"],
@@ -264,7 +221,7 @@ def _run(transfer: Transfer, result: Result, gauges: Sequence[tuple[float, str, 
     tables["gauges"] = pl.DataFrame(list(gauges), schema=shape, orient="row").with_columns(
         pl.lit(FLOW).alias("flow"), pl.lit("from").alias("side")
     )
-    return Run(transfer.name, SEED, "", _seconds(transfer.scenario), tables)
+    return Run(transfer.name, SEED, "", transfer.seconds, tables)
 
 
 def _write(
@@ -289,8 +246,8 @@ def _write(
     for name, run in found.runs.items():
         text = tomli_w.dumps({"title": name, **cases[name]})
         file_access.write_text(folder / "scenarios" / f"{name}.toml", text)
-        for table, data in run.tables.items():
-            file = folder / "tables" / name / f"{table}.parquet"
+        for kind, data in run.tables.items():
+            file = folder / "tables" / name / f"{kind}.parquet"
             file.parent.mkdir(parents=True, exist_ok=True)
             file_access.write_table(file, data)
     with styled(math=True):
@@ -308,7 +265,7 @@ def _write(
         runs=found.facts,
         notes=notes(found.facts),
         figures=drawn,
-        linux=study_file.linux_values(study),
+        linux=study_file.recorded(study, "linux"),
     )
     file_access.write_text(folder / "index.html", text)
     header = {"talkspurt": _core.version(), "kind": "reproduction", "study": study, "live": True}
@@ -330,12 +287,11 @@ def _print(study: str, rows: Sequence[LiveRow], found: Measured, *, as_json: boo
         print_json(_document(study, rows, found))
         return
     from talkspurt._terminal.console import console, say_line
-    from talkspurt.reproduce.row_table import row_table
 
     if found.runs:
         shown = [(row.row, row.shown()) for row in rows]
         origins = {"simulated": 2, "live": 1, "kernel": 3}
-        row_table(f"{study}, live", "index.html", shown, origins, 4).print(console())
+        table(f"{study}, live", "index.html", shown, origins, 4).print(console())
     for words in notes(found.facts):
         say_line(words)
 

@@ -6,22 +6,20 @@ to 100 sources is two to four times the link's capacity: here 16 and 20 are run.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from talkspurt.reproduce import hops
+from talkspurt.reproduce.lab import Run
 from talkspurt.reproduce.renker2008 import equation_bps
 from talkspurt.reproduce.sample import Sample
 
 if TYPE_CHECKING:
     from talkspurt.reproduce.figures import Points, Runs, Spec
-    from talkspurt.reproduce.lab import Lab, Run
-    from talkspurt.reproduce.ns2 import Script
-    from talkspurt.reproduce.sample import Value
+    from talkspurt.reproduce.hops import InNs2
 
 LINK_BPS = 1.5e6
 MIXES = (1, 2, 4, 8, 16, 32, 64)
@@ -39,20 +37,10 @@ AXES = {
 """The flows of each kind of a mix, started over two seconds."""
 
 
-def after_silence(run: Run) -> float:
-    """Variation of the rates in the first second of talkspurts."""
-    return hops.variation([mean(spurt[:5]) for spurt in talkspurts(run)])
-
-
 def percent_lost(run: Run, kind: str) -> float:
     """Lost packets of the flows of a kind, as a share of those sent."""
     mine = run.flows.filter(run.flows["name"].str.starts_with(kind))
     return 100 * float(mine["lost_packets"].sum()) / float(mine["sent_packets"].sum())
-
-
-def round_trips(begin: float, end: float, gain: float) -> int:
-    """Round trips for a rate that grows by a factor to reach another."""
-    return math.ceil(math.log(end / begin, gain))
 
 
 def mean(values: Iterable[float | None]) -> float:
@@ -74,7 +62,7 @@ def wire_kbytes(run: Run, name: str) -> float:
 
 
 def _spacing_s(run: Run, name: str) -> float:
-    frames = run.of("frames", name)["captured_s"].sort()
+    frames = run.tables["frames"].filter(flow=name)["captured_s"].sort()
     return (float(frames[-1]) - float(frames[0])) / (frames.len() - 1)
 
 
@@ -92,29 +80,11 @@ def nominal_bytes(run: Run) -> float:
     return rate * (payload + 36) / payload / equation_bps(1, loss, rtt)
 
 
-def least_interval_s(run: Run) -> float:
-    """The least distance of packets of data."""
-    gaps = run.packets.filter(pl.col("ip_bytes") > 110)["enqueued_s"].diff().drop_nulls()
-    return float(gaps.min())  # type: ignore[arg-type]
-
-
-def _shares(run: Run, kind: str) -> list[float]:
-    """Throughput of each flow of a kind over the fair share, including headers."""
+def mean_share(run: Run, kind: str) -> float:
+    """Mean throughput of the flows of a kind over the fair share, including headers."""
     mine = run.flows.filter(run.flows["name"].str.starts_with(kind))
     fair = LINK_BPS / run.flows.height
-    return [float(bps) / fair for bps in mine["throughput_bps"]]
-
-
-def mean_share(run: Run, kind: str) -> float:
-    """Mean throughput of the flows of a kind over the fair share."""
-    return mean(_shares(run, kind))
-
-
-def counted_kbps(run: Run, name: str) -> float:
-    """Throughput by the study's count: IP, UDP and RTP headers, without TFRC's own 16 bytes."""
-    sent = run.flow(name, "sent_packets")
-    each = (run.flow(name, "payload_bytes") + run.flow(name, "media_header_bytes")) / sent + 28
-    return 8e-3 * each * run.flow(name, "received_packets") / (MIX_S - MIX_FROM_S)
+    return mean([float(bps) / fair for bps in mine["throughput_bps"]])
 
 
 def sent_bytes(run: Run, name: str) -> list[float]:
@@ -125,12 +95,6 @@ def sent_bytes(run: Run, name: str) -> list[float]:
 def gain(tfrc: Run, tb: Run) -> float:
     """TCP's share next to TFRC-TB over that next to TFRC."""
     return mean_share(tb, "tcp") / mean_share(tfrc, "tcp")
-
-
-def unsteady(run: Run) -> float:
-    """Mean variation of the sending rate of eight flows, second by second."""
-    each = [sent_bytes(run, f"other-{n}")[MIX_FROM_S:] for n in range(1, 9)]
-    return mean([hops.variation(bins) for bins in each])
 
 
 SCALES_S = (0.2, 0.4, 1.0, 2.0, 4.0, 10.0, 20.0)
@@ -164,21 +128,9 @@ def talkspurts(run: Run) -> list[list[float]]:
     return [spurt for spurt in found[1:] if len(spurt) >= 25]
 
 
-def _fallen(run: Run) -> list[bool]:
+def fallen(run: Run) -> list[bool]:
     """For each talkspurt, whether it falls below half the codec's rate after 2 s."""
     return [any(rate < SPOKEN_BPS / 2 for rate in spurt[10:-1]) for spurt in talkspurts(run)]
-
-
-def all_fallen(lab: Lab, name: str) -> tuple[int, int]:
-    """The number of falling talkspurts in all runs of a scenario, and of all."""
-    every = [fallen for run in lab.cases[name].runs for fallen in _fallen(run)]
-    return sum(every), len(every)
-
-
-def percent_fallen(run: Run) -> float:
-    """How many of the talkspurts fall."""
-    fallen = _fallen(run)
-    return 100 * sum(fallen) / len(fallen)
 
 
 def curve(runs: Runs, line: Spec) -> Points:
@@ -197,40 +149,27 @@ def curve(runs: Runs, line: Spec) -> Points:
     return [0.2 * n for n in range(len(bins))], bins
 
 
-def _mixed_in_ns2(script: Script, number: int) -> tuple[pl.DataFrame, float, float]:
-    """The hops after the flows have started, and the shares of TCP and TFRC."""
-    frame = script.hops(number, number, 0, MIX_S)
-    flow_number = pl.col("flow").str.split(" ").list.first().cast(pl.Int64)
-    frame = frame.with_columns(flow_number.alias("n"))
-    arrived = frame.filter(pl.col("received_s") > MIX_FROM_S)
-    of = arrived.group_by("n").agg(pl.col("bytes").sum())
-    fair = LINK_BPS / (2 * number)
-    share: Mapping[int, float] = {
-        int(n): 8 * size / (MIX_S - MIX_FROM_S) / fair for n, size in of.iter_rows()
-    }
-    tcp = mean([share.get(n, 0.0) for n in range(number)])
-    return frame, tcp, mean([share.get(n, 0.0) for n in range(number, 2 * number)])
+def mixed(hops: pl.DataFrame, number: int) -> Run:
+    """A mix in ns-2 after the flows have started, with as many of TCP as of TFRC."""
+    flow = pl.col("flow").str.split(" ").list.first().cast(pl.Int64)
+    kind = pl.when(flow < number).then(pl.lit("tcp-")).otherwise(pl.lit("other-"))
+    started, lost = pl.col("enqueued_s") >= MIX_FROM_S, pl.col("dequeued_s").is_null()
+    # Packets of the last second may still be queued when the run ends.
+    sent = started & (pl.col("enqueued_s") <= MIX_S - 1)
+    received = pl.col("bytes").filter(pl.col("received_s") > MIX_FROM_S).sum()
+    flows = hops.group_by((kind + flow.cast(pl.String)).alias("name")).agg(
+        throughput_bps=8 * received / (MIX_S - MIX_FROM_S),
+        sent_packets=sent.sum(),
+        lost_packets=(sent & lost).sum(),
+    )
+    return Run("", 1, "", MIX_S, {"flows": flows.sort("name")})
 
 
-def ns2_beyond(script: Script) -> dict[str, float]:
+def ns2_beyond(ns2: InNs2) -> dict[str, float]:
     """TCP's share in ns-2 with 64 flows of each kind, and the losses of both."""
-    number = MIXES[-1]
-    frame, tcp, _ = _mixed_in_ns2(script, number)
-    lost = {}
-    for name, mine in (("TCP", pl.col("n") < number), ("TFRC", pl.col("n") >= number)):
-        # Packets of the last second may still be queued when the run ends.
-        sent = frame.filter(mine, pl.col("enqueued_s").is_between(MIX_FROM_S, MIX_S - 1))
-        lost[f"{name} lost"] = round(100 * sent["dequeued_s"].null_count() / sent.height, 4)
-    return {"TCP share": round(tcp, 6), **lost}
-
-
-def ns2(script: Script) -> dict[str, Value]:
-    """Fig 3 for plain TFRC in ns-2."""
-    found: dict[str, Value] = {}
-    for number in MIXES:
-        _, tcp, tfrc = _mixed_in_ns2(script, number)
-        if number == MIXES[-1]:
-            found[f"fig3/share/{number}"] = tfrc
-        else:
-            found[f"fig3/factor/{number}"] = tfrc / tcp
-    return found
+    run = mixed(ns2(64, 64, 0, MIX_S), 64)
+    return {
+        "TCP share": round(mean_share(run, "tcp"), 6),
+        "TCP lost": round(percent_lost(run, "tcp"), 4),
+        "TFRC lost": round(percent_lost(run, "other"), 4),
+    }

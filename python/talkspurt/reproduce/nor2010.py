@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from talkspurt.reproduce import formulas, hops
+from talkspurt.reproduce import hops
 
 if TYPE_CHECKING:
     from talkspurt.reproduce.figures import Points, Runs, Spec
+    from talkspurt.reproduce.hops import InNs2
     from talkspurt.reproduce.lab import Lab, Run
-    from talkspurt.reproduce.ns2 import Script
-    from talkspurt.reproduce.sample import Value
 
 BOTTLENECK_BPS = 2e6
 BIN_S = 0.5
@@ -26,7 +25,6 @@ FULL = 25
 """Packets of 64 kb/s in half a second."""
 PACKET_BITS = 1280
 THRESHOLDS = (20, 50, 100, 200)
-BESIDE_FTP = (20, 50, 100, 150, 200)
 START_S, END_S = 20.0, 100.0
 
 
@@ -129,7 +127,7 @@ def curve(runs: Runs, line: Spec) -> Points:
     return series["time_s"].to_list(), kbps
 
 
-def _arrived(frame: pl.DataFrame, calls: int, bytes_: int, until_s: float = END_S) -> Arrived:
+def arrived(frame: pl.DataFrame, calls: int, bytes_: int, until_s: float = END_S) -> Arrived:
     """What crossed ns-2's bottleneck: data of this length of the calls, and of FTP."""
     crossed = frame.filter(pl.col("link") == "0>1")
 
@@ -148,39 +146,20 @@ def _arrived(frame: pl.DataFrame, calls: int, bytes_: int, until_s: float = END_
     return Arrived([bins(n, bytes_) for n in range(calls)], bins(9, 1000), lost, access)
 
 
-def _beside(script: Script, word: str, count: int, start_s: float) -> Arrived:
-    """Flows of 800 kb/s next to FTP in ns-2."""
-    words = ("300ms", 1, word, count, "800kb", 1000, 65535, start_s, END_S)
-    return _arrived(script.hops(*words), count, 1000)
-
-
-def ns2(script: Script) -> dict[str, Value]:
-    """The rows in ns-2 with the inferred parameters."""
-    runs: dict[str, Arrived] = {}
-    for word, count in (("UDP", 3), ("CCID2", 2), ("CCID3", 2)):
-        runs[f"load-{word.lower()}"] = _beside(script, word, count, START_S)
-    calls = [(f"call-{t}-{d}", d, "CCID2", t) for t in THRESHOLDS for d in ("20ms", "300ms")]
-    for name, delay, word, threshold in [*calls, ("call-ccid3", "300ms", "CCID3", 0)]:
-        frame = script.hops(delay, 0, word, 1, "64kb", 160, threshold, 0.0, 40.0)
-        runs[name] = _arrived(frame, 1, 160, 40.0)
-    for threshold in BESIDE_FTP:
-        frame = script.hops("300ms", 1, "CCID2", 3, "64kb", 160, threshold, 20.0, 100.0)
-        runs[f"three-{threshold}"] = _arrived(frame, 3, 160)
-    parts = {f"{name}-inferred": run for name, run in runs.items()}
-    return formulas.of_parts("nor2010", "inferred", parts)
-
-
 SPREAD_STARTS = tuple(START_S + 0.06 * n for n in range(1, 10))
 """Later than in the text, by up to a round trip of the long link."""
 
 
-def ns2_beyond(script: Script) -> dict[str, float]:
+def ns2_beyond(ns2: InNs2) -> dict[str, float]:
     """Throughput of CCID 2 over that of CCID 3 in ns-2: ten repetitions, and later starts."""
     same = {f"again {n}": START_S for n in range(10)}
     later = {f"from {start_s:.2f} s": start_s for start_s in SPREAD_STARTS}
     found = {}
     for name, start_s in (same | later).items():
-        two, three = (_beside(script, word, 2, start_s) for word in ("CCID2", "CCID3"))
+        two, three = (
+            arrived(ns2("300ms", 1, word, 2, "800kb", 1000, 65535, start_s, END_S), 2, 1000)
+            for word in ("CCID2", "CCID3")
+        )
         found[name] = round(ccid2_by_ccid3(two, three), 4)
     return found
 

@@ -8,25 +8,26 @@ on the same wire for comparison. Contention spikes at 5 and 6 Mb/s, which no wir
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from talkspurt.reproduce import formulas, runs_file, study_file
+from talkspurt.reproduce import study_file
 from talkspurt.reproduce.lab import part
-from talkspurt.reproduce.rows import Values
 from talkspurt.reproduce.sample import show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from talkspurt.reproduce.figures import Points, Runs, Spec
-    from talkspurt.reproduce.lab import Lab, Run
+    from talkspurt.reproduce.lab import Run
     from talkspurt.reproduce.sample import Sample
 
 PACKET_BYTES = 1400
 STARTED_S = 5.0
 """Start of evaluation at constant rates: Minstrel starts with rates that are too low."""
+KERNEL = study_file.recorded("renker2008", "linux")
+"""Recorded of a Linux kernel on the same wire."""
 P_FLOOR = 1e-4
 """The minimum loss event rate in Linux's table of the equation."""
 
@@ -79,27 +80,19 @@ def most(frame: pl.DataFrame) -> float:
     return float(frame["value"].max())  # type: ignore[arg-type]
 
 
-def values(lab: Lab) -> Values:
-    """The values of all rows."""
-    found = formulas.samples("renker2008", lab)
-    notes = _notes(lab, found["other"])
-    return Values(found["stated"], found["inferred"], notes=notes, cases=lab.used)
-
-
-def _notes(lab: Lab, others: Mapping[str, Sample]) -> dict[str, str]:
-    """Results of the other radio, and of a kernel."""
-    unit = {spec.id: spec.unit for spec in study_file.load("renker2008").rows}
-    found: dict[str, list[str]] = {}
-    for row, sample in others.items():
-        radio = "The wire" if row.startswith(("cbr5/", "cbr6/")) else "A cell of 802.11b"
-        found[row] = [f"{radio} gives {sample.told(unit[row])}"]
-    for row, value in linux().items():
-        gave = f"A Linux 6.1 kernel on the wire gave {show(value, unit[row])}"
-        found.setdefault(row, []).append(gave)
-    facts = formulas.facts("renker2008", lab)
-    for row, text in runs_file.notes("renker2008", facts).items():
-        found.setdefault(row, []).append(text)
-    return {row: ". ".join(parts) for row, parts in found.items()}
+def notes(found: Mapping[str, Mapping[str, Sample]], written: Mapping[str, str]) -> dict[str, str]:
+    """Results of the other radio and of a kernel, before the written notes."""
+    said: dict[str, list[str]] = {}
+    for spec in study_file.load("renker2008").rows:
+        id, parts = spec.id, said.setdefault(spec.id, [])
+        if id in found["other"]:
+            radio = "The wire" if id.startswith(("cbr5/", "cbr6/")) else "A cell of 802.11b"
+            parts.append(f"{radio} gives {found['other'][id].told(spec.unit)}")
+        if id in KERNEL["values"]:
+            gave = show(KERNEL["values"][id], spec.unit)
+            parts.append(f"A Linux 6.1 kernel on the wire gave {gave}")
+        parts += [written[id]] if id in written else []
+    return {row: ". ".join(parts) for row, parts in said.items() if parts}
 
 
 def first_loss(run: Run) -> float:
@@ -107,12 +100,6 @@ def first_loss(run: Run) -> float:
     found = first(gauge(run, "loss_event_rate").filter(pl.col("value") > 0))
     assert found is not None
     return found
-
-
-def drops(rates: pl.DataFrame, loss_s: float) -> float | None:
-    """When a rate first falls below half of its highest before a loss."""
-    half = most(rates.filter(pl.col("time_s") <= loss_s)) / 2
-    return first(rates.filter(pl.col("time_s") > loss_s, pl.col("value") < half))
 
 
 def steady(run: Run) -> list[float]:
@@ -127,19 +114,12 @@ def first_marked(run: Run) -> float | None:
     return float(marks["queue_packets"][0]) if marks.height else None
 
 
-def staircase(values: pl.Series) -> str:
-    """Whether round-trip times rise, to ten times the propagation's."""
-    drop = values.diff().drop_nulls() / values.head(values.len() - 1)
-    rising = bool((drop > -0.1).all())
-    return "yes" if rising and float(values[-1]) >= 10 * 0.002 else "no"
-
-
 def curve(runs: Runs, line: Spec) -> Points:
     """Gauges of our sender, and values of a Linux kernel's."""
     to_s, scale = line.get("to_s", 1e9), line["scale"]
     if "kernel" in line:
         # Of the kernel's sender over time in a run (``full``, ``cbr-2`` …), by column.
-        series = _recorded()["series"][line["kernel"]]
+        series = KERNEL["series"][line["kernel"]]
         known = [
             (time, scale * value)
             for time, value in zip(series["time_s"], series[line["column"]], strict=True)
@@ -151,12 +131,3 @@ def curve(runs: Runs, line: Spec) -> Points:
     x, y = found["time_s"].to_list(), (found["value"] * scale).to_list()
     # A gauge holds until it changes again.
     return ([*x, min(to_s, run.duration_s)], [*y, y[-1]]) if x else ([0.0], [math.nan])
-
-
-def _recorded() -> dict[str, Any]:
-    return study_file.linux_values("renker2008") or {}
-
-
-def linux() -> Mapping[str, float]:
-    """Recorded values of a Linux kernel on the same wire."""
-    return dict(_recorded()["values"])

@@ -8,13 +8,15 @@ edge, so that two verdicts are possible, the row is undecided.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+from talkspurt._terminal.layout import Column, Table
 from talkspurt.reproduce.band import EITHER, MEAN, SHARE, Band
-from talkspurt.reproduce.sample import Sample, Value, show
+from talkspurt.reproduce.sample import Sample, Value, narrow, show
 
 MATCHES = "matches"
 SAME_ORDERING = "same ordering"
@@ -270,3 +272,31 @@ def in_order(spec: Spec, group: Sequence[Spec], ours: Mapping[str, Sample]) -> f
         else:
             found |= {True}
     return found
+
+
+def tally(rows: Iterable[Row]) -> list[int]:
+    """How many rows have each verdict."""
+    counted = Counter(row.verdict for row in rows)
+    return [counted[verdict] for verdict in CLASSES]
+
+
+def table(
+    title: str,
+    file: str,
+    rows: Iterable[tuple[Row, Sequence[str]]],
+    origins: Mapping[str, int],
+    unit: int,
+) -> Table:
+    """A table of rows and of their values by origin; numbers are the ranks of columns."""
+    columns = (
+        Column("row", 0, "id"),  # meant to be copied
+        Column("unit", unit, "text"),
+        Column("printed", 0, "prose"),
+        *(Column(origin, rank) for origin, rank in origins.items()),
+        Column("verdict", 0, "text"),
+    )
+    cells = [
+        [one.spec.id, one.spec.unit, show(one.spec.paper), *map(narrow, values), SHORT[one.verdict]]
+        for one, values in rows
+    ]
+    return Table(title, columns, cells, file)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +13,7 @@ from talkspurt._storage.file_access import plain_name
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError
 from talkspurt.reproduce import NAMES, Reproduction, document, ns2, reproduce, reproductions
-from talkspurt.reproduce.row_table import row_table
-from talkspurt.reproduce.rows import CLASSES, SHORT, Row
+from talkspurt.reproduce.rows import CLASSES, SHORT, Row, table, tally
 from talkspurt.reproduce.sample import show
 
 if TYPE_CHECKING:
@@ -51,7 +49,9 @@ def run(
         raise BadInputError("--set and --ns2: ns-2's scripts have their own parameters")
     if fresh_ns2 and not ns2.installed():
         raise BadInputError("--ns2: ns is not installed (Debian and Ubuntu: the package ns2)")
-    folder = out if out is not None else None if as_json else Path("runs") / _name(study, sets)
+    # A variation has a folder of its own.
+    name = "-".join(["reproduce", study, *(one.replace("=", "-") for one in sets)])
+    folder = out if out is not None else None if as_json else Path("runs") / plain_name(name)
     if folder is None:
         found = reproduce(names, jobs=jobs, fresh_ns2=fresh_ns2, sets=sets, step=_say)
         _print(found, study, as_json=as_json)
@@ -67,12 +67,6 @@ def run(
     if not as_json:
         shown = folder if not folder.is_absolute() else where
         print(visible(f"Dossiers: {shown}/index.html"))
-
-
-def _name(study: str, sets: Sequence[str]) -> str:
-    """The folder of a study; a variation has one of its own."""
-    varied = "-".join(one.replace("=", "-") for one in sets)
-    return plain_name(f"reproduce-{study}-{varied}" if sets else f"reproduce-{study}")
 
 
 def _say(what: str) -> None:
@@ -95,7 +89,7 @@ def _print(found: Sequence[Reproduction], study: str, *, as_json: bool) -> None:
 def _print_rows(study: str, rows: Sequence[Row], out: Console) -> None:
     values = [(row, (row.stated.show(), row.inferred.show(), show(row.ns2))) for row in rows]
     origins = {"stated": 2, "inferred": 1, "ns-2": 4}
-    row_table(study, f"{study}/index.html", values, origins, 3).print(out)
+    table(study, f"{study}/index.html", values, origins, 3).print(out)
 
 
 def _print_summary(found: Sequence[Reproduction], out: Console) -> None:
@@ -109,9 +103,3 @@ def _print_summary(found: Sequence[Reproduction], out: Console) -> None:
         every = [row for one in found for row in one.rows]
         rows.append(["all", str(len(every)), *map(str, tally(every))])
     Table("Verdicts", columns, rows, "index.html").print(out)
-
-
-def tally(rows: Sequence[Row]) -> list[int]:
-    """How many rows have each verdict."""
-    counted = Counter(row.verdict for row in rows)
-    return [counted[verdict] for verdict in CLASSES]

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from talkspurt.reproduce import formulas, hops
+from talkspurt.reproduce import hops
 
 if TYPE_CHECKING:
     from talkspurt.reproduce.figures import Points, Runs, Spec
-    from talkspurt.reproduce.ns2 import Script
-    from talkspurt.reproduce.sample import Value
+    from talkspurt.reproduce.hops import InNs2
 
 
 ENDS = ("west", "east")
@@ -289,20 +288,10 @@ def curve(runs: Runs, line: Spec) -> Points:
     return x.to_list(), y.to_list()
 
 
-def ns2(script: Script) -> dict[str, Value]:
-    """The rows in ns-2 with bare wiring (UDP with its sink)."""
-    frames = {}
-    for protocol in ("TCP", "UDP", "SCTP", "TFRC", "DCCP"):
-        word = "CCID2" if protocol == "DCCP" else protocol
-        wiring = "sound" if protocol == "UDP" else "bare"
-        frames[f"{protocol.lower()}-stated"] = script.hops(word, wiring)
-    return formulas.of_parts("sarao2019", "stated", frames)
-
-
-def ns2_beyond(script: Script) -> dict[str, float]:
+def ns2_beyond(ns2: InNs2) -> dict[str, float]:
     """Delays of data packets in ns-2 if each sender has its sink, in ms."""
     found = {}
     for protocol in ("TCP", "SCTP", "TFRC", "CCID2", "CCID3"):
-        frame = script.hops(protocol, "sound")
-        found[protocol] = round(1e3 * hops.mean_delay_s(frame.filter(pl.col("bytes") > 100)), 4)
+        data = ns2(protocol, "sound").filter(pl.col("bytes") > 100)
+        found[protocol] = round(1e3 * hops.mean_delay_s(data), 4)
     return found

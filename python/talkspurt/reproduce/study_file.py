@@ -1,6 +1,14 @@
-"""A study's file: printed values, statements, inferences with reasons, and bands.
+"""A study's two files, which are read before any run and modified by none.
 
-One TOML file per study, in the package; it is read before any run, and no run modifies it.
+``studies/NAME.toml`` has printed values, statements, inferences with reasons, and bands;
+``studies/NAME.runs.toml`` how the study is run: scenarios, rows, notes and figures.
+
+A note has the ids of its ``rows`` and a ``text`` with facts of the runs in braces.
+
+A scenario is a filled template. ``{word}`` in it stands for a word of the scenario or a part of the
+file, which may itself have such words; alone in a text, it becomes the word's value of any type. A
+table with the key ``each AXIS`` is included once for every entry of the axis, ``each 3`` with ``n``
+from 1 to 3. A ``[[scenario]]`` with ``each`` stands for one of every combination of entries.
 """
 
 from __future__ import annotations
@@ -8,16 +16,21 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import product
 from typing import Any, TypeVar
 
 from talkspurt.reproduce.band import MEAN, SHARE, Band, StudyFileError
 from talkspurt.reproduce.rows import Spec
 
 T = TypeVar("T")
+Words = Mapping[str, Any]
+Axes = Mapping[str, Sequence[Words]]
+WORD = re.compile(r"\{([\w.-]+)\}")
+EACH = "each "
 
 FILES = files("talkspurt.reproduce") / "studies"
 """Folder of the studies' files, ns-2 scripts and recorded values."""
@@ -34,16 +47,11 @@ class Inferred:
 
 @dataclass(frozen=True)
 class StudyFile:
-    """The content of a study's file.
+    """The printed values of a study, and what the text states and leaves out.
 
     Attributes:
-        name: its command-line name.
-        title: the text's title.
-        citation: authors, place and year.
         asks: its question, in a sentence or two.
         stated: parameters stated in the text, as used by the checks.
-        inferred: parameters it does not state.
-        rows: its printed values, row by row.
         how: how a row's number is computed from its runs, by prefix of its id.
         replications: number of replications, by prefix of scenario names; default 1.
     """
@@ -71,10 +79,6 @@ class StudyFile:
         """What the checks compute from: the stated parameters, and the printed values by row."""
         return {**self.stated, "printed": {row.id: row.paper for row in self.rows}}
 
-    def row(self, id: str) -> Spec:
-        """The row of this id."""
-        return next(row for row in self.rows if row.id == id)
-
 
 def _by_beginning(of: Mapping[str, T], name: str, otherwise: T) -> T:
     """The entry with the longest matching prefix of a name."""
@@ -83,13 +87,11 @@ def _by_beginning(of: Mapping[str, T], name: str, otherwise: T) -> T:
 
 
 @cache
-def linux_values(study: str) -> dict[str, Any] | None:
-    """Recorded values of a Linux kernel, if any."""
-    file = FILES / f"{study}.linux.json"
-    if not file.is_file():
-        return None
-    document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return document
+def recorded(study: str, peer: str) -> Mapping[str, Any]:
+    """What was recorded of ``ns2`` or of ``linux``; empty if nothing was."""
+    file = FILES / f"{study}.{peer}.json"
+    found: Mapping[str, Any] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    return found
 
 
 def load(name: str) -> StudyFile:
@@ -116,14 +118,10 @@ def parse(name: str, text: str) -> StudyFile:
         raise StudyFileError(f"{name}: restates no row: {', '.join(unknown)}")
     return StudyFile(
         name=name,
-        title=table["title"],
-        citation=table["citation"],
-        asks=table["asks"],
-        stated=table.get("stated", {}),
+        **{key: table[key] for key in ("title", "citation", "asks")},
+        **{key: table.get(key, {}) for key in ("stated", "how", "replications")},
         inferred=tuple(Inferred(**entry) for entry in table.get("inferred", [])),
         rows=tuple(rows),
-        how=table.get("how", {}),
-        replications=table.get("replications", {}),
     )
 
 
@@ -147,35 +145,28 @@ def _expanded(tables: Mapping[str, Any]) -> list[dict[str, Any]]:
             for column, paper in zip(table["columns"], cells, strict=True):
                 if paper == "":
                     continue
-                words = {"line": line, "column": column}
-                row = {k: _fill(v, words) for k, v in shared.items()}
+                row = {
+                    key: value.format(line=line, column=column) if isinstance(value, str) else value
+                    for key, value in shared.items()
+                }
                 row["id"] = f"{name}/{line}/{column}".lower().replace(" ", "-")
                 row["paper"] = paper
-                bands = table.get("bands", {})
-                own = bands.get(f"{line}/{column}") or bands.get(line)
-                if own:
-                    row["band"] = own
                 for more in (line, f"{line}/{column}"):
-                    row.update(table.get("lines", {}).get(more, {}))
+                    if more in table.get("bands", {}):
+                        row["band"] = table["bands"][more]
+                for more in (line, f"{line}/{column}"):
+                    row |= table.get("lines", {}).get(more, {})
                 rows.append(row)
     return rows
 
 
-def _fill(value: Any, words: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        return value.format(**words)
-    return value
-
-
 def spec(row: Mapping[str, Any]) -> Spec:
     """A row of the file."""
-    known = set(Spec.__dataclass_fields__)
-    unknown = set(row) - known
-    if unknown:
-        raise StudyFileError(f"{row.get('id')}: unknown: {', '.join(sorted(unknown))}")
-    absent = {"id", "quantity", "unit", "paper", "where", "band"} - set(row)
-    if absent:
-        raise StudyFileError(f"{row.get('id')}: not said: {', '.join(sorted(absent))}")
+    wanted = {"id", "quantity", "unit", "paper", "where", "band"}
+    unknown = set(row) - set(Spec.__dataclass_fields__)
+    for words, names in (("unknown", unknown), ("not said", wanted - set(row))):
+        if names:
+            raise StudyFileError(f"{row.get('id')}: {words}: {', '.join(sorted(names))}")
     paper = row["paper"]
     lists = {name: tuple(row[name]) for name in ("missing", "checks") if name in row}
     band = Band.of(row["band"])
@@ -190,3 +181,86 @@ def spec(row: Mapping[str, Any]) -> Spec:
     if row.get("of") == SHARE and band == Band():
         raise StudyFileError(f"{row['id']}: words are a share without being told")
     return Spec(**{**row, **lists, "paper": paper, "band": band})
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A scenario of a study, and which parts of tables to keep of its runs."""
+
+    name: str
+    profile: str
+    """``stated``, ``inferred`` or ``companion``: the origin of its parameters."""
+    keep: str
+    table: dict[str, Any]
+
+
+@cache
+def runs_file(study: str) -> Mapping[str, Any]:
+    """How a study is run: its scenarios, notes and figures."""
+    return tomllib.loads((FILES / f"{study}.runs.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _parts() -> Words:
+    """Parts of the scenarios of several studies."""
+    return tomllib.loads((FILES / "parts.toml").read_text(encoding="utf-8"))
+
+
+def scenarios(study: str, computed: Axes | None = None) -> Iterator[Scenario]:
+    """All scenarios of a study; ``computed`` are axes that its file does not spell out."""
+    templates = runs_file(study)["templates"]
+    for entry, words, axes in _entries(study, "scenario", computed or {}):
+        table = _filled(templates[entry["template"]], words, axes)
+        yield Scenario(entry["name"], entry["profile"], entry.get("keep", ""), table)
+
+
+def filled(study: str, kind: str) -> Iterator[Words]:
+    """The tables ``[[kind]]``: figures are ``figure``, or ``live`` for runs in real time."""
+    for entry, _, _ in _entries(study, kind, {}):
+        yield entry
+
+
+def _entries(study: str, kind: str, computed: Axes) -> Iterator[tuple[Words, Words, Axes]]:
+    """The tables ``[[kind]]`` of every combination, with the words that fill them and all axes."""
+    file = runs_file(study)
+    axes: Axes = {**file.get("axes", {}), **computed}
+    for entry in file.get(kind, ()):
+        own = {key: value for key, value in entry.items() if key not in ("each", "with")}
+        for chosen in product(*(axes[axis] for axis in entry.get("each", ()))):
+            words = {**_parts(), **file.get("parts", {})}
+            for some in (*chosen, entry.get("with", {})):
+                words |= some
+            yield _filled(own, words, axes), words, axes
+
+
+def _filled(value: Any, words: Words, axes: Axes) -> Any:
+    """A copy with all words replaced and all axes included."""
+    if isinstance(value, list):
+        return [_filled(item, words, axes) for item in value]
+    if isinstance(value, str):
+        alone = WORD.fullmatch(value)
+        if alone:
+            return _filled(words[alone[1]], words, axes)
+        return WORD.sub(lambda word: str(_filled(words[word[1]], words, axes)), value)
+    if not isinstance(value, dict):
+        return value
+    table: dict[str, Any] = {}
+    for key, inner in value.items():
+        name = str(_filled(key, words, axes))
+        if not name.startswith(EACH):
+            table[name] = _filled(inner, words, axes)
+            continue
+        axis = name.removeprefix(EACH)
+        entries = [{"n": n + 1} for n in range(int(axis))] if axis.isdigit() else axes[axis]
+        for entry in entries:
+            table |= _filled(inner, {**words, **entry}, axes)
+    return table
+
+
+def notes(study: str, facts: Mapping[str, Any]) -> dict[str, str]:
+    """The notes on a study's rows, with these facts; several notes on a row follow each other."""
+    found: dict[str, list[str]] = {}
+    for note in runs_file(study)["note"]:
+        for row in note["rows"]:
+            found.setdefault(row, []).append(note["text"].format_map(facts))
+    return {row: ". ".join(texts) for row, texts in found.items()}

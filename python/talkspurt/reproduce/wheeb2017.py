@@ -6,23 +6,18 @@ is described. The inferred parameters follow from the tables' arithmetic and fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from talkspurt.reproduce import formulas, hops, study_file
-from talkspurt.reproduce import ns2 as peer
-from talkspurt.reproduce.rows import Values
-from talkspurt.reproduce.runs_file import scenarios
+from talkspurt.reproduce import hops, study_file
 from talkspurt.reproduce.sample import show
 
 if TYPE_CHECKING:
-    from talkspurt.reproduce.lab import Lab
-    from talkspurt.reproduce.ns2 import Script
-    from talkspurt.reproduce.sample import Sample, Value
+    from talkspurt.reproduce.hops import InNs2
+    from talkspurt.reproduce.sample import Sample
 
 PROTOCOLS = ("UDP", "DCCP", "SCTP", "TFRC")
 LARGEST_CONTROL_BYTES = 100
@@ -59,64 +54,30 @@ def lost_percent(packets: pl.DataFrame) -> float:
     return 100 * (1 - packets["received_s"].count() / packets.height)
 
 
-def values(lab: Lab) -> Values:
-    """The values of all rows."""
-    found = formulas.values("wheeb2017", lab)
-    return replace(found, notes=_with_ns2(found.inferred, dict(found.notes)))
-
-
-def _with_ns2(rows: Mapping[str, Sample], found: dict[str, str]) -> dict[str, str]:
-    """Notes, and reasons for differences from ns-2's results with the same parameters."""
-    theirs = peer.recorded("wheeb2017")
+def notes(found: Mapping[str, Mapping[str, Sample]], written: dict[str, str]) -> dict[str, str]:
+    """Also that ns-2 gives the same, of other rows whose values differ from the printed ones."""
+    theirs = study_file.recorded("wheeb2017", "ns2")["values"]
     for spec in study_file.load("wheeb2017").rows:
-        ours, other = rows[spec.id], theirs[spec.id]
-        if spec.id in found or True in spec.band.holds(spec.paper, ours):
+        ours, other = found["inferred"][spec.id], theirs[spec.id]
+        if spec.id in written or True in spec.band.holds(spec.paper, ours):
             continue
-        value = ours.value
-        if isinstance(value, float) and isinstance(other, float):
-            near = abs(value / other - 1) <= 0.05
-        else:
-            near = value == other
-        if near:
-            found[spec.id] = f"ns-2 gives {show(other)} with the same parameters"
-    return found
+        numbers = isinstance(ours.value, float) and isinstance(other, float)
+        if abs(ours.value / other - 1) <= 0.05 if numbers else ours.value == other:
+            written[spec.id] = f"ns-2 gives {show(other)} with the same parameters"
+    return written
 
 
-def _words(scenario: Mapping[str, Any]) -> Sequence[str]:
-    """Rate, packet, rates and delays of the outer links and of the middle one, as ns-2 has them."""
-    source, links = scenario["flows"]["traffic"]["source"], scenario["links"]
-    words = [source["rate"], source["packet"].removesuffix("B")]
-    words += [links[name][key] for name in ("in", "middle") for key in ("rate", "delay")]
-    return [word.replace("bit/s", "b") for word in words]
-
-
-def _traced(script: Script, protocol: str, words: Sequence[str]) -> pl.DataFrame:
-    return data(script.hops(protocol, *words), "0.0>3.0")
-
-
-def ns2(script: Script) -> dict[str, Value]:
-    """The rows in ns-2 with the inferred parameters."""
-    tables = {one.name: one.table for one in scenarios("wheeb2017")}
-    runs = {
-        f"{traffic}-{protocol.lower()}-inferred": _traced(
-            script, protocol, _words(tables[f"{traffic}-udp-inferred"])
-        )
-        for traffic in ("data", "video", "voip")
-        for protocol in PROTOCOLS
-    }
-    return formulas.of_parts("wheeb2017", "inferred", runs)
-
-
-def ns2_beyond(script: Script) -> dict[str, float]:
+def ns2_beyond(ns2: InNs2) -> dict[str, float]:
     """Delays of data over other links, on which UDP's is the printed one."""
-    found: dict[str, list[float]] = {protocol: [] for protocol in PROTOCOLS}
+    protocols = ("UDP", "DCCP", "SCTP", "TFRC")
+    found: dict[str, list[float]] = {protocol: [] for protocol in protocols}
     links = list(
         product(("800kb", "1Mb", "2Mb", "5Mb", "10Mb"), (1, 2, 5, 10), (1, 2, 5, 10, 15, 20))
     )
     for outer, outer_ms, middle_ms in links:
         words = ("898kb", "1000", outer, f"{outer_ms}ms", "800kb", f"{middle_ms}ms")
-        for protocol in PROTOCOLS:
-            delay = delay_s(_traced(script, protocol, words))
+        for protocol in protocols:
+            delay = delay_s(data(ns2(protocol, *words), "0.0>3.0"))
             if protocol == "UDP" and abs(delay / 0.108356 - 1) > 0.02:
                 break
             found[protocol].append(delay)
