@@ -17,6 +17,7 @@ from talkspurt.figures import (
     decimating,
     inside,
     maps,
+    panel,
     scale,
     sharing,
     style,
@@ -395,8 +396,8 @@ def test_an_interval_that_was_cut_ends_in_an_arrowhead():
     assert heads == {chart.DOWN: 1.0, chart.UP: 4.5}
     band = ax.collections[0].get_paths()[0].vertices[:, 1]
     assert (band.min(), band.max()) == (1.0, 4.5)
-    assert comparison.CUT_OFF in style.notes_of(figure)
-    assert comparison.NO_BAR in style.notes_of(figure), "at 90 ms both were the same"
+    assert panel.CUT_OFF in style.notes_of(figure)
+    assert panel.NO_BAR in style.notes_of(figure), "at 90 ms both were the same"
     calm = varied({"delay": ("20ms", "90ms")}, lambda _, n: 3.0 + 0.01 * n)
     assert style.notes_of(comparison.over_axis(calm, "mos")) == ""
 

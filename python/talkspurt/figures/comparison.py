@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import intervals
 from talkspurt.figures import panel, scale, sensitivity
 from talkspurt.figures.maps import over_two_axes
-from talkspurt.figures.plotted import short
 from talkspurt.figures.sharing import (
     MOST_PANELS,
     Key,
     Line,
-    Row,
     Sharing,
     across,
     keeps_transports,
@@ -31,13 +28,14 @@ from talkspurt.figures.style import (
     INK,
     LINE_LENGTH,
     WIDTH,
-    TransportStyle,
+    Style,
     bounds,
     left_out,
     note,
     panels,
     styled,
 )
+from talkspurt.figures.values import short
 from talkspurt.metrics.catalogue import VIEWS, column
 
 if TYPE_CHECKING:
@@ -55,11 +53,6 @@ SMALL = 4.6
 """Width of a figure of one panel in inches: two fit side by side on a page."""
 LETTERS = 62
 """Letters of a legend's line in such a figure."""
-CUT_OFF = (
-    "An arrowhead: the interval exceeds the possible values; more replications would shorten it."
-)
-MEMBERS = "A pale bar: from the least to the greatest of the flows of which a point is the mean."
-NO_BAR = "No bar: every replication gave this value, so that there is no interval."
 
 
 def every(study: StudyData) -> Iterator[tuple[str, Figure]]:
@@ -142,7 +135,7 @@ def _drawn(study: StudyData, axis: Axis, lines: Sequence[Line], shown: Column) -
         _legend(grid[0] if alone else figure, entries, looks, joined=numbers is not None)
     seen = [row for inside in inside_all for line in inside for row in line.rows]
     not_drawn = left_out("panel", [_words(keys, shared, part) for part, _ in rest])
-    note(figure, *_said(seen), not_drawn)
+    note(figure, *panel.said(seen), not_drawn)
     return figure
 
 
@@ -173,12 +166,8 @@ def _heights(
         return
     ends: dict[str, list[float]] = {}
     for lines in parts:
-        rows = [row for line in lines for row in line.rows]
         seen = ends.setdefault("" if shared else lines[0].key[0], [])
-        for row in rows:
-            end = intervals.ends(row)
-            seen += (end.low, end.high) if end else (row["mean"],)
-            seen += intervals.spread(row) or ()
+        seen += panel.extent(row for line in lines for row in line.rows)
     for ax, lines in zip(grid, parts, strict=True):
         seen = ends["" if shared else lines[0].key[0]]
         ax.set_ylim(*bounds(min(seen) * shown.scale, max(seen) * shown.scale))
@@ -201,7 +190,7 @@ def _legend(
     handles = []
     for words, lines in entries.items():
         styles = {line.style for line in lines}
-        style = styles.pop() if len(styles) == 1 else TransportStyle(INK, "o")
+        style = styles.pop() if len(styles) == 1 else Style(INK, "o")
         look = looks[words]
         dashes = DASHES[look]
         drawn: dict[str, Any] = {"color": style.colour, "marker": style.marker, "lw": 1.2}
@@ -223,14 +212,3 @@ def _legend(
         columnspacing=1.2,
         **look_of,
     )
-
-
-def _said(rows: Sequence[Row]) -> Iterator[str]:
-    """Explanations of the marks that occur in a figure."""
-    found = [end for row in rows if (end := intervals.ends(row))]
-    if any(end.cut_low or end.cut_high for end in found):
-        yield CUT_OFF
-    if any(map(intervals.still, rows)):
-        yield NO_BAR
-    if any(map(intervals.spread, rows)):
-        yield MEMBERS

@@ -7,13 +7,13 @@ not joined.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import intervals
 from talkspurt.figures import scale
 from talkspurt.figures.chart import whisker
-from talkspurt.figures.style import DASHES, FILLS, TransportStyle, transport_style
+from talkspurt.figures.style import DASHES, FILLS, Style, transport_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +31,35 @@ PANEL_WIDTH = 420.0
 """Approximate width of a full-width panel, in points."""
 LETTER, SLOPING = 5.5, 16.0
 """Width of a letter of a label, and of a whole slanted label, in points."""
+CUT_OFF = (
+    "An arrowhead: the interval exceeds the possible values; more replications would shorten it."
+)
+MEMBERS = "A pale bar: from the least to the greatest of the flows of which a point is the mean."
+NO_BAR = "No bar: every replication gave this value, so that there is no interval."
+
+
+def said(
+    rows: Iterable[Mapping[str, Any]], still: str = NO_BAR, members: str = MEMBERS
+) -> Iterator[str]:
+    """Explanations of the marks that occur in a figure; those that are empty are left out."""
+    rows = list(rows)
+    found = [end for row in rows if (end := intervals.ends(row))]
+    if any(end.cut_low or end.cut_high for end in found):
+        yield CUT_OFF
+    if still and any(map(intervals.still, rows)):
+        yield still
+    if members and any(map(intervals.spread, rows)):
+        yield members
+
+
+def extent(rows: Iterable[Mapping[str, Any]]) -> list[float]:
+    """The values that an axis must hold: means, or ends of intervals, and members."""
+    seen: list[float] = []
+    for row in rows:
+        end = intervals.ends(row)
+        seen += (end.low, end.high) if end else (row["mean"],)
+        seen += intervals.spread(row) or ()
+    return seen
 
 
 def draw(
@@ -60,7 +89,7 @@ def draw(
                 assert figure is not None
                 inches = figure.dpi_scale_trans
                 beside = beside + ScaledTranslation(aside * BESIDE / 72, 0, inches)
-            join(ax, x, line.rows, line.style.colour, look, size, beside)
+            join(ax, x, line.rows, line.style.colour, DASHES[look], size, beside)
         for place, row, transport in zip(x, line.rows, line.transports, strict=True):
             point(ax, place, row, transport_style(transport), look, size, beside)
 
@@ -70,7 +99,7 @@ def join(
     x: Sequence[float],
     rows: Sequence[Row],
     colour: str,
-    look: int,
+    dashes: Sequence[float],
     size: float,
     beside: Any,
     *,
@@ -81,16 +110,13 @@ def join(
     means = [math.nan if row["mean"] is None else row["mean"] for row in rows]
     low = [size * (end.low if end else mean) for end, mean in zip(found, means, strict=True)]
     high = [size * (end.high if end else mean) for end, mean in zip(found, means, strict=True)]
-    dashes = DASHES[look]
     if bands:
         ax.fill_between(x, low, high, color=colour, alpha=0.13, linewidth=0)
     y = [mean * size for mean in means]
     ax.plot(x, y, color=colour, lw=1.2, ls=(0, dashes) if dashes else "-", transform=beside)
 
 
-def point(
-    ax: Axes, x: float, row: Row, style: TransportStyle, look: int, size: float, beside: Any
-) -> None:
+def point(ax: Axes, x: float, row: Row, style: Style, look: int, size: float, beside: Any) -> None:
     """A mean with its interval; a clipped end is an arrowhead, others are caps."""
     y = row["mean"] * size
     both: dict[str, Any] = {"color": style.colour, "transform": beside}

@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from talkspurt.figures import scale
-from talkspurt.figures.style import DASHES, IN_BACKGROUND, MEDIA, TransportStyle, transport_style
+from talkspurt.figures.style import DASHES, IN_BACKGROUND, MEDIA, Style, transport_style
 
 if TYPE_CHECKING:
     from talkspurt.results.axis import Axis
@@ -49,7 +49,7 @@ class Line:
         return len(set(map(transport_style, self.transports))) > 1
 
     @property
-    def style(self) -> TransportStyle:
+    def style(self) -> Style:
         """Its style, if it has one."""
         return transport_style(self.transports[0])
 
