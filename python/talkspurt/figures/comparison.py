@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from talkspurt.figures import panel, scale, sensitivity
+from talkspurt.analysis.sensitivity import INDICES
+from talkspurt.figures import panel, scale
 from talkspurt.figures.maps import over_two_axes
-from talkspurt.figures.sharing import (
+from talkspurt.figures.panel import (
     MOST_PANELS,
     Key,
     Line,
@@ -23,10 +24,12 @@ from talkspurt.figures.sharing import (
     share_out,
 )
 from talkspurt.figures.style import (
+    BLUE,
     DASHES,
     FILLS,
     INK,
     LINE_LENGTH,
+    ORANGE,
     WIDTH,
     Style,
     bounds,
@@ -36,7 +39,7 @@ from talkspurt.figures.style import (
     styled,
 )
 from talkspurt.figures.values import short
-from talkspurt.metrics.catalogue import VIEWS, column
+from talkspurt.metrics.catalogue import VIEWS, column, of_a_flow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,6 +56,9 @@ SMALL = 4.6
 """Width of a figure of one panel in inches: two fit side by side on a page."""
 LETTERS = 62
 """Letters of a legend's line in such a figure."""
+BAR = 0.38
+"""Width of a bar; the distance of factors is 1."""
+COLOURS = (BLUE, ORANGE)
 
 
 def every(study: StudyData) -> Iterator[tuple[str, Figure]]:
@@ -61,19 +67,12 @@ def every(study: StudyData) -> Iterator[tuple[str, Figure]]:
     If two axes have three values or more, each measure also has a heat map. A study with a design
     has the sensitivity of each measure to the factors instead.
     """
-    if study.design is not None:
-        for name in SHOWN:
-            drawn = sensitivity.bars(study, name)
-            if drawn is not None:
-                yield name, drawn
-        return
+    draws = {"": over_axis, "-map": over_two_axes} if study.design is None else {"": sensitivity}
     for name in SHOWN:
-        drawn = over_axis(study, name)
-        if drawn is not None:
-            yield name, drawn
-        drawn = over_two_axes(study, name)
-        if drawn is not None:
-            yield f"{name}-map", drawn
+        for ending, draw in draws.items():
+            drawn = draw(study, name)
+            if drawn is not None:
+                yield f"{name}{ending}", drawn
 
 
 def over_axis(study: StudyData, name: str) -> Figure | None:
@@ -101,10 +100,9 @@ def _drawn(study: StudyData, axis: Axis, lines: Sequence[Line], shown: Column) -
     columns = _columns(len(drawn), len(parts) // flows, axis, numbers)
     alone = len(drawn) == 1
     width = SMALL if alone else WIDTH
-    unit = f" / {shown.shown_unit}" if shown.shown_unit else ""
     of = "" if len({line.key[0] for line in lines}) > 1 else f" · {lines[0].key[0]}"
     figure, grid = panels(
-        f"{shown.label}{unit}{of}",
+        scale.headed(shown.label, shown.shown_unit) + of,
         len(drawn),
         columns,
         width=width,
@@ -212,3 +210,53 @@ def _legend(
         columnspacing=1.2,
         **look_of,
     )
+
+
+def sensitivity(study: StudyData, measure: str) -> Figure | None:
+    """The sensitivity of a measure to the factors of a design, as bars with intervals.
+
+    A panel for each setting of the axes and flow; None if no index is defined.
+    """
+    rows = [row for row in study.sensitivity(measure).to_dicts() if row["factor"] is not None]
+    keys = [*(axis.column for axis in study.axes if not axis.factor), "flow"]
+    found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["value"] is not None:
+            found.setdefault(tuple(row[key] for key in keys), []).append(row)
+    if not found:
+        return None
+    factors = list(dict.fromkeys(row["factor"] for row in rows))
+    kinds = list(dict.fromkeys(row["index"] for row in rows))
+    shown = list(found.items())[:MOST_PANELS]
+    columns = min(len(shown), 2)
+    high = -(-len(shown) // columns) * (0.6 + 0.4 * len(factors)) + 0.9
+    with styled():
+        title = f"Sensitivity of {of_a_flow(measure).quantity.label}"
+        figure, grid = panels(title, len(shown), columns, width=WIDTH, height=high, sharey=True)
+        for ax, (key, its) in zip(grid, shown, strict=True):
+            for place, kind in enumerate(kinds):
+                of_kind = [row for row in its if row["index"] == kind]
+                y = [factors.index(row["factor"]) + BAR * (place - 0.5) for row in of_kind]
+                x = [row["value"] for row in of_kind]
+                # Ends of a percentile interval may lie on one side of the value.
+                ends = [
+                    [max(0.0, row["value"] - _or(row["low"], row)) for row in of_kind],
+                    [max(0.0, _or(row["high"], row) - row["value"]) for row in of_kind],
+                ]
+                label = INDICES[kind]
+                ax.barh(y, x, BAR, color=COLOURS[place], label=label)
+                ax.errorbar(x, y, xerr=ends, fmt="none", ecolor=INK, elinewidth=0.8, capsize=2)
+            ax.axvline(0, color=INK, lw=0.6)
+            ax.set_title(" · ".join(key), fontsize=9, fontweight="normal")
+            ax.set_yticks(range(len(factors)), factors)
+        grid[0].invert_yaxis()
+        figure.legend(*grid[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
+        rest = [" · ".join(key) for key in list(found)[MOST_PANELS:]]
+        level = f"Whiskers: bootstrap intervals of {study.confidence * 100:g} %."
+        note(figure, level, left_out("panel", rest))
+    return figure
+
+
+def _or(end: float | None, row: dict[str, Any]) -> float:
+    """An end of an interval, or the value of an index without one."""
+    return float(row["value"] if end is None else end)

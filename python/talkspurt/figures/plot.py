@@ -18,7 +18,7 @@ import polars as pl
 
 from talkspurt import intervals
 from talkspurt.figures import chart, decimating, maps, panel, scale
-from talkspurt.figures.sharing import MOST_PANELS
+from talkspurt.figures.panel import MOST_PANELS
 from talkspurt.figures.style import (
     LINE_LENGTH,
     WIDTH,

@@ -15,7 +15,7 @@ import numpy as np
 
 from talkspurt._text.format import offered
 from talkspurt.figures import scale
-from talkspurt.figures.sharing import across
+from talkspurt.figures.panel import across
 from talkspurt.figures.style import (
     BLUE,
     BROWN,

@@ -20,7 +20,7 @@ from talkspurt import _core
 from talkspurt.figures.style import BACKGROUND, REAL
 from talkspurt.figures.time import styles_of
 from talkspurt.report import topology
-from talkspurt.report.gather import components
+from talkspurt.report.layout import components
 from talkspurt.results.manifest import Origin
 from talkspurt.scenarios.source import read
 

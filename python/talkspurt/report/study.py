@@ -9,7 +9,7 @@ from talkspurt._storage import writer
 from talkspurt._text.format import verdict
 from talkspurt.analysis.cautions import cautions
 from talkspurt.figures import comparison
-from talkspurt.figures.sharing import across
+from talkspurt.figures.panel import across
 from talkspurt.figures.style import Drawn
 from talkspurt.metrics.catalogue import VIEWS, number
 from talkspurt.report import answer, calls, page

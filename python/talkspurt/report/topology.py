@@ -1,6 +1,6 @@
 """The network as a picture: nodes, links with their properties, and coloured routes of flows.
 
-``gather`` selects what is drawn, ``layout`` places it. The picture takes its colours from the page;
+``layout`` selects what is drawn, and places it. The picture takes its colours from the page;
 ``file`` makes a standalone one.
 """
 
@@ -15,8 +15,7 @@ from typing import Any
 
 from talkspurt._text.format import rate_text, time_text
 from talkspurt.figures.style import Style
-from talkspurt.report.gather import Drawn, gather
-from talkspurt.report.layout import Plan, plan
+from talkspurt.report.layout import Drawn, Plan, gather, plan
 from talkspurt.report.page import asset
 
 COLUMN, ROW, MARGIN, TOP, GAP = 210.0, 102.0, 72.0, 44.0, 22.0
