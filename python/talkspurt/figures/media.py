@@ -130,7 +130,20 @@ def delay_ecdf(result: RunData, flow: str | None, link: str | None) -> Figure | 
         took = (rows["delivered_s"] - rows["captured_s"]).drop_nulls().sort().to_numpy() * 1e3
         if took.size:
             share = np.arange(1, took.size + 1) / rows.height
-            _ecdf(ax, took, share, name, styles[name], width)
+            style = styles[name]
+            marks = [min(took.size, 1 + int(took.size * q)) for q in (0.1, 0.3, 0.5, 0.7, 0.9)]
+            ax.plot(
+                [took[0], *took],
+                [0, *share],
+                drawstyle="steps-post",
+                marker=style.marker,
+                markersize=4.5,
+                markevery=marks,
+                label=name,
+                fillstyle="none" if style.dashes else "full",
+                linewidth=width,
+                **style.line(),
+            )
             drawn += 1
             least = min(least, took[0])
     if not drawn:
@@ -142,29 +155,6 @@ def delay_ecdf(result: RunData, flow: str | None, link: str | None) -> Figure | 
     ax.set_ylabel("frames")
     ax.legend(loc="lower right", fontsize=8.5, handlelength=LINE_LENGTH)
     return figure
-
-
-def _ecdf(
-    ax: Axes,
-    took: npt.NDArray[np.float64],
-    share: npt.NDArray[np.float64],
-    name: str,
-    style: Style,
-    width: float,
-) -> None:
-    marks = [min(took.size, 1 + int(took.size * q)) for q in (0.1, 0.3, 0.5, 0.7, 0.9)]
-    ax.plot(
-        [took[0], *took],
-        [0, *share],
-        drawstyle="steps-post",
-        marker=style.marker,
-        markersize=4.5,
-        markevery=marks,
-        label=name,
-        fillstyle="none" if style.dashes else "full",
-        linewidth=width,
-        **style.line(),
-    )
 
 
 def fates(result: RunData, flow: str | None, link: str | None) -> Figure | None:

@@ -147,10 +147,11 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
     shared = len(shown) > 1 and drawn.place not in drawn.rest
     # Panels with scales of their own are narrower by their numbers.
     own = 1.0 if shared or len(shown) == 1 else OWN
-    aside = drawn.over and (drawn.kind in ("bars", "box") or not _is_numeric(drawn, drawn.over))
-    if aside and drawn.over:
+    of_bars = drawn.kind in ("bars", "box")
+    # Lines and points of numbers are placed to scale.
+    if drawn.over and (of_bars or not scale.numbers(drawn.labels(drawn.over))):
         groups = drawn.groups(drawn.over).labels
-        bars = len(labels) * BAR if drawn.kind in ("bars", "box") else 0.0
+        bars = len(labels) * BAR if of_bars else 0.0
         need = len(groups) * max(bars, panel.SLOPING / 72) + 1.8
         if columns * need > WIDTH:
             columns = max(1, min(columns, int(WIDEST / need)))
@@ -194,11 +195,6 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
     rest = [_words(drawn, key) for key in list(every)[MOST_PANELS:]]
     note(figure, *dict.fromkeys(drawn.notes), left_out("panel", rest))
     return figure
-
-
-def _is_numeric(drawn: Plot, name: str) -> bool:
-    """Whether lines and points have places to scale along an axis."""
-    return drawn.kind in ("lines", "points") and bool(scale.numbers(drawn.labels(name)))
 
 
 def _words(drawn: Plot, key: Sequence[str]) -> str:

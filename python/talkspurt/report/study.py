@@ -58,6 +58,8 @@ def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
         *(VIDEO if videos else ()),
         *(name.removesuffix("-map") for name, *_ in stills),
     ]
+    axis = across(study)
+    over = axis.name if axis else "nothing"
     rows = _rows(study.rows(study.summary(columns)), axes)
     differences = _differences(study)
     return page.render(
@@ -79,19 +81,11 @@ def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
         most_rows=MOST_ROWS,
         marks=_marks([videos, rows, *(table["rows"] for table in differences)]),
         figures=[(svg, whole) for _, svg, whole in stills],
-        heading=_heading(study),
+        heading="Sensitivity to the factors" if study.design else f"Over {over}",
         runs=_run_rows(study),
         cautions=cautions(study.flows),
         notes=notes(list(one_of_each.values())),
     )
-
-
-def _heading(study: StudyData) -> str:
-    """The heading of the figures."""
-    if study.design:
-        return "Sensitivity to the factors"
-    found = across(study)
-    return f"Over {found.name if found else 'nothing'}"
 
 
 def _videos(study: StudyData, axes: list[str]) -> list[dict[str, Any]]:
