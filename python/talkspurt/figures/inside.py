@@ -134,9 +134,7 @@ def held(rows: pl.DataFrame, end_s: float) -> pl.DataFrame:
     return pl.concat([rows, end])
 
 
-def drawing(
-    gauge: str,
-) -> Callable[[RunData, str | None, str | None], Figure | None]:
+def drawing(gauge: str) -> Callable[[RunData, str | None, str | None], Figure | None]:
     """Draws the panels of a direction whose sender has a gauge."""
 
     def draw(result: RunData, flow: str | None, link: str | None) -> Figure | None:

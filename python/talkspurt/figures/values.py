@@ -135,19 +135,17 @@ def parts(study: StudyData, one: Metric, name: str | None, bin_s: float | None) 
         for row in _sampled(one, wanted):
             member, group = row["name"], row.get("group") or row["name"]
             try:
-                values = list(_values(run, one, member, bin_s))
+                y, x, until_s = _values(run, one, member, bin_s)
             except (KeyError, ValueError) as error:
                 problem = problem or error
                 continue
             told = {**{key: row.get(key) or "–" for key in OF_FLOWS}, **run.settings}
             shown = member if name == member else group
-            for y, x, until_s in values:
-                if not np.isfinite(y).any():
-                    continue
-                told[kind] = ALL_FLOWS if one.name in OF_RUNS else shown
+            told[kind] = ALL_FLOWS if one.name in OF_RUNS else shown
+            if np.isfinite(y).any():
                 over = row.get(TRANSPORT) or ""
                 found.append(Part(told, member, over, run.replicate, run.seed, y, x, until_s))
-            if one.name in OF_RUNS and values:
+            if one.name in OF_RUNS:
                 break
     if not found and name is not None:
         names = _names(study, links=one.of_links)
@@ -224,7 +222,7 @@ def sample_note(study: StudyData, one: Metric, found: Sequence[Part]) -> str | N
 
 def _values(
     run: RunData, one: Metric, name: str, bin_s: float | None
-) -> Iterator[tuple[Numbers, Numbers | None, float]]:
+) -> tuple[Numbers, Numbers | None, float]:
     from talkspurt.metrics import compute
     from talkspurt.metrics.computing import sender_of
 
@@ -234,12 +232,11 @@ def _values(
     if isinstance(one, Column) and one.table == HOLDS:
         table = sender_of(run, table, name, one.name)
         table = table.filter(table["value"].is_finite())
-        yield _array(table, "value"), _array(table, "time_s"), run.duration_s
-    elif isinstance(one, Computed) and one.x:
+        return _array(table, "value"), _array(table, "time_s"), run.duration_s
+    if isinstance(one, Computed) and one.x:
         rows = table.drop_nulls([one.x])
-        yield _array(rows, one.y), _array(rows, one.x), 0.0
-    else:
-        yield _array(table, "value"), None, 0.0
+        return _array(rows, one.y), _array(rows, one.x), 0.0
+    return _array(table, "value"), None, 0.0
 
 
 def _array(table: pl.DataFrame, column: str) -> Numbers:

@@ -13,13 +13,7 @@ from talkspurt import scores
 from talkspurt._text.format import time_text, verdict
 from talkspurt.figures import decimating, inside
 from talkspurt.figures.style import BACKGROUND, CAUSE_COLOURS, INK, Style, widths
-from talkspurt.figures.time import (
-    DROP,
-    QUEUE_COLOURS,
-    bottlenecks,
-    smooth_goodput,
-    styles_of,
-)
+from talkspurt.figures.time import DROP, QUEUE_COLOURS, bottlenecks, smooth_goodput, styles_of
 from talkspurt.metrics import opinion
 from talkspurt.metrics.catalogue import column
 
@@ -66,12 +60,7 @@ def of_result(result: RunData) -> list[Chart]:
 
 
 def chart_of(
-    name: str,
-    title: str,
-    unit: str,
-    x: Values,
-    lines: list[dict[str, Any]],
-    **more: Any,
+    name: str, title: str, unit: str, x: Values, lines: list[dict[str, Any]], **more: Any
 ) -> Chart | None:
     """A chart of lines over common times, or over their own; None without lines.
 
