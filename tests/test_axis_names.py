@@ -130,7 +130,7 @@ def test_a_count_is_one_row_of_a_study_and_its_members_can_be_asked_for(counted)
 
 
 def test_figures_and_tables_of_a_study_show_a_count_once(counted, capsys):
-    from talkspurt.figures.sharing import across, lines_over
+    from talkspurt.figures.panel import across, lines_over
 
     lines = lines_over(counted, across(counted), "goodput_bps")
     assert [line.key[0] for line in lines] == ["call", "tcp-call", "upload"]

@@ -17,8 +17,8 @@ from talkspurt.figures import (
     decimating,
     inside,
     maps,
+    panel,
     scale,
-    sharing,
     style,
     time,
 )
@@ -230,15 +230,15 @@ def test_where_all_have_one_colour_the_longest_axis_goes_across():
         for messages in axes[1].labels
     ]
     study = Study("made", "", "", axes, 1, 0.95, "", runs)
-    assert sharing.across(study).name == "messages"
+    assert panel.across(study).name == "messages"
 
 
 def test_a_course_of_numbers_goes_across_before_names():
     names = tuple(f"queue {n}" for n in range(5))
     course = varied({"queue": names, "others": ("1", "4", "16")}, lambda *_: 3.0)
-    assert sharing.across(course).name == "others"
+    assert panel.across(course).name == "others"
     two = varied({"queue": names, "others": ("1", "4")}, lambda *_: 3.0)
-    assert sharing.across(two).name == "queue"
+    assert panel.across(two).name == "queue"
     (ax,) = comparison.over_axis(two, "mos").axes
     assert len(means(ax)) == 2 * len(names)
 
@@ -368,10 +368,10 @@ def test_lines_of_one_panel_and_colour_differ_in_dashes_and_fill():
 
 
 def test_what_is_too_much_for_a_figure_is_named():
-    names = tuple(f"setting {n}" for n in range(sharing.MOST_PANELS + 3))
+    names = tuple(f"setting {n}" for n in range(panel.MOST_PANELS + 3))
     study = varied({"delay": ("1ms", "2ms", "3ms"), "setting": names}, lambda *_: 3.0)
     figure = comparison.over_axis(study, "mos")
-    assert len([ax for ax in figure.axes if ax.get_visible()]) == sharing.MOST_PANELS
+    assert len([ax for ax in figure.axes if ax.get_visible()]) == panel.MOST_PANELS
     words = style.notes_of(figure)
     assert "Not drawn: 3 panels" in words
     assert all(name in words for name in names[-3:])
@@ -395,8 +395,8 @@ def test_an_interval_that_was_cut_ends_in_an_arrowhead():
     assert heads == {chart.DOWN: 1.0, chart.UP: 4.5}
     band = ax.collections[0].get_paths()[0].vertices[:, 1]
     assert (band.min(), band.max()) == (1.0, 4.5)
-    assert comparison.CUT_OFF in style.notes_of(figure)
-    assert comparison.NO_BAR in style.notes_of(figure), "at 90 ms both were the same"
+    assert panel.CUT_OFF in style.notes_of(figure)
+    assert panel.NO_BAR in style.notes_of(figure), "at 90 ms both were the same"
     calm = varied({"delay": ("20ms", "90ms")}, lambda _, n: 3.0 + 0.01 * n)
     assert style.notes_of(comparison.over_axis(calm, "mos")) == ""
 
@@ -468,7 +468,7 @@ def test_without_calls_no_traffic_is_background(folder):
 
 
 def test_background_is_grey_in_figures_of_studies(study):
-    lines = sharing.lines_over(study, study.axes[0], "goodput_bps")
+    lines = panel.lines_over(study, study.axes[0], "goodput_bps")
     grey = {line.key[0] for line in lines if line.style.colour == style.BACKGROUND}
     assert grey == {"upload"}
 

@@ -77,7 +77,7 @@ def test_a_study_of_video_begins_with_the_video(video):
     best, mean, others = by_arithmetic(
         video, "video", 100 * frames / pl.col("video_frames"), 1
     )  # fmt: skip
-    said = plain(answer.of_study(video).sentences[0])
+    said = plain(answer.of_study(video)["sentences"][0])
     assert said.startswith(f"video: {best} is best with {mean} % of its frames in time; "), said
     assert said.endswith("(95 % intervals, 3 seeds)."), said
     sure = 0
@@ -106,7 +106,7 @@ def test_bulk_data_are_judged_by_goodput_and_need_no_call():
     if half < size:
         (said,) = map(plain, leading.sentences(made))
         assert said.startswith(f"data: {best} is best with {mean} kbit/s of goodput; {label} has")
-        assert found.rows == [] and plain(found.sentences[0]) == said
+        assert found["rows"] == [] and plain(found["sentences"][0]) == said
     else:
         assert leading.sentences(made) == [] and found is None
 

@@ -15,9 +15,9 @@ import pytest
 import talkspurt
 from conftest import SCENARIO, SILENT, STUDY, made_study
 from talkspurt.figures import time
-from talkspurt.report import answer, calls, compiled, page, recordings, single
+from talkspurt.report import answer, calls, page, recordings, single
 from talkspurt.report import study as study_report
-from talkspurt.report.chart import COLUMNS, chart_of, line_of
+from talkspurt.report.charts import COLUMNS, chart_of, line_of
 
 CBR = {"kind": "cbr", "rate": "16kbit/s", "packet": "200B"}
 SPEECH_OF_NOBODY = {"kind": "speech", "codec": "pcma"}
@@ -459,12 +459,12 @@ def test_the_page_of_a_run_needs_no_plotting_library(result, tmp_path):
 
 
 def test_compiled_templates_are_used_again_and_a_damaged_one_is_compiled(tmp_path, monkeypatch):
-    monkeypatch.setattr(compiled, "FOLDER", tmp_path)
+    monkeypatch.setattr(page, "COMPILED", tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
 
     def text():
         templates = jinja2.DictLoader({"a": "{{ 6 * 7 }} of {{ name }}"})
-        found = jinja2.Environment(loader=templates, bytecode_cache=compiled.cache())
+        found = jinja2.Environment(loader=templates, bytecode_cache=page.compiled())
         return found.get_template("a").render(name="b")
 
     assert text() == "42 of b"
@@ -473,11 +473,11 @@ def test_compiled_templates_are_used_again_and_a_damaged_one_is_compiled(tmp_pat
     monkeypatch.setattr(jinja2.Environment, "compile", lambda *_: pytest.fail("compiled again"))
     assert text() == "42 of b"
     monkeypatch.undo()
-    monkeypatch.setattr(compiled, "FOLDER", tmp_path)
+    monkeypatch.setattr(page, "COMPILED", tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     for damaged in (b"", first[:20], first[:-20], bytes(200)):
         file.write_bytes(damaged)
         assert text() == "42 of b"
         assert file.read_bytes() == first
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    assert compiled.cache() is None
+    assert page.compiled() is None

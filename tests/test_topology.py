@@ -10,7 +10,7 @@ import pytest
 
 from talkspurt import _core
 from talkspurt.figures.style import flow_styles
-from talkspurt.report import gather, layout, pictures, topology
+from talkspurt.report import layout, pictures, topology
 from talkspurt.scenarios import designs
 
 ROOT = Path(__file__).parents[1]
@@ -170,7 +170,7 @@ def test_every_scenario_has_a_picture_with_all_that_it_names(file):
     found, page, alone = drawn(network)
     assert {flow["name"] for flow in network["flows"]} == {f for k in found.key for f in k.flows}
     words = " ".join(texts(page))
-    gathered = gather.gather(network)
+    gathered = layout.gather(network)
     assert set(gathered.where) == {node["name"] for node in network["nodes"]}
     for node in gathered.nodes.values():
         assert node["words"] in words

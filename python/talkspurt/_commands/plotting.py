@@ -83,7 +83,7 @@ def sensitivity(folder: Path, measure: str, *, as_json: bool, out: Path | None) 
         talkspurt.errors.BadInputError: if the folder has no design, or the measure does not fit.
     """
     from talkspurt import figures
-    from talkspurt.figures.sensitivity import bars
+    from talkspurt.figures import comparison
 
     if out is not None and out.suffix.lower() not in ENDINGS:
         raise BadInputError(visible(f"-o {out}: expected a name that ends in .png, .svg or .pdf"))
@@ -106,7 +106,7 @@ def sensitivity(folder: Path, measure: str, *, as_json: bool, out: Path | None) 
         tables.print_sensitivity(answer, measure, rows)
     if out is None:
         return
-    drawn = bars(answer, measure)
+    drawn = comparison.sensitivity(answer, measure)
     if drawn is None:
         raise BadInputError(f"-o: no index of {measure} is defined, so there is nothing to draw")
     draw = {".png": figures.png, ".svg": figures.svg, ".pdf": figures.pdf}[out.suffix.lower()]

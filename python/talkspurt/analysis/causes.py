@@ -67,11 +67,6 @@ class Unheard:
         """The share of the judged frames that this cause took."""
         return self.causes[cause] / self.judged if self.judged else 0.0
 
-    @property
-    def total(self) -> float:
-        """The share of the judged frames that were not heard."""
-        return self.causes.total() / self.judged if self.judged else 0.0
-
 
 def unheard(runs: Iterable[tuple[RunData, Mapping[str, Any]]]) -> Unheard:
     """The frames not heard in these calls, each a run and a row of its flows table."""

@@ -8,8 +8,8 @@ both regressions, with percentile intervals of a bootstrap over the points.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,21 +73,8 @@ def of_study(study: StudyData, measure: str) -> pl.DataFrame:
         found, note = estimate(study, values)
         missing = int(np.isnan(values).sum())
         for one in found:
-            rows.append(
-                {
-                    **there,
-                    "flow": flow,
-                    "measure": measure,
-                    "factor": one.factor,
-                    "index": one.index,
-                    "value": one.value,
-                    "low": one.low,
-                    "high": one.high,
-                    "points": len(values),
-                    "missing": missing,
-                    "note": note,
-                }
-            )
+            of_all = {"points": len(values), "missing": missing, "note": note}
+            rows.append({**there, "flow": flow, "measure": measure, **asdict(one), **of_all})
     schema: dict[str, Any] = {axis.column: pl.String() for axis in study.axes if not axis.factor}
     schema |= dict.fromkeys(("flow", "measure", "factor", "index"), pl.String())
     schema |= dict.fromkeys(("value", "low", "high"), pl.Float64())
@@ -178,14 +165,19 @@ def sobol(names: Sequence[str], values: Numbers, confidence: float) -> list[Esti
         exact = indices(slice(None))
         resamples = rng.integers(points, size=(RESAMPLES, points))
         samples = np.array([indices(chosen) for chosen in resamples])
-    tail = 50 * (1 - confidence)
     keys = [(name, index) for index in ("first", "total") for name in names]
-    made = []
+    return list(_estimates(keys, exact, samples, confidence))
+
+
+def _estimates(
+    keys: Sequence[tuple[str | None, str]], exact: Numbers, samples: Numbers, confidence: float
+) -> Iterator[Estimate]:
+    """Indices with their percentile intervals."""
+    tail = 50 * (1 - confidence)
     for (name, index), value, sample in zip(keys, exact, samples.T, strict=True):
         there = sample[np.isfinite(sample)]
         low, high = np.percentile(there, (tail, 100 - tail)) if len(there) else (np.nan, np.nan)
-        made.append(Estimate(name, index, *map(_finite, (value, low, high))))
-    return made
+        yield Estimate(name, index, *map(_finite, (value, low, high)))
 
 
 def _finite(number: float) -> float | None:
@@ -205,16 +197,12 @@ def regression(inputs: Mapping[str, Numbers], values: Numbers, confidence: float
                 for chosen in rng.integers(len(values), size=(RESAMPLES, len(values)))
             ]
         )
-    tail = 50 * (1 - confidence)
     columns = [(n, "src") for n in names] + [(n, "prcc") for n in names]
     keys: list[tuple[str | None, str]] = [*columns, (None, "r2"), (None, "rank_r2")]
-    found = []
-    for (name, index), value, sample in zip(keys, exact, samples.T, strict=True):
-        there = sample[np.isfinite(sample)]
-        low, high = np.percentile(there, (tail, 100 - tail)) if len(there) else (np.nan, np.nan)
-        ends = (_finite(low), _finite(high)) if np.isfinite(value) else (None, None)
-        found.append(Estimate(name, index, _finite(value), *ends))
-    return found
+    return [
+        one if one.value is not None else Estimate(one.factor, one.index)
+        for one in _estimates(keys, exact, samples, confidence)
+    ]
 
 
 def _coefficients(x: Numbers, y: Numbers) -> Numbers:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from talkspurt._text.format import offered
-from talkspurt.figures import inside, quality, speech, time, video
+from talkspurt.figures import inside, media, time
 from talkspurt.figures.style import inline_svg, pdf, png, styled, svg
 
 if TYPE_CHECKING:
@@ -41,14 +41,11 @@ class Kind:
     in_report: bool = False
 
 
-def heard(result: RunData) -> Sequence[str]:
-    """Calls with a recording."""
-    return result.heard
-
-
-def having(gauge: str) -> Callable[[RunData], Sequence[str]]:
-    """Directions whose sender has a gauge."""
-    return lambda result: inside.directions(result, gauge)
+def _of_sender(gauge: str, title: str, alt: str) -> Kind:
+    """The state of each sender that has a gauge."""
+    return Kind(
+        title, alt, inside.drawing(gauge), each=lambda result: inside.directions(result, gauge)
+    )
 
 
 KINDS: dict[str, Kind] = {
@@ -61,49 +58,49 @@ KINDS: dict[str, Kind] = {
         time.sojourn,
     ),
     "cwnd": Kind("Congestion window", "Congestion window of each flow over time", time.cwnd),
-    "rates": Kind(
+    "rates": _of_sender(
+        "rate",
         "Allowed rate",
         "Allowed, received and computed rate of a sender, its round-trip time and loss event rate",
-        inside.rates,
-        each=having("rate"),
     ),
-    "window": Kind(
+    "window": _of_sender(
+        "cwnd_packets",
         "Window of CCID 2",
         "Congestion window, threshold and pipe in packets, and Ack Ratio, over time",
-        inside.window,
-        each=having("cwnd_packets"),
     ),
-    "bucket": Kind(
+    "bucket": _of_sender(
+        "encoding",
         "Tokens and encoding",
         "Tokens saved, where there are any, and the encoding in use, over time",
-        inside.bucket,
-        each=having("encoding"),
     ),
     "mos": Kind(
         "MOS",
         "MOS of each call and what it lost to delay, loss and codec",
-        quality.mos,
+        media.mos,
     ),
     "delay_ecdf": Kind(
         "How long frames take",
         "Share of voice frames delivered within a time",
-        speech.delay_ecdf,
+        media.delay_ecdf,
     ),
     "frame_delay": Kind(
         "How long frames of video take",
         "Delay of each frame of video, and which were never complete, over time",
-        video.frame_delay,
+        media.frame_delay,
     ),
     "mos_over_time": Kind(
-        "MOS over time", "MOS of each window of each call, over time", quality.mos_over_time
+        "MOS over time", "MOS of each window of each call, over time", media.mos_over_time
     ),
     "fates": Kind(
         "Fate of each frame",
         "Which voice frames were played, late or lost, over time",
-        speech.fates,
+        media.fates,
     ),
     "waveform": Kind(
-        "Said and heard", "Waveform sent above waveform received", speech.waveform, each=heard
+        "Said and heard",
+        "Waveform sent above waveform received",
+        media.waveform,
+        each=lambda result: result.heard,
     ),
 }
 """All kinds of figures by name."""

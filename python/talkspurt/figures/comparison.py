@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import intervals
-from talkspurt.figures import panel, scale, sensitivity
+from talkspurt.analysis.sensitivity import INDICES
+from talkspurt.figures import panel, scale
 from talkspurt.figures.maps import over_two_axes
-from talkspurt.figures.plotted import short
-from talkspurt.figures.sharing import (
+from talkspurt.figures.panel import (
     MOST_PANELS,
     Key,
     Line,
-    Row,
     Sharing,
     across,
     keeps_transports,
@@ -26,19 +24,22 @@ from talkspurt.figures.sharing import (
     share_out,
 )
 from talkspurt.figures.style import (
+    BLUE,
     DASHES,
     FILLS,
     INK,
     LINE_LENGTH,
+    ORANGE,
     WIDTH,
-    TransportStyle,
+    Style,
     bounds,
     left_out,
     note,
     panels,
     styled,
 )
-from talkspurt.metrics.catalogue import VIEWS, column
+from talkspurt.figures.values import short
+from talkspurt.metrics.catalogue import VIEWS, column, of_a_flow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,11 +56,9 @@ SMALL = 4.6
 """Width of a figure of one panel in inches: two fit side by side on a page."""
 LETTERS = 62
 """Letters of a legend's line in such a figure."""
-CUT_OFF = (
-    "An arrowhead: the interval exceeds the possible values; more replications would shorten it."
-)
-MEMBERS = "A pale bar: from the least to the greatest of the flows of which a point is the mean."
-NO_BAR = "No bar: every replication gave this value, so that there is no interval."
+BAR = 0.38
+"""Width of a bar; the distance of factors is 1."""
+COLOURS = (BLUE, ORANGE)
 
 
 def every(study: StudyData) -> Iterator[tuple[str, Figure]]:
@@ -68,19 +67,12 @@ def every(study: StudyData) -> Iterator[tuple[str, Figure]]:
     If two axes have three values or more, each measure also has a heat map. A study with a design
     has the sensitivity of each measure to the factors instead.
     """
-    if study.design is not None:
-        for name in SHOWN:
-            drawn = sensitivity.bars(study, name)
-            if drawn is not None:
-                yield name, drawn
-        return
+    draws = {"": over_axis, "-map": over_two_axes} if study.design is None else {"": sensitivity}
     for name in SHOWN:
-        drawn = over_axis(study, name)
-        if drawn is not None:
-            yield name, drawn
-        drawn = over_two_axes(study, name)
-        if drawn is not None:
-            yield f"{name}-map", drawn
+        for ending, draw in draws.items():
+            drawn = draw(study, name)
+            if drawn is not None:
+                yield f"{name}{ending}", drawn
 
 
 def over_axis(study: StudyData, name: str) -> Figure | None:
@@ -108,10 +100,9 @@ def _drawn(study: StudyData, axis: Axis, lines: Sequence[Line], shown: Column) -
     columns = _columns(len(drawn), len(parts) // flows, axis, numbers)
     alone = len(drawn) == 1
     width = SMALL if alone else WIDTH
-    unit = f" / {shown.shown_unit}" if shown.shown_unit else ""
     of = "" if len({line.key[0] for line in lines}) > 1 else f" · {lines[0].key[0]}"
     figure, grid = panels(
-        f"{shown.label}{unit}{of}",
+        scale.headed(shown.label, shown.shown_unit) + of,
         len(drawn),
         columns,
         width=width,
@@ -142,7 +133,7 @@ def _drawn(study: StudyData, axis: Axis, lines: Sequence[Line], shown: Column) -
         _legend(grid[0] if alone else figure, entries, looks, joined=numbers is not None)
     seen = [row for inside in inside_all for line in inside for row in line.rows]
     not_drawn = left_out("panel", [_words(keys, shared, part) for part, _ in rest])
-    note(figure, *_said(seen), not_drawn)
+    note(figure, *panel.said(seen), not_drawn)
     return figure
 
 
@@ -173,12 +164,8 @@ def _heights(
         return
     ends: dict[str, list[float]] = {}
     for lines in parts:
-        rows = [row for line in lines for row in line.rows]
         seen = ends.setdefault("" if shared else lines[0].key[0], [])
-        for row in rows:
-            end = intervals.ends(row)
-            seen += (end.low, end.high) if end else (row["mean"],)
-            seen += intervals.spread(row) or ()
+        seen += panel.extent(row for line in lines for row in line.rows)
     for ax, lines in zip(grid, parts, strict=True):
         seen = ends["" if shared else lines[0].key[0]]
         ax.set_ylim(*bounds(min(seen) * shown.scale, max(seen) * shown.scale))
@@ -201,7 +188,7 @@ def _legend(
     handles = []
     for words, lines in entries.items():
         styles = {line.style for line in lines}
-        style = styles.pop() if len(styles) == 1 else TransportStyle(INK, "o")
+        style = styles.pop() if len(styles) == 1 else Style(INK, "o")
         look = looks[words]
         dashes = DASHES[look]
         drawn: dict[str, Any] = {"color": style.colour, "marker": style.marker, "lw": 1.2}
@@ -225,12 +212,51 @@ def _legend(
     )
 
 
-def _said(rows: Sequence[Row]) -> Iterator[str]:
-    """Explanations of the marks that occur in a figure."""
-    found = [end for row in rows if (end := intervals.ends(row))]
-    if any(end.cut_low or end.cut_high for end in found):
-        yield CUT_OFF
-    if any(map(intervals.still, rows)):
-        yield NO_BAR
-    if any(map(intervals.spread, rows)):
-        yield MEMBERS
+def sensitivity(study: StudyData, measure: str) -> Figure | None:
+    """The sensitivity of a measure to the factors of a design, as bars with intervals.
+
+    A panel for each setting of the axes and flow; None if no index is defined.
+    """
+    rows = [row for row in study.sensitivity(measure).to_dicts() if row["factor"] is not None]
+    keys = [*(axis.column for axis in study.axes if not axis.factor), "flow"]
+    found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["value"] is not None:
+            found.setdefault(tuple(row[key] for key in keys), []).append(row)
+    if not found:
+        return None
+    factors = list(dict.fromkeys(row["factor"] for row in rows))
+    kinds = list(dict.fromkeys(row["index"] for row in rows))
+    shown = list(found.items())[:MOST_PANELS]
+    columns = min(len(shown), 2)
+    high = -(-len(shown) // columns) * (0.6 + 0.4 * len(factors)) + 0.9
+    with styled():
+        title = f"Sensitivity of {of_a_flow(measure).quantity.label}"
+        figure, grid = panels(title, len(shown), columns, width=WIDTH, height=high, sharey=True)
+        for ax, (key, its) in zip(grid, shown, strict=True):
+            for place, kind in enumerate(kinds):
+                of_kind = [row for row in its if row["index"] == kind]
+                y = [factors.index(row["factor"]) + BAR * (place - 0.5) for row in of_kind]
+                x = [row["value"] for row in of_kind]
+                # Ends of a percentile interval may lie on one side of the value.
+                ends = [
+                    [max(0.0, row["value"] - _or(row["low"], row)) for row in of_kind],
+                    [max(0.0, _or(row["high"], row) - row["value"]) for row in of_kind],
+                ]
+                label = INDICES[kind]
+                ax.barh(y, x, BAR, color=COLOURS[place], label=label)
+                ax.errorbar(x, y, xerr=ends, fmt="none", ecolor=INK, elinewidth=0.8, capsize=2)
+            ax.axvline(0, color=INK, lw=0.6)
+            ax.set_title(" · ".join(key), fontsize=9, fontweight="normal")
+            ax.set_yticks(range(len(factors)), factors)
+        grid[0].invert_yaxis()
+        figure.legend(*grid[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
+        rest = [" · ".join(key) for key in list(found)[MOST_PANELS:]]
+        level = f"Whiskers: bootstrap intervals of {study.confidence * 100:g} %."
+        note(figure, level, left_out("panel", rest))
+    return figure
+
+
+def _or(end: float | None, row: dict[str, Any]) -> float:
+    """An end of an interval, or the value of an index without one."""
+    return float(row["value"] if end is None else end)

@@ -7,16 +7,15 @@ gauge, which holds its value until it changes.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from talkspurt.figures.style import FAINT, INK, label_ends, sheet
 from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    import numpy as np
     import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -27,7 +26,81 @@ REVERSE = ".reverse"
 """Suffix of the answering side's direction, after its flow's name."""
 
 Line = tuple[str, str, str, str, float]
-"""Gauge, its label, colour, line style and width."""
+"""Gauge, its label, colour (empty for the flow's), line style and width."""
+
+
+class Panel(NamedTuple):
+    """Gauges with one axis.
+
+    Attributes:
+        name: the name of the report's chart.
+        what: what the chart is of.
+        unit: the label of the axis of the figure.
+        lines: the gauges; the input of a rate is drawn on top of it, thinner.
+        share: its share of the figure's height.
+    """
+
+    name: str
+    what: str
+    unit: str
+    lines: tuple[Line, ...]
+    share: float = 1.0
+
+
+PANELS: dict[str, tuple[Panel, ...]] = {
+    "rate": (
+        Panel(
+            "rates",
+            "allowed rate",
+            "rate / kbit/s",
+            (
+                ("receive_rate", "X_recv", FAINT, "-", 1.1),
+                ("rate", "X", "", "-", 2.4),
+                ("equation_rate", "X_calc", INK, "--", 1.1),
+            ),
+            2.4,
+        ),
+        Panel(
+            "rtt",
+            "round-trip time",
+            "RTT / ms",
+            (("srtt", "RTT", "", "-", 2.4), ("rtt_square_mean", "R_sqmean", INK, "--", 1.1)),
+        ),
+        Panel("p", "loss event rate", "p / %", (("loss_event_rate", "p", "", "-", 1.8),)),
+    ),
+    "cwnd_packets": (
+        Panel(
+            "window",
+            "window of CCID 2",
+            "packets",
+            (
+                ("pipe", "pipe", FAINT, "-", 0.8),
+                ("ssthresh_packets", "ssthresh", INK, "--", 1.2),
+                ("cwnd_packets", "cwnd", "", "-", 1.8),
+            ),
+            2.6,
+        ),
+        Panel(
+            "ack-ratio",
+            "Ack Ratio",
+            "packets\nper Ack",
+            (("ack_ratio", "Ack Ratio", INK, "-", 1.3),),
+        ),
+    ),
+    "encoding": (
+        Panel("tokens", "tokens saved", "tokens / kB", (("tokens", "tokens", "", "-", 1.3),), 1.4),
+        Panel("encoding", "rung of the ladder", "encoding", (("encoding", "rung", "", "-", 1.8),)),
+    ),
+}
+"""What is shown of a sender that has a gauge."""
+FILLED = ("pipe", "tokens")
+"""Gauges whose area is filled."""
+TITLES = {
+    "rate": ("the allowed rate and what it is made of", 5.6),
+    "cwnd_packets": ("congestion window, and what fills it", 4.2),
+    "encoding": ("tokens saved, and the encoding they hold", 3.9),
+}
+"""Title and height of the figure."""
 
 
 def directions(result: RunData, gauge: str) -> list[str]:
@@ -61,97 +134,33 @@ def held(rows: pl.DataFrame, end_s: float) -> pl.DataFrame:
     return pl.concat([rows, end])
 
 
-def rate_lines(colour: str) -> list[Line]:
-    """Lines of a sender's rates; the input of a rate is drawn on top of it, thinner."""
-    return [
-        ("receive_rate", "X_recv", FAINT, "-", 1.1),
-        ("rate", "X", colour, "-", 2.4),
-        ("equation_rate", "X_calc", INK, "--", 1.1),
-    ]
+def drawing(gauge: str) -> Callable[[RunData, str | None, str | None], Figure | None]:
+    """Draws the panels of a direction whose sender has a gauge."""
 
+    def draw(result: RunData, flow: str | None, link: str | None) -> Figure | None:
+        there = directions(result, gauge)
+        name = flow or next(iter(there), "")
+        if name not in there:
+            return None
+        title, height = TITLES[gauge]
+        panels = PANELS[gauge]
+        if gauge == "encoding" and steps_of(result, name, "tokens").is_empty():
+            title, height, panels = "encoding", 2.4, panels[1:]
+        figure, axes = sheet(
+            f"{name}: {title}",
+            height=height,
+            rows=len(panels),
+            sharex=True,
+            height_ratios=[panel.share for panel in panels],
+        )
+        for ax, panel in zip(axes, panels, strict=True):
+            _panel(result, name, ax, panel)
+        axes[-1].set_xlim(0, result.duration_s)
+        axes[-1].set_xlabel("time / s")
+        figure.align_ylabels(axes)
+        return figure
 
-def rtt_lines(colour: str) -> list[Line]:
-    """Lines of a sender's round-trip times."""
-    return [
-        ("srtt", "RTT", colour, "-", 2.4),
-        ("rtt_square_mean", "R_sqmean", INK, "--", 1.1),
-    ]
-
-
-def window_lines(colour: str) -> list[Line]:
-    """Lines of CCID 2's window."""
-    return [
-        ("pipe", "pipe", FAINT, "-", 0.8),
-        ("ssthresh_packets", "ssthresh", INK, "--", 1.2),
-        ("cwnd_packets", "cwnd", colour, "-", 1.8),
-    ]
-
-
-def rates(result: RunData, flow: str | None, link: str | None) -> Figure | None:
-    """The allowed rate of a rate-controlled sender, with the quantities it is computed from."""
-    del link
-    name = _chosen(result, "rate", flow)
-    if name is None:
-        return None
-    figure, (top, middle, bottom) = sheet(
-        f"{name}: the allowed rate and what it is made of",
-        height=5.6,
-        rows=3,
-        sharex=True,
-        height_ratios=(2.4, 1, 1),
-    )
-    colour = styles_of(result)[name].colour
-    _panel(result, name, top, rate_lines(colour), "rate / kbit/s", logarithmic=True)
-    _panel(result, name, middle, rtt_lines(colour), "RTT / ms")
-    _panel(result, name, bottom, [("loss_event_rate", "p", colour, "-", 1.8)], "p / %")
-    return _finish(figure, result)
-
-
-def window(result: RunData, flow: str | None, link: str | None) -> Figure | None:
-    """CCID 2's window in packets, and its Ack Ratio."""
-    del link
-    name = _chosen(result, "cwnd_packets", flow)
-    if name is None:
-        return None
-    figure, (top, bottom) = sheet(
-        f"{name}: congestion window, and what fills it",
-        height=4.2,
-        rows=2,
-        sharex=True,
-        height_ratios=(2.6, 1),
-    )
-    colour = styles_of(result)[name].colour
-    _panel(result, name, top, window_lines(colour), "packets", filled="pipe")
-    _panel(result, name, bottom, [("ack_ratio", "Ack Ratio", INK, "-", 1.3)], "packets\nper Ack")
-    return _finish(figure, result)
-
-
-def bucket(result: RunData, flow: str | None, link: str | None) -> Figure | None:
-    """The encoding a source sends in, and the tokens that limit it, if any."""
-    del link
-    name = _chosen(result, "encoding", flow)
-    if name is None:
-        return None
-    saves = not steps_of(result, name, "tokens").is_empty()
-    figure, axes = sheet(
-        f"{name}: tokens saved, and the encoding they hold" if saves else f"{name}: encoding",
-        height=3.9 if saves else 2.4,
-        rows=2 if saves else 1,
-        sharex=True,
-        height_ratios=(1.4, 1) if saves else (1,),
-    )
-    colour = styles_of(result)[name].colour
-    if saves:
-        tokens: list[Line] = [("tokens", "tokens", colour, "-", 1.3)]
-        _panel(result, name, axes[0], tokens, "tokens / kB", filled="tokens")
-    bottom = axes[-1]
-    _panel(result, name, bottom, [("encoding", "", colour, "-", 1.8)], "encoding")
-    rungs = ladder(result, name)
-    lowest = int(steps_of(result, name, "encoding")["value"].to_numpy().max())
-    last = max(len(rungs) - 1, lowest, 1)
-    bottom.set_ylim(last + 0.4, -0.4)
-    bottom.set_yticks(range(last + 1), [*rungs, *map(str, range(len(rungs), last + 1))])
-    return _finish(figure, result)
+    return draw
 
 
 def ladder(result: RunData, direction: str) -> list[str]:
@@ -163,44 +172,35 @@ def ladder(result: RunData, direction: str) -> list[str]:
     return [rung if isinstance(rung, str) else str(rung.get("codec", "")) for rung in rungs]
 
 
-def _chosen(result: RunData, gauge: str, flow: str | None) -> str | None:
-    there = directions(result, gauge)
-    if flow is not None:
-        return flow if flow in there else None
-    return there[0] if there else None
-
-
-def _panel(
-    result: RunData,
-    name: str,
-    ax: Axes,
-    lines: Sequence[Line],
-    unit: str,
-    *,
-    logarithmic: bool = False,
-    filled: str = "",
-) -> None:
+def _panel(result: RunData, name: str, ax: Axes, panel: Panel) -> None:
     ends = []
-    seen: list[np.ndarray] = []
-    for gauge, words, colour, style, width in lines:
+    positive: list[float] = []
+    own = styles_of(result)[name].colour
+    for gauge, words, colour, style, width in panel.lines:
         rows = steps_of(result, name, gauge)
         if rows.is_empty():
             continue
+        colour = colour or own
         x, y = rows["time_s"].to_numpy(), rows["value"].to_numpy() * column(gauge).scale
-        if gauge == filled:
+        if gauge in FILLED:
             ax.fill_between(x, 0, y, color=colour, alpha=0.35, linewidth=0, step="post")
         ax.step(x, y, where="post", color=colour, linestyle=style, linewidth=width)
         ends.append((x[-1], float(y[-1]), words, colour if colour != FAINT else INK))
         if gauge != "receive_rate":  # early reports are out of scale
-            seen.append(y[y > 0])
+            positive += y[y > 0].tolist()
     ax.set_xlim(0, result.duration_s)
-    ax.set_ylabel(unit)
-    positive = [value for y in seen if len(y) for value in (float(y.min()), float(y.max()))]
-    if logarithmic and wide(positive):
+    ax.set_ylabel(panel.unit)
+    if panel.name == "encoding":
+        rungs = ladder(result, name)
+        last = max(len(rungs) - 1, int(y.max()), 1)
+        ax.set_ylim(last + 0.4, -0.4)
+        ax.set_yticks(range(last + 1), [*rungs, *map(str, range(len(rungs), last + 1))])
+        return
+    if panel.name == "rates" and wide(positive):
         _logarithmic(ax, min(positive), max(positive))
     else:
         ax.set_ylim(bottom=0)
-    label_ends(ax, [end for end in ends if end[2]])
+    label_ends(ax, ends)
 
 
 def _logarithmic(ax: Axes, least: float, greatest: float) -> None:
@@ -222,11 +222,3 @@ SPREAD = 30.0
 def wide(values: Sequence[float]) -> bool:
     """Whether positive values need a logarithmic axis."""
     return bool(values) and max(values) > SPREAD * min(values)
-
-
-def _finish(figure: Figure, result: RunData) -> Figure:
-    axes = figure.axes
-    axes[-1].set_xlim(0, result.duration_s)
-    axes[-1].set_xlabel("time / s")
-    figure.align_ylabels(axes)
-    return figure

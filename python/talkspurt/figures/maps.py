@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from talkspurt.figures.scale import headed, ticks
 from talkspurt.figures.style import INK, WIDTH, left_out, note, panels, styled
+from talkspurt.figures.values import short
 from talkspurt.metrics.catalogue import column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
     from talkspurt.metrics.catalogue import Quantity
@@ -78,12 +79,12 @@ def draw(
     height = 0.7 + (0.6 + max(0.3 * len(down.labels), 0.5)) * len(flows)
     width = min(max(WIDTH, 1.8 + 0.42 * len(along.labels)), WIDEST)
     figure, grid = panels(title, len(flows), 1, width=width, height=min(height, 2 * WIDEST))
-    colours = _colours(shown, name, [value for flow in flows for value in cells[flow].values()])
+    norm = _norm(shown, name, [value for flow in flows for value in cells[flow].values()])
     # The title says what all the maps show.
     label = shown.head if len(flows) == 1 else shown.head.partition(" / ")[2]
     room = max(0.3 * len(down.labels), 0.5) * 72 / LETTER
     for ax, flow in zip(grid, flows, strict=True):
-        _map(ax, (down, along), cells[flow], colours, textwrap.fill(label, max(int(room), 10)))
+        _map(ax, (down, along), cells[flow], norm, textwrap.fill(label, max(int(room), 10)))
         ax.set_title(flow, fontsize=9, fontweight="normal")
         ax.set_ylabel(headed(down.name, ticks(down.labels)[1]))
     grid[-1].set_xlabel(headed(along.name, ticks(along.labels)[1]))
@@ -91,66 +92,52 @@ def draw(
     return figure
 
 
-@dataclass(frozen=True)
-class _Colours:
-    """A colour scale: its ends, and whether it is logarithmic."""
+def _norm(shown: Quantity, name: str, values: Sequence[float]) -> Normalize:
+    """The colour scale."""
+    from matplotlib.colors import LogNorm, Normalize
 
-    low: float
-    high: float
-    logarithmic: bool = False
-
-    @property
-    def middle(self) -> float:
-        if self.logarithmic:
-            return math.sqrt(self.low * self.high)
-        return (self.low + self.high) / 2
-
-
-def _colours(shown: Quantity, name: str, values: Sequence[float]) -> _Colours:
-    if name in FIXED:
-        low, high = FIXED[name]
-        return _Colours(low * shown.scale, high * shown.scale)
     low, high = min(values), max(values)
-    return (
-        _Colours(low, high, True) if low > 0 and high / low > FAR else _Colours(min(low, 0), high)
-    )
+    if name in FIXED:
+        low, high = (end * shown.scale for end in FIXED[name])
+    elif low > 0 and high / low > FAR:
+        return LogNorm(low, high)
+    else:
+        low = min(low, 0)
+    return Normalize(low, high)
 
 
 def _map(
     ax: Axes,
     axes: tuple[Axis, Axis],
     cells: Mapping[tuple[str, str], float],
-    colours: _Colours,
+    norm: Normalize,
     label: str,
 ) -> None:
     down, along = axes
     grid = [[cells.get((row, column), math.nan) for column in along.labels] for row in down.labels]
-    norm: dict[str, Any] = {"vmin": colours.low, "vmax": colours.high}
-    if colours.logarithmic:
-        from matplotlib.colors import LogNorm
-
-        norm = {"norm": LogNorm(**norm)}
-    image = ax.imshow(grid, cmap="cividis", aspect="auto", **norm)
+    image = ax.imshow(grid, cmap="cividis", aspect="auto", norm=norm)
     # An arrow where values exceed the scale.
-    extend = "max" if max(cells.values()) > colours.high else "neither"
+    extend = "max" if max(cells.values()) > (norm.vmax or 0.0) else "neither"
     bar = ax.figure.colorbar(image, ax=ax, label=label, aspect=12, pad=0.015, extend=extend)
     bar.outline.set_visible(False)
     bar.ax.yaxis.set_major_formatter(lambda value, _: brief(value))
     bar.ax.yaxis.set_minor_formatter(lambda value, _: "")
     ax.grid(visible=False)
-    texts = [_short(text) for text in ticks(along.labels)[0]]
+    texts = [short(text, MOST_LETTERS) for text in ticks(along.labels)[0]]
     ax.set_xticks(range(len(texts)), texts)
     if sum(map(len, texts)) * LETTER > ax.get_window_extent().width:
         ax.tick_params(axis="x", rotation=35)
         for tick in ax.get_xticklabels():
             tick.set(ha="right", rotation_mode="anchor")
-    ax.set_yticks(range(len(down.labels)), [_short(text) for text in ticks(down.labels)[0]])
+    ax.set_yticks(
+        range(len(down.labels)), [short(text, MOST_LETTERS) for text in ticks(down.labels)[0]]
+    )
     if len(along.labels) > MOST_CELLS:
         return
     for y, row in enumerate(grid):
         for x, value in enumerate(row):
             words = "–" if math.isnan(value) else brief(value)
-            colour = "white" if value < colours.middle else "black"
+            colour = "white" if norm(value) < 0.5 else "black"
             if math.isnan(value):
                 colour = INK
             ax.text(x, y, words, ha="center", va="center", color=colour, fontsize=7.5)
@@ -159,14 +146,6 @@ def _map(
 LETTER = 5.0
 """Width of a letter of a label in points."""
 MOST_LETTERS = 24
-
-
-def _short(text: str) -> str:
-    """A label of limited length."""
-    if len(text) <= MOST_LETTERS:
-        return text
-    half = MOST_LETTERS // 2
-    return f"{text[:half]}…{text[1 - half :]}"
 
 
 def brief(value: float) -> str:

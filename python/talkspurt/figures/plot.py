@@ -18,13 +18,11 @@ import polars as pl
 
 from talkspurt import intervals
 from talkspurt.figures import chart, decimating, maps, panel, scale
-from talkspurt.figures.plotted import KINDS, TIME, Look, Plot, chosen, short, together, unknown
-from talkspurt.figures.sharing import MOST_PANELS
+from talkspurt.figures.panel import MOST_PANELS
 from talkspurt.figures.style import (
-    DASHES,
     LINE_LENGTH,
     WIDTH,
-    TransportStyle,
+    Style,
     bounds,
     left_out,
     note,
@@ -33,17 +31,23 @@ from talkspurt.figures.style import (
     transport_style,
 )  # fmt: skip
 from talkspurt.figures.values import (
+    KINDS,
+    TIME,
     Numbers,
     Part,
+    Plot,
     against,
+    chosen,
     half_width,
     mean_line,
     mean_of,
     missing,
     parts,
-    place_of,
     same_places,
     sample_note,
+    short,
+    together,
+    unknown,
     unknown_places,
 )
 from talkspurt.metrics.catalogue import metric, over_time
@@ -140,14 +144,14 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
     columns = 1 if len(shown) == 1 else 2 if len(shown) in (2, 4) else 3
     width = WIDTH
     below = 0.0
-    place = place_of(drawn.study, drawn.one)
-    shared = len(shown) > 1 and place not in drawn.rest
+    shared = len(shown) > 1 and drawn.place not in drawn.rest
     # Panels with scales of their own are narrower by their numbers.
     own = 1.0 if shared or len(shown) == 1 else OWN
-    aside = drawn.over and (drawn.kind in ("bars", "box") or not _is_numeric(drawn, drawn.over))
-    if aside and drawn.over:
+    of_bars = drawn.kind in ("bars", "box")
+    # Lines and points of numbers are placed to scale.
+    if drawn.over and (of_bars or not scale.numbers(drawn.labels(drawn.over))):
         groups = drawn.groups(drawn.over).labels
-        bars = len(labels) * BAR if drawn.kind in ("bars", "box") else 0.0
+        bars = len(labels) * BAR if of_bars else 0.0
         need = len(groups) * max(bars, panel.SLOPING / 72) + 1.8
         if columns * need > WIDTH:
             columns = max(1, min(columns, int(WIDEST / need)))
@@ -193,21 +197,15 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
     return figure
 
 
-def _is_numeric(drawn: Plot, name: str) -> bool:
-    """Whether lines and points have places to scale along an axis."""
-    return drawn.kind in ("lines", "points") and bool(scale.numbers(drawn.labels(name)))
-
-
 def _words(drawn: Plot, key: Sequence[str]) -> str:
     """The settings of a panel."""
-    place = place_of(drawn.study, drawn.one)
     named = zip(drawn.rest, key, strict=True)
-    return " · ".join(label if name == place else f"{name} {label}" for name, label in named)
+    return " · ".join(label if name == drawn.place else f"{name} {label}" for name, label in named)
 
 
 def _title(drawn: Plot) -> str:
     """The measure, and the only flow or link that has it."""
-    names = {part.told[place_of(drawn.study, drawn.one)] for part in drawn.parts}
+    names = {part.told[drawn.place] for part in drawn.parts}
     label = drawn.quantity.label
     label = label[:1].upper() + label[1:]
     if drawn.over is None and drawn.kind not in ("cdf", "map"):
@@ -217,7 +215,7 @@ def _title(drawn: Plot) -> str:
     return f"{label} · {names.pop()}" if len(names) == 1 else label
 
 
-def _legend(drawn: Plot, figure: Figure, title: str, looks: Mapping[str, Look]) -> None:
+def _legend(drawn: Plot, figure: Figure, title: str, looks: Mapping[str, Style]) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -225,14 +223,13 @@ def _legend(drawn: Plot, figure: Figure, title: str, looks: Mapping[str, Look]) 
     for label, look in looks.items():
         words = short(label) or "–"
         if drawn.kind in ("bars", "box"):
-            handles.append(Patch(color=look.style.colour, label=words))
+            handles.append(Patch(color=look.colour, label=words))
             continue
         joined = drawn.kind in ("lines", "cdf")
-        dashes = DASHES[look.dashes]
-        style: dict[str, Any] = {"color": look.style.colour, "lw": 1.4}
-        style["ls"] = ((0, dashes) if dashes else "-") if joined else "none"
+        style: dict[str, Any] = {"color": look.colour, "lw": 1.4}
+        style["ls"] = ((0, look.dashes) if look.dashes else "-") if joined else "none"
         if drawn.kind != "cdf" and (drawn.over is not None or not joined):
-            style |= {"marker": look.style.marker, "ms": 5}
+            style |= {"marker": look.marker, "ms": 5}
         handles.append(Line2D([], [], label=words, **style))
     lines = drawn.kind in ("lines", "cdf")
     figure.legend(
@@ -250,21 +247,16 @@ def _said(drawn: Plot, rows: Sequence[Mapping[str, Any]]) -> None:
     """Notes on intervals, means over time, and marks."""
     if against(drawn.one) is not None:
         drawn.notes.append("Means over each run.")
-    several = drawn.study.replications > 1
-    found = [end for row in rows if (end := intervals.ends(row))]
-    if several and found:
-        drawn.notes.append(
-            f"Means of {drawn.study.replications} runs with Student's "
-            f"{drawn.study.confidence * 100:g} % intervals."
-        )
-    from talkspurt.figures.comparison import CUT_OFF, MEMBERS, NO_BAR
+    several, of_bars = drawn.study.replications > 1, drawn.kind == "bars"
+    if several and any(map(intervals.ends, rows)):
+        drawn.notes.append(_of_runs(drawn, "Means of", drawn.study.replications))
+    still = (NO_WHISKER if of_bars else panel.NO_BAR) if several else ""
+    drawn.notes.extend(panel.said(rows, still, "" if of_bars else panel.MEMBERS))
 
-    if any(end.cut_low or end.cut_high for end in found):
-        drawn.notes.append(CUT_OFF)
-    if several and any(map(intervals.still, rows)):
-        drawn.notes.append(NO_WHISKER if drawn.kind == "bars" else NO_BAR)
-    if drawn.kind != "bars" and any(map(intervals.spread, rows)):
-        drawn.notes.append(MEMBERS)
+
+def _of_runs(drawn: Plot, what: str, count: int) -> str:
+    """A note on the runs that a mean is of, and its interval."""
+    return f"{what} {count} runs with Student's {drawn.study.confidence * 100:g} % intervals."
 
 
 def _cells(drawn: Plot, found: Sequence[Part]) -> dict[tuple[str, str], list[Part]]:
@@ -283,18 +275,12 @@ def _rows(drawn: Plot, found: Sequence[Part]) -> dict[tuple[str, str], dict[str,
     return rows
 
 
-def _limits(drawn: Plot, ax: Axes, rows: Iterable[Mapping[str, Any]], *, zero: bool) -> None:
-    """MOS has a fixed scale; others are fitted to the intervals, or begin at zero."""
-    if drawn.one.name in ("mos", "mos_over_time"):
+def _limits(drawn: Plot, ax: Axes, seen: Iterable[float], *, zero: bool = False) -> None:
+    """MOS has a fixed scale; others are fitted to the values, or begin at zero."""
+    if drawn.is_mos:
         ax.set_ylim(1, 4.6)
-        return
-    seen: list[float] = []
-    for row in rows:
-        end = intervals.ends(row)
-        seen += (end.low, end.high) if end else (row["mean"],)
-        seen += intervals.spread(row) or ()
-    size = drawn.quantity.scale
-    _widen(ax, [size * value for value in seen], zero=zero)
+    else:
+        _widen(ax, [drawn.quantity.scale * value for value in seen], zero=zero)
 
 
 def _widen(ax: Axes, seen: Sequence[float], *, zero: bool) -> None:
@@ -335,11 +321,11 @@ def _points(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bot
         x = [numbers[i] if numbers else float(i) for i in order]
         if joined:
             bands = len(shown) <= MOST_BANDS
-            panel.join(ax, x, its, look.style.colour, look.dashes, size, beside, bands=bands)
+            panel.join(ax, x, its, look.colour, look.dashes, size, beside, bands=bands)
         for i, at, row in zip(order, x, its, strict=True):
             if row["mean"] is None:
                 continue
-            style = look.style if drawn.by else colours.get(labels[i], look.style)
+            style = look if drawn.by else colours.get(labels[i], look)
             if not joined:
                 values = [part.number * size for part in cells[labels[i], label]]
                 if len(values) > 1:
@@ -351,13 +337,13 @@ def _points(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bot
         ax.update_datalim([(x, 0.0) for x in numbers], updatey=False)
         ax.autoscale_view(scaley=False)
     ax.set_ylabel(drawn.quantity.head)
-    seen = list(rows.values())
+    seen = panel.extent(rows.values())
     if not joined:
-        _widen(ax, [size * part.number for part in found], zero=False)
-    _limits(drawn, ax, seen, zero=False)
+        seen += [part.number for part in found]
+    _limits(drawn, ax, seen)
 
 
-def _one_colour_each(drawn: Plot) -> dict[str, TransportStyle]:
+def _one_colour_each(drawn: Plot) -> dict[str, Style]:
     """The style of each label of ``over``, if it has one transport and nothing else has colours."""
     if drawn.by or drawn.over is None:
         return {}
@@ -367,19 +353,19 @@ def _one_colour_each(drawn: Plot) -> dict[str, TransportStyle]:
     return {label: transport_style(name) for label, name in transports.items()}
 
 
-def _transports_to_name(drawn: Plot) -> dict[str, Look]:
+def _transports_to_name(drawn: Plot) -> dict[str, Style]:
     """The transports that colours stand for, if the labels of ``over`` do not say them."""
     if drawn.over is None or drawn.kind == "cdf" or not _one_colour_each(drawn):
         return {}
     names = list(dict.fromkeys(drawn.transports(drawn.over).values()))
     one_each = len(names) == len(drawn.labels(drawn.over))
-    if one_each and drawn.over != place_of(drawn.study, drawn.one):
+    if one_each and drawn.over != drawn.place:
         return {}
     # All kinds of TCP have one colour.
-    sharing: dict[TransportStyle, list[str]] = {}
+    sharing: dict[Style, list[str]] = {}
     for name in names:
         sharing.setdefault(transport_style(name), []).append(name)
-    looks = {", ".join(its): Look(one) for one, its in sharing.items()}
+    looks = {", ".join(its): style for style, its in sharing.items()}
     return looks if len(looks) > 1 else {}
 
 
@@ -392,7 +378,7 @@ def _bars(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, botto
     made = []
     for label in drawn.labels(drawn.by):
         its = [rows.get((group, label)) for group in labels]
-        own = drawn.looks[label].style.colour
+        own = drawn.looks[label].colour
         made.append(
             chart.Bars(
                 label,
@@ -403,7 +389,7 @@ def _bars(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, botto
         )
     chart.draw_bars(ax, made, drawn.quantity.head)
     panel.frame(ax, drawn.groups(drawn.over), None, columns, bottom=bottom)
-    _limits(drawn, ax, rows.values(), zero=True)
+    _limits(drawn, ax, panel.extent(rows.values()), zero=True)
 
 
 def _scaled(end: intervals.Ends | None, size: float) -> intervals.Ends | None:
@@ -423,11 +409,11 @@ def _boxes(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bott
             its = cells.get((group, label))
             if not its:
                 continue
-            values = size * _pooled(its)
+            values = _pooled(its)
             seen += (float(values.min()), float(values.max()))
-            colour = colours[group].colour if colours else drawn.looks[label].style.colour
+            colour = colours[group].colour if colours else drawn.looks[label].colour
             at = i - 0.4 + width * (n + 0.5)
-            _box(ax, at, 0.8 * width, values, colour)
+            _box(ax, at, 0.8 * width, size * values, colour)
     about = "the values over time of all runs" if against(drawn.one) else "the values of all runs"
     drawn.notes.append(
         f"Boxes: median and quartiles of {about}; whiskers: {WHISKERS[0]} and {WHISKERS[1]} %; "
@@ -436,10 +422,7 @@ def _boxes(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bott
     panel.frame(ax, drawn.groups(drawn.over), None, columns, bottom=bottom)
     ax.grid(visible=False, axis="x")
     ax.set_ylabel(drawn.quantity.head)
-    if drawn.one.name in ("mos", "mos_over_time"):
-        ax.set_ylim(1, 4.6)
-    else:
-        _widen(ax, seen, zero=False)
+    _limits(drawn, ax, seen)
 
 
 def _box(ax: Axes, x: float, width: float, values: Numbers, colour: str) -> None:
@@ -465,14 +448,9 @@ def _pooled(found: Sequence[Part]) -> Numbers:
 
 def _cdf(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bottom: bool) -> None:
     """The share of values up to each value, with a band if each of several runs has many values."""
-    del bottom
     size = drawn.quantity.scale
     of_curves = against(drawn.one) is not None
-    for label in drawn.labels(drawn.by):
-        its = [part for part in found if not drawn.by or part.told[drawn.by] == label]
-        if not its:
-            continue
-        look = drawn.looks[label]
+    for label, look, its in drawn.by_label(found):
         values = np.sort(_pooled(its))
         x, share = _steps(values)
         replicates = sorted({part.replicate for part in its})
@@ -486,17 +464,14 @@ def _cdf(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bottom
             half = np.nan_to_num(half_width(rows, drawn.study.confidence))
             low, high = np.clip(share - half, 0, 1), np.clip(share + half, 0, 1)
             band = list(zip(low.tolist(), high.tolist(), strict=True))
-            drawn.notes.append(
-                f"Means of the shares in {len(replicates)} runs with Student's "
-                f"{drawn.study.confidence * 100:g} % intervals."
-            )
+            drawn.notes.append(_of_runs(drawn, "Means of the shares in", len(replicates)))
         line = chart.Line(
-            label, (size * x).tolist(), share.tolist(), look.style.colour, DASHES[look.dashes],
+            label, (size * x).tolist(), share.tolist(), look.colour, look.dashes,
             steps=True, band=band, marker="o" if len(x) == 2 and x[0] == x[1] else "",
         )  # fmt: skip
         chart.draw(ax, [line], drawn.quantity.head, "share of values", legend=False)
     ax.set_ylim(0, 1.02)
-    if drawn.one.name in ("mos", "mos_over_time"):
+    if drawn.is_mos:
         ax.set_xlim(1, 4.6)
     panel.few_ticks(ax, columns)
 
@@ -512,14 +487,9 @@ def _steps(values: Numbers) -> tuple[Numbers, Numbers]:
 
 def _curves(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bottom: bool) -> None:
     """Values over time or against another quantity: means of several runs, or those of one."""
-    del columns, bottom
     quantity = against(drawn.one)
     assert quantity is not None
-    for label in drawn.labels(drawn.by):
-        its = [part for part in found if not drawn.by or part.told[drawn.by] == label]
-        if not its:
-            continue
-        look = drawn.looks[label]
+    for label, look, its in drawn.by_label(found):
         if same_places(drawn.one) and (drawn.kind == "lines" or len(its) > 1):
             lines = [_mean(drawn, label, look, its)]
         else:
@@ -530,8 +500,7 @@ def _curves(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bot
             lines = [_single(drawn, label, look, p) for p in its if p.replicate == first]
         chart.draw(ax, lines, quantity.head, drawn.quantity.head, legend=False)
     if quantity.label.startswith("time") and quantity.label != "time scale":
-        ends = {run.duration_s for run in drawn.study.runs}
-        ax.set_xlim(0, max(ends))
+        ax.set_xlim(0, max(run.duration_s for run in drawn.study.runs))
     elif quantity.label == "time scale":
         ax.set_xscale("log")
     seen = [float(v) for line in ax.get_lines() for v in np.asarray(line.get_ydata(), dtype=float)]
@@ -541,11 +510,10 @@ def _curves(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bot
         _widen(ax, seen, zero=False)
 
 
-def _mean(drawn: Plot, label: str, look: Look, its: Sequence[Part]) -> chart.Line:
+def _mean(drawn: Plot, label: str, look: Style, its: Sequence[Part]) -> chart.Line:
     """The mean of several runs, with its interval."""
-    size, x_size = drawn.quantity.scale, _x_scale(drawn)
-    held = bool(its[0].until_s)
-    if held and len(its) == 1:
+    size = drawn.quantity.scale
+    if its[0].until_s and len(its) == 1:
         return _single(drawn, label, look, its[0])
     x, rows, replicates = mean_line(its)
     mean = mean_of(rows)
@@ -555,23 +523,14 @@ def _mean(drawn: Plot, label: str, look: Look, its: Sequence[Part]) -> chart.Lin
         least, most = drawn.quantity.least, drawn.quantity.most
         low, high = np.clip(mean - half, least, most), np.clip(mean + half, least, most)
         band = list(zip((size * low).tolist(), (size * high).tolist(), strict=True))
-        drawn.notes.append(
-            f"Means of {len(replicates)} runs with Student's "
-            f"{drawn.study.confidence * 100:g} % intervals."
-        )
+        drawn.notes.append(_of_runs(drawn, "Means of", len(replicates)))
     if len({part.member for part in its}) > 1:
         drawn.notes.append("Means over the flows of a line.")
-    joined = drawn.kind == "lines"
-    return chart.Line(
-        label, (x_size * x).tolist(), (size * mean).tolist(), look.style.colour,
-        DASHES[look.dashes], band=band, joined=joined,
-        marker="" if joined and len(x) > 1 else look.style.marker,
-    )  # fmt: skip
+    return _line(drawn, label, look, x, mean, band=band)
 
 
-def _single(drawn: Plot, label: str, look: Look, part: Part) -> chart.Line:
+def _single(drawn: Plot, label: str, look: Style, part: Part) -> chart.Line:
     """The values of one run."""
-    size, x_size = drawn.quantity.scale, _x_scale(drawn)
     assert part.x is not None
     x, y = part.x, part.y
     if part.until_s and len(x):
@@ -581,18 +540,17 @@ def _single(drawn: Plot, label: str, look: Look, part: Part) -> chart.Line:
         places = decimating.kept(pl.Series(x[order]), pl.Series(y[order]))
         order = order[places.to_numpy()]
         x, y = x[order], y[order]
-    joined = drawn.kind == "lines"
-    return chart.Line(
-        label, (x_size * x).tolist(), (size * y).tolist(), look.style.colour,
-        DASHES[look.dashes], steps=bool(part.until_s), joined=joined,
-        marker="" if joined and len(x) > 1 else look.style.marker,
-    )  # fmt: skip
+    return _line(drawn, label, look, x, y, steps=bool(part.until_s))
 
 
-def _x_scale(drawn: Plot) -> float:
-    quantity = against(drawn.one)
+def _line(drawn: Plot, label: str, look: Style, x: Numbers, y: Numbers, **more: Any) -> chart.Line:
+    quantity, joined = against(drawn.one), drawn.kind == "lines"
     assert quantity is not None
-    return quantity.scale
+    return chart.Line(
+        label, (quantity.scale * x).tolist(), (drawn.quantity.scale * y).tolist(),
+        look.colour, look.dashes, joined=joined,
+        marker="" if joined and len(x) > 1 else look.marker, **more,
+    )  # fmt: skip
 
 
 def _map(drawn: Plot) -> Figure:

@@ -32,7 +32,7 @@ PAPER = "#ffffff"
 
 # Okabe and Ito, "Color Universal Design", 2008.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-ORANGE, SKY, YELLOW = "#E69F00", "#56B4E9", "#F0E442"
+ORANGE, SKY = "#E69F00", "#56B4E9"
 # Okabe and Ito have eight; these are darker variants of three of them, for related transports.
 TEAL, BROWN, SLATE, OLIVE = "#1F5F7A", "#7A4B00", "#5B4A8A", "#6B7000"
 
@@ -53,27 +53,38 @@ CAUSE_COLOURS = {"delay": ORANGE, "loss": "#3f464e", "codec": PURPLE}
 
 
 @dataclass(frozen=True)
-class TransportStyle:
-    """Colour and marker of one transport."""
+class Style:
+    """Colour and marker of a transport, and dashes of one of its flows."""
 
     colour: str
     marker: str
+    dashes: tuple[float, ...] = ()
+
+    @property
+    def in_background(self) -> bool:
+        """Whether a flow is only there to disturb others."""
+        return self.colour == BACKGROUND
+
+    def line(self) -> dict[str, Any]:
+        """Keywords for matplotlib's plot."""
+        dashes = {"dashes": self.dashes} if self.dashes else {"linestyle": "-"}
+        return {"color": self.colour, **dashes}
 
 
 TRANSPORTS = {
-    "udp": TransportStyle(BLUE, "o"),
-    "tcp": TransportStyle(VERMILLION, "s"),
-    "dccp-ccid2": TransportStyle(GREEN, "^"),
-    "dccp-ccid3": TransportStyle(SKY, "v"),
-    "dccp-ccid4": TransportStyle(TEAL, "<"),
-    "dccp": TransportStyle(GREEN, "^"),
-    "sctp": TransportStyle(PURPLE, "D"),
-    "tfrc": TransportStyle(ORANGE, "P"),
-    "tfrc-tb": TransportStyle(BROWN, "p"),
-    "beritelli": TransportStyle(SLATE, "h"),
-    "icmp": TransportStyle(OLIVE, "*"),
+    "udp": Style(BLUE, "o"),
+    "tcp": Style(VERMILLION, "s"),
+    "dccp-ccid2": Style(GREEN, "^"),
+    "dccp-ccid3": Style(SKY, "v"),
+    "dccp-ccid4": Style(TEAL, "<"),
+    "dccp": Style(GREEN, "^"),
+    "sctp": Style(PURPLE, "D"),
+    "tfrc": Style(ORANGE, "P"),
+    "tfrc-tb": Style(BROWN, "p"),
+    "beritelli": Style(SLATE, "h"),
+    "icmp": Style(OLIVE, "*"),
 }
-OTHER = TransportStyle("#6b7280", "X")
+OTHER = Style("#6b7280", "X")
 BACKGROUND = "#8F979F"
 """Colour of traffic that is only there to disturb the calls."""
 IN_BACKGROUND = "background"
@@ -93,10 +104,10 @@ LINE_LENGTH = 5.5
 """Length of a line in a legend, in font sizes: long enough to show its dashes."""
 
 
-def transport_style(transport: str) -> TransportStyle:
+def transport_style(transport: str) -> Style:
     """Colour and marker of a transport, by its longest known prefix."""
     if transport == IN_BACKGROUND:
-        return TransportStyle(BACKGROUND, "o")
+        return Style(BACKGROUND, "o")
     word = transport.lower().replace("/", "-").replace("_", "-")
     for name in sorted(TRANSPORTS, key=len, reverse=True):
         if word.startswith(name):
@@ -104,28 +115,9 @@ def transport_style(transport: str) -> TransportStyle:
     return OTHER
 
 
-@dataclass(frozen=True)
-class FlowStyle:
-    """Style of one flow."""
-
-    colour: str
-    marker: str
-    dashes: tuple[float, ...]
-
-    @property
-    def in_background(self) -> bool:
-        """Whether the flow is only there to disturb others."""
-        return self.colour == BACKGROUND
-
-    def line(self) -> dict[str, Any]:
-        """Keywords for matplotlib's plot."""
-        dashes = {"dashes": self.dashes} if self.dashes else {"linestyle": "-"}
-        return {"color": self.colour, **dashes}
-
-
 def flow_styles(
     transports: Mapping[str, str], background: Collection[str] = ()
-) -> dict[str, FlowStyle]:
+) -> dict[str, Style]:
     """A style for each flow, from its transport and its position among flows that share it.
 
     Flows in the background are grey.
@@ -134,14 +126,12 @@ def flow_styles(
     styles = {}
     for flow, transport in transports.items():
         style = transport_style(transport)
-        if flow in background:
-            style = TransportStyle(BACKGROUND, style.marker)
-        place = seen.get(style.colour, 0)
-        seen[style.colour] = place + 1
-        shaded = style.colour
+        colour = BACKGROUND if flow in background else style.colour
+        place = seen.get(colour, 0)
+        seen[colour] = place + 1
         if flow not in background:
-            shaded = shade(style.colour, SHADES[place // len(DASHES) % len(SHADES)])
-        styles[flow] = FlowStyle(shaded, style.marker, DASHES[place % len(DASHES)])
+            colour = shade(colour, SHADES[place // len(DASHES) % len(SHADES)])
+        styles[flow] = Style(colour, style.marker, DASHES[place % len(DASHES)])
     return styles
 
 

@@ -13,7 +13,7 @@ from talkspurt.figures.style import (
     PURPLE,
     REAL,
     SKY,
-    FlowStyle,
+    Style,
     bounds,
     flow_styles,
     label_ends,
@@ -22,6 +22,8 @@ from talkspurt.figures.style import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     import polars as pl
     from matplotlib.axes import Axes
@@ -34,7 +36,7 @@ MOST = 12
 """Maximum flows drawn."""
 
 
-def styles_of(result: RunData) -> dict[str, FlowStyle]:
+def styles_of(result: RunData) -> dict[str, Style]:
     """A style for each flow: beside calls, video and programs, other flows are background."""
     flows = result.flows.select("name", "transport", "source").rows()
     media = {name for name, _, source in flows if source in (*MEDIA, REAL)}
@@ -57,20 +59,15 @@ def bottlenecks(result: RunData) -> list[str]:
 
 def delay(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """One-way delay over time: mean of each bin, shaded up to its maximum."""
-    del link
-    frame = result.series(flow)
+    frame = result.series(flow).drop_nulls("delay_mean_s")
+
+    def curve(name: str) -> list[np.ndarray]:
+        x, *delays = _few(frame.filter(flow=name), "time_s", "delay_mean_s", "delay_max_s")
+        return [x, *(delay * 1e3 for delay in delays)]
+
+    title = "One-way network delay: mean of each bin, shaded up to its longest"
     chosen = [flow] if flow else (result.calls or result.flows["name"].to_list())
-    figure, (ax,) = sheet("One-way network delay: mean of each bin, shaded up to its longest")
-    ends = []
-    for name, style, line in _drawn(result, chosen):
-        rows = frame.filter(flow=name).drop_nulls("delay_mean_s")
-        if rows.is_empty():
-            continue
-        x, mean, high = _few(rows, "time_s", "delay_mean_s", "delay_max_s")
-        ax.fill_between(x, mean * 1e3, high * 1e3, color=style.colour, alpha=0.13, linewidth=0)
-        ax.plot(x, mean * 1e3, **line)
-        ends.append((x[-1], float(mean[-1] * 1e3), name, style.colour))
-    return _finish(figure, ax, result, "delay / ms", ends, len(chosen))
+    return _of_flows(result, title, "delay / ms", chosen, curve)
 
 
 GOODPUT_POINTS = 120
@@ -97,45 +94,51 @@ def smooth_goodput(result: RunData) -> tuple[pl.DataFrame, float]:
 
 def goodput(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """Goodput over time."""
-    del link
     frame, width = smooth_goodput(result)
-    chosen = [flow] if flow else result.flows["name"].to_list()
-    figure, (ax,) = sheet(f"Goodput, means over {time_text(width)}")
-    ends = []
-    for name, style, line in _drawn(result, chosen):
+
+    def curve(name: str) -> list[np.ndarray]:
         rows = frame.filter(flow=name)
-        if rows.is_empty():
-            continue
-        x, y = rows["time_s"].to_numpy(), rows["goodput_bps"].to_numpy() / 1e3
-        ax.plot(x, y, **line)
-        ends.append((x[-1], float(y[-1]), name, style.colour))
-    return _finish(figure, ax, result, "goodput / kbit/s", ends, len(chosen))
+        return [rows["time_s"].to_numpy(), rows["goodput_bps"].to_numpy() / 1e3]
+
+    chosen = [flow] if flow else result.flows["name"].to_list()
+    title = f"Goodput, means over {time_text(width)}"
+    return _of_flows(result, title, "goodput / kbit/s", chosen, curve)
 
 
 def queue(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """Queue length of a link (default: the bottlenecks), with drops as ticks above."""
-    del flow
     names = [link] if link else bottlenecks(result)
-    if not names:
+    tables = {name: result.link_series(name) for name in names}
+    return _of_links(result, "Packets waiting, and packets dropped", "packets", tables, _one_queue)
+
+
+def _of_links(
+    result: RunData,
+    title: str,
+    unit: str,
+    tables: dict[str, pl.DataFrame],
+    draw: Callable[[Axes, pl.DataFrame, str], None],
+) -> Figure | None:
+    """Links below each other."""
+    if not tables:
         return None
-    height = 1.2 + 1.35 * len(names)
-    title = "Packets waiting, and packets dropped"
-    figure, axes = sheet(title, height=height, rows=len(names), sharex=True)
-    for ax, name, colour in zip(axes, names, QUEUE_COLOURS, strict=False):
-        _one_queue(ax, result.link_series(name), name, colour)
-        ax.set_ylim(bottom=0)
+    height = 1.2 + 1.35 * len(tables)
+    figure, axes = sheet(title, height=height, rows=len(tables), sharex=True)
+    for ax, (name, rows), colour in zip(axes, tables.items(), QUEUE_COLOURS, strict=False):
+        draw(ax, rows, colour)
+        ax.set_ylabel(f"{name}\n{unit}", fontsize=8)
     axes[-1].set_xlim(0, result.duration_s)
     axes[-1].set_xlabel("time / s")
     return figure
 
 
-def _one_queue(ax: Axes, rows: pl.DataFrame, name: str, colour: str) -> None:
+def _one_queue(ax: Axes, rows: pl.DataFrame, colour: str) -> None:
     x, y = _few(rows, "time_s", "queue_packets")
     ax.fill_between(x, 0, y, color=colour, alpha=0.55, linewidth=0, step="pre")
     ax.step(x, y, where="pre", color=INK, linewidth=0.6)
     if "average_packets" in rows.columns and rows["average_packets"].drop_nulls().len():
         ax.plot(*_few(rows, "time_s", "average_packets"), color=ORANGE, linewidth=1.1)
-    ax.set_ylabel(f"{name}\npackets", fontsize=8)
+    ax.set_ylim(bottom=0)
     drops = rows.filter(rows["drops"] > 0)
     if not drops.is_empty():
         top = [1.0] * drops.height
@@ -152,21 +155,12 @@ def sojourn(result: RunData, flow: str | None, link: str | None) -> Figure | Non
 
     Also shows the discipline's reaction: drop probability, or drops per second.
     """
-    del flow
     names = [link] if link else bottlenecks(result)
     kept = {name: result.link_series(name) for name in names}
     kept = {n: r for n, r in kept.items() if "sojourn_max_s" in r.columns}
     kept = {n: r for n, r in kept.items() if r["sojourn_max_s"].drop_nulls().len()}
-    if not kept:
-        return None
     title = "Wait in the queue: mean of each bin, shaded up to its longest"
-    figure, axes = sheet(title, height=1.2 + 1.35 * len(kept), rows=len(kept), sharex=True)
-    for ax, (name, rows), colour in zip(axes, kept.items(), QUEUE_COLOURS, strict=False):
-        waits(ax, rows, colour)
-        ax.set_ylabel(f"{name}\nms", fontsize=8)
-    axes[-1].set_xlim(0, result.duration_s)
-    axes[-1].set_xlabel("time / s")
-    return figure
+    return _of_links(result, title, "ms", kept, waits)
 
 
 CONTROLS = {"drop_probability": "p", "drops_per_second": "drops/s"}
@@ -191,20 +185,18 @@ def waits(ax: Axes, rows: pl.DataFrame, colour: str) -> None:
 
 def cwnd(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """Congestion window of the opening side of each flow that has one."""
-    del link
     frame = result.gauges(flow, "cwnd").filter(side="from")
     chosen = frame["flow"].unique(maintain_order=True).to_list()
+
+    def curve(name: str) -> list[np.ndarray]:
+        x, y = _few(frame.filter(flow=name), "time_s", "value")
+        return [x, y / 1e3]
+
     if not chosen:
         return None
-    figure, (ax,) = sheet("Congestion window")
-    ends = []
-    for name, style, line in _drawn(result, chosen):
-        rows = frame.filter(flow=name)
-        x, y = _few(rows, "time_s", "value")
-        y = y / 1e3
-        ax.step(x, y, where="post", **line)
-        ends.append((x[-1], float(y[-1]), name, style.colour))
-    return _finish(figure, ax, result, "cwnd / kB", ends, len(chosen))
+    return _of_flows(
+        result, "Congestion window", "cwnd / kB", chosen, curve, drawstyle="steps-post"
+    )
 
 
 def _few(rows: pl.DataFrame, x: str, *lines: str) -> list[np.ndarray]:
@@ -217,34 +209,43 @@ def _few(rows: pl.DataFrame, x: str, *lines: str) -> list[np.ndarray]:
     return [rows[name].gather(places).cast(pl.Float64).to_numpy() for name in (x, *lines)]
 
 
-def _drawn(result: RunData, chosen: list[str]) -> list[tuple[str, FlowStyle, dict[str, Any]]]:
-    """The flows to draw, with keywords of their lines; background first, below the others."""
-    styles = styles_of(result)
-    shown = [(name, styles[name]) for name in chosen[:MOST] if name in styles]
-    shown.sort(key=lambda one: not one[1].in_background)
-    return [
-        (name, style, {**style.line(), "linewidth": width})
-        for (name, style), width in zip(shown, widths(len(shown)), strict=True)
-    ]
-
-
-def _finish(
-    figure: Figure,
-    ax: Axes,
+def _of_flows(
     result: RunData,
+    title: str,
     unit: str,
-    ends: list[tuple[float, float, str, str]],
-    total: int,
+    chosen: list[str],
+    curve: Callable[[str], list[np.ndarray]],
+    **how: Any,
 ) -> Figure:
+    """Lines of flows, shaded up to a third array of their curves; background below the others."""
+    figure, (ax,) = sheet(title)
+    styles = styles_of(result)
+    shown = [name for name in chosen[:MOST] if name in styles]
+    shown.sort(key=lambda name: not styles[name].in_background)
+    ends = []
+    for name, width in zip(shown, widths(len(shown)), strict=True):
+        x, y, *high = curve(name)
+        if not len(x):
+            continue
+        colour = styles[name].colour
+        if high:
+            ax.fill_between(x, y, high[0], color=colour, alpha=0.13, linewidth=0)
+        ax.plot(x, y, **styles[name].line(), linewidth=width, **how)
+        ends.append((x[-1], float(y[-1]), name, colour))
     ax.set_xlim(0, result.duration_s)
     if ax.has_data():
         ax.set_ylim(*bounds(*ax.dataLim.intervaly))
     ax.set_xlabel("time / s")
     ax.set_ylabel(unit)
     label_ends(ax, ends)
+    say_shown(ax, len(chosen), "flows")
+    return figure
+
+
+def say_shown(ax: Axes, total: int, what: str) -> None:
+    """Above a figure of some flows, how many there are."""
     if total > MOST:
         ax.annotate(
-            f"{MOST} of {total} flows shown", (1, 1), xycoords="axes fraction",
+            f"{MOST} of {total} {what} shown", (1, 1), xycoords="axes fraction",
             xytext=(0, 4), textcoords="offset points", ha="right", fontsize=8,
         )  # fmt: skip
-    return figure

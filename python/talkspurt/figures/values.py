@@ -1,20 +1,39 @@
-"""The values of one measure in all runs of a study, with what distinguishes them.
+"""The values of a measure in all runs of a study, and where a figure of them shows these.
 
 A part is what one flow or link of one run has of a measure: a number, or values against a second
-quantity such as time. ``plot`` distributes parts over axes, colours and panels.
+quantity such as time. A :class:`Plot` distributes parts over axes, colours and panels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from talkspurt._text.format import offered
+from talkspurt.figures import scale
+from talkspurt.figures.panel import across
+from talkspurt.figures.style import (
+    BLUE,
+    BROWN,
+    DASHES,
+    GREEN,
+    ORANGE,
+    OTHER,
+    PURPLE,
+    SKY,
+    SLATE,
+    TEAL,
+    VERMILLION,
+    Style,
+    transport_style,
+)
 from talkspurt.metrics.catalogue import Column, Computed
 from talkspurt.metrics.catalogue.quantities import BY_COLUMN, Quantity
+from talkspurt.results.axis import Axis
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,6 +53,18 @@ OF_FLOWS = (TRANSPORT, SOURCE)
 """What distinguishes flows, beside their names."""
 HOLDS = "gauges"
 """The table whose values hold until the next."""
+
+Kind = Literal["lines", "bars", "points", "box", "cdf", "map"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""Kinds of figures of a measure."""
+TIME = "time"
+
+PALETTE = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BROWN, TEAL, SLATE, "#6b7280")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", "h")
+MOST_COLOURS = 12
+"""More values than these are not the default for colours."""
+MOST_NAME = 30
+"""Letters of a name in a figure; longer ones are shortened in the middle."""
 
 
 @dataclass(frozen=True)
@@ -95,34 +126,31 @@ def parts(study: StudyData, one: Metric, name: str | None, bin_s: float | None) 
         ValueError: if the measure cannot be computed.
     """
     found: list[Part] = []
-    names: dict[str, None] = {}
     problem: Exception | None = None
     kind = place_of(study, one)
     for run in study.runs:
         of_run = run.links if one.of_links else run.flows
-        rows: list[Row] = list(of_run.iter_rows(named=True))
-        for row in rows:
-            names |= {row["name"]: None, row.get("group") or row["name"]: None}
+        rows = of_run.iter_rows(named=True)
         wanted = [row for row in rows if name in (None, row["name"], row.get("group"))]
         for row in _sampled(one, wanted):
             member, group = row["name"], row.get("group") or row["name"]
             try:
-                values = list(_values(run, one, member, bin_s))
+                y, x, until_s = _values(run, one, member, bin_s)
             except (KeyError, ValueError) as error:
                 problem = problem or error
                 continue
             told = {**{key: row.get(key) or "–" for key in OF_FLOWS}, **run.settings}
             shown = member if name == member else group
-            for y, x, until_s in values:
-                if not np.isfinite(y).any():
-                    continue
-                told[kind] = ALL_FLOWS if one.name in OF_RUNS else shown
+            told[kind] = ALL_FLOWS if one.name in OF_RUNS else shown
+            if np.isfinite(y).any():
                 over = row.get(TRANSPORT) or ""
                 found.append(Part(told, member, over, run.replicate, run.seed, y, x, until_s))
-            if one.name in OF_RUNS and values:
+            if one.name in OF_RUNS:
                 break
-    if not found and name is not None and name not in names:
-        raise KeyError(f"no {kind} {name!r}; {offered(name, names)}")
+    if not found and name is not None:
+        names = _names(study, links=one.of_links)
+        if name not in names:
+            raise KeyError(f"no {kind} {name!r}; {offered(name, names)}")
     if not found and problem is not None:
         raise problem
     return found
@@ -138,17 +166,25 @@ def missing(study: StudyData, one: Metric, name: str | None) -> ValueError:
     return ValueError(f"{whose} of {one.full_name}{hint}")
 
 
+def _names(study: StudyData, *, links: bool) -> list[str]:
+    """Names of all flows and groups, or of all links."""
+    rows = (
+        row
+        for run in study.runs
+        for row in (run.links if links else run.flows).iter_rows(named=True)
+    )
+    return list(
+        dict.fromkeys(name for row in rows for name in (row["name"], row.get("group")) if name)
+    )
+
+
 def unknown_places(study: StudyData, flow: str | None, link: str | None) -> list[Exception]:
     """What is wrong with the name of a flow and that of a link, whatever is measured there."""
-    faults: list[Exception] = []
-    for kind, name in ((FLOW, flow), (LINK, link)):
-        names: dict[str, None] = {}
-        for run in study.runs if name is not None else ():
-            for row in (run.links if kind == LINK else run.flows).iter_rows(named=True):
-                names |= {row["name"]: None, row.get("group") or row["name"]: None}
-        if name is not None and name not in names:
-            faults.append(KeyError(f"no {kind} {name!r}; {offered(name, names)}"))
-    return faults
+    return [
+        KeyError(f"no {kind} {name!r}; {offered(name, names)}")
+        for kind, name in ((FLOW, flow), (LINK, link))
+        if name is not None and name not in (names := _names(study, links=kind == LINK))
+    ]
 
 
 MOST_MEMBERS = 100
@@ -186,25 +222,21 @@ def sample_note(study: StudyData, one: Metric, found: Sequence[Part]) -> str | N
 
 def _values(
     run: RunData, one: Metric, name: str, bin_s: float | None
-) -> Iterator[tuple[Numbers, Numbers | None, float]]:
+) -> tuple[Numbers, Numbers | None, float]:
     from talkspurt.metrics import compute
     from talkspurt.metrics.computing import sender_of
 
     where = {"link": name} if one.of_links else {"flow": name}
     asked = bin_s if one.has_bins else None
     table = compute(run, one.full_name, bin_s=asked, **where)
-    if isinstance(one, Column):
-        if one.table == HOLDS:
-            table = sender_of(run, table, name, one.name)
-            table = table.filter(table["value"].is_finite())
-            yield _array(table, "value"), _array(table, "time_s"), run.duration_s
-        else:
-            yield _array(table, "value"), None, 0.0
-    elif one.x:
+    if isinstance(one, Column) and one.table == HOLDS:
+        table = sender_of(run, table, name, one.name)
+        table = table.filter(table["value"].is_finite())
+        return _array(table, "value"), _array(table, "time_s"), run.duration_s
+    if isinstance(one, Computed) and one.x:
         rows = table.drop_nulls([one.x])
-        yield _array(rows, one.y), _array(rows, one.x), 0.0
-    else:
-        yield _array(table, "value"), None, 0.0
+        return _array(rows, one.y), _array(rows, one.x), 0.0
+    return _array(table, "value"), None, 0.0
 
 
 def _array(table: pl.DataFrame, column: str) -> Numbers:
@@ -279,3 +311,267 @@ def half_width(rows: Numbers, confidence: float) -> Numbers:
         squares / freedom / np.maximum(count, 1)
     )
     return np.where(count > 1, half, np.nan)
+
+
+@dataclass
+class Plot:
+    """A figure to be drawn.
+
+    Attributes:
+        study: the runs.
+        one: the measure.
+        parts: its values.
+        over: what the x axis is; None if it is the measure itself or a quantity of its own.
+        by: what colours distinguish.
+        kind: its kind.
+    """
+
+    study: StudyData
+    one: Metric
+    parts: Sequence[Part]
+    over: str | None
+    by: str | None
+    kind: Kind
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def quantity(self) -> Quantity:
+        """How the measure is shown."""
+        return self.one.quantity
+
+    @property
+    def place(self) -> str:
+        """What distinguishes the parts of one run: flow or link."""
+        return place_of(self.study, self.one)
+
+    @property
+    def is_mos(self) -> bool:
+        """Whether its scale is that of MOS."""
+        return self.one.name in ("mos", "mos_over_time")
+
+    def by_label(self, found: Sequence[Part]) -> Iterator[tuple[str, Style, list[Part]]]:
+        """The parts under each label of ``by``, with its look."""
+        for label in self.labels(self.by):
+            its = [part for part in found if not self.by or part.told[self.by] == label]
+            if its:
+                yield label, self.looks[label], its
+
+    @cached_property
+    def rest(self) -> list[str]:
+        """What has panels of its own."""
+        axes = {axis.name for axis in self.study.axes}
+        pooled = {self.over, self.by} & set(OF_FLOWS) - axes
+        found = [
+            d for d in varied(self.study, self.one, self.parts) if d not in (self.over, self.by)
+        ]
+        if pooled or (self.kind == "cdf" and against(self.one) is None):
+            found = [d for d in found if d != self.place]
+        return found
+
+    def labels(self, name: str | None) -> list[str]:
+        """The labels along a dimension, in order."""
+        there = dict.fromkeys(part.told[name] for part in self.parts) if name else {"": None}
+        for axis in self.study.axes:
+            if axis.name == name:
+                return [label for label in axis.labels if label in there]
+        return list(there)
+
+    def axis(self, name: str) -> Axis:
+        """An axis of the study, or one of names."""
+        labels = self.labels(name)
+        factor = next((axis.factor for axis in self.study.axes if axis.name == name), None)
+        return Axis(name, "", tuple(map(short, labels)), factor=factor)
+
+    def groups(self, name: str) -> Axis:
+        """The same, with numbers in one unit, for places side by side."""
+        texts, unit = scale.ticks(self.labels(name))
+        return Axis(scale.headed(name, unit), "", tuple(map(short, texts)))
+
+    def panels(self) -> dict[tuple[str, ...], list[Part]]:
+        """The parts of each panel, in the order of the labels."""
+        order = {
+            name: {label: i for i, label in enumerate(self.labels(name))} for name in self.rest
+        }
+        found: dict[tuple[str, ...], list[Part]] = {}
+        for part in self.parts:
+            found.setdefault(tuple(part.told[name] for name in self.rest), []).append(part)
+
+        def rank(key: tuple[str, ...]) -> list[int]:
+            return [order[name][label] for name, label in zip(self.rest, key, strict=True)]
+
+        return {key: found[key] for key in sorted(found, key=rank)}
+
+    @cached_property
+    def looks(self) -> dict[str, Style]:
+        """The look of each label of ``by``."""
+        return looks(self.labels(self.by), self.transports(self.by))
+
+    def transports(self, name: str | None) -> dict[str, str]:
+        """The transport of each label, where it has only one."""
+        found: dict[str, set[str]] = {}
+        changing = changed_by(name, self.parts) if name else set()
+        for part in self.parts:
+            if not changing or part.member in changing:
+                found.setdefault(part.told[name] if name else "", set()).add(part.transport)
+        return {label: kinds.pop() for label, kinds in found.items() if len(kinds) == 1}
+
+    def row(self, found: Iterable[Part]) -> dict[str, Any]:
+        """Mean and interval over the replications, as in a summary."""
+        return self.study._row_of(self.one, found)
+
+
+def varied(study: StudyData, one: Metric, found: Sequence[Part]) -> list[str]:
+    """What distinguishes parts: axes with several values, and flow or link if there are several."""
+    # The points of a design have no panels or colours of their own.
+    names = [axis.name for axis in study.axes if not axis.factor]
+    place = place_of(study, one)
+    return [name for name in (*names, place) if len({part.told[name] for part in found}) > 1]
+
+
+def unknown(study: StudyData, one: Metric | None, *names: str | None) -> list[Exception]:
+    """What is wrong with the names of axes, of a metric or of any, if none is given."""
+    known = [axis.name for axis in study.axes]
+    more = [LINK, FLOW] if one is None else [place_of(study, one)]
+    more += () if one is not None and one.of_links else OF_FLOWS
+    known += [other for other in more if other not in known]
+    return [
+        KeyError(f"no axis {name!r}; {offered(name, known)}")
+        for name in names
+        if name is not None and name not in known
+    ]
+
+
+def together(faults: Sequence[Exception]) -> Exception:
+    """One error for several."""
+    if len(faults) == 1:
+        return faults[0]
+    return ValueError("; ".join(str(fault.args[0]) for fault in faults))
+
+
+def chosen(
+    study: StudyData,
+    one: Metric,
+    found: Sequence[Part],
+    over: str | None,
+    by: str | None,
+    kind: str | None,
+) -> Plot:
+    """Complete what was not asked for."""
+    place = place_of(study, one)
+    dims = varied(study, one, found)
+    quantity = against(one)
+    if kind == "cdf" and over is not None:
+        raise ValueError("a CDF is drawn over the measure itself: over is for other kinds")
+    of_curves = quantity is not None and over is None and kind in (None, "lines", "points")
+    if kind == "map":
+        over, by = _of_map(study, dims, over, by)
+    elif kind != "cdf" and not of_curves and over is None:
+        over = _default_over(study, one, dims, by) or place
+    if by is None and kind != "map":
+        numbers_only = kind == "cdf" and quantity is None
+        left = [name for name in dims if name not in (over, place if numbers_only else None)]
+        by = _default_by(left, found)
+        several = len({part.told[TRANSPORT] for part in found}) > 1
+        if by is None and numbers_only and several and not one.of_links:
+            by = TRANSPORT
+        if over in OF_FLOWS and by == place:
+            by = None
+    if kind is None:
+        if of_curves:
+            assert quantity is not None
+            cross = not same_places(one) or quantity.label not in ("time", "time scale")
+            kind = "points" if cross else "lines"
+        else:
+            along = next((axis for axis in study.axes if axis.name == over), None)
+            numeric = along is not None and bool(scale.numbers(along.labels))
+            kind = "lines" if numeric else "bars"
+            if along is not None and along.factor:
+                kind = "points" if numeric else "box"
+    return Plot(study, one, found, over, by, kind)  # type: ignore[arg-type]
+
+
+def _default_over(study: StudyData, one: Metric, dims: Sequence[str], by: str | None) -> str | None:
+    factors = [axis.name for axis in study.axes if axis.factor and axis.name != by]
+    if factors:
+        return factors[0]
+    best = across(study) if any(axis.name in dims for axis in study.axes) else None
+    if best is not None and best.name in dims and best.name != by:
+        return best.name
+    return next((name for name in dims if name != by), None)
+
+
+def _default_by(left: Sequence[str], found: Sequence[Part]) -> str | None:
+    """What changes the transport of a flow, or else the first axis with few values."""
+    few = [name for name in left if len({part.told[name] for part in found}) <= MOST_COLOURS]
+    return next((name for name in few if changed_by(name, found)), next(iter([*few, *left]), None))
+
+
+def changed_by(name: str, found: Sequence[Part]) -> set[str]:
+    """The flows whose transport differs between labels of an axis, and is one under each.
+
+    If flows are the axis, those with different transports.
+    """
+    kinds: dict[str, dict[str, set[str]]] = {}
+    for part in found:
+        member = part.member if part.told[name] not in (part.member, "") else ""
+        kinds.setdefault(member, {}).setdefault(part.told[name], set()).add(part.transport)
+    changed: set[str] = set()
+    for member, by_label in kinds.items():
+        single = all(len(its) == 1 for its in by_label.values())
+        if single and len({next(iter(its)) for its in by_label.values()}) > 1:
+            changed |= {member} if member else {part.member for part in found}
+    return changed
+
+
+def _of_map(
+    study: StudyData, dims: Sequence[str], over: str | None, by: str | None
+) -> tuple[str, str]:
+    length = {axis.name: len(axis.labels) for axis in study.axes}
+    order = sorted(dims, key=lambda name: -length.get(name, 1))
+    free = [name for name in order if name not in (over, by)]
+    if over is None and free:
+        over = free.pop(0)
+    if by is None and free:
+        by = free.pop(0)
+    if over is None or by is None:
+        there = ", ".join(dims) or "nothing"
+        raise ValueError(f"a map needs two axes with several values; what varies here: {there}")
+    for axis in study.axes:
+        if axis.name in (over, by) and axis.factor and scale.numbers(axis.labels):
+            raise ValueError(
+                "a map has a cell for each pair of values, and each point of the design has its "
+                f"own {axis.name}: kind points draws it"
+            )
+    return over, by
+
+
+def short(name: str, most: int = MOST_NAME) -> str:
+    """A name of limited length, shortened in the middle."""
+    if len(name) <= most:
+        return name
+    half = (most - 1) // 2
+    return f"{name[: most - 1 - half]}…{name[-half:]}"
+
+
+def looks(labels: Sequence[str], transports: Mapping[str, str]) -> dict[str, Style]:
+    """Transports keep their colours; numbers go from dark to light; others have a palette."""
+    there = {label: transports.get(label) or label for label in labels}
+    styles = {label: transport_style(name) for label, name in there.items()}
+    distinct = len({style.colour for style in styles.values()}) == len(labels)
+    known = OTHER not in styles.values() or (len(labels) == 1 and "" in labels)
+    if distinct and known:
+        return styles
+    palette = list(PALETTE)
+    numeric = len(labels) > 2 and bool(scale.numbers(labels))
+    if numeric or len(labels) > len(PALETTE):
+        import matplotlib as mpl
+        from matplotlib.colors import to_hex
+
+        places = (0.92 * i / (len(labels) - 1) for i in range(len(labels)))
+        palette = [to_hex(mpl.colormaps["viridis"](at)) for at in places]
+    return {
+        label: Style(
+            palette[i], MARKERS[i % len(MARKERS)], DASHES[0 if numeric else i % len(DASHES)]
+        )
+        for i, label in enumerate(labels)
+    }

@@ -20,7 +20,7 @@ from talkspurt import _core
 from talkspurt.figures.style import BACKGROUND, REAL
 from talkspurt.figures.time import styles_of
 from talkspurt.report import topology
-from talkspurt.report.gather import components
+from talkspurt.report.layout import components
 from talkspurt.results.manifest import Origin
 from talkspurt.scenarios.source import read
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import polars as pl
     from markupsafe import Markup
 
-    from talkspurt.report.topology import Frame, Picture
+    from talkspurt.report.topology import Picture
     from talkspurt.results.run_data import RunData
 
 WIDTH = 940.0
@@ -85,7 +85,7 @@ class Animation:
         data: the script's input.
     """
 
-    worlds: tuple[World, ...]
+    worlds: Sequence[World]
     first: int
     lead: str
     data: Mapping[str, Any]
@@ -114,8 +114,8 @@ def animation(result: RunData, picture: Picture | None) -> Animation | str:
     begin, end, hops, why = found
     if end <= begin and not hops.is_empty():
         return f"more packets are on their way at once than can be shown, which is {most:,}."
-    shown = _shown(result, picture, hops)
-    if shown is None:
+    shown = _Shown(result, picture, hops) if picture and not hops.is_empty() else None
+    if shown is None or not shown.worlds:
         return "no packet was on a link in the excerpt that would be shown."
     first = max(range(len(shown.worlds)), key=lambda n: (shown.worlds[n].drops, -n))
     data = {
@@ -126,8 +126,9 @@ def animation(result: RunData, picture: Picture | None) -> Animation | str:
         "step": STEP,
         **_columns(shown.rows),
     }
-    lead = _lead(begin, end, shown.rows.height, why)
-    return Animation(tuple(shown.worlds), first, lead, data)
+    many = f"{shown.rows.height:,}".replace(",", "\u202f")
+    lead = f"{many} packets, counted on each link, from {begin:.5g} s to {end:.5g} s: {why}."
+    return Animation(shown.worlds, first, lead, data)
 
 
 def _kept(result: RunData) -> tuple[float, float, pl.DataFrame, str] | str:
@@ -160,13 +161,6 @@ def _repeated(result: RunData, asked: bool) -> tuple[float, float, pl.DataFrame,
     return begin, end, hops, ASKED if asked else LOSSLESS if lossless else AROUND_DROP
 
 
-def _shown(result: RunData, picture: Picture | None, hops: pl.DataFrame) -> _Shown | None:
-    if picture is None or hops.is_empty():
-        return None
-    shown = _Shown(result, picture, _wide(picture.frame, picture), hops)
-    return shown if shown.worlds else None
-
-
 def _drops(result: RunData) -> int:
     """Packets dropped in the measure window, except those of contenders."""
     import polars as pl
@@ -191,24 +185,17 @@ def _excerpt(result: RunData, lossless: bool) -> tuple[float, float, pl.DataFram
     return begin, end, pl.DataFrame(table)
 
 
-def _lead(begin: float, end: float, count: int, why: str) -> str:
-    many = f"{count:,}".replace(",", "\u202f")
-    return f"{many} packets, counted on each link, from {begin:.5g} s to {end:.5g} s: {why}."
-
-
-def _wide(frame: Frame, picture: Picture) -> Frame:
-    """The same layout with longer links, if there is space."""
-    room = (WIDTH - 2 * frame.margin) / max(frame.columns, 1)
-    return topology.Frame(frame.laid, picture.drawn, picture.key, max(topology.COLUMN, room))
-
-
 class _Shown:
     """Worlds, lanes and links of the drawn packets."""
 
-    def __init__(self, result: RunData, picture: Picture, frame: Frame, hops: pl.DataFrame) -> None:
+    def __init__(self, result: RunData, picture: Picture, hops: pl.DataFrame) -> None:
         import polars as pl
 
-        self._frame, self._drawn = frame, picture.drawn
+        self._drawn, frame = picture.drawn, picture.frame
+        # Longer links, if there is space.
+        room = (WIDTH - 2 * frame.margin) / max(frame.columns, 1)
+        column = max(topology.COLUMN, room)
+        self._frame = topology.Frame(frame.laid, picture.drawn, picture.key, column)
         where = picture.drawn.where
         net = result.topology
         parts = components([node["name"] for node in net["nodes"]], net["links"])
@@ -226,8 +213,7 @@ class _Shown:
                 if part[way[0]] != part[at["from"]]:
                     continue  # in a network represented by another
                 lane = lanes.setdefault(way, len(lanes))
-                number = len(links)
-                shown = links.setdefault((at["name"], way), {"number": number})
+                shown = links.setdefault((at["name"], way), {"number": len(links)})
                 # All packets of one transmitter wait in one queue.
                 shown |= {"lane": lane, "stack": stacks.setdefault(at["name"], lane)}
                 shown |= {key: at[key] for key in ("name", "rate_bps", "delay_s")}
@@ -236,11 +222,12 @@ class _Shown:
         flows = {f["name"]: colours[f["name"]] for f in net["flows"] if f["name"] in colours}
         key = ["link", "flow", "side"]
         known = pl.DataFrame(entries, schema=[*key, "link_index"], orient="row")
-        self.rows = hops.filter(pl.col("flow").is_in(list(flows))).join(
-            known, on=key, how="inner", maintain_order="left"
-        )
-        self.rows = self.rows.with_columns(
-            pl.col("flow").replace_strict({n: i for i, n in enumerate(flows)}).alias("flow_index"),
+        self.rows = (
+            hops.filter(pl.col("flow").is_in(list(flows)))
+            .join(known, on=key, how="inner", maintain_order="left")
+            .with_columns(
+                flow_index=pl.col("flow").replace_strict({n: i for i, n in enumerate(flows)})
+            )
         )
         self.worlds: list[World] = []
         places: list[dict[str, Any]] = [{} for _ in lanes]
@@ -293,7 +280,7 @@ class _Shown:
         """Extents above and below of nodes, their names and link labels."""
         nodes = [self._frame.node(name)[1] for name in names]
         heights = [y - ABOVE for y in nodes] + [y + BELOW for y in nodes]
-        if self._frame.rows <= topology.MOST_ROWS_WITH_WORDS:
+        if self._frame.worded:
             for link in self._drawn.links:
                 if link["from"] in names and not link.get("air"):
                     heights += topology.words_span(link, self._frame)
@@ -364,30 +351,26 @@ def _columns(rows: pl.DataFrame) -> dict[str, Any]:
     last = max(int(nanos[name].max() or base) for name in times)  # type: ignore[arg-type]
     tick = (last - base) // (NEVER - 1) + 1
     ticks = nanos.select(((pl.col(name) - base) // tick).fill_null(NEVER) for name in times)
+    ended = ticks.select(pl.min_horizontal("received_s", "dropped_s")).to_series()
     fates = rows["fate"].unique(maintain_order=True).to_list()
     fate = rows["fate"].replace_strict({name: n for n, name in enumerate(fates)})
     return {
         "base_ns": base,
         "tick_ns": tick,
-        "flow": _packed(rows["flow_index"], pl.UInt16),
-        "link": _packed(rows["link_index"], pl.UInt16),
-        "bytes": _packed(rows["ip_bytes"], pl.UInt32),
-        "enqueued": _packed(ticks["enqueued_s"], pl.UInt32),
-        "dequeued": _packed(ticks["dequeued_s"], pl.UInt32),
-        "ended": _packed(
-            ticks.select(pl.min_horizontal("received_s", "dropped_s")).to_series(), pl.UInt32
-        ),
-        "fate": _packed(fate, pl.UInt8),
+        "flow": _packed(rows["flow_index"], "H"),
+        "link": _packed(rows["link_index"], "H"),
+        "bytes": _packed(rows["ip_bytes"], "I"),
+        "enqueued": _packed(ticks["enqueued_s"], "I"),
+        "dequeued": _packed(ticks["dequeued_s"], "I"),
+        "ended": _packed(ended, "I"),
+        "fate": _packed(fate, "B"),
         "fates": fates,
     }
 
 
-def _packed(column: pl.Series, kind: Any) -> str:
-    import polars as pl
-
+def _packed(column: pl.Series, code: str) -> str:
     # Not numpy, whose import takes longer.
-    code = {pl.UInt8: "B", pl.UInt16: "H", pl.UInt32: "I"}[kind]
-    numbers = array(code, column.cast(kind).to_list())
+    numbers = array(code, column.to_list())
     if sys.byteorder == "big":
         numbers.byteswap()
     return base64.b64encode(numbers.tobytes()).decode()

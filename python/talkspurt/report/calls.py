@@ -7,16 +7,16 @@ one signal, as it has one row in the tables: the means of all, with the worst ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from talkspurt._storage import file_access, writer
-from talkspurt._text.format import Verdict, verdict
 from talkspurt.analysis.cautions import out_of_range
-from talkspurt.figures.style import FATE_COLOURS, FlowStyle, transport_style
+from talkspurt.figures.style import FATE_COLOURS, Style, transport_style
 from talkspurt.figures.time import styles_of
+from talkspurt.report.answer import Row, members_of
 from talkspurt.report.recordings import Recordings
 from talkspurt.results.groups import condensed
 from talkspurt.results.manifest import Origin
@@ -25,23 +25,9 @@ if TYPE_CHECKING:
     from talkspurt.results.run_data import RunData
 
 MOST_CALLS = 200
+SIDES = ("sent", "received")
 CHOSEN = 4
 """Calls that the player shows at first."""
-
-
-@dataclass(frozen=True)
-class Among:
-    """The group a call represents.
-
-    Attributes:
-        name: the representative call, the worst one.
-        count: size of the group.
-        mos: minimum and maximum MOS; None if none has one.
-    """
-
-    name: str
-    count: int
-    mos: tuple[float, float] | None
 
 
 @dataclass(frozen=True)
@@ -53,12 +39,12 @@ class Call:
         subtitle: further text, may be empty.
         row: its row of the flows table, or the means of a group.
         style: its colour and dashes.
-        verdict: user satisfaction.
         limits: why its score is outside the range of the E-model; empty if it is not.
         sent, received: numbers of its recordings; None without sound.
         fates: runs of equal outcome, or of pauses: [outcome, frames].
         frame_s: length of a frame with sound.
-        among: the group it represents, if any.
+        among: of a group that it represents, its own name, the number of calls, and their least and
+            greatest MOS, None if none has one.
         of_run: in a study, which run it is, and the mean of all.
         is_real: whether it is of `talkspurt call`, after which the ends exchange their sound.
     """
@@ -66,16 +52,15 @@ class Call:
     title: str
     subtitle: str
     row: Mapping[str, Any]
-    style: FlowStyle
-    verdict: Verdict | None
+    style: Style
     limits: list[str]
     sent: int | None
     received: int | None
     fates: list[tuple[str, int]]
     frame_s: float | None
-    among: Among | None = None
-    of_run: str = ""
-    is_real: bool = False
+    among: Mapping[str, Any] | None
+    of_run: str
+    is_real: bool
 
 
 @dataclass(frozen=True)
@@ -148,8 +133,8 @@ def of_result(result: RunData, size: int = 0) -> Player:
     """The calls of one run; ``size`` is that of other large content of the page."""
     player = Player(Recordings(size))
     styles = styles_of(result)
-    for shown in _shown(result):
-        _add(player, result, shown, styles[shown.flow], (shown.title, ""))
+    for row, flow, among in _shown(result):
+        _add(player, result, row, flow, among, styles[flow], (row["name"], ""))
     return player
 
 
@@ -163,57 +148,41 @@ def of_runs(
     player = Player(Recordings(size))
     for folder, result in runs:
         settings = " · ".join(result.settings.values())
-        for shown in _shown(result):
-            plain = transport_style(shown.row["transport"] or "")
-            style = FlowStyle(plain.colour, plain.marker, ())
-            titles = (settings, shown.title) if settings else (shown.title, "")
-            of_run = said(result, shown.row.get("group") or shown.flow)
-            _add(player, result, shown, style, titles, f"{folder}/", of_run)
+        for row, flow, among in _shown(result):
+            style = transport_style(row["transport"] or "")
+            titles = (settings, row["name"]) if settings else (row["name"], "")
+            of_run = said(result, row.get("group") or flow)
+            _add(player, result, row, flow, among, style, titles, f"{folder}/", of_run)
     return player
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """A call with its own signal: its flow, and its displayed name and row."""
-
-    flow: str
-    title: str
-    row: Mapping[str, Any]
-    among: Among | None
-
-
-def _shown(result: RunData) -> list[_Shown]:
+def _shown(result: RunData) -> Iterator[tuple[Row, str, Row | None]]:
+    """The calls and groups with a signal: their rows, their flows, and the groups."""
     calls = set(result.calls)
     rows = [row for row in result.flows.to_dicts() if row["name"] in calls]
-    found = []
     for row in condensed(rows):
-        group = [
-            one
-            for one in rows
-            if row["name"] != row["first"] and one.get("group") == row.get("group")
-        ]
-        if not group:
-            found.append(_Shown(row["name"], row["name"], row, None))
+        group = members_of(rows, row)
+        if group == [row]:
+            yield row, row["name"], None
             continue
         worst = min(group, key=lambda one: (one["mos"] is None, one["mos"] or 0.0))
         scores = [one["mos"] for one in group if one["mos"] is not None]
         spread = (min(scores), max(scores)) if scores else None
-        among = Among(worst["name"], len(group), spread)
-        found.append(_Shown(worst["name"], row["name"], row, among))
-    return found
+        among = {"name": worst["name"], "count": len(group), "mos": spread}
+        yield row, worst["name"], among
 
 
 def _add(
     player: Player,
     result: RunData,
-    shown: _Shown,
-    style: FlowStyle,
+    row: Row,
+    flow: str,
+    among: Row | None,
+    style: Style,
     titles: tuple[str, str],
     folder: str = "",
     of_run: str = "",
 ) -> None:
-    title, subtitle = titles
-    flow, row = shown.flow, shown.row
     heard = flow in result.heard
     # The page plays and draws one channel, the WAV files have both.
     audio = result.audio(flow).mono() if heard and not player.full else None
@@ -231,17 +200,16 @@ def _add(
     units = sum(count for _, count in fates)
     player.calls.append(
         Call(
-            title=title,
-            subtitle=subtitle,
+            title=titles[0],
+            subtitle=titles[1],
             row=row,
             style=style,
-            verdict=verdict(row["r_factor"]),
             limits=out_of_range(row),
             sent=sent,
             received=received,
             fates=fates,
             frame_s=audio.duration_s / units if audio and units else None,
-            among=shown.among,
+            among=among,
             of_run=of_run,
             is_real=result.origin is Origin.CALLED,
         )
@@ -265,6 +233,3 @@ def _fates(result: RunData, flow: str, start_s: float | None) -> list[tuple[str,
     return [
         (fate, sum(count for _, count in run)) for fate, run in groupby(found, lambda one: one[0])
     ]
-
-
-SIDES = ("sent", "received")

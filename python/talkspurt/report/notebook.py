@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt import intervals
 from talkspurt._text.escaping import visible
+from talkspurt.figures.scale import headed
 from talkspurt.metrics.catalogue import VIEWS, column
 
 if TYPE_CHECKING:
@@ -21,11 +22,7 @@ MOST_ROWS = 60
 def result(of: RunData) -> str:
     """Title, and a table of the flows."""
     rows = [
-        [
-            row["name"],
-            row["transport"],
-            *(column(c).show(row[c], unit=True) for c in COLUMNS),
-        ]
+        [row["name"], row["transport"], *(column(c).show(row[c], unit=True) for c in COLUMNS)]
         for row in of.flows.head(MOST_ROWS).iter_rows(named=True)
     ]
     heads = ["flow", "over", *(column(c).label for c in COLUMNS)]
@@ -43,14 +40,10 @@ def study(of: StudyData) -> str:
     summary = of.rows(of.summary(COLUMNS))
     lines = page._rows(summary, [axis.column for axis in of.axes])
     rows = [
-        [
-            *line["settings"],
-            line["flow"],
-            *(_cell(line["cells"].get(c)) for c in COLUMNS),
-        ]
+        [*line["settings"], line["flow"], *(_cell(line["cells"].get(c)) for c in COLUMNS)]
         for line in lines[:MOST_ROWS]
     ]
-    heads = [*axes, "flow", *(_headed(c) for c in COLUMNS)]
+    heads = [*axes, "flow", *(headed(column(c).label, column(c).shown_unit) for c in COLUMNS)]
     said = intervals.legend(cell["row"] for line in lines for cell in line["cells"].values())
     if len(lines) > MOST_ROWS:
         said.append(f"The first {MOST_ROWS} of {len(lines)} rows; summary() has all.")
@@ -60,11 +53,6 @@ def study(of: StudyData) -> str:
 
 def _cell(cell: Mapping[str, Any] | None) -> str:
     return intervals.text(cell["row"] if cell else None)
-
-
-def _headed(name: str) -> str:
-    shown = column(name)
-    return f"{shown.label} / {shown.shown_unit}" if shown.shown_unit else shown.label
 
 
 def _escape(text: str) -> str:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, FileSystemBytecodeCache, FunctionLoader, StrictUndefined
 
 from talkspurt._text.escaping import visible, visible_in
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2.bccache import Bucket
     from markupsafe import Markup
 
 WEB = files("talkspurt") / "web"
 STYLES = ("vendor/uPlot.min.css", "report.css", "topology.css", "animation.css")
+COMPILED = Path(__file__).parent / "__pycache__"
+"""The folder of the compiled templates: to compile them takes as long as to simulate half a minute
+of a busy link."""
 SCRIPTS = ("charts.js", "contents.js")
 HEADING = re.compile(r'<section id="([^"]+)">\s*<h2>(.*?)</h2>')
 
@@ -25,14 +35,33 @@ def asset(name: str) -> str:
     return (WEB / name).read_text(encoding="utf-8")
 
 
+class Compiled(FileSystemBytecodeCache):
+    """Templates that are compiled again if their file is damaged or cannot be written."""
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Read a template; none if there is no such file, or a damaged one."""
+        try:
+            super().load_bytecode(bucket)
+        except (OSError, EOFError, UnpicklingError, ValueError, AttributeError, ImportError):
+            bucket.reset()
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Write a template, if there is space for it."""
+        with suppress(OSError):
+            super().dump_bytecode(bucket)
+
+
+def compiled() -> Compiled | None:
+    """The templates compiled before; None where Python writes no compiled modules either."""
+    there = COMPILED.is_dir() and os.access(COMPILED, os.W_OK)
+    return Compiled(str(COMPILED)) if there and not sys.dont_write_bytecode else None
+
+
 @cache
 def environment() -> Environment:
     """The template environment with its shared functions."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-
     from talkspurt._text.format import rate_text, time_text, verdict
     from talkspurt.metrics.catalogue import column
-    from talkspurt.report import compiled
 
     found = Environment(
         loader=FunctionLoader(asset),
@@ -41,7 +70,7 @@ def environment() -> Environment:
         finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
-        bytecode_cache=compiled.cache(),
+        bytecode_cache=compiled(),
     )
     found.policies["json.dumps_function"] = _json
     found.globals.update(

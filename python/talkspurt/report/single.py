@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 from talkspurt import figures
 from talkspurt._terminal.tables import BUSY
 from talkspurt.analysis.cautions import cautions
-from talkspurt.figures.quality import BEST_MOS
+from talkspurt.figures.media import BEST_MOS
 from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import ALL, COLUMNS, VIEWS, column, number
-from talkspurt.report import answer, calls, media, page, series, sound, topology
+from talkspurt.report import answer, calls, charts, page, topology
 from talkspurt.report.animation import animation
 from talkspurt.results.groups import condensed
 from talkspurt.results.run_data import BYTES
 from talkspurt.scores import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from markupsafe import Markup
 
@@ -35,26 +35,19 @@ MOST_LINKS = 200
 
 def html(result: RunData, drawn: Iterable[Drawn] | None = None) -> str:
     """The page; ``drawn`` are the figures of the result, if they have been drawn."""
-    from markupsafe import Markup
-
     styles = styles_of(result)
-    picture = topology.picture(result.topology, styles)
-    moving = animation(result, picture)
-    player = calls.of_result(result, 0 if isinstance(moving, str) else moving.size)
-    charts = [*series.charts(result), *sound.charts(result, result.heard, styles)]
-    charts += media.charts(result, styles)
+    network, size = network_of(result)
+    drawings = charts.of_result(result)
     return page.render(
         "single.html.j2",
         result=result,
         title=result.title,
         description=page.markdown(result.description),
         answer=answer.of_result(result),
-        player=player,
+        player=calls.of_result(result, size),
         real_time=_real_time(result),
-        sound=sound.of_result(result),
-        topology=Markup(picture.svg) if picture else None,
-        key=picture.key if picture else (),
-        animation=moving,
+        sound=answer.sound_of_result(result),
+        **network,
         styles=styles,
         flows=condensed(result.flows.to_dicts())[:MOST_ROWS],
         video_columns=[column(name) for name in VIDEO],
@@ -63,14 +56,28 @@ def html(result: RunData, drawn: Iterable[Drawn] | None = None) -> str:
         flow_columns=[column(name) for name in FLOW_COLUMNS],
         byte_columns=[column(name) for name in BYTES],
         link_columns=[column(name) for name in _link_columns(result)],
-        charts=charts,
-        metrics=_explained(result, charts),
-        bars=media.bars(result, styles),
+        charts=drawings,
+        metrics=_explained(result, drawings),
+        bars=charts.bars(result),
         best_mos=BEST_MOS,
-        figures=_stills(_drawn(result) if drawn is None else drawn),
+        figures=_stills(result, drawn),
         cautions=cautions(result.flows),
         notes=notes([result]),
     )
+
+
+def network_of(result: RunData) -> tuple[dict[str, Any], int]:
+    """The picture of the network and the animation in it, and the size of this."""
+    from markupsafe import Markup
+
+    picture = topology.picture(result.topology, styles_of(result))
+    moving = animation(result, picture)
+    network = {
+        "topology": Markup(picture.svg) if picture else None,
+        "key": picture.key if picture else (),
+        "animation": moving,
+    }
+    return network, 0 if isinstance(moving, str) else moving.size
 
 
 def _real_time(result: RunData) -> dict[str, Any] | None:
@@ -84,7 +91,7 @@ def _real_time(result: RunData) -> dict[str, Any] | None:
     return {**real_time, "words": words}
 
 
-def _explained(result: RunData, charts: Sequence[Mapping[str, Any]]) -> list[Metric]:
+def _explained(result: RunData, drawings: Sequence[Mapping[str, Any]]) -> list[Metric]:
     """The metrics shown on the page, in tables, cards of calls and charts."""
     names = [*FLOW_COLUMNS, *BYTES, "rate_bps", *_link_columns(result)]
     if result.calls:
@@ -93,8 +100,8 @@ def _explained(result: RunData, charts: Sequence[Mapping[str, Any]]) -> list[Met
         names += MODELS
     if result.flows["video_frames"].is_not_null().any():
         names += VIDEO
-    names += [CHARTED[chart["name"]] for chart in charts if chart["name"] in CHARTED]
-    names += [part["name"] for chart in charts for part in chart["explained"]]
+    names += [CHARTED[chart["name"]] for chart in drawings if chart["name"] in CHARTED]
+    names += [part["name"] for chart in drawings for part in chart["explained"]]
     return in_order(names)
 
 
@@ -122,19 +129,17 @@ def _links(result: RunData) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
     return (busy, [row for row in rows if row not in busy]) if busy else (rows, [])
 
 
-def _drawn(result: RunData) -> Iterator[Drawn]:
-    for name, figure in figures.every(result, only_of_report=True):
-        yield Drawn.of(name, figure)
-
-
-def _stills(drawn: Iterable[Drawn]) -> list[tuple[Markup, bool]]:
+def _stills(result: RunData, drawn: Iterable[Drawn] | None) -> list[tuple[Markup, bool]]:
+    """The figures that the report includes as pictures."""
     from markupsafe import Markup
 
-    shown = [(one, figures.KINDS[one.name]) for one in drawn if one.name in figures.KINDS]
+    if drawn is None:
+        drawn = (Drawn.of(*one) for one in figures.every(result, only_of_report=True))
+    kinds = {name: kind for name, kind in figures.KINDS.items() if kind.in_report}
     return [
-        (Markup(figures.inline_svg(one.svg, kind.alt)), True)
-        for one, kind in shown
-        if kind.in_report
+        (Markup(figures.inline_svg(one.svg, kinds[one.name].alt)), True)
+        for one in drawn
+        if one.name in kinds
     ]
 
 

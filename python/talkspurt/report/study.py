@@ -9,13 +9,11 @@ from talkspurt._storage import writer
 from talkspurt._text.format import verdict
 from talkspurt.analysis.cautions import cautions
 from talkspurt.figures import comparison
-from talkspurt.figures.sharing import across
+from talkspurt.figures.panel import across
 from talkspurt.figures.style import Drawn
-from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import VIEWS, number
-from talkspurt.report import answer, calls, page, sound, topology
-from talkspurt.report.animation import animation
-from talkspurt.report.single import in_order, notes
+from talkspurt.report import answer, calls, page
+from talkspurt.report.single import in_order, network_of, notes
 from talkspurt.scores import MODELS
 
 if TYPE_CHECKING:
@@ -34,18 +32,17 @@ def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
     """The page; ``drawn`` are the figures of the study, if they have been drawn."""
     from markupsafe import Markup
 
-    heard = [
-        (writer.run_folder(i, run.settings, run.replicate), run)
+    one_of_each = {
+        writer.run_folder(i, run.settings, run.replicate): run
         for i, run in enumerate(study.runs)
         if run.replicate == 0
-    ]
+    }
     columns = _columns(study)
     axes = [axis.column for axis in study.axes]
     videos = _videos(study, axes)
     first = study.runs[0]
-    picture = topology.picture(first.topology, styles_of(first))
-    moving = animation(first, picture)
-    player = calls.of_runs(heard, _of_run(study), 0 if isinstance(moving, str) else moving.size)
+    settings = ", ".join(f"{axis} = {label}" for axis, label in first.settings.items())
+    network, size = network_of(first)
     if drawn is None:
         drawn = [Drawn.of(name, one) for name, one in comparison.every(study)]
     stills = [
@@ -61,6 +58,8 @@ def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
         *(VIDEO if videos else ()),
         *(name.removesuffix("-map") for name, *_ in stills),
     ]
+    axis = across(study)
+    over = axis.name if axis else "nothing"
     rows = _rows(study.rows(study.summary(columns)), axes)
     differences = _differences(study)
     return page.render(
@@ -69,14 +68,10 @@ def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
         title=study.title,
         description=page.markdown(study.description),
         answer=answer.of_study(study),
-        player=player,
-        sound=sound.of_study(study),
-        topology=Markup(picture.svg) if picture else None,
-        key=picture.key if picture else (),
-        animation=moving,
-        of=_of(first),
-        styles=styles_of(first),
-        first=first,
+        player=calls.of_runs(one_of_each.items(), _of_run(study), size),
+        sound=answer.sound_of_study(study),
+        **network,
+        of=f" Of the first run{', ' if settings else ''}{settings}.",
         metrics=in_order(shown),
         videos=videos,
         video_columns=[number(name) for name in VIDEO],
@@ -86,19 +81,11 @@ def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
         most_rows=MOST_ROWS,
         marks=_marks([videos, rows, *(table["rows"] for table in differences)]),
         figures=[(svg, whole) for _, svg, whole in stills],
-        heading=_heading(study),
+        heading="Sensitivity to the factors" if study.design else f"Over {over}",
         runs=_run_rows(study),
         cautions=cautions(study.flows),
-        notes=notes(_one_of_each(study)),
+        notes=notes(list(one_of_each.values())),
     )
-
-
-def _heading(study: StudyData) -> str:
-    """The heading of the figures."""
-    if study.design:
-        return "Sensitivity to the factors"
-    found = across(study)
-    return f"Over {found.name if found else 'nothing'}"
 
 
 def _videos(study: StudyData, axes: list[str]) -> list[dict[str, Any]]:
@@ -132,20 +119,10 @@ def _of_run(study: StudyData) -> Callable[[RunData, str], str]:
     return said
 
 
-def _of(run: RunData) -> str:
-    """Which run of the study the animation shows."""
-    settings = ", ".join(f"{axis} = {label}" for axis, label in run.settings.items())
-    return f" Of the first run{', ' if settings else ''}{settings}."
-
-
 def _said_of(figure: str) -> str:
     """The text alternative of a figure."""
     name = figure.removesuffix("-map")
     return f"{number(name).label} {'with intervals' if name == figure else 'as a map'}"
-
-
-def _one_of_each(study: StudyData) -> list[RunData]:
-    return [run for run in study.runs if run.replicate == 0]
 
 
 def _differences(study: StudyData) -> list[dict[str, Any]]:
@@ -197,8 +174,6 @@ def _run_rows(study: StudyData) -> list[dict[str, Any]]:
     return [
         {
             "folder": writer.run_folder(i, run.settings, run.replicate),
-            "settings": list(run.settings.values()),
-            "replicate": run.replicate,
             "seed": run.seed,
             "digest": run.digest,
             "hops": run.hops,

@@ -1,22 +1,21 @@
 """The network as a picture: nodes, links with their properties, and coloured routes of flows.
 
-``gather`` selects what is drawn, ``layout`` places it. The picture takes its colours from the page;
+``layout`` selects what is drawn, and places it. The picture takes its colours from the page;
 ``file`` makes a standalone one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import pairwise
 from typing import Any
 
 from talkspurt._text.format import rate_text, time_text
-from talkspurt.figures.style import FlowStyle
-from talkspurt.report.gather import Drawn, gather
-from talkspurt.report.layout import Plan, plan
+from talkspurt.figures.style import Style
+from talkspurt.report.layout import Drawn, Plan, gather, plan
 from talkspurt.report.page import asset
 
 COLUMN, ROW, MARGIN, TOP, GAP = 210.0, 102.0, 72.0, 44.0, 22.0
@@ -49,7 +48,7 @@ class Line:
     transport: str
     ends: str
     routes: tuple[tuple[str, ...], ...]
-    style: FlowStyle
+    style: Style
 
     @property
     def words(self) -> str:
@@ -69,7 +68,7 @@ class Picture:
     frame: Frame
 
 
-def picture(topology: Mapping[str, Any], styles: Mapping[str, FlowStyle]) -> Picture | None:
+def picture(topology: Mapping[str, Any], styles: Mapping[str, Style]) -> Picture | None:
     """The picture; None for a network without nodes."""
     if not topology["nodes"]:
         return None
@@ -77,16 +76,12 @@ def picture(topology: Mapping[str, Any], styles: Mapping[str, FlowStyle]) -> Pic
     lines = lines_of(topology["flows"], drawn, styles)
     laid = plan(list(drawn.nodes), drawn.links, [r for line in lines for r in line.routes])
     frame = Frame(laid, drawn, lines)
-    worded = frame.rows <= MOST_ROWS_WITH_WORDS
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="topology" '
         f'viewBox="0 0 {frame.width:.0f} {frame.height:.0f}" role="img" '
         f'style="max-width:{frame.width * 1.15:.0f}px;min-width:{frame.width * LEAST:.0f}px" '
         f'aria-label="Network and routes of the flows">',
-        *(_wire(link, frame) for link in drawn.links),
-        *_routes(lines, frame),
-        *(_link_words(link, frame, worded) for link in drawn.links),
-        *(_node(name, node, frame, worded) for name, node in drawn.nodes.items()),
+        *_parts(drawn, frame, drawn.nodes, _routes(lines, frame)),
         *_alike(drawn, frame),
         "</svg>",
     ]
@@ -95,18 +90,23 @@ def picture(topology: Mapping[str, Any], styles: Mapping[str, FlowStyle]) -> Pic
 
 def ground(drawn: Drawn, frame: Frame, world: Collection[str], box: Box) -> str:
     """One of the networks without routes, as the background of the animation."""
-    worded = frame.rows <= MOST_ROWS_WITH_WORDS
-    links = [link for link in drawn.links if link["from"] in world]
     x, y, width, height = box
-    parts = [
+    head = (
         f'<svg class="topology" viewBox="{x:.0f} {y:.0f} {width:.0f} {height:.0f}" '
-        f'style="min-width:{width * LEAST:.0f}px" aria-hidden="true">',
-        *(_wire(link, frame) for link in links),
-        *(_link_words(link, frame, worded) for link in links),
-        *(_node(name, node, frame, worded) for name, node in drawn.nodes.items() if name in world),
-        "</svg>",
-    ]
-    return "".join(parts)
+        f'style="min-width:{width * LEAST:.0f}px" aria-hidden="true">'
+    )
+    return "".join([head, *_parts(drawn, frame, world), "</svg>"])
+
+
+def _parts(
+    drawn: Drawn, frame: Frame, world: Collection[str], routes: Iterable[str] = ()
+) -> Iterator[str]:
+    """Links, routes above them, and nodes with their names."""
+    links = [link for link in drawn.links if link["from"] in world]
+    yield from (_wire(link, frame) for link in links)
+    yield from routes
+    yield from (_link_words(link, frame) for link in links)
+    yield from (_node(name, node, frame) for name, node in drawn.nodes.items() if name in world)
 
 
 def file(picture: Picture) -> str:
@@ -139,7 +139,7 @@ def file(picture: Picture) -> str:
 
 
 def lines_of(
-    flows: Sequence[Mapping[str, Any]], drawn: Drawn, styles: Mapping[str, FlowStyle]
+    flows: Sequence[Mapping[str, Any]], drawn: Drawn, styles: Mapping[str, Style]
 ) -> list[Line]:
     """The lines to draw, with many flows merged."""
     lines: dict[Any, Line] = {}
@@ -156,7 +156,7 @@ def lines_of(
         names.setdefault(same, []).append(name)
         if same not in lines:
             if not alone:
-                style = FlowStyle(style.colour, style.marker, ())
+                style = replace(style, dashes=())
             lines[same] = Line((name,), flow["transport"], ends, routes, style)
     return [replace(line, flows=tuple(names[same])) for same, line in lines.items()]
 
@@ -181,7 +181,8 @@ class Frame:
         self.margin = max(MARGIN, LETTER * widest / 2 + 8)
         spots = list(laid.spots.values()) + [s for chain in laid.bends.values() for s in chain]
         self.rows = max(spot.row for spot in spots) + 1
-        self.row = ROW if self.rows <= MOST_ROWS_WITH_WORDS else LOW_ROW
+        self.worded = self.rows <= MOST_ROWS_WITH_WORDS
+        self.row = ROW if self.worded else LOW_ROW
         self._world = {name: n for n, world in enumerate(laid.worlds) for name in world}
         self.columns = max(spot.column for spot in spots)
         self.width = self.columns * column + 2 * self.margin
@@ -277,13 +278,13 @@ def _span(value: Any, text: Any) -> str:
     return str(text(value))
 
 
-def _link_words(link: Mapping[str, Any], frame: Frame, worded: bool) -> str:
+def _link_words(link: Mapping[str, Any], frame: Frame) -> str:
     if link.get("air"):
         return ""
     lines = words_of(link)
     title = f"{link['words']}: {', '.join(lines)}, MTU {link['mtu']}"
     said = f"<title>{escape(title)}</title>"
-    if not worded:
+    if not frame.worded:
         return f'<g class="link-words">{said}</g>'
     x, y, angle, first = _words_at(link, lines, frame)
     turned = f' transform="translate({x:.1f} {y:.1f}) rotate({angle:.1f})"'
@@ -337,7 +338,7 @@ def _lanes(lines: Sequence[Line]) -> list[int]:
     return lanes
 
 
-def _dashes(style: FlowStyle) -> str:
+def _dashes(style: Style) -> str:
     return f' stroke-dasharray="{" ".join(map(str, style.dashes))}"' if style.dashes else ""
 
 
@@ -369,17 +370,17 @@ def _beside(way: Sequence[tuple[float, float]], shift: float) -> list[tuple[floa
     return moved
 
 
-def _node(name: str, node: Mapping[str, Any], frame: Frame, worded: bool) -> str:
+def _node(name: str, node: Mapping[str, Any], frame: Frame) -> str:
     x, y = frame.node(name)
     fill = f' style="fill:{node["colour"]}"' if node["colour"] else ""
-    radius = NODE_RADIUS if worded else NODE_RADIUS * 0.7
+    radius = NODE_RADIUS if frame.worded else NODE_RADIUS * 0.7
     dots = ""
     for back in (2, 1, 0) if node["count"] > 1 else (0,):  # a stack represents several
         dots += (
             f'<circle class="node" cx="{x - 3 * back:.1f}" cy="{y - 3 * back:.1f}" '
             f'r="{radius}"{fill}/>'
         )
-    above = 16 if worded else 9
+    above = 16 if frame.worded else 9
     above += 5 if node["count"] > 1 else 0
     return (
         f'<g><title>{escape(name)}</title>{dots}<text class="node-name" x="{x:.1f}" '

@@ -12,7 +12,7 @@ from talkspurt.results.saving import Saved
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from talkspurt.figures.plotted import Kind
+    from talkspurt.figures.values import Kind
 
 
 class Result(RunData, Saved):

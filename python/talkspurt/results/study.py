@@ -15,7 +15,7 @@ from talkspurt.results.study_data import StudyData
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from talkspurt.figures.plotted import Kind
+    from talkspurt.figures.values import Kind
 
 
 @dataclass(frozen=True, repr=False)

@@ -97,7 +97,6 @@ def _visqol_api() -> Any:
 def _plcmos(sent: Samples, received: Samples, rate: int) -> float:
     import numpy as np
 
-    del sent
     features, session, listeners = _plcmos_session()
     spectra = features(_at(received, rate, WIDEBAND_HZ)).astype(np.float32)
     spectra = spectra[np.newaxis, np.newaxis]
