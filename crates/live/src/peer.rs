@@ -68,9 +68,9 @@ struct Numbers {
     received: u32,
 }
 
-/// The single packet between the peer and the line.
+/// The single packet between a peer and what sends it.
 #[derive(Default)]
-struct Slot(Option<Body>);
+pub struct Slot(pub Option<Body>);
 
 impl Bodies for Slot {
     fn put(&mut self, body: impl FnOnce() -> Body) -> BodyId {
