@@ -170,8 +170,9 @@ fn either_end_hangs_up() {
         assert_eq!(view["sent"]["codec"], "G.711 µ-law", "{view}");
         assert!(view["heard"]["rate_bps"].as_f64() > Some(40_000.0), "{view}");
         assert!(view["heard"]["mos"].as_f64() >= Some(1.0), "{view}");
-        let second = connect(&server)
-            .and_then(|caller| caller.call(invitation("udp", 3), &voice, &Watch::default(), drop));
+        let second = connect(&server).and_then(|mut caller| {
+            caller.call(invitation("udp", 3), &voice, &Watch::default(), drop)
+        });
         assert!(matches!(second, Err(Failure::Refused(why)) if why.contains("busy")));
         match by_caller {
             true => watch.stop(),
