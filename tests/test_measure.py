@@ -138,9 +138,9 @@ def test_the_kind_of_an_error_tells_what_failed():
         }
         for kind, attempt in attempts.items():
             with pytest.raises(_core.RunError) as raised:
-                _core.MeasureSession(*attempt)
+                _core.Session(*attempt)
             assert raised.value.kind == kind
-        session = _core.MeasureSession("127.0.0.1", port, long)
+        session = _core.Session("127.0.0.1", port, long)
         flow = ("udp", "udp", ("cbr", 10**9, 160, "pcmu"), None)
         with pytest.raises(_core.RunError, match="the server permits") as raised:
             session.start([flow], "1s", 1500, 1).result()

@@ -6,7 +6,9 @@ Everything here is written in Rust and releases the GIL while it simulates. Use
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypedDict
+from typing import Any, Generic, Protocol, TypedDict, TypeVar
+
+T = TypeVar("T")
 
 class Problem(TypedDict):
     """One thing wrong with a scenario.
@@ -162,68 +164,48 @@ class Plan:
         folder: str | None,
         tables: str | Sequence[str] = "memory",
         meanings: Meanings | None = None,
-    ) -> Run:
+    ) -> Job[Outcome]:
         """Start run ``i`` in a thread of its own; captures and packets go to ``folder``.
 
         Tables besides those of flows and links are in "memory", in files in "folder", or there are
         "none"; or those with the given names are in memory. ``meanings`` are those of their
         columns.
         """
-    def export(self, i: int, format: str, folder: str) -> Export:
-        """Start run ``i`` and write it into ``folder``.
+    def export(self, i: int, format: str, folder: str) -> Job[str]:
+        """Start run ``i`` and write it into ``folder``; the result is the run's digest.
 
         As "pcapng", "ns2", "nam", "qlog" or "parquet".
         """
 
-    def count(self, i: int) -> Count:
-        """Start run ``i`` and count what it sends."""
+    def count(self, i: int) -> Job[tuple[list[tuple[str, int, int, int]], int, int]]:
+        """Start run ``i`` and count what it sends.
 
-    def excerpt(self, i: int, lossless: bool) -> Excerpt:
-        """Start run ``i`` as far as the end of the excerpt that its scenario shows."""
+        Name, transmissions, bytes and drops of each link; packets sent; changes of gauges.
+        """
 
-class Run:
-    """A run under way."""
+    def excerpt(self, i: int, lossless: bool) -> Job[tuple[float, float, ArrowStream]]:
+        """Start run ``i`` as far as the end of the excerpt that its scenario shows.
 
-    def progress(self) -> float:
-        """Share of simulated time that is over, 0 to 1."""
-    def wait(self, seconds: float) -> bool:
-        """Wait at most so long; true when the run has ended."""
-    def cancel(self) -> None: ...
-    def result(self) -> Outcome:
-        """What came out; raises RunError, and OSError if a table could not be written."""
+        Beginning and end in seconds, and a row for each packet and link.
+        """
 
-class Export:
-    """An export under way."""
+class Job(Generic[T]):
+    """Work under way in a thread of its own."""
 
     def progress(self) -> float:
-        """Share of simulated time that is over, 0 to 1."""
+        """Share of its time that is over, 0 to 1; 0 of an end of a flow."""
     def wait(self, seconds: float) -> bool:
-        """Wait at most so long; true when the export has ended."""
-    def cancel(self) -> None: ...
-    def result(self) -> str:
-        """Digest of the run that was written; raises RunError."""
+        """Wait at most so long; true when there is a result or an error."""
+    def cancel(self) -> None:
+        """Ask it to end; a run then has no result, and a measurement that of the time until now."""
+    def result(self) -> T:
+        """What came out, once; raises RunError, and OSError if a table could not be written."""
 
-class Count:
-    """A run of which nothing is kept but how much it sends."""
+Packets = tuple[str, float, float, ArrowStream]
+"""Packets for an animation: why they begin where they do (``asked``, ``drop`` or ``packet``), their
+start and end in seconds, and a table."""
 
-    def progress(self) -> float:
-        """Share of simulated time that is over, 0 to 1."""
-    def wait(self, seconds: float) -> bool:
-        """Wait at most so long; true when the run has ended."""
-    def cancel(self) -> None: ...
-    def result(self) -> tuple[list[tuple[str, int, int, int]], int, int]:
-        """Name, transmissions, bytes and drops of each link; packets sent; changes of gauges."""
-
-class Excerpt:
-    """A run on its way to the end of the excerpt that is shown."""
-
-    def wait(self, seconds: float) -> bool:
-        """Wait at most so long; true when it has ended."""
-    def cancel(self) -> None: ...
-    def result(self) -> tuple[float, float, ArrowStream]:
-        """Beginning and end in seconds, and a row for each packet and link; raises RunError."""
-
-class Emulation:
+class Emulation(Job[tuple[Outcome, str, Packets | None]]):
     """A run under way in real time, with packets of programs; on Linux only."""
 
     def __init__(
@@ -238,12 +220,8 @@ class Emulation:
         """Start run ``index``; ``devices`` are nodes with the descriptors of their TUN devices.
 
         Raises ValueError if no links lead from one of them to another. Otherwise like
-        :meth:`Plan.start`.
+        :meth:`Plan.start`. The result has the account of the packets as JSON, too.
         """
-    def progress(self) -> float:
-        """Share of its length that is over, 0 to 1."""
-    def wait(self, seconds: float) -> bool:
-        """Wait at most so long; true when there is a result or an error."""
     def thread(self) -> int:
         """The number of its thread; 0 before it runs."""
     def end(self) -> None:
@@ -252,32 +230,21 @@ class Emulation:
         """Whether no packet leaves the network any more."""
     def close(self) -> None:
         """The devices are down: after the last packets, there is a result."""
-    def cancel(self) -> None: ...
-    def result(self) -> tuple[Outcome, str, tuple[str, float, float, ArrowStream] | None]:
-        """What came out, the account of the packets as JSON, and packets for an animation.
 
-        The last are why they begin where they do (``asked``, ``drop`` or ``packet``), their start
-        and end in seconds, and a table; None without any. Raises RunError and OSError.
-        """
+FlowEnd = Job[tuple[list[tuple[float, str, float]], int]]
+"""An end of a flow: changes of its gauges (s, name, value), and packets refused by the socket."""
 
-class FlowEnd:
-    """An end of a flow on a raw socket in a network namespace, in real time; on Linux only."""
+def flow_end(
+    plan: Plan,
+    index: int,
+    which: tuple[str, int],
+    addresses: tuple[str, str],
+    namespace: int,
+) -> FlowEnd:
+    """Start an end of a flow on a raw socket in a network namespace, in real time; on Linux only.
 
-    def __init__(
-        self,
-        plan: Plan,
-        index: int,
-        which: tuple[str, int],
-        addresses: tuple[str, str],
-        namespace: int,
-    ) -> None:
-        """Open the socket and start: flow and side (0 is ``from``), local and remote address."""
-    def wait(self, seconds: float) -> bool:
-        """Wait at most so long; true when it has ended."""
-    def stop(self) -> None:
-        """End it early."""
-    def result(self) -> tuple[list[tuple[float, str, float]], int]:
-        """Changes of its gauges (s, name, value), and packets refused by the socket."""
+    ``which`` is flow and side (0 is ``from``), ``addresses`` are the local and the remote one.
+    """
 
 def nodes(plan: Plan, index: int) -> str:
     """The nodes of a run as JSON: names, addresses, and the longest packet of their links."""
@@ -312,60 +279,80 @@ class Outcome:
 Way = tuple[str, int, int, str]
 """What a direction of a measurement sends: kind, bit/s, bytes per packet, codec."""
 
-class MeasureServer:
-    """A server for measurements; only on Linux."""
+class Server:
+    """A server for measurements, or the end of calls that answers; only on Linux."""
 
-    def __init__(
-        self,
-        listen: str,
-        secret: bytes,
-        max_rate: str,
-        max_duration: str,
-        max_sessions: int,
-        ports: tuple[int, int] | None,
-        user: str,
-        direct: bool,
-    ) -> None:
-        """Listen on ADDRESS:PORT; a process started as root becomes ``user``.
-
-        ``direct`` permits DCCP and SCTP directly over IP.
-        """
     @property
     def local(self) -> str: ...
     def lines(self) -> list[str]:
-        """Lines about sessions since the last call."""
+        """Lines about sessions, or about calls that did not begin, since the last call."""
+    def call(self) -> CallWatch | None:
+        """The call in progress, if there is one."""
+    def called(self) -> Called | None:
+        """The results of a call that has ended, once."""
+    def half(self) -> Called | None:
+        """What was heard in a call that has just ended, once, before notes are exchanged."""
     def stop(self) -> None:
         """Stop listening, and ask all sessions to end."""
 
-class MeasureSession:
-    """A session with a server; only on Linux."""
+def serve(
+    listen: str,
+    secret: bytes,
+    max_rate: str,
+    max_duration: str,
+    max_sessions: int,
+    ports: tuple[int, int] | None,
+    user: str,
+    direct: bool,
+) -> Server:
+    """Listen on ADDRESS:PORT; a process started as root becomes ``user``.
+
+    ``direct`` permits DCCP and SCTP directly over IP.
+    """
+
+def answer(sockets: CallSockets, secret: bytes, voice: CallVoice) -> Server:
+    """Answer calls."""
+
+class Session:
+    """A connection to a server, or to the end of a call that answers; only on Linux."""
 
     def __init__(self, host: str, port: int, secret: bytes) -> None:
         """Connect; raises RunError with the reason."""
     @property
     def server(self) -> str: ...
-    def start(
+    def measure(
         self,
         flows: list[tuple[str, str, Way | None, Way | None]],
         duration: str,
         mtu: int,
         seed: int,
-    ) -> Measuring:
-        """Start a measurement of flows (name, transport, up, down) at the same time."""
+    ) -> Watched[tuple[Outcome, str, str, str | None]]:
+        """Start a measurement of flows (name, transport, up, down) at the same time.
 
-class Measuring:
-    """A measurement in progress."""
+        Tables, facts as JSON, the scenario, and why it ended early.
+        """
+    def call(
+        self, voice: CallVoice, transport: str, duration: str, mtu: int, seed: int
+    ) -> Watched[Called]:
+        """Call, once; the result raises RunError if there was no call."""
 
-    def progress(self) -> float:
-        """Fraction of the time passed, 0 to 1."""
-    def wait(self, seconds: float) -> bool:
-        """Wait at most this many seconds; true if it has ended."""
+class Watched(Job[T]):
+    """A measurement or a call in progress."""
+
+    def watch(self) -> CallWatch:
+        """The call."""
+    def half(self) -> T | None:
+        """What this end knows, once, before the notes of the other end come."""
+
+class CallWatch:
+    """A call in progress."""
+
+    def view(self) -> str | None:
+        """The state of the call as JSON, once there is one."""
+    def devices(self) -> CallDevices | None:
+        """The sound devices of the call, once codecs are agreed on, if it has any."""
     def stop(self) -> None:
-        """End it early, with results of the time until now."""
-    def half(self) -> tuple[Outcome, str, str, str | None] | None:
-        """What this end knows, once, before the server's notes come."""
-    def result(self) -> tuple[Outcome, str, str, str | None]:
-        """Tables, facts as JSON, the scenario, and why it ended early; can be called once."""
+        """Hang up."""
 
 class CallVoice:
     """What one end of a call says, and the codecs that it has; only on Linux."""
@@ -400,58 +387,6 @@ class CallSockets:
         They are those of this thread, and of threads that it starts afterwards. A process of root
         becomes ``user``, if there is one.
         """
-
-class CallServer:
-    """The end of a call that answers; only on Linux."""
-
-    def __init__(self, sockets: CallSockets, secret: bytes, voice: CallVoice) -> None:
-        """Answer calls."""
-    @property
-    def local(self) -> str: ...
-    def lines(self) -> list[str]:
-        """Lines about calls that did not begin."""
-    def in_call(self) -> bool: ...
-    def view(self) -> str | None:
-        """The state of the call as JSON, if there is one."""
-    def devices(self) -> CallDevices | None:
-        """The sound devices of the call, once codecs are agreed on, if it has any."""
-    def hang_up(self) -> None: ...
-    def called(self) -> Called | None:
-        """The results of a call that has ended, once."""
-    def half(self) -> Called | None:
-        """What was heard in a call that has just ended, once, before notes are exchanged."""
-    def stop(self) -> None:
-        """Stop listening."""
-
-class CallSession:
-    """A connection to an end that answers; only on Linux."""
-
-    def __init__(self, host: str, port: int, secret: bytes) -> None:
-        """Connect; raises RunError with the reason."""
-    @property
-    def server(self) -> str: ...
-    def start(
-        self, voice: CallVoice, transport: str, duration: str, mtu: int, seed: int
-    ) -> Calling:
-        """Call, once."""
-
-class Calling:
-    """A call in progress."""
-
-    def progress(self) -> float:
-        """Fraction of the time passed, 0 to 1."""
-    def view(self) -> str | None:
-        """The state of the call as JSON, once there is one."""
-    def devices(self) -> CallDevices | None:
-        """The sound devices of the call, once codecs are agreed on, if it has any."""
-    def wait(self, seconds: float) -> bool:
-        """Wait at most this many seconds; true if it has ended."""
-    def stop(self) -> None:
-        """Hang up."""
-    def half(self) -> Called | None:
-        """What this end knows, once, before the notes of both ends are exchanged."""
-    def result(self) -> Called:
-        """The results; can be called once. Raises RunError if there was no call."""
 
 def call_codecs() -> list[str]:
     """Names of the codecs that a call can have here."""

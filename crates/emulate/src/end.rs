@@ -11,6 +11,7 @@ use talkspurt_live::{Line, RawIp, Setup, run_peer};
 use talkspurt_proto::gauge::{Gauge, Topic};
 use talkspurt_proto::probe::{Note, Place, Probe};
 use talkspurt_proto::time::Instant;
+use talkspurt_proto::wire::dccp;
 use talkspurt_scenario::Point;
 
 /// An end of a flow over DCCP, with its socket; it belongs to the thread that opened it.
@@ -60,7 +61,7 @@ impl End {
         setns(namespace, CloneFlags::CLONE_NEWNET).map_err(|error| {
             Failure::System(format!("{flow}: network namespace: {}", error.desc()))
         })?;
-        let port = RawIp::dccp(local.ip())
+        let port = RawIp::open(local.ip(), dccp::PROTOCOL)
             .map_err(|error| Failure::System(format!("{flow}: raw socket: {error}")))?;
         let setup =
             Setup { hints: hints(&scenario.flows[number]), ..Setup::new(*local, Some(*remote)) };

@@ -34,7 +34,7 @@ pub use excerpt::excerpt;
 pub use export::{Format, export};
 pub use layout::layout;
 pub use rerun::BARRIER;
-pub use store::{run_into, type_name};
+pub use store::{columns, run_into, type_name};
 pub use talkspurt_app::codec::external;
 use talkspurt_flow::Materials;
 pub use talkspurt_flow::{Disk, Files};

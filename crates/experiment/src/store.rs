@@ -73,8 +73,9 @@ fn manifest(point: &Point, finished: &Finished, scenario: &str) -> Value {
     })
 }
 
-/// The columns of a table without rows, with their types as polars names them.
-fn columns(recording: &Recording, name: &str) -> Option<Value> {
+/// The columns of a table, with their types as polars names them.
+#[must_use]
+pub fn columns(recording: &Recording, name: &str) -> Option<Value> {
     let table = recording.table(name)?;
     let fields = table.schema.fields().iter();
     let types = fields.map(|field| (field.name().clone(), type_name(field.data_type()).into()));

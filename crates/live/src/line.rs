@@ -1,21 +1,15 @@
-//! The environment of a live endpoint: a [`Port`] that carries IP packets, the clock, and optional
-//! [`Impairments`] in between.
+//! The environment of a live endpoint: a [`Port`] that carries IP packets, and the clock.
 
-use std::collections::BTreeMap;
 use std::io;
-use std::iter;
-use std::mem;
 use std::net::{IpAddr, SocketAddr};
 
-use talkspurt_proto::body::Body;
-use talkspurt_proto::packet::{IpVersion, Packet, PathId};
+use talkspurt_proto::body::{Body, Layers};
+use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, PathId};
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_proto::wire::{Ends, Hints, Parsed, WireError, ipv4, ipv6};
+use talkspurt_proto::wire::{Ends, Hints, Parsed, WireError};
 
 use crate::clock::Clock;
 use crate::envelope::{self, Encapsulation, Inside};
-use crate::impairments::{Impairments, Verdict, Way, mark};
-use talkspurt_record::pcapng::Direction;
 
 /// A socket that carries whole IP packets.
 pub trait Port {
@@ -31,9 +25,6 @@ pub trait Port {
     fn receive(&mut self, wait: Option<Duration>, packet: &mut Vec<u8>) -> io::Result<bool>;
 }
 
-/// Observes every packet on the local side: time sent, received or lost, direction, verdict, bytes.
-pub type Tap = Box<dyn FnMut(Instant, Direction, Verdict, &[u8]) + Send>;
-
 /// How a line is set up.
 pub struct Setup {
     /// Our address and port.
@@ -43,36 +34,18 @@ pub struct Setup {
     /// Our address and the peer's of each path beyond the first, for multihomed hosts; the ports are those of
     /// the first.
     pub further: Vec<(IpAddr, IpAddr)>,
-    /// Outages of paths: from, and until.
-    pub cuts: Vec<(PathId, Instant, Instant)>,
     /// Parsing hints.
     pub hints: Hints,
     /// UDP ports around DCCP or SCTP, if it is sent inside UDP.
     pub encapsulation: Option<Encapsulation>,
-    /// Impairments of the peer's packets.
-    pub inbound: Impairments,
-    /// Impairments of our packets.
-    pub outbound: Impairments,
-    /// The observer.
-    pub tap: Option<Tap>,
 }
 
 impl Setup {
-    /// A line without impairments.
+    /// A line of one path, without encapsulation.
     #[must_use]
     pub fn new(local: SocketAddr, remote: Option<SocketAddr>) -> Self {
-        let (inbound, outbound) = (Impairments::none(), Impairments::none());
-        Self {
-            local,
-            remote,
-            further: Vec::new(),
-            cuts: Vec::new(),
-            hints: Hints::default(),
-            encapsulation: None,
-            inbound,
-            outbound,
-            tap: None,
-        }
+        let hints = Hints::default();
+        Self { local, remote, further: Vec::new(), hints, encapsulation: None }
     }
 }
 
@@ -92,19 +65,14 @@ impl Peer {
     }
 }
 
-/// A port, a clock, and the impairments between them and the endpoint.
+/// A port and a clock.
 pub struct Line<L> {
     port: L,
     clock: Clock,
     setup: Setup,
-    inbound: Way,
-    outbound: Way,
     peer: Peer,
     /// The UDP source port of the last packet read.
     heard_port: Option<u16>,
-    /// Packets in flight, by the time they come out and the order in which they entered.
-    underway: BTreeMap<(Instant, u64), (Direction, Verdict, Vec<u8>)>,
-    began: u64,
     unsent_packets: u64,
 }
 
@@ -112,20 +80,15 @@ impl<L: Port> Line<L> {
     /// A line over this port, whose clock starts now.
     #[must_use]
     pub fn new(port: L, setup: Setup) -> Self {
-        Self {
-            port,
-            clock: Clock::start(),
-            inbound: Way::new(setup.inbound.clone()),
-            outbound: Way::new(setup.outbound.clone()),
-            peer: Peer::of(&setup),
-            heard_port: None,
-            setup,
-            underway: BTreeMap::new(),
-            began: 0,
-            unsent_packets: 0,
-        }
+        let (clock, peer) = (Clock::start(), Peer::of(&setup));
+        Self { port, clock, peer, heard_port: None, setup, unsent_packets: 0 }
     }
 
+    /// The port.
+    #[must_use]
+    pub const fn port(&mut self) -> &mut L {
+        &mut self.port
+    }
     /// The current time.
     #[must_use]
     pub fn now(&self) -> Instant {
@@ -177,7 +140,7 @@ impl<L: Port> Line<L> {
     ///
     /// # Errors
     /// The socket failed permanently.
-    pub fn send(&mut self, now: Instant, packet: &Packet, body: &Body) -> io::Result<()> {
+    pub fn send(&mut self, packet: &Packet, body: &Body) -> io::Result<()> {
         let path = PathId(packet.route as u8);
         let Some(ends) = self.addressed(path) else {
             self.unsent_packets += 1;
@@ -190,19 +153,13 @@ impl<L: Port> Line<L> {
             self.unsent_packets += 1;
             return Ok(());
         }
-        let (verdict, through) = self.meet(now, Direction::Outbound, Some(path), bytes.len());
-        self.look(now, Direction::Outbound, verdict, &bytes);
-        if !verdict.arrives() {
-            return Ok(());
+        match self.port.send(&bytes) {
+            Err(error) if is_a_loss(&error) => {
+                self.unsent_packets += 1;
+                Ok(())
+            }
+            sent => sent,
         }
-        if through > now {
-            self.begin(through, Direction::Outbound, verdict, bytes);
-            return Ok(());
-        }
-        for bytes in passing(verdict, bytes) {
-            self.transmit(&bytes)?;
-        }
-        Ok(())
     }
 
     /// Waits for a packet of the peer until this instant (or forever); `None` if none came. Packets not for us
@@ -216,20 +173,12 @@ impl<L: Port> Line<L> {
     ) -> io::Result<Option<Result<Parsed, WireError>>> {
         let mut bytes = Vec::new();
         loop {
-            let now = self.now();
-            if let Some((verdict, bytes)) = self.release(now)? {
-                self.look(now, Direction::Inbound, verdict, &bytes);
+            let wait = until.map(|at| at.saturating_since(self.now()));
+            if self.port.receive(wait, &mut bytes)? {
                 if let Some(read) = self.read(&bytes) {
                     return Ok(Some(read));
                 }
-                continue;
-            }
-            let due = self.underway.keys().next().map(|key| key.0);
-            let wake = until.into_iter().chain(due).min();
-            let wait = wake.map(|at| at.saturating_since(now));
-            if self.port.receive(wait, &mut bytes)? {
-                self.accept(mem::take(&mut bytes));
-            } else if until.is_some() && wake == until && wake != due {
+            } else if until.is_some() {
                 return Ok(None);
             }
         }
@@ -271,119 +220,11 @@ impl<L: Port> Line<L> {
         };
         Some(Ends { src, dst, src_port: local.port(), dst_port: remote.port() })
     }
-
-    /// Sends all outbound packets in flight at once: the end of a run loses no packet.
-    ///
-    /// # Errors
-    /// The socket failed.
-    pub fn flush(&mut self) -> io::Result<()> {
-        for (direction, _, bytes) in mem::take(&mut self.underway).into_values() {
-            if direction == Direction::Outbound {
-                self.transmit(&bytes)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The impairments of a packet on a path, and when it comes out; random numbers are drawn even during an
-    /// outage.
-    fn meet(
-        &mut self,
-        now: Instant,
-        direction: Direction,
-        path: Option<PathId>,
-        bytes: usize,
-    ) -> (Verdict, Instant) {
-        let way = match direction {
-            Direction::Inbound => &mut self.inbound,
-            Direction::Outbound => &mut self.outbound,
-        };
-        let met = way.take(now, bytes);
-        let cut = |(of, from, until): &(PathId, Instant, Instant)| {
-            Some(*of) == path && (*from..*until).contains(&now)
-        };
-        if self.setup.cuts.iter().any(cut) { (Verdict::Lost, now) } else { met }
-    }
-
-    /// Handles a packet from the socket.
-    fn accept(&mut self, bytes: Vec<u8>) {
-        let now = self.now();
-        let path = addresses(&bytes).and_then(|ends| self.path_of(&ends));
-        let (verdict, through) = self.meet(now, Direction::Inbound, path, bytes.len());
-        if !verdict.arrives() {
-            return self.look(now, Direction::Inbound, verdict, &bytes);
-        }
-        self.begin(through, Direction::Inbound, verdict, bytes);
-    }
-
-    fn look(&mut self, now: Instant, direction: Direction, verdict: Verdict, bytes: &[u8]) {
-        if let Some(tap) = &mut self.setup.tap {
-            tap(now, direction, verdict, bytes);
-        }
-    }
-
-    fn begin(
-        &mut self,
-        through: Instant,
-        direction: Direction,
-        mut verdict: Verdict,
-        bytes: Vec<u8>,
-    ) {
-        for bytes in passing(verdict, bytes) {
-            self.began += 1;
-            self.underway.insert((through, self.began), (direction, verdict, bytes));
-            // The tap counts a packet's impairment once.
-            verdict = Verdict::Passed;
-        }
-    }
-
-    /// Releases packets that are due: sends ours; returns the first of the peer's.
-    fn release(&mut self, now: Instant) -> io::Result<Option<(Verdict, Vec<u8>)>> {
-        while let Some(first) = self.underway.first_entry()
-            && first.key().0 <= now
-        {
-            match first.remove() {
-                (Direction::Inbound, verdict, bytes) => return Ok(Some((verdict, bytes))),
-                (Direction::Outbound, _, bytes) => self.transmit(&bytes)?,
-            }
-        }
-        Ok(None)
-    }
-
-    fn transmit(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self.port.send(bytes) {
-            Err(error) if is_a_loss(&error) => {
-                self.unsent_packets += 1;
-                Ok(())
-            }
-            sent => sent,
-        }
-    }
-}
-
-/// Addresses of an IP packet.
-fn addresses(bytes: &[u8]) -> Option<Ends> {
-    let (src, dst) = if bytes.first()? >> 4 == 4 {
-        let (header, _) = ipv4::Header::parse(bytes).ok()?;
-        (header.src.into(), header.dst.into())
-    } else {
-        let (header, _) = ipv6::Header::parse(bytes).ok()?;
-        (header.src.into(), header.dst.into())
-    };
-    Some(Ends { src, dst, src_port: 0, dst_port: 0 })
-}
-
-/// Copies of a packet to forward: one, possibly marked, or two.
-fn passing(verdict: Verdict, mut bytes: Vec<u8>) -> impl Iterator<Item = Vec<u8>> {
-    if verdict == Verdict::Marked {
-        mark(&mut bytes);
-    }
-    let copy = (verdict == Verdict::Copied).then(|| bytes.clone());
-    iter::once(bytes).chain(copy)
 }
 
 /// Errors by which a network may lose a packet without the socket being broken.
-fn is_a_loss(error: &io::Error) -> bool {
+#[must_use]
+pub fn is_a_loss(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(
         error.kind(),
@@ -400,3 +241,28 @@ fn is_a_loss(error: &io::Error) -> bool {
 const NO_BUFFER: i32 = 105;
 /// Linux: EMSGSIZE.
 const TOO_LONG: i32 = 90;
+
+/// The label under which a packet is written and noted; its route is the path.
+#[must_use]
+pub fn label(
+    path: PathId,
+    ecn: Ecn,
+    body: &Body,
+    version: IpVersion,
+    number: u32,
+    at: Instant,
+) -> Packet {
+    let Layers { transport, media, payload } = body.layers();
+    Packet {
+        body: BodyId(0),
+        ip_bytes: version.header_bytes() + transport + media + payload,
+        route: u32::from(path.0),
+        flow: 0,
+        number,
+        hop: 0,
+        ecn,
+        dscp: 0,
+        version,
+        sent: at,
+    }
+}

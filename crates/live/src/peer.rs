@@ -11,8 +11,7 @@ use talkspurt_proto::probe::{Note, Probe};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::wire::Parsed;
 
-use crate::drive::label;
-use crate::line::{Line, Port};
+use crate::line::{Line, Port, label};
 
 /// Longest wait: how late a request to stop can be seen.
 const STEP: Duration = Duration::from_millis(50);
@@ -39,13 +38,14 @@ pub fn run_peer<L: Port, P: Probe>(
         let now = line.now();
         if now >= end || stop.load(Ordering::Relaxed) {
             peer.finish(now.min(end), probe);
-            return line.flush();
+            return Ok(());
         }
         let limit = end.min(now + STEP);
         let received = line.receive(Some(wake.map_or(limit, |wake| wake.min(limit))))?;
         let now = line.now();
         match received {
-            // Before timers that expired meanwhile, as in `drive`.
+            // Before timers that expired meanwhile, an acknowledgement that is here makes a
+            // retransmission needless.
             Some(Ok(parsed)) => {
                 receive(peer, line, parsed, &mut numbers, probe);
                 wake = send_all(peer, line, &mut numbers, probe)?;
@@ -68,9 +68,9 @@ struct Numbers {
     received: u32,
 }
 
-/// The single packet between the peer and the line.
+/// The single packet between a peer and what sends it.
 #[derive(Default)]
-struct Slot(Option<Body>);
+pub struct Slot(pub Option<Body>);
 
 impl Bodies for Slot {
     fn put(&mut self, body: impl FnOnce() -> Body) -> BodyId {
@@ -98,7 +98,7 @@ fn send_all<L: Port, P: Probe>(
                 let packet = Packet { dscp, ip_bytes, ..label };
                 numbers.sent = numbers.sent.wrapping_add(1);
                 probe.record(now, peer.place(), &Note::Sent { packet: &packet, body: &body });
-                line.send(now, &packet, &body)?;
+                line.send(&packet, &body)?;
             }
             Action::Idle { until } => return Ok(until),
         }

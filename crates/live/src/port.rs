@@ -1,10 +1,9 @@
-//! Ports on Linux: raw IP sockets and TUN devices, which carry IP packets unchanged, and UDP sockets, whose
-//! datagrams get their headers back (RFC 768, 791, 8200), so that all ports behave alike.
+//! Ports on Linux: raw IP sockets, which carry IP packets unchanged, and UDP sockets, whose datagrams get their
+//! headers back (RFC 768, 791, 8200), so that all ports behave alike.
 
-use std::fs::File;
-use std::io::{self, ErrorKind, IoSliceMut, Read as _, Write as _};
+use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _};
 
 use nix::cmsg_space;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -15,7 +14,7 @@ use nix::sys::time::{TimeSpec, TimeValLike as _};
 use socket2::{Domain, Protocol, Socket, Type};
 use talkspurt_proto::packet::Ecn;
 use talkspurt_proto::time::Duration;
-use talkspurt_proto::wire::{INITIAL_TTL, dccp, ipv4, ipv6, sctp, udp};
+use talkspurt_proto::wire::{Ends, INITIAL_TTL, ipv4, ipv6, udp};
 
 use crate::line::Port;
 
@@ -32,24 +31,12 @@ pub struct RawIp {
 }
 
 impl RawIp {
-    /// A socket for DCCP (protocol 33) on this local address.
+    /// A socket for a protocol on this local address; over IPv4 the unspecified address stands for all local
+    /// addresses.
     ///
     /// # Errors
     /// System errors, mostly missing privileges.
-    pub fn dccp(local: IpAddr) -> io::Result<Self> {
-        Self::open(local, dccp::PROTOCOL)
-    }
-
-    /// A socket for SCTP (protocol 132) on this local address; over IPv4 the unspecified address stands for all
-    /// local addresses.
-    ///
-    /// # Errors
-    /// System errors, mostly missing privileges.
-    pub fn sctp(local: IpAddr) -> io::Result<Self> {
-        Self::open(local, sctp::PROTOCOL)
-    }
-
-    fn open(local: IpAddr, protocol: u8) -> io::Result<Self> {
+    pub fn open(local: IpAddr, protocol: u8) -> io::Result<Self> {
         Self::on(Self::unbound(protocol, local.is_ipv6())?, protocol, SocketAddr::new(local, 0))
     }
 
@@ -115,47 +102,6 @@ impl Port for RawIp {
             }
         }
         Ok(true)
-    }
-}
-
-/// A TUN device without packet information (IFF_TUN | IFF_NO_PI), or any file whose reads and writes transfer
-/// one IP packet each.
-#[derive(Debug)]
-pub struct Tun {
-    file: File,
-}
-
-impl Tun {
-    /// The device of this descriptor. Creating a device needs privileges and an ioctl; the program's caller
-    /// does it and passes the descriptor.
-    #[must_use]
-    pub fn new(descriptor: OwnedFd) -> Self {
-        Self { file: descriptor.into() }
-    }
-}
-
-impl Port for Tun {
-    fn send(&mut self, packet: &[u8]) -> io::Result<()> {
-        self.file.write_all(packet)
-    }
-
-    fn receive(&mut self, wait: Option<Duration>, packet: &mut Vec<u8>) -> io::Result<bool> {
-        if !is_readable(&self.file, wait)? {
-            return Ok(false);
-        }
-        packet.resize(LONGEST, 0);
-        match self.file.read(packet) {
-            Ok(length) => {
-                packet.truncate(length);
-                Ok(length > 0)
-            }
-            Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
-            {
-                Ok(false)
-            }
-            Err(error) => Err(error),
-        }
     }
 }
 
@@ -235,12 +181,8 @@ impl Port for UdpPort {
     fn receive(&mut self, wait: Option<Duration>, packet: &mut Vec<u8>) -> io::Result<bool> {
         let Some(message) = Datagram::receive(&self.socket, wait)? else { return Ok(false) };
         let (from, here) = (message.from, self.local);
-        let ends = talkspurt_proto::wire::Ends {
-            src: from.ip(),
-            dst: here.ip(),
-            src_port: from.port(),
-            dst_port: here.port(),
-        };
+        let ends =
+            Ends { src: from.ip(), dst: here.ip(), src_port: from.port(), dst_port: here.port() };
         wrap(&ends, message.class, &message.bytes, packet);
         Ok(true)
     }
@@ -250,7 +192,7 @@ impl Port for UdpPort {
 ///
 /// # Panics
 /// The payload is longer than a datagram can be, or the addresses are not of one family.
-pub fn wrap(ends: &talkspurt_proto::wire::Ends, class: u8, payload: &[u8], packet: &mut Vec<u8>) {
+pub fn wrap(ends: &Ends, class: u8, payload: &[u8], packet: &mut Vec<u8>) {
     packet.clear();
     packet.resize(if ends.src.is_ipv4() { ipv4::HEADER } else { ipv6::HEADER }, 0);
     udp::emit(ends, |out| out.extend_from_slice(payload), packet)
@@ -309,7 +251,10 @@ impl Datagram {
 }
 
 /// Waits until the file is readable, for this long or forever.
-fn is_readable(file: &impl AsFd, wait: Option<Duration>) -> io::Result<bool> {
+///
+/// # Errors
+/// System errors.
+pub fn is_readable(file: &impl AsFd, wait: Option<Duration>) -> io::Result<bool> {
     let mut files = [PollFd::new(file.as_fd(), PollFlags::POLLIN)];
     let wait = wait.map(|wait| {
         let nanos = i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX);

@@ -3,14 +3,15 @@
 //! here depends on the machine's speed: sides wait with long limits.
 #![cfg(target_os = "linux")]
 
+#[path = "../src/bin/peer/rig/mod.rs"]
+mod rig;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use talkspurt_live::{
-    Direction, EchoConfig, EchoReport, EchoTest, Encapsulation, Inside, Line, Setup, UdpPort, drive,
-};
+use talkspurt_live::{Encapsulation, Inside, Line, Setup, UdpPort};
 use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{self, Ccid, Config, Dccp, Kind, Options, ResetCode, Service, WireSeq};
@@ -18,6 +19,9 @@ use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{BodyId, Ecn, Packet, PacketBox, Payload};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_record::pcapng::Direction;
+
+use rig::{EchoConfig, EchoReport, EchoTest, Impaired, Impairing, drive};
 
 const PACKETS: u64 = 50;
 /// DCCP's own ports: the server's and the client's.
@@ -55,13 +59,14 @@ fn side(
     setup.encapsulation =
         Some(Encapsulation { inside: Inside::Dccp, local_port: port.local().port(), remote_port });
     let sent = Arc::clone(sent);
-    setup.tap = Some(Box::new(move |_, direction, _, bytes| {
+    let tap = Box::new(move |_, direction, _, bytes: &[u8]| {
         if direction == Direction::Outbound {
             sent.lock().expect("nobody panics").push(bytes.to_vec());
         }
-    }));
+    });
+    let path = Impairing { tap: Some(tap), ..Impairing::default() };
     let rng = Rng::new(1, if server.is_some() { "client" } else { "server" });
-    let mut line = Line::new(port, setup);
+    let mut line = Line::new(Impaired::new(port, path), setup);
     let endpoint =
         if server.is_some() { Dccp::client(config, rng) } else { Dccp::listener(config, rng) };
     let mut app = EchoTest::new(terms);
@@ -152,8 +157,7 @@ fn send(stray: &mut Line<UdpPort>, seq: u64, kind: Kind, options: Options, paylo
         version: stray.version(),
         sent: Instant::ZERO,
     };
-    let now = stray.now();
-    stray.send(now, &label, &body).expect("loopback works");
+    stray.send(&label, &body).expect("loopback works");
 }
 
 /// What comes next.

@@ -5,6 +5,9 @@
 //! times are not compared.
 #![cfg(target_os = "linux")]
 
+#[path = "../src/bin/peer/rig/mod.rs"]
+mod rig;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -13,11 +16,13 @@ use std::thread;
 
 use talkspurt_app::playout::Received;
 use talkspurt_flow::{Disk, Materials, Peer, hints, peers};
-use talkspurt_live::{Line, Port, Setup, Tun, UdpPort, run_peer};
+use talkspurt_live::{Line, Port, Setup, UdpPort, run_peer};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 use talkspurt_scenario::{Point, load};
 use talkspurt_sim::build::build;
+
+use rig::Tun;
 
 /// Data that reached one end of a flow.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,18 +2,22 @@
 //! run, driven by a clock. Nothing here depends on the machine's speed.
 #![cfg(target_os = "linux")]
 
+#[path = "../src/bin/peer/rig/mod.rs"]
+mod rig;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use talkspurt_live::{
-    Direction, EchoConfig, EchoReport, EchoTest, Impairments, Line, Setup, UdpPort, Verdict, drive,
-};
+use talkspurt_live::{Line, Setup, UdpPort};
 use talkspurt_proto::body::Body;
 use talkspurt_proto::endpoint::Listener;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::udp::{Config, Udp};
+use talkspurt_record::pcapng::Direction;
+
+use rig::{EchoConfig, EchoReport, EchoTest, Impaired, Impairing, Impairments, Verdict, drive};
 
 const PACKETS: u64 = 40;
 
@@ -34,28 +38,30 @@ fn terms() -> EchoConfig {
 fn converse<E: Listener<Packet: Into<Body> + TryFrom<Body>>>(
     port: UdpPort,
     setup: Setup,
+    path: Impairing,
     mut endpoint: E,
     terms: EchoConfig,
 ) -> EchoReport {
-    let mut line = Line::new(port, setup);
+    let mut line = Line::new(Impaired::new(port, path), setup);
     let mut app = EchoTest::new(terms);
     drive(&mut endpoint, &mut app, &mut line, &mut ()).expect("loopback works");
     app.tally().clone()
 }
 
-/// Both sides exchange UDP; `setup` defines the impairments, and is called for each
-/// side.
-fn over_udp(address: IpAddr, setup: impl Fn(Setup) -> Setup) -> [EchoReport; 2] {
+/// Both sides exchange UDP; one has these impairments.
+fn over_udp(address: IpAddr, path: Impairing) -> [EchoReport; 2] {
     let address = SocketAddr::new(address, 0);
     let [a, b] = [(); 2].map(|()| UdpPort::bind(address).expect("a port of the interface"));
-    let here = setup(Setup::new(a.local(), Some(b.local())));
+    let here = Setup::new(a.local(), Some(b.local()));
     let there = Setup::new(b.local(), Some(a.local()));
-    let other = thread::spawn(move || converse(b, there, Udp::new(&Config {}), terms()));
-    [converse(a, here, Udp::new(&Config {}), terms()), other.join().expect("it ends")]
+    let other = thread::spawn(move || {
+        converse(b, there, Impairing::default(), Udp::new(&Config {}), terms())
+    });
+    [converse(a, here, path, Udp::new(&Config {}), terms()), other.join().expect("it ends")]
 }
 
 fn udp_both_ways(address: impl Into<IpAddr>) {
-    for tally in over_udp(address.into(), |setup| setup) {
+    for tally in over_udp(address.into(), Impairing::default()) {
         assert_eq!((tally.sent_packets, tally.distinct_packets), (PACKETS, PACKETS));
         assert_eq!((tally.received_bytes, tally.foreign_packets), (PACKETS * 160, 0));
         assert!(!tally.gave_up);
@@ -76,20 +82,17 @@ fn udp_over_ipv6() {
 fn fates(seed: u64) -> (Vec<Verdict>, [EchoReport; 2]) {
     let fates = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&fates);
-    let tallies = over_udp(Ipv4Addr::LOCALHOST.into(), move |mut setup| {
-        let rng = Rng::new(seed, "outbound");
-        let (delay, hold) = (Duration::from_millis(5), Duration::from_millis(30));
-        let (loss, held, copied) = (0.2, 0.2, 0.2);
-        setup.outbound =
-            Impairments { delay, loss, held, hold, copied, rng, ..Impairments::none() };
-        let seen = Arc::clone(&seen);
-        setup.tap = Some(Box::new(move |_, direction, verdict, _| {
-            if direction == Direction::Outbound {
-                seen.lock().expect("nobody panics").push(verdict);
-            }
-        }));
-        setup
+    let rng = Rng::new(seed, "outbound");
+    let (delay, hold) = (Duration::from_millis(5), Duration::from_millis(30));
+    let (loss, held, copied) = (0.2, 0.2, 0.2);
+    let outbound = Impairments { delay, loss, held, hold, copied, rng, ..Impairments::none() };
+    let tap = Box::new(move |_, direction, verdict, _: &[u8]| {
+        if direction == Direction::Outbound {
+            seen.lock().expect("nobody panics").push(verdict);
+        }
     });
+    let path = Impairing { outbound, tap: Some(tap), ..Impairing::default() };
+    let tallies = over_udp(Ipv4Addr::LOCALHOST.into(), path);
     let fates = fates.lock().expect("nobody panics").clone();
     (fates, tallies)
 }

@@ -12,6 +12,7 @@ use talkspurt_proto::dccp::{self, Kind, Options, WireSeq};
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, PacketBox, Payload};
 use talkspurt_proto::time::Duration;
+use talkspurt_proto::wire::dccp::PROTOCOL;
 
 fn request() -> Body {
     Body::Dccp(PacketBox::new(dccp::Packet {
@@ -42,7 +43,7 @@ fn label(version: IpVersion) -> Packet {
 /// A line at this port of the address, or nothing where the system grants no raw socket.
 fn line(address: IpAddr, port: u16, remote: Option<u16>) -> Option<Line<RawIp>> {
     let at = |port| SocketAddr::new(address, port);
-    match RawIp::dccp(address) {
+    match RawIp::open(address, PROTOCOL) {
         Ok(raw) => Some(Line::new(raw, Setup::new(at(port), remote.map(at)))),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             eprintln!("skipped: raw sockets need root or CAP_NET_RAW");
@@ -55,9 +56,8 @@ fn line(address: IpAddr, port: u16, remote: Option<u16>) -> Option<Line<RawIp>> 
 fn arrives_as_sent(address: IpAddr, ports: [u16; 2]) {
     let Some(mut here) = line(address, ports[0], Some(ports[1])) else { return };
     let Some(mut there) = line(address, ports[1], None) else { return };
-    let now = here.now();
     let packet = label(here.version());
-    here.send(now, &packet, &request()).expect("loopback works");
+    here.send(&packet, &request()).expect("loopback works");
     assert_eq!(here.unsent_packets(), 0);
     let until = there.now() + Duration::from_secs(10);
     let received = there.receive(Some(until)).expect("loopback works");

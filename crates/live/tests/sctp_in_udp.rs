@@ -3,17 +3,21 @@
 //! Nothing here depends on the machine's speed.
 #![cfg(target_os = "linux")]
 
+#[path = "../src/bin/peer/rig/mod.rs"]
+mod rig;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use talkspurt_live::{
-    Direction, EchoConfig, EchoReport, EchoTest, Encapsulation, Inside, Line, Setup, UdpPort, drive,
-};
+use talkspurt_live::{Encapsulation, Inside, Line, Setup, UdpPort};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Config, Sctp};
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_record::pcapng::Direction;
+
+use rig::{EchoConfig, EchoReport, EchoTest, Impaired, Impairing, drive};
 
 const PACKETS: u64 = 50;
 /// SCTP's own ports: the server's and the client's.
@@ -29,17 +33,18 @@ fn side(port: UdpPort, server: Option<u16>, sent_to: &SentTo) -> EchoReport {
     let (local_port, remote_port) = (port.local().port(), server.unwrap_or(0));
     setup.encapsulation = Some(Encapsulation { inside: Inside::Sctp, local_port, remote_port });
     let (sent_to, is_server) = (Arc::clone(sent_to), server.is_none());
-    setup.tap = Some(Box::new(move |_, direction, _, bytes| {
+    let tap = Box::new(move |_, direction, _, bytes: &[u8]| {
         if is_server && direction == Direction::Outbound {
             let udp = if bytes[0] >> 4 == 4 { 20 } else { 40 };
             let to = u16::from_be_bytes([bytes[udp + 2], bytes[udp + 3]]);
             sent_to.lock().expect("nobody panics").push(to);
         }
-    }));
+    });
+    let path = Impairing { tap: Some(tap), ..Impairing::default() };
     let (config, client) = (Config::default(), server.is_some());
     let rng = Rng::new(1, if client { "client" } else { "server" });
     let endpoint = if client { Sctp::client(&config, rng) } else { Sctp::listener(&config, rng) };
-    let mut line = Line::new(port, setup);
+    let mut line = Line::new(Impaired::new(port, path), setup);
     let mut app = EchoTest::new(EchoConfig {
         packets: PACKETS,
         bytes: 160,

@@ -3,15 +3,20 @@
 //! path. Nothing here depends on the machine's speed.
 #![cfg(target_os = "linux")]
 
+#[path = "../src/bin/peer/rig/mod.rs"]
+mod rig;
+
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::net::UnixDatagram;
 use std::thread;
 
-use talkspurt_live::{Impairments, Line, Plan, Setup, Transfer, Tun, drive};
+use talkspurt_live::{Line, Setup};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::tcp::{Config, Controller, Tcp};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
+
+use rig::{Impaired, Impairing, Impairments, Plan, Transfer, Tun, drive};
 
 /// Bytes that do not repeat at short distances.
 fn noise(seed: u64, words: usize) -> Vec<u8> {
@@ -34,14 +39,19 @@ fn path(seed: u64, name: &str) -> Impairments {
 }
 
 /// One side: the data it received, and the names of its connection's events.
-fn side(file: UnixDatagram, setup: Setup, opens: bool, send: Vec<u8>) -> (Vec<u8>, Vec<String>) {
+fn side(
+    file: UnixDatagram,
+    (setup, path): (Setup, Impairing),
+    opens: bool,
+    send: Vec<u8>,
+) -> (Vec<u8>, Vec<String>) {
     // A full socket is a full queue, which loses packets as well.
     file.set_nonblocking(true).expect("a socket can");
     let mut config = Config::new(Controller::Cubic);
     (config.ecn, config.min_rto) = (true, Duration::from_millis(200));
     let rng = Rng::new(u64::from(opens), "tcp");
     let endpoint = if opens { Tcp::client(&config, rng) } else { Tcp::listener(&config, rng) };
-    let mut line = Line::new(Tun::new(file.into()), setup);
+    let mut line = Line::new(Impaired::new(Tun::new(file.into()), path), setup);
     let mut endpoint = endpoint.over(line.version());
     let mut app = Transfer::new(Plan {
         opens,
@@ -58,11 +68,12 @@ fn side(file: UnixDatagram, setup: Setup, opens: bool, send: Vec<u8>) -> (Vec<u8
 fn both_ways(here: SocketAddr, there: SocketAddr) {
     let (a, b) = UnixDatagram::pair().expect("a pair of sockets");
     let (out, back) = (noise(1, 100_000), noise(2, 60_001));
-    let mut setup = Setup::new(here, Some(there));
-    (setup.inbound, setup.outbound) = (path(3, "inbound"), path(3, "outbound"));
-    let (sent, theirs) = (back.clone(), Setup::new(there, None));
+    let (inbound, outbound) = (path(3, "inbound"), path(3, "outbound"));
+    let path = Impairing { inbound, outbound, ..Impairing::default() };
+    let ours = (Setup::new(here, Some(there)), path);
+    let (sent, theirs) = (back.clone(), (Setup::new(there, None), Impairing::default()));
     let other = thread::spawn(move || side(b, theirs, false, sent));
-    let (received, events) = side(a, setup, true, out.clone());
+    let (received, events) = side(a, ours, true, out.clone());
     assert!(received == back, "{} of {} bytes, or others", received.len(), back.len());
     assert_eq!(events, ["Connected", "PeerClosed", "Closed"]);
     let (received, events) = other.join().expect("it ends");

@@ -14,6 +14,7 @@ use talkspurt_scenario::{Point, to_toml};
 use crate::Failure;
 use crate::budget::{Budget, shortened};
 use crate::channel::{BEAT, Channel, LOST, Message, SILENT, Secret};
+use crate::control::Control;
 use crate::direct::{self, UnboundSocket};
 use crate::end_report::EndReport;
 use crate::exchange::{LOST_NOTES, beating, take_notes};
@@ -37,12 +38,11 @@ pub struct Target {
     pub port: u16,
 }
 
-/// A session with a server.
-pub struct Measurement {
-    channel: Channel,
+/// A session with a server, or with the end that answers a call.
+pub struct Session {
     server: SocketAddr,
-    /// Whether the server can still be asked.
-    open: bool,
+    /// As long as the server can be asked.
+    channel: Option<Channel>,
 }
 
 /// Results of a measurement.
@@ -68,20 +68,28 @@ pub fn check_transport(transport: &Transport, sends: bool) -> Result<(), Failure
     }
 }
 
-impl Measurement {
-    /// Connects to a server.
+impl Session {
+    /// Connects to the first address of a host that answers.
     ///
     /// # Errors
-    /// In words: it is not there, has another secret, speaks another version.
+    /// In words: nobody is there, has another secret, speaks another version.
     pub fn connect(target: &Target, secret: &Secret) -> Result<Self, Failure> {
-        let (channel, server) = connect(target, secret)?;
-        Ok(Self { channel, server, open: true })
-    }
-
-    /// Whether the path is IPv6.
-    #[must_use]
-    pub fn is_ipv6(&self) -> bool {
-        self.server.is_ipv6()
+        let Target { host, port } = target;
+        let unknown = |error| Failure::Unreachable(format!("{host}: {error}"));
+        let found = (host.as_str(), *port).to_socket_addrs().map_err(unknown)?;
+        let mut failure = Failure::Unreachable(format!("{host}: has no address"));
+        for address in found {
+            match Channel::connect(address, secret, std::time::Duration::from_secs(5)) {
+                Ok(channel) => {
+                    let failed =
+                        |error: std::io::Error| Failure::Unreachable(format!("{address}: {error}"));
+                    let server = channel.peer().map_err(failed)?;
+                    return Ok(Self { server, channel: Some(channel) });
+                }
+                Err(why) => failure = why,
+            }
+        }
+        Err(failure)
     }
 
     /// The server's address.
@@ -90,113 +98,111 @@ impl Measurement {
         self.server
     }
 
+    /// The control connection, which is closed unless it is given back.
+    pub(crate) fn take(&mut self) -> Result<Channel, Failure> {
+        let over = || Failure::Lost(format!("{}: the session is over", self.server));
+        self.channel.take().ok_or_else(over)
+    }
+
     /// Measures a plan; takes as long as it says. [`Measured::broken`] tells if less was measured. `keep` gets
     /// what this end knows before the server is asked for its notes.
     ///
     /// # Errors
     /// Nothing could be measured, in words.
-    pub fn run(
+    pub fn measure(
         &mut self,
         plan: &Plan,
         watch: &Watch,
         keep: impl FnOnce(Measured),
     ) -> Result<Measured, Failure> {
         let server = self.server;
-        if !self.open {
-            return Err(Failure::Lost(format!("{server}: the session is over")));
-        }
-        self.open = false;
+        let mut channel = self.take()?;
         let point = plan.point()?;
         plan.check_controllers(true)?;
         let raw = direct::open(plan)?;
         if !raw.is_empty() {
-            let route = self.channel.local().ok().and_then(|it| direct::mtu(it.ip(), server.ip()));
+            let route = channel.local().ok().and_then(|it| direct::mtu(it.ip(), server.ip()));
             plan.check_route(true, route)?;
         }
         let lost =
             |what: &str| Failure::Lost(format!("{server}: the control connection was lost {what}"));
         let release = env!("CARGO_PKG_VERSION").to_owned();
         let request = Message::Request { release, plan: plan.clone() };
-        self.channel.send(&request).map_err(|_| lost("before the measurement"))?;
+        channel.send(&request).map_err(|_| lost("before the measurement"))?;
         let shared = &*watch.0;
         let Accepted { wire, limit, round_trip, .. } =
-            negotiate(&mut self.channel, server, (plan, raw), shared)?;
-        self.channel.send(&Message::Start).map_err(|_| lost("before the measurement"))?;
+            negotiate(&mut channel, server, (plan, raw), shared)?;
+        channel.send(&Message::Start).map_err(|_| lost("before the measurement"))?;
         // Both ends start at about the same time, so that their flows do.
         thread::sleep((round_trip / 2).into_std());
         let materials = Materials::default();
         let media = Media::new(plan, (&point, &materials), wire, true, limit, None, shared);
         let (MediaOutcome { log, ended, .. }, failed) = thread::scope(|scope| {
             let media = scope.spawn(|| media.run());
-            let failed = self.watch(shared, || media.is_finished());
+            let failed = watch_control(&mut channel, plan, shared, || media.is_finished());
             (media.join().expect("the media loop does not panic"), failed)
         });
         let own = End { rows: log.own_rows(), ended };
         if failed.is_none() {
             let conclude = || measured(plan, &point, server, own.clone(), Err(UNASKED.to_owned()));
-            beating(&mut self.channel, || conclude().map(keep))?;
+            beating(&mut channel, || conclude().map(keep))?;
         }
         let theirs = match failed {
-            None => self.fetch(plan, log.rows_count(), shared),
+            None => fetch(&mut channel, plan, log.rows_count(), shared),
             Some(why) => Err(why),
         };
-        self.open = theirs.is_ok();
+        self.channel = theirs.is_ok().then_some(channel);
         measured(plan, &point, server, own, theirs)
     }
+}
 
-    /// What the server knows.
-    fn fetch(&mut self, plan: &Plan, own_rows: usize, shared: &Shared) -> Result<End, String> {
-        let asked = self.channel.send(&Message::Finish);
-        let end = asked.map_err(|_| LOST_NOTES.to_owned()).and_then(|()| {
-            take_notes(&mut self.channel, (plan, Budget::of(plan, own_rows)), shared)
-        });
-        end.map_err(|why| format!("{why}; results are of what this end knows"))
-    }
+/// What the server knows.
+fn fetch(
+    channel: &mut Channel,
+    plan: &Plan,
+    own_rows: usize,
+    shared: &Shared,
+) -> Result<End, String> {
+    let asked = channel.send(&Message::Finish);
+    let end = asked
+        .map_err(|_| LOST_NOTES.to_owned())
+        .and_then(|()| take_notes(channel, (plan, Budget::of(plan, own_rows)), shared));
+    end.map_err(|why| format!("{why}; results are of what this end knows"))
+}
 
-    /// Exchanges signs of life until the end; returns why the connection was lost, if it was.
-    fn watch(&mut self, shared: &Shared, is_over: impl Fn() -> bool) -> Option<String> {
-        let clock = Clock::start();
-        let (mut heard, mut beaten) = (clock.now(), clock.now());
-        let mut told = false;
-        let lost = "the control connection was lost; results are of the time until then, as far as this end \
-                    knows";
-        let lose = || {
-            shared.stop(lost);
-            Some(lost.to_owned())
-        };
+/// Exchanges signs of life until the end; returns why the connection was lost, if it was.
+fn watch_control(
+    channel: &mut Channel,
+    plan: &Plan,
+    shared: &Shared,
+    is_over: impl Fn() -> bool,
+) -> Option<String> {
+    let mut control = Control::new(channel, shared, plan.end());
+    let mut told = false;
+    let mut watch = || -> std::io::Result<()> {
         while !is_over() {
-            let now = clock.now();
-            if now.saturating_since(heard) >= LOST {
+            if control.silence() >= LOST {
                 // Perhaps media was the reason, and the server's notes still come.
                 shared.stop(SILENT);
             }
             // The media loop, which sends nothing more, ends soon.
             if shared.is_over() && !told {
                 told = true;
-                if self.channel.send(&Message::Stop).is_err() {
-                    return lose();
-                }
+                control.channel.send(&Message::Stop)?;
             }
-            if now.saturating_since(beaten) >= BEAT {
-                beaten = now;
-                if self.channel.send(&Message::Beat).is_err() {
-                    return lose();
-                }
-            }
-            match self.channel.receive(Duration::from_millis(50)) {
-                Ok(Some(message)) => {
-                    heard = clock.now();
-                    if message == Message::Stop {
-                        // The server has not heard us for that long.
-                        shared.stop(SILENT);
-                    }
-                }
-                Ok(None) => {}
-                Err(_) => return lose(),
+            if control.turn()? == Some(Message::Stop) {
+                // The server has not heard us for that long.
+                shared.stop(SILENT);
             }
         }
-        None
-    }
+        Ok(())
+    };
+    let lost = "the control connection was lost; results are of the time until then, as far as this end \
+                knows";
+    watch().err().map(|_| {
+        shared.stop(lost);
+        lost.to_owned()
+    })
 }
 
 /// Results of a measurement from our notes and the server's, or why there are none of these.
@@ -230,26 +236,6 @@ fn measured(
     let Merged { finished, facts, contradiction } = merge(plan, point, own, theirs)?;
     let broken = broken.or(contradiction.map(|why| format!("{server}: {why}")));
     Ok(Measured { finished, facts, scenario: shown(point), broken })
-}
-
-/// An authenticated connection to the first address of a host that answers, and this address.
-pub(crate) fn connect(target: &Target, secret: &Secret) -> Result<(Channel, SocketAddr), Failure> {
-    let Target { host, port } = target;
-    let unknown = |error| Failure::Unreachable(format!("{host}: {error}"));
-    let found = (host.as_str(), *port).to_socket_addrs().map_err(unknown)?;
-    let mut failure = Failure::Unreachable(format!("{host}: has no address"));
-    for address in found {
-        match Channel::connect(address, secret, std::time::Duration::from_secs(5)) {
-            Ok(channel) => {
-                let failed =
-                    |error: std::io::Error| Failure::Unreachable(format!("{address}: {error}"));
-                let server = channel.peer().map_err(failed)?;
-                return Ok((channel, server));
-            }
-            Err(why) => failure = why,
-        }
-    }
-    Err(failure)
 }
 
 /// A request that the server has accepted.

@@ -12,7 +12,7 @@ use talkspurt_proto::units::Rate;
 use crate::budget::Budget;
 use crate::call::{Called, Voice};
 use crate::channel::{BEAT, Channel, Message, Secret};
-use crate::client::{Accepted, Measured, Measurement, Target, negotiate};
+use crate::client::{Accepted, Measured, Session, Target, negotiate};
 use crate::end_report::{EndReport, StreamEnd};
 use crate::exchange::take_notes;
 use crate::invitation::Invitation;
@@ -79,8 +79,8 @@ fn measured(
             end(&mut channel);
         });
         let target = Target { host: at.ip().to_string(), port: at.port() };
-        let mut session = Measurement::connect(&target, &secret()).expect("it is there");
-        session.run(plan, watch, |own| half = Some(own)).expect("it runs")
+        let mut session = Session::connect(&target, &secret()).expect("it is there");
+        session.measure(plan, watch, |own| half = Some(own)).expect("it runs")
     });
     (measured, half)
 }

@@ -2,10 +2,11 @@
 //! the kernel's TCP, with the same peers as in the simulator, and the client makes the tables of a run from the
 //! notes of both ends.
 //!
-//! [`Server`] waits for clients; [`Measurement`] is the client. Both talk over one TCP connection (`channel`:
-//! Noise, with a shared secret), which carries requests, signs of life and, at the end, the server's notes.
-//! `media` runs the peers in real time over a `wire`: a UDP socket, a `stream` for each flow over TCP, and the
-//! raw sockets of `direct` for flows directly over IP. `seal` authenticates every datagram, packet and unit;
+//! [`Server`] waits for clients; [`Session`] is the client. Both talk over one TCP connection (`channel`:
+//! Noise, with a shared secret), which carries requests, signs of life (`control`) and, at the end, the notes
+//! of the server. `media` runs the peers in real time over a `wire`: a UDP socket, a `stream` for each flow
+//! over TCP, and the raw sockets of `direct` for flows directly over IP. `seal` authenticates every datagram,
+//! packet and unit;
 //! `breaker` stops harmful media (RFC 8083). `clocks` finds the drift and the offset of the two clocks, and
 //! `merge` makes one run of two logs, without notes that are not `plausible`. `exchange` is what the ends tell
 //! each other afterwards, within a `budget`.
@@ -23,6 +24,7 @@ mod channel;
 mod client;
 mod clocks;
 mod codecs;
+mod control;
 mod controller;
 mod devices;
 mod direct;
@@ -53,9 +55,9 @@ mod transport;
 mod view;
 mod wire;
 
-pub use call::{Called, Caller, Sound, Voice};
+pub use call::{Called, Sound, Voice};
 pub use channel::{Secret, VERSION};
-pub use client::{Measured, Measurement, Target, check_transport};
+pub use client::{Measured, Session, Target, check_transport};
 pub use codecs::call_codecs;
 pub use controller::Controller;
 pub use devices::Devices;

@@ -10,12 +10,12 @@ use std::sync::atomic::Ordering;
 use talkspurt_app::peer::Action;
 use talkspurt_app::playout::Live;
 use talkspurt_flow::{Materials, Peer, hints};
-use talkspurt_live::{Clock, emit, label, parse};
-use talkspurt_proto::body::{Bodies, Body};
+use talkspurt_live::{Clock, Slot, emit, label, parse};
+use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp;
 use talkspurt_proto::endpoint::{Arrival, Listener as _};
 use talkspurt_proto::gauge::Gauge;
-use talkspurt_proto::packet::{BodyId, IpVersion, Packet, PathId};
+use talkspurt_proto::packet::{IpVersion, Packet, PathId};
 use talkspurt_proto::probe::{Note, Probe as _};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::transport::Layers;
@@ -57,17 +57,6 @@ const DIAGNOSES: Duration = Duration::from_millis(100);
 const UNHEARD: Duration = Duration::from_secs(10);
 /// Time between samples of a call for those who watch it.
 const VIEW: Duration = Duration::from_millis(500);
-
-/// The packet between a peer and the socket.
-#[derive(Default)]
-struct Slot(Option<Body>);
-
-impl Bodies for Slot {
-    fn put(&mut self, body: impl FnOnce() -> Body) -> BodyId {
-        self.0 = Some(body());
-        BodyId(0)
-    }
-}
 
 /// The notes and the state of an end after the measurement.
 pub(crate) struct MediaOutcome {
@@ -446,7 +435,9 @@ impl<'a> Media<'a> {
         let header =
             Header { kind: Kind::Media, flow, number: packet.number, sent: now.as_nanos() };
         let bytes = if let Some((protocol, _)) = direct {
-            let Some(sealed) = self.wire.seal_packet(protocol, &header, &whole) else {
+            let Some(sealed) =
+                self.wire.direct.as_mut().and_then(|it| it.seal(protocol, &header, &whole))
+            else {
                 self.wire.unsent += 1;
                 return;
             };

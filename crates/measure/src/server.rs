@@ -14,15 +14,16 @@ use std::thread::{self, JoinHandle};
 
 use talkspurt_flow::Materials;
 use talkspurt_live::Clock;
-use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
 
 use talkspurt_app::codec::Codec;
 
 use crate::Failure;
 use crate::call::{CallEnd, Called, Voice};
-use crate::channel::{BEAT, BEGIN, Channel, HANDSHAKE, IDLE, LOST, Message, SILENT, Secret};
+use crate::channel::{BEAT, Channel, HANDSHAKE, IDLE, LOST, Message, SILENT, Secret};
 use crate::codecs::{agree, names};
+use crate::control::Control;
 use crate::direct;
 use crate::exchange::give_notes;
 use crate::invitation::Invitation;
@@ -278,15 +279,25 @@ impl State {
         let Ok(peer) = channel.peer() else { return };
         let client = peer.ip();
         let session = Counted::new(&self.sessions);
-        if session.before >= self.config.max_sessions {
-            let most = self.config.max_sessions;
-            let why = match self.config.voice {
-                Some(_) => "busy: in another call; try again later".to_owned(),
-                None => format!(
-                    "the server has {most} sessions, as many as it permits; try again later"
-                ),
-            };
-            self.say(format!("{client}: refused: {why}"));
+        let most = self.config.max_sessions;
+        let busy = session.before >= most;
+        let why = match (&self.config.voice, &request) {
+            (Some(_), _) if busy => Some("busy: in another call; try again later".to_owned()),
+            (None, _) if busy => Some(format!(
+                "the server has {most} sessions, as many as it permits; try again later"
+            )),
+            (None, Message::Invite { .. }) => {
+                Some("it serves measurements: calls need `talkspurt answer` there".to_owned())
+            }
+            (Some(_), Message::Request { .. }) => {
+                Some("it answers calls: measurements need `talkspurt serve` there".to_owned())
+            }
+            _ => None,
+        };
+        if let Some(why) = why {
+            if busy {
+                self.say(format!("{client}: refused: {why}"));
+            }
             // Whoever left does not need to know.
             let _ = channel.send(&Message::Refuse { why });
             return;
@@ -296,16 +307,6 @@ impl State {
                 if let Err(why) = self.answer(channel, peer, voice, &release, *invitation) {
                     self.say(format!("{client}: {why}"));
                 }
-                return;
-            }
-            (None, Message::Invite { .. }) => {
-                let why = "it serves measurements: calls need `talkspurt answer` there".to_owned();
-                let _ = channel.send(&Message::Refuse { why });
-                return;
-            }
-            (Some(_), Message::Request { .. }) => {
-                let why = "it answers calls: measurements need `talkspurt serve` there".to_owned();
-                let _ = channel.send(&Message::Refuse { why });
                 return;
             }
             (_, request) => request,
@@ -341,31 +342,20 @@ impl State {
         invitation: Invitation,
     ) -> Result<(), String> {
         let client = peer.ip();
-        let refused = |channel: &mut Channel, why: Failure| {
-            // Whoever left does not need to know.
-            let _ = channel.send(&Message::Refuse { why: why.to_string() });
-            Err(format!("refused: {why}"))
-        };
+        let plan = invitation.plan(None);
         let checked =
             self.check_release(release).and_then(|()| self.check_call(&invitation, voice));
-        let agreed = match checked {
-            Ok(agreed) => agreed,
-            Err(why) => return refused(&mut channel, why),
-        };
-        let keys = keys();
-        let local = channel.local().map_err(|error| error.to_string())?;
-        let wire = match self.bind(local, &keys, &invitation.plan(None)) {
-            Ok(wire) => wire,
-            Err(why) => return refused(&mut channel, why),
-        };
-        let ([up, down], port) = (keys, wire.local().port());
-        let max_rate = self.config.max_rate;
-        let codecs = agreed.as_ref().map_or_else(Vec::new, |codecs| names(codecs));
-        let accept = Message::Accept { port, up, down, max_rate: max_rate.as_bps(), codecs };
-        channel.send(&accept).map_err(|error| format!("lost: {error}"))?;
+        let codecs = |agreed: &Option<Vec<Codec>>| agreed.as_deref().map_or_else(Vec::new, names);
+        let (agreed, wire) = self.accept(&mut channel, &plan, checked, codecs)?;
         let watch = Watch::default();
         *lock(&self.call) = Some(watch.clone());
-        let end = CallEnd { invitation, voice, agreed, limit: max_rate, greeted_by: Some(client) };
+        let end = CallEnd {
+            invitation,
+            voice,
+            agreed,
+            limit: self.config.max_rate,
+            greeted_by: Some(client),
+        };
         let keep = |half| *lock(&self.half) = Some(half);
         let called = end.converse(&mut channel, wire, peer, (&watch, &self.stop), keep);
         lock(&self.half).take();
@@ -404,32 +394,15 @@ impl State {
         let Message::Request { release, plan } = request else {
             return Err("no request".to_owned());
         };
-        let refused = |channel: &mut Channel, why: Failure| {
-            // Whoever left does not need to know.
-            let _ = channel.send(&Message::Refuse { why: why.to_string() });
-            format!("refused: {why}")
-        };
-        let point = match self.check(&release, &plan) {
-            Ok(point) => point,
-            Err(why) => return Err(refused(channel, why)),
-        };
-        let keys = keys();
         let local = channel.local().map_err(|error| error.to_string())?;
-        if !plan.direct().is_empty() {
-            let checked = plan.check_route(false, direct::mtu(local.ip(), client));
-            checked.map_err(|why| refused(channel, why))?;
-        }
-        let wire = match self.bind(local, &keys, &plan) {
-            Ok(wire) => wire,
-            Err(why) => return Err(refused(channel, why)),
-        };
-        let port = wire.local().port();
-        let [up, down] = keys;
+        let checked = self.check(&release, &plan).and_then(|point| {
+            if !plan.direct().is_empty() {
+                plan.check_route(false, direct::mtu(local.ip(), client))?;
+            }
+            Ok(point)
+        });
+        let (point, wire) = self.accept(channel, &plan, checked, |_| Vec::new())?;
         let max_rate = self.config.max_rate;
-        let max_rate_bps = max_rate.as_bps();
-        let codecs = Vec::new();
-        let accept = Message::Accept { port, up, down, max_rate: max_rate_bps, codecs };
-        channel.send(&accept).map_err(|error| format!("lost: {error}"))?;
         self.say(format!("{client}: {}", told(&plan)));
         let shared = Shared::default();
         let materials = Materials::default();
@@ -462,61 +435,66 @@ impl State {
         Ok(())
     }
 
+    /// Accepts what a client asks for if it was `checked`, or refuses it; `codecs` are those of a call. An
+    /// error is for the log.
+    fn accept<T>(
+        &self,
+        channel: &mut Channel,
+        plan: &Plan,
+        checked: Result<T, Failure>,
+        codecs: impl Fn(&T) -> Vec<String>,
+    ) -> Result<(T, Wire), String> {
+        let keys = keys();
+        let local = channel.local().map_err(|error| error.to_string())?;
+        let bound = checked.and_then(|found| Ok((found, self.bind(local, &keys, plan)?)));
+        let (found, wire) = bound.map_err(|why| {
+            // Whoever left does not need to know.
+            let _ = channel.send(&Message::Refuse { why: why.to_string() });
+            format!("refused: {why}")
+        })?;
+        let ([up, down], port) = (keys, wire.local().port());
+        let (max_rate, codecs) = (self.config.max_rate.as_bps(), codecs(&found));
+        let accept = Message::Accept { port, up, down, max_rate, codecs };
+        channel.send(&accept).map_err(|error| format!("lost: {error}"))?;
+        Ok((found, wire))
+    }
+
     /// Watches the control connection until the client has finished; an error if it was lost.
     fn watch(&self, channel: &mut Channel, shared: &Shared, plan: &Plan) -> Result<(), String> {
-        let clock = Clock::start();
-        let (mut heard, mut beaten, mut told) = (clock.now(), clock.now(), false);
-        // The client says when it is finished; without that, some time after it should have.
-        let mut latest = plan.end() + IDLE;
-        let lost = |why: String| {
-            shared.stop("the control connection was lost");
-            Err(why)
-        };
-        loop {
-            let now = clock.now();
+        let mut control = Control::new(channel, shared, plan.end());
+        let mut told = false;
+        let lost = |error: io::Error| format!("lost: {error}");
+        let mut watch = || loop {
             if self.stop.load(Ordering::Acquire) {
-                return lost("the server stops".to_owned());
+                return Err("the server stops".to_owned());
             }
-            let silence = now.saturating_since(heard);
+            let silence = control.silence();
             if silence >= LOST && !told {
                 // Media stops. Perhaps it was the reason, and the client still asks for the notes.
                 told = true;
                 shared.stop(SILENT);
-                if let Err(error) = channel.send(&Message::Stop) {
-                    return lost(format!("lost: {error}"));
-                }
+                control.channel.send(&Message::Stop).map_err(lost)?;
             }
             if silence >= IDLE {
-                return lost("lost: no sign of life from the client".to_owned());
+                return Err("lost: no sign of life from the client".to_owned());
             }
-            if !shared.started.load(Ordering::Acquire) && now >= Instant::ZERO + BEGIN {
-                return lost("lost: the client did not begin in time".to_owned());
+            if control.waits_for_begin() {
+                return Err("lost: the client did not begin in time".to_owned());
             }
-            if shared.is_over() {
-                latest = latest.min(now + IDLE);
+            if control.waits_for_finish() {
+                return Err("lost: the client did not finish in time".to_owned());
             }
-            if now >= latest {
-                return lost("lost: the client did not finish in time".to_owned());
-            }
-            if now.saturating_since(beaten) >= BEAT {
-                beaten = now;
-                if let Err(error) = channel.send(&Message::Beat) {
-                    return lost(format!("lost: {error}"));
-                }
-            }
-            match channel.receive(Duration::from_millis(100)) {
-                Ok(None) => continue,
-                Ok(Some(Message::Start)) => shared.started.store(true, Ordering::Release),
-                Ok(Some(Message::Stop)) => shared.stop("the client stopped"),
-                Ok(Some(Message::Finish)) => {
+            match control.turn().map_err(lost)? {
+                Some(Message::Start) => shared.started.store(true, Ordering::Release),
+                Some(Message::Stop) => shared.stop("the client stopped"),
+                Some(Message::Finish) => {
                     shared.stop(FINISHED);
                     return Ok(());
                 }
-                Ok(Some(_)) => {}
-                Err(error) => return lost(format!("lost: {error}")),
+                _ => {}
             }
-            heard = clock.now();
-        }
+        };
+        watch().inspect_err(|_| shared.stop("the control connection was lost"))
     }
 
     fn check_release(&self, release: &str) -> Result<(), Failure> {

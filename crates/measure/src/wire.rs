@@ -40,7 +40,7 @@ pub(crate) struct Wire {
     pub(crate) streams: Vec<Stream>,
     entrance: Option<StreamListener>,
     /// Of flows directly over IP.
-    direct: Option<Direct>,
+    pub(crate) direct: Option<Direct>,
 }
 
 impl Wire {
@@ -49,21 +49,18 @@ impl Wire {
         let socket = UdpPort::bind(local)?;
         // The system gives what it permits.
         let _ = socket.socket().set_recv_buffer_size(SOCKET_BUFFER);
-        let (sealer, opener) = (Sealer::new(ours), Opener::new(theirs));
-        let (remote, refused, unsent, too_long, overruns) = (None, 0, 0, 0, 0);
-        let (streams, entrance, direct) = (Vec::new(), None, None);
         Ok(Self {
             socket,
-            sealer,
-            opener,
-            remote,
-            refused,
-            unsent,
-            too_long,
-            overruns,
-            streams,
-            entrance,
-            direct,
+            sealer: Sealer::new(ours),
+            opener: Opener::new(theirs),
+            remote: None,
+            refused: 0,
+            unsent: 0,
+            too_long: 0,
+            overruns: 0,
+            streams: Vec::new(),
+            entrance: None,
+            direct: None,
         })
     }
 
@@ -105,16 +102,6 @@ impl Wire {
     /// Protocol, addresses and ports of a flow directly over IP, if it is one.
     pub(crate) fn direct(&self, flow: u8) -> Option<(Protocol, Ends)> {
         self.direct.as_ref()?.of(flow)
-    }
-
-    /// The sealed form of an IP packet of a flow directly over IP.
-    pub(crate) fn seal_packet(
-        &mut self,
-        protocol: Protocol,
-        header: &Header,
-        packet: &[u8],
-    ) -> Option<Vec<u8>> {
-        self.direct.as_mut()?.seal(protocol, header, packet)
     }
 
     /// Sends a sealed IP packet; false if the system refuses it.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use talkspurt_app::codec::{Codec, Encoding};
 use talkspurt_measure::{
-    Called, Caller, Config, Failure, Invitation, Privileges, Secret, Server, Target, Transport,
+    Called, Config, Failure, Invitation, Privileges, Secret, Server, Session, Target, Transport,
     Voice, Watch,
 };
 use talkspurt_proto::time::Duration;
@@ -44,14 +44,14 @@ fn invitation(transport: &str, seconds: u64) -> Invitation {
     Invitation { seed: 4, duration, mtu: 1500, ipv6: false, transport, codecs: Vec::new() }
 }
 
-fn connect(server: &Server) -> Result<Caller, Failure> {
+fn connect(server: &Server) -> Result<Session, Failure> {
     let local = server.local();
-    Caller::connect(&Target { host: local.ip().to_string(), port: local.port() }, &secret())
+    Session::connect(&Target { host: local.ip().to_string(), port: local.port() }, &secret())
 }
 
 /// The caller's results, and the answerer's.
 fn call(server: &Server, transport: &str, offer: &[&str]) -> [Called; 2] {
-    let caller = connect(server).expect("it is there");
+    let mut caller = connect(server).expect("it is there");
     let voice = voice("english-man.wav", offer);
     let called = caller.call(invitation(transport, 3), &voice, &Watch::default(), drop);
     let called = called.unwrap_or_else(|why| panic!("{transport:?}: {why}"));
@@ -126,7 +126,7 @@ fn both_ends_hear_what_the_other_says() {
 #[test]
 fn an_end_at_work_is_not_given_up() {
     let server = server(&["pcmu"]);
-    let caller = connect(&server).expect("it is there");
+    let mut caller = connect(&server).expect("it is there");
     let voice = voice("english-man.wav", &["pcmu"]);
     let keep = |_| std::thread::sleep(std::time::Duration::from_secs(6));
     let called = caller.call(invitation("udp", 1), &voice, &Watch::default(), keep);
@@ -139,7 +139,7 @@ fn an_end_at_work_is_not_given_up() {
 fn without_a_common_codec_there_is_no_call() {
     let server = server(&["g722"]);
     for transport in ["tfrc", "dccp-ccid2"] {
-        let caller = connect(&server).expect("it is there");
+        let mut caller = connect(&server).expect("it is there");
         let voice = voice("english-man.wav", &["pcmu", "opus"]);
         let called = caller.call(invitation(transport, 3), &voice, &Watch::default(), drop);
         let Some(Failure::Refused(why)) = called.err() else { panic!("nothing in common") };
@@ -157,7 +157,7 @@ fn either_end_hangs_up() {
         let watch = Watch::default();
         let watched = watch.clone();
         let voice = voice("english-man.wav", &["pcmu"]);
-        let caller = connect(&server).expect("it is there");
+        let mut caller = connect(&server).expect("it is there");
         let call = {
             let voice = voice.clone();
             std::thread::spawn(move || caller.call(invitation("udp", 50), &voice, &watched, drop))
@@ -170,8 +170,9 @@ fn either_end_hangs_up() {
         assert_eq!(view["sent"]["codec"], "G.711 µ-law", "{view}");
         assert!(view["heard"]["rate_bps"].as_f64() > Some(40_000.0), "{view}");
         assert!(view["heard"]["mos"].as_f64() >= Some(1.0), "{view}");
-        let second = connect(&server)
-            .and_then(|caller| caller.call(invitation("udp", 3), &voice, &Watch::default(), drop));
+        let second = connect(&server).and_then(|mut caller| {
+            caller.call(invitation("udp", 3), &voice, &Watch::default(), drop)
+        });
         assert!(matches!(second, Err(Failure::Refused(why)) if why.contains("busy")));
         match by_caller {
             true => watch.stop(),

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use serde_json::Value;
 use talkspurt_measure::{
-    Config, Failure, FlowPlan, Measured, Measurement, Plan, Privileges, Secret, Server, Target,
+    Config, Failure, FlowPlan, Measured, Plan, Privileges, Secret, Server, Session, Target,
     Traffic, Transport, Watch,
 };
 use talkspurt_proto::time::Duration;
@@ -34,10 +34,10 @@ fn server(change: impl Fn(&mut Config)) -> Server {
     Server::start(config, Secret::new(SECRET).expect("it is long")).expect("loopback has ports")
 }
 
-fn connect(server: &Server) -> Measurement {
+fn connect(server: &Server) -> Session {
     let local = server.local();
     let target = Target { host: local.ip().to_string(), port: local.port() };
-    Measurement::connect(&target, &Secret::new(SECRET).expect("it is long")).expect("it is there")
+    Session::connect(&target, &Secret::new(SECRET).expect("it is long")).expect("it is there")
 }
 
 fn flow(name: &str, transport: &str, up: Option<Traffic>, down: Option<Traffic>) -> FlowPlan {
@@ -71,7 +71,7 @@ fn constant_bit_rate_arrives_over_every_transport() {
     let direct = |flow: &FlowPlan| flow.name.ends_with("-ip");
     plan.flows.retain(|flow| flow.name != "tfrc-tb" && !direct(flow));
     let Measured { finished, facts, broken, .. } =
-        connect(&server).run(&plan, &Watch::default(), drop).expect("it runs");
+        connect(&server).measure(&plan, &Watch::default(), drop).expect("it runs");
     assert_eq!(broken, None);
     finished.recording.conservation().expect("every account balances");
     assert!(plan.flows.len() >= 8);
@@ -102,7 +102,7 @@ fn both_directions_together_stay_within_the_limit() {
         flow("dccp", "dccp-ccid2", bulk(), bulk()),
     ]);
     let Measured { finished, facts, broken, .. } =
-        connect(&server).run(&plan, &Watch::default(), drop).expect("it runs");
+        connect(&server).measure(&plan, &Watch::default(), drop).expect("it runs");
     assert_eq!(broken, None);
     finished.recording.conservation().expect("every account balances");
     let flows = &finished.recording.flows;
@@ -126,11 +126,11 @@ fn sessions_are_limited() {
         let watch = Watch::default();
         let (first, watched) = (&plan, watch.clone());
         let first =
-            scope.spawn(move || session.run(first, &watched, drop).expect("it is the first"));
+            scope.spawn(move || session.measure(first, &watched, drop).expect("it is the first"));
         while watch.passed().as_nanos() == 0 {
             std::thread::yield_now();
         }
-        let refused = connect(&server).run(&plan, &Watch::default(), drop).err();
+        let refused = connect(&server).measure(&plan, &Watch::default(), drop).err();
         assert!(
             matches!(refused, Some(Failure::Refused(why)) if why.contains("as many as it permits"))
         );

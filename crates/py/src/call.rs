@@ -1,22 +1,17 @@
-//! Calls over real paths: the end that answers, and the end that calls in its own thread.
+//! What calls over real paths have besides what measurements have: voices, sound devices, sockets of the end
+//! that answers, and results with sound.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use talkspurt_measure::{
-    Called, Caller, Config, Devices, Invitation, Listening, Privileges, Secret, Server, Target,
-    Voice, Watch,
-};
+use talkspurt_measure::{Config, Devices, Listening, Privileges, Voice, Watch};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
 
-use crate::RunError;
-use crate::measure::{address, failed, length};
+use crate::options::{address, failed};
 use crate::outcome::{Outcome, pcm};
-use crate::run::Work;
 
 /// Longest call.
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -31,7 +26,7 @@ pub(crate) fn call_codecs() -> Vec<String> {
 
 /// What one end says, and the codecs that it has.
 #[pyclass(frozen)]
-pub(crate) struct CallVoice(Voice);
+pub(crate) struct CallVoice(pub(crate) Voice);
 
 #[pymethods]
 impl CallVoice {
@@ -79,18 +74,18 @@ impl CallDevices {
 
 /// Tables, facts as JSON, the resolved scenario, the sound heard with its rate and channels, and why the call
 /// is not what was asked for.
-type Results<'py> =
+pub(crate) type Called<'py> =
     (Option<Outcome>, String, String, (Bound<'py, PyBytes>, u32, usize), Option<String>);
 
-fn results(py: Python<'_>, called: Called) -> Results<'_> {
-    let Called { finished, facts, scenario, heard, broken } = called;
+pub(crate) fn results(py: Python<'_>, called: talkspurt_measure::Called) -> Called<'_> {
+    let talkspurt_measure::Called { finished, facts, scenario, heard, broken } = called;
     let sound = (pcm(py, &heard.pcm), heard.sample_rate, heard.channels);
     (finished.map(Outcome::new), facts.to_string(), scenario, sound, broken)
 }
 
 /// The sockets of the end that answers, before it is known what that says.
 #[pyclass(frozen)]
-pub(crate) struct CallSockets(Mutex<Option<Listening>>);
+pub(crate) struct CallSockets(pub(crate) Mutex<Option<Listening>>);
 
 #[pymethods]
 impl CallSockets {
@@ -113,175 +108,24 @@ impl CallSockets {
     }
 }
 
-/// The end that answers.
-#[pyclass(frozen)]
-pub(crate) struct CallServer(Mutex<Server>);
-
-#[pymethods]
-impl CallServer {
-    /// Answers with this voice; sockets are for one server.
-    #[new]
-    fn new(sockets: &CallSockets, secret: &[u8], voice: &CallVoice) -> PyResult<Self> {
-        let secret = Secret::new(secret).map_err(failed)?;
-        let opened = sockets.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let opened = opened.ok_or_else(|| PyValueError::new_err("the sockets are in use"))?;
-        opened.answer(voice.0.clone(), secret).map(|it| Self(Mutex::new(it))).map_err(failed)
-    }
-
-    /// Where it listens.
-    #[getter]
-    fn local(&self) -> String {
-        self.server().local().to_string()
-    }
-
-    /// Lines about calls that did not begin, since the last call of this method.
-    fn lines(&self) -> Vec<String> {
-        self.server().lines()
-    }
-
-    /// Whether there is a call.
-    fn in_call(&self) -> bool {
-        self.server().call().is_some()
-    }
-
-    /// The state of the call as JSON, if there is one.
-    fn view(&self) -> Option<String> {
-        self.server().call().and_then(|watch| watch.view())
-    }
-
-    /// The sound devices of the call, once codecs are agreed on, if it has any.
-    fn devices(&self) -> Option<CallDevices> {
-        self.server().call().and_then(|watch| watch.devices()).map(CallDevices)
-    }
-
-    /// Ends the call.
-    fn hang_up(&self) {
-        if let Some(watch) = self.server().call() {
-            watch.stop();
-        }
-    }
-
-    /// The results of a call that has ended, if there are any that were not returned yet.
-    fn called<'py>(&self, py: Python<'py>) -> Option<Results<'py>> {
-        let called = self.server().called();
-        called.map(|called| results(py, called))
-    }
-
-    /// What was heard in a call that has just ended, once, before the notes of both ends are exchanged.
-    fn half<'py>(&self, py: Python<'py>) -> Option<Results<'py>> {
-        let half = self.server().half();
-        half.map(|half| results(py, half))
-    }
-
-    /// Stops listening.
-    fn stop(&self, py: Python<'_>) {
-        py.detach(|| self.server().stop());
-    }
-}
-
-impl CallServer {
-    fn server(&self) -> MutexGuard<'_, Server> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A connection to an end that answers.
-#[pyclass(frozen)]
-pub(crate) struct CallSession {
-    caller: Mutex<Option<Caller>>,
-    server: String,
-}
-
-#[pymethods]
-impl CallSession {
-    /// Connects; raises RunError with the reason.
-    #[new]
-    fn new(py: Python<'_>, host: String, port: u16, secret: &[u8]) -> PyResult<Self> {
-        let secret = Secret::new(secret).map_err(failed)?;
-        let target = Target { host, port };
-        let caller = py.detach(|| Caller::connect(&target, &secret)).map_err(failed)?;
-        let server = caller.server().to_string();
-        Ok(Self { caller: Mutex::new(Some(caller)), server })
-    }
-
-    /// The other end's address.
-    #[getter]
-    fn server(&self) -> &str {
-        &self.server
-    }
-
-    /// Calls, once.
-    fn start(
-        &self,
-        voice: &CallVoice,
-        transport: &str,
-        duration: &str,
-        mtu: u16,
-        seed: u64,
-    ) -> PyResult<Calling> {
-        let transport = crate::measure::transport(transport)?;
-        let duration = length("--for", duration)?;
-        let caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let caller = caller.ok_or_else(|| RunError::new_err("the call was already made"))?;
-        let total = duration.as_nanos();
-        let (ipv6, codecs) = (false, Vec::new());
-        let invitation = Invitation { seed, duration: total, mtu, ipv6, transport, codecs };
-        let (voice, watch) = (voice.0.clone(), Watch::default());
-        let watched = watch.clone();
-        let half = Arc::<Mutex<Option<Called>>>::default();
-        let kept = Arc::clone(&half);
-        let work = Work::start(move || {
-            let keep = |half| *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(half);
-            caller.call(invitation, &voice, &watched, keep)
-        });
-        Ok(Calling { watch, total, half, work })
-    }
-}
-
 /// A call in progress.
 #[pyclass(frozen)]
-pub(crate) struct Calling {
-    watch: Watch,
-    total: u64,
-    half: Arc<Mutex<Option<Called>>>,
-    work: Work<Called>,
-}
+pub(crate) struct CallWatch(pub(crate) Watch);
 
 #[pymethods]
-impl Calling {
-    /// Fraction of the time passed, 0 to 1.
-    fn progress(&self) -> f64 {
-        (self.watch.passed().as_nanos() as f64 / self.total.max(1) as f64).min(1.0)
-    }
-
+impl CallWatch {
     /// The state of the call as JSON, once there is one.
     fn view(&self) -> Option<String> {
-        self.watch.view()
+        self.0.view()
     }
 
     /// The sound devices of the call, once codecs are agreed on, if it has any.
     fn devices(&self) -> Option<CallDevices> {
-        self.watch.devices().map(CallDevices)
-    }
-
-    /// Waits at most this many seconds; true if it has ended.
-    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
-        self.work.wait(py, seconds)
+        self.0.devices().map(CallDevices)
     }
 
     /// Hangs up.
     fn stop(&self) {
-        self.watch.stop();
-    }
-
-    /// What this end knows, once, as soon as the call is over: before the notes of both ends are exchanged.
-    fn half<'py>(&self, py: Python<'py>) -> Option<Results<'py>> {
-        let half = self.half.lock().unwrap_or_else(PoisonError::into_inner).take();
-        half.map(|half| results(py, half))
-    }
-
-    /// The results; waits for the end. Can be called once. Raises RunError if there was no call.
-    fn result<'py>(&self, py: Python<'py>) -> PyResult<Results<'py>> {
-        self.work.result(py).map(|called| results(py, called))
+        self.0.stop();
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
+use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
@@ -15,12 +16,11 @@ use talkspurt_scenario::Point;
 
 use crate::outcome::{Outcome, Table};
 use crate::plan::{ColumnMeanings, Plan, Wanted, tables_in};
-use crate::run::{Work, Worker};
+use crate::run::Job;
 
 /// An emulation in progress.
-#[pyclass(frozen)]
+#[pyclass(frozen, extends = Job)]
 pub(crate) struct Emulation {
-    worker: Worker<Emulated>,
     control: Arc<Control>,
 }
 
@@ -28,7 +28,8 @@ pub(crate) struct Emulation {
 impl Emulation {
     /// Starts the emulation of run `index` of a plan. `devices` are the nodes of its hosts and the descriptors
     /// of their TUN devices, which are duplicated. Otherwise as [`Plan::start`]. Raises ValueError if no links
-    /// lead from a host to another.
+    /// lead from a host to another. The result is as of a run, with the account of the packets as JSON, and the
+    /// packets that a report animates.
     #[new]
     #[pyo3(signature = (plan, index, devices, folder=None, tables=Wanted::memory(), meanings=None))]
     fn start(
@@ -38,7 +39,7 @@ impl Emulation {
         folder: Option<PathBuf>,
         tables: Wanted,
         meanings: Option<&ColumnMeanings>,
-    ) -> PyResult<Self> {
+    ) -> PyResult<PyClassInitializer<Self>> {
         let tables = tables_in(&tables, folder.as_deref(), meanings)?;
         let point = plan.point(index)?.clone();
         let nodes = devices.iter().map(|(node, _)| &**node);
@@ -50,15 +51,7 @@ impl Emulation {
         let run = move |point: &Point, shared: &Shared| {
             talkspurt_emulate::run(point, hosts, folder.as_deref(), tables, (shared, &inner))
         };
-        Ok(Self { worker: Worker::start(point, run), control })
-    }
-    /// Fraction of the planned time passed, 0 to 1.
-    fn progress(&self) -> f64 {
-        self.worker.progress()
-    }
-    /// Waits at most this many seconds; true if there is a result or an error.
-    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
-        self.worker.wait(py, seconds)
+        Ok(PyClassInitializer::from(Job::on(point, run, emulated)).add_subclass(Self { control }))
     }
     /// The number of its thread, for its scheduler; 0 before virtual time runs.
     fn thread(&self) -> i32 {
@@ -76,84 +69,55 @@ impl Emulation {
     fn close(&self) {
         self.control.close.store(true, Ordering::Release);
     }
-    /// Asks it to stop; `result` then raises RunError("cancelled").
-    fn cancel(&self) {
-        self.worker.cancel();
-    }
-    /// The results, the account of the packets as JSON, and the packets that a report animates; waits for them.
-    /// Can be called once. Raises as [`Run::result`](crate::run::Run).
-    fn result(&self, py: Python<'_>) -> PyResult<(Outcome, String, Option<Packets>)> {
-        let Emulated { finished, account, excerpt } = self.worker.result(py)?;
-        let account = serde_json::to_string(&account).expect("an account is plain data");
-        let packets = excerpt.map(|Excerpted { begins, shown }| {
-            (begins, shown.from.as_secs_f64(), shown.to.as_secs_f64(), Table::new(shown.hops))
-        });
-        Ok((Outcome::new(finished), account, packets))
-    }
 }
 
-/// Why an excerpt begins where it does, its start and end in seconds, and its packets.
-type Packets = (&'static str, f64, f64, Table);
-
-/// A change of a gauge: time in seconds, name, value.
-type Step = (f64, &'static str, f64);
-
-/// An end of a flow of run `index` of a plan on a raw socket in a network namespace, in its own thread.
-#[pyclass(frozen)]
-pub(crate) struct FlowEnd {
-    stop: Arc<AtomicBool>,
-    work: Work<Ended>,
+/// The results, the account of the packets as JSON, and the packets that a report animates: why they begin
+/// where they do, their start and end in seconds, and a table.
+fn emulated(py: Python<'_>, emulated: Emulated) -> PyResult<Py<PyAny>> {
+    let Emulated { finished, account, excerpt } = emulated;
+    let account = serde_json::to_string(&account).expect("an account is plain data");
+    let packets = excerpt.map(|Excerpted { begins, shown }| {
+        (begins, shown.from.as_secs_f64(), shown.to.as_secs_f64(), Table::new(shown.hops))
+    });
+    (Outcome::new(finished), account, packets).into_py_any(py)
 }
 
-#[pymethods]
-impl FlowEnd {
-    /// Opens the socket and starts. `namespace` is the descriptor of a network namespace, which is duplicated;
-    /// `side` is 0 for `from`; addresses have ports. Raises ValueError for an address that is none, RunError if
-    /// the socket cannot be opened.
-    #[new]
-    fn start(
-        py: Python<'_>,
-        plan: &Plan,
-        index: usize,
-        which: (String, usize),
-        addresses: (String, String),
-        namespace: i32,
-    ) -> PyResult<Self> {
-        let point = plan.point(index)?.clone();
-        let address = |text: &str| {
-            text.parse().map_err(|error| PyValueError::new_err(format!("{text}: {error}")))
-        };
-        let ((flow, side), (local, remote)) = (which, addresses);
-        let (local, remote) = (address(&local)?, address(&remote)?);
-        let which = EndSelector { flow, side: side.min(1), local, remote };
-        let namespace = duplicate(namespace)?;
-        let stop = Arc::<AtomicBool>::default();
-        let stopped = Arc::clone(&stop);
-        let (opened, opens) = mpsc::channel();
-        let work = Work::start(move || {
-            let end = End::open(&point, &which, &namespace);
-            // Its privileges are needed no more; if nobody waits for that, nobody waits for the result.
-            let _ = opened.send(());
-            end?.run(&stopped)
-        });
-        // An error is the result.
-        let _ = py.detach(move || opens.recv());
-        Ok(Self { stop, work })
-    }
-    /// Waits at most this many seconds; true if it has ended.
-    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
-        self.work.wait(py, seconds)
-    }
-    /// Ends it early.
-    fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-    /// Changes of its gauges (time since its start in seconds, name, value), and the number of packets that the
-    /// socket refused; waits for them. Can be called once. Raises RunError.
-    fn result(&self, py: Python<'_>) -> PyResult<(Vec<Step>, u64)> {
-        let Ended { gauges, unsent_packets } = self.work.result(py)?;
-        Ok((gauges, unsent_packets))
-    }
+/// Opens an end of a flow of run `index` of a plan on a raw socket in a network namespace, and starts it in its
+/// own thread. `namespace` is the descriptor of a network namespace, which is duplicated; `side` is 0 for
+/// `from`; addresses have ports. The result is changes of its gauges (time since its start in seconds, name,
+/// value), and the number of packets that the socket refused. Raises ValueError for an address that is none;
+/// the result raises RunError if the socket cannot be opened.
+#[pyfunction]
+pub(crate) fn flow_end(
+    py: Python<'_>,
+    plan: &Plan,
+    index: usize,
+    which: (String, usize),
+    addresses: (String, String),
+    namespace: i32,
+) -> PyResult<Job> {
+    let point = plan.point(index)?.clone();
+    let address = |text: &str| {
+        text.parse().map_err(|error| PyValueError::new_err(format!("{text}: {error}")))
+    };
+    let ((flow, side), (local, remote)) = (which, addresses);
+    let (local, remote) = (address(&local)?, address(&remote)?);
+    let which = EndSelector { flow, side: side.min(1), local, remote };
+    let namespace = duplicate(namespace)?;
+    let stop = Arc::<AtomicBool>::default();
+    let stopped = Arc::clone(&stop);
+    let (opened, opens) = mpsc::channel();
+    let work = move || {
+        let end = End::open(&point, &which, &namespace);
+        // Its privileges are needed no more; if nobody waits for that, nobody waits for the result.
+        let _ = opened.send(());
+        end?.run(&stopped)
+    };
+    let made = |py: Python<'_>, ended: Ended| (ended.gauges, ended.unsent_packets).into_py_any(py);
+    let job = Job::start(work, made, || 0.0, move || stop.store(true, Ordering::Relaxed));
+    // An error is the result.
+    let _ = py.detach(move || opens.recv());
+    Ok(job)
 }
 
 /// A host whose device has this number among the descriptors of this process, duplicated without unsafe code.

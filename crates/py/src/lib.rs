@@ -1,12 +1,12 @@
 //! `talkspurt._core`: the interface to Python. Text goes in, Arrow comes out; a run has its own thread
 //! and releases the interpreter while Python waits for it.
 //!
-//! `plan::Plan` is a parsed and checked scenario file; `run::Run` is one of its runs in progress,
-//! `run::Export` an export to another tool, `run::Excerpt` a part of a run for the report, `run::Count`
-//! a run that only counts what it sends; `outcome::Outcome` is a run's result, and `opinion` scores a
-//! part of a call; `emulation` runs one in real time, with packets of programs; `measure` serves and makes
-//! measurements of real paths, `call` calls over them; `capture` reads a capture file. `av` gives the engine
-//! the codecs of PyAV. The crates `experiment`, `emulate` and `measure` do the work.
+//! `plan::Plan` is a parsed and checked scenario file; `run::Job` is work in progress: one of its runs, an
+//! export to another tool, a part of a run for the report, or a run that only counts what it sends;
+//! `outcome::Outcome` is a run's result, and `opinion` scores a part of a call; `emulation` runs one in real
+//! time, with packets of programs; `measure` serves and makes measurements of real paths and calls over them,
+//! `call` has voices and devices, `options` reads their options; `capture` reads a capture file. `av` gives the
+//! engine the codecs of PyAV. The crates `experiment`, `emulate` and `measure` do the work.
 
 mod av;
 #[cfg(target_os = "linux")]
@@ -17,6 +17,8 @@ mod emulation;
 #[cfg(target_os = "linux")]
 mod measure;
 mod opinion;
+#[cfg(target_os = "linux")]
+mod options;
 mod outcome;
 mod plan;
 mod run;
@@ -42,14 +44,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RunError", run_error)?;
     module.add_class::<plan::Plan>()?;
     module.add_class::<plan::ColumnMeanings>()?;
-    module.add_class::<run::Run>()?;
-    module.add_class::<run::Export>()?;
-    module.add_class::<run::Excerpt>()?;
-    module.add_class::<run::Count>()?;
+    module.add_class::<run::Job>()?;
     #[cfg(target_os = "linux")]
     {
         module.add_class::<emulation::Emulation>()?;
-        module.add_class::<emulation::FlowEnd>()?;
+        module.add_function(wrap_pyfunction!(emulation::flow_end, module)?)?;
         module.add_function(wrap_pyfunction!(emulation::nodes, module)?)?;
         module.add_function(wrap_pyfunction!(emulation::way, module)?)?;
     }
@@ -67,21 +66,21 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(version, module)?)?;
     #[cfg(target_os = "linux")]
     {
-        module.add_class::<measure::MeasureServer>()?;
-        module.add_class::<measure::MeasureSession>()?;
-        module.add_class::<measure::Measuring>()?;
+        module.add_class::<measure::Server>()?;
+        module.add_class::<measure::Session>()?;
+        module.add_class::<measure::Watched>()?;
         module.add_class::<call::CallVoice>()?;
         module.add_class::<call::CallDevices>()?;
         module.add_class::<call::CallSockets>()?;
-        module.add_class::<call::CallServer>()?;
-        module.add_class::<call::CallSession>()?;
-        module.add_class::<call::Calling>()?;
+        module.add_class::<call::CallWatch>()?;
         module.add_function(wrap_pyfunction!(call::call_codecs, module)?)?;
-        module.add_function(wrap_pyfunction!(measure::check_address, module)?)?;
+        module.add_function(wrap_pyfunction!(options::check_address, module)?)?;
         module.add_function(wrap_pyfunction!(measure::check_flows, module)?)?;
-        module.add_function(wrap_pyfunction!(measure::check_length, module)?)?;
+        module.add_function(wrap_pyfunction!(options::check_length, module)?)?;
         module.add_function(wrap_pyfunction!(measure::check_transport, module)?)?;
         module.add_function(wrap_pyfunction!(measure::rate_bps, module)?)?;
+        module.add_function(wrap_pyfunction!(measure::serve, module)?)?;
+        module.add_function(wrap_pyfunction!(measure::answer, module)?)?;
     }
     Ok(())
 }

@@ -1,120 +1,95 @@
-//! Measurements of real paths: the server, and the client in its own thread.
+//! Measurements of real paths and calls over them: servers, and the end that asks for them in its own thread.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use talkspurt_measure::{
-    Config, Failure, FlowPlan, Measured, Measurement, Plan, Privileges, Secret, Target, Traffic,
+    Config, Failure, FlowPlan, Invitation, Measured, Plan, Privileges, Secret, Target, Traffic,
     Transport, Watch,
 };
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
 
+use crate::call::{self, CallSockets, CallVoice, CallWatch, Called};
+use crate::options::{address, failed, length, parsed};
 use crate::outcome::Outcome;
-use crate::run::{Failed, Work};
+use crate::run::{Job, Made};
 
-impl From<Failure> for Failed {
-    fn from(failure: Failure) -> Self {
-        Self::Run(failure.kind(), failure.to_string())
-    }
-}
-
-pub(crate) fn failed(failure: Failure) -> PyErr {
-    Python::attach(|py| Failed::from(failure).raised(py))
-}
-
-pub(crate) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
-    name: &str,
-    text: &str,
-) -> PyResult<T> {
-    text.parse().map_err(|error| PyValueError::new_err(format!("{name}: {error}")))
-}
-
-pub(crate) fn address(option: &str, text: &str) -> PyResult<std::net::SocketAddr> {
-    text.parse().map_err(|_| {
-        let words = format!("{option} {text}: expected ADDRESS:PORT, as in 127.0.0.1:7862");
-        PyValueError::new_err(words)
-    })
-}
-
-/// Checks text such as 127.0.0.1:7862; raises ValueError.
-#[pyfunction]
-pub(crate) fn check_address(option: &str, text: &str) -> PyResult<()> {
-    address(option, text).map(drop)
-}
-
-/// The length of a measurement or a call, or a limit of it.
-pub(crate) fn length(option: &str, text: &str) -> PyResult<Duration> {
-    let found = parsed::<Duration>(option, text)?;
-    if !(Duration::from_secs(1)..=Duration::from_secs(3600)).contains(&found) {
-        let words = format!("{option} {text}: expected 1 s to 1 h");
-        return Err(PyValueError::new_err(words));
-    }
-    Ok(found)
-}
-
-/// Checks text such as 2min, from 1 s to 1 h; raises ValueError.
-#[pyfunction]
-pub(crate) fn check_length(option: &str, text: &str) -> PyResult<()> {
-    length(option, text).map(drop)
-}
-
-/// A server for measurements.
+/// A server for measurements, or the end of calls that answers.
 #[pyclass(frozen)]
-pub(crate) struct MeasureServer(Mutex<talkspurt_measure::Server>);
+pub(crate) struct Server(Mutex<talkspurt_measure::Server>);
+
+/// Listens on ADDRESS:PORT for measurements. Started as root, the process becomes `user`.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "Python names them")]
+pub(crate) fn serve(
+    listen: &str,
+    secret: &[u8],
+    max_rate: &str,
+    max_duration: &str,
+    max_sessions: usize,
+    ports: Option<(u16, u16)>,
+    user: String,
+    direct: bool,
+) -> PyResult<Server> {
+    let config = Config {
+        listen: address("--listen", listen)?,
+        max_rate: parsed::<Rate>("--max-rate", max_rate)?,
+        max_duration: length("--max-duration", max_duration)?,
+        max_sessions,
+        ports,
+        privileges: Privileges::DroppedAs(user),
+        direct,
+        voice: None,
+    };
+    let secret = Secret::new(secret).map_err(failed)?;
+    let server = talkspurt_measure::Server::start(config, secret).map_err(failed)?;
+    Ok(Server(Mutex::new(server)))
+}
+
+/// Answers calls with this voice; sockets are for one server.
+#[pyfunction]
+pub(crate) fn answer(sockets: &CallSockets, secret: &[u8], voice: &CallVoice) -> PyResult<Server> {
+    let secret = Secret::new(secret).map_err(failed)?;
+    let opened = lock(&sockets.0).take();
+    let opened = opened.ok_or_else(|| PyValueError::new_err("the sockets are in use"))?;
+    opened.answer(voice.0.clone(), secret).map(|it| Server(Mutex::new(it))).map_err(failed)
+}
 
 #[pymethods]
-impl MeasureServer {
-    /// Listens on ADDRESS:PORT. Started as root, the process becomes `user`.
-    #[new]
-    #[expect(clippy::too_many_arguments, reason = "Python names them")]
-    fn new(
-        listen: &str,
-        secret: &[u8],
-        max_rate: &str,
-        max_duration: &str,
-        max_sessions: usize,
-        ports: Option<(u16, u16)>,
-        user: String,
-        direct: bool,
-    ) -> PyResult<Self> {
-        let listen = address("--listen", listen)?;
-        let config = Config {
-            listen,
-            max_rate: parsed::<Rate>("--max-rate", max_rate)?,
-            max_duration: length("--max-duration", max_duration)?,
-            max_sessions,
-            ports,
-            privileges: Privileges::DroppedAs(user),
-            direct,
-            voice: None,
-        };
-        let secret = Secret::new(secret).map_err(failed)?;
-        let server = talkspurt_measure::Server::start(config, secret).map_err(failed)?;
-        Ok(Self(Mutex::new(server)))
-    }
-
+impl Server {
     /// Where it listens.
     #[getter]
     fn local(&self) -> String {
-        self.server().local().to_string()
+        lock(&self.0).local().to_string()
     }
 
-    /// Lines about sessions since the last call.
+    /// Lines about sessions, or about calls that did not begin, since the last call of this method.
     fn lines(&self) -> Vec<String> {
-        self.server().lines()
+        lock(&self.0).lines()
+    }
+
+    /// The call in progress, if there is one.
+    fn call(&self) -> Option<CallWatch> {
+        lock(&self.0).call().map(CallWatch)
+    }
+
+    /// The results of a call that has ended, if there are any that were not returned yet.
+    fn called<'py>(&self, py: Python<'py>) -> Option<Called<'py>> {
+        lock(&self.0).called().map(|called| call::results(py, called))
+    }
+
+    /// What was heard in a call that has just ended, once, before the notes of both ends are exchanged.
+    fn half<'py>(&self, py: Python<'py>) -> Option<Called<'py>> {
+        lock(&self.0).half().map(|half| call::results(py, half))
     }
 
     /// Stops listening, and asks all sessions to end.
     fn stop(&self, py: Python<'_>) {
-        py.detach(|| self.server().stop());
-    }
-}
-
-impl MeasureServer {
-    fn server(&self) -> std::sync::MutexGuard<'_, talkspurt_measure::Server> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        py.detach(|| lock(&self.0).stop());
     }
 }
 
@@ -170,105 +145,125 @@ pub(crate) fn check_flows(flows: Vec<FlowOptions>, mtu: u16) -> PyResult<()> {
     plan.point().map(drop).map_err(failed)
 }
 
-/// A session with a server.
+/// A connection to a server, or to the end of a call that answers.
 #[pyclass(frozen)]
-pub(crate) struct MeasureSession {
-    session: Arc<Mutex<Measurement>>,
-    server: String,
-    ipv6: bool,
+pub(crate) struct Session {
+    session: Arc<Mutex<talkspurt_measure::Session>>,
+    server: SocketAddr,
 }
 
 #[pymethods]
-impl MeasureSession {
+impl Session {
     /// Connects; raises RunError with the reason.
     #[new]
     fn new(py: Python<'_>, host: String, port: u16, secret: &[u8]) -> PyResult<Self> {
         let secret = Secret::new(secret).map_err(failed)?;
         let target = Target { host, port };
-        let session = py.detach(|| Measurement::connect(&target, &secret)).map_err(failed)?;
-        let (server, ipv6) = (session.server().to_string(), session.is_ipv6());
-        Ok(Self { session: Arc::new(Mutex::new(session)), server, ipv6 })
+        let connect = || talkspurt_measure::Session::connect(&target, &secret);
+        let session = py.detach(connect).map_err(failed)?;
+        let server = session.server();
+        Ok(Self { session: Arc::new(Mutex::new(session)), server })
     }
 
-    /// The server's address.
+    /// The other end's address.
     #[getter]
-    fn server(&self) -> &str {
-        &self.server
+    fn server(&self) -> String {
+        self.server.to_string()
     }
 
-    /// Starts a measurement of flows at the same time.
-    fn start(
+    /// Starts a measurement of flows at the same time. The results are tables, facts as JSON, the resolved
+    /// scenario, and why less was measured than asked for.
+    fn measure(
         &self,
+        py: Python<'_>,
         flows: Vec<FlowOptions>,
         duration: &str,
         mtu: u16,
         seed: u64,
-    ) -> PyResult<Measuring> {
+    ) -> PyResult<Py<Watched>> {
         let flows = plans(flows)?;
-        let duration = length("--for", duration)?;
-        let plan = Plan { seed, duration: duration.as_nanos(), mtu, ipv6: self.ipv6, flows };
+        let duration = length("--for", duration)?.as_nanos();
+        let plan = Plan { seed, duration, mtu, ipv6: self.server.is_ipv6(), flows };
         plan.point().map_err(failed)?;
-        Ok(Measuring::start(Arc::clone(&self.session), plan))
+        let work = move |session: &mut talkspurt_measure::Session, watch: &Watch, keep: Keep<_>| {
+            session.measure(&plan, watch, keep)
+        };
+        self.start(py, duration, work, |py, measured: Measured| {
+            let Measured { finished, facts, scenario, broken } = measured;
+            (Outcome::new(finished), facts.to_string(), scenario, broken).into_py_any(py)
+        })
+    }
+
+    /// Calls, once. The results are those of [`call::results`]; raises RunError if there was no call.
+    fn call(
+        &self,
+        py: Python<'_>,
+        voice: &CallVoice,
+        transport: &str,
+        duration: &str,
+        mtu: u16,
+        seed: u64,
+    ) -> PyResult<Py<Watched>> {
+        let transport = self::transport(transport)?;
+        let duration = length("--for", duration)?.as_nanos();
+        let (ipv6, codecs) = (self.server.is_ipv6(), Vec::new());
+        let invitation = Invitation { seed, duration, mtu, ipv6, transport, codecs };
+        let voice = voice.0.clone();
+        let work = move |session: &mut talkspurt_measure::Session, watch: &Watch, keep: Keep<_>| {
+            session.call(invitation, &voice, watch, keep)
+        };
+        self.start(py, duration, work, |py, called| call::results(py, called).into_py_any(py))
     }
 }
 
-/// A measurement in progress.
-#[pyclass(frozen)]
-pub(crate) struct Measuring {
+/// Keeps what this end knows while the other end's notes come.
+type Keep<'a, T> = &'a dyn Fn(T);
+
+impl Session {
+    /// Starts work of so many nanoseconds on the session, whose results are `made` an object of Python.
+    fn start<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        total: u64,
+        work: impl FnOnce(&mut talkspurt_measure::Session, &Watch, Keep<'_, T>) -> Result<T, Failure>
+        + Send
+        + 'static,
+        made: fn(Python<'_>, T) -> PyResult<Py<PyAny>>,
+    ) -> PyResult<Py<Watched>> {
+        let (watch, half) = (Watch::default(), Arc::<Mutex<Option<Made>>>::default());
+        let [watched, passed, stopped] = [(); 3].map(|()| watch.clone());
+        let (session, kept) = (Arc::clone(&self.session), Arc::clone(&half));
+        let work = move || {
+            let keep = |half| *lock(&kept) = Some(Box::new(move |py: Python<'_>| made(py, half)));
+            work(&mut lock(&session), &watched, &keep)
+        };
+        let progress = move || (passed.passed().as_nanos() as f64 / total.max(1) as f64).min(1.0);
+        let job = Job::start(work, made, progress, move || stopped.stop());
+        Py::new(py, PyClassInitializer::from(job).add_subclass(Watched { watch, half }))
+    }
+}
+
+/// A measurement or a call in progress. To cancel it ends it early, or hangs up, with results of the time until
+/// now.
+#[pyclass(frozen, extends = Job)]
+pub(crate) struct Watched {
     watch: Watch,
-    total: u64,
-    half: Arc<Mutex<Option<Measured>>>,
-    work: Work<Measured>,
+    half: Arc<Mutex<Option<Made>>>,
 }
-
-impl Measuring {
-    fn start(session: Arc<Mutex<Measurement>>, plan: Plan) -> Self {
-        let (watch, total) = (Watch::default(), plan.duration);
-        let watched = watch.clone();
-        let half = Arc::<Mutex<Option<Measured>>>::default();
-        let kept = Arc::clone(&half);
-        let work = Work::start(move || {
-            let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
-            let keep = |half| *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(half);
-            session.run(&plan, &watched, keep)
-        });
-        Self { watch, total, half, work }
-    }
-}
-
-/// Tables, facts as JSON, the resolved scenario, and why less was measured than asked for.
-type Results = (Outcome, String, String, Option<String>);
 
 #[pymethods]
-impl Measuring {
-    /// Fraction of the time passed, 0 to 1.
-    fn progress(&self) -> f64 {
-        (self.watch.passed().as_nanos() as f64 / self.total.max(1) as f64).min(1.0)
+impl Watched {
+    /// The call.
+    fn watch(&self) -> CallWatch {
+        CallWatch(self.watch.clone())
     }
 
-    /// Waits at most this many seconds; true if it has ended.
-    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
-        self.work.wait(py, seconds)
-    }
-
-    /// Ends it early, with results of the time until now.
-    fn stop(&self) {
-        self.watch.stop();
-    }
-
-    /// What this end knows, once, as soon as nothing more is sent: before the server's notes come.
-    fn half(&self) -> Option<Results> {
-        let half = self.half.lock().unwrap_or_else(PoisonError::into_inner).take();
-        half.map(results)
-    }
-
-    /// The results; waits for the end. Can be called once. Raises RunError if nothing could be measured.
-    fn result(&self, py: Python<'_>) -> PyResult<Results> {
-        self.work.result(py).map(results)
+    /// What this end knows, once, as soon as nothing more is sent: before the other end's notes come.
+    fn half(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        lock(&self.half).take().map(|half| half(py)).transpose()
     }
 }
 
-fn results(measured: Measured) -> Results {
-    let Measured { finished, facts, scenario, broken } = measured;
-    (Outcome::new(finished), facts.to_string(), scenario, broken)
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

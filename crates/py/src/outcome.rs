@@ -12,7 +12,7 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyString};
 use serde_json::{Value, json};
-use talkspurt_experiment::{Finished, type_name};
+use talkspurt_experiment::{Finished, columns, type_name};
 use talkspurt_proto::gauge::Gauge;
 use talkspurt_proto::metric::Metric;
 use talkspurt_proto::time::{Duration, Instant};
@@ -155,12 +155,8 @@ pub(crate) fn types() -> PyResult<String> {
         interval: Duration::ZERO,
     };
     let empty = Recorder::new(layout, Options { gauges: true, sojourn: true }).finish()?;
-    let tables = Recording::TABLES.into_iter().filter_map(|name| Some((name, empty.table(name)?)));
-    let types = tables.map(|(name, table)| {
-        let fields = table.schema.fields().iter();
-        let types = fields.map(|field| (field.name().clone(), json!(type_name(field.data_type()))));
-        (name.to_owned(), Value::Object(types.collect()))
-    });
+    let tables = Recording::TABLES.into_iter();
+    let types = tables.filter_map(|name| Some((name.to_owned(), columns(&empty, name)?)));
     Ok(Value::Object(types.collect()).to_string())
 }
 

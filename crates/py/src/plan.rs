@@ -7,18 +7,20 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
 use talkspurt_app::file::Disk;
 use talkspurt_app::recording::Recording;
-use talkspurt_experiment::{Format, topology};
+use talkspurt_experiment::{Format, count, excerpt, export, run, topology};
 use talkspurt_record::{Folder, Meanings, Tables};
 use talkspurt_scenario::model::{Flow, Scale};
 use talkspurt_scenario::{Alike, Point, Problems, Sampled, Sampling, Study, Use};
 
-use crate::run::{Count, Excerpt, Export, Run};
+use crate::outcome::{Outcome, Table};
+use crate::run::Job;
 
 /// How often Ctrl-C is checked while a scenario is read.
 const STEP: Duration = Duration::from_millis(50);
@@ -284,12 +286,17 @@ impl Plan {
         folder: Option<PathBuf>,
         tables: Wanted,
         meanings: Option<&ColumnMeanings>,
-    ) -> PyResult<Run> {
+    ) -> PyResult<Job> {
         let tables = tables_in(&tables, folder.as_deref(), meanings)?;
-        Ok(Run::start(self.point(index)?.clone(), folder, tables))
+        Ok(Job::on(
+            self.point(index)?.clone(),
+            move |point, shared| run(point, &Disk, folder.as_deref(), tables, shared),
+            |py, finished| Outcome::new(finished).into_py_any(py),
+        ))
     }
-    /// Starts one run and exports it to `folder` as "pcapng", "ns2", "nam", "qlog" or "parquet".
-    fn export(&self, index: usize, format: &str, folder: PathBuf) -> PyResult<Export> {
+    /// Starts one run and exports it to `folder` as "pcapng", "ns2", "nam", "qlog" or "parquet"; the result is
+    /// the digest of the run.
+    fn export(&self, index: usize, format: &str, folder: PathBuf) -> PyResult<Job> {
         let format = match format {
             "pcapng" => Format::Pcapng,
             "ns2" => Format::Ns2,
@@ -298,16 +305,37 @@ impl Plan {
             "parquet" => Format::Parquet,
             other => return Err(PyValueError::new_err(format!("{other}: no such format"))),
         };
-        Ok(Export::start(self.point(index)?.clone(), format, folder))
+        Ok(Job::on(
+            self.point(index)?.clone(),
+            move |point, shared| export(point, &Disk, format, &folder, shared),
+            |py, digest| digest.into_py_any(py),
+        ))
     }
-    /// Starts one run and counts what it sends.
-    fn count(&self, index: usize) -> PyResult<Count> {
-        Ok(Count::start(self.point(index)?.clone()))
+    /// Starts one run and counts what it sends: per link direction its name, transmissions, bytes, and drops;
+    /// then packets sent by endpoints, and changes of their gauges; all for the whole run.
+    fn count(&self, index: usize) -> PyResult<Job> {
+        Ok(Job::on(
+            self.point(index)?.clone(),
+            |point, shared| count(point, &Disk, shared),
+            |py, counts| {
+                let links = counts.links.into_iter();
+                let links = links.map(|link| (link.name, link.hops, link.bytes, link.drops));
+                (links.collect::<Vec<_>>(), counts.packets, counts.changes).into_py_any(py)
+            },
+        ))
     }
     /// Starts one run up to the end of the excerpt its scenario shows; unless configured, the start
-    /// depends on whether the run is `lossless`.
-    fn excerpt(&self, index: usize, lossless: bool) -> PyResult<Excerpt> {
-        Ok(Excerpt::start(self.point(index)?.clone(), lossless))
+    /// depends on whether the run is `lossless`. The result is start and end in seconds, and a table of its
+    /// packets.
+    fn excerpt(&self, index: usize, lossless: bool) -> PyResult<Job> {
+        Ok(Job::on(
+            self.point(index)?.clone(),
+            move |point, shared| excerpt(point, &Disk, lossless, shared),
+            |py, shown| {
+                let (from_s, to_s) = (shown.from.as_secs_f64(), shown.to.as_secs_f64());
+                (from_s, to_s, Table::new(shown.hops)).into_py_any(py)
+            },
+        ))
     }
 }
 

@@ -1,20 +1,17 @@
-//! A run or export in progress in its own thread.
+//! Work in progress in its own thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use talkspurt_app::file::Disk;
-use talkspurt_experiment::{Counts, Failure, Finished, Format, Shared};
-use talkspurt_record::{Shown, StoreError, Tables};
+use talkspurt_experiment::{Failure, Shared};
+use talkspurt_record::StoreError;
 use talkspurt_scenario::Point;
 
 use crate::RunError;
-use crate::outcome::{Outcome, Table};
 
 /// A failure as Python sees it.
 pub(crate) enum Failed {
@@ -47,15 +44,26 @@ impl Failed {
     }
 }
 
+/// Makes an object of Python of a result.
+pub(crate) type Made = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
+
 /// Work in its own thread, and its result.
-pub(crate) struct Work<T> {
+#[pyclass(frozen, subclass)]
+pub(crate) struct Job {
     done: Arc<(Mutex<bool>, Condvar)>,
-    thread: Mutex<Option<JoinHandle<Result<T, Failed>>>>,
+    thread: Mutex<Option<JoinHandle<Result<Made, Failed>>>>,
+    progress: Box<dyn Fn() -> f64 + Send + Sync>,
+    cancel: Box<dyn Fn() + Send + Sync>,
 }
 
-impl<T: Send + 'static> Work<T> {
-    pub(crate) fn start<E: Into<Failed>>(
+impl Job {
+    /// Starts work whose result is `made` an object of Python. `progress` is from 0 to 1, and `cancel` asks the
+    /// work to end.
+    pub(crate) fn start<T: Send + 'static, E: Into<Failed>>(
         work: impl FnOnce() -> Result<T, E> + Send + 'static,
+        made: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+        progress: impl Fn() -> f64 + Send + Sync + 'static,
+        cancel: impl Fn() + Send + Sync + 'static,
     ) -> Self {
         let done = Arc::<(Mutex<bool>, Condvar)>::default();
         let inner = Arc::clone(&done);
@@ -65,12 +73,38 @@ impl<T: Send + 'static> Work<T> {
                 .unwrap_or_else(|panic| Err(Failed::Run("internal", words(panic.as_ref()))));
             *inner.0.lock().expect("nothing panics under this lock") = true;
             inner.1.notify_all();
-            result
+            result.map(|result| Box::new(move |py: Python<'_>| made(py, result)) as Made)
         });
-        Self { done, thread: Mutex::new(Some(thread)) }
+        let thread = Mutex::new(Some(thread));
+        Self { done, thread, progress: Box::new(progress), cancel: Box::new(cancel) }
     }
 
-    pub(crate) fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
+    /// Starts work on a point of a scenario.
+    pub(crate) fn on<T: Send + 'static, E: Into<Failed>>(
+        point: Point,
+        work: impl FnOnce(&Point, &Shared) -> Result<T, E> + Send + 'static,
+        made: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> Self {
+        let run = Arc::<Shared>::default();
+        let duration = point.scenario.duration.as_nanos().max(1) as f64;
+        let [inner, watched, cancelled] = [(); 3].map(|()| Arc::clone(&run));
+        Self::start(
+            move || work(&point, &inner),
+            made,
+            move || watched.passed.load(Ordering::Relaxed) as f64 / duration,
+            move || cancelled.cancel.store(true, Ordering::Relaxed),
+        )
+    }
+}
+
+#[pymethods]
+impl Job {
+    /// Fraction of its time passed, 0 to 1; 0 of an end of a flow.
+    fn progress(&self) -> f64 {
+        (self.progress)()
+    }
+    /// Waits at most this many seconds; true if it has ended.
+    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
         let limit = std::time::Duration::from_secs_f64(seconds.clamp(0.0, 3600.0));
         py.detach(|| {
             let done = self.done.0.lock().expect("nothing panics under this lock");
@@ -78,187 +112,20 @@ impl<T: Send + 'static> Work<T> {
             *waited.expect("nothing panics under this lock").0
         })
     }
-
-    pub(crate) fn result(&self, py: Python<'_>) -> PyResult<T> {
+    /// Asks it to stop; `result` of a run then raises RunError("cancelled").
+    fn cancel(&self) {
+        (self.cancel)();
+    }
+    /// The result; waits for it. Can be called once. Raises RunError, and OSError with the file's name if a
+    /// table could not be written.
+    fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let thread = self.thread.lock().expect("nothing panics under this lock").take();
         let thread = thread.ok_or_else(|| RunError::new_err("the result was already taken"))?;
         match py.detach(|| thread.join()) {
-            Ok(Ok(result)) => Ok(result),
+            Ok(Ok(made)) => made(py),
             Ok(Err(failed)) => Err(failed.raised(py)),
             Err(_) => Err(RunError::new_err("the run's thread ended without a result")),
         }
-    }
-}
-
-/// Work on a point of a scenario, with its progress.
-pub(crate) struct Worker<T> {
-    run: Arc<Shared>,
-    duration: u64,
-    work: Work<T>,
-}
-
-impl<T: Send + 'static> Worker<T> {
-    pub(crate) fn start<E: Into<Failed>>(
-        point: Point,
-        work: impl FnOnce(&Point, &Shared) -> Result<T, E> + Send + 'static,
-    ) -> Self {
-        let run = Arc::<Shared>::default();
-        let duration = point.scenario.duration.as_nanos();
-        let inner = Arc::clone(&run);
-        Self { run, duration, work: Work::start(move || work(&point, &inner)) }
-    }
-
-    pub(crate) fn progress(&self) -> f64 {
-        self.run.passed.load(Ordering::Relaxed) as f64 / self.duration.max(1) as f64
-    }
-
-    pub(crate) fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
-        self.work.wait(py, seconds)
-    }
-
-    pub(crate) fn cancel(&self) {
-        self.run.cancel.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn result(&self, py: Python<'_>) -> PyResult<T> {
-        self.work.result(py)
-    }
-}
-
-/// A run in progress.
-#[pyclass(frozen)]
-pub(crate) struct Run(Worker<Finished>);
-
-impl Run {
-    pub(crate) fn start(point: Point, folder: Option<PathBuf>, tables: Tables) -> Self {
-        let run = move |point: &Point, shared: &Shared| {
-            talkspurt_experiment::run(point, &Disk, folder.as_deref(), tables, shared)
-        };
-        Self(Worker::start(point, run))
-    }
-}
-
-#[pymethods]
-impl Run {
-    /// Fraction of simulated time passed, 0 to 1.
-    fn progress(&self) -> f64 {
-        self.0.progress()
-    }
-    /// Waits at most this many seconds; true if the run has ended.
-    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
-        self.0.wait(py, seconds)
-    }
-    /// Asks the run to stop; `result` then raises RunError("cancelled").
-    fn cancel(&self) {
-        self.0.cancel();
-    }
-    /// The results of the run; waits for its end. Can be called once. Raises OSError with the file's name if
-    /// a table could not be written.
-    fn result(&self, py: Python<'_>) -> PyResult<Outcome> {
-        self.0.result(py).map(Outcome::new)
-    }
-}
-
-/// An export in progress.
-#[pyclass(frozen)]
-pub(crate) struct Export(Worker<String>);
-
-impl Export {
-    pub(crate) fn start(point: Point, format: Format, folder: PathBuf) -> Self {
-        let export = move |point: &Point, shared: &Shared| {
-            talkspurt_experiment::export(point, &Disk, format, &folder, shared)
-        };
-        Self(Worker::start(point, export))
-    }
-}
-
-#[pymethods]
-impl Export {
-    /// Fraction of simulated time passed, 0 to 1.
-    fn progress(&self) -> f64 {
-        self.0.progress()
-    }
-    /// Waits at most this many seconds; true if the export has ended.
-    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
-        self.0.wait(py, seconds)
-    }
-    /// Asks the export to stop; `result` then raises RunError("cancelled").
-    fn cancel(&self) {
-        self.0.cancel();
-    }
-    /// The digest of the exported run; waits for its end. Can be called once.
-    fn result(&self, py: Python<'_>) -> PyResult<String> {
-        self.0.result(py)
-    }
-}
-
-/// An excerpt in progress.
-#[pyclass(frozen)]
-pub(crate) struct Excerpt(Worker<Shown>);
-
-impl Excerpt {
-    pub(crate) fn start(point: Point, lossless: bool) -> Self {
-        let stretch = move |point: &Point, shared: &Shared| {
-            talkspurt_experiment::excerpt(point, &Disk, lossless, shared)
-        };
-        Self(Worker::start(point, stretch))
-    }
-}
-
-#[pymethods]
-impl Excerpt {
-    /// Waits at most this many seconds; true if the excerpt is complete.
-    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
-        self.0.wait(py, seconds)
-    }
-    /// Asks it to stop; `result` then raises RunError("cancelled").
-    fn cancel(&self) {
-        self.0.cancel();
-    }
-    /// Start and end in seconds, and a table of its packets; waits for its end. Can be called
-    /// once.
-    fn result(&self, py: Python<'_>) -> PyResult<(f64, f64, Table)> {
-        let shown = self.0.result(py)?;
-        Ok((shown.from.as_secs_f64(), shown.to.as_secs_f64(), Table::new(shown.hops)))
-    }
-}
-
-/// Per link its name, transmissions, bytes and drops; packets sent; changes of gauges.
-type Counted = (Vec<(String, u64, u64, u64)>, u64, u64);
-
-/// A counting run in progress.
-#[pyclass(frozen)]
-pub(crate) struct Count(Worker<Counts>);
-
-impl Count {
-    pub(crate) fn start(point: Point) -> Self {
-        Self(Worker::start(point, |point: &Point, shared: &Shared| {
-            talkspurt_experiment::count(point, &Disk, shared)
-        }))
-    }
-}
-
-#[pymethods]
-impl Count {
-    /// Fraction of simulated time passed, 0 to 1.
-    fn progress(&self) -> f64 {
-        self.0.progress()
-    }
-    /// Waits at most this many seconds; true if the run has ended.
-    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
-        self.0.wait(py, seconds)
-    }
-    /// Asks the run to stop; `result` then raises RunError("cancelled").
-    fn cancel(&self) {
-        self.0.cancel();
-    }
-    /// Per link direction its name, transmissions, bytes, and drops; then packets sent by endpoints, and
-    /// changes of their gauges; all for the whole run. Waits for its end. Can be called once.
-    fn result(&self, py: Python<'_>) -> PyResult<Counted> {
-        let counts = self.0.result(py)?;
-        let links = counts.links.into_iter();
-        let links = links.map(|link| (link.name, link.hops, link.bytes, link.drops));
-        Ok((links.collect(), counts.packets, counts.changes))
     }
 }
 

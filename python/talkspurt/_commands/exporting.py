@@ -166,12 +166,12 @@ def _another(result: Result, source: Path, digest: str) -> str:
     return words + "scenario, files and engine are what they were, so its manifest is not"
 
 
-def _progress(job: _core.Export) -> engine.Progress:
+def _progress(job: _core.Job[str]) -> engine.Progress:
     return engine.Progress(fraction=job.progress(), finished=0, total=1)
 
 
 @contextmanager
-def _stopped(job: _core.Export) -> Iterator[None]:
+def _stopped(job: _core.Job[str]) -> Iterator[None]:
     """Cancel the job when the wait ends for any reason."""
     try:
         yield

@@ -337,7 +337,7 @@ class Emulation:
             node = self._nodes[ends[side]]
             with namespaces.privileged(), node.network() as network:
                 which, addresses = (name, side), (at[side], at[1 - side])
-                opened.append(_core.FlowEnd(question.plan, 0, which, addresses, network))
+                opened.append(_core.flow_end(question.plan, 0, which, addresses, network))
         to, sender = opened
         return sender, to
 

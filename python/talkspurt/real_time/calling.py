@@ -122,23 +122,24 @@ def call(
     said = f"Call to {host} over {transport}"
     began = time.monotonic()
     try:
-        session = _core.CallSession(name, port, key)
+        session = _core.Session(name, port, key)
     except _core.RunError as error:
         raise BadInputError(visible(str(error))) from None
     # What was heard until a stop is a call, too: the stop comes when it is written.
     with interrupts.undisturbed():
         try:
-            calling = session.start(voice, transport, length, mtu, seed)
+            calling = session.call(voice, transport, length, mtu, seed)
             with (
                 devices.Devices(kept.microphone, kept.loudspeaker) as sound,
                 _watching(said, kept) as watch,
             ):
                 while not calling.wait(STEP_S):
                     if interrupts.came():
-                        calling.stop()
+                        calling.cancel()
                     else:
-                        sound.attach(calling.devices())
-                        watch(calling.progress(), calling.view())
+                        call = calling.watch()
+                        sound.attach(call.devices())
+                        watch(calling.progress(), call.view())
                     if (half := calling.half()) is not None:
                         _keep_half(half, kept, kept.heard, folder)
             called = calling.result()
@@ -179,7 +180,7 @@ def answer(
         sockets = _core.CallSockets(listen, ports, name)
         if user is not None:
             os.environ |= user.environment
-        server = _core.CallServer(sockets, key, _voice(kept, tuple(_core.call_codecs())))
+        server = _core.answer(sockets, key, _voice(kept, tuple(_core.call_codecs())))
     except (_core.RunError, ValueError) as error:
         raise BadInputError(visible(str(error))) from None
     base = kept.out or Path("runs") / "answer"
@@ -219,7 +220,7 @@ def _may_write(kept: CallOptions, folder: Path | None) -> None:
 
 
 def _answered(
-    server: _core.CallServer, kept: CallOptions, file: Path | None, folder: Path
+    server: _core.Server, kept: CallOptions, file: Path | None, folder: Path
 ) -> tuple[_core.Called | None, float]:
     """Wait for a call and its end, or a stop; the call's results, and its length in seconds."""
     called = None
@@ -227,18 +228,18 @@ def _answered(
     while called is None and not interrupts.came():
         # A caller that leaves before the call begins leaves a line, and no results.
         _say_lines(server, kept)
-        if server.in_call():
+        if server.call() is not None:
             began = time.monotonic()
             with (
                 devices.Devices(kept.microphone, kept.loudspeaker) as sound,
                 _watching("Call", kept) as watch,
             ):
-                while server.in_call():
+                while (call := server.call()) is not None:
                     if interrupts.came():
-                        server.hang_up()
+                        call.stop()
                     else:
-                        sound.attach(server.devices())
-                        watch(None, server.view())
+                        sound.attach(call.devices())
+                        watch(None, call.view())
                     if (half := server.half()) is not None:
                         _keep_half(half, kept, file, folder)
                     time.sleep(STEP_S)
@@ -247,7 +248,7 @@ def _answered(
     return called, time.monotonic() - began
 
 
-def _say_lines(server: _core.CallServer, kept: CallOptions) -> None:
+def _say_lines(server: _core.Server, kept: CallOptions) -> None:
     for line in server.lines():
         if not kept.quiet:
             print(visible(f"{time.strftime('%H:%M:%S')} {line}"), file=sys.stderr, flush=True)

@@ -117,7 +117,7 @@ def run(host: str, options: MeasureOptions, secret_file: Path | None) -> None:
         key = serving.secret(secret_file)
     faults.check()
     try:
-        session = _core.MeasureSession(name, port, key)
+        session = _core.Session(name, port, key)
     except _core.RunError as error:
         raise BadInputError(visible(str(error))) from None
     flows = _flows(options)
@@ -161,7 +161,7 @@ class Half:
 
 
 def one(
-    session: _core.MeasureSession,
+    session: _core.Session,
     flows: Sequence[tuple[str, str, Any, Any]],
     options: MeasureOptions,
     host: str,
@@ -182,13 +182,13 @@ def one(
         return made("measurement", title, flows, outcome, scenario, measured, wall_s)
 
     try:
-        measuring = session.start(list(flows), options.duration, options.mtu, seed)
+        measuring = session.measure(list(flows), options.duration, options.mtu, seed)
         with contextlib.nullcontext() if options.quiet else Bar(", ".join(names)) as bar:
             while not measuring.wait(0.05):
                 if bar is not None:
                     bar.on_fraction(measuring.progress())
                 if interrupts.came():
-                    measuring.stop()
+                    measuring.cancel()
                 if (half := measuring.half()) is not None:
                     kept.keep(result_of(*half[:3]))
         outcome, facts, scenario, broken = measuring.result()

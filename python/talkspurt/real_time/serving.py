@@ -25,7 +25,7 @@ STEP_S = 0.2
 
 def supported() -> None:
     """Raise BadInputError where real-time sockets are not supported."""
-    if not hasattr(_core, "MeasureServer"):
+    if not hasattr(_core, "serve"):
         raise BadInputError(f"serve and measure: only on Linux, and this is {sys.platform}")
 
 
@@ -129,7 +129,7 @@ def serve(
         key = secret(secret_file)
     faults.check()
     try:
-        server = _core.MeasureServer(
+        server = _core.serve(
             listen, key, max_rate, max_duration, max_sessions, chosen, user, raw_ip
         )
     except (_core.RunError, ValueError) as error:

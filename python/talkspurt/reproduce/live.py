@@ -62,7 +62,7 @@ class Transfer:
     def stop(self) -> None:
         """End both ends early."""
         for end in self.ends:
-            end.stop()
+            end.cancel()
 
 
 @dataclass

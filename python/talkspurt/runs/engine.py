@@ -1,6 +1,6 @@
 """The run driver: starts, monitors and cancels the runs of a plan and collects their results.
 
-Each :class:`talkspurt._core.Run` has its own Rust thread that releases the GIL, so one Python
+Each :class:`talkspurt._core.Job` has its own Rust thread that releases the GIL, so one Python
 thread keeps every core busy: it holds a window of runs open and polls them in turn. It waits in
 short steps, so that Ctrl-C is handled.
 """

@@ -1,6 +1,6 @@
 //! A call: a measurement of one flow of speech in both directions, whose ends say what is in their files and
-//! keep what they hear. [`Caller`] is the end that calls; the other one is a [`Server`](crate::Server) with a
-//! [`Voice`].
+//! keep what they hear. [`Session::call`] is the end that calls; the other one is a [`Server`](crate::Server)
+//! with a [`Voice`].
 //!
 //! The caller offers codecs in order of preference, and the answerer agrees to those that it has: on the
 //! control connection or, over DCCP, in the application data of Request and Response (RFC 4340 §8.1.1,
@@ -22,16 +22,16 @@ use talkspurt_app::recording::Recording;
 use talkspurt_app::source::{Config as Source, Material};
 use talkspurt_experiment::{Audio, Finished};
 use talkspurt_flow::{Materials, capture_start, parts};
-use talkspurt_live::Clock;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 use talkspurt_scenario::Point;
 
 use crate::Failure;
 use crate::budget::{Budget, shortened};
-use crate::channel::{BEAT, BEGIN, Channel, IDLE, LOST, Message, NOTES, SILENT, Secret};
-use crate::client::{Accepted, Target, connect, negotiate, shown};
+use crate::channel::{Channel, LOST, Message, NOTES, SILENT};
+use crate::client::{Accepted, Session, negotiate, shown};
 use crate::codecs::{agree, names, rungs};
+use crate::control::Control;
 use crate::direct;
 use crate::end_report::EndReport;
 use crate::exchange::{
@@ -84,41 +84,20 @@ pub struct Sound {
     pub channels: usize,
 }
 
-/// The end of a call that calls.
-pub struct Caller {
-    channel: Channel,
-    server: SocketAddr,
-}
-
-impl Caller {
-    /// Connects.
-    ///
-    /// # Errors
-    /// In words: nobody is there, with another secret, or in another version.
-    pub fn connect(target: &Target, secret: &Secret) -> Result<Self, Failure> {
-        let (channel, server) = connect(target, secret)?;
-        Ok(Self { channel, server })
-    }
-
-    /// The other end's address.
-    #[must_use]
-    pub const fn server(&self) -> SocketAddr {
-        self.server
-    }
-
+impl Session {
     /// Calls, and returns when the call is over. The path determines [`Invitation::ipv6`], and the voice the
     /// codecs. `keep` gets what this end knows before the ends exchange their notes.
     ///
     /// # Errors
     /// There was no call, in words.
     pub fn call(
-        mut self,
+        &mut self,
         invitation: Invitation,
         voice: &Voice,
         watch: &Watch,
         keep: impl FnOnce(Called),
     ) -> Result<Called, Failure> {
-        let server = self.server;
+        let (server, mut channel) = (self.server(), self.take()?);
         let mut invitation = Invitation { ipv6: server.is_ipv6(), ..invitation };
         if !invitation.in_handshake() {
             invitation.codecs = names(&voice.codecs);
@@ -131,19 +110,19 @@ impl Caller {
             |_| Failure::Lost(format!("{server}: the control connection was lost before the call"));
         let release = env!("CARGO_PKG_VERSION").to_owned();
         let request = Message::Invite { release, invitation: Box::new(invitation.clone()) };
-        self.channel.send(&request).map_err(lost)?;
+        channel.send(&request).map_err(lost)?;
         let Accepted { wire, limit, round_trip, codecs } =
-            negotiate(&mut self.channel, server, (&plan, raw), &watch.0)?;
+            negotiate(&mut channel, server, (&plan, raw), &watch.0)?;
         let agreed = match invitation.in_handshake() {
             true => None,
             false => Some(agree(&codecs, &voice.codecs)?),
         };
-        self.channel.send(&Message::Start).map_err(lost)?;
+        channel.send(&Message::Start).map_err(lost)?;
         // Both ends start at about the same time.
         thread::sleep((round_trip / 2).into_std());
         let end = CallEnd { invitation, voice, agreed, limit, greeted_by: None };
         let never = AtomicBool::new(false);
-        let called = end.converse(&mut self.channel, wire, server, (watch, &never), keep);
+        let called = end.converse(&mut channel, wire, server, (watch, &never), keep);
         called.map_err(|why| why.at(server))
     }
 }
@@ -295,33 +274,25 @@ impl CallEnd<'_> {
         is_over: impl Fn() -> bool,
         agreed: &Mutex<Option<Agreed>>,
     ) -> Option<String> {
-        let clock = Clock::start();
-        let (mut heard, mut beaten) = (clock.now(), clock.now());
+        let mut control = Control::new(channel, shared, self.invitation.plan(None).end());
         let (mut told, mut view) = (false, View::default());
-        // The other end says when it has finished; without that, some time after it should have.
-        let mut latest = self.invitation.plan(None).end() + IDLE;
         let lose_for = |why: &str| {
             shared.stop(why);
             Some(why.to_owned())
         };
         let lose = || lose_for("the control connection was lost");
         while !(self.is_caller() && is_over()) {
-            let now = clock.now();
             if stop.load(Ordering::Acquire) {
                 shared.stop(STOPPED);
             }
-            let silence = now.saturating_since(heard);
+            let silence = control.silence();
             if silence >= LOST {
                 shared.stop(SILENT);
             }
-            if shared.is_over() {
-                latest = latest.min(now + IDLE);
-            }
-            let begins = self.is_caller() || shared.started.load(Ordering::Acquire);
-            if !begins && now >= Instant::ZERO + BEGIN {
+            if !self.is_caller() && control.waits_for_begin() {
                 return lose_for("the caller did not begin in time");
             }
-            if now >= latest {
+            if control.waits_for_finish() {
                 return lose_for("the other end did not finish in time");
             }
             if is_over() && silence >= NOTES {
@@ -330,39 +301,26 @@ impl CallEnd<'_> {
             if shared.is_over() && !told {
                 told = true;
                 let why = shared.why().filter(|why| is_failure(why));
-                if channel.send(&Message::HangUp { why }).is_err() {
+                if control.channel.send(&Message::HangUp { why }).is_err() {
                     return lose();
                 }
             }
-            if now.saturating_since(beaten) >= BEAT {
-                beaten = now;
-                if channel.send(&Message::Beat).is_err() {
-                    return lose();
+            match control.turn() {
+                Ok(Some(Message::Start)) => shared.started.store(true, Ordering::Release),
+                Ok(Some(Message::HangUp { why })) => {
+                    told = true;
+                    shared.stop(why.as_deref().map(shortened).as_deref().unwrap_or(HUNG_UP));
                 }
-            }
-            match channel.receive(Duration::from_millis(50)) {
-                Ok(None) => {}
-                Ok(Some(message)) => {
-                    heard = clock.now();
-                    match message {
-                        Message::Start => shared.started.store(true, Ordering::Release),
-                        Message::HangUp { why } => {
-                            told = true;
-                            shared
-                                .stop(why.as_deref().map(shortened).as_deref().unwrap_or(HUNG_UP));
-                        }
-                        Message::Finish if !self.is_caller() => {
-                            shared.stop(FINISHED);
-                            // What follows are the caller's notes.
-                            while !is_over() {
-                                thread::sleep(std::time::Duration::from_millis(5));
-                            }
-                            self.show(shared, agreed, &mut view);
-                            return None;
-                        }
-                        _ => {}
+                Ok(Some(Message::Finish)) if !self.is_caller() => {
+                    shared.stop(FINISHED);
+                    // What follows are the caller's notes.
+                    while !is_over() {
+                        thread::sleep(std::time::Duration::from_millis(5));
                     }
+                    self.show(shared, agreed, &mut view);
+                    return None;
                 }
+                Ok(_) => {}
                 Err(_) => return lose(),
             }
             self.show(shared, agreed, &mut view);
@@ -549,6 +507,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use talkspurt_live::Clock;
+
     use crate::codecs::{call_codecs, codec, encoding};
     use crate::notes::{Row, What};
     use crate::plan::LEAD;

@@ -3,14 +3,16 @@
 use std::error::Error;
 
 use clap::Args;
-use talkspurt_live::{Line, RawIp};
+use talkspurt_live::{Line, RawIp, Setup};
 use talkspurt_proto::dccp::{Config, Dccp, KEPT_BYTES};
 use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::validate::{ConfigError, Validate};
+use talkspurt_proto::wire::dccp::PROTOCOL;
 
 use crate::echo::{Echo, converse};
 use crate::ends::{Ends, Role};
+use crate::rig::Impaired;
 use crate::watch::Watch;
 use crate::watch::dccp::{Packets, bears_data};
 
@@ -29,14 +31,14 @@ pub(crate) struct Ask {
 pub(crate) fn run(ask: &Ask) -> Result<bool, Box<dyn Error>> {
     let config = ask.config().map_err(|found| found.join("\n"))?;
     let Ask { ends, echo, .. } = ask;
-    let port = RawIp::dccp(ends.local.ip())?;
+    let port = RawIp::open(ends.local.ip(), PROTOCOL)?;
     let rng = ends.chances("dccp")?;
     let endpoint = match ends.role {
         Role::Client => Dccp::client(&config, rng),
         Role::Server => Dccp::listener(&config, rng),
     };
-    let (setup, seen) = ends.path.setup(ends.local, ends.remote, bears_data)?;
-    let line = Line::new(port, setup);
+    let (path, seen) = ends.path.impairing(bears_data)?;
+    let line = Line::new(Impaired::new(port, path), Setup::new(ends.local, ends.remote));
     let endpoint = endpoint.over(line.version());
     let test = echo.test(ends, Duration::from_millis(300));
     converse(ends, endpoint, test, (line, &seen), Watch::<Packets>::default())

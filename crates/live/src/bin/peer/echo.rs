@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use clap::{Args, value_parser};
 use serde::Serialize;
-use talkspurt_live::{EchoConfig, EchoTest, Line, Port, drive};
+use talkspurt_live::{Line, Port};
 use talkspurt_proto::body::Body;
 use talkspurt_proto::endpoint::Listener;
 use talkspurt_proto::probe::Probe;
@@ -13,6 +13,7 @@ use talkspurt_proto::time::{Duration, Instant};
 
 use crate::ends::{Ends, conclude};
 use crate::path::Seen;
+use crate::rig::{EchoConfig, EchoTest, Impaired, drive};
 
 /// The messages of an echo test.
 #[derive(Debug, Args)]
@@ -59,12 +60,12 @@ pub(crate) fn converse<E: Listener<Packet: Into<Body> + TryFrom<Body>>, L: Port>
     ends: &Ends,
     mut endpoint: E,
     mut test: EchoTest,
-    (mut line, seen): (Line<L>, &Mutex<Seen>),
+    (mut line, seen): (Line<Impaired<L>>, &Mutex<Seen>),
     mut watch: impl Probe + Serialize,
 ) -> Result<bool, Box<dyn Error>> {
     ends.listening();
     drive(&mut endpoint, &mut test, &mut line, &mut watch)?;
-    conclude(&line, seen, ("tally", test.tally()), ("packets", &watch))?;
+    conclude(&mut line, seen, ("tally", test.tally()), ("packets", &watch))?;
     Ok(!test.tally().gave_up)
 }
 

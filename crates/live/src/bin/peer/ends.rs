@@ -11,6 +11,7 @@ use talkspurt_live::{Line, Port};
 use talkspurt_proto::rng::Rng;
 
 use crate::path::{Path, Seen};
+use crate::rig::Impaired;
 
 /// The two ends, and the path between them.
 #[derive(Debug, Args)]
@@ -71,7 +72,7 @@ pub(crate) fn chances(seed: Option<u64>, name: &str) -> Result<Rng, Box<dyn Erro
 /// Completes the capture and prints the result, with an account of the data and one of the packets under these
 /// names.
 pub(crate) fn conclude<L: Port>(
-    line: &Line<L>,
+    line: &mut Line<Impaired<L>>,
     seen: &Mutex<Seen>,
     data: (&str, &impl Serialize),
     packets: (&str, &impl Serialize),
@@ -85,7 +86,7 @@ pub(crate) fn conclude<L: Port>(
         data.0: data.1,
         packets.0: packets.1,
         "impairments": seen.impairments,
-        "unsent_packets": line.unsent_packets(),
+        "unsent_packets": line.unsent_packets() + line.port().unsent_packets,
         "seconds": line.now().as_secs_f64(),
     });
     println!("{result}");

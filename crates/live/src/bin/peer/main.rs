@@ -11,6 +11,8 @@ mod ends;
 #[cfg(target_os = "linux")]
 mod path;
 #[cfg(target_os = "linux")]
+mod rig;
+#[cfg(target_os = "linux")]
 mod round_robin;
 #[cfg(target_os = "linux")]
 mod sctp;

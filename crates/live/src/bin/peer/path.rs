@@ -1,16 +1,16 @@
 //! The path to the peer, emulated on the local side: the verdict on each packet, and the capture.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use serde::Serialize;
-use talkspurt_live::{Impairments, Setup, Verdict};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 use talkspurt_record::pcapng::{Direction, Pcapng, Remarks};
+
+use crate::rig::{Impairing, Impairments, Verdict};
 
 /// The path between us and the peer, the same in both directions.
 #[derive(Debug, Args)]
@@ -56,13 +56,11 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// A line over this path, and its statistics; `bears_data` recognises packets with application data.
-    pub(crate) fn setup(
+    /// What happens on this path, and its statistics; `bears_data` recognises packets with application data.
+    pub(crate) fn impairing(
         &self,
-        local: SocketAddr,
-        remote: Option<SocketAddr>,
         bears_data: impl Fn(&[u8]) -> bool + Send + 'static,
-    ) -> std::io::Result<(Setup, Arc<Mutex<Seen>>)> {
+    ) -> std::io::Result<(Impairing, Arc<Mutex<Seen>>)> {
         let capture = self.pcapng.as_deref().map(|path| Pcapng::create(path, &["peer"]));
         let seen = Seen { impairments: ImpairmentCounts::default(), capture: capture.transpose()? };
         let seen = Arc::new(Mutex::new(seen));
@@ -70,15 +68,14 @@ impl Path {
         if self.mirrored {
             names.reverse();
         }
-        let mut setup = Setup::new(local, remote);
-        [setup.inbound, setup.outbound] = names.map(|name| self.impairments(name));
+        let [inbound, outbound] = names.map(|name| self.impairments(name));
         let tapped = Arc::clone(&seen);
-        setup.tap = Some(Box::new(move |now, direction, verdict, bytes| {
+        let tap = Box::new(move |now, direction, verdict, bytes: &[u8]| {
             let mut seen = tapped.lock().unwrap_or_else(PoisonError::into_inner);
             seen.impairments.count(direction, verdict, || bears_data(bytes));
             seen.write(now, direction, verdict, bytes);
-        }));
-        Ok((setup, seen))
+        });
+        Ok((Impairing { inbound, outbound, tap: Some(tap), ..Impairing::default() }, seen))
     }
 
     fn impairments(&self, rng: &str) -> Impairments {
@@ -96,7 +93,7 @@ impl Path {
     }
 }
 
-/// Filled by the tap of the line; shared, because the line owns the tap.
+/// Filled by the tap of the path; shared, because the path owns the tap.
 pub(crate) struct Seen {
     pub(crate) impairments: ImpairmentCounts,
     pub(crate) capture: Option<Pcapng>,

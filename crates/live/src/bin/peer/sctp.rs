@@ -4,14 +4,16 @@ use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use clap::{Args, value_parser};
-use talkspurt_live::{Encapsulation, Inside, Line, Port, RawIp, UdpPort};
+use talkspurt_live::{Encapsulation, Inside, Line, Port, RawIp, Setup, UdpPort};
 use talkspurt_proto::packet::PathId;
 use talkspurt_proto::sctp::{Config, Sctp};
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::wire::sctp::PROTOCOL;
 use talkspurt_proto::wire::udp;
 
 use crate::echo::{Echo, converse};
 use crate::ends::{Ends, Role};
+use crate::rig::Impaired;
 use crate::round_robin::RoundRobin;
 use crate::watch::Watch;
 use crate::watch::sctp::{Packets, bears_data};
@@ -48,9 +50,9 @@ pub(crate) fn run(ask: &Ask) -> Result<bool, Box<dyn Error>> {
     let here = ask.ends.local.ip();
     match ask.udp {
         Some(udp) => over(ask, &config, UdpPort::bind(SocketAddr::new(here, udp.local_port))?),
-        None if ask.further.is_empty() => over(ask, &config, RawIp::sctp(here)?),
+        None if ask.further.is_empty() => over(ask, &config, RawIp::open(here, PROTOCOL)?),
         // One socket receives for all addresses.
-        None => over(ask, &config, RawIp::sctp(Ipv4Addr::UNSPECIFIED.into())?),
+        None => over(ask, &config, RawIp::open(Ipv4Addr::UNSPECIFIED.into(), PROTOCOL)?),
     }
 }
 
@@ -62,12 +64,13 @@ fn over<L: Port>(ask: &Ask, config: &Config, port: L) -> Result<bool, Box<dyn Er
         Role::Server => Sctp::listener(config, rng),
     };
     let inside = ask.udp.map(|udp| udp.inside);
-    let (mut setup, seen) =
-        ends.path.setup(ends.local, ends.remote, move |bytes| bears_data(bytes, inside))?;
+    let (mut path, seen) = ends.path.impairing(move |bytes| bears_data(bytes, inside))?;
+    path.further.clone_from(&ask.further);
+    path.cuts.clone_from(&ask.cuts);
+    let mut setup = Setup::new(ends.local, ends.remote);
     setup.further.clone_from(&ask.further);
-    setup.cuts.clone_from(&ask.cuts);
     setup.encapsulation = ask.udp;
-    let line = Line::new(port, setup);
+    let line = Line::new(Impaired::new(port, path), setup);
     let mut sctp = sctp.over(line.version());
     if ask.udp.is_some() {
         // RFC 6951 §5.6: the UDP header is present too.

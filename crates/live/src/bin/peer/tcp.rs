@@ -7,11 +7,12 @@ use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use talkspurt_live::{Line, Plan, Transfer, Tun, drive};
+use talkspurt_live::{Line, Setup};
 use talkspurt_proto::tcp::{Config, Tcp};
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::ends::{Ends, Role, conclude};
+use crate::rig::{Impaired, Plan, Transfer, Tun, drive};
 use crate::watch::Watch;
 use crate::watch::tcp::{Both, bears_data};
 
@@ -54,8 +55,9 @@ pub(crate) fn run(ask: &Ask) -> Result<bool, Box<dyn Error>> {
         Role::Client => Tcp::client(&ask.tcp, rng),
         Role::Server => Tcp::listener(&ask.tcp, rng),
     };
-    let (setup, seen) = ends.path.setup(ends.local, ends.remote, bears_data)?;
-    let mut line = Line::new(Tun::new(io::stdin().as_fd().try_clone_to_owned()?), setup);
+    let (path, seen) = ends.path.impairing(bears_data)?;
+    let port = Impaired::new(Tun::new(io::stdin().as_fd().try_clone_to_owned()?), path);
+    let mut line = Line::new(port, Setup::new(ends.local, ends.remote));
     let mut endpoint = endpoint.over(line.version());
     let mut app = Transfer::new(Plan {
         opens: ends.opens(),
@@ -70,6 +72,6 @@ pub(crate) fn run(ask: &Ask) -> Result<bool, Box<dyn Error>> {
     if let Some(path) = &ask.receive {
         fs::write(path, app.received())?;
     }
-    conclude(&line, &seen, ("record", app.record()), ("segments", &watch))?;
+    conclude(&mut line, &seen, ("record", app.record()), ("segments", &watch))?;
     Ok(!app.record().gave_up)
 }

@@ -8,42 +8,42 @@ use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::Payload;
 use talkspurt_proto::time::{Duration, Instant};
 
-use crate::drive::{App, Step};
+use super::{App, Step};
 
 /// Bytes handed over at a time.
 const PIECE: usize = 65_536;
 
 /// Parameters of the transfer.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Whether we open the connection.
-    pub opens: bool,
+    pub(crate) opens: bool,
     /// Data to send.
-    pub send: Bytes,
+    pub(crate) send: Bytes,
     /// Whether our direction closes as soon as all data is sent; otherwise after the peer has closed.
-    pub closes: bool,
+    pub(crate) closes: bool,
     /// Time to wait for the peer's last packets after the end.
-    pub linger: Duration,
+    pub(crate) linger: Duration,
     /// Time limit.
-    pub limit: Instant,
+    pub(crate) limit: Instant,
 }
 
 /// Results, without the data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Record {
+pub(crate) struct Record {
     /// Bytes handed to the endpoint.
-    pub sent_bytes: u64,
+    pub(crate) sent_bytes: u64,
     /// Bytes delivered.
-    pub received_bytes: u64,
+    pub(crate) received_bytes: u64,
     /// Events of the connection, with their time in microseconds of the clock.
-    pub events: Vec<(String, u64)>,
+    pub(crate) events: Vec<(String, u64)>,
     /// Whether the limit was reached.
-    pub gave_up: bool,
+    pub(crate) gave_up: bool,
 }
 
 /// One side of the transfer.
 #[derive(Debug)]
-pub struct Transfer {
+pub(crate) struct Transfer {
     plan: Plan,
     record: Record,
     received: Vec<u8>,
@@ -56,8 +56,7 @@ pub struct Transfer {
 
 impl Transfer {
     /// A side that has sent nothing yet.
-    #[must_use]
-    pub fn new(plan: Plan) -> Self {
+    pub(crate) fn new(plan: Plan) -> Self {
         Self {
             opened: !plan.opens,
             plan,
@@ -71,14 +70,12 @@ impl Transfer {
     }
 
     /// The results so far.
-    #[must_use]
-    pub const fn record(&self) -> &Record {
+    pub(crate) const fn record(&self) -> &Record {
         &self.record
     }
 
     /// Data received from the peer.
-    #[must_use]
-    pub fn received(&self) -> &[u8] {
+    pub(crate) fn received(&self) -> &[u8] {
         &self.received
     }
 

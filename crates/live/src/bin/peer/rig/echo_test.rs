@@ -10,61 +10,61 @@ use talkspurt_proto::packet::Payload;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::wire::pattern;
 
-use crate::drive::{App, Step};
+use super::{App, Step};
 
 /// Parameters of the test.
 #[derive(Clone, Debug)]
-pub struct EchoConfig {
+pub(crate) struct EchoConfig {
     /// Messages to send; the peer sends as many.
-    pub packets: u64,
+    pub(crate) packets: u64,
     /// Message length in bytes, in both directions; a multiple of eight.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Time between two messages.
-    pub interval: Duration,
+    pub(crate) interval: Duration,
     /// Whether there is a connection to open and close.
-    pub connection: bool,
+    pub(crate) connection: bool,
     /// Whether we open it.
-    pub opens: bool,
+    pub(crate) opens: bool,
     /// Whether we close it, once all is sent and the peer is finished.
-    pub closes: bool,
+    pub(crate) closes: bool,
     /// Silence after which the peer is considered finished if messages are missing.
-    pub quiet: Duration,
+    pub(crate) quiet: Duration,
     /// Time to wait for late packets once all came, and for the peer's last packets after the end.
-    pub linger: Duration,
+    pub(crate) linger: Duration,
     /// Time limit.
-    pub limit: Instant,
+    pub(crate) limit: Instant,
 }
 
 /// Results of the test.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct EchoReport {
+pub(crate) struct EchoReport {
     /// Messages handed to the endpoint.
-    pub sent_packets: u64,
+    pub(crate) sent_packets: u64,
     /// Their bytes.
-    pub sent_bytes: u64,
+    pub(crate) sent_bytes: u64,
     /// Messages delivered that match the peer's stream.
-    pub received_packets: u64,
+    pub(crate) received_packets: u64,
     /// Their bytes.
-    pub received_bytes: u64,
+    pub(crate) received_bytes: u64,
     /// Distinct messages among them.
-    pub distinct_packets: u64,
+    pub(crate) distinct_packets: u64,
     /// Delivered after a message of the same stream with a higher number.
-    pub reordered_packets: u64,
+    pub(crate) reordered_packets: u64,
     /// Delivered but not matching the peer's stream.
-    pub foreign_packets: u64,
+    pub(crate) foreign_packets: u64,
     /// Microseconds from the first message delivered to the last.
-    pub receiving_us: u64,
+    pub(crate) receiving_us: u64,
     /// The longest time between two messages.
-    pub longest_silence_us: u64,
+    pub(crate) longest_silence_us: u64,
     /// Events of the connection, in order.
-    pub events: Vec<String>,
+    pub(crate) events: Vec<String>,
     /// Whether the limit was reached.
-    pub gave_up: bool,
+    pub(crate) gave_up: bool,
 }
 
 /// One side of the test.
 #[derive(Debug)]
-pub struct EchoTest {
+pub(crate) struct EchoTest {
     terms: EchoConfig,
     tally: EchoReport,
     /// Messages that the peer sends.
@@ -88,8 +88,7 @@ impl EchoTest {
     ///
     /// # Panics
     /// If a message is not a multiple of eight bytes.
-    #[must_use]
-    pub fn new(terms: EchoConfig) -> Self {
+    pub(crate) fn new(terms: EchoConfig) -> Self {
         assert!(terms.bytes > 0 && terms.bytes.is_multiple_of(8), "messages hold whole words");
         Self {
             talking: !terms.connection,
@@ -109,22 +108,19 @@ impl EchoTest {
     }
 
     /// Sets the number of messages from the peer, if it differs from ours.
-    #[must_use]
-    pub const fn awaiting(mut self, packets: u64) -> Self {
+    pub(crate) const fn awaiting(mut self, packets: u64) -> Self {
         self.awaited = packets;
         self
     }
 
     /// Sends messages round robin over this many streams, each ordered separately.
-    #[must_use]
-    pub const fn on_streams(mut self, streams: u64) -> Self {
+    pub(crate) const fn on_streams(mut self, streams: u64) -> Self {
         self.streams = streams;
         self
     }
 
     /// The results so far.
-    #[must_use]
-    pub const fn tally(&self) -> &EchoReport {
+    pub(crate) const fn tally(&self) -> &EchoReport {
         &self.tally
     }
 

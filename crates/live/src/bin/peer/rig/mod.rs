@@ -1,24 +1,34 @@
-//! The real-time loop: performs the endpoint's outputs, hands in the application's input, then waits for a
-//! packet or the next deadline, whichever comes first.
+//! Runs one endpoint with an application in real time: performs the endpoint's outputs, hands in the
+//! application's input, then waits for a packet or the next deadline, whichever comes first. The tests of the
+//! library use it, too.
+#![allow(dead_code, unused_imports, reason = "each test uses a part")]
+
+mod echo_test;
+mod impairments;
+mod transfer;
+mod tun;
 
 use std::convert::Infallible;
 use std::io;
 
-use talkspurt_proto::body::{Body, Layers};
+use talkspurt_live::{Line, Port, label};
+use talkspurt_proto::body::Body;
 use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Listener, Output, Transmit};
 use talkspurt_proto::frame::Frame;
-use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, RxError};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{Parsed, WireError};
 
-use crate::line::{Line, Port};
+pub(crate) use echo_test::{EchoConfig, EchoReport, EchoTest};
+pub(crate) use impairments::{Impaired, Impairing, Impairments, Verdict};
+pub(crate) use transfer::{Plan, Transfer};
+pub(crate) use tun::Tun;
 
 /// Place of all notes: a live run has one local peer.
 const HERE: Place = Place::Peer(0);
 
 /// An application on top of an endpoint.
-pub trait App {
+pub(crate) trait App {
     /// A frame arrived.
     fn on_frame(&mut self, now: Instant, frame: Frame);
     /// The connection changed.
@@ -30,7 +40,7 @@ pub trait App {
 
 /// A step of an application.
 #[derive(Debug)]
-pub enum Step {
+pub(crate) enum Step {
     /// Hand this to the endpoint: open, a frame it has room for, close or abort.
     Do(Input<Infallible>),
     /// Nothing before this instant, or before a packet or an event.
@@ -44,10 +54,10 @@ pub enum Step {
 ///
 /// # Errors
 /// The socket failed. A packet it did not accept is lost, as on any network, and is no error.
-pub fn drive<E: Listener<Packet: Into<Body> + TryFrom<Body>>, A: App, L: Port, P: Probe>(
+pub(crate) fn drive<E: Listener<Packet: Into<Body> + TryFrom<Body>>, A: App, L: Port, P: Probe>(
     endpoint: &mut E,
     app: &mut A,
-    line: &mut Line<L>,
+    line: &mut Line<Impaired<L>>,
     probe: &mut P,
 ) -> io::Result<()> {
     let (mut sent_packets, mut received_packets) = (0, 0);
@@ -64,7 +74,7 @@ pub fn drive<E: Listener<Packet: Into<Body> + TryFrom<Body>>, A: App, L: Port, P
                 continue;
             }
             Step::Wait(until) => deadline.into_iter().chain(until).min(),
-            Step::Stop => return line.flush(),
+            Step::Stop => return line.port().flush(),
         };
         let received = line.receive(wake)?;
         let now = line.now();
@@ -83,7 +93,7 @@ pub fn drive<E: Listener<Packet: Into<Body> + TryFrom<Body>>, A: App, L: Port, P
 /// Hands in what the line received.
 fn arrive<E: Listener<Packet: Into<Body> + TryFrom<Body>>, L: Port, P: Probe>(
     endpoint: &mut E,
-    line: &mut Line<L>,
+    line: &mut Line<Impaired<L>>,
     probe: &mut P,
     now: Instant,
     received: Result<Parsed, WireError>,
@@ -120,7 +130,7 @@ fn arrive<E: Listener<Packet: Into<Body> + TryFrom<Body>>, L: Port, P: Probe>(
 fn settle<E: Endpoint<Packet: Into<Body>>, A: App, L: Port, P: Probe>(
     endpoint: &mut E,
     app: &mut A,
-    line: &mut Line<L>,
+    line: &mut Line<Impaired<L>>,
     probe: &mut P,
     now: Instant,
     number: &mut u32,
@@ -133,36 +143,11 @@ fn settle<E: Endpoint<Packet: Into<Body>>, A: App, L: Port, P: Probe>(
                 let packet = label(path, ecn, &body, line.version(), *number, now);
                 *number += 1;
                 probe.record(now, HERE, &Note::Sent { packet: &packet, body: &body });
-                line.send(now, &packet, &body)?;
+                line.send(&packet, &body)?;
             }
             Output::Deliver(frame) => app.on_frame(now, frame),
             Output::Event(event) => app.on_event(now, event),
             Output::Idle { until } => return Ok(until),
         }
-    }
-}
-
-/// The label under which a packet is written and noted; its route is the path.
-#[must_use]
-pub fn label(
-    path: PathId,
-    ecn: Ecn,
-    body: &Body,
-    version: IpVersion,
-    number: u32,
-    at: Instant,
-) -> Packet {
-    let Layers { transport, media, payload } = body.layers();
-    Packet {
-        body: BodyId(0),
-        ip_bytes: version.header_bytes() + transport + media + payload,
-        route: u32::from(path.0),
-        flow: 0,
-        number,
-        hop: 0,
-        ecn,
-        dscp: 0,
-        version,
-        sent: at,
     }
 }
