@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -26,11 +27,21 @@ REST = 66
 """Width of everything but the title."""
 
 
-class Bar:
-    """Progress of a scenario; use as a context manager and pass its ``on_progress``."""
+def say_news(news: Iterable[str]) -> None:
+    """Report what was found in place of an output folder."""
+    for words in news:
+        print(f"talkspurt: {visible(words)}", file=sys.stderr)
 
-    def __init__(self, title: str) -> None:
+
+class Bar:
+    """Progress of a scenario; use as a context manager and pass its ``on_progress``.
+
+    Unless it is ``shown``, it prints nothing.
+    """
+
+    def __init__(self, title: str, *, shown: bool = True) -> None:
         self.title = visible(title)
+        self._shown = shown
         self._rich: RichProgress | None = None
         self._task: TaskID | None = None
         self._began = time.monotonic()
@@ -38,7 +49,7 @@ class Bar:
 
     def __enter__(self) -> Bar:
         # A dumb terminal cannot redraw a line.
-        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        if self._shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
             self._rich = _bar(self.title)
             self._rich.start()
             self._task = self._rich.add_task("", total=1.0, note="")
@@ -68,7 +79,7 @@ class Bar:
 
     def _say(self, fraction: float, note: str) -> None:
         now = time.monotonic()
-        if now - self._said < EVERY_S:
+        if not self._shown or now - self._said < EVERY_S:
             return
         self._said = now
         # Of less than what is shown as 1 %, no time can be estimated.
