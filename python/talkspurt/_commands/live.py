@@ -24,7 +24,7 @@ from talkspurt.real_time.measuring import Measurement, Traffic
 from talkspurt.real_time.notes import notes
 
 if TYPE_CHECKING:
-    from talkspurt._commands.options import CallOptions, MeasureOptions
+    from talkspurt._commands.options import CallOptions, LiveOutput, MeasureOptions
     from talkspurt.results.result import Result
 
 
@@ -53,17 +53,13 @@ def measure(host: str, options: MeasureOptions, secret_file: Path | None) -> Non
     def folder(result: Result) -> Path:
         return base / result.topology["flows"][0]["name"] if measurement.several else base
 
-    def save(result: Result, *, report: bool) -> None:
-        if out is not None or not as_json:
-            result.save(folder(result), report=report, overwrite=options.overwrite)
-
     def keep(half: Result) -> None:
         # What prevents this, prevents the whole result, too, which tells it.
         with contextlib.suppress(OSError):
-            save(half, report=False)
+            _save(half, folder(half), options, report=False)
 
     def finish(result: Result) -> None:
-        save(result, report=options.report)
+        _save(result, folder(result), options)
         if as_json:
             documents.append(document(result))
         elif not options.quiet:
@@ -84,6 +80,13 @@ def measure(host: str, options: MeasureOptions, secret_file: Path | None) -> Non
         if early is not None and early.result is not None:
             kept = visible(f"; what was measured is in {folder(early.result)}/")
             raise BadInputError(f"{early}{'' if as_json and out is None else kept}")
+
+
+def _save(result: Result, folder: Path, options: LiveOutput, report: bool | None = None) -> None:
+    """Write the folder of a result, unless only its JSON is wanted."""
+    if options.out is not None or not options.json:
+        report = options.report if report is None else report
+        result.save(folder, report=report, overwrite=options.overwrite)
 
 
 def say(result: Result, folder: Path, *, report: bool) -> None:
@@ -263,8 +266,8 @@ def _keep_half(half: Ended, kept: CallOptions, file: Path | None, folder: Path) 
     """
     with contextlib.suppress(OSError):
         half.write_sound(file)
-        if half.result is not None and (kept.out is not None or not kept.json):
-            half.result.save(folder, report=False, overwrite=kept.overwrite)
+        if half.result is not None:
+            _save(half.result, folder, kept, report=False)
 
 
 def _keep(ended: Ended, kept: CallOptions, file: Path | None, folder: Path) -> str | None:
@@ -274,8 +277,7 @@ def _keep(ended: Ended, kept: CallOptions, file: Path | None, folder: Path) -> s
     if result is not None:
         if kept.scores:
             _ = result.scores
-        if kept.out is not None or not kept.json:
-            result.save(folder, report=kept.report, overwrite=kept.overwrite)
+        _save(result, folder, kept)
     if kept.json:
         told = {} if result is None else document(result)
         heard = {"heard": file and str(file), "heard_s": ended.heard_s}

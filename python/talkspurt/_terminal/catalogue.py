@@ -36,7 +36,7 @@ def print_list(*, as_json: bool) -> None:
             | {
                 key: finite(value)
                 for key, value in dataclasses.asdict(one).items()
-                if key != "display" and (key != "known" or one.table == "flows")
+                if key != "display" and (key != "known" or getattr(one, "table", "") == "flows")
             }
             for one in ALL
         ]
