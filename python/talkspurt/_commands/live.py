@@ -78,8 +78,9 @@ def measure(host: str, options: MeasureOptions, secret_file: Path | None) -> Non
         if as_json:
             print_json(documents if measurement.several else documents[0])
         if early is not None and early.result is not None:
-            kept = visible(f"; what was measured is in {folder(early.result)}/")
-            raise BadInputError(f"{early}{'' if as_json and out is None else kept}")
+            place = folder(early.result)
+            where = visible(f"; what was measured is in {file_access.url_of(place) or place}/")
+            raise BadInputError(f"{early}{'' if as_json and out is None else where}")
 
 
 def _save(result: Result, folder: Path, options: LiveOutput, report: bool | None = None) -> None:

@@ -29,6 +29,7 @@ CAPTURES = (
 )  # fmt: skip
 """First bytes of pcapng, and of pcap in both byte orders with microseconds and nanoseconds."""
 PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
+NEITHER = "is neither pcap nor pcapng, nor a trace of ns-2"
 START_OF_SCENARIO = (
     "# This describes an imported trace, in the words of a scenario as far as they are known.\n"
     "# It cannot be run: the network and the sources are not in the trace.\n"
@@ -119,7 +120,7 @@ def _kind(file: Path, data: bytes) -> str:
     if data[:4] in CAPTURES:
         return "capture"
     if b"\0" in data:
-        raise BadInputError(visible(f"{file}: is neither pcap nor pcapng, nor a trace of ns-2"))
+        raise BadInputError(visible(f"{file}: {NEITHER}"))
     return "ns-2"
 
 
@@ -129,13 +130,10 @@ def _ns2(file: Path, data: bytes) -> Trace:
     try:
         trace = ns2.read(io.TextIOWrapper(io.BytesIO(data), encoding="ascii"))
     except ns2.NotATraceError as error:
-        first = str(error).startswith("line 1 ")
-        what = "is neither pcap nor pcapng, nor a trace of ns-2" if first else str(error)
+        what = NEITHER if str(error).startswith("line 1 ") else str(error)
         raise BadInputError(visible(f"{file}: {what}")) from None
     except UnicodeDecodeError:
-        raise BadInputError(
-            visible(f"{file}: is neither pcap nor pcapng, nor a trace of ns-2")
-        ) from None
+        raise BadInputError(visible(f"{file}: {NEITHER}")) from None
     if not trace.ways:
         raise BadInputError(
             visible(f"{file}: holds no packets of TCP, UDP, RTP, SCTP, DCCP or TFRC")
