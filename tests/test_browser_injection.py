@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from captures import media, written
-from talkspurt.importing.command import read as imported
+from talkspurt import import_trace as imported
 from test_browser import browser  # noqa: F401 a fixture
 
 pytestmark = pytest.mark.browser

@@ -116,11 +116,8 @@ def test_the_first_frame_does_not_wait_for_its_codec(tmp_path):
     """Encoding and decoding are in the loop of the media, which an import would stop."""
     code = f"""
 import sys
-from pathlib import Path
-from talkspurt._commands.options import CallOptions
-from talkspurt.real_time.calling import _voice
-options = CallOptions(speech=Path({str(HERE)!r}), heard=Path("heard.wav"), codec="amr-5.9")
-_voice(options, ("pcmu",))
+import talkspurt
+talkspurt.Voice({str(HERE)!r}, codecs=["amr-5.9"]).open(("pcmu",))
 assert "av" in sys.modules
 """
     done = subprocess.run(

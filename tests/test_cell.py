@@ -15,8 +15,7 @@ import polars as pl
 import pytest
 
 import talkspurt
-from talkspurt import metrics
-from talkspurt._commands import exporting
+from talkspurt import exporting, metrics
 from talkspurt.metrics import packets
 from test_animation import close, of_table, on_page, shown, table_of, unpacked
 

@@ -14,7 +14,7 @@ import pytest
 
 import talkspurt
 from command import talkspurt as command
-from talkspurt._commands import exporting
+from talkspurt import exporting
 from talkspurt.errors import StoreError
 from talkspurt.results.run_data import TABLES
 
@@ -265,7 +265,7 @@ source = {{ kind = "cbr", rate = "90Mbit/s", packet = "125B" }}
 MEASURED = """
 import resource, sys
 from pathlib import Path
-from talkspurt._commands import exporting
+from talkspurt import exporting
 exporting.export(Path(sys.argv[1]), "parquet", Path(sys.argv[2]))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
@@ -293,11 +293,11 @@ def test_what_is_stopped_leaves_nothing_and_stops_the_run(
 ) -> None:
     jobs = []
 
-    def fail(job: object) -> None:
+    def fail(job: object, _bar: object) -> None:
         jobs.append(job)
         raise error
 
-    monkeypatch.setattr(exporting, "_progress", fail)
+    monkeypatch.setattr(exporting, "_wait", fail)
     scenario = tmp_path / "long.toml"
     scenario.write_text(BUSY.format(length="10min"))
     with pytest.raises(type(error) if isinstance(error, Exception) else KeyboardInterrupt):

@@ -18,8 +18,8 @@ import talkspurt as package
 from captures import media, written
 from command import talkspurt
 from conftest import SCENARIO
+from talkspurt import import_trace as imported
 from talkspurt._commands import entry
-from talkspurt.importing.command import read as imported
 from test_emulate import ASK, ECHO, NETWORK, real
 from test_measure import SECRET, serving
 

@@ -14,11 +14,10 @@ import pytest
 import talkspurt
 from command import needs_ns, needs_tshark
 from command import talkspurt as command
-from talkspurt import _core
-from talkspurt._commands import exporting
+from talkspurt import _core, exporting
+from talkspurt import import_trace as read
 from talkspurt.errors import BadInputError
 from talkspurt.importing import capture, rtp, tables
-from talkspurt.importing.command import read
 from talkspurt.metrics.computing import compute
 from talkspurt.results.run_data import TABLES
 

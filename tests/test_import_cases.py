@@ -10,9 +10,9 @@ import sys
 import pytest
 
 from captures import ipv4, media, tcp, udp, written
+from talkspurt import import_trace as read
 from talkspurt.errors import BadInputError
 from talkspurt.importing import capture, rtp
-from talkspurt.importing.command import read
 from talkspurt.metrics import sheet
 from talkspurt.results.study import Study
 

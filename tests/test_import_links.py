@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from captures import ipv4, media, tcp, written
+from talkspurt import import_trace as read
 from talkspurt.errors import BadInputError
-from talkspurt.importing.command import read
 
 RAW, ETHERNET, PPP, HDLC, WIRELESS, COOKED, RADIOTAP, SESSION, COOKED2 = (
     101, 1, 9, 50, 105, 113, 127, 51, 276

@@ -8,8 +8,7 @@ import pytest
 
 import talkspurt
 from command import talkspurt as command
-from talkspurt import metrics
-from talkspurt._commands import exporting
+from talkspurt import exporting, metrics
 from talkspurt.metrics import bins, breaker, catalogue, packets, sharing
 from talkspurt.scenarios import units
 from talkspurt.scenarios.resolved import values

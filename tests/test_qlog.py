@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import talkspurt
-from talkspurt._commands import exporting
+from talkspurt import exporting
 from test_export import SCENARIO
 
 MODEL = """

@@ -218,6 +218,25 @@ def test_the_command_line_says_so_with_status_2(folder, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_commands_print_the_url_of_what_they_write(silent, tmp_path):
+    """`pathlib` makes `file:/x` of `file:///x`, which several commands printed."""
+    for name in ("one", "two"):
+        silent.save(tmp_path / name, report=False)
+    url = f"file://{tmp_path}/far/both"
+    words = ("--no-report", "--out", url)
+    done = talkspurt("compare", tmp_path / "one", tmp_path / "two", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == f"Results: {url}/"
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_report_is_named_by_its_url(capsys, beside):
+    running.say_where(Path("s3://bucket/name"), True, beside=beside)
+    between = "   Report: " if beside else "\nReport:  "
+    where = "s3://bucket/name"
+    assert capsys.readouterr().out == f"Results: {where}/{between}{where}/report.html\n"
+
+
 def test_a_result_is_downloaded_once_unless_it_changed(result, silent, memory):
     result.save("memory://b/one", report=False)
     first = remote.local("memory://b/one")

@@ -12,7 +12,7 @@ import pytest
 
 import talkspurt as package
 from command import talkspurt
-from talkspurt._commands import exporting
+from talkspurt import exporting
 from talkspurt._storage import disk_space, file_access
 from talkspurt.errors import StoreError
 from test_export import SCENARIO

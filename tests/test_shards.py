@@ -11,8 +11,8 @@ import talkspurt as package
 from command import talkspurt
 from conftest import tone, write_wav
 from talkspurt._commands import shards
-from talkspurt._commands.shards import Shard
 from talkspurt.errors import BadInputError
+from talkspurt.merging import Shard
 from talkspurt.metrics import computing
 from validation.cluster.machines import study
 
@@ -48,7 +48,7 @@ def sums(folder):
 
 def test_merged_shards_have_the_bytes_of_one_run(place):
     # In any order.
-    where = shards.merge([place / "3", place / "1", place / "2"], place / "merged")
+    where = package.merge([place / "3", place / "1", place / "2"], place / "merged", report=False)
     whole, merged = sums(place / "whole"), sums(where)
     assert whole == merged
     assert sum(name.endswith(".parquet") for name in whole) > 6 * 5
@@ -72,7 +72,7 @@ def test_shares_have_the_bytes_of_one_run(tmp_path):
     question = package.read(tmp_path / "lossy.toml")
     for n in (1, 2):
         shards.run(question, Shard(n, 2), tmp_path / str(n))
-    where = shards.merge([tmp_path / "1", tmp_path / "2"], tmp_path / "merged")
+    where = package.merge([tmp_path / "1", tmp_path / "2"], tmp_path / "merged", report=False)
     assert sums(tmp_path / "whole") == sums(where)
 
 
@@ -105,10 +105,11 @@ def test_every_wrong_shard_is_named(place, tmp_path):
     (tmp_path / "older" / "manifest.json").write_text(json.dumps(manifest))
     shutil.copytree(place / "1", tmp_path / "again")
     with pytest.raises(BadInputError) as error:
-        shards.merge(
+        package.merge(
             [place / "1", tmp_path / "again", tmp_path / "foreign", tmp_path / "older",
              place / "whole", tmp_path / "nowhere"],
             tmp_path / "out",
+            report=False,
         )  # fmt: skip
     lines = str(error.value).splitlines()
     expected = [
@@ -128,7 +129,7 @@ def test_a_damaged_run_is_named(place, tmp_path):
     (flows, *_) = sorted((tmp_path / "2").glob("runs/*/flows.parquet"))
     flows.write_bytes(flows.read_bytes()[:50])
     with pytest.raises(BadInputError, match=f"{flows.parent.name}: cannot be read; run shard 2/3"):
-        shards.merge([tmp_path / n for n in ("1", "2", "3")], tmp_path / "out")
+        package.merge([tmp_path / n for n in ("1", "2", "3")], tmp_path / "out", report=False)
 
 
 @pytest.mark.parametrize("folder", ["../../etc", "runs/..", "/etc/passwd", "runs/a/b", "x/y"])
@@ -139,7 +140,7 @@ def test_a_manifest_that_points_outside_is_refused(place, tmp_path, folder):
     manifest["runs"][0]["folder"] = folder
     file.write_text(json.dumps(manifest))
     with pytest.raises(BadInputError, match="is damaged"):
-        shards.merge([place / "1", tmp_path / "2", place / "3"], tmp_path / "out")
+        package.merge([place / "1", tmp_path / "2", place / "3"], tmp_path / "out", report=False)
 
 
 @pytest.mark.parametrize("text", ["5/4", "0/4", "-1/4", "1", "a/b", "1/0", "1/4/4", ""])

@@ -6,12 +6,12 @@ import sys
 import pytest
 
 import talkspurt
-from talkspurt._commands import entry
+from talkspurt._commands import entry, live
 from talkspurt._commands.options import CallOptions, EmulateOptions, MeasureOptions
 from talkspurt._storage import interrupts
 from talkspurt.emulating import account
 from talkspurt.emulating import command as emulating
-from talkspurt.real_time import calling, measuring
+from talkspurt.real_time import measuring
 from test_call import HERE, answering
 from test_emulate import NETWORK, real
 from test_measure import server
@@ -54,9 +54,9 @@ def wanted(*transports):
 @pytest.mark.parametrize("place", ["made", "say"])
 def test_stops_after_a_measurement_do_not_lose_it(tmp_path, monkeypatch, twice, place):
     monkeypatch.setenv("TALKSPURT_SECRET", SECRET)
-    twice(measuring, place)
+    twice({"made": measuring, "say": live}[place], place)
     with server() as port, pytest.raises(KeyboardInterrupt):
-        measuring.run(
+        live.measure(
             f"127.0.0.1:{port}",
             MeasureOptions(**wanted("udp", "tfrc"), out=tmp_path / "out", report=False),
             None,
@@ -69,13 +69,13 @@ def test_stops_after_a_measurement_do_not_lose_it(tmp_path, monkeypatch, twice, 
 
 def test_stops_after_a_call_do_not_lose_it(tmp_path, monkeypatch, twice):
     monkeypatch.setenv("TALKSPURT_SECRET", SECRET)
-    twice(calling, "_keep")
+    twice(live, "_keep")
     kept = CallOptions(
         speech=HERE, heard=tmp_path / "here.wav", codec="pcmu", out=tmp_path / "here", quiet=True,
         report=False,
     )  # fmt: skip
     with answering(tmp_path, "--no-report") as (port, _), pytest.raises(KeyboardInterrupt):
-        calling.call(
+        live.call(
             f"127.0.0.1:{port}", kept, secret_file=None, transport="udp", duration="1s",
             mtu=1500, seed=1,
         )  # fmt: skip

@@ -10,8 +10,8 @@ import pytest
 import talkspurt
 from captures import media, written
 from command import talkspurt as command
+from talkspurt import import_trace as imported
 from talkspurt.errors import StoreError
-from talkspurt.importing.command import read as imported
 
 SCENARIO = """
 title = "small"

@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 import talkspurt
-from talkspurt._commands import exporting
+from talkspurt import exporting
 
 SCENARIO = Path(__file__).parent.parent / "scenarios" / "first-call.toml"
 CHECKS = [word for layer in ("ip", "udp", "tcp") for word in ("-o", f"{layer}.check_checksum:TRUE")]

@@ -17,6 +17,12 @@ from talkspurt._core import RunError, ScenarioError, version
 if TYPE_CHECKING:
     from talkspurt.api import compare, load, run
     from talkspurt.emulating import Emulation
+    from talkspurt.exporting import export
+    from talkspurt.importing.reading import import_trace
+    from talkspurt.merging import merge
+    from talkspurt.real_time.calling import Voice, call
+    from talkspurt.real_time.measuring import Traffic, measure
+    from talkspurt.real_time.serving import serve
     from talkspurt.results.audio import Audio
     from talkspurt.results.result import Result
     from talkspurt.results.study import Study
@@ -31,12 +37,20 @@ __all__ = [
     "RunError",
     "ScenarioError",
     "Study",
+    "Traffic",
+    "Voice",
     "__version__",
+    "call",
     "compare",
+    "export",
+    "import_trace",
     "load",
+    "measure",
+    "merge",
     "read",
     "run",
     "run_until",
+    "serve",
 ]
 
 _MODULES = {
@@ -44,11 +58,19 @@ _MODULES = {
     "Emulation": "emulating",
     "Result": "results.result",
     "Study": "results.study",
+    "Traffic": "real_time.measuring",
+    "Voice": "real_time.calling",
+    "call": "real_time.calling",
     "compare": "api",
+    "export": "exporting",
+    "import_trace": "importing.reading",
     "load": "api",
+    "measure": "real_time.measuring",
+    "merge": "merging",
     "read": "scenarios.source",
     "run": "api",
     "run_until": "runs.sequential",
+    "serve": "real_time.serving",
 }
 
 

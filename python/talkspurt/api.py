@@ -9,10 +9,11 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from talkspurt import _core
 from talkspurt._storage import reader
+from talkspurt._terminal.progress import Bar
 from talkspurt.errors import StoreError
 from talkspurt.results.result import Result
 from talkspurt.results.run_data import Scratch
@@ -26,39 +27,20 @@ if TYPE_CHECKING:
 OnProgress = Callable[[engine.Progress], None]
 
 
+class _HowToRun(TypedDict, total=False):
+    set: Sets | None
+    seed: int | None
+    jobs: int | None
+    progress: bool | OnProgress
+    executor: Any
+
+
 @overload
-def run(
-    scenario: Source,
-    *,
-    set: Sets | None = None,
-    seed: int | None = None,
-    jobs: int | None = None,
-    progress: bool | OnProgress = False,
-    executor: Any = None,
-    study: Literal[False] = False,
-) -> Result: ...
+def run(scenario: Source, *, study: Literal[False] = False, **how: Unpack[_HowToRun]) -> Result: ...
 @overload
-def run(
-    scenario: Source,
-    *,
-    set: Sets | None = None,
-    seed: int | None = None,
-    jobs: int | None = None,
-    progress: bool | OnProgress = False,
-    executor: Any = None,
-    study: Literal[True],
-) -> Study: ...
+def run(scenario: Source, *, study: Literal[True], **how: Unpack[_HowToRun]) -> Study: ...
 @overload
-def run(
-    scenario: Source,
-    *,
-    set: Sets | None = None,
-    seed: int | None = None,
-    jobs: int | None = None,
-    progress: bool | OnProgress = False,
-    executor: Any = None,
-    study: None,
-) -> Result | Study: ...
+def run(scenario: Source, *, study: None, **how: Unpack[_HowToRun]) -> Result | Study: ...
 def run(
     scenario: Source,
     *,
@@ -94,23 +76,12 @@ def run(
     question = read(scenario, set=set, seed=seed)
     if study is False and is_study(question.plan):
         _is_a_study("run", "this scenario has axes or replications")
-    found = _run(question, jobs, progress, executor)
+    with Bar(question.plan.title, shown=progress is True) as bar:
+        on_progress = progress if callable(progress) else bar.on_progress
+        found = answer(question, jobs=jobs, on_progress=on_progress, executor=executor)
     if study and isinstance(found, Result):
         return Study.of_results(question, [found])
     return found
-
-
-def _run(
-    question: Question, jobs: int | None, progress: bool | OnProgress, executor: Any
-) -> Result | Study:
-    if callable(progress):
-        return answer(question, jobs=jobs, on_progress=progress, executor=executor)
-    if not progress:
-        return answer(question, jobs=jobs, executor=executor)
-    from talkspurt._terminal.progress import Bar
-
-    with Bar(question.plan.title) as bar:
-        return answer(question, jobs=jobs, on_progress=bar.on_progress, executor=executor)
 
 
 @overload
@@ -188,28 +159,23 @@ class Keeping:
     ended: Callable[[int, _core.Outcome | Rows], None] = lambda *_: None
 
 
+class HowToCollect(TypedDict, total=False):
+    """Options of :func:`collect`."""
+
+    jobs: int | None
+    on_progress: OnProgress
+    keeping: Keeping
+    executor: Any
+    tables: engine.Tables
+
+
 def answer(
-    question: Question,
-    *,
-    jobs: int | None = None,
-    on_progress: OnProgress = lambda _: None,
-    keeping: Keeping = Keeping(),
-    there: Mapping[int, Result] | None = None,
-    executor: Any = None,
-    tables: engine.Tables = "memory",
+    question: Question, *, there: Mapping[int, Result] | None = None, **how: Unpack[HowToCollect]
 ) -> Result | Study:
     """Run the whole plan, except the runs in ``there``; otherwise like :func:`collect`."""
     plan = question.plan
     results = dict(there or {})
-    results |= collect(
-        question,
-        [i for i in range(len(plan)) if i not in results],
-        jobs=jobs,
-        on_progress=on_progress,
-        keeping=keeping,
-        executor=executor,
-        tables=tables,
-    )
+    results |= collect(question, [i for i in range(len(plan)) if i not in results], **how)
     if is_study(plan):
         return Study.of_results(question, [results[i] for i in range(len(plan))])
     return results[0]

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from talkspurt.results.result import Result
 
 
 class BadInputError(Exception):
@@ -35,6 +39,18 @@ class Faults:
             from talkspurt._text.escaping import visible
 
             raise BadInputError(visible("; ".join(self.found)))
+
+
+class EndedEarlyError(BadInputError):
+    """A measurement or a call ended before its time, as when the other end was lost.
+
+    Attributes:
+        result: the :class:`talkspurt.Result` of what was measured until then, if there is one.
+    """
+
+    def __init__(self, message: str, result: Result | None) -> None:
+        super().__init__(message)
+        self.result = result
 
 
 class MissingExtraError(BadInputError, ImportError):

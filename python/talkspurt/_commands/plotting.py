@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from talkspurt._commands.options import PlotOptions
 
-ENDINGS = (".png", ".svg", ".pdf")
-"""File names that a figure can have."""
 MOST_BINS = 100_000
 """Maximum number of time bins; more are assumed to be a typing error."""
 
@@ -30,10 +28,8 @@ def plot(folder: Path, measure: str, options: PlotOptions, out: Path | None = No
     Raises:
         talkspurt.errors.BadInputError: if the folder, the measure or an option does not fit.
     """
-    faults = []
+    faults = _unknown_ending(out)
     bin_s = options.bin
-    if out is not None and out.suffix.lower() not in ENDINGS:
-        faults.append(f"-o {out}: expected a name that ends in .png, .svg or .pdf")
     if bin_s is not None and not (math.isfinite(bin_s) and bin_s > 0):
         faults.append(f"--bin {bin_s:g}: expected seconds, more than 0")
         bin_s = None
@@ -50,7 +46,6 @@ def plot(folder: Path, measure: str, options: PlotOptions, out: Path | None = No
         faults.append(f"--bin {bin_s:g}: {many}, expected at most {MOST_BINS:g}")
         bin_s = None
     file = out or Path(f"{file_access.plain_name(f'{answer.name}-{measure}')}.png")
-    from talkspurt import figures
 
     try:
         drawn = answer.figure(
@@ -69,10 +64,7 @@ def plot(folder: Path, measure: str, options: PlotOptions, out: Path | None = No
             faults += _near_figures(measure)
     if faults:
         raise BadInputError(visible("; ".join(faults)))
-    draw = {".png": figures.png, ".svg": figures.svg, ".pdf": figures.pdf}[file.suffix.lower()]
-    file_access.replace_bytes(file, draw(drawn))
-    print(visible(f"Figure: {file}"))
-    _say_unknown_letters(drawn, file)
+    _write(drawn, file)
     return file
 
 
@@ -82,11 +74,10 @@ def sensitivity(folder: Path, measure: str, *, as_json: bool, out: Path | None) 
     Raises:
         talkspurt.errors.BadInputError: if the folder has no design, or the measure does not fit.
     """
-    from talkspurt import figures
     from talkspurt.figures import comparison
 
-    if out is not None and out.suffix.lower() not in ENDINGS:
-        raise BadInputError(visible(f"-o {out}: expected a name that ends in .png, .svg or .pdf"))
+    if faults := _unknown_ending(out):
+        raise BadInputError(visible(faults[0]))
     answer = reader.load(folder)
     if not isinstance(answer, Study) or answer.design is None:
         raise BadInputError(
@@ -109,11 +100,7 @@ def sensitivity(folder: Path, measure: str, *, as_json: bool, out: Path | None) 
     drawn = comparison.sensitivity(answer, measure)
     if drawn is None:
         raise BadInputError(f"-o: no index of {measure} is defined, so there is nothing to draw")
-    draw = {".png": figures.png, ".svg": figures.svg, ".pdf": figures.pdf}[out.suffix.lower()]
-    file_access.replace_bytes(out, draw(drawn))
-    if not as_json:
-        print(visible(f"Figure: {out}"))
-        _say_unknown_letters(drawn, out)
+    _write(drawn, out, says=not as_json)
 
 
 def _near_figures(measure: str) -> list[str]:
@@ -132,11 +119,24 @@ def _near_figures(measure: str) -> list[str]:
     return []
 
 
-def _say_unknown_letters(drawn: Figure, file: Path) -> None:
+def _unknown_ending(out: Path | None) -> list[str]:
+    if out is None or out.suffix.lower() in (".png", ".svg", ".pdf"):
+        return []
+    return [f"-o {out}: expected a name that ends in .png, .svg or .pdf"]
+
+
+def _write(drawn: Figure, file: Path, *, says: bool = True) -> None:
+    """Write a figure in the format of the name, and say so, and which letters its font lacks."""
+    from talkspurt import figures
     from talkspurt.figures.style import unknown_letters
 
-    letters = unknown_letters(drawn)
-    if letters and file.suffix.lower() != ".svg":
+    ending = file.suffix.lower()
+    draw = {".png": figures.png, ".svg": figures.svg, ".pdf": figures.pdf}[ending]
+    file_access.replace_bytes(file, draw(drawn))
+    if not says:
+        return
+    print(visible(f"Figure: {file}"))
+    if ending != ".svg" and (letters := unknown_letters(drawn)):
         print(
             visible(
                 f"Note: the font of figures lacks {letters}, and boxes stand for these letters; "

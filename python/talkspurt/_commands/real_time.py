@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from talkspurt._commands.options import (
     Several,
     app,
 )  # fmt: skip
+from talkspurt._text.escaping import visible
 
 
 @app.command
@@ -98,13 +100,21 @@ def serve(
     quiet
         Print nothing but errors.
     """
-    from talkspurt.real_time import serving
+    from talkspurt import serve as served
 
-    serving.serve(
-        listen=listen, secret_file=secret_file, max_rate=max_rate, max_duration=max_duration,
+    with served(
+        listen, secret_file=secret_file, max_rate=max_rate, max_duration=max_duration,
         max_sessions=max_sessions, media_ports=media_ports, user=user, raw_ip=raw_ip,
-        quiet=quiet,
-    )  # fmt: skip
+    ) as server:  # fmt: skip
+        if not quiet:
+            print(
+                f"Listening on {server.address}: at most {max_sessions} sessions, each of "
+                f"{max_rate} in both directions together, for {max_duration}. Ctrl-C ends it.",
+                flush=True,
+            )
+        for line in server.lines():
+            if not quiet:
+                print(visible(f"{time.strftime('%H:%M:%S')} {line}"), flush=True)
 
 
 @app.command
@@ -132,9 +142,9 @@ def measure(
         File with the shared secret, readable only by its owner; without it, the environment
         variable TALKSPURT_SECRET has the secret.
     """
-    from talkspurt.real_time import measuring
+    from talkspurt._commands import live
 
-    measuring.run(host, options, secret_file)
+    live.measure(host, options, secret_file)
 
 
 @app.command
@@ -165,9 +175,9 @@ def answer(
         FIRST-LAST, the UDP ports for datagrams and TCP ports for flows over TCP, to open in a
         firewall; default: any free port.
     """
-    from talkspurt.real_time import calling
+    from talkspurt._commands import live
 
-    calling.answer(
+    live.answer(
         options, listen=listen, secret_file=secret_file, calls=calls, media_ports=media_ports
     )
 
@@ -206,9 +216,9 @@ def call(
     seed
         Seed of the random parts of the protocols; default: another one each time.
     """
-    from talkspurt.real_time import calling
+    from talkspurt._commands import live
 
-    calling.call(
+    live.call(
         host, options, secret_file=secret_file, transport=transport, duration=duration, mtu=mtu,
         seed=seed,
     )  # fmt: skip

@@ -9,6 +9,7 @@ import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from talkspurt._commands.running import say_where
 from talkspurt._storage import output_folder, reader, remote
 from talkspurt._storage.file_access import plain_name, real
 from talkspurt._terminal.progress import Bar
@@ -66,8 +67,8 @@ def compare(folders: Sequence[Path], options: Pictures) -> None:
         from talkspurt._terminal import tables
 
         tables.print_study(study)
-        page = f"   Report: {folder}/{output_folder.REPORT}" if options.report else ""
-        print(visible(f"Results: {folder}/{page}"))
+        assert folder is not None
+        say_where(folder, options.report, beside=True)
 
 
 def _names(folders: Sequence[Path]) -> dict[str, Path]:

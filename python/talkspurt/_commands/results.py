@@ -107,9 +107,9 @@ def export(
         return
     if set or seed is not None:
         raise BadInputError(f"--set and --seed: only for --to ns2-script, not for {to}")
-    from talkspurt._commands import exporting
+    from talkspurt import export as exported
 
-    where = exporting.export(source, to, out)
+    where = exported(source, to, out, progress=True)
     for file in sorted(where.iterdir()):
         if file.name != "manifest.json":
             shown = where.joinpath(file.name) if out is None else out / file.name
@@ -156,9 +156,9 @@ def import_(
     overwrite
         Replace anything talkspurt wrote to the folder before.
     """
-    from talkspurt.importing import command
+    from talkspurt._commands import importing
 
-    command.run(
+    importing.import_(
         traces,
         out=out,
         payload=payload or [],

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 from talkspurt import _core, api
 from talkspurt._storage import disk_space, file_access, output_folder, reader, remote, writer
-from talkspurt._terminal.progress import Bar
+from talkspurt._terminal.progress import Bar, say_news
 from talkspurt._text.escaping import print_json, visible, whole
 from talkspurt.errors import BadInputError
 from talkspurt.results import concatenation
@@ -157,7 +157,7 @@ def _run(
     say(answer, as_json, said)
     _say_outcome(answer, wanted, as_json=as_json)
     if not as_json:
-        say_where(where, folder, report, far)
+        say_where(far.url if far else as_asked(where, folder), report)
     if kept:
         words = f"the report is of an earlier run; `talkspurt report {folder}` draws it again"
         print(f"talkspurt: {visible(words)}", file=sys.stderr)
@@ -301,7 +301,7 @@ def _run_into(
     question: Question, staging: output_folder.Staging, *, report: bool, pdf: bool, scores: bool
 ) -> Result:
     """Run once and write the results."""
-    say_news(staging)
+    say_news(staging.news)
     _check_room(question, [0], staging)
     with Bar(question.plan.title) as bar:
         answer = api.answer(
@@ -385,7 +385,7 @@ def runs_into(
         return reader.keep_run(_scored(result) if scores else result, place(i))
 
     there = {i: run for i in wanted if (run := _finished(place(i)))}
-    say_news(unfinished)
+    say_news(unfinished.news)
     if there:
         print(f"talkspurt: {len(there)} of {len(wanted)} runs were there already", file=sys.stderr)
     missing = [i for i in wanted if i not in there]
@@ -412,12 +412,6 @@ def runs_into(
 
 def _finished(folder: Path) -> Result | None:
     return reader.reread(folder) if (folder / output_folder.MANIFEST).exists() else None
-
-
-def say_news(staging: output_folder.Staging) -> None:
-    """Report what was found in place of the output folder."""
-    for words in staging.news:
-        print(f"talkspurt: {visible(words)}", file=sys.stderr)
 
 
 def _check_room(
@@ -449,9 +443,14 @@ def say(
         tables.print_result(answer)
 
 
-def say_where(where: Path, asked: Path, report: bool, far: remote.Remote | None = None) -> None:
-    """Print the folder of a result, as it was asked for, or its URL."""
-    folder = far.url if far else asked if not asked.is_absolute() else where
-    print(visible(f"Results: {folder}/"))
-    if report:
-        print(visible(f"Report:  {folder}/{output_folder.REPORT}"))
+def say_where(place: Path | str, report: bool, *, beside: bool = False) -> None:
+    """Print the folder of a result, or its URL, and its report below or ``beside`` it."""
+    shown = visible(file_access.url_of(place) or str(place))
+    between = "   Report: " if beside else "\nReport:  "
+    page = f"{between}{shown}/{output_folder.REPORT}" if report else ""
+    print(f"Results: {shown}/{page}")
+
+
+def as_asked(where: Path, asked: Path) -> Path:
+    """A folder that was written, as it was asked for if that is a path from here."""
+    return where if asked.is_absolute() else asked

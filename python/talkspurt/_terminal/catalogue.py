@@ -30,15 +30,15 @@ MOST_BINS = 1_000_000
 def print_list(*, as_json: bool) -> None:
     """All metrics: recorded ones, and those computed on request."""
     if as_json:
-        listed = [{"full_name": one.full_name, **dataclasses.asdict(one)} for one in ALL]
         # Which end knows a value is a property of flows.
         plain = [
-            {
+            {"full_name": one.full_name}
+            | {
                 key: finite(value)
-                for key, value in one.items()
-                if key != "display" and (key != "known" or one["table"] == "flows")
+                for key, value in dataclasses.asdict(one).items()
+                if key != "display" and (key != "known" or getattr(one, "table", "") == "flows")
             }
-            for one in listed
+            for one in ALL
         ]
         print_json({"metrics": plain})
         return
@@ -125,18 +125,14 @@ def print_metric(
     from talkspurt.results.study_data import StudyData
 
     result = reader.load(run)
-    longest = (
-        max(one.duration_s for one in result.runs)
-        if isinstance(result, StudyData)
-        else (result.duration_s)
-    )
+    study = result if isinstance(result, StudyData) else StudyData.of_run(result)
+    longest = max(one.duration_s for one in study.runs)
     if bin_s is not None and longest > MOST_BINS * bin_s:
         many = f"{longest / bin_s:.3g} bins in {longest:g} s"
         raise BadInputError(f"--bin {bin_s:g}: {many}, expected at most {MOST_BINS:g}")
     if form == "table":
         from talkspurt._terminal import tables
 
-        study = result if isinstance(result, StudyData) else StudyData.of_run(result)
         tables.print_metric(study, name, flow, link, bin_s)
         return
     if isinstance(result, StudyData):
@@ -147,7 +143,6 @@ def print_metric(
     if table.is_empty() and isinstance(one, metrics.Column):
         from talkspurt.figures.values import missing
 
-        study = result if isinstance(result, StudyData) else StudyData.of_run(result)
         raise missing(study, one, flow or link)
     _print_frame(table, form)
 

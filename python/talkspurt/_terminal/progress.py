@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import time
-from types import TracebackType
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from talkspurt._text.escaping import below, visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
-    from rich.progress import TaskID
 
     from talkspurt.runs.engine import Progress
 
@@ -26,49 +25,52 @@ REST = 66
 """Width of everything but the title."""
 
 
-class Bar:
-    """Progress of a scenario; use as a context manager and pass its ``on_progress``."""
+def say_news(news: Iterable[str]) -> None:
+    """Report what was found in place of an output folder."""
+    for words in news:
+        print(f"talkspurt: {visible(words)}", file=sys.stderr)
 
-    def __init__(self, title: str) -> None:
+
+class Bar:
+    """Progress of a scenario; use as a context manager and pass its ``on_progress``.
+
+    Unless it is ``shown``, it prints nothing.
+    """
+
+    def __init__(self, title: str, *, shown: bool = True) -> None:
         self.title = visible(title)
+        self._shown = shown
         self._rich: RichProgress | None = None
-        self._task: TaskID | None = None
         self._began = time.monotonic()
         self._said = self._began + QUIET_S - EVERY_S
 
     def __enter__(self) -> Bar:
         # A dumb terminal cannot redraw a line.
-        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        if self._shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
             self._rich = _bar(self.title)
             self._rich.start()
-            self._task = self._rich.add_task("", total=1.0, note="")
+            self._rich.add_task("", total=1.0, note="")
         return self
 
     def on_progress(self, progress: Progress) -> None:
         """Show the progress of the runs."""
         note = f"{progress.finished}/{progress.total} runs" if progress.total > 1 else ""
-        if self._rich is not None and self._task is not None:
-            self._rich.update(self._task, completed=progress.fraction, note=note)
-        else:
-            self._say(progress.fraction, note)
-
-    def on_fraction(self, fraction: float) -> None:
-        """Show the progress of a single task, from 0 to 1."""
-        if self._rich is not None and self._task is not None:
-            self._rich.update(self._task, completed=fraction)
-        else:
-            self._say(fraction, "")
+        self.on_fraction(progress.fraction, note)
 
     def on_step(self, what: str) -> None:
         """Show what is being written."""
-        if self._rich is not None and self._task is not None:
-            self._rich.update(self._task, completed=1.0, note=f"writing {what}")
+        self.on_fraction(1.0, f"writing {what}")
+
+    def on_fraction(self, fraction: float, note: str = "") -> None:
+        """Show the progress of a single task, from 0 to 1."""
+        if self._rich is not None:
+            self._rich.update(self._rich.task_ids[0], completed=fraction, note=note)
         else:
-            self._say(1.0, f"writing {what}")
+            self._say(fraction, note)
 
     def _say(self, fraction: float, note: str) -> None:
         now = time.monotonic()
-        if now - self._said < EVERY_S:
+        if not self._shown or now - self._said < EVERY_S:
             return
         self._said = now
         # Of less than what is shown as 1 %, no time can be estimated.
@@ -78,12 +80,7 @@ class Bar:
         words += [f"{left:.0f} s left"] if left is not None and fraction < 1 else []
         print(f"{self.title}: {', '.join(words)}", file=sys.stderr, flush=True)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._rich is not None:
             self._rich.stop()
 

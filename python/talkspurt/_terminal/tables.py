@@ -6,7 +6,8 @@ Labels and units of the measures come from the catalogue. ``layout`` fits a tabl
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -14,6 +15,7 @@ from rich.text import Text
 
 from talkspurt import comparing, intervals, leading
 from talkspurt._storage.file_access import file_name
+from talkspurt._terminal import layout
 from talkspurt._terminal.console import console, say
 from talkspurt._terminal.layout import Cell, Column, Table, name
 from talkspurt._text.format import rate_text, time_text, verdict
@@ -42,7 +44,6 @@ def print_result(result: RunData, out: Console | None = None) -> None:
     out = out or console()
     rows = condensed(result.flows.to_dicts())
     calls = [row for row in rows if row["concealed_ratio"] is not None]
-    videos = [row for row in rows if row["video_frames"] is not None]
     if calls:
         _calls(calls).print(out)
         notes = comparing.notes(result.flows)
@@ -50,8 +51,8 @@ def print_result(result: RunData, out: Console | None = None) -> None:
         _answer([*said, *notes], out)
     if result.is_scored:
         _sound(result, out)
-    if videos:
-        _videos(videos).print(out)
+    videos = [row for row in rows if row["video_frames"] is not None]
+    _of_view("Video", "video", videos).print(out)
     _flows(rows).print(out)
     _links(result.links.to_dicts()).print(out)
     _warn(result.flows, out)
@@ -66,9 +67,10 @@ def _answer(sentences: Sequence[str], out: Console) -> None:
 
 
 def _warn(flows: pl.DataFrame, out: Console) -> None:
-    for words in cautions(flows):
+    found = cautions(flows)
+    for words in found:
         say(f"Warning: {words}", out, "yellow")
-    if cautions(flows):
+    if found:
         out.print()
 
 
@@ -84,10 +86,15 @@ SCORES = "scores.parquet"
 """Where results are written: tables name them for what they omit."""
 
 
-def _heads(view: str) -> list[Column]:
-    """The columns of a view of a run."""
-    shown = ((column(measure), shown) for measure, shown in VIEWS[view].items())
-    return [Column(one.title, place.rank, full=one.long_title) for one, place in shown]
+def _heads(view: str, hidden: Collection[str] = ()) -> list[Column]:
+    """The columns of a view of a run: names, then its metrics but the hidden ones."""
+    first = [name("link")] if view == "links" else [name(NAMED.get(view, "flow")), name("over")]
+    shown = {column(measure): it for measure, it in VIEWS[view].items() if measure not in hidden}
+    return first + [Column(one.title, it.rank, full=one.long_title) for one, it in shown.items()]
+
+
+NAMED = {"calls": "call"}
+"""What a row of a view is, if not a flow."""
 
 
 def _users(rank: int) -> Column:
@@ -106,14 +113,20 @@ def _value(measure: str, value: float | None) -> str:
     return rate_text(value) if one.unit == "bit/s" else one.show(value, unit=True)
 
 
-CALLS = (name("call"), name("over"), *_heads("calls"), _users(2))
+def _of_view(
+    title: str, view: str, rows: Iterable[Mapping[str, Any]], hidden: Collection[str] = ()
+) -> Table:
+    """Flows of a run with the metrics of a view."""
+    names = [measure for measure in VIEWS[view] if measure not in hidden]
+    cells = [[*_ends(row), *_values(row, names)] for row in rows]
+    return Table(title, _heads(view, hidden), **_cut(cells, FLOWS))
 
 
 def _calls(rows: list[dict[str, Any]]) -> Table:
-    cells = [
-        [*_ends(row), *_values(row, VIEWS["calls"]), _satisfaction(row["r_factor"])] for row in rows
-    ]
-    return Table("Calls", CALLS, **_cut(cells, FLOWS))
+    table = _of_view("Calls", "calls", rows)
+    cells = zip(table.rows, rows, strict=False)
+    table.rows = [[*cell, _satisfaction(row["r_factor"])] for cell, row in cells]
+    return replace(table, columns=[*table.columns, _users(2)])
 
 
 def _ends(row: Mapping[str, Any]) -> list[Cell]:
@@ -155,40 +168,22 @@ def _satisfaction(r_factor: float | None) -> Text:
     return Text(found.short, style=GRADE_STYLES[found.grade]) if found else Text("–")
 
 
-VIDEO = tuple(VIEWS["video"])
-"""The measures of a flow of video."""
-VIDEOS = (name("flow"), name("over"), *_heads("video"))
-
-
-def _videos(rows: list[dict[str, Any]]) -> Table:
-    cells = [[*_ends(row), *_values(row, VIDEO)] for row in rows]
-    return Table("Video", VIDEOS, **_cut(cells, FLOWS))
-
-
-FLOW_HEADS = (name("flow"), name("over"), *_heads("flows"))
-
-
 def _flows(rows: list[dict[str, Any]]) -> Table:
-    shown, heads = list(VIEWS["flows"]), list(FLOW_HEADS)
-    if not any(row.get("recovered_packets") for row in rows):
-        del heads[2 + shown.index("recovered_packets")]
-        shown.remove("recovered_packets")
-    cells = [[*_ends(row), *_values(row, shown)] for row in rows]
-    return Table("Flows", heads, **_cut(cells, FLOWS))
-
-
-LINK_HEADS = (name("link"), *_heads("links"))
+    recovered = any(row.get("recovered_packets") for row in rows)
+    return _of_view("Flows", "flows", rows, () if recovered else ("recovered_packets",))
 
 
 def _links(rows: list[dict[str, Any]]) -> Table:
     busy = [row for row in rows if row["drops"] or (row["utilisation"] or 0.0) >= BUSY]
     shown = busy or rows[:8]
     cells = [[row["name"], *_values(row, VIEWS["links"])] for row in shown]
-    return Table("Links", LINK_HEADS, **_cut(cells, LINKS, more=len(rows) - len(shown)))
+    return Table("Links", _heads("links"), **_cut(cells, LINKS, more=len(rows) - len(shown)))
 
 
 CALL_COLUMNS = tuple(VIEWS["study_calls"])
 FLOW_COLUMNS = tuple(VIEWS["study_flows"])
+VIDEO = tuple(VIEWS["video"])
+"""The measures of a flow of video."""
 USERS, LAST = 3, 18
 """Rank of the users' satisfaction in a study, and of metrics that no table shows unasked."""
 
@@ -225,8 +220,7 @@ def print_study(
     columns = CALL_COLUMNS if calls else FLOW_COLUMNS
     for axis, frame in study.comparisons(columns).items():
         rows = [row for row in study.rows(frame) if not calls or row["flow"] in calls]
-        title = f"Paired differences along {axis}: value − {study.axis(axis).labels[0]}"
-        _wide(study, title, rows, columns, file=f"differences-{file_name(axis)}.parquet").print(out)
+        _difference(study, "Paired differences", axis, rows, columns).print(out)
         if axis in answers:
             _answer(answers.pop(axis), out)
     if study.is_scored:
@@ -244,10 +238,16 @@ def _sound_differences(study: StudyData, out: Console) -> None:
 
     for axis, frame in study.comparisons(tuple(MODELS)).items():
         rows = [row for row in study.rows(frame) if row["mean"] is not None]
-        there = f"along {axis}: value − {study.axis(axis).labels[0]}"
-        title = f"Paired differences of the scores of the sound {there}"
-        file = f"differences-{file_name(axis)}.parquet"
-        _wide(study, title, rows, tuple(MODELS), file=file).print(out)
+        title = "Paired differences of the scores of the sound"
+        _difference(study, title, axis, rows, tuple(MODELS)).print(out)
+
+
+def _difference(
+    study: StudyData, title: str, axis: str, rows: Iterable[Row], columns: Sequence[str]
+) -> Table:
+    """Differences of the other values of an axis to its first."""
+    where = f"{title} along {axis}: value − {study.axis(axis).labels[0]}"
+    return _wide(study, where, rows, columns, file=f"differences-{file_name(axis)}.parquet")
 
 
 def _named(study: StudyData, column: str) -> set[str]:
@@ -281,8 +281,14 @@ def _wide(
     for row in rows:
         key = (*(row[axis] for axis in axes), intervals.flow(row))
         cells.setdefault(key, {})[row["measure"]] = row
-    table = Table(title, heads, **_cut([_cells(k, f, columns, verdicts) for k, f in cells.items()],
-                                       file))  # fmt: skip
+    lines: list[list[Cell]] = []
+    for key, found in cells.items():
+        lines.append([*key, *(_cell(found.get(measure)) for measure in columns)])
+        if verdicts:
+            lines[-1].append(
+                _satisfaction(found["r_factor"]["mean"] if "r_factor" in found else None)
+            )
+    table = Table(title, heads, **_cut(lines, file))
     shown = [row for found in list(cells.values())[:MOST_ROWS] for row in found.values()]
     table.legend = intervals.legend(row for row in shown if row["measure"] in columns)
     return table
@@ -340,9 +346,8 @@ def print_metric(
     found = parts(study, one, wanted, bin_s)
     if not found:
         raise missing(study, one, wanted)
-    place = place_of(study, one)
-    heads = [*(Column(axis.name, 0, "name") for axis in study.axes), Column(place, 0, "name")]
-    keys = [*(axis.name for axis in study.axes), place]
+    keys = [*(axis.name for axis in study.axes), place_of(study, one)]
+    heads = list(map(layout.name, keys))
     cells: dict[tuple[str, ...], list[Part]] = {}
     for part in found:
         cells.setdefault(tuple(part.told[key] for key in keys), []).append(part)
@@ -350,23 +355,18 @@ def print_metric(
     unit = f"\n{shown.unit}" if shown.unit else ""
     quantity = against(one)
     rows: list[list[Cell]] = []
+    means = {key: study._row_of(one, its) for key, its in cells.items()}
     if quantity is None:
         heads.append(Column(f"{shown.label}{unit}"))
-        made = {key: study._row_of(one, its) for key, its in cells.items()}
-        rows = [[*key, _cell(row)] for key, row in made.items()]
-        legend = intervals.legend(made.values())
+        rows = [[*key, _cell(mean)] for key, mean in means.items()]
     else:
-        heads += [
-            Column("values"),
-            *(Column(f"{word}{unit}") for word in ("minimum", "mean", "maximum")),
-        ]
-        legend = []
+        words = ("minimum", "mean", "maximum")
+        heads += [Column("values"), *(Column(f"{word}{unit}") for word in words)]
         for key, its in cells.items():
             values = [float(value) for part in its for value in part.y if math.isfinite(value)]
-            mean = study._row_of(one, its)
             ends = shown.show(min(values)), shown.show(max(values))
-            rows.append([*key, str(len(values)), ends[0], _cell(mean), ends[1]])
-            legend = intervals.legend([mean]) or legend
+            rows.append([*key, str(len(values)), ends[0], _cell(means[key]), ends[1]])
+    legend = intervals.legend(means.values())
     title = shown.label[:1].upper() + shown.label[1:]
     table = Table(title, heads, **_cut(rows, WITHOUT))
     table.legend = [*legend, *filter(None, [sample_note(study, one, found)])]
@@ -399,12 +399,8 @@ def print_sensitivity(
             notes[f"{where}: {INDICES[row['index']]} {_index(row)}."] = None
         else:
             cells.setdefault((*key, row["factor"]), {})[row["index"]] = _index(row)
-    heads = [
-        *(Column(axis.name, 0, "name") for axis in lists),
-        Column("flow", 0, "name"),
-        Column("factor", 0, "name"),
-        *(Column(INDICES[one]) for one in kinds),
-    ]
+    names = map(name, [*(axis.name for axis in lists), "flow", "factor"])
+    heads = [*names, *(Column(INDICES[one]) for one in kinds)]
     made = [[*key, *(its.get(one, "–") for one in kinds)] for key, its in cells.items()]
     title = f"Sensitivity of {quantity(measure).label}, {study.design['points']} points"
     table = Table(title, heads, made, "--json")
@@ -435,15 +431,6 @@ def _headed(measure: str) -> Column:
     views = (it for it in one.shown if it.view.startswith("study_"))
     shown = next(views, Shown("", 0, LAST))
     return Column(head + unit, shown.rank, full=head, below=shown.below)
-
-
-def _cells(
-    key: tuple[str, ...], found: dict[str, Row], columns: Sequence[str], verdicts: bool
-) -> list[Cell]:
-    shown: list[Cell] = [*key, *(_cell(found.get(name)) for name in columns)]
-    if verdicts:
-        shown.append(_satisfaction(found["r_factor"]["mean"] if "r_factor" in found else None))
-    return shown
 
 
 def _cell(row: Row | None) -> str:

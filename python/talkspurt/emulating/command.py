@@ -86,7 +86,7 @@ def run(
     scenario: Path, commands: Sequence[Wanted], shell: str | None, options: EmulateOptions
 ) -> int:
     """Emulate, print and write the result; returns the exit status."""
-    from talkspurt._commands.running import file_of, say_where
+    from talkspurt._commands.running import as_asked, file_of, say_where
 
     namespaces.act_as(namespaces.User.behind_sudo())
     if not commands and shell is None:
@@ -136,7 +136,7 @@ def run(
             tables.print_result(answer)
             say_account(answer)
             if folder is not None:
-                say_where(where, folder, report)
+                say_where(as_asked(where, folder), report)
         if failure is not None:
             raise failure
     return status

@@ -295,19 +295,20 @@ def _fill(way: Way, rows: list[Row], kind: str) -> None:
     _openings(way, rows)
 
 
+OPENINGS = {
+    "dccp": {0: "request", 1: "response", 5: "close_request", 6: "close", 7: "reset"},
+    "sctp": {1: "init", 2: "init_ack", 6: "abort", 7: "shutdown", 14: "shutdown_complete"},
+}
+"""Events of connections by kind of packet or chunk."""
+
+
 def _openings(way: Way, rows: list[Row]) -> None:
     """Events of connections."""
     for row in rows:
         if row["protocol"] == "tcp":
-            for flag, text in (("syn", "syn"), ("fin", "fin"), ("rst", "rst")):
-                if row[flag]:
-                    way.events.append((row["t"], text))
-        elif row["protocol"] == "dccp" and row["kind"] in (0, 1, 5, 6, 7):
-            name = {0: "request", 1: "response", 5: "close_request", 6: "close", 7: "reset"}
-            way.events.append((row["t"], name[row["kind"]]))
-        elif row["protocol"] == "sctp" and row["kind"] in (1, 2, 6, 7, 14):
-            name = {1: "init", 2: "init_ack", 6: "abort", 7: "shutdown", 14: "shutdown_complete"}
-            way.events.append((row["t"], name[row["kind"]]))
+            way.events += [(row["t"], flag) for flag in ("syn", "fin", "rst") if row[flag]]
+        elif text := OPENINGS.get(row["protocol"], {}).get(row["kind"]):
+            way.events.append((row["t"], text))
 
 
 def _numbers(rows: list[Row], kind: str) -> tuple[list[int | None], set[int]]:

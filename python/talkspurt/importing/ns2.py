@@ -194,13 +194,12 @@ class _Reader:
 
     def see(self, line: Line) -> None:
         self.end = max(self.end, line.time)
-        kind = "wired" if line.layer is None else "old wireless" if line.flow is None else "new"
-        self.seen["new wireless" if kind == "new" else kind] += 1
+        wireless = "old wireless" if line.flow is None else "new wireless"
+        self.seen["wired" if line.layer is None else wireless] += 1
         if line.kind not in TRANSPORTS and not line.kind.startswith("DCCP_"):
             if line.event in "+s" and line.layer in (None, "AGT", "RTR"):
-                self.skipped[f"{line.kind} packets"] = (
-                    self.skipped.get(f"{line.kind} packets", 0) + 1
-                )
+                what = f"{line.kind} packets"
+                self.skipped[what] = self.skipped.get(what, 0) + 1
             return
         if line.kind == "ack":
             self.acks.add(line.size)
@@ -225,22 +224,23 @@ class _Reader:
                 numbers.add(line.seq)
         return found
 
-    def _hop(self, journey: Journey, line: Line, here: str, there: str) -> Hop:
-        name = f"{here}-{there}"
-        if name not in journey.hops:
-            self.links.setdefault(name, (here, there))
-            made = Hop(journey.number, name, line.size, None, None, None, "queued")
-            journey.hops[name] = made
-            first = journey.line
-            self.hops.setdefault((first.flow, first.source, first.target), []).append(made)
-        return journey.hops[name]
+    def _hop(self, journey: Journey, key: str, hop: Hop) -> None:
+        """Add a hop of a packet under this key."""
+        journey.hops[key] = hop
+        first = journey.line
+        self.hops.setdefault((first.flow, first.source, first.target), []).append(hop)
 
     def _wired(self, line: Line) -> None:
         journey = self._journey(line)
         if journey is None:
             return
         assert line.there is not None
-        hop = self._hop(journey, line, line.here, line.there)
+        name = f"{line.here}-{line.there}"
+        hop = journey.hops.get(name)
+        if hop is None:
+            self.links.setdefault(name, (line.here, line.there))
+            hop = Hop(journey.number, name, line.size, None, None, None, "queued")
+            self._hop(journey, name, hop)
         if line.event == "+" and hop.enqueued_s is None:
             hop.enqueued_s = line.time
         elif line.event == "-" and hop.dequeued_s is None:
@@ -281,11 +281,10 @@ class _Reader:
             # From the agent to its router: headers are complete there.
             before.ip_bytes = journey.size = line.size
             return
-        made = Hop(journey.number, "", line.size, line.time, None, None, "in_flight")
-        journey.hops[""] = made
-        first = journey.line
-        self.hops.setdefault((first.flow, first.source, first.target), []).append(made)
-        made.link = f"{line.here}-?"
+        link = f"{line.here}-?"
+        self._hop(
+            journey, "", Hop(journey.number, link, line.size, line.time, None, None, "in_flight")
+        )
 
     def _arrive(self, journey: Journey, line: Line) -> None:
         assert journey.last is not None or journey.hops.get("") is None

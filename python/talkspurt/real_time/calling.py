@@ -1,29 +1,24 @@
-"""``talkspurt call`` and ``talkspurt answer``: a voice call over a real path."""
+"""A voice call over a real path, from the end that calls; and what both ends of one share."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import secrets
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from talkspurt import _core
 from talkspurt._storage import file_access, interrupts
 from talkspurt._terminal.progress import Bar
-from talkspurt._text.escaping import print_json, visible
-from talkspurt.emulating.namespaces import User
-from talkspurt.errors import BadInputError, Faults
+from talkspurt._text.escaping import visible
+from talkspurt.errors import EndedEarlyError, Faults
 from talkspurt.real_time import devices, measuring, serving
 from talkspurt.results.audio import wav
 from talkspurt.results.result import Result
-
-if TYPE_CHECKING:
-    from talkspurt._commands.options import CallOptions
 
 PORT = 7863
 """TCP port of the end that answers unless told otherwise."""
@@ -31,311 +26,233 @@ OFFER = ("opus", "g722", "pcmu", "pcma")
 LADDER = ("pcmu", "g726-40", "g726-32", "g726-24", "g726-16")
 """Codecs offered unless told otherwise; with TFRC-TB those of Maldonado et al. (2005)."""
 STEP_S = 0.05
+Watch = Callable[[float | None, str | None], None]
+"""Is given the share of a call's time that has passed, and its state as JSON."""
 
 
-def _check(kept: CallOptions, faults: Faults) -> None:
-    """Find everything that is wrong with the options."""
-    if kept.scores:
-        from talkspurt.scores import models
+@dataclass(frozen=True)
+class Voice:
+    """What is said at an end of a call, and where it is heard.
 
-        with faults.gathered():
-            models.check()
-    faults.add(
-        "what is said: give one of --speech and --microphone",
-        unless=(kept.speech is None) != (kept.microphone is None),
-    )
-    faults.add(
-        "what is heard: give --heard, --loudspeaker or both",
-        unless=kept.heard or kept.loudspeaker,
-    )
-    if kept.heard is not None and (
-        kept.heard.is_dir() or not kept.heard.absolute().parent.is_dir()
-    ):
-        faults.add(f"--heard {kept.heard}: expected a file in a folder")
-
-
-def _voice(kept: CallOptions, default: tuple[str, ...]) -> _core.CallVoice:
-    """The file and the codecs, checked like the devices.
-
-    Raises:
-        BadInputError: the file cannot be read, or a codec or a device is unknown.
+    Attributes:
+        speech: WAV file of what is said; silence follows until the call ends.
+        microphone: in place of ``speech``: a source of PulseAudio or PipeWire, or ``default``.
+        loudspeaker: where what is heard is played: a sink of PulseAudio or PipeWire, or
+            ``default``; default: nowhere.
+        codecs: in order of preference, as in scenarios; default: opus, g722, pcmu, pcma, and over
+            tfrc-tb pcmu and G.726 at four rates.
     """
-    devices.check(kept.microphone, kept.loudspeaker)
-    from talkspurt.real_time import codecs
 
-    codecs.load()
-    names = list(default) if kept.codec is None else kept.codec.split(",")
-    names = [name.strip() for name in names]
-    try:
-        return _core.CallVoice(kept.speech, names, kept.loudspeaker is not None)
-    except _core.RunError as error:
-        raise BadInputError(visible(str(error))) from None
+    speech: str | os.PathLike[str] | None = None
+    microphone: str | None = None
+    loudspeaker: str | None = None
+    codecs: Sequence[str] = ()
 
+    def check(self, faults: Faults) -> None:
+        """Find whether what is said comes from one place."""
+        faults.add(
+            "what is said: give one of --speech and --microphone",
+            unless=(self.speech is None) != (self.microphone is None),
+        )
 
-def _heard_in(kept: CallOptions, number: int) -> Path | None:
-    """The file for what is heard in a call, from 1."""
-    if kept.heard is None or number == 1:
-        return kept.heard
-    return kept.heard.with_name(f"{kept.heard.stem}-{number}{kept.heard.suffix}")
+    def open(self, default: Sequence[str]) -> _core.CallVoice:
+        """The file and the codecs, checked like the devices.
 
+        Raises:
+            BadInputError: the file cannot be read, or a codec or a device is unknown.
+        """
+        devices.check(self.microphone, self.loudspeaker)
+        from talkspurt.real_time import codecs
 
-def _sound(kept: CallOptions) -> devices.Devices:
-    """The sound devices, before they are started."""
-    return devices.Devices(kept.microphone, kept.loudspeaker)
+        codecs.load()
+        with serving.refused():
+            return _core.CallVoice(
+                self.speech, list(self.codecs or default), self.loudspeaker is not None
+            )
 
-
-def _shows(kept: CallOptions) -> bool:
-    """Whether a terminal shows the call while it lasts."""
-    return not kept.quiet and not kept.json and sys.stdout.isatty() and sys.stderr.isatty()
+    def devices(self) -> devices.Devices:
+        """The sound devices, before they are started."""
+        return devices.Devices(self.microphone, self.loudspeaker)
 
 
 def call(
     host: str,
-    kept: CallOptions,
+    voice: str | os.PathLike[str] | Voice,
     *,
-    secret_file: Path | None,
-    transport: str,
-    duration: str | None,
-    mtu: int,
-    seed: int | None,
-) -> None:
-    """Call, print, and write what was heard and the folder."""
-    serving.supported()
-    faults = Faults()
-    _check(kept, faults)
-    with faults.gathered():
-        voice = _voice(kept, LADDER if transport == "tfrc-tb" else OFFER)
-    with faults.gathered():
-        _core.check_transport(transport, sends=True)
-    if duration is not None:
-        with faults.gathered():
-            _core.check_length("--for", duration)
-    measuring.check_mtu_and_seed(mtu, seed, faults)
-    with faults.gathered():
-        name, port = measuring.target(host, PORT)
-    with faults.gathered():
-        key = serving.secret(secret_file)
-    faults.check()
-    seed = seed if seed is not None else secrets.randbits(62)
-    length = duration or ("1h" if (own := voice.duration_s) is None else f"{max(1.0, own):.3f}s")
-    folder = kept.out or Path("runs") / f"call-{file_access.plain_name(name)}"
-    said = f"Call to {host} over {transport}"
-    began = time.monotonic()
-    try:
-        session = _core.Session(name, port, key)
-    except _core.RunError as error:
-        raise BadInputError(visible(str(error))) from None
-    # What was heard until a stop is a call, too: the stop comes when it is written.
-    with interrupts.undisturbed():
-        try:
-            calling = session.call(voice, transport, length, mtu, seed)
-            with (
-                devices.Devices(kept.microphone, kept.loudspeaker) as sound,
-                _watching(said, kept) as watch,
-            ):
-                while not calling.wait(STEP_S):
-                    if interrupts.came():
-                        calling.cancel()
-                    else:
-                        call = calling.watch()
-                        sound.attach(call.devices())
-                        watch(calling.progress(), call.view())
-                    if (half := calling.half()) is not None:
-                        _keep_half(half, kept, kept.heard, folder)
-            called = calling.result()
-        except (_core.RunError, ValueError) as error:
-            raise BadInputError(visible(str(error))) from None
-        title, wall_s = f"A call to {host} over {transport}", time.monotonic() - began
-        failure = _keep(called, kept, kept.heard, folder, title, wall_s)
-        if failure is not None:
-            raise BadInputError(visible(failure))
-
-
-def answer(
-    kept: CallOptions,
-    *,
-    listen: str,
-    secret_file: Path | None,
-    calls: int,
-    media_ports: str | None,
-) -> None:
-    """Answer calls, and write what was heard and the folder of each."""
-    serving.supported()
-    faults = Faults()
-    faults.add(f"--calls {calls}: expected 1 or more", unless=calls >= 1)
-    ports = None
-    with faults.gathered():
-        ports = None if media_ports is None else serving.ports(media_ports)
-    with faults.gathered():
-        listen = serving.local("--listen", listen)
-        _core.check_address("--listen", listen)
-    with faults.gathered():
-        key = serving.secret(secret_file)
-    _check(kept, faults)
-    faults.check()
-    user = User.behind_sudo()
-    name = None if user is None else user.name
-    try:
-        # First: the sound's libraries start threads, which would keep their privileges.
-        sockets = _core.CallSockets(listen, ports, name)
-        if user is not None:
-            os.environ |= user.environment
-        server = _core.answer(sockets, key, _voice(kept, tuple(_core.call_codecs())))
-    except (_core.RunError, ValueError) as error:
-        raise BadInputError(visible(str(error))) from None
-    base = kept.out or Path("runs") / "answer"
-    # Only now: root has lost its privilege to write everywhere.
-    _may_write(kept, None if kept.json and kept.out is None else base)
-    says = not kept.quiet and not kept.json
-    if says:
-        print(f"Waiting for a call on {server.local}. Ctrl-C ends it.", flush=True)
-    failures = []
-    try:
-        with interrupts.undisturbed():
-            for number in range(1, calls + 1):
-                folder = base if calls == 1 else base / str(number)
-                heard = _heard_in(kept, number)
-                called, wall_s = _answered(server, kept, heard, folder)
-                if called is not None:
-                    failure = _keep(called, kept, heard, folder, "A call answered", wall_s)
-                    failures += [] if failure is None else [failure]
-                if interrupts.came():
-                    break
-    finally:
-        server.stop()
-    if failures:
-        raise BadInputError(visible("; ".join(failures)))
-
-
-def _may_write(kept: CallOptions, folder: Path | None) -> None:
-    """Raise BadInputError if what is heard, or the folder, cannot be written."""
-    faults = []
-    for option, place in (("--heard", kept.heard), ("--out", folder)):
-        if place is not None:
-            there = next(p for p in (place, *place.absolute().parents) if p.exists())
-            if not os.access(there, os.W_OK):
-                faults.append(f"{option} {place}: {there} may not be written by this user")
-    if faults:
-        raise BadInputError(visible("; ".join(faults)))
-
-
-def _answered(
-    server: _core.Server, kept: CallOptions, file: Path | None, folder: Path
-) -> tuple[_core.Called | None, float]:
-    """Wait for a call and its end, or a stop; the call's results, and its length in seconds."""
-    called = None
-    began = time.monotonic()
-    while called is None and not interrupts.came():
-        # A caller that leaves before the call begins leaves a line, and no results.
-        _say_lines(server, kept)
-        if server.call() is not None:
-            began = time.monotonic()
-            with (
-                devices.Devices(kept.microphone, kept.loudspeaker) as sound,
-                _watching("Call", kept) as watch,
-            ):
-                while (call := server.call()) is not None:
-                    if interrupts.came():
-                        call.stop()
-                    else:
-                        sound.attach(call.devices())
-                        watch(None, call.view())
-                    if (half := server.half()) is not None:
-                        _keep_half(half, kept, file, folder)
-                    time.sleep(STEP_S)
-        called = server.called()
-        time.sleep(STEP_S)
-    return called, time.monotonic() - began
-
-
-def _say_lines(server: _core.Server, kept: CallOptions) -> None:
-    for line in server.lines():
-        if not kept.quiet:
-            print(visible(f"{time.strftime('%H:%M:%S')} {line}"), file=sys.stderr, flush=True)
-
-
-def _keep_half(half: _core.Called, kept: CallOptions, file: Path | None, folder: Path) -> None:
-    """Write what this end knows while the notes of both ends are exchanged.
-
-    What prevents that, prevents the whole result, too, which tells it.
-    """
-    outcome, text, scenario, sound, _ = half
-    with contextlib.suppress(OSError):
-        if file is not None:
-            file_access.write_bytes(file, wav(*sound))
-        if outcome is not None and (kept.out is not None or not kept.json):
-            result = _result(outcome, json.loads(text), scenario, "A call", 0.0)
-            result.save(folder, report=False, overwrite=kept.overwrite)
-
-
-def _result(
-    outcome: _core.Outcome, facts: dict[str, Any], scenario: str, title: str, wall_s: float
+    heard: str | os.PathLike[str] | None = None,
+    transport: str = "udp",
+    duration: str | None = None,
+    mtu: int = 1500,
+    seed: int | None = None,
+    secret_file: str | os.PathLike[str] | None = None,
+    progress: bool = False,
 ) -> Result:
-    about = facts["call"]
-    flows = [("call", about["transport"], True, True)]
-    measured: Any = {"server": about["other"], **facts}
-    return measuring.made("call", title, flows, outcome, scenario, measured, wall_s)
+    """Call a machine that runs ``talkspurt answer``. Needs Linux.
+
+    Args:
+        host: name or address of the answerer, with ``:PORT`` unless it is 7863;
+            ``[ADDRESS]:PORT`` for IPv6.
+        voice: WAV file of what is said here, or a :class:`Voice`.
+        heard: WAV file to write with what is heard here, which the result has, too.
+        transport: one of those of ``talkspurt measure``.
+        duration: length of the call, up to 1h; default: that of the speech, and 1h with a
+            microphone.
+        mtu: longest IP packet on the path, in bytes.
+        seed: of the random parts of the protocols; default: another one each time.
+        secret_file: file with the shared secret, readable only by its owner; default: the
+            environment variable TALKSPURT_SECRET has the secret.
+        progress: whether to show progress on standard error.
+
+    Returns:
+        A result with the tables of a run and the sound of both directions, of the flows ``call``
+        and ``call.reverse``; ``manifest["measured"]["call"]`` says what was agreed.
+
+    Raises:
+        talkspurt.errors.BadInputError: if an argument is wrong, where messages name the option of
+            ``talkspurt call``, or if the other end cannot be reached or refuses.
+        talkspurt.errors.EndedEarlyError: if the other end was lost, with the result if there is
+            one.
+        OSError: if a file cannot be read or written.
+    """
+    said = voice if isinstance(voice, Voice) else Voice(voice)
+    file = None if heard is None else Path(heard)
+    faults = Faults()
+    said.check(faults)
+    check_heard(file, faults)
+    caller = Caller(
+        host, said, transport=transport, duration=duration, mtu=mtu, seed=seed,
+        secret_file=secret_file, faults=faults,
+    )  # fmt: skip
+    with interrupts.undisturbed(), Bar(caller.title, shown=progress) as bar:
+        ended = caller.call(lambda share, _: bar.on_fraction(share or 0.0))
+        ended.write_sound(file)
+    if ended.broken is not None or ended.result is None:
+        raise EndedEarlyError(visible(f"{ended.about['other']}: {ended.broken}"), ended.result)
+    return ended.result
 
 
-def _keep(
-    called: _core.Called,
-    kept: CallOptions,
-    file: Path | None,
-    folder: Path,
-    title: str,
-    wall_s: float,
-) -> str | None:
-    """Write what was heard and the folder, print, and return what failed, if anything did."""
-    outcome, text, scenario, (pcm, rate, channels), broken = called
-    if file is not None:
-        file_access.write_bytes(file, wav(pcm, rate, channels))
-    facts: dict[str, Any] = json.loads(text)
-    about = facts["call"]
-    length_s = len(pcm) / 2 / channels / rate
-    result = None
-    if outcome is not None:
-        result = _result(outcome, facts, scenario, title, wall_s)
-        if kept.scores:
-            _ = result.scores
-        if kept.out is not None or not kept.json:
-            result.save(folder, report=kept.report, overwrite=kept.overwrite)
-    if kept.json:
-        document = {} if result is None else measuring.document(result)
-        print_json({**document, "call": about, "heard": file and str(file), "heard_s": length_s})
-    elif not kept.quiet:
-        if result is not None:
-            measuring.say(result, folder, report=kept.report)
-        for line in _sentences(about, file, length_s):
-            print(visible(line), flush=True)
-    if broken is None:
-        return None
-    where = "" if file is None else f"; what was heard until then is in {file}"
-    return f"{about['other']}: {broken}{where}"
+class Caller:
+    """A connection to the end that answers: :func:`call` has the arguments.
+
+    Attributes:
+        name: name or address of the other end.
+        title: of the call, while it lasts.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        voice: Voice,
+        *,
+        transport: str,
+        duration: str | None,
+        mtu: int,
+        seed: int | None,
+        secret_file: str | os.PathLike[str] | None,
+        faults: Faults,
+    ) -> None:
+        """Check the arguments, besides the ``faults`` found before, and connect."""
+        serving.supported()
+        self._voice = voice
+        with faults.gathered():
+            self._said = voice.open(LADDER if transport == "tfrc-tb" else OFFER)
+        with faults.gathered():
+            _core.check_transport(transport, sends=True)
+        if duration is not None:
+            with faults.gathered():
+                _core.check_length("--for", duration)
+        measuring.check_mtu_and_seed(mtu, seed, faults)
+        with faults.gathered():
+            self.name, port = measuring.target(host, PORT)
+        with faults.gathered():
+            key = serving.secret(secret_file)
+        faults.check()
+        own = self._said.duration_s
+        length = duration or ("1h" if own is None else f"{max(1.0, own):.3f}s")
+        seed = seed if seed is not None else secrets.randbits(62)
+        self._how = transport, length, mtu, seed
+        self.title = f"Call to {host} over {transport}"
+        self._began = time.monotonic()
+        with serving.refused():
+            self._session = _core.Session(self.name, port, key)
+
+    def call(self, watch: Watch, keep: Callable[[Ended], None] = lambda _: None) -> Ended:
+        """Call until the end or a stop; ``keep`` gets what this end knows at first."""
+        with serving.refused():
+            calling = self._session.call(self._said, *self._how)
+            follow(
+                calling,
+                lambda: None if calling.wait(STEP_S) else calling.watch(),
+                self._voice.devices(),
+                lambda state: watch(calling.progress(), state),
+                keep,
+            )
+            called = calling.result()
+        return Ended.of(called, f"A {self.title[:1].lower()}{self.title[1:]}", self._began)
 
 
-def _sentences(about: dict[str, Any], file: Path | None, length_s: float) -> Iterator[str]:
-    """What to know about a call, a sentence each."""
-    yield f"Codecs agreed: {', '.join(about['codecs'])}."
-    if about["hung_up"] is not None:
-        yield f"The {about['hung_up']} hung up."
-    if not about["sound_exchanged"]:
-        yield "The sound of the other end did not come: there are no signals to compare."
-    if file is not None:
-        yield f"Heard:   {file} ({length_s:.1f} s)"
+def check_heard(file: Path | None, faults: Faults) -> None:
+    """Find whether what is heard can be written to a file."""
+    if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
+        faults.add(f"--heard {file}: expected a file in a folder")
 
 
-@contextlib.contextmanager
-def _watching(
-    title: str, kept: CallOptions
-) -> Iterator[Callable[[float | None, str | None], None]]:
-    """What shows a call while it lasts, given the share of its time and its state as JSON."""
-    if _shows(kept):
-        from talkspurt._terminal.call import Screen
+def follow(
+    line: _core.Watched[_core.Called] | _core.Server,
+    in_progress: Callable[[], _core.CallWatch | None],
+    sound: devices.Devices,
+    watch: Callable[[str | None], None],
+    keep: Callable[[Ended], None],
+) -> None:
+    """Connect the devices to a call and watch it until it is over, or hang up after a stop."""
+    with sound:
+        while (call := in_progress()) is not None:
+            if interrupts.came():
+                call.stop()
+            else:
+                sound.attach(call.devices())
+                watch(call.view())
+            if (half := line.half()) is not None:
+                keep(Ended.of(half, "A call", time.monotonic()))
 
-        with Screen(title) as screen:
-            yield lambda _, state: screen.show(None if state is None else json.loads(state))
-    elif kept.quiet or kept.json:
-        yield lambda *_: None
-    else:
-        with Bar(title) as bar:
-            yield lambda share, _: None if share is None else bar.on_fraction(share)
+
+@dataclass(frozen=True)
+class Ended:
+    """A call that has ended.
+
+    Attributes:
+        result: its tables, if there are any.
+        about: what was agreed, and how it ended.
+        sound: what was heard: samples of 16 bits, little endian, their rate, and channels.
+        broken: why it is not what was asked for, if it is not.
+    """
+
+    result: Result | None
+    about: dict[str, Any]
+    sound: tuple[bytes, int, int]
+    broken: str | None
+
+    @classmethod
+    def of(cls, called: _core.Called, title: str, began: float) -> Ended:
+        """What the compiled part returns of a call that ``began`` at an instant."""
+        outcome, text, scenario, sound, broken = called
+        facts: dict[str, Any] = json.loads(text)
+        about = facts["call"]
+        result = None
+        if outcome is not None:
+            flows: list[measuring.Flow] = [("call", about["transport"], True, True)]
+            wall_s = time.monotonic() - began
+            measured: Any = {"server": about["other"], **facts}
+            result = measuring.made("call", title, flows, outcome, scenario, measured, wall_s)
+        return cls(result, about, sound, broken)
+
+    @property
+    def heard_s(self) -> float:
+        """The length of what was heard."""
+        pcm, rate, channels = self.sound
+        return len(pcm) / 2 / channels / rate
+
+    def write_sound(self, file: Path | None) -> None:
+        """Write what was heard to a file, if one is wanted."""
+        if file is not None:
+            file_access.write_bytes(file, wav(*self.sound))

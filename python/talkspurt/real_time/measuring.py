@@ -1,23 +1,22 @@
-"""``talkspurt measure``: traffic over a real path to a server, as tables of a run."""
+"""Traffic over a real path to a server, as tables of a run."""
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import json
+import os
 import re
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from talkspurt import _core
-from talkspurt._storage import file_access, interrupts, output_folder
+from talkspurt._storage import interrupts
 from talkspurt._terminal.progress import Bar
-from talkspurt._text.escaping import print_json, visible
-from talkspurt.errors import BadInputError, Faults
+from talkspurt._text.escaping import visible
+from talkspurt.errors import BadInputError, EndedEarlyError, Faults
 from talkspurt.real_time import serving
 from talkspurt.real_time.notes import ends, notes
 from talkspurt.results import manifest as manifests
@@ -29,51 +28,34 @@ from talkspurt.scenarios.resolved import values
 if TYPE_CHECKING:
     import polars as pl
 
-    from talkspurt._commands.options import MeasureOptions
-
 NOTE = "# This describes the traffic of a measurement. It cannot be run: the network is not known."
 """How the scenario of a measurement begins."""
 PACKET_B = {"cbr": 160, "talkspurts": 160, "bulk": 1200}
 """Payload per packet unless told otherwise: 20 ms of G.711, or most of an Ethernet frame."""
 
 
-def _way_of(options: MeasureOptions, way: str) -> tuple[str, int, int, str] | None:
-    """What a direction sends, as Rust takes it; None for nothing."""
-    if options.down if way == "up" else options.up:
-        return None
-    packet = options.packet if options.packet is not None else PACKET_B[options.traffic]
-    return options.traffic, _core.rate_bps(options.rate), packet, options.codec
+Flow = tuple[str, str, Any, Any]
+"""Name, transport, and what is sent up and down."""
 
 
-def _flows(options: MeasureOptions) -> list[tuple[str, str, Any, Any]]:
-    """Name, transport, and both directions of each flow."""
-    names: list[str] = []
-    transports = options.transport or ["udp"]
-    for transport in transports:
-        name = transport
-        while name in names:
-            name = f"{transport}-{sum(n.startswith(transport) for n in names) + 1}"
-        names.append(name)
-    up, down = _way_of(options, "up"), _way_of(options, "down")
-    both = zip(names, transports, strict=True)
-    return [(name, transport, up, down) for name, transport in both]
+@dataclass(frozen=True)
+class Traffic:
+    """What is sent over each transport of a measurement.
 
+    Attributes:
+        kind: ``cbr``, a constant bit rate; ``talkspurts``, speech with pauses in the codec;
+            ``bulk``, as much as the transport permits, not over udp and tfrc-tb.
+        rate: payload rate of cbr.
+        packet: bytes of payload per packet of cbr (default: 160) and bulk (default: 1200).
+        codec: codec of talkspurts, as in scenarios.
+        direction: ``up`` is only from here to the server.
+    """
 
-def _check(options: MeasureOptions, faults: Faults) -> None:
-    """Find what is wrong with each option."""
-    for transport in options.transport or ["udp"]:
-        with faults.gathered():
-            _core.check_transport(transport, sends=not options.down)
-    try:
-        if _core.rate_bps(options.rate) == 0:
-            faults.add(f"--rate {options.rate}: expected more than 0")
-    except ValueError as error:
-        faults.add(f"--rate: {error}")
-    packet = options.packet
-    faults.add(
-        f"--packet {packet}: expected 8 to 9000 bytes", unless=packet is None or 8 <= packet <= 9000
-    )
-    check_mtu_and_seed(options.mtu, options.seed, faults)
+    kind: Literal["cbr", "talkspurts", "bulk"] = "cbr"
+    rate: str = "64kbit/s"
+    packet: int | None = None
+    codec: str = "pcmu"
+    direction: Literal["both", "up", "down"] = "both"
 
 
 def check_mtu_and_seed(mtu: int, seed: int | None, faults: Faults) -> None:
@@ -91,116 +73,166 @@ def target(host: str, port_of: int = serving.PORT) -> tuple[str, int]:
     """
     # With two colons or more, an address of IPv6.
     found = re.fullmatch(r"\[([^\]]+)\](?::(\d+))?|([^:]+)(?::(\d+))?|([^:]*:[^:]*:.*)", host)
-    if found is None:
-        raise BadInputError(visible(f"{host}: expected HOST, HOST:PORT or [ADDRESS]:PORT"))
-    name = found[1] or found[3] or found[5]
-    port = int(found[2] or found[4] or port_of)
+    name = found and (found[1] or found[3] or found[5])
+    port = int(found[2] or found[4] or port_of) if found else 0
     if not name or not 1 <= port <= 65535:
         raise BadInputError(visible(f"{host}: expected HOST, HOST:PORT or [ADDRESS]:PORT"))
     serving.need_interface(host, name)
     return name, port
 
 
-def run(host: str, options: MeasureOptions, secret_file: Path | None) -> None:
-    """Measure, print, and write the folders."""
-    serving.supported()
-    faults = Faults()
-    _check(options, faults)
-    if not faults.found:
-        with faults.gathered():
-            _core.check_flows(_flows(options), options.mtu)
-    with faults.gathered():
-        _core.check_length("--for", options.duration)
-    with faults.gathered():
-        name, port = target(host)
-    with faults.gathered():
-        key = serving.secret(secret_file)
-    faults.check()
-    try:
-        session = _core.Session(name, port, key)
-    except _core.RunError as error:
-        raise BadInputError(visible(str(error))) from None
-    flows = _flows(options)
-    out, as_json = options.out, options.json
-    tests = [flows] if options.together else [[flow] for flow in flows]
-    base = out or Path("runs") / f"measure-{file_access.plain_name(name)}"
-    documents = []
-    # What was measured so far is a result, too: a stop comes when it is written.
-    with interrupts.undisturbed():
-        for test in tests:
-            folder = base if len(tests) == 1 else base / test[0][0]
-            half = Half(None if out is None and as_json else folder, options.overwrite)
-            result, broken = one(session, test, options, host, half)
-            if half.folder is not None:
-                result.save(folder, report=options.report, overwrite=options.overwrite)
-            if as_json:
-                documents.append(document(result))
-            elif not options.quiet:
-                say(result, folder, report=options.report)
-            if interrupts.came() or broken is not None:
-                break
-        if as_json:
-            print_json(documents[0] if len(tests) == 1 else documents)
-        if broken is not None:
-            kept = "" if as_json and out is None else f"; what was measured is in {folder}/"
-            raise BadInputError(visible(f"{broken}{kept}"))
-
-
-@dataclasses.dataclass(frozen=True)
-class Half:
-    """Where to keep what this end knows while the other end's notes come; None for nowhere."""
-
-    folder: Path | None
-    overwrite: bool
-
-    def keep(self, result: Result) -> None:
-        """Write it; what prevents that, prevents the whole result, too, which tells it."""
-        if self.folder is not None:
-            with contextlib.suppress(OSError):
-                result.save(self.folder, report=False, overwrite=self.overwrite)
-
-
-def one(
-    session: _core.Session,
-    flows: Sequence[tuple[str, str, Any, Any]],
-    options: MeasureOptions,
+def measure(
     host: str,
-    kept: Half,
-) -> tuple[Result, str | None]:
-    """Measure these flows at the same time.
+    transport: str | Sequence[str] = "udp",
+    traffic: Traffic = Traffic(),
+    *,
+    duration: str = "10s",
+    mtu: int = 1500,
+    seed: int | None = None,
+    secret_file: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+) -> Result:
+    """Measure the path to a machine that runs ``talkspurt serve``. Needs Linux.
 
-    Also returns why less was measured than wanted, if it was not a stop.
+    Args:
+        host: name or address of the server, with ``:PORT`` unless it is 7862; ``[ADDRESS]:PORT``
+            for IPv6.
+        transport: one of those of ``talkspurt measure``, such as ``udp``, ``tfrc``, ``dccp-ccid3``
+            or ``tcp-cubic``; several are measured at the same time. For one after another, call
+            this function for each.
+        traffic: what is sent; default: 64 kbit/s in both directions.
+        duration: duration of the traffic, from 1s to 1h.
+        mtu: longest IP packet on the path, in bytes.
+        seed: of the random parts of the traffic; default: another one each time.
+        secret_file: file with the shared secret, readable only by its owner; default: the
+            environment variable TALKSPURT_SECRET has the secret.
+        progress: whether to show progress on standard error.
+
+    Returns:
+        A result with the tables of a run. One-way delays have the clocks' drift removed;
+        ``manifest["measured"]`` has the bound of their offset and what else was found.
+
+    Raises:
+        talkspurt.errors.BadInputError: if an argument is wrong, where messages name the option of
+            ``talkspurt measure``, or if the server cannot be reached or refuses.
+        talkspurt.errors.EndedEarlyError: if less was measured than wanted, with the result.
+        OSError: if the file of the secret cannot be read.
     """
-    seed = options.seed if options.seed is not None else secrets.randbits(62)
-    names = [name for name, *_ in flows]
-    began = time.monotonic()
+    transports = [transport] if isinstance(transport, str) else transport
+    measurement = Measurement(
+        host, transports, traffic, duration=duration, mtu=mtu, seed=seed, secret_file=secret_file
+    )
+    with interrupts.undisturbed():
+        (result,) = measurement.results(progress=progress)
+    return result
 
-    def result_of(outcome: _core.Outcome, facts: str, scenario: str) -> Result:
-        measured: Any = {"server": session.server, **json.loads(facts)}
-        title = f"{' and '.join(names)} to {host}"
-        wall_s = time.monotonic() - began
-        return made("measurement", title, flows, outcome, scenario, measured, wall_s)
 
-    try:
-        measuring = session.measure(list(flows), options.duration, options.mtu, seed)
-        with contextlib.nullcontext() if options.quiet else Bar(", ".join(names)) as bar:
-            while not measuring.wait(0.05):
-                if bar is not None:
+class Measurement:
+    """A session with a server, and what is measured in it: :func:`measure` has the arguments.
+
+    Attributes:
+        several: whether the transports are measured one after another, not ``together``.
+        name: name or address of the server.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        transports: Sequence[str],
+        traffic: Traffic,
+        *,
+        duration: str,
+        mtu: int,
+        seed: int | None,
+        secret_file: str | os.PathLike[str] | None,
+        together: bool = True,
+    ) -> None:
+        """Check the arguments and connect."""
+        serving.supported()
+        faults = Faults()
+        faults.add("no transport is named", unless=transports)
+        for transport in transports:
+            with faults.gathered():
+                _core.check_transport(transport, sends=traffic.direction != "down")
+        bps = 0
+        try:
+            bps = _core.rate_bps(traffic.rate)
+            faults.add(f"--rate {traffic.rate}: expected more than 0", unless=bps)
+        except ValueError as error:
+            faults.add(f"--rate: {error}")
+        size = PACKET_B[traffic.kind] if traffic.packet is None else traffic.packet
+        faults.add(f"--packet {size}: expected 8 to 9000 bytes", unless=8 <= size <= 9000)
+        check_mtu_and_seed(mtu, seed, faults)
+        sent = traffic.kind, bps, size, traffic.codec
+        up, down = (None if traffic.direction == other else sent for other in ("down", "up"))
+        flows: dict[str, Flow] = {}
+        for transport in transports:
+            name = transport
+            while name in flows:
+                name = f"{transport}-{sum(n.startswith(transport) for n in flows) + 1}"
+            flows[name] = name, transport, up, down
+        if not faults.found:
+            with faults.gathered():
+                _core.check_flows(list(flows.values()), mtu)
+        with faults.gathered():
+            _core.check_length("--for", duration)
+        with faults.gathered():
+            self.name, port = target(host)
+        with faults.gathered():
+            key = serving.secret(secret_file)
+        faults.check()
+        self._tests = [list(flows.values())] if together else [[it] for it in flows.values()]
+        self.several = len(self._tests) > 1
+        self._host, self._how, self._seed = host, (duration, mtu), seed
+        with serving.refused():
+            self._session = _core.Session(self.name, port, key)
+
+    def results(
+        self, keep: Callable[[Result], None] = lambda _: None, *, progress: bool = False
+    ) -> Iterator[Result]:
+        """Measure until a stop or the end; ``keep`` gets what this end knows of each first.
+
+        Raises:
+            talkspurt.errors.EndedEarlyError: as :func:`measure`.
+        """
+        for flows in self._tests:
+            yield self._measured(flows, keep, progress)
+            if interrupts.came():
+                break
+
+    def _measured(
+        self, flows: list[Flow], keep: Callable[[Result], None], progress: bool
+    ) -> Result:
+        seed = self._seed if self._seed is not None else secrets.randbits(62)
+        names = [name for name, *_ in flows]
+        began = time.monotonic()
+
+        def result_of(outcome: _core.Outcome, facts: str, scenario: str) -> Result:
+            measured: Any = {"server": self._session.server, **json.loads(facts)}
+            title = f"{' and '.join(names)} to {self._host}"
+            wall_s = time.monotonic() - began
+            return made("measurement", title, flows, outcome, scenario, measured, wall_s)
+
+        with serving.refused():
+            measuring = self._session.measure(flows, *self._how, seed)
+            with Bar(", ".join(names), shown=progress) as bar:
+                while not measuring.wait(0.05):
                     bar.on_fraction(measuring.progress())
-                if interrupts.came():
-                    measuring.cancel()
-                if (half := measuring.half()) is not None:
-                    kept.keep(result_of(*half[:3]))
-        outcome, facts, scenario, broken = measuring.result()
-    except (_core.RunError, ValueError) as error:
-        raise BadInputError(visible(str(error))) from None
-    return result_of(outcome, facts, scenario), broken
+                    if interrupts.came():
+                        measuring.cancel()
+                    if (half := measuring.half()) is not None:
+                        keep(result_of(*half[:3]))
+            outcome, facts, scenario, broken = measuring.result()
+        result = result_of(outcome, facts, scenario)
+        if broken is not None:
+            raise EndedEarlyError(visible(broken), result)
+        return result
 
 
 def made(
     name: str,
     title: str,
-    flows: Sequence[tuple[str, str, Any, Any]],
+    flows: Sequence[Flow],
     outcome: _core.Outcome,
     scenario: str,
     measured: Measured,
@@ -242,7 +274,7 @@ def made(
     )
 
 
-def _comments(flows: Sequence[tuple[str, str, Any, Any]]) -> list[str]:
+def _comments(flows: Sequence[Flow]) -> list[str]:
     """What the scenario does not tell, as comments in it."""
     of_kernel = [name for name, transport, *_ in flows if transport.split("-")[0] == "tcp"]
     return [
@@ -312,7 +344,7 @@ def _known_to_one(table: pl.DataFrame, flows: pl.DataFrame, name: str) -> pl.Dat
     return table
 
 
-def _topology(flows: Sequence[tuple[str, str, Any, Any]], ends: tuple[str, str]) -> dict[str, Any]:
+def _topology(flows: Sequence[Flow], ends: tuple[str, str]) -> dict[str, Any]:
     """The two ends and the path between them, of which nothing is known."""
     there, back = list(ends), list(reversed(ends))
     found = []
@@ -335,21 +367,3 @@ def _topology(flows: Sequence[tuple[str, str, Any, Any]], ends: tuple[str, str])
         "access_points": [],
         "flows": found,
     }
-
-
-def say(result: Result, folder: Path, *, report: bool) -> None:
-    """Print the table, what to know about it, and where the folder is."""
-    from talkspurt._terminal import tables
-    from talkspurt._terminal.console import say_line
-
-    tables.print_result(result)
-    for note in notes(result.manifest["measured"]):
-        say_line(note)
-    print(visible(f"Results: {folder}/"))
-    if report:
-        print(visible(f"Report:  {folder}/{output_folder.REPORT}"))
-
-
-def document(result: Result) -> dict[str, Any]:
-    """The JSON of ``--json``: that of a run, and the facts of the measurement."""
-    return {**result.to_json(), "measured": result.manifest["measured"]}

@@ -1,4 +1,4 @@
-"""``talkspurt serve``: the other end of ``talkspurt measure``, and the secret that both share."""
+"""The server of measurements, and what both ends share: the secret, addresses and ports."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import socket
 import stat
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from talkspurt import _core
@@ -29,7 +30,7 @@ def supported() -> None:
         raise BadInputError(f"serve and measure: only on Linux, and this is {sys.platform}")
 
 
-def secret(file: Path | None) -> bytes:
+def secret(file: str | os.PathLike[str] | None) -> bytes:
     """The shared secret, from a file or the environment.
 
     Raises:
@@ -44,7 +45,7 @@ def secret(file: Path | None) -> bytes:
                 "`(umask 077; openssl rand -hex 32 > secret)` and copy it to the other end"
             )
         return found.encode()
-    with file.open("rb") as opened:
+    with Path(file).open("rb") as opened:
         mode = os.fstat(opened.fileno()).st_mode
         if stat.S_ISREG(mode) and mode & 0o077:
             raise BadInputError(
@@ -83,12 +84,15 @@ def need_interface(given: str, name: str) -> None:
             )
 
 
-def ports(text: str) -> tuple[int, int]:
-    """The first and last port of FIRST-LAST.
+def ports(given: str | tuple[int, int] | None) -> tuple[int, int] | None:
+    """The first and last port of FIRST-LAST, or of a pair.
 
     Raises:
         BadInputError: it is not that.
     """
+    if given is None:
+        return None
+    text = given if isinstance(given, str) else "-".join(map(str, given))
     found = re.fullmatch(r"(\d{1,5})-(\d{1,5})", text)
     first, last = (int(found[1]), int(found[2])) if found else (0, 0)
     if not 1024 <= first <= last <= 65535:
@@ -96,19 +100,51 @@ def ports(text: str) -> tuple[int, int]:
     return first, last
 
 
+@contextlib.contextmanager
+def refused() -> Iterator[None]:
+    """Errors of sessions and servers as those of what was asked for."""
+    try:
+        yield
+    except (_core.RunError, ValueError) as error:
+        raise BadInputError(visible(str(error))) from None
+
+
 def serve(
+    listen: str = f"127.0.0.1:{PORT}",
     *,
-    listen: str,
-    secret_file: Path | None,
-    max_rate: str,
-    max_duration: str,
-    max_sessions: int,
-    media_ports: str | None,
-    user: str,
-    raw_ip: bool,
-    quiet: bool,
-) -> None:
-    """Serve until a signal ends it."""
+    secret_file: str | os.PathLike[str] | None = None,
+    max_rate: str = "20Mbit/s",
+    max_duration: str = "2min",
+    max_sessions: int = 4,
+    media_ports: str | tuple[int, int] | None = None,
+    user: str = "nobody",
+    raw_ip: bool = False,
+) -> Server:
+    """Serve measurements of the path to this machine, in threads of this process. Needs Linux.
+
+    >>> with talkspurt.serve("127.0.0.1:0") as server:                    # doctest: +SKIP
+    ...     talkspurt.measure(server.address, secret_file="secret").flows  # doctest: +SKIP
+
+    Args:
+        listen: ADDRESS:PORT of the control connection; port 0 for any free one.
+        secret_file: file with the shared secret, readable only by its owner; default: the
+            environment variable TALKSPURT_SECRET has the secret.
+        max_rate: limit of the rate of a session, both directions together, with all headers.
+        max_duration: limit of a measurement's duration.
+        max_sessions: limit of the number of sessions at the same time.
+        media_ports: first and last of the UDP ports for datagrams and ports of TCP, DCCP and SCTP
+            for flows over them; default: any free port.
+        user: the user that this process becomes, for good, if it is one of root.
+        raw_ip: serve DCCP and SCTP directly over IP, too.
+
+    Returns:
+        The server, which listens until its ``with`` block ends or it is stopped.
+
+    Raises:
+        talkspurt.errors.BadInputError: if an argument is wrong, where messages name the option of
+            ``talkspurt serve``, or if the address cannot be used.
+        OSError: if the file of the secret cannot be read.
+    """
     supported()
     faults = Faults()
     faults.add(f"--max-sessions {max_sessions}: expected 1 or more", unless=max_sessions >= 1)
@@ -123,29 +159,47 @@ def serve(
         _core.check_length("--max-duration", max_duration)
     chosen = None
     with faults.gathered():
-        chosen = None if media_ports is None else ports(media_ports)
+        chosen = ports(media_ports)
     key = b""
     with faults.gathered():
         key = secret(secret_file)
     faults.check()
-    try:
-        server = _core.serve(
-            listen, key, max_rate, max_duration, max_sessions, chosen, user, raw_ip
+    with refused():
+        return Server(
+            _core.serve(listen, key, max_rate, max_duration, max_sessions, chosen, user, raw_ip)
         )
-    except (_core.RunError, ValueError) as error:
-        raise BadInputError(visible(str(error))) from None
-    if not quiet:
-        print(
-            f"Listening on {server.local}: at most {max_sessions} sessions, each of {max_rate} in "
-            f"both directions together, for {max_duration}. Ctrl-C ends it.",
-            flush=True,
-        )
-    try:
-        while True:
+
+
+class Server:
+    """A server of measurements that listens; as a context manager, until the block ends.
+
+    Attributes:
+        address: ADDRESS:PORT of the control connection.
+    """
+
+    def __init__(self, core: _core.Server) -> None:
+        self._core = core
+        self.address = core.local
+        self._stopped = False
+
+    @property
+    def port(self) -> int:
+        """The TCP port of the control connection."""
+        return int(self.address.rpartition(":")[2])
+
+    def lines(self) -> Iterator[str]:
+        """Lines about sessions as they begin and end, until the server is stopped."""
+        while not self._stopped:
             time.sleep(STEP_S)
-            for line in server.lines():
-                if not quiet:
-                    now = time.strftime("%H:%M:%S")
-                    print(visible(f"{now} {line}"), flush=True)
-    finally:
-        server.stop()
+            yield from self._core.lines()
+
+    def stop(self) -> None:
+        """Stop listening, and end all sessions."""
+        self._stopped = True
+        self._core.stop()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

@@ -1,4 +1,4 @@
-"""``talkspurt export``: replays a run and writes it in another tool's format.
+"""Exports: replays a run and writes it in another tool's format.
 
 A run is determined by its scenario and seed, so nothing needs to be recorded for an export: the run
 is repeated, its packets are written as they occur, and its digest proves that it is the same.
@@ -8,17 +8,16 @@ Recorded tables are copied. No function here holds a whole run in memory.
 from __future__ import annotations
 
 import errno
+import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from talkspurt import __version__, _core
-from talkspurt._commands.running import say_news
 from talkspurt._storage import disk_space, file_access, output_folder, reader, writer
 from talkspurt._storage.output_folder import around
-from talkspurt._terminal.progress import Bar
+from talkspurt._terminal.progress import Bar, say_news
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError, StoreError
 from talkspurt.results import validation
@@ -26,7 +25,6 @@ from talkspurt.results.manifest import Origin
 from talkspurt.results.result import Result
 from talkspurt.results.run_data import TABLES, recorded
 from talkspurt.results.study import Study
-from talkspurt.runs import engine
 from talkspurt.scenarios import provenance
 from talkspurt.scenarios.source import Question, read
 
@@ -35,43 +33,73 @@ if TYPE_CHECKING:
 
 Format = Literal["pcapng", "ns2", "nam", "qlog", "parquet", "csv"]
 CLAIM = output_folder.Claim("export")
+MEASURED = "was measured on a real path, and cannot be repeated; --to csv copies its tables"
+NOT_RUNS = {
+    Origin.MEASURED: MEASURED,
+    Origin.CALLED: MEASURED,
+    Origin.IMPORTED: (
+        "was imported from a trace, and cannot be repeated; --to csv copies its tables"
+    ),
+    Origin.EMULATED: (
+        "is an emulation, and cannot be repeated; --to csv copies its tables, and record.pcapng "
+        "names links that are captured during an emulation"
+    ),
+}
+"""Why a result cannot be repeated, by where it is from."""
 
 
-def export(source: Path, to: Format, out: Path | None) -> Path:
+def export(
+    source: str | os.PathLike[str],
+    to: Format,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    progress: bool = False,
+) -> Path:
     """Export a run, or all runs of a study, to another tool's format; returns the folder.
 
     A study becomes one folder per run, named as in its ``runs``; as csv, its own tables.
 
     Args:
         source: folder of a result or a study, or a scenario of one run.
-        to: the output format.
+        to: the output format; ``talkspurt export`` describes them.
         out: output folder; default: next to the result, or in runs/. Only an export is replaced.
+        progress: whether to show progress on standard error.
 
     Raises:
         talkspurt.RunError: if a run cannot be repeated exactly.
         talkspurt.ScenarioError: if the scenario, or a file it names, has changed.
+        talkspurt.errors.BadInputError: if the result is of no simulation, unless as csv.
         OSError: if reading or writing fails, or the disk has no space.
     """
+    source = Path(source)
     found = reader.load(source) if source.is_dir() else None
-    target = out if out is not None else _beside(source, to)
-    if to == "csv":
-        return _tables(found, source, target)
+    several = isinstance(found, Study)
     runs: list[tuple[Result | None, Path]] = [(None, source)]
     if isinstance(found, Study):
         runs = [(run, Path(str(run._written))) for run in found.runs]
     elif found is not None:
         runs = [(found, source)]
-    questions = [_question(result, where) for result, where in runs]
+    digests: list[str | None] = [run.digest if run else None for run, _ in runs]
+    if to == "csv":
+        files = _sources(found, source)
+    else:
+        questions = [_question(result, where) for result, where in runs]
+    target = Path(out) if out is not None else _beside(source, to)
     with output_folder.Staging(target, CLAIM) as staging:
-        say_news(staging)
-        _check_room(questions, to, staging.target)
-        digests = []
-        for (result, where), question in zip(runs, questions, strict=True):
-            folder = staging.folder / where.name if isinstance(found, Study) else staging.folder
-            with file_access.writing(folder):
-                folder.mkdir(exist_ok=True)
-            digests.append(_write(result, where, question, to, folder))
-        digest = digests if isinstance(found, Study) else digests[0]
+        if progress:
+            say_news(staging.news)
+        if to == "csv":
+            known = found._known if isinstance(found, Result) else None
+            for table in files:
+                _write_csv(table, known, staging.folder / f"{table.stem}.csv")
+        else:
+            _check_room(questions, to, staging.target)
+            for i, ((result, where), question) in enumerate(zip(runs, questions, strict=True)):
+                folder = staging.folder / where.name if several else staging.folder
+                with file_access.writing(folder):
+                    folder.mkdir(exist_ok=True)
+                digests[i] = _write(result, where, question, to, folder, progress)
+        digest = digests if several else digests[0]
         manifest = {**writer.header("export"), "to": to, "digest": digest}
         file_access.write_text(
             staging.folder / output_folder.MANIFEST, file_access.to_json(manifest)
@@ -88,14 +116,31 @@ def _check_room(questions: Sequence[Question], to: str, target: Path) -> None:
     disk_space.check(most, to, target)
 
 
-def _write(result: Result | None, source: Path, question: Question, to: str, folder: Path) -> str:
+def _write(
+    result: Result | None, source: Path, question: Question, to: str, folder: Path, progress: bool
+) -> str:
     """Repeat one run into the folder; returns its digest."""
-    digest = _again(question, to, folder)
+    with Bar(f"{question.plan.title}: {to}", shown=progress) as bar:
+        job = question.plan.export(0, to, str(folder))
+        try:
+            _wait(job, bar)
+        except BaseException:
+            job.cancel()
+            job.wait(60.0)
+            raise
+        digest = job.result()
     if result and digest != result.digest:
         raise _core.RunError(_another(result, source, digest))
     if result and to == "parquet":
-        _copy_tables(source, folder)
+        for table in _parquet_files(source):
+            with file_access.writing(folder / table.name):
+                shutil.copyfile(table, folder / table.name)
     return digest
+
+
+def _wait(job: _core.Job[str], bar: Bar) -> None:
+    while not job.wait(0.05):
+        bar.on_fraction(job.progress())
 
 
 def _beside(source: Path, to: str) -> Path:
@@ -111,27 +156,8 @@ def _beside(source: Path, to: str) -> Path:
 
 def _question(result: Result | None, source: Path) -> Question:
     """The scenario to run, if it is a single run and unchanged."""
-    if result and result.origin.is_over_real_path:
-        raise BadInputError(
-            visible(
-                f"{source}: was measured on a real path, and cannot be repeated; --to csv copies "
-                "its tables"
-            )
-        )
-    if result and result.origin is Origin.IMPORTED:
-        raise BadInputError(
-            visible(
-                f"{source}: was imported from a trace, and cannot be repeated; --to csv copies "
-                "its tables"
-            )
-        )
-    if result and result.origin is Origin.EMULATED:
-        raise BadInputError(
-            visible(
-                f"{source}: is an emulation, and cannot be repeated; --to csv copies its tables, "
-                "and record.pcapng names links that are captured during an emulation"
-            )
-        )
+    if result and result.origin in NOT_RUNS:
+        raise BadInputError(visible(f"{source}: {NOT_RUNS[result.origin]}"))
     question = read(source / "scenario.toml" if result else source)
     if len(question.plan) != 1:
         raise _core.RunError(
@@ -145,16 +171,6 @@ def _question(result: Result | None, source: Path) -> Question:
     return question
 
 
-def _again(question: Question, to: str, folder: Path) -> str:
-    """Repeat the run, written to the folder; returns its digest."""
-    with Bar(f"{question.plan.title}: {to}") as bar:
-        job = question.plan.export(0, to, str(folder))
-        with _stopped(job):
-            while not job.wait(0.05):
-                bar.on_progress(_progress(job))
-        return job.result()
-
-
 def _another(result: Result, source: Path, digest: str) -> str:
     """Why a repeated run may differ."""
     words = f"{source}: done again, the run is another ({digest}, and was {result.digest}): "
@@ -164,27 +180,6 @@ def _another(result: Result, source: Path, digest: str) -> str:
     if result.manifest["made_of"].get("engine") != provenance.engine():
         return words + f"it was made by another build of talkspurt {version}"
     return words + "scenario, files and engine are what they were, so its manifest is not"
-
-
-def _progress(job: _core.Job[str]) -> engine.Progress:
-    return engine.Progress(fraction=job.progress(), finished=0, total=1)
-
-
-@contextmanager
-def _stopped(job: _core.Job[str]) -> Iterator[None]:
-    """Cancel the job when the wait ends for any reason."""
-    try:
-        yield
-    except BaseException:
-        job.cancel()
-        job.wait(60.0)
-        raise
-
-
-def _copy_tables(source: Path, folder: Path) -> None:
-    for table in _parquet_files(source):
-        with file_access.writing(folder / table.name):
-            shutil.copyfile(table, folder / table.name)
 
 
 def _parquet_files(source: Path) -> list[Path]:
@@ -213,32 +208,27 @@ def without_formulas(table: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _tables(result: Result | Study | None, source: Path, target: Path) -> Path:
+def _sources(result: Result | Study | None, source: Path) -> list[Path]:
+    """The tables of a result that become CSV."""
     if result is None:
         if not source.exists():
             raise StoreError(errno.ENOENT, "there is no result of talkspurt here", str(source))
         raise _core.RunError(f"{source}: csv is made of the tables of a result: run it first")
-    import polars as pl
-
     files = _parquet_files(source)
     if isinstance(result, Result) and result.recorded.get("packets"):
         files.append(source / "packets.parquet")
-    with output_folder.Staging(target, CLAIM) as staging:
-        say_news(staging)
-        for table in files:
-            file = staging.folder / f"{table.stem}.csv"
-            with file_access.reading(table):
-                lazy = pl.scan_parquet(table, glob=False)
-                lazy.collect_schema()
-                if isinstance(result, Result) and result._known is not None:
-                    validation.check_table(table.stem, lazy, result._known)
-                else:
-                    lazy = lazy.collect().lazy()
-            with file_access.writing(file):
-                without_formulas(lazy).sink_csv(file)
-        digest = [run.digest for run in result.runs] if isinstance(result, Study) else result.digest
-        manifest = {**writer.header("export"), "to": "csv", "digest": digest}
-        file_access.write_text(
-            staging.folder / output_folder.MANIFEST, file_access.to_json(manifest)
-        )
-        return staging.commit()
+    return files
+
+
+def _write_csv(table: Path, known: validation.Known | None, file: Path) -> None:
+    import polars as pl
+
+    with file_access.reading(table):
+        lazy = pl.scan_parquet(table, glob=False)
+        lazy.collect_schema()
+        if known is not None:
+            validation.check_table(table.stem, lazy, known)
+        else:
+            lazy = lazy.collect().lazy()
+    with file_access.writing(file):
+        without_formulas(lazy).sink_csv(file)

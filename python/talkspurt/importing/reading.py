@@ -1,20 +1,20 @@
-"""``talkspurt import``: reads traces and writes a folder like that of a run."""
+"""Reads traces of ns-2 and captures as results."""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talkspurt._storage import file_access, output_folder
+from talkspurt._storage import file_access
 from talkspurt._text.escaping import visible, whole
 from talkspurt.errors import BadInputError
 from talkspurt.results import manifest as manifests
 from talkspurt.results.result import Result
-from talkspurt.scenarios.resolved import duration_s
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,99 +29,15 @@ CAPTURES = (
 )  # fmt: skip
 """First bytes of pcapng, and of pcap in both byte orders with microseconds and nanoseconds."""
 PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
+NEITHER = "is neither pcap nor pcapng, nor a trace of ns-2"
 START_OF_SCENARIO = (
     "# This describes an imported trace, in the words of a scenario as far as they are known.\n"
     "# It cannot be run: the network and the sources are not in the trace.\n"
 )
 
 
-def run(
-    files: Sequence[Path],
-    *,
-    out: Path | None,
-    payload: Sequence[str],
-    playout: str,
-    network_delay: str | None,
-    clock_offset: str | None,
-    report: bool,
-    overwrite: bool,
-) -> None:
-    """Import, print what was found, and write the folder."""
-    if not 1 <= len(files) <= 2:
-        raise BadInputError(f"import: expected one trace, or two captures, found {len(files)}")
-    faults: list[str] = []
-    buffer = _seconds("--playout", playout, faults)
-    delay = None if network_delay is None else _seconds("--network-delay", network_delay, faults)
-    sign = -1 if clock_offset is not None and clock_offset.startswith("-") else 1
-    offset = 0.0
-    if clock_offset is not None:
-        offset = sign * _seconds("--clock-offset", clock_offset.lstrip("-"), faults)
-    if clock_offset is not None and len(files) == 1:
-        faults.append("--clock-offset: only for two captures")
-    if delay is not None and len(files) == 2:
-        faults.append("--network-delay: two captures measure it")
-    payloads = _payloads(payload, faults)
-    if faults:
-        raise BadInputError(visible("; ".join(faults)))
-    result = read(files, payloads=payloads, playout_s=buffer, delay_s=delay, clock_offset_s=offset)
-    folder = out or Path("runs") / result.name
-    result.save(folder, report=report, overwrite=overwrite)
-    _say(result, folder, report=report)
-
-
-def _seconds(option: str, text: str, faults: list[str]) -> float:
-    found = duration_s(text)
-    if found is None:
-        faults.append(f"{option} {text}: expected a duration, as in 20ms or 1.5s")
-        return 0.0
-    return found
-
-
-def _payloads(texts: Sequence[str], faults: list[str]) -> dict[int, str]:
-    from talkspurt.importing.rtp import CLOCKS
-
-    found = {}
-    for text in texts:
-        kind, _, name = text.partition("=")
-        if not kind.isdigit() or int(kind) > 127 or not name:
-            faults.append(f"--payload {text}: expected TYPE=ENCODING, as in 111=opus")
-        elif name.upper() not in CLOCKS:
-            known = ", ".join(sorted(CLOCKS))
-            faults.append(f"--payload {text}: unknown encoding; there are {known}")
-        else:
-            found[int(kind)] = name
-    return found
-
-
-def _say(result: Result, folder: Path, *, report: bool) -> None:
-    """Print the flows, what was assumed and where the folder is."""
-    imported = result.manifest["imported"]
-    for row in result.flows.iter_rows(named=True):
-        counts = {
-            "sent": row["sent_packets"], "received": row["received_packets"],
-            "lost": row["lost_packets"],
-        }  # fmt: skip
-        said = ", ".join(
-            f"{'unknown' if count is None else count} {what}" for what, count in counts.items()
-        )
-        score = "" if row["mos"] is None else f"; MOS {row['mos']:.2f}"
-        print(visible(f"{row['name']}: {row['from']} to {row['to']}, packets {said}{score}"))
-    for note in imported["notes"]:
-        print(visible(f"Note: {note}."))
-    if "clock_offset_estimate_s" in imported:
-        estimate, bound = imported["clock_offset_estimate_s"], imported["clock_offset_bound_s"]
-        print(
-            f"Clock offset: {imported['clock_offset_s'] * 1e3:g} ms was assumed; by the fastest "
-            f"packets of both directions another {estimate * 1e3:.3f} ms ± {bound * 1e3:.3f} ms."
-        )
-    for what, count in imported["not_imported"].items():
-        print(visible(f"Not imported: {count} {what}."))
-    page = f"   Report: {folder}/{output_folder.REPORT}" if report else ""
-    print(visible(f"Results: {folder}/{page}"))
-
-
-def read(
-    files: Sequence[Path],
+def import_trace(
+    files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     payloads: Mapping[int, str] | None = None,
     playout_s: float = 0.06,
@@ -133,14 +49,37 @@ def read(
     Args:
         files: one file, or two captures.
         payloads: encoding names of dynamic payload types of RTP, such as ``{111: "opus"}``.
-        playout_s: the fixed playout buffer of calls.
+        playout_s: the fixed playout buffer of calls, anchored at the first packet that arrives.
         delay_s: the network delay before a single capture, for mouth-to-ear delay and MOS.
         clock_offset_s: the clock of the second capture minus that of the first.
 
+    Returns:
+        A result with the tables of a run; what the trace does not contain is null.
+        ``manifest["imported"]`` has the hashes of the files, what was assumed, and what is unknown.
+
     Raises:
-        BadInputError: if a file is none of these formats, truncated, empty or compressed.
+        talkspurt.errors.BadInputError: if a file is none of these formats, truncated, empty or
+            compressed, or if an argument does not fit.
         OSError: if a file cannot be read.
     """
+    files = [files] if isinstance(files, str | os.PathLike) else files
+    return _read([Path(f) for f in files], payloads or {}, playout_s, delay_s, clock_offset_s)
+
+
+def _read(
+    files: Sequence[Path],
+    payloads: Mapping[int, str],
+    playout_s: float,
+    delay_s: float | None,
+    clock_offset_s: float,
+) -> Result:
+    if not 1 <= len(files) <= 2:
+        raise BadInputError(f"import: expected one trace, or two captures, found {len(files)}")
+    faults = unfit(len(files), delay_s is not None, clock_offset_s != 0)
+    named = payloads.items()
+    faults += filter(None, (unknown_encoding(f"{kind}={name}", name) for kind, name in named))
+    if faults:
+        raise BadInputError(visible("; ".join(faults)))
     began = time.monotonic()
     kinds = [_kind(file, file_access.first_bytes(file, 4096)) for file in files]
     contents = [file_access.read_bytes(file, MOST_BYTES) for file in files]
@@ -151,10 +90,25 @@ def read(
             raise BadInputError("--payload and --network-delay: only for captures")
         trace = _ns2(files[0], contents[0])
     else:
-        trace = _captures(files, contents, dict(payloads or {}), delay_s, clock_offset_s)
+        trace = _captures(files, contents, dict(payloads), delay_s, clock_offset_s)
     from talkspurt.importing.tables import Tables
 
     return _result(files, contents, trace, Tables(trace, playout_s), began)
+
+
+def unfit(files: int, delay: bool, clock_offset: bool) -> list[str]:
+    """What does not fit the number of files, if it is given."""
+    faults = ["--clock-offset: only for two captures"] if clock_offset and files == 1 else []
+    return faults + (["--network-delay: two captures measure it"] if delay and files == 2 else [])
+
+
+def unknown_encoding(text: str, name: str) -> str | None:
+    """Why a payload type as in the text ``111=opus`` is not known, if it is not."""
+    from talkspurt.importing.rtp import CLOCKS
+
+    if name.upper() in CLOCKS:
+        return None
+    return f"--payload {text}: unknown encoding; there are {', '.join(sorted(CLOCKS))}"
 
 
 def _kind(file: Path, data: bytes) -> str:
@@ -166,7 +120,7 @@ def _kind(file: Path, data: bytes) -> str:
     if data[:4] in CAPTURES:
         return "capture"
     if b"\0" in data:
-        raise BadInputError(visible(f"{file}: is neither pcap nor pcapng, nor a trace of ns-2"))
+        raise BadInputError(visible(f"{file}: {NEITHER}"))
     return "ns-2"
 
 
@@ -176,13 +130,10 @@ def _ns2(file: Path, data: bytes) -> Trace:
     try:
         trace = ns2.read(io.TextIOWrapper(io.BytesIO(data), encoding="ascii"))
     except ns2.NotATraceError as error:
-        first = str(error).startswith("line 1 ")
-        what = "is neither pcap nor pcapng, nor a trace of ns-2" if first else str(error)
+        what = NEITHER if str(error).startswith("line 1 ") else str(error)
         raise BadInputError(visible(f"{file}: {what}")) from None
     except UnicodeDecodeError:
-        raise BadInputError(
-            visible(f"{file}: is neither pcap nor pcapng, nor a trace of ns-2")
-        ) from None
+        raise BadInputError(visible(f"{file}: {NEITHER}")) from None
     if not trace.ways:
         raise BadInputError(
             visible(f"{file}: holds no packets of TCP, UDP, RTP, SCTP, DCCP or TFRC")
