@@ -1,4 +1,4 @@
-"""The bins of a run's time series, and the window over which it is measured."""
+"""The bins of a run's time series, the window of measurement, and the directions of flows."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 def bin_width(result: RunData) -> float:
     """Width of a bin of the series in seconds."""
     return seconds(result.recorded["interval"])
+
+
+def sided(direction: str) -> tuple[str, str]:
+    """The flow of a direction, and the side that sends in it."""
+    flow = direction.removesuffix(".reverse")
+    return flow, "from" if flow == direction else "to"
 
 
 def window(result: RunData) -> tuple[float, float]:

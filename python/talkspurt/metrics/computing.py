@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from talkspurt._text.format import offered
 from talkspurt.metrics import breaker, losses, opinion, packets, series, sharing
-from talkspurt.metrics.bins import bin_width
+from talkspurt.metrics.bins import bin_width, sided
 from talkspurt.metrics.catalogue import Column, Computed, metric
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ OF_RECEIVERS = ("jitter",)
 
 def _ends(result: RunData, direction: str, gauge: str) -> list[tuple[str, str]]:
     """Flow and side of the ends that have a gauge of a direction."""
-    flow, sender = _sided(direction)
+    flow, sender = sided(direction)
     if f"{flow}.reverse" not in result.flows["name"]:
         return [(flow, "from"), (flow, "to")]
     receiver = "from" if sender == "to" else "to"
@@ -165,8 +166,7 @@ def _has_packets(result: RunData) -> bool:
 
 def _table(result: RunData, one: Computed, of: str, bin_s: float | None) -> pl.DataFrame:
     if one.shape in _BY_SIDE:
-        name, _, back = of.rpartition(".") if of.endswith(".reverse") else (of, "", "")
-        return _BY_SIDE[one.shape](result, name, "to" if back else "from", bin_s or one.bin_s)
+        return _BY_SIDE[one.shape](result, *sided(of), bin_s or one.bin_s)
     if one.shape == "calls":
         return opinion.over_time(result, of, bin_s or one.bin_s)
     if one.shape == "scales":
@@ -193,47 +193,42 @@ _BY_SIDE: dict[str, Callable[[RunData, str, str, float], pl.DataFrame]] = {
 }
 
 
-def _sided(flow: str) -> tuple[str, str]:
-    return (flow.removesuffix(".reverse"), "to") if flow.endswith(".reverse") else (flow, "from")
+def _arrived(result: RunData, flow: str) -> pl.DataFrame:
+    return packets.life(result, *sided(flow)).filter(pl.col("received_s").is_not_null())
 
 
 def _active(result: RunData, flow: str) -> float:
-    return sharing.active_throughput_bps(result, *_sided(flow))
+    """Unlike ``throughput_bps``, which is over the window: studies use one name for both."""
+    arrived = _arrived(result, flow)
+    if arrived.height < 2:
+        return math.nan
+    times = [float(time) for time in arrived["received_s"]]
+    return 8 * float(arrived["ip_bytes"].sum()) / (max(times) - min(times))
 
 
 def _over_run(result: RunData, flow: str) -> float:
-    arrived = packets.life(result, *_sided(flow)).filter(pl.col("received_s").is_not_null())
-    return 8 * float(arrived["ip_bytes"].sum()) / result.duration_s
+    return 8 * float(_arrived(result, flow)["ip_bytes"].sum()) / result.duration_s
 
 
-def _size(statistic: Callable[[pl.Series], Any]) -> Callable[[RunData, str], float | None]:
+def _size(result: RunData, flow: str, statistic: str) -> float | None:
     """A statistic of the lengths of the packets that a direction sent."""
-
-    def size(result: RunData, flow: str) -> float | None:
-        lengths = packets.life(result, *_sided(flow))["ip_bytes"].drop_nulls()
-        return float(statistic(lengths)) if len(lengths) else None
-
-    return size
+    lengths = packets.life(result, *sided(flow))["ip_bytes"].drop_nulls()
+    return float(getattr(lengths, statistic)()) if len(lengths) else None
 
 
-def _share(of: str) -> Callable[[RunData, str], float | None]:
+def _share(result: RunData, flow: str, of: str) -> float | None:
     """The share of a flow's judged speech frames that this column counts."""
-
-    def share(result: RunData, flow: str) -> float | None:
-        row = result.flows.row(by_predicate=pl.col("name") == flow, named=True)
-        unheard = (row["missing_packets"] or 0) + (row["late_packets"] or 0)
-        if row["loss_ratio"] is None:
-            return None
-        return float(row["loss_ratio"]) * (row[of] or 0) / unheard if unheard else 0.0
-
-    return share
+    row = result.flows.row(by_predicate=pl.col("name") == flow, named=True)
+    unheard = (row["missing_packets"] or 0) + (row["late_packets"] or 0)
+    if row["loss_ratio"] is None:
+        return None
+    return float(row["loss_ratio"]) * (row[of] or 0) / unheard if unheard else 0.0
 
 
 def _oscillations(result: RunData, flow: str) -> float:
     width = series.usable_bin(result, None, 0.2)
-    bins = round(width / bin_width(result))
     sent = sharing.rates(result, flow, "sent_bytes")
-    rates = [math.fsum(sent[i : i + bins]) / bins for i in range(0, len(sent) - bins + 1, bins)]
+    rates = sharing.averages(sent, round(width / bin_width(result)))
     return float(series.oscillations(rates, width))
 
 
@@ -262,8 +257,8 @@ def _convergence(result: RunData, flow: str) -> float | None:
 
 def _by_seconds(result: RunData, flow: str) -> tuple[list[float], list[float]]:
     """The received rate per second since the window's start."""
-    values, bins = sharing.rates(result, flow), _a_second(result)
-    means = [math.fsum(values[i : i + bins]) / bins for i in range(0, len(values) - bins + 1, bins)]
+    bins = _a_second(result)
+    means = sharing.averages(sharing.rates(result, flow), bins)
     width = bins * bin_width(result)
     return [i * width for i in range(len(means))], means
 
@@ -277,12 +272,12 @@ def _fair_convergence(result: RunData, flow: str) -> float | None:
 _NUMBERS: dict[str, Callable[[RunData, str], float | None]] = {
     "active_rate": _active,
     "rate_over_run": _over_run,
-    "loss_event_rate": lambda result, flow: losses.loss_event_rate(result, *_sided(flow)),
-    "packet_size_min": _size(pl.Series.min),
-    "packet_size_mean": _size(pl.Series.mean),
-    "packet_size_max": _size(pl.Series.max),
-    "post_repair_loss": _share("missing_packets"),
-    "playout_discards": _share("late_packets"),
+    "loss_event_rate": lambda result, flow: losses.loss_event_rate(result, *sided(flow)),
+    "packet_size_min": partial(_size, statistic="min"),
+    "packet_size_mean": partial(_size, statistic="mean"),
+    "packet_size_max": partial(_size, statistic="max"),
+    "post_repair_loss": partial(_share, of="missing_packets"),
+    "playout_discards": partial(_share, of="late_packets"),
     "oscillations": _oscillations,
     "fairness": lambda result, _: sharing.jain(_throughputs(result)),
     "least_over_greatest": lambda result, _: sharing.least_over_greatest(_throughputs(result)),

@@ -13,21 +13,17 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from talkspurt import _core
+from talkspurt.metrics.bins import sided
 from talkspurt.scenarios.resolved import plain
 
 if TYPE_CHECKING:
     from talkspurt.results.run_data import RunData
 
-SCHEMA = {
-    "time_s": pl.Float64,
-    "frames": pl.Int64,
-    "mouth_to_ear_s": pl.Float64,
-    "loss_ratio": pl.Float64,
-    "concealed_ratio": pl.Float64,
-    "burst_ratio": pl.Float64,
-    "r_factor": pl.Float64,
-    "mos": pl.Float64,
-}
+COLUMNS = (
+    "time_s", "frames", "mouth_to_ear_s", "loss_ratio", "concealed_ratio", "burst_ratio",
+    "r_factor", "mos",
+)  # fmt: skip
+SCHEMA = {name: pl.Int64 if name == "frames" else pl.Float64 for name in COLUMNS}
 
 
 def window_s(result: RunData) -> float:
@@ -44,20 +40,18 @@ def over_time(result: RunData, flow: str, bin_s: float) -> pl.DataFrame:
     ``loss_ratio`` (missing or late), ``concealed_ratio`` (with pauses of playout),
     ``burst_ratio``, ``r_factor`` and ``mos``; no rows for a flow without speech.
     """
-    name, _, back = flow.rpartition(".") if flow.endswith(".reverse") else (flow, "", "")
+    name, side = sided(flow)
+    back = side == "to"
     told = result.resolved["flows"][name]
     frames = result.frames(flow).sort("index")
     if frames.is_empty():
         return pl.DataFrame(schema=SCHEMA)
     delays = (frames["playout_s"] - frames["captured_s"]).filter(frames["fate"].is_in(HEARD))
-    latest = delays.max()
-    longest = latest if isinstance(latest, float) else 0.0
+    longest, usual = _number(delays.max()) or 0.0, _number(delays.mean())
     # Undelivered frames with a playout after the end are not judged.
     decided = pl.col("fate").is_in([*HEARD, "late", "discarded"]).fill_null(value=True)
     due = pl.col("captured_s") + longest < result.duration_s - 1e-9
     asked = json.dumps(plain(told))
-    mean = delays.mean()
-    usual = mean if isinstance(mean, float) else None
     frame_s = float(told["reverse" if back else "source"]["packet"])
     rows = []
     for row in _windows(frames.filter(decided | due), bin_s).iter_rows(named=True):
@@ -69,17 +63,20 @@ def over_time(result: RunData, flow: str, bin_s: float) -> pl.DataFrame:
         # ITU-T G.107 §7.4: mean length of loss runs, over that of random losses.
         burst = concealed / runs * (1 - share) if runs else None
         heard = (row["rungs"], ear if ear is not None else usual, share, burst)
-        r_factor, mos = _core.opinion(asked, bool(back), *heard)
+        r_factor, mos = _core.opinion(asked, back, *heard)
         rows.append((row["time_s"], count, ear, lost / count, share, burst, r_factor, mos))
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def _number(found: object) -> float | None:
+    return found if isinstance(found, float) else None
 
 
 def _windows(frames: pl.DataFrame, bin_s: float) -> pl.DataFrame:
     """Per window: frames, lost ones and their runs, pauses, the mean delay, and played rungs."""
     unheard = pl.col("fate").is_in(UNHEARD).fill_null(value=False)
     played = pl.col("fate").is_in(HEARD)
-    known = "encoding" in frames.columns and frames["encoding"].max() is not None
-    most = frames["encoding"].max() if known else None
+    most = frames["encoding"].max() if "encoding" in frames.columns else None
     rungs = range(most + 1 if isinstance(most, int) else 0)
     return (
         frames.with_columns(unheard.alias("unheard"))

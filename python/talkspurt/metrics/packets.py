@@ -6,6 +6,8 @@ the first link to departure from the last, as analysts of ns-2 traces count.
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -14,6 +16,12 @@ from talkspurt.metrics.bins import bin_width
 
 if TYPE_CHECKING:
     from talkspurt.results.run_data import RunData
+
+STATISTICS = (
+    ("delay", "min"), ("delay", "mean"), ("delay", "max"), ("jitter", "mean"),
+    ("processing", "mean"), ("queueing", "mean"),
+)  # fmt: skip
+"""What is computed of the packets that arrive in a bin."""
 
 
 def life(result: RunData, flow: str, side: str = "from") -> pl.DataFrame:
@@ -57,10 +65,8 @@ def life(result: RunData, flow: str, side: str = "from") -> pl.DataFrame:
             pl.col("ip_bytes").cum_sum().alias("received_bytes"),
         )
     )
-    smoothed, j = [], 0.0
-    for change in arrived["jitter_s"]:
-        j += ((change or 0.0) - j) / 16
-        smoothed.append(j)
+    steps = (change or 0.0 for change in arrived["jitter_s"])
+    smoothed = [*itertools.accumulate(steps, lambda j, d: j + (d - j) / 16, initial=0.0)][1:]
     arrived = arrived.with_columns(pl.Series("smoothed_jitter_s", smoothed, dtype=pl.Float64))
     extra = arrived.select("number", "jitter_s", "smoothed_jitter_s", "received_bytes")
     return packets.join(extra, on="number", how="left").sort("sent_s", "number")
@@ -88,12 +94,10 @@ def over_time(result: RunData, flow: str, side: str = "from", bin_s: float = 1.0
         pl.len().alias("received_packets"),
         (pl.len() / bin_s).alias("received_pps"),
         (pl.col("ip_bytes").sum() * 8 / bin_s).alias("received_bps"),
-        pl.col("delay_s").min().alias("delay_min_s"),
-        pl.col("delay_s").mean().alias("delay_mean_s"),
-        pl.col("delay_s").max().alias("delay_max_s"),
-        pl.col("jitter_s").mean().alias("jitter_mean_s"),
-        pl.col("processing_s").mean().alias("processing_mean_s"),
-        pl.col("queueing_s").mean().alias("queueing_mean_s"),
+        *(
+            getattr(pl.col(f"{name}_s"), statistic)().alias(f"{name}_{statistic}_s")
+            for name, statistic in STATISTICS
+        ),
     )
     hops = result.packets(flow).filter(
         (pl.col("side") == side) & pl.col("dequeued_s").is_not_null()
@@ -104,8 +108,8 @@ def over_time(result: RunData, flow: str, side: str = "from", bin_s: float = 1.0
         pl.len().alias("forwarded_packets"),
         (pl.col("ip_bytes").sum() * 8 / bin_s).alias("forwarded_bps"),
     )
-    bins = pl.DataFrame({"time_s": [i * bin_s for i in range(_bins(result, bin_s))]})
-    table = bins
+    count = max(1, math.ceil(result.duration_s / bin_s - 1e-9))
+    table = pl.DataFrame({"time_s": [i * bin_s for i in range(count)]})
     for part in (sent, received, forwarded):
         table = table.join(part, on="time_s", how="left")
     counts = [name for name in table.columns if name.endswith(("_packets", "_pps", "_bps"))]
@@ -114,12 +118,6 @@ def over_time(result: RunData, flow: str, side: str = "from", bin_s: float = 1.0
     if packets.height and packets["sent_s"].null_count() == packets.height:
         table = table.with_columns(pl.lit(None, table.schema[c]).alias(c) for c in unsent)
     return table.join(_generated(result, flow, side, bin_s), on="time_s", how="left")
-
-
-def _bins(result: RunData, bin_s: float) -> int:
-    import math
-
-    return max(1, math.ceil(result.duration_s / bin_s - 1e-9))
 
 
 def in_series(result: RunData, bin_s: float) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from talkspurt.metrics.bins import bin_width
+from talkspurt.metrics.bins import bin_width, sided
 from talkspurt.results.manifest import Origin
 
 if TYPE_CHECKING:
@@ -95,9 +95,10 @@ def of_flow(result: RunData, flow: str, bin_s: float) -> pl.DataFrame:
         .select(
             "time_s",
             *SUMS,
-            (8 * pl.col("generated_bytes") / length).alias("generated_bps"),
-            (8 * pl.col("sent_bytes") / length).alias("sent_bps"),
-            (8 * pl.col("received_bytes") / length).alias("received_bps"),
+            *(
+                (8 * pl.col(f"{name}_bytes") / length).alias(f"{name}_bps")
+                for name in ("generated", "sent", "received")
+            ),
             (pl.col("goodput") / length).alias("goodput_bps"),
             pl.when(pl.col("received_packets") > 0)
             .then(pl.col("delays") / pl.col("received_packets"))
@@ -134,16 +135,12 @@ def bandwidth_utilisation(result: RunData, flow: str, bin_s: float) -> pl.DataFr
 
 def narrowest(result: RunData, flow: str) -> float:
     """The minimum link rate on a direction's primary route, in bit/s."""
-    name, _, back = flow.rpartition(".") if flow.endswith(".reverse") else (flow, "", "")
+    name, side = sided(flow)
     (known,) = (one for one in result.topology["flows"] if one["name"] == name)
-    ways = known["back" if back else "routes"]
+    ways = known["back" if side == "to" else "routes"]
     if not ways:
         raise ValueError(f"flow {flow!r}: its route is not known")
-    way = ways[0]
-    rates = []
-    for pair in pairwise(way):
-        rates.append(_rate(result, flow, pair))
-    return min(rates)
+    return min(_rate(result, flow, pair) for pair in pairwise(ways[0]))
 
 
 def _rate(result: RunData, flow: str, pair: Sequence[str]) -> float:
@@ -198,24 +195,18 @@ def of_link(result: RunData, link: str, bin_s: float) -> pl.DataFrame:
     return (
         result.link_series(link)
         .group_by(_start(bin_s))
-        .agg(
-            pl.col("queue_packets").mean(),
-            pl.col("utilisation").mean(),
-            pl.col("drops").sum(),
-            pl.col("marks").sum(),
-        )
+        .agg(pl.col("queue_packets", "utilisation").mean(), pl.col("drops", "marks").sum())
         .sort("time_s")
     )
 
 
 def waits(result: RunData, link: str, bin_s: float) -> pl.DataFrame:
     """Queueing time of packets at a link, by departure time: ``wait_mean_s``."""
-    wait = (pl.col("dequeued_s") - pl.col("enqueued_s")).alias("wait")
+    wait = pl.col("dequeued_s") - pl.col("enqueued_s")
     return (
         result.packets()
         .filter((pl.col("link") == link) & pl.col("dequeued_s").is_not_null())
-        .with_columns(wait)
         .group_by(((pl.col("dequeued_s") / bin_s).floor() * bin_s).alias("time_s"))
-        .agg(pl.col("wait").mean().alias("wait_mean_s"), pl.col("wait").max().alias("wait_max_s"))
+        .agg(wait.mean().alias("wait_mean_s"))
         .sort("time_s")
     )

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from talkspurt.metrics import packets
 from talkspurt.metrics.bins import bin_width, window
 
 if TYPE_CHECKING:
@@ -58,12 +57,17 @@ def fair_after_s(
     return None
 
 
+def averages(values: Sequence[float], bins: int) -> list[float]:
+    """Averages over ``bins`` values each; an incomplete one at the end is left out."""
+    return [math.fsum(values[i : i + bins]) / bins for i in range(0, len(values) - bins + 1, bins)]
+
+
 def coefficient_of_variation(values: Sequence[float], bins: int) -> float:
     """Standard deviation over mean of averages over ``bins`` rates (Floyd et al. 2000, §4.1.1).
 
     Incomplete averages at the end are left out; NaN with fewer than two averages.
     """
-    means = [math.fsum(values[i : i + bins]) / bins for i in range(0, len(values) - bins + 1, bins)]
+    means = averages(values, bins)
     if len(means) < 2 or not any(means):
         return math.nan
     mean = math.fsum(means) / len(means)
@@ -73,10 +77,7 @@ def coefficient_of_variation(values: Sequence[float], bins: int) -> float:
 def variation_over_scales(result: RunData, flow: str) -> pl.DataFrame:
     """Coefficient of variation against time scale: ``scale_s``, ``cov``."""
     values, width = rates(result, flow), bin_width(result)
-    scales, bins = [], 1
-    while len(values) // bins >= 2:
-        scales.append(bins)
-        bins *= 2
+    scales = [1 << k for k in range((len(values) // 2).bit_length())]
     return pl.DataFrame(
         {
             "scale_s": [width * bins for bins in scales],
@@ -108,18 +109,6 @@ def converged_s(
         inside = abs(value - target) <= band * target
         since = (time if since is None else since) if inside else None
     return since
-
-
-def active_throughput_bps(result: RunData, flow: str, side: str = "from") -> float:
-    """Bits received, over the time from the first to the last packet arrival.
-
-    Unlike ``throughput_bps``, which is over the window: studies use one name for both.
-    """
-    arrived = packets.life(result, flow, side).filter(pl.col("received_s").is_not_null())
-    if arrived.height < 2:
-        return math.nan
-    times = [float(time) for time in arrived["received_s"]]
-    return 8 * float(arrived["ip_bytes"].sum()) / (max(times) - min(times))
 
 
 def fair_shares(result: RunData) -> dict[str, float]:

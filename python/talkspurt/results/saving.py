@@ -1,4 +1,4 @@
-"""Saving of results: common parts of runs and studies."""
+"""What is drawn and saved of a result: common parts of runs and studies."""
 
 from __future__ import annotations
 
@@ -6,12 +6,68 @@ import contextlib
 import os
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from talkspurt.figures.values import Kind
 
 
 class Saved:
-    """A result that can be written to a folder; subclasses define the content."""
+    """A result that can be drawn, and written to a folder; subclasses define the content."""
 
     name: str
+
+    def figure(
+        self,
+        measure: str,
+        *,
+        over: str | None = None,
+        by: str | None = None,
+        kind: Kind | None = None,
+        flow: str | None = None,
+        link: str | None = None,
+        bin_s: float | None = None,
+        time: bool = False,
+    ) -> Figure:
+        """A measure as a matplotlib figure; intervals where there are replications.
+
+        Of one run, a name of ``talkspurt.figures.KINDS`` without any other option but ``flow`` and
+        ``link`` is that figure, as in the report.
+
+        Args:
+            measure: a metric of flows or links that ``talkspurt metrics`` lists.
+            over: what the x axis is: an axis of the study, ``flow``, ``link``, ``transport`` or
+                ``source``, or ``time``. Default: an axis that does not change the transport,
+                preferably one of numbers; for a metric that is drawn against time or another
+                quantity, that quantity. If ``over`` is given for such a metric, its mean over each
+                run is drawn.
+            by: what colours distinguish, from the same list. Default: what changes the transport.
+                Everything else that varies has panels of its own.
+            kind: ``lines`` or ``points`` (means with intervals, joined or with the values of the
+                replications), ``bars``, ``box``, ``cdf`` (of the values of all runs, or of those
+                over time) or ``map`` (cells over ``over`` and ``by``). Default: bars over names,
+                lines over numbers and time, points for one quantity against another.
+            flow: one flow, or the flows of a ``count``; default: all that have a value.
+            link: one link, for metrics of links; of two metrics with one name, those of links.
+            bin_s: bin width in seconds, for metrics counted in time bins.
+            time: draw the metric over time that belongs to a number of the whole run, as
+                ``goodput_over_time`` to ``goodput_bps``.
+
+        Raises:
+            KeyError: if the figure, metric, axis, flow or link does not exist, or the packet table
+                is missing.
+            ValueError: if there is no value, or it cannot be drawn in this way.
+        """
+        options = {"over": over, "by": by, "kind": kind, "bin_s": bin_s, "time": time}
+        return self._figure(measure, flow, link, options)
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the report, one self-contained HTML file; returns its path."""
+        target = Path(path)
+        target.write_text(self._html(), encoding="utf-8")
+        return target
 
     def save(
         self,
@@ -78,4 +134,13 @@ class Saved:
 
     def _draw(self, folder: Path, *, pdf: bool) -> None:
         """Write figures and report."""
+        raise NotImplementedError
+
+    def _html(self) -> str:
+        """The report."""
+        raise NotImplementedError
+
+    def _figure(
+        self, measure: str, flow: str | None, link: str | None, options: dict[str, Any]
+    ) -> Figure:
         raise NotImplementedError
