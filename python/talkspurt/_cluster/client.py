@@ -22,7 +22,7 @@ from talkspurt import _core
 from talkspurt._cluster import proof, work
 from talkspurt._cluster.workers import Future, Workers, workers_of
 from talkspurt._storage import file_access, reader, writer
-from talkspurt._text.escaping import visible, whole
+from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
 from talkspurt.results.result import Result
 from talkspurt.results.run_data import Scratch
@@ -286,7 +286,7 @@ def collect(
         "name": question.name,
         "title": plan.title,
         "description": plan.description,
-        "file": whole(str(question.file.absolute())) if question.file else None,
+        "file": question.absolute,
         "set": dict(question.sets),
         "files": files,
     }

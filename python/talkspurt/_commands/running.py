@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Never
 from talkspurt import _core, api
 from talkspurt._storage import disk_space, file_access, output_folder, reader, remote, writer
 from talkspurt._terminal.progress import Bar, say_news
-from talkspurt._text.escaping import print_json, visible, whole
+from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError
 from talkspurt.results import concatenation
 from talkspurt.results.result import Result
@@ -58,7 +58,7 @@ def run(scenario: Path, options: RunOptions, cluster: Address | None = None) -> 
             executor = stack.enter_context(connected(cluster))
         far = None if options.out is None else remote.of(options.out)
         if far is not None:
-            name, file = question.name, file_of(question)
+            name, file = question.name, question.absolute
             far.check(output_folder.Claim("run", name, file, options.overwrite))
             here = far.folder(stack.enter_context(tempfile.TemporaryDirectory()))
             options = replace(options, out=here)
@@ -107,7 +107,7 @@ def _run(
         _say_outcome(answer, wanted, as_json=as_json)
         return
     # Check that the folder is writable before the work, not after.
-    claim = output_folder.Claim("run", question.name, file_of(question), options.overwrite)
+    claim = output_folder.Claim("run", question.name, question.absolute, options.overwrite)
     said = undrawn = None
     if api.is_study(question.plan):
         before: Study | None = None
@@ -163,11 +163,6 @@ def _run(
         print(f"talkspurt: {visible(words)}", file=sys.stderr)
     if undrawn is not None:
         raise undrawn
-
-
-def file_of(question: Question) -> str | None:
-    """The file that a scenario was read from, if any, as manifests have it."""
-    return whole(str(question.file.absolute())) if question.file else None
 
 
 def _targets(until: Sequence[str], most: int | None) -> tuple[sequential.Target, ...]:

@@ -49,9 +49,7 @@ def run(
         most = f"{total} shards" if total > 1 else "one shard"
         raise BadInputError(f"--shard {shard}: the study has {total} runs, so at most {most}")
     key = writer.key(question)
-    claim = output_folder.Claim(
-        KIND, f"{question.name} {shard}", running.file_of(question), overwrite
-    )
+    claim = output_folder.Claim(KIND, f"{question.name} {shard}", question.absolute, overwrite)
     wanted = shard.runs(total)
     folder = out or _default(question, shard)
     parts = f"{key}-{shard.number}-of-{shard.of}"

@@ -162,10 +162,17 @@ def _check_regular(file: Path, mode: int) -> None:
 
 def flush(path: Path) -> None:
     """fsync, so that a renamed folder is complete even after a power failure."""
+    with _handle(path) as handle:
+        os.fsync(handle)
+
+
+@contextlib.contextmanager
+def _handle(path: Path) -> Iterator[int]:
+    """A file or folder, open for what writes it out."""
     with writing(path):
         handle = os.open(path, os.O_RDONLY)
         try:
-            os.fsync(handle)
+            yield handle
         finally:
             os.close(handle)
 
@@ -191,14 +198,10 @@ def _write_out(folder: Path) -> bool:
         syncfs = ctypes.CDLL(None, use_errno=True).syncfs
     except (OSError, AttributeError, TypeError):
         return False
-    with writing(folder):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            if syncfs(handle) != 0:
-                number = ctypes.get_errno()
-                raise OSError(number, os.strerror(number), str(folder))
-        finally:
-            os.close(handle)
+    with _handle(folder) as handle:
+        if syncfs(handle) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(folder))
     return True
 
 

@@ -167,13 +167,14 @@ class Staging:
             try:
                 self.far.put(self.target)
             except BaseException as error:
-                self._say_cut_short(error, self.far.url)
+                self._say_cut_short(error)
                 raise
             written.append(self.far.url)
         return self.target
 
-    def _say_cut_short(self, error: BaseException, url: str) -> None:
-        error.add_note(f"the upload to {url} is not complete: the same command repeats it")
+    def _say_cut_short(self, error: BaseException) -> None:
+        assert self.far is not None
+        error.add_note(f"the upload to {self.far.url} is not complete: the same command repeats it")
 
     @contextlib.contextmanager
     def drawing(self) -> Iterator[None]:
@@ -332,10 +333,8 @@ class Resumable(Staging):
                     shutil.rmtree(folder, ignore_errors=True)
                 lock.close()
 
-    def _say_cut_short(self, error: BaseException, url: str) -> None:
-        self._say_kept(error, self._parts)
-
-    def _say_kept(self, error: BaseException, kept: int) -> None:
+    def _say_cut_short(self, error: BaseException, kept: int | None = None) -> None:
+        kept = self._parts if kept is None else kept
         error.add_note(
             f"{kept} of {self._parts} runs are kept: the same command goes on from there"
         )
@@ -354,7 +353,7 @@ class Resumable(Staging):
             return
         if error is not None:
             self._name_what_was_asked_for(error)
-            self._say_kept(error, kept)
+            self._say_cut_short(error, kept)
         with undisturbed():
             self._keep_parts_only()
             if self._lock is not None:
@@ -385,9 +384,8 @@ def beside(target: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        with undisturbed():
+        with undisturbed(), lock:
             shutil.rmtree(folder, ignore_errors=True)
-            lock.close()
 
 
 def add(source: Path, target: Path) -> list[str]:
@@ -511,32 +509,24 @@ def sweep(target: Path) -> list[str]:
             continue
         lock = _take(folder)
         if lock is None:
-            _remove_unlocked(folder)
+            # Killed before it made the lock, which takes no minute, if nobody is at work there.
+            with contextlib.suppress(OSError):
+                if time.time() - folder.stat().st_mtime > UNLOCKED_S:
+                    folder.rmdir()  # fails if it is not empty
             continue
         old = folder / OLD / MANIFEST
         if old.exists() and not target.exists():
             with writing(target):
                 old.parent.rename(target)
             said.append(f"{target} was moved aside by one who was killed, and is back")
-        _remove_locked(folder)
+        # The lock last: if this is killed meanwhile, another can tell.
+        with contextlib.suppress(OSError):
+            for place in folder.iterdir():
+                if place.name != LOCK:
+                    _delete(place)
+        shutil.rmtree(folder, ignore_errors=True)
         lock.close()
     return said
-
-
-def _remove_locked(folder: Path) -> None:
-    """Remove a hidden sibling, its lock last: if this is killed meanwhile, another can tell."""
-    with contextlib.suppress(OSError):
-        for place in folder.iterdir():
-            if place.name != LOCK:
-                _delete(place)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _remove_unlocked(folder: Path) -> None:
-    """Remove a sibling whose process was killed before it made the lock, which takes no minute."""
-    with contextlib.suppress(OSError):
-        if time.time() - folder.stat().st_mtime > UNLOCKED_S:
-            folder.rmdir()  # fails if it is not empty
 
 
 def literal(name: str) -> str:

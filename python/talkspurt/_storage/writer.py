@@ -70,17 +70,18 @@ def write_result(
         if table.is_empty():
             empty[name] = {column: str(kind) for column, kind in table.schema.items()}
             continue
-        fields = dictionary.columns(dictionary.TABLES[name])
-        write_table(folder / f"{name}.parquet", table, fields)
+        _write_table(folder, name, table)
     if result.origin is Origin.IMPORTED:
-        fields = dictionary.columns(dictionary.TABLES["packets"])
-        write_table(folder / "packets.parquet", result.packets(), fields)
+        _write_table(folder, "packets", result.packets())
     if (excerpt := result.excerpt) is not None:
-        fields = dictionary.columns(dictionary.EXCERPT)
-        write_table(folder / "excerpt.parquet", excerpt, fields)
+        _write_table(folder, "excerpt", excerpt)
     if result.is_scored:
         write_scores(result, folder)
-    _copy_written(result, folder)
+    # Captures and packets, written during the run.
+    for file in result._files():
+        if file.parent != folder:
+            with writing(folder / file.name):
+                shutil.copyfile(file, folder / file.name)
     step("recordings")
     starts = {}
     made_of = provenance.of(result.scenario)
@@ -105,16 +106,12 @@ def _indented(text: str) -> str:
 
 def write_scores(result: RunData, folder: Path) -> None:
     """Write the scores of a result's calls to its folder."""
-    fields = dictionary.columns(dictionary.TABLES["scores"])
-    write_table(folder / "scores.parquet", result.scores, fields)
+    _write_table(folder, "scores", result.scores)
 
 
-def _copy_written(result: RunData, folder: Path) -> None:
-    """Captures and packets, written during the run."""
-    for file in result._files():
-        if file.parent != folder:
-            with writing(folder / file.name):
-                shutil.copyfile(file, folder / file.name)
+def _write_table(folder: Path, name: str, table: pl.DataFrame) -> None:
+    """Write a table of a run, with what its columns mean."""
+    write_table(folder / f"{name}.parquet", table, dictionary.columns(dictionary.fields(name)))
 
 
 def run_folder(i: int, settings: Mapping[str, str], replicate: int) -> str:
@@ -137,14 +134,8 @@ def write_study(
         if not (folder / place / MANIFEST).exists():
             step(f"run {i + 1} of {len(study.runs)}")
             write_run(run, folder / place)
-        runs.append(
-            {
-                "folder": place,
-                "settings": dict(run.settings),
-                "seed": run.seed,
-                "digest": run.digest,
-            }
-        )
+        facts = {"settings": dict(run.settings), "seed": run.seed, "digest": run.digest}
+        runs.append({"folder": place, **facts})
     step("tables")
     write_text(folder / "scenario.toml", study.scenario)
     axes = dictionary.of_axes(study.axes)

@@ -86,7 +86,7 @@ def run(
     scenario: Path, commands: Sequence[Wanted], shell: str | None, options: EmulateOptions
 ) -> int:
     """Emulate, print and write the result; returns the exit status."""
-    from talkspurt._commands.running import as_asked, file_of, say_where
+    from talkspurt._commands.running import as_asked, say_where
 
     namespaces.act_as(namespaces.User.behind_sudo())
     if not commands and shell is None:
@@ -103,7 +103,7 @@ def run(
             status = _execute(emulation, commands, shell, most_s, quiet=quiet)
             answer = emulation.result
         else:
-            claim = output_folder.Claim("run", question.name, file_of(question), options.overwrite)
+            claim = output_folder.Claim("run", question.name, question.absolute, options.overwrite)
             with output_folder.Staging(folder, claim) as staging:
                 for words in () if quiet else staging.news:
                     print(f"talkspurt: {visible(words)}", file=sys.stderr)

@@ -210,7 +210,8 @@ INSTANTS = frozenset({
 """Columns of times in the run; other columns of seconds are durations."""
 
 
-def _fields(table: str) -> tuple[Field, ...]:
+def fields(table: str) -> tuple[Field, ...]:
+    """The columns of a table of a run."""
     return EXCERPT if table == "excerpt" else TABLES[table]
 
 
@@ -220,7 +221,7 @@ def kinds(table: str) -> dict[str, str]:
     if table in _TYPES:
         return _TYPES[table]
     # The engine writes packets while it runs, and models compute scores.
-    return {one.name: _type(one) for one in _fields(table)}
+    return {one.name: _type(one) for one in fields(table)}
 
 
 _TYPES: dict[str, dict[str, str]] = json.loads(_core.types())
@@ -250,7 +251,7 @@ def bounds(table: str) -> dict[str, tuple[float, float]]:
     metrics = {"flows": FLOW_METRICS, "links": LINK_METRICS}.get(table, ())
     known = {one.name: (one.least, one.most) for one in metrics}
     found = {}
-    for one in _fields(table):
+    for one in fields(table):
         most = LARGEST if one.unit in _LARGE else MOST
         least = -most if one.unit in _SIGNED else 0.0
         least, limit = known.get(one.name, (least, math.inf))
@@ -303,9 +304,9 @@ def of_axes(axes: Iterable[Axis]) -> tuple[Field, ...]:
     )
 
 
-def columns(fields: Iterable[Field]) -> dict[str, dict[str, str]]:
+def columns(of: Iterable[Field]) -> dict[str, dict[str, str]]:
     """Unit and meaning by name, as in the metadata of Parquet files."""
-    return {one.name: {"unit": one.unit, "meaning": one.meaning} for one in fields}
+    return {one.name: {"unit": one.unit, "meaning": one.meaning} for one in of}
 
 
 @functools.cache
@@ -321,6 +322,6 @@ def document() -> dict[str, dict[str, list[dict[str, str]]]]:
     """The dictionary as JSON: tables of a run, and of a study."""
     kinds = {"run": TABLES, "study": OF_STUDIES}
     return {
-        kind: {name: [asdict(one) for one in fields] for name, fields in tables.items()}
+        kind: {name: [asdict(one) for one in of] for name, of in tables.items()}
         for kind, tables in kinds.items()
     }

@@ -98,18 +98,10 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         """The row in ``--json`` output."""
-        (here, here_half), (ns2, ns2_half), (difference, half) = self.means
-        return {
-            "name": self.name,
-            "measure": self.measure,
-            "here": here,
-            "here_half_width": here_half,
-            "ns2": ns2,
-            "ns2_half_width": ns2_half,
-            "difference": difference,
-            "difference_half_width": half,
-            "relative": self.relative,
-        }
+        found: dict[str, Any] = {"name": self.name, "measure": self.measure}
+        for key, (mean, half) in zip(("here", "ns2", "difference"), self.means, strict=True):
+            found |= {key: mean, f"{key}_half_width": half}
+        return {**found, "relative": self.relative}
 
 
 @dataclass(frozen=True)
@@ -195,7 +187,10 @@ def crosscheck(
     if not runs:
         raise _core.RunError("\n".join(dict.fromkeys(left_out.values())))
     alive = [run for run in runs if run.ours.seed not in left_out]
-    notes |= dict.fromkeys(_words(left_out, len(scripts)))
+    for seed, why in left_out.items():
+        notes[f"seed {seed} is left out: {why}" if len(scripts) > 1 else f"not compared: {why}"] = (
+            None
+        )
     notes |= dict.fromkeys(defaults.notes(program, scripts[0].settings))
     return Crosscheck(
         plan.title,
@@ -205,11 +200,6 @@ def crosscheck(
         list(_rows("flows", FLOW_MEASURES, runs, alive, plan.confidence)),
         list(_rows("links", LINK_MEASURES, runs, alive, plan.confidence)),
     )
-
-
-def _words(left_out: dict[int, str], count: int) -> Iterator[str]:
-    for seed, why in left_out.items():
-        yield f"seed {seed} is left out: {why}" if count > 1 else f"not compared: {why}"
 
 
 @dataclass
@@ -304,13 +294,13 @@ def _traced(
         reading, writing = os.pipe()
         lines = stack.enter_context(os.fdopen(reading, encoding="ascii"))
         try:
-            process = subprocess.Popen(
+            process = stack.enter_context(subprocess.Popen(
                 [program, str(file), f"/dev/fd/{writing}"],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out, pass_fds=(writing,), cwd=folder,
-            )  # fmt: skip
+            ))  # fmt: skip
         finally:
             os.close(writing)
-        stack.callback(_end, process)
+        stack.callback(process.kill)
         yield _copied(lines, copy)
         process.wait()
         words = said.read_text(encoding="utf-8", errors="replace").strip()
@@ -342,9 +332,3 @@ def _copied(lines: TextIO, copy: TextIO | None) -> Iterator[str]:
         if copy is not None:
             copy.write(line)
         yield line
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.kill()
-        process.wait()

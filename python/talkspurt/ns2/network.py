@@ -135,22 +135,14 @@ def _queue(tcl: Tcl, queue: Part, bits: int) -> tuple[str, int, tuple[str, Any, 
     tcl.say(f"Queue/DropTail set queue_in_bytes_ {str(packets is None).lower()}")
     if packets is not None:
         words = "as ns-2 counts: N - 1 wait" if exactly else "ns-2 lets one fewer wait than it says"
-        return kind_droptail(
-            packets if exactly else packets + 1, queue.at("packets"), packets, words
-        )
+        limit = packets if exactly else packets + 1
+        return "DropTail", limit, (queue.at("packets"), packets, words)
     # With a mean packet of one byte the limit is in bytes, and one byte fewer fits.
     tcl.say("Queue/DropTail set mean_pktsize_ 1")
     if size is not None:
-        return kind_droptail(units.size(size) + 1, queue.at("bytes"), size, "one byte fewer fits")
+        return "DropTail", units.size(size) + 1, (queue.at("bytes"), size, "one byte fewer fits")
     held = int(bits * units.seconds(time) / 8)
-    return kind_droptail(held + 1, queue.at("time"), time, "in bytes, of which one fewer fits")
-
-
-def kind_droptail(
-    limit: int, path: str, value: Any, words: str
-) -> tuple[str, int, tuple[str, Any, str]]:
-    """The result of :func:`_queue` for a DropTail."""
-    return "DropTail", limit, (path, value, words)
+    return "DropTail", held + 1, (queue.at("time"), time, "in bytes, of which one fewer fits")
 
 
 RED: tuple[tuple[str, str, float, Callable[[Any], float]], ...] = (

@@ -55,10 +55,8 @@ def read(part: Part, speech: dict[str, Any] | None) -> Source:
     kind = part.take("kind")
     if kind == "bulk":
         packet, total = part.take("packet"), part.take("total")
-        return Source(
-            part, kind, units.size(packet) if packet else 0,
-            total_bytes=units.size(total) if total else None,
-        )  # fmt: skip
+        length, whole = (units.size(one) if one else None for one in (packet, total))
+        return Source(part, kind, length or 0, total_bytes=whole)
     if kind not in ("cbr", "on_off", "speech"):
         part.findings.refuse(part.at("kind"), f"it has no source like {kind}")
         part.ignore(*part.names())
@@ -93,22 +91,23 @@ def _opus(part: Part) -> None:
 def _speech(part: Part, speech: dict[str, Any], noise: float) -> Source:
     _opus(part)
     part.ignore("codec", "packet")
-    if part.take("ladder"):
-        part.refuse("ladder", "its sources keep one encoding", f"--set {part.at('ladder')}=[]")
-    if part.take("keep_alive"):
-        part.refuse("keep_alive", "its sources are silent in silences")
-    if part.take("flexfec"):
-        part.refuse("flexfec", "its sources send no repair packets")
-    if part.take("vad"):
-        part.refuse("vad", "its sources do not hear a recording")
+    for key, why, hint in (
+        ("ladder", "its sources keep one encoding", f"--set {part.at('ladder')}=[]"),
+        ("keep_alive", "its sources are silent in silences", None),
+        ("flexfec", "its sources send no repair packets", None),
+        ("vad", "its sources do not hear a recording", None),
+    ):
+        if part.take(key):
+            part.refuse(key, why, hint)
     talk = part.take("talkspurts")
     if talk and talk.get("spread", EXPONENTIAL) != EXPONENTIAL:
         part.findings.refuse(part.at("talkspurts.spread"), SPREAD)
     pauses = (units.seconds(talk["on"]), units.seconds(talk["off"])) if talk else None
     file, repeat = part.take("file"), part.take("repeat")
     interval, lead = speech["interval_s"], units.seconds(part.take("lead"))
-    count = None if file is None or repeat else _units(file, interval)
-    if count is not None:
+    count = None
+    if file is not None and not repeat:
+        count = math.ceil(_core.recording_seconds(file) / interval)
         part.findings.note(f"{part.at('file')}: the recording's last packet is a whole one in ns-2")
     return Source(
         part, "speech", speech["bytes"], RTP_BYTES, interval,
@@ -116,13 +115,10 @@ def _speech(part: Part, speech: dict[str, Any], noise: float) -> Source:
     )  # fmt: skip
 
 
-def _units(file: str, interval: float) -> int:
-    return math.ceil(_core.recording_seconds(file) / interval)
-
-
 def write(tcl: Tcl, source: Source, name: str, agent: str, unit: int, stop: float) -> None:
     """An application that hands an agent units of ``unit`` bytes, from ``$t(name)`` on."""
     part, app = source.part, f"$s({name})"
+    opening = f"$t({name.removesuffix('.reverse')})"
     if source.kind == "bulk":
         tcl.add(f"set s({name}) [new Application/FTP]", part.at("kind"), "bulk")
         tcl.say(f"{app} attach-agent {agent}")
@@ -130,10 +126,9 @@ def write(tcl: Tcl, source: Source, name: str, agent: str, unit: int, stop: floa
         if source.total_bytes is not None:
             start = f"produce {math.ceil(source.total_bytes / unit)}"
             tcl.add(f"# {start}: packets", part.at("total"), source.total_bytes)
-        tcl.say(f'$ns at $t({name.removesuffix(".reverse")}) "{app} {start}"')
+        tcl.say(f'$ns at {opening} "{app} {start}"')
         tcl.say(f'$ns at {number(stop)} "{app} stop"')
         return
-    opening = f"$t({name.removesuffix('.reverse')})"
     first, interval = number(source.first_s), number(source.interval_s)
     count = f"int(({number(stop)} - {opening} - {first}) / {interval} + 1 + 1e-9)"
     if source.units is not None:
@@ -143,10 +138,10 @@ def write(tcl: Tcl, source: Source, name: str, agent: str, unit: int, stop: floa
         tcl.say(f"{app} attach-agent {agent}")
         tcl.add(f"{app} set packetSize_ {unit}", words=f"payload {source.payload_bytes}")
         rate = number(unit * 8 / source.interval_s)
-        tcl.add(f"{app} set rate_ {rate}", words=f"one each {number(source.interval_s)} s")
+        tcl.add(f"{app} set rate_ {rate}", words=f"one each {interval} s")
         tcl.add(f"{app} set maxpkts_ [expr {{{count}}}]", words="complete by the stop")
         tcl.add(
-            f'$ns at [expr {{{opening} + {number(source.first_s)}}}] "{app} start"',
+            f'$ns at [expr {{{opening} + {first}}}] "{app} start"',
             words="when the first unit is complete",
         )
         return
@@ -155,9 +150,8 @@ def write(tcl: Tcl, source: Source, name: str, agent: str, unit: int, stop: floa
     tcl.say(f"{app} attach-agent {agent}")
     talk, silence = source.pauses_s or (0, 0)
     tcl.add(
-        f"clock {{{name}}} {unit} $t({name.removesuffix('.reverse')}) {number(source.first_s)} "
-        f"{number(source.interval_s)} {number(source.noise_s)} {number(talk)} {number(silence)} "
-        f"[expr {{{count}}}]",
+        f"clock {{{name}}} {unit} {opening} {first} {interval} {number(source.noise_s)} "
+        f"{number(talk)} {number(silence)} [expr {{{count}}}]",
         part.at("noise"), words="noise, talk and silence in seconds",
     )  # fmt: skip
 

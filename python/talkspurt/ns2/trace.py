@@ -16,8 +16,8 @@ from talkspurt.ns2.network import Wire
 from talkspurt.ns2.script import Way
 
 ALWAYS_DATA = {"udp", "cbr", "exp", "tcpFriend", "DCCP_Data", "DCCP_DataAck"}
-
-
+DELAYS = (("delay_min_s", 0.0), ("delay_p50_s", 0.5), ("delay_p95_s", 0.95), ("delay_max_s", 1.0))
+"""Quantiles of the delays."""
 ON_THE_WAY_S = 2.0
 """Maximum travel time of the Ack of a handshake."""
 
@@ -76,11 +76,8 @@ class FlowCount:
             "lost_packets": self.lost_packets,
             "sent_bytes": self.sent_bytes,
             "throughput_bps": 8 * self.arrived_bytes / window_s if window_s > 0 else None,
-            "delay_min_s": delays[0] if delays else None,
             "delay_mean_s": math.fsum(delays) / len(delays) if delays else None,
-            "delay_p50_s": quantile(delays, 0.5) if delays else None,
-            "delay_p95_s": quantile(delays, 0.95) if delays else None,
-            "delay_max_s": delays[-1] if delays else None,
+            **{name: quantile(delays, share) if delays else None for name, share in DELAYS},
         }
 
 

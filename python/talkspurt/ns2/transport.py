@@ -81,9 +81,7 @@ class Flow:
 def write(flow: Flow) -> Agents:
     """The agents of a flow."""
     kind = flow.transport.take("kind")
-    known: dict[str, Callable[[Flow], Agents]] = {
-        "udp": _udp, "tcp": _tcp, "sctp": _sctp, "dccp": _dccp, "tfrc": _tfrc,
-    }  # fmt: skip
+    known = {"udp": _udp, "tcp": _tcp, "sctp": _sctp, "dccp": _dccp, "tfrc": _tfrc}
     if kind in known:
         return known[kind](flow)
     flow.part.findings.refuse(flow.transport.at("kind"), f"it has no agent like {kind}")
@@ -180,17 +178,16 @@ def _tcp(flow: Flow) -> Agents:
         ("packetSize_", str(base + option * stamps), flow.part.at("sizing"), flow.sizing),
         ("ts_echo_rfc1323_", str(stamps).lower(), knobs.at("timestamps"), stamps),
     ]
-    for there, here, turned in (
-        ("windowInit_", "initial_window", lambda x: x),
-        ("minrto_", "min_rto", units.seconds),
-        ("maxrto_", "max_rto", units.seconds),
-        ("ecn_", "ecn", int),
-    ):
-        value = knobs.take(here)
-        agents.here.append(flow.set(there, turned(value), here, value))
-    threshold = knobs.take("initial_ssthresh")
-    if threshold is not None:
-        agents.at_start.append(flow.set("ssthresh_", threshold, "initial_ssthresh", threshold))
+    agents.here += _knobs(
+        knobs,
+        {
+            "initial_window": ("windowInit_", float),
+            "min_rto": ("minrto_", units.seconds),
+            "max_rto": ("maxrto_", units.seconds),
+            "ecn": ("ecn_", int),
+        },
+    )
+    agents.at_start += _knobs(knobs, {"initial_ssthresh": ("ssthresh_", float)})
     if controller == "reno":
         words = "RFC 5681 knows no `recover`: what is lost next is retransmitted fast, too"
         agents.here.append(("bugFix_", "false", "", words))
@@ -260,21 +257,22 @@ def _sctp(flow: Flow) -> Agents:
         path = knobs.at("sack_frequency")
         findings.refuse(path, "it acknowledges each packet or every second", f"--set {path}=2")
     both.append(flow.set("useDelayedSacks_", int(frequency == 2), "sack_frequency", frequency))
-    for there, here, turned in (
-        ("unordered_", "ordered", lambda x: int(not x)),
-        ("numOutStreams_", "streams", lambda x: x),
-        ("sackDelay_", "sack_delay", units.seconds),
-        ("initialRto_", "rto_initial", units.seconds),
-        ("minRto_", "rto_min", units.seconds),
-        ("maxRto_", "rto_max", units.seconds),
-        ("associationMaxRetrans_", "association_max_retrans", lambda x: x),
-        ("pathMaxRetrans_", "path_max_retrans", lambda x: x),
-        ("maxInitRetransmits_", "max_init_retransmits", lambda x: x),
-        ("heartbeatInterval_", "heartbeat_interval", units.seconds),
-        ("initialRwnd_", "receive_buffer", units.size),
-    ):
-        value = knobs.take(here)
-        both.append(flow.set(there, turned(value), here, value))
+    both += _knobs(
+        knobs,
+        {
+            "ordered": ("unordered_", lambda x: int(not x)),
+            "streams": ("numOutStreams_", float),
+            "sack_delay": ("sackDelay_", units.seconds),
+            "rto_initial": ("initialRto_", units.seconds),
+            "rto_min": ("minRto_", units.seconds),
+            "rto_max": ("maxRto_", units.seconds),
+            "association_max_retrans": ("associationMaxRetrans_", float),
+            "path_max_retrans": ("pathMaxRetrans_", float),
+            "max_init_retransmits": ("maxInitRetransmits_", float),
+            "heartbeat_interval": ("heartbeatInterval_", units.seconds),
+            "receive_buffer": ("initialRwnd_", units.size),
+        },
+    )
     window, threshold = knobs.take("initial_window"), knobs.take("initial_ssthresh")
     # RFC 9260 7.2.1; in ns-2 counted in packets of the largest chunk.
     bytes_ = units.size(window) if window else min(4 * largest, max(2 * largest, 4404))
@@ -319,14 +317,8 @@ def _dccp(flow: Flow) -> Agents:
     )  # fmt: skip
     unit = [source.payload_bytes or 1000 for source in flow.sources]
     agent = "DCCP/TCPlike" if ccid == 2 else "DCCP/TFRC"
-    agents = Agents(
-        agent,
-        agent,
-        unit,
-        listens=True,
-        packet_bytes=max(unit) + 44,
-        acks=0.5 if ccid == 2 else 0.1,
-    )
+    agents = Agents(agent, agent, unit, listens=True, packet_bytes=max(unit) + 44)
+    agents.acks = 0.5 if ccid == 2 else 0.1
     both = _ecn(flow)
     queue = flow.part.part("send_queue")
     queue.must("drop", "newest", "a full send queue drops what comes")
@@ -335,12 +327,13 @@ def _dccp(flow: Flow) -> Agents:
     if packets is not None:
         both.append(("sb_size_", str(packets), queue.at("packets"), packets))
     window, rate = knobs.part("window"), knobs.part("rate")
-    known = _window(window) if ccid == 2 else _rate(rate)
-    for part in (window, rate):
-        if part is not (window if ccid == 2 else rate):
-            part.ignore(*part.names())
-    agents.here = [("packetSize_", str(unit[0]), flow.part.at("source"), None), *both, *known]
-    agents.there = [("packetSize_", str(unit[-1]), flow.part.at("source"), None), *both, *known]
+    other = rate if ccid == 2 else window
+    both += _window(window) if ccid == 2 else _rate(rate)
+    other.ignore(*other.names())
+    agents.here, agents.there = (
+        [("packetSize_", str(size), flow.part.at("source"), None), *both]
+        for size in (unit[0], unit[-1])
+    )
     return agents
 
 

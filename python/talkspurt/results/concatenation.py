@@ -41,10 +41,9 @@ class Gathered:
         if i in self._runs:
             return
         for name, rows in self._rows.items():
-            found = outcome.rows(name)
+            rows += ({RUN: i, **row} for row in outcome.rows(name))
             if name not in self._kinds:
                 self._kinds[name] = outcome.columns(name)
-            rows += ({RUN: i, **row} for row in found)
         self._runs.add(i)
         self._waiting += 1
         if self._waiting == MOST:

@@ -16,11 +16,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from talkspurt import _core
 from talkspurt._storage.file_access import reading
-from talkspurt._text.escaping import whole
 from talkspurt._text.format import offered
 from talkspurt.results import manifest as manifests
 from talkspurt.results import validation
@@ -190,15 +189,20 @@ class RunData:
         """
         if name == "scores":
             return self.scores
+        if name not in (*TABLES, "packets"):
+            known = (*TABLES, "packets", "scores")
+            raise KeyError(f"no table {name!r}; {offered(name, known)}")
+        found = self._kept(name)
+        if found is None:
+            raise KeyError(f"no table {name!r}: the scenario does not set record.packets = true")
+        return found
+
+    def _kept(self, name: str) -> pl.DataFrame | None:
+        """A table, read on first access; None if there is none."""
         if name not in self._tables:
-            if name not in (*TABLES, "packets"):
-                known = (*TABLES, "packets", "scores")
-                raise KeyError(f"no table {name!r}; {offered(name, known)}")
             found = self._read_table(name)
             if found is None:
-                raise KeyError(
-                    f"no table {name!r}: the scenario does not set record.packets = true"
-                )
+                return None
             self._tables[name] = found
         return self._tables[name]
 
@@ -235,20 +239,23 @@ class RunData:
         """The rows of one gauge. Only these are read from a file: a whole table can take 1 GB."""
         import polars as pl
 
-        file = None if "gauges" in self._tables else self._file_of("gauges")
-        if file is None:
+        if (file := self._gauge_file) is None:
             return self._of("gauges", gauge=gauge)
         with reading(file):
             found = pl.scan_parquet(file, glob=False).filter(gauge=gauge).collect()
             return found if self._known is None else validation.table("gauges", found, self._known)
 
     @property
+    def _gauge_file(self) -> Path | None:
+        """The file to read gauges from; None if they are in memory."""
+        return None if "gauges" in self._tables else self._file_of("gauges")
+
+    @property
     def gauge_names(self) -> list[str]:
         """The gauges that some endpoint of the run has, sorted."""
         import polars as pl
 
-        file = None if "gauges" in self._tables else self._file_of("gauges")
-        if file is None:
+        if (file := self._gauge_file) is None:
             return sorted(self.table("gauges")["gauge"].unique())
         with reading(file):
             names = pl.scan_parquet(file, glob=False).select(pl.col("gauge").unique()).collect()
@@ -279,13 +286,7 @@ class RunData:
         ``manifest["excerpt"]`` has its start and end. None for a run, whose packets of any interval
         are found by repeating it.
         """
-        if "excerpt" not in self.manifest:
-            return None
-        if "excerpt" not in self._tables:
-            found = self._read_table("excerpt")
-            assert found is not None
-            self._tables["excerpt"] = found
-        return self._tables["excerpt"]
+        return self._kept("excerpt") if "excerpt" in self.manifest else None
 
     def _of(self, table: str, **wanted: str | None) -> pl.DataFrame:
         frame = self.table(table)
@@ -349,12 +350,7 @@ class RunData:
     @property
     def is_scored(self) -> bool:
         """Whether ``scores`` are already there, in memory or in the result's folder."""
-        if "scores" not in self._tables:
-            found = self._read_table("scores")
-            if found is None:
-                return False
-            self._tables["scores"] = found
-        return True
+        return self._kept("scores") is not None
 
     def _file(self) -> str | None:
         return self.manifest.get("file")
@@ -404,11 +400,9 @@ def _table(
     outcome: _core.Outcome, scenario: str, written: Path | Scratch | None, name: str
 ) -> pl.DataFrame | None:
     """A table of a run that has just ended: from memory, or from a file that the run wrote."""
-    if name == "scores":
-        return None
     import polars as pl
 
-    if name == "packets" and not recorded(scenario).get("packets"):
+    if name == "scores" or (name == "packets" and not recorded(scenario).get("packets")):
         return None
     if not _is_in_file(outcome, name):
         return pl.DataFrame(outcome.table(name))
@@ -468,7 +462,7 @@ def _manifest(question: Question, i: int, outcome: _core.Outcome, wall_s: float)
     plan = question.plan
     made = manifests.made(
         question.name,
-        whole(str(question.file.absolute())) if question.file else None,
+        question.absolute,
         seed=plan.seed(i),
         digest=outcome.digest,
         machine_dependent=plan.machine_dependent(i),
@@ -478,9 +472,5 @@ def _manifest(question: Question, i: int, outcome: _core.Outcome, wall_s: float)
         cpu_s=outcome.cpu_s,
         wall_s=wall_s,
     )
-    return {
-        **made,
-        "set": dict(question.sets),
-        "settings": plan.settings(i),
-        "replicate": plan.replicate(i),
-    }
+    place = {"settings": plan.settings(i), "replicate": plan.replicate(i)}
+    return cast("Manifest", {**made, "set": dict(question.sets), **place})

@@ -57,14 +57,14 @@ class Cell:
         for member in self.members.values():
             for replicate, value in member[name].items():
                 values.setdefault(replicate, []).extend([] if value is None else [value])
-        return {k: math.fsum(v) / len(v) if v else None for k, v in values.items()}
+        return {k: _mean(v) if v else None for k, v in values.items()}
 
     def of_members(self, name: str) -> list[float]:
         """A metric per member with a value: its mean over the replications."""
         found = (
             [v for v in member[name].values() if v is not None] for member in self.members.values()
         )
-        return [math.fsum(v) / len(v) for v in found if v]
+        return [_mean(v) for v in found if v]
 
 
 @dataclass(frozen=True)
@@ -138,23 +138,22 @@ class StudyData:
         Raises:
             ValueError: if there are fewer than two, or if their axes or replications differ.
         """
-        studies = {name: one for name, one in answers.items() if isinstance(one, StudyData)}
         if len(answers) < 2:
             raise ValueError("a comparison needs at least two results")
-        if studies and len(studies) < len(answers):
-            single = next(name for name in answers if name not in studies)
-            several = next(iter(studies))
-            raise ValueError(f"{single} is a single run, and {several} is a study")
-        first = next(iter(answers.values()))
-        axes: tuple[Axis, ...] = ()
-        if isinstance(first, StudyData):
-            axes = first.axes
-            for name, one in studies.items():
-                shape = [(axis.name, axis.labels) for axis in one.axes], one.replications
-                if shape != ([(axis.name, axis.labels) for axis in axes], first.replications):
-                    raise ValueError(f"{name} has other axes or replications than {first.name}")
-            if any(axis.name == "run" for axis in axes):
-                raise ValueError(f"{first.name} has an axis `run` itself")
+        single = [name for name, one in answers.items() if not isinstance(one, StudyData)]
+        if single and len(single) < len(answers):
+            several = next(name for name in answers if name not in single)
+            raise ValueError(f"{single[0]} is a single run, and {several} is a study")
+        studies = {
+            name: one if isinstance(one, StudyData) else cls.of_run(one)
+            for name, one in answers.items()
+        }
+        first = next(iter(studies.values()))
+        for name, one in studies.items():
+            if one._shape != first._shape:
+                raise ValueError(f"{name} has other axes or replications than {first.name}")
+        if any(axis.name == "run" for axis in first.axes):
+            raise ValueError(f"{first.name} has an axis `run` itself")
 
         def named(run: RunData, name: str) -> RunData:
             settings = {"run": name, **run.settings}
@@ -172,12 +171,12 @@ class StudyData:
             name=" vs ".join(answers),
             title=f"{first.title} – {', '.join(answers)}" if same else " / ".join(titles.values()),
             description=first.description if same else told,
-            axes=(Axis(name="run", path="", labels=tuple(answers)), *axes),
-            replications=first.replications if isinstance(first, StudyData) else 1,
-            confidence=first.confidence if isinstance(first, StudyData) else 0.95,
+            axes=(Axis(name="run", path="", labels=tuple(answers)), *first.axes),
+            replications=first.replications,
+            confidence=first.confidence,
             scenario="# A comparison: the scenario of each run is in its folder.\n",
             runs=runs,
-            design=first.design if isinstance(first, StudyData) else None,
+            design=first.design,
         )
 
     @classmethod
@@ -193,6 +192,10 @@ class StudyData:
             scenario=run.scenario,
             runs=(replace(run, settings={}, replicate=0),),
         )
+
+    @property
+    def _shape(self) -> tuple[list[tuple[str, tuple[str, ...]]], int]:
+        return [(axis.name, axis.labels) for axis in self.axes], self.replications
 
     @property
     def flows(self) -> pl.DataFrame:
@@ -280,11 +283,10 @@ class StudyData:
         Raises:
             KeyError: if there is none.
         """
-        for axis in self.axes:
-            if axis.name == name:
-                return axis
-        there = [axis.name for axis in self.axes]
-        raise KeyError(f"no axis {name!r}; {offered(name, there)}")
+        axes = {axis.name: axis for axis in self.axes}
+        if name not in axes:
+            raise KeyError(f"no axis {name!r}; {offered(name, [*axes])}")
+        return axes[name]
 
     def _check_label(self, axis: Axis, label: str) -> None:
         if label not in axis.labels:
@@ -333,10 +335,9 @@ class StudyData:
         for cell in self._cells(wanted, members=members):
             for name in wanted:
                 numbers = [v for v in cell.of_runs(name).values() if v is not None]
-                row = self._row(cell, name, self._interval(numbers, interval))
-                each = cell.of_members(name) if _is_group(cell) else []
-                spread = (min(each), max(each)) if each else (None, None)
-                rows.append({**row, "member_low": spread[0], "member_high": spread[1]})
+                # The flows of a group have other names than it.
+                each = cell.of_members(name) if list(cell.members) != [cell.flow] else []
+                rows.append(self._row(cell, name, self._interval(numbers, interval, each)))
         return self._frame(rows)
 
     def differences(
@@ -369,10 +370,11 @@ class StudyData:
             if cell.settings[axis] == base or other is None:
                 continue
             for name in wanted:
-                pairs = _paired(cell.of_runs(name), other.of_runs(name))
-                row = self._row(cell, name, self._interval(pairs, interval))
-                spread = {"member_low": None, "member_high": None}
-                rows.append({**row, **spread, "baseline": base})
+                base_of = other.of_runs(name)
+                pairs = ((value, base_of.get(k)) for k, value in cell.of_runs(name).items())
+                apart = [a - b for a, b in pairs if a is not None and b is not None]
+                row = self._row(cell, name, self._interval(apart, interval))
+                rows.append({**row, "baseline": base})
         return self._frame(rows, "baseline")
 
     def compute(
@@ -440,8 +442,7 @@ class StudyData:
             value = finite(each)
             its.extend([] if value is None else [value])
         return [
-            {flow: math.fsum(its) / len(its) if its else None for flow, its in of_run.items()}
-            for of_run in found
+            {flow: _mean(its) if its else None for flow, its in of_run.items()} for of_run in found
         ]
 
     def comparisons(self, names: Iterable[str] = SUMMARY) -> dict[str, pl.DataFrame]:
@@ -513,17 +514,13 @@ class StudyData:
         for part in found:
             runs.setdefault(part.replicate, []).append(part.number)
             members.setdefault(part.member, []).append(part.number)
-        numbers = [math.fsum(values) / len(values) for values in runs.values()]
-        each = [math.fsum(values) / len(values) for values in members.values()]
-        spread = (min(each), max(each)) if len(each) > 1 else (None, None)
-        return {
-            "measure": one.full_name,
-            **self._interval(numbers, "student"),
-            "member_low": spread[0],
-            "member_high": spread[1],
-        }
+        numbers = [_mean(values) for values in runs.values()]
+        each = [_mean(values) for values in members.values()] if len(members) > 1 else []
+        return {"measure": one.full_name, **self._interval(numbers, "student", each)}
 
-    def _interval(self, numbers: list[float], kind: Interval) -> dict[str, Any]:
+    def _interval(
+        self, numbers: list[float], kind: Interval, members: Sequence[float] = ()
+    ) -> dict[str, Any]:
         mean, half, deviation = student(numbers, self.confidence)
         low = mean - half if mean is not None and half is not None else None
         high = mean + half if mean is not None and half is not None else None
@@ -536,6 +533,8 @@ class StudyData:
             "low": low,
             "high": high,
             "deviation": deviation,
+            "member_low": min(members, default=None),
+            "member_high": max(members, default=None),
         }
 
     def _frame(self, rows: list[dict[str, Any]], *more: str) -> pl.DataFrame:
@@ -580,11 +579,6 @@ class StudyData:
         }
 
 
-def _is_group(cell: Cell) -> bool:
-    """Whether the flows of a cell are a group: their names differ from its name."""
-    return list(cell.members) != [cell.flow]
-
-
 def _whose(flows: pl.DataFrame) -> Iterable[tuple[int, str, str]]:
     """The run of each row of the flows of all runs, its flow, and its group or else its flow."""
     groups = flows["group"] if "group" in flows.columns else itertools.repeat(None, flows.height)
@@ -592,6 +586,5 @@ def _whose(flows: pl.DataFrame) -> Iterable[tuple[int, str, str]]:
         yield i, flow, group or flow
 
 
-def _paired(values: dict[int, float | None], base: dict[int, float | None]) -> list[float]:
-    found = ((value, base.get(replicate)) for replicate, value in values.items())
-    return [value - other for value, other in found if value is not None and other is not None]
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)

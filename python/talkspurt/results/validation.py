@@ -277,15 +277,12 @@ def _complete(
 def topology(found: Any) -> dict[str, Any]:
     """The description of a network as read, with all flows."""
     check(found, TOPOLOGY)
-    nodes = [node["name"] for node in found["nodes"]]
-    known = set(nodes)
-    if len(known) < len(nodes):
-        raise ValueError("two nodes have the same name")
-    links = [link["name"] for link in (*found["links"], *found["access_points"])]
-    if len(set(links)) < len(links):
-        raise ValueError("two links have the same name")
-    hops = _links(found)
-    for link in (*found["links"], *found["access_points"]):
+    links = (*found["links"], *found["access_points"])
+    for what, every in (("nodes", found["nodes"]), ("links", links)):
+        if len({one["name"] for one in every}) < len(every):
+            raise ValueError(f"two {what} have the same name")
+    known, hops = {node["name"] for node in found["nodes"]}, _links(found)
+    for link in links:
         _known(known, "node", [link["from"]])
         _known(known, "node", link["to"] if isinstance(link["to"], list) else [link["to"]])
     flows = 0
@@ -299,8 +296,7 @@ def topology(found: Any) -> dict[str, Any]:
         flows += last - first + 1
         if last < first or flows > MOST_FLOWS:
             raise ValueError(f"{flow['name']!r} has other members than a group can have")
-    keys = ("nodes", "links", "access_points", "flows")
-    return routed({key: found[key] for key in keys})
+    return routed({key: found[key] for key in TOPOLOGY})
 
 
 def _known(names: Iterable[str], what: str, used: Iterable[str]) -> None:
@@ -386,8 +382,7 @@ def check_table(name: str, lazy: pl.LazyFrame, known: Known, of: str | None = No
     """
     import polars as pl
 
-    there = lazy.collect_schema()
-    bounds, always = dictionary.bounds(name), dictionary.always(name)
+    there, always = lazy.collect_schema(), dictionary.always(name)
     tests: dict[str, pl.Expr] = {}
     for column, kind in dictionary.kinds(name).items():
         if column not in there:
@@ -397,15 +392,8 @@ def check_table(name: str, lazy: pl.LazyFrame, known: Known, of: str | None = No
         if there[column] != getattr(pl, kind):
             raise ValueError(f"the column {column!r} holds {there[column]}, not {kind}")
         if column in always:
-            words = f"{column!r} has a row without a value"
-            tests[words] = pl.col(column).is_null().any()
-        if kind == "String":
-            tests |= dict(_tests_of_names(column, _among(name, column, known)))
-        else:
-            least, most = bounds[column]
-            if column in dictionary.INSTANTS:
-                least, most = -BESIDE_S, known.duration_s + BESIDE_S
-            tests |= dict(_tests_of_numbers(column, kind, least, most))
+            tests[f"{column!r} has a row without a value"] = pl.col(column).is_null().any()
+        tests |= _tests(name, column, kind, known)
     found = lazy.select(test.alias(words) for words, test in tests.items()).collect()
     for words, is_so in zip(tests, found.row(0), strict=True):
         if is_so:
@@ -416,30 +404,29 @@ def check_table(name: str, lazy: pl.LazyFrame, known: Known, of: str | None = No
         check_names(name, lazy.select("name").collect()["name"], known)
 
 
-def _tests_of_names(column: str, among: Iterable[str] | None) -> Iterator[tuple[str, pl.Expr]]:
-    """What is wrong with texts if it is true."""
+def _tests(name: str, column: str, kind: str, known: Known) -> dict[str, pl.Expr]:
+    """What is wrong with the values of a column if it is true."""
     import polars as pl
 
     values = pl.col(column)
+    if kind != "String":
+        least, most = dictionary.bounds(name)[column]
+        if column in dictionary.INSTANTS:
+            least, most = -BESIDE_S, known.duration_s + BESIDE_S
+        words = f"{column!r} has a value outside of {least:g} to {most:g}"
+        inside = {words: ~values.is_between(least, most).all()}
+        if kind == "Int64":
+            return inside
+        return {f"{column!r} has a value that is not finite": ~values.is_finite().all(), **inside}
     if column == "stand_in":
         words = f"{column!r} has another form than 'CODEC: CODEC; …'"
-        yield words, ~values.str.contains(STAND_IN).all()
-    if among is not None:
-        words = f"{column!r} has a name that is not among those of the run"
-        yield words, ~values.is_in(list(among)).all()
-
-
-def _tests_of_numbers(
-    column: str, kind: str, least: float, most: float
-) -> Iterator[tuple[str, pl.Expr]]:
-    """What is wrong with numbers if it is true."""
-    import polars as pl
-
-    values = pl.col(column)
-    if kind == "Float64":
-        yield f"{column!r} has a value that is not finite", ~values.is_finite().all()
-    words = f"{column!r} has a value outside of {least:g} to {most:g}"
-    yield words, ~values.is_between(least, most).all()
+        return {words: ~values.str.contains(STAND_IN).all()}
+    named = name.removesuffix("s") if column == "name" else column
+    if named not in ("side", "flow", "link"):
+        return {}
+    among = SIDES if named == "side" else known.flows if named == "flow" else known.links
+    words = f"{column!r} has a name that is not among those of the run"
+    return {words: ~values.is_in(list(among)).all()}
 
 
 def _check_keys(name: str, lazy: pl.LazyFrame, of: str | None) -> None:
@@ -473,14 +460,3 @@ def check_names(table: str, names: Iterable[str], known: Known) -> None:
     for name in known.named(table):
         if name not in there and name + WHOLE[table] not in there:
             raise ValueError(f"{name!r} has no row")
-
-
-def _among(table: str, column: str, known: Known) -> Iterable[str] | None:
-    """The words that a column of text can have; None for any."""
-    if column == "side":
-        return SIDES
-    if column == "flow" or (table == "flows" and column == "name"):
-        return known.flows
-    if column == "link" or (table == "links" and column == "name"):
-        return known.links
-    return None

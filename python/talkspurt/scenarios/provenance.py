@@ -35,12 +35,12 @@ def files(resolved: str) -> dict[str, str]:
 
 def named(resolved: str) -> list[str]:
     """Files named by a resolved scenario."""
-    return list(_named_in(apart_from_seed(resolved)))
+    return [*_named(apart_from_seed(resolved))]
 
 
 @functools.lru_cache(maxsize=256)
-def _named_in(resolved: str) -> tuple[str, ...]:
-    return tuple(_named(written(resolved)))
+def _named(resolved: str) -> tuple[str, ...]:
+    return tuple(files_in(written(resolved)))
 
 
 def of(resolved: str) -> dict[str, Any]:
@@ -64,18 +64,16 @@ def key(resolved: Iterable[str], *more: object) -> str:
     return _short(whole)
 
 
-def _named(value: object) -> list[str]:
-    """Every value of a key ``file``, in order; absolute in resolved scenarios."""
-    found: list[str] = []
+def files_in(value: object) -> dict[str, None]:
+    """Every value of a key ``file`` once, in order; absolute in resolved scenarios."""
+    found: dict[str, None] = {}
     if isinstance(value, dict):
         if isinstance(value.get("file"), str):
-            found.append(value["file"])
-        for inner in value.values():
-            found += _named(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            found += _named(inner)
-    return list(dict.fromkeys(found))
+            found[value["file"]] = None
+        value = [*value.values()]
+    for inner in value if isinstance(value, list) else ():
+        found |= files_in(inner)
+    return found
 
 
 def _hash(file: Path) -> str:

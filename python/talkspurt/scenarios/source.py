@@ -52,6 +52,11 @@ class Question:
     sets: tuple[tuple[str, str], ...]
     plan: _core.Plan
 
+    @property
+    def absolute(self) -> str | None:
+        """The absolute path of the file, as manifests hold it."""
+        return whole(str(self.file.absolute())) if self.file else None
+
 
 def read(
     scenario: Source,
@@ -137,11 +142,8 @@ def toml_value(value: object) -> str:
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, Mapping):
-        return (
-            "{"
-            + ", ".join(f"{_text_value(str(k))} = {toml_value(v)}" for k, v in value.items())
-            + "}"
-        )
+        inner = (f"{_text_value(str(k))} = {toml_value(v)}" for k, v in value.items())
+        return f"{{{', '.join(inner)}}}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(toml_value(v) for v in value) + "]"
     return _text_value(str(value))

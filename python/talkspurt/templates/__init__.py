@@ -7,13 +7,13 @@ scenario. It runs there, and editors check it there, without a clone of the repo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from talkspurt import _core
 from talkspurt._storage import file_access
 from talkspurt.errors import BadInputError
+from talkspurt.scenarios import provenance
 
 Name = Literal[
     "first-call",
@@ -96,17 +96,5 @@ def _read(name: str) -> dict[str, Any]:
 
 def _assets(scenario: dict[str, Any]) -> list[Path]:
     """The files that a template names, each once."""
-    names = dict.fromkeys(_files(scenario))
+    names = provenance.files_in(scenario)
     return [next(f / name for f in FOLDERS if (f / name).exists()) for name in names]
-
-
-def _files(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if key == "file":
-                yield inner
-            else:
-                yield from _files(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _files(inner)
