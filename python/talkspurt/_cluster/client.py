@@ -330,8 +330,6 @@ def _needs(question: Question, runs: Iterable[int]) -> tuple[dict[str, str], lis
 
 def keep_files(content: Mapping[str, bytes], folder: Path) -> Result:
     """Write the files of a run atomically, and return a result backed by its folder."""
-    from talkspurt._storage import reader
-
     write_files(content, writer.part(folder))
     return reader.put(folder)
 

@@ -11,12 +11,12 @@ import hashlib
 import math
 import struct
 import tempfile
-import wave
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from talkspurt import _core
+from talkspurt.results.audio import wav
 from talkspurt.runs import engine
 
 TRANSPORTS = (
@@ -95,14 +95,9 @@ def _coded(encoding: Mapping[str, Any], speech: Path) -> str:
     import tomli_w
 
     scenario = tomllib.loads(NETWORK % 0.0)
-    scenario["flows"] = {
-        "call": {
-            "from": "a",
-            "to": "b",
-            "transport": {"kind": "udp"},
-            "source": {"kind": "speech", "file": str(speech), **encoding},
-        }
-    }
+    source = {"kind": "speech", "file": str(speech), **encoding}
+    call = {"from": "a", "to": "b", "transport": {"kind": "udp"}, "source": source}
+    scenario["flows"] = {"call": call}
     try:
         outcome = _run(tomli_w.dumps(scenario))
     except (ValueError, RuntimeError) as error:
@@ -130,11 +125,8 @@ def _write_signal(file: Path) -> None:
     """Half a second of a chirp, which all codecs have to work for."""
     rate = 16_000
     phase = (2 * math.pi * (200 + 2400 * t / rate) * t / rate for t in range(rate // 2))
-    with wave.open(str(file), "wb") as sound:
-        sound.setnchannels(1)
-        sound.setsampwidth(2)
-        sound.setframerate(rate)
-        sound.writeframes(b"".join(struct.pack("<h", round(9000 * math.sin(p))) for p in phase))
+    pcm = b"".join(struct.pack("<h", round(9000 * math.sin(p))) for p in phase)
+    file.write_bytes(wav(pcm, rate))
 
 
 def difference(here: Mapping[str, str], there: Mapping[str, str]) -> str | None:

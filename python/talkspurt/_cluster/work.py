@@ -16,12 +16,12 @@ import time
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from talkspurt import _core
 from talkspurt._storage import writer
 from talkspurt._storage.file_access import files_in
-from talkspurt.results.manifest import MadeOf
+from talkspurt.results.manifest import MadeOf, Manifest
 from talkspurt.results.result import Result
 from talkspurt.results.run_data import SUMMARIES
 from talkspurt.runs import engine
@@ -86,12 +86,13 @@ def batch(study: Mapping[str, Any], tasks: list[dict[str, Any]]) -> dict[str, An
     """
     done: dict[int, dict[str, bytes]] = {}
     rows: dict[int, Rows] = {}
+    reply: dict[str, Any] = {"runs": done, "rows": rows}
     number = tasks[0]["run"]
     try:
         with tempfile.TemporaryDirectory(prefix="talkspurt-", dir=_place()) as scratch:
             local, lacks = _files(study["files"], study["contents"])
             if lacks:
-                return {"runs": done, "rows": rows, "lacks": lacks}
+                return {**reply, "lacks": lacks}
             for task in tasks:
                 number = task["run"]
                 folder = Path(scratch) / str(number)
@@ -103,15 +104,12 @@ def batch(study: Mapping[str, Any], tasks: list[dict[str, Any]]) -> dict[str, An
                     file.relative_to(folder).as_posix(): file.read_bytes()
                     for file in files_in(folder)
                 }
-    except OSError as error:
-        reason = error.strerror or str(error)
-        machine = error.errno in FULL
-        failed = {"failed": number, "reason": reason, "machine": machine}
-        return {"runs": done, "rows": rows, **failed}
-    except (_core.RunError, ValueError) as error:
-        failed = {"failed": number, "reason": str(error), "machine": False}
-        return {"runs": done, "rows": rows, **failed}
-    return {"runs": done, "rows": rows}
+    except (OSError, _core.RunError, ValueError) as error:
+        reason, machine = str(error), False
+        if isinstance(error, OSError):
+            reason, machine = error.strerror or reason, error.errno in FULL
+        reply |= {"failed": number, "reason": reason, "machine": machine}
+    return reply
 
 
 def _one(
@@ -137,21 +135,15 @@ def _one(
         "scenario": provenance.text(resolved),
         "files": {name: study["files"][name][:12] for name in provenance.named(resolved)},
     }
+    own = {"settings": task["settings"], "replicate": task["replicate"]}
+    facts = {"file": study["file"], "set": study["set"], **own, "made_of": made_of}
     result = dataclasses.replace(
         results[0],
         title=study["title"],
         description=study["description"],
-        settings=task["settings"],
-        replicate=task["replicate"],
+        **own,
         scenario=resolved,
-        manifest={
-            **results[0].manifest,
-            "file": study["file"],
-            "set": study["set"],
-            "settings": task["settings"],
-            "replicate": task["replicate"],
-            "made_of": made_of,
-        },
+        manifest=cast("Manifest", {**results[0].manifest, **facts}),
     )
     writer.write_result(result, folder)
     return outcomes[0]

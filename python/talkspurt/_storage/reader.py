@@ -70,10 +70,8 @@ def load(folder: Path) -> Result | Study:
     """Load saved results, also from a URL; see :func:`talkspurt.load`."""
     folder = remote.local(folder)
     manifest = check(folder)
-    if manifest["kind"] == "study":
-        found: Result | Study = _study(folder, manifest)
-    else:
-        found = load_result(folder, manifest)
+    read = _study if manifest["kind"] == "study" else load_result
+    found: Result | Study = read(folder, manifest)
     if (version := manifest["talkspurt"]) != _core.version():
         warnings.warn(
             f"{folder} was made by talkspurt {version}, and this is {_core.version()}: "
@@ -205,9 +203,7 @@ def _read_table(
             columns = {key: getattr(pl, kind) for key, kind in empty[name].items()}
             return validation.table(name, pl.DataFrame(schema=columns), known)
     file = folder / f"{name}.parquet"
-    if name == "packets" and not has_packets:
-        return None
-    if name == "scores" and not file.exists():
+    if (name == "packets" and not has_packets) or (name == "scores" and not file.exists()):
         return None
     with reading(file):
         return validation.table(name, pl.read_parquet(file, glob=False), known)

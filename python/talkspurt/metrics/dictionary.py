@@ -186,9 +186,9 @@ ALWAYS = frozenset({
 })  # fmt: skip
 """Columns with a value in every row of every table."""
 _ALSO = {
-    "packets": frozenset({"fate"}),
-    "excerpt": frozenset({"fate"}),
-    "video_frames": frozenset({"packets", "bytes", "delivered_packets"}),
+    "packets": {"fate"},
+    "excerpt": {"fate"},
+    "video_frames": {"packets", "bytes", "delivered_packets"},
 }
 """Further columns with a value in every row of a table."""
 KEYS: dict[str, tuple[str, ...]] = {
@@ -242,7 +242,7 @@ def known(table: str) -> dict[str, Known]:
 
 def always(table: str) -> frozenset[str]:
     """The columns of a table of a run that have a value in every row."""
-    return ALWAYS | _ALSO.get(table, frozenset())
+    return ALWAYS.union(_ALSO.get(table, ()))
 
 
 @functools.cache

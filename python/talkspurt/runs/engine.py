@@ -108,9 +108,8 @@ def each(
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> None:
     """Start a job for each of these runs; otherwise like :func:`drive`, whose jobs are runs."""
-    waiting = list(runs)
+    waiting = [*runs][::-1]
     total = len(waiting)
-    waiting.reverse()
     window = max(1, jobs if jobs is not None else cores())
     under_way: dict[int, Job[T]] = {}
     finished = 0

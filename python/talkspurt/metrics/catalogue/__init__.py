@@ -17,7 +17,7 @@ from talkspurt._text.format import nearest, words
 from talkspurt.metrics.catalogue.computed import COMPUTED
 from talkspurt.metrics.catalogue.kinds import Column, Computed, Metric, Shown
 from talkspurt.metrics.catalogue.quantities import BY_COLUMN, OVER_TIME, Quantity
-from talkspurt.metrics.catalogue.sound import SOUND
+from talkspurt.scores.kinds import MODELS
 
 __all__ = [
     "ALL", "COLUMNS", "COMPUTED", "FLOWS", "GAUGES", "LINKS", "SATISFACTION", "SOUND", "VIEWS",
@@ -35,10 +35,33 @@ COLUMNS: tuple[Column, ...] = tuple(
     )
     for one in json.loads(_core.metrics())
 )
+SOUND: tuple[Column, ...] = tuple(
+    Column(
+        name=one.name,
+        table="scores",
+        label=one.label,
+        unit="1",
+        shown_unit="",
+        scale=1.0,
+        digits=2,
+        meaning=f"{one.meaning[0].upper()}{one.meaning[1:]} {one.misses}",
+        formula="mean over the segments of about 8 s of the aligned recording",
+        source=one.source,
+        better="higher",
+        least=1.0,
+        most=5.0,
+        shown=(Shown("study_sound", place),),
+    )
+    for place, one in enumerate(MODELS.values())
+)
+"""Scores of the sound, by models on request; the table has PESQ's in two columns, of which a call
+has one."""
 FLOWS = tuple(one for one in COLUMNS if one.table == "flows")
 LINKS = tuple(one for one in COLUMNS if one.table == "links")
 GAUGES = tuple(one for one in COLUMNS if one.table == "gauges")
 ALL: tuple[Metric, ...] = (*COLUMNS, *SOUND, *COMPUTED)
+NUMBERS: tuple[Metric, ...] = (*FLOWS, *SOUND, *(one for one in COMPUTED if one.shape == "flows"))
+"""The metrics that are one number per flow."""
 
 VIEWS: dict[str, dict[str, Shown]] = {}
 """By view: the metrics that it shows, in the order of its columns."""
@@ -139,11 +162,9 @@ def of_a_flow(name: str) -> Metric:
     Raises:
         KeyError: if there is none; states what else the name is, or suggests the nearest.
     """
-    numbers: list[Metric] = [*FLOWS, *SOUND, *(one for one in COMPUTED if one.shape == "flows")]
-    for number in numbers:
-        if name in number.names:
-            return number
-    one = metric(name)
+    one = number(name)
+    if one in NUMBERS:
+        return one
     if isinstance(one, Computed):
         what = f"{one.y} against {one.x}"
     else:
@@ -158,8 +179,7 @@ def number(name: str) -> Metric:
     Raises:
         KeyError: if there is no such metric.
     """
-    numbers: list[Metric] = [*FLOWS, *SOUND, *(one for one in COMPUTED if one.shape == "flows")]
-    return next((one for one in numbers if name in one.names), None) or metric(name)
+    return next((one for one in NUMBERS if name in one.names), None) or metric(name)
 
 
 def quantity(name: str) -> Quantity:
@@ -182,11 +202,8 @@ def over_time(one: Metric) -> Metric:
             return one
         known = "" if one.x else one.name
     if known not in OVER_TIME:
-        what = (
-            f"against {BY_COLUMN[one.x].label}"
-            if isinstance(one, Computed) and one.x
-            else ("one number for the whole run")
-        )
+        against = isinstance(one, Computed) and one.x
+        what = f"against {BY_COLUMN[against].label}" if against else "one number for the whole run"
         raise ValueError(
             f"{one.full_name} is {what}; `talkspurt metrics` lists those against time_s"
         )

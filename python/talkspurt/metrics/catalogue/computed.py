@@ -11,6 +11,8 @@ from talkspurt.metrics.catalogue.kinds import Computed, Shape, Shown
 from talkspurt.metrics.catalogue.quantities import Quantity, kilobits, seconds, share
 
 _STUDY = "the list of the study of voice over transports, as TraceGraph draws it from ns-2's traces"
+_ARRIVED = "bits that arrived in a bin over its width"
+_SMOOTHED = "J := J + (|D| − J) / 16 (RFC 3550 A.8)"
 _D = "|D| = |delay − delay of the packet that arrived before| (RFC 3550 §6.4.1)"
 
 
@@ -55,24 +57,20 @@ COMPUTED: tuple[Computed, ...] = (
            "mean of received − sent over the arrivals of a bin"),
     _cross("p", "instant_delay", "packets", "received_s", "delay_s", "s", "received − sent"),
     _cross("q", "instant_jitter", "packets", "received_s", "jitter_s", "s", _D),
-    _cross("r", "instant_throughput", "over_time", "time_s", "received_bps", "bit/s",
-           "bits that arrived in a bin over its width"),
-    _cross("s", "jitter_over_time", "packets", "received_s", "smoothed_jitter_s", "s",
-           "J := J + (|D| − J) / 16 (RFC 3550 A.8)"),
+    _cross("r", "instant_throughput", "over_time", "time_s", "received_bps", "bit/s", _ARRIVED),
+    _cross("s", "jitter_over_time", "packets", "received_s", "smoothed_jitter_s", "s", _SMOOTHED),
     _cross("t", "smoothed_jitter_vs_number", "packets", "number", "smoothed_jitter_s", "s",
-           "J := J + (|D| − J) / 16 (RFC 3550 A.8)"),
+           _SMOOTHED),
     _cross("u", "latency", "over_time", "time_s", "delay_max_s", "s",
            "greatest end-to-end delay of the arrivals of a bin"),
     _cross("v", "end_to_end_delay", "packets", "number", "delay_s", "s", "received − sent"),
     _cross("w", "traffic", "over_time", "time_s", "sent_bps", "bit/s",
            "bits sent in a bin over its width"),
-    _cross("x", "throughput", "over_time", "time_s", "received_bps", "bit/s",
-           "bits that arrived in a bin over its width"),
+    _cross("x", "throughput", "over_time", "time_s", "received_bps", "bit/s", _ARRIVED),
     _cross("y", "number_over_time", "packets", "sent_s", "number", "",
            "number of the packet, by when it was sent"),
     _cross("z", "size_vs_packet_delay", "packets", "ip_bytes", "delay_s", "s", "received − sent"),
-    _cross("aa", "received_bit_rate", "over_time", "time_s", "received_bps", "bit/s",
-           "bits that arrived in a bin over its width"),
+    _cross("aa", "received_bit_rate", "over_time", "time_s", "received_bps", "bit/s", _ARRIVED),
     _cross("bb", "generated_number_over_time", "packets", "sent_s", "number", "",
            "number of the packet, by when it was sent; the study names y twice"),
     Computed("queueing_delay", "packets", "sent_s", "queueing_s", "s",

@@ -123,8 +123,7 @@ class Computed:
         name: its name in requests.
         shape: the table it is returned in: a row per packet, time bin, length or loss event of the
             packet table; per bin of the time series of a flow or link; per window of a call; per
-            time
-            scale; per flow.
+            time scale; per flow.
         x: column of the x axis, empty for a number of a flow.
         y: column of the y axis.
         unit: unit of ``y``.
@@ -188,14 +187,8 @@ class Computed:
     @property
     def needs_packets(self) -> bool:
         """Whether the run must have a packet table."""
-        return self.shape in ("packets", "over_time", "by_size", "losses") or self.name in (
-            "active_rate",
-            "rate_over_run",
-            "loss_event_rate",
-            "link_wait",
-            "packet_size_min",
-            "packet_size_mean",
-            "packet_size_max",
+        return (
+            self.shape in ("packets", "over_time", "by_size", "losses") or self.name in OF_PACKETS
         )
 
     @property
@@ -211,4 +204,9 @@ class Computed:
         return over_time or self.y == "sent_max_bps"
 
 
+OF_PACKETS = (
+    "active_rate", "rate_over_run", "loss_event_rate", "link_wait", "packet_size_min",
+    "packet_size_mean", "packet_size_max",
+)  # fmt: skip
+"""Metrics of other shapes that need the packet table."""
 Metric = Column | Computed
