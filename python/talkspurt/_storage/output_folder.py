@@ -231,11 +231,12 @@ class Staging:
         # Do not let a second Ctrl-C leave half of it behind.
         with undisturbed():
             if not self._committed:
-                self._remove()
+                self._remove(error)
             if self._lock is not None:
                 self._lock.close()
 
-    def _remove(self) -> None:
+    def _remove(self, error: BaseException | None) -> None:
+        """Remove what was not committed."""
         shutil.rmtree(self.folder, ignore_errors=True)
         for made in self._made:
             with contextlib.suppress(OSError):
@@ -339,25 +340,15 @@ class Resumable(Staging):
             f"{kept} of {self._parts} runs are kept: the same command goes on from there"
         )
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def _remove(self, error: BaseException | None) -> None:
         # If it goes far, this folder is a temporary one.
         kept = len(self._far_parts) if self.far is not None else len(self.finished)
-        kept = 0 if self._committed else kept
         if not kept:
-            super().__exit__(kind, error, trace)
+            super()._remove(error)
             return
         if error is not None:
-            self._name_what_was_asked_for(error)
             self._say_cut_short(error, kept)
-        with undisturbed():
-            self._keep_parts_only()
-            if self._lock is not None:
-                self._lock.close()
+        self._keep_parts_only()
 
     def _keep_parts_only(self) -> None:
         """Remove unfinished parts and everything else besides parts."""

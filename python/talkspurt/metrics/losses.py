@@ -73,9 +73,7 @@ def rate(intervals: Sequence[int], open_: int) -> float:
 def loss_events(result: RunData, flow: str, side: str = "from") -> pl.DataFrame:
     """Each loss event: ``time_s``, ``interval_packets`` it closed, ``loss_event_rate`` after it."""
     packets, found = _found(result, flow, side)
-    first = packets[0][0] if packets else 0
-    starts = [first, *(event.number for event in found)]
-    lengths = [after - before for before, after in pairwise(starts)]
+    lengths = _closed(packets, found)
     rates = [rate(lengths[: i + 1], 1) for i in range(len(lengths))]
     return pl.DataFrame(
         {
@@ -96,10 +94,14 @@ def at_the_end(packets: Sequence[tuple[int, float | None]], found: Sequence[Even
     """The loss event rate of these packets, after the last of them."""
     if not found:
         return 0.0
-    starts = [packets[0][0], *(event.number for event in found)]
-    lengths = [after - before for before, after in pairwise(starts)]
     last = max(number for number, time in packets if time is not None)
-    return rate(lengths, last - found[-1].number + 1)
+    return rate(_closed(packets, found), last - found[-1].number + 1)
+
+
+def _closed(packets: Sequence[tuple[int, float | None]], found: Sequence[Event]) -> list[int]:
+    """The lengths of the intervals that these events closed."""
+    starts = [*(number for number, _ in packets[:1]), *(event.number for event in found)]
+    return [after - before for before, after in pairwise(starts)]
 
 
 def _found(

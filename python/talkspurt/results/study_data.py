@@ -200,17 +200,17 @@ class StudyData:
     @property
     def flows(self) -> pl.DataFrame:
         """The flows of all runs; first columns are ``axis.NAME``, ``replicate`` and ``seed``."""
-        return self._all("flows")
+        return self.table("flows")
 
     @property
     def links(self) -> pl.DataFrame:
         """The links of all runs; first columns are ``axis.NAME``, ``replicate`` and ``seed``."""
-        return self._all("links")
+        return self.table("links")
 
     @property
     def scores(self) -> pl.DataFrame:
         """PESQ, ViSQOL and PLCMOS of the calls of all runs, as :attr:`Result.scores`."""
-        return self._all("scores")
+        return self.table("scores")
 
     @property
     def is_scored(self) -> bool:
@@ -224,10 +224,15 @@ class StudyData:
 
         return (*SUMMARY, *(one.name for one in SOUND if self.is_scored))
 
-    def _all(self, table: str) -> pl.DataFrame:
+    def table(self, name: str) -> pl.DataFrame:
+        """A table of all runs, such as ``series``; ``axis.NAME``, ``replicate``, ``seed`` first.
+
+        Raises:
+            KeyError: if there is no such table.
+        """
         import polars as pl
 
-        stack = self._stack(table)
+        stack = self._stack(name)
         runs = pl.DataFrame(
             [
                 {**self._columns(run.settings), "replicate": run.replicate, "seed": run.seed}
@@ -291,14 +296,6 @@ class StudyData:
     def _check_label(self, axis: Axis, label: str) -> None:
         if label not in axis.labels:
             raise KeyError(f"{axis.name} is never {label!r}; it is: {', '.join(axis.labels)}")
-
-    def table(self, name: str) -> pl.DataFrame:
-        """A table of all runs, such as ``series``; ``axis.NAME``, ``replicate``, ``seed`` first.
-
-        Raises:
-            KeyError: if there is no such table.
-        """
-        return self._all(name)
 
     def summary(
         self,

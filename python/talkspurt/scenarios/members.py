@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 NUMBERED = re.compile(r"(.+)-([1-9][0-9]*)")
 NAMES = ("from", "to", "via", "paths")
@@ -92,11 +92,7 @@ class Routed(Sequence[Mapping[str, Any]]):
 
     written: Sequence[Mapping[str, Any]]
 
-    @overload
-    def __getitem__(self, index: int) -> Mapping[str, Any]: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Mapping[str, Any]]: ...
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, index: Any) -> Any:
         return self._all[index]
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
