@@ -31,12 +31,7 @@ MEDIA_TIMEOUT = 5
 class Report:
     """Sender information at the end of an interval.
 
-    Attributes:
-        until_s: the end of the interval.
-        width_s: its length.
-        sent_bps: the sending rate.
-        loss: share of its packets lost.
-        rtt_s: round-trip time; None if not measured, because nothing arrived.
+    ``loss`` is the share of its packets lost; ``rtt_s`` is None if nothing arrived.
     """
 
     until_s: float

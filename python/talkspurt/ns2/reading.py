@@ -17,13 +17,7 @@ from talkspurt.scenarios.source import toml_value
 
 @dataclass
 class Findings:
-    """Findings of the conversion.
-
-    Attributes:
-        source_map: origin of the scenario's values.
-        problems: features unsupported by ns-2.
-        notes: differences that are no errors.
-    """
+    """Features that ns-2 does not support, and differences that are no errors."""
 
     source_map: SourceMap
     problems: list[_core.Problem] = field(default_factory=list)

@@ -116,7 +116,12 @@ class Figures(TypedDict):
     wall_s: float
 
 
-class _Context(TypedDict):
+class Manifest(Figures):
+    """The manifest of one run; of an imported trace, a measurement or an emulation, with its facts.
+
+    A saved one also has the title, what the run was made of, and the columns of empty tables.
+    """
+
     talkspurt: str
     kind: str
     python: str
@@ -127,14 +132,6 @@ class _Context(TypedDict):
     set: Mapping[str, str]
     settings: Mapping[str, str]
     replicate: int
-
-
-class Manifest(Figures, _Context):
-    """The manifest of one run; of an imported trace, a measurement or an emulation, with its facts.
-
-    A saved one also has the title, what the run was made of, and the columns of empty tables.
-    """
-
     name: NotRequired[str]
     title: NotRequired[str]
     description: NotRequired[str]

@@ -104,14 +104,17 @@ def _check_seed(seed: int | None) -> None:
     if seed is None or 0 <= seed < 1 << 63:
         return
     message = f"{seed} is no seed: expected a whole number from 0 to {(1 << 63) - 1}"
+    raise _error("seed", message, "--seed", path="seed")
+
+
+def _error(
+    place: str, message: str, file: str, *, line: int | None = None, path: str = "",
+    hint: str | None = None,
+) -> _core.ScenarioError:  # fmt: skip
     problem: _core.Problem = {
-        "file": "--seed",
-        "line": None,
-        "path": "seed",
-        "message": message,
-        "hint": None,
-    }
-    raise _core.ScenarioError(f"seed: {message}", [problem])
+        "file": file, "line": line, "path": path, "message": message, "hint": hint,
+    }  # fmt: skip
+    return _core.ScenarioError(f"{place}: {message}", [problem])
 
 
 def pairs(sets: Sets | None) -> list[tuple[str, str]]:
@@ -173,23 +176,15 @@ def _read_file(file: Path) -> str:
         # Editors may write a byte order mark, or Windows line ends.
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
-        raise FileNotFoundError(
-            2, f"there is no such scenario file{_nearest(file)}", str(file)
-        ) from None
+        said = f"there is no such scenario file{_nearest(file)}"
+        raise FileNotFoundError(2, said, str(file)) from None
     except IsADirectoryError:
-        raise IsADirectoryError(
-            21, f"is a folder, not a scenario file{_inside(file)}", str(file)
-        ) from None
+        said = f"is a folder, not a scenario file{_inside(file)}"
+        raise IsADirectoryError(21, said, str(file)) from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        problem: _core.Problem = {
-            "file": str(file),
-            "line": line,
-            "path": "",
-            "message": "not UTF-8 text",
-            "hint": "a scenario is TOML",
-        }
-        raise _core.ScenarioError(f"{file}:{line}: not UTF-8 text", [problem]) from None
+        words, hint = "not UTF-8 text", "a scenario is TOML"
+        raise _error(f"{file}:{line}", words, str(file), line=line, hint=hint) from None
 
 
 def _nearest(file: Path) -> str:
