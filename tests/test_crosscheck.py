@@ -16,9 +16,8 @@ from command import needs_ns, talkspurt
 from talkspurt.ns2 import crosscheck as both
 from talkspurt.ns2 import script, source
 from talkspurt.ns2.network import Wire
-from talkspurt.ns2.reading import Findings, Part
+from talkspurt.ns2.reading import Findings, Part, SourceMap
 from talkspurt.ns2.script import Way
-from talkspurt.ns2.source_map import SourceMap
 from talkspurt.ns2.trace import Reader
 from talkspurt.scenarios.source import read
 

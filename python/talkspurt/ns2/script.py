@@ -17,8 +17,7 @@ from talkspurt import __version__
 from talkspurt.ns2 import network, source, transport
 from talkspurt.ns2.defaults import Set
 from talkspurt.ns2.network import Wire
-from talkspurt.ns2.reading import Findings, Part
-from talkspurt.ns2.source_map import SourceMap
+from talkspurt.ns2.reading import Findings, Part, SourceMap
 from talkspurt.ns2.tcl import Tcl, number, word
 from talkspurt.scenarios import units
 from talkspurt.scenarios.members import routed

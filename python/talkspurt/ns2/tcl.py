@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from talkspurt.ns2.source_map import SourceMap
+from talkspurt.ns2.reading import SourceMap
 from talkspurt.scenarios.source import toml_value
 
 COLUMN = 68

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
 from talkspurt.metrics import dictionary
-from talkspurt.metrics.dictionary import LARGEST, MOST
+from talkspurt.metrics.dictionary import MAX_EXACT, MAX_U64
 from talkspurt.scenarios.members import routed
 
 if TYPE_CHECKING:
@@ -26,26 +26,16 @@ if TYPE_CHECKING:
 Test = Callable[[Any], bool]
 """Whether a value is what it must be."""
 Shape = Any
-"""A :data:`Test`; a list of one shape, for lists; a tuple of shapes, for lists of that length; or a
-dict of shapes, for objects. A key that ends in ``?`` may be absent; the key ``*`` stands for all
-others, which are ignored without it."""
+"""A type; a :data:`Test`; a list of one shape, for lists; a tuple of shapes, for lists of that
+length; or a dict of shapes, for objects. A key that ends in ``?`` may be absent; the key ``*``
+stands for all others, which are ignored without it."""
 
-RUN_S = 78 * 3600
+MAX_RUN_S = 78 * 3600
 """The longest run, as the engine has it."""
-BESIDE_S = 3600
+MAX_BESIDE_S = 3600
 """Times may lie so far outside of a run: captured before it began, to be played after its end."""
-MOST_FLOWS = 10_000_000
-MOST_RUNS = 10_000_000
-
-
-def text(value: Any) -> bool:
-    """Any text."""
-    return isinstance(value, str)
-
-
-def flag(value: Any) -> bool:
-    """True or false."""
-    return isinstance(value, bool)
+MAX_FLOWS = 10_000_000
+MAX_RUNS = 10_000_000
 
 
 def _colour(value: Any) -> bool:
@@ -58,7 +48,7 @@ def count(value: Any) -> bool:
     return type(value) is int and 0 <= value < 2**63
 
 
-def number(least: float = 0.0, most: float = MOST) -> Test:
+def number(least: float = 0.0, most: float = MAX_EXACT) -> Test:
     """A finite number from ``least`` to ``most``."""
     return lambda value: type(value) in (int, float) and least <= value <= most
 
@@ -100,7 +90,7 @@ def _faults(value: Any, shape: Shape, at: str) -> Iterator[str]:
         for place, one in enumerate(value if fits else ()):
             yield from _faults(one, shape[0 if alike else place], f"{inner}{place}")
     else:
-        fits = shape(value)
+        fits = isinstance(value, shape) if isinstance(shape, type) else shape(value)
     if not fits:
         yield f"{at or 'it'!r} is not what it must be"
 
@@ -122,30 +112,30 @@ def _file_name(value: Any) -> bool:
 
 def _runs(value: Any) -> bool:
     """A number of runs, or of shards."""
-    return count(value) and 1 <= value <= MOST_RUNS
+    return count(value) and 1 <= value <= MAX_RUNS
 
 
-_TEXTS = {"*": text}
-_PACKETS = {"*": maybe(number(-MOST))}
+_TEXTS = {"*": str}
+_PACKETS = {"*": maybe(number(-MAX_EXACT))}
 """Counters."""
 _SAID = {
-    "talkspurt": text, "name": text, "title": text, "description": text, "file?": maybe(text),
-    "set?": _TEXTS, "files?": [text],
+    "talkspurt": str, "name": str, "title": str, "description": str, "file?": maybe(str),
+    "set?": _TEXTS, "files?": [str],
 }  # fmt: skip
 RESULT: Shape = {
     **_SAID,
-    "settings": _TEXTS, "replicate": count, "seed": count, "digest": maybe(text),
+    "settings": _TEXTS, "replicate": count, "seed": count, "digest": maybe(str),
     "duration_s": number(1e-9, 1e8), "hops": count, "cpu_s": number(),
-    "made_of": {"engine?": text, "scenario": text, "files?": _TEXTS},
+    "made_of": {"engine?": str, "scenario": str, "files?": _TEXTS},
     "empty_tables?": {"*": {"*": _kind}},
-    "speech_start_s?": {"*": maybe(number(-RUN_S, RUN_S))},
-    "excerpt?": {"begins": text, "from_s": number(-RUN_S), "to_s": number(-RUN_S)},
-    "imported?": {"notes": [text], "not_imported": {"*": count}},
-    "measured?": {"call?": lambda value: isinstance(value, dict)},
+    "speech_start_s?": {"*": maybe(number(-MAX_RUN_S, MAX_RUN_S))},
+    "excerpt?": {"begins": str, "from_s": number(-MAX_RUN_S), "to_s": number(-MAX_RUN_S)},
+    "imported?": {"notes": [str], "not_imported": {"*": count}},
+    "measured?": {"call?": dict},
     "real_time?": {
         "hosts": [
             {
-                "node": text, "device": maybe(_PACKETS), "killed": flag, "failure": maybe(text),
+                "node": str, "device": maybe(_PACKETS), "killed": bool, "failure": maybe(str),
                 "read_packets": count, "written_packets": count, "refused_packets": count,
                 "malformed_packets": count, "unroutable_packets": count, "*": maybe(count),
             }
@@ -153,55 +143,55 @@ RESULT: Shape = {
         "lateness": {"packets": count, "*": maybe(number())},
         "window_s?": (number(), number()),
         "commands": [
-            {"node": text, "command": [text], "status": maybe(number(-MOST)), "stopped": flag}
+            {"node": str, "command": [str], "status": maybe(number(-MAX_EXACT)), "stopped": bool}
         ],
-        "priority": text, "uncaptured_packets": count,
+        "priority": str, "uncaptured_packets": count,
     },
 }  # fmt: skip
 """The manifest of a run."""
 _AXIS = {
-    "name": text, "path": text, "labels": [text], "unit?": maybe(text), "factor?": maybe(text),
-    "numbers?": maybe([number(-LARGEST, LARGEST)]),
+    "name": str, "path": str, "labels": [str], "unit?": maybe(str), "factor?": maybe(str),
+    "numbers?": maybe([number(-MAX_U64, MAX_U64)]),
 }  # fmt: skip
 STUDY: Shape = {
     **_SAID,
     "axes": [_AXIS], "replications": _runs, "confidence": number(1e-6, 1 - 1e-6), "set": _TEXTS,
     "runs": [{"folder": _inside}],
-    "design?": maybe({"kind": text, "samples": count, "indices": flag, "points": count}),
+    "design?": maybe({"kind": str, "samples": count, "indices": bool, "points": count}),
 }  # fmt: skip
 """The manifest of a study."""
 SHARD: Shape = {
     **STUDY,
     "name": _file_name,
-    "study": text, "engine": text, "shard": _runs, "shards": _runs, "total": _runs,
-    "runs": [{"run": count, "folder": _inside, "digest": text}],
+    "study": str, "engine": str, "shard": _runs, "shards": _runs, "total": _runs,
+    "runs": [{"run": count, "folder": _inside, "digest": str}],
 }  # fmt: skip
 """The manifest of a shard."""
 
 _DIRECTION = {
-    "rate_bps?": maybe(number(most=LARGEST)), "delay_s?": maybe(number()),
-    "jitter_s?": maybe(number()), "queue?": maybe(text), "loss?": maybe(number(0, 1)),
-    "bursts?": flag, "bit_error_rate?": maybe(number(0, 1)), "changes?": flag,
+    "rate_bps?": maybe(number(most=MAX_U64)), "delay_s?": maybe(number()),
+    "jitter_s?": maybe(number()), "queue?": maybe(str), "loss?": maybe(number(0, 1)),
+    "bursts?": bool, "bit_error_rate?": maybe(number(0, 1)), "changes?": bool,
 }  # fmt: skip
 _LINK = {
     **{key.removesuffix("?"): shape for key, shape in list(_DIRECTION.items())[:5]},
     **dict(list(_DIRECTION.items())[5:]),
-    "name": text, "from": text, "mtu": maybe(count), "fails?": flag, "back?": _DIRECTION,
-    "contends?": flag,
+    "name": str, "from": str, "mtu": maybe(count), "fails?": bool, "back?": _DIRECTION,
+    "contends?": bool,
 }  # fmt: skip
-_HOPS = [[text]]
+_HOPS = [[str]]
 _SPEECH = maybe(
     {"bytes": count, "interval_s": number(1e-9, 3600), "look_ahead_s": number(most=3600)}
 )
 TOPOLOGY: Shape = {
-    "nodes": [{"name": text, "colour": maybe(_colour)}],
-    "links": [{**_LINK, "to": text}],
-    "access_points": [{**_LINK, "to": [text]}],
+    "nodes": [{"name": str, "colour": maybe(_colour)}],
+    "links": [{**_LINK, "to": str}],
+    "access_points": [{**_LINK, "to": [str]}],
     "flows": [
         {
-            "name": text, "transport": text, "from": text, "to": text, "routes": _HOPS,
+            "name": str, "transport": str, "from": str, "to": str, "routes": _HOPS,
             "back": _HOPS, "links": {"from": _HOPS, "to": _HOPS}, "speech": (_SPEECH, _SPEECH),
-            "members?": (text, count, count),
+            "members?": (str, count, count),
         }
     ],
 }  # fmt: skip
@@ -212,13 +202,13 @@ def result(manifest: Any, scenario: str, hashed: str) -> Manifest:
     """The manifest of a run, checked, also that it is the scenario's."""
     check(manifest, RESULT)
     is_real = not {"real_time", "measured"}.isdisjoint(manifest)
-    check(manifest, {"digest": (lambda value: value is None) if is_real else text})
+    check(manifest, {"digest": (lambda value: value is None) if is_real else str})
     if "imported" in manifest:
         told = re.search(r'^duration = "([0-9.]+)s"$', scenario, re.MULTILINE)
         longest = float(told[1]) if told else 0.0
         is_long = abs(manifest["duration_s"] - longest) > 1e-6
     else:
-        is_long = manifest["duration_s"] > RUN_S
+        is_long = manifest["duration_s"] > MAX_RUN_S
     if is_long:
         raise ValueError("'duration_s' is not what it must be")
     if manifest["made_of"]["scenario"] != hashed:
@@ -294,7 +284,7 @@ def topology(found: Any) -> dict[str, Any]:
             _known(hops, "link", route)
         _, first, last = flow.get("members", ("", 1, 1))
         flows += last - first + 1
-        if last < first or flows > MOST_FLOWS:
+        if last < first or flows > MAX_FLOWS:
             raise ValueError(f"{flow['name']!r} has other members than a group can have")
     return routed({key: found[key] for key in TOPOLOGY})
 
@@ -412,7 +402,7 @@ def _tests(name: str, column: str, kind: str, known: Known) -> dict[str, pl.Expr
     if kind != "String":
         least, most = dictionary.bounds(name)[column]
         if column in dictionary.INSTANTS:
-            least, most = -BESIDE_S, known.duration_s + BESIDE_S
+            least, most = -MAX_BESIDE_S, known.duration_s + MAX_BESIDE_S
         words = f"{column!r} has a value outside of {least:g} to {most:g}"
         inside = {words: ~values.is_between(least, most).all()}
         if kind == "Int64":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 
 @dataclass(frozen=True)
@@ -48,30 +49,13 @@ class Quantity:
         return f"{text} {self.unit}".rstrip() if unit else text
 
 
-def milliseconds(label: str) -> Quantity:
-    """A time, shown in ms."""
-    return Quantity(label, "ms", 1e3, 1)
-
-
-def seconds(label: str) -> Quantity:
-    """A time, shown in s."""
-    return Quantity(label, "s", 1.0, 2)
-
-
-def kilobits(label: str) -> Quantity:
-    """A rate, shown in kbit/s."""
-    return Quantity(label, "kbit/s", 1e-3, 1)
-
-
-def packets(label: str) -> Quantity:
-    """A number of packets, which may be a mean."""
-    return Quantity(label, "packets", 1.0, 1)
-
-
-def share(label: str) -> Quantity:
-    """A ratio up to 1, shown in %."""
-    return Quantity(label, "%", 100.0, 2, most=1.0)
-
+milliseconds = partial(Quantity, unit="ms", scale=1e3, digits=1)
+seconds = partial(Quantity, unit="s", digits=2)
+kilobits = partial(Quantity, unit="kbit/s", scale=1e-3, digits=1)
+packets = partial(Quantity, unit="packets", digits=1)
+"""A number of packets, which may be a mean."""
+share = partial(Quantity, unit="%", scale=100.0, digits=2, most=1.0)
+"""A ratio up to 1."""
 
 BY_COLUMN = {
     "time_s": seconds("time"),
