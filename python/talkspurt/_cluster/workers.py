@@ -15,10 +15,11 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent import futures
 from dataclasses import dataclass
 from multiprocessing import util
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from talkspurt._storage.interrupts import undisturbed
 from talkspurt._text.escaping import visible
@@ -30,17 +31,8 @@ AGAIN_S = 2
 """The same for one attempt to reach a scheduler that was lost."""
 
 
-class Future(Protocol):
-    """A batch under way, of dask or of concurrent.futures."""
-
-    def done(self) -> bool:
-        """Whether it has ended."""
-
-    def result(self, timeout: float | None = None) -> Any:
-        """What it returned; raises what it raised, and TimeoutError after so many seconds."""
-
-    def cancel(self) -> Any:
-        """Ask for it not to be executed."""
+Future: TypeAlias = "futures.Future[Any]"
+"""A batch under way, of concurrent.futures, or of dask with the same methods."""
 
 
 class Workers(Protocol):

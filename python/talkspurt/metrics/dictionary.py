@@ -221,16 +221,12 @@ def kinds(table: str) -> dict[str, str]:
     if table in _TYPES:
         return _TYPES[table]
     # The engine writes packets while it runs, and models compute scores.
-    return {one.name: _type(one) for one in fields(table)}
+    return {one.name: _OF_UNITS.get(one.unit, "Int64") for one in fields(table)}
 
 
 _TYPES: dict[str, dict[str, str]] = json.loads(_core.types())
 
-
-def _type(field: Field) -> str:
-    if not field.unit:
-        return "String"
-    return "Float64" if field.unit in ("s", "MOS") else "Int64"
+_OF_UNITS = {"": "String", "s": "Float64", "MOS": "Float64"}
 
 
 def known(table: str) -> dict[str, Known]:

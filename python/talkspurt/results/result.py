@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from talkspurt.results.run_data import RunData
 from talkspurt.results.saving import Saved
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 class Result(RunData, Saved):
     """The result of one run: its data (:class:`RunData`), figures and report."""
-
-    def _figure(
-        self, measure: str, flow: str | None, link: str | None, options: dict[str, Any]
-    ) -> Figure:
-        from talkspurt import figures
-        from talkspurt.figures import plot
-        from talkspurt.results.study_data import StudyData
-
-        if measure in figures.KINDS and all(one in (None, False) for one in options.values()):
-            return figures.figure(self, measure, flow=flow, link=link)
-        return plot.figure(StudyData.of_run(self), measure, flow=flow, link=link, **options)
 
     def _html(self) -> str:
         from talkspurt.report import single

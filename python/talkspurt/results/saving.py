@@ -8,6 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from talkspurt.results.run_data import RunData
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -60,8 +62,23 @@ class Saved:
                 is missing.
             ValueError: if there is no value, or it cannot be drawn in this way.
         """
-        options = {"over": over, "by": by, "kind": kind, "bin_s": bin_s, "time": time}
-        return self._figure(measure, flow, link, options)
+        options: dict[str, Any] = {
+            "over": over,
+            "by": by,
+            "kind": kind,
+            "bin_s": bin_s,
+            "time": time,
+        }
+        from talkspurt import figures
+        from talkspurt.figures import plot
+        from talkspurt.results.study_data import StudyData
+
+        study: Any = self
+        if isinstance(self, RunData):
+            if measure in figures.KINDS and all(one in (None, False) for one in options.values()):
+                return figures.figure(self, measure, flow=flow, link=link)
+            study = StudyData.of_run(self)
+        return plot.figure(study, measure, flow=flow, link=link, **options)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the report, one self-contained HTML file; returns its path."""
@@ -138,9 +155,4 @@ class Saved:
 
     def _html(self) -> str:
         """The report."""
-        raise NotImplementedError
-
-    def _figure(
-        self, measure: str, flow: str | None, link: str | None, options: dict[str, Any]
-    ) -> Figure:
         raise NotImplementedError

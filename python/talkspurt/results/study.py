@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from talkspurt.results.result import Result
 from talkspurt.results.saving import Saved
 from talkspurt.results.study_data import StudyData
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, repr=False)
@@ -20,13 +16,6 @@ class Study(StudyData, Saved):
     """The results of all runs of a scenario: :class:`StudyData`, figures and a report."""
 
     runs: Sequence[Result]
-
-    def _figure(
-        self, measure: str, flow: str | None, link: str | None, options: dict[str, Any]
-    ) -> Figure:
-        from talkspurt.figures import plot
-
-        return plot.figure(self, measure, flow=flow, link=link, **options)
 
     def _html(self) -> str:
         from talkspurt.report import study

@@ -109,10 +109,7 @@ class Column:
         """Whether it is a metric of links rather than flows."""
         return self.table == "links"
 
-    @property
-    def has_bins(self) -> bool:
-        """Whether it is counted in time bins of selectable width."""
-        return False
+    has_bins = False
 
 
 @dataclass(frozen=True)
@@ -169,10 +166,8 @@ class Computed:
         """Unit it is shown in."""
         return self.quantity.unit
 
-    @property
-    def meaning(self) -> str:
-        """Its meaning; the formula says it."""
-        return ""
+    meaning = ""
+    """The formula says it."""
 
     @property
     def anchor(self) -> str:
