@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import functools
 import json
-import platform
 import shutil
-import sys
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,7 +24,7 @@ from talkspurt._storage.file_access import (
 )
 from talkspurt._storage.output_folder import FORMAT, MANIFEST, PART
 from talkspurt.metrics import dictionary
-from talkspurt.results.manifest import Manifest, Origin
+from talkspurt.results.manifest import Manifest, Origin, where_and_when
 from talkspurt.results.run_data import TABLES
 from talkspurt.scenarios import provenance
 from talkspurt.scenarios.members import as_written
@@ -191,7 +188,5 @@ def _manifest(study: StudyData, runs: list[dict[str, Any]]) -> dict[str, Any]:
         "runs": runs,
         "hops": sum(run.hops for run in study.runs),
         "cpu_s": sum(float(run.manifest["cpu_s"]) for run in study.runs),
-        "python": platform.python_version(),
-        "platform": f"{sys.platform} {platform.machine()}",
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        **where_and_when(),
     }

@@ -123,7 +123,10 @@ class _Writer:
         if "\nclock {" in tcl.text():
             self.procedures.append(source.CLOCK)
         estimate = round(BYTES_A_HOP * self._hops(wires))
-        text = self._head(estimate) + tcl.text() + self._tail()
+        tcl.say("")
+        tcl.add(f'$ns at {number(self.duration)} "finish"', "duration", self.duration_said)
+        tcl.say("$ns run")
+        text = self._head(estimate) + tcl.text()
         return Script(text, self.findings.notes, self.ways, wires, window, estimate, self.settings)
 
     def _flow(self, part: Part, name: str, index: int) -> None:
@@ -306,13 +309,6 @@ class _Writer:
             "}",
             *("\n" + text for text in self.procedures),
         )
-        return tcl.text()
-
-    def _tail(self) -> str:
-        tcl = Tcl(self.findings.source_map)
-        tcl.say("")
-        tcl.add(f'$ns at {number(self.duration)} "finish"', "duration", self.duration_said)
-        tcl.say("$ns run")
         return tcl.text()
 
 

@@ -149,10 +149,18 @@ def made(scenario: str, file: str | None = None, **figures: Unpack[Figures]) -> 
     found = {
         "talkspurt": _core.version(), "kind": "result", "scenario": scenario, "file": file,
         "set": {}, "settings": {}, "replicate": 0, **figures,
-        "python": platform.python_version(), "platform": f"{sys.platform} {platform.machine()}",
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        **where_and_when(),
     }  # fmt: skip
     return cast("Manifest", found)
+
+
+def where_and_when() -> dict[str, str]:
+    """The end of every manifest: the machine and the time."""
+    return {
+        "python": platform.python_version(),
+        "platform": f"{sys.platform} {platform.machine()}",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
 
 
 def origin(manifest: Manifest) -> Origin:
