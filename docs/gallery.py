@@ -125,7 +125,7 @@ def answer() -> str:
     )
 
 
-MOST_RUNS = 20
+MAX_RUNS = 20
 """A study of more combinations is represented by one run."""
 PLACES = {
     "Scenarios": "",
@@ -181,12 +181,12 @@ def entry(
     told = tomllib.loads(text)
     count = prod(len(axis["values"]) for axis in told.get("axes", []))
     sets: dict[str, object] = {"replications.count": 1} if "replications" in told else {}
-    if count > MOST_RUNS:
+    if count > MAX_RUNS:
         sets["axes"] = []
     study = talkspurt.run(file, set=sets, study=True)
     comment = re.sub(r"\A(#:schema.*\n|#\n)*", "", text)
     first = re.split(r"\n#?\n", comment, maxsplit=1)[0].replace("\n# ", " ").removeprefix("# ")
-    one = f" Run here: one of {count} combinations." if count > MOST_RUNS else ""
+    one = f" Run here: one of {count} combinations." if count > MAX_RUNS else ""
     lines += [f"### {escape(told['title'])}\n", f"{escape(first)}{one}\n"]
     lines += [f"```sh\n{command}\n```\n"]
     base = "-".join(command.removesuffix(".toml").replace("/", " ").split()[2:])

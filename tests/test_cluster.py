@@ -101,7 +101,7 @@ def test_no_file_is_read_again_for_the_tables_of_the_study(place, tmp_path, monk
     found, whole = tables(tmp_path / "out"), tables(place / "whole")
     assert found == whole
     # Longer ones are.
-    monkeypatch.setattr(work, "MOST_ROWS", 0)
+    monkeypatch.setattr(work, "MAX_ROWS", 0)
     with ThreadPoolExecutor(2) as pool, pytest.raises(AssertionError, match="read from files"):
         monkeypatch.setattr(concatenation, "stack", fail)
         options = RunOptions(out=tmp_path / "long", report=False)

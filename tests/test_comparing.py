@@ -299,7 +299,7 @@ def test_the_frames_of_a_limited_number_of_runs_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(causes, "unheard", counted)
     (all_said,) = comparing.of_study(study)["over"].sentences()
     assert "95 % interval, 4 seeds" in plain(all_said) and set(read) == {4}
-    monkeypatch.setattr(comparing, "MOST_PAIRS", 3)
+    monkeypatch.setattr(comparing, "MAX_PAIRS", 3)
     read.clear()
     (said,) = comparing.of_study(study)["over"].sentences()
     assert said.split("; cause: ")[0] == all_said.split("; cause: ")[0]

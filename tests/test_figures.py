@@ -368,14 +368,14 @@ def test_lines_of_one_panel_and_colour_differ_in_dashes_and_fill():
 
 
 def test_what_is_too_much_for_a_figure_is_named():
-    names = tuple(f"setting {n}" for n in range(panel.MOST_PANELS + 3))
+    names = tuple(f"setting {n}" for n in range(panel.MAX_PANELS + 3))
     study = varied({"delay": ("1ms", "2ms", "3ms"), "setting": names}, lambda *_: 3.0)
     figure = comparison.over_axis(study, "mos")
-    assert len([ax for ax in figure.axes if ax.get_visible()]) == panel.MOST_PANELS
+    assert len([ax for ax in figure.axes if ax.get_visible()]) == panel.MAX_PANELS
     words = style.notes_of(figure)
     assert "Not drawn: 3 panels" in words
     assert all(name in words for name in names[-3:])
-    flows = tuple((f"flow-{n}", "udp") for n in range(maps.MOST_MAPS + 1))
+    flows = tuple((f"flow-{n}", "udp") for n in range(maps.MAX_MAPS + 1))
     study = varied({"a": ("1", "2", "3"), "b": ("1", "2", "3")}, lambda *_: 3.0, flows=flows)
     assert f"1 flow: {flows[-1][0]}" in style.notes_of(comparison.over_two_axes(study, "mos"))
 

@@ -385,7 +385,7 @@ def test_labels_of_one_and_of_forty_values_do_not_overlap(kind, count):
             gaps = [b - a for a, b in pairwise(places)]
             assert min(gaps) > 0.9 * height
     width, height = figure.get_size_inches()
-    assert width <= plot.WIDEST
+    assert width <= plot.MAX_WIDTH
     box = figure.get_tightbbox(canvas.get_renderer())
     assert box.x0 > -0.1
     assert box.x1 < width + 0.1

@@ -134,7 +134,7 @@ def test_a_page_of_silent_calls_promises_no_sound(folder, monkeypatch):
     assert "<h2>Audio</h2>" not in html
     assert 'name="signal"' not in html
     assert len(signals(html)) == 2
-    monkeypatch.setattr(calls, "MOST_CALLS", 1)
+    monkeypatch.setattr(calls, "MAX_CALLS", 1)
     player = calls.of_result(alone)
     assert (len(player.calls), player.links) == (1, [])
 
@@ -223,7 +223,7 @@ def test_what_may_be_wider_than_the_page_is_a_region_with_a_name(result, study):
 
 def test_a_table_that_is_cut_says_so(study, monkeypatch):
     assert "The first" not in study_report.html(study)
-    monkeypatch.setattr(study_report, "MOST_ROWS", 2)
+    monkeypatch.setattr(study_report, "MAX_ROWS", 2)
     html = study_report.html(study)
     assert "The first 2 of 6 rows" in html
     assert "The first 2 of 3 rows" in html  # of the differences
@@ -341,7 +341,7 @@ def test_script_text_cannot_end_its_element():
 
 def test_what_exceeds_the_space_of_a_page_is_linked(result, monkeypatch):
     size = calls.of_result(result).recordings.size
-    monkeypatch.setattr(recordings, "MOST_BYTES", size - 1)
+    monkeypatch.setattr(recordings, "MAX_BYTES", size - 1)
     player = calls.of_result(result)
     assert len(player.calls) == 1
     assert [link.title for link in player.links] == ["tcp-call"]
@@ -350,7 +350,7 @@ def test_what_exceeds_the_space_of_a_page_is_linked(result, monkeypatch):
     kept = player.calls[0]
     found = unpacked(player.recordings.data())
     assert found[kept.received][1] == result.audio("call").received_pcm
-    monkeypatch.setattr(calls, "MOST_CALLS", 0)
+    monkeypatch.setattr(calls, "MAX_CALLS", 0)
     assert len(calls.of_result(result).links) == 2
 
 

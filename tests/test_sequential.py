@@ -48,7 +48,7 @@ def halves(study):
 def test_it_stops_when_every_interval_is_narrow_enough():
     study = talkspurt.run_until(SCENARIO, {"network_loss": 0.015})
     assert max(halves(study)) <= 0.015
-    assert study.replications > sequential.LEAST
+    assert study.replications > sequential.MIN_REPLICATIONS
     assert len(study.runs) == 2 * study.replications
     again = talkspurt.run(SCENARIO, set={"replications.count": study.replications}, study=True)
     assert [one.digest for one in study.runs] == [one.digest for one in again.runs]

@@ -61,7 +61,7 @@ def test_other_columns_are_null(study):
 
 
 def test_rows_gathered_in_any_order_are_the_tables(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(concatenation, "MOST", 2)
+    monkeypatch.setattr(concatenation, "MAX_WAITING", 2)
     question = source.read(folder / "study.toml")
     here, there = concatenation.Gathered(), {}
     ended = {}

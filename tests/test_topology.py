@@ -210,7 +210,7 @@ def test_a_network_without_nodes_has_no_picture():
 
 def test_calls_share_no_line_with_other_traffic():
     network = dumbbell(8)
-    flows = [{**network["flows"][0], "name": f"f{n}"} for n in range(topology.MOST_LINES + 1)]
+    flows = [{**network["flows"][0], "name": f"f{n}"} for n in range(topology.MAX_LINES + 1)]
     styles = flow_styles({one["name"]: one["transport"] for one in flows}, {"f3", "f4"})
     key = topology.picture({**network, "flows": flows}, styles).key
     assert sorted(len(line.flows) for line in key) == [2, len(flows) - 2]

@@ -16,14 +16,14 @@ the pairs, with Student's interval at the confidence level of the study. It is s
 interval does not contain 0. From one pair there is no interval, and a single run proves nothing
 about other seeds.
 
-A cause is stated for differences of ``LEAST`` MOS or more that are not insignificant:
+A cause is stated for differences of ``MIN_DIFFERENCE`` MOS or more that are not insignificant:
 
 1. The E-model divides the MOS lost by each call into shares of delay, loss and codec, which add up
    (``mos_lost_to_…``). A share counts that makes up ``MAIN`` of the difference or more.
 2. For loss, each frame that was not heard has a cause, decided from its times, the delay of the
    network and the congestion window (:mod:`talkspurt.analysis.causes`); pauses of adaptive playout
    are a cause of their own. Causes that make up ``PART`` of the additional unheard speech are
-   named. Of more than ``MOST_PAIRS`` pairs, the frames of as many are read: of each of 10 000
+   named. Of more than ``MAX_PAIRS`` pairs, the frames of as many are read: of each of 10 000
    runs, that takes longer than the runs.
 3. For delay, it is the handshake's or the network's if that accounts for half of the additional
    mouth-to-ear delay.
@@ -51,15 +51,15 @@ if TYPE_CHECKING:
     from talkspurt.results.run_data import RunData
     from talkspurt.results.study_data import StudyData
 
-LEAST = 0.05
+MIN_DIFFERENCE = 0.05
 """Smallest difference in MOS with a cause."""
 MAIN = 0.3
 PART = 0.25
-MOST_PAIRS = 200
+MAX_PAIRS = 200
 """Pairs whose frames are read for a cause."""
-MOST = 5
+MAX_SENTENCES = 5
 """Sentences in one place; of more comparisons, the best and the worst are shown."""
-MOST_CALLS = 24
+MAX_CALLS = 24
 """With more calls or groups in one run, none are compared."""
 
 Row = Mapping[str, Any]
@@ -167,7 +167,7 @@ class Comparison:
     @cached_property
     def cause(self) -> str:
         """Why the worse call is worse; empty if the measures do not decide it."""
-        if self.significant is False or abs(self.difference) < LEAST:
+        if self.significant is False or abs(self.difference) < MIN_DIFFERENCE:
             return ""
         calls = (self.baseline, self.other)
         better, worse = calls if self.difference < 0 else calls[::-1]
@@ -270,7 +270,7 @@ class _Cause:
 
     def _shares(self, call: Call) -> dict[str, float]:
         """The share of each cause in what was not heard: frames, and pauses of playout."""
-        pairs = self.pairs[:MOST_PAIRS]
+        pairs = self.pairs[:MAX_PAIRS]
         found = causes.unheard((call.runs[k][0], row) for k in pairs for row in call.runs[k][1])
         shares = {cause: found.share(cause) for cause in (*LOSS_WORDS, causes.UNKNOWN)}
         concealed, lost = (call.over(n, pairs) for n in ("concealed_ratio", "loss_ratio"))
@@ -355,10 +355,10 @@ class Answers:
     def of(cls, found: Iterable[Comparison]) -> Answers:
         """Those with a MOS; of many, the best and the worst."""
         every = [one for one in found if one.pairs]
-        if len(every) <= MOST:
+        if len(every) <= MAX_SENTENCES:
             return cls(every)
         ranked = sorted(range(len(every)), key=lambda i: every[i].difference)
-        chosen = sorted({*ranked[: MOST // 2 + 1], *ranked[-(MOST // 2) :]})
+        chosen = sorted({*ranked[: MAX_SENTENCES // 2 + 1], *ranked[-(MAX_SENTENCES // 2) :]})
         return cls([every[i] for i in chosen], len(every) - len(chosen))
 
     def sentences(self) -> list[str]:
@@ -473,7 +473,9 @@ def notes(flows: pl.DataFrame) -> list[str]:
 
 
 def _several(names: list[str]) -> str:
-    listed = names[:MOST] + ([f"{len(names) - MOST} more"] if len(names) > MOST else [])
+    listed = names[:MAX_SENTENCES] + (
+        [f"{len(names) - MAX_SENTENCES} more"] if len(names) > MAX_SENTENCES else []
+    )
     return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
 
 
@@ -499,7 +501,7 @@ def _within(
 ) -> Iterable[Comparison]:
     """The calls of the runs of one setting, each compared with the first comparable one."""
     calls = _calls(runs)
-    if not 1 < len(calls) <= MOST_CALLS:
+    if not 1 < len(calls) <= MAX_CALLS:
         return
     run, _ = next(iter(runs.values()))
     conditions = Conditions.of(run)

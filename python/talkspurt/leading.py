@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from talkspurt.results.run_data import RunData
     from talkspurt.results.study_data import StudyData
 
-MOST_SETTINGS = 3
+MAX_SETTINGS = 3
 """Settings of the other axes with a sentence each; of more, one sentence counts which are best."""
-MOST = 6
+MAX_SENTENCES = 6
 """Sentences."""
-MOST_VALUES = 6
+MAX_VALUES = 6
 """Values in one sentence."""
-MOST_CALLS = 24
+MAX_CALLS = 24
 """With more calls or groups in one run, none are compared."""
 
 Row = Mapping[str, Any]
@@ -160,7 +160,7 @@ def sentences(study: StudyData) -> list[str]:
     """The first sentences on a study, differences first; none without an axis of these kinds."""
     asked = [*_questions(study), *_inside(study)]
     said = [found for one in asked for found in _answers(study, one)]
-    return [words for _, words in sorted(said, key=lambda one: not one[0])[:MOST]]
+    return [words for _, words in sorted(said, key=lambda one: not one[0])[:MAX_SENTENCES]]
 
 
 def of_result(result: RunData) -> list[str]:
@@ -205,7 +205,7 @@ def _inside(study: StudyData) -> Iterable[_Question]:
     """Calls of one run without a MOS; :mod:`talkspurt.comparing` compares those with one."""
     units = _units(study)
     calls = [unit for unit, its in units.items() if _quality(its) is HEARD]
-    if not 1 < len(calls) <= MOST_CALLS:
+    if not 1 < len(calls) <= MAX_CALLS:
         return
     from talkspurt.analysis.comparable import Conditions
 
@@ -303,7 +303,7 @@ def _answers(study: StudyData, asked: _Question) -> list[tuple[bool, str]]:
     # Where no value makes a difference, there is nothing to say first.
     if not any(ranking.worse for ranking in ranked.values()):
         return []
-    if len(ranked) > MOST_SETTINGS:
+    if len(ranked) > MAX_SETTINGS:
         return [(any(not one.same for one in ranked.values()), _counted(asked, ranked))]
     return [
         (bool(ranking.worse), _sentence(study, asked, where, ranking))
@@ -321,8 +321,8 @@ def _sentence(study: StudyData, asked: _Question, where: str, ranking: _Ranking)
     good = quality.good.format(quality.show(ranking.mean))
     parts = [f"{asked.named(ranking.best)} is best with {good}"]
     if ranking.same:
-        more = len(ranking.same) - MOST_VALUES
-        names = [f"{asked.named(one)} ({quality.show(m)})" for one, m in ranking.same[:MOST_VALUES]]
+        more = len(ranking.same) - MAX_VALUES
+        names = [f"{asked.named(one)} ({quality.show(m)})" for one, m in ranking.same[:MAX_VALUES]]
         names += [f"{more} more"] if more > 0 else []
         verb = "does" if len(names) == 1 else "do"
         clearly = " significantly" if study.replications > 1 else ""
@@ -331,10 +331,10 @@ def _sentence(study: StudyData, asked: _Question, where: str, ranking: _Ranking)
     worse = [f"{asked.named(first)} {quality.worse.format(_size(quality, size, half))}"]
     worse += [
         f"{asked.named(label)} {_size(quality, size, half)}"
-        for label, size, half in rest[:MOST_VALUES]
+        for label, size, half in rest[:MAX_VALUES]
     ]
-    if len(rest) > MOST_VALUES:
-        worse.append(f"{len(rest) - MOST_VALUES} more up to {_size(quality, *rest[-1][1:])}")
+    if len(rest) > MAX_VALUES:
+        worse.append(f"{len(rest) - MAX_VALUES} more up to {_size(quality, *rest[-1][1:])}")
     parts.append(", ".join(worse))
     seeds = ""
     if study.replications > 1:

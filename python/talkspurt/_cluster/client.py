@@ -32,7 +32,7 @@ from talkspurt.scenarios.source import Question
 
 BATCH_S = 1.0
 """Duration of a batch: far more than sending it takes."""
-MOST_RUNS = 500
+MAX_RUNS = 500
 """Runs of a batch."""
 LOOK_S = 0.5
 """Time between two looks at which workers are there."""
@@ -171,7 +171,7 @@ class _Client:
         slots = sum(self.there.get(one, 0) for one in self.proven)
         fair = len(self.waiting) // (2 * slots) + 1
         count = 1 if not self.run_s else int(BATCH_S / self.run_s)
-        count = max(1, min(count, fair, MOST_RUNS))
+        count = max(1, min(count, fair, MAX_RUNS))
         runs: list[int] = []
         for i in list(self.waiting):
             if len(runs) == count:

@@ -32,7 +32,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO)
 """System errors of the machine, not of a run."""
 
 
-MOST_ROWS = 100
+MAX_ROWS = 100
 """Rows of a table that are sent beside the files; longer ones are fast to read from these."""
 
 
@@ -52,7 +52,7 @@ class Rows:
     def of(cls, outcome: _core.Outcome) -> Rows | None:
         """Those of a run; None if one is long."""
         tables = {name: outcome.rows(name) for name in SUMMARIES}
-        if any(len(rows) > MOST_ROWS for rows in tables.values()):
+        if any(len(rows) > MAX_ROWS for rows in tables.values()):
             return None
         return cls(tables, {name: outcome.columns(name) for name in SUMMARIES})
 

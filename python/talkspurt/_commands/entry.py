@@ -107,7 +107,7 @@ def _on_stop(number: int, _frame: FrameType | None) -> None:
     """Stop at the first signal; protect the cleanup from all signals but the third."""
     global _stops
     _stops += 1
-    if _stops >= interrupts.MOST_STOPS:  # at once, without cleanup
+    if _stops >= interrupts.MAX_STOPS:  # at once, without cleanup
         if sys.__stderr__ is not None and sys.__stderr__.isatty():
             os.write(sys.__stderr__.fileno(), b"\x1b[?25h\n")  # a progress bar hides the cursor
         os._exit(interrupts.status(number))

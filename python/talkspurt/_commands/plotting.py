@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from talkspurt._commands.options import PlotOptions
 
-MOST_BINS = 100_000
+MAX_BINS = 100_000
 """Maximum number of time bins; more are assumed to be a typing error."""
 
 
@@ -41,9 +41,9 @@ def plot(folder: Path, measure: str, options: PlotOptions, out: Path | None = No
         raise BadInputError(visible(f"{folder}: {error.strerror}")) from None
     runs = answer.runs if isinstance(answer, Study) else (answer,)
     longest = max(run.duration_s for run in runs)
-    if bin_s is not None and longest > MOST_BINS * bin_s:
+    if bin_s is not None and longest > MAX_BINS * bin_s:
         many = f"{longest / bin_s:.3g} bins in {longest:g} s"
-        faults.append(f"--bin {bin_s:g}: {many}, expected at most {MOST_BINS:g}")
+        faults.append(f"--bin {bin_s:g}: {many}, expected at most {MAX_BINS:g}")
         bin_s = None
     file = out or Path(f"{file_access.plain_name(f'{answer.name}-{measure}')}.png")
 

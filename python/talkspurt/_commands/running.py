@@ -37,7 +37,7 @@ WATCH_S = 0.3
 def run(scenario: Path, options: RunOptions, cluster: Address | None = None) -> None:
     """Run a scenario with the command line's options."""
     wanted = _targets(options.until or (), options.most)
-    most = options.most or sequential.MOST
+    most = options.most or sequential.MAX_REPLICATIONS
     dry = options.out is None and options.json and cluster is None
     series = not dry or options.scores or bool(wanted)
     question = read(scenario, set=sets_of(options.set), seed=options.seed, series=series)

@@ -223,7 +223,7 @@ def replace_bytes(file: Path, data: bytes) -> None:
         write_bytes(file, data)
         return
     target = real(file)
-    fresh = target.with_name(f".{target.name[: LONGEST // 2]}.{os.getpid()}")
+    fresh = target.with_name(f".{target.name[: MAX_NAME_BYTES // 2]}.{os.getpid()}")
     with writing(file):
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -256,14 +256,14 @@ def write_table(
         )
 
 
-MOST_TEXT = 512 << 20
+MAX_TEXT = 512 << 20
 """Bytes of a text file of a result: the manifest of a study of 100 000 runs has a fifth of them."""
 
 
 def read_text(file: Path) -> str:
     """A text file of a result; a failure names the file."""
     with reading(file):
-        return read_bytes(file, MOST_TEXT).decode()
+        return read_bytes(file, MAX_TEXT).decode()
 
 
 def read_json(file: Path) -> Any:
@@ -337,7 +337,7 @@ def url_of(place: str | os.PathLike[str]) -> str | None:
     return f"file:///{rest}" if scheme == "file" else f"{scheme}://{rest}"
 
 
-LONGEST = 120
+MAX_NAME_BYTES = 120
 """Bytes of a name that a file name keeps; file systems allow 255 in total."""
 
 
@@ -356,7 +356,7 @@ def file_name(name: str, ending: str = "") -> str:
 def plain_name(name: str) -> str:
     """A name without spaces and characters that file names cannot contain, truncated."""
     safe = "".join(c if c.isalnum() or c in "._-+" else "_" for c in name.replace(", ", "-"))
-    return safe.encode()[:LONGEST].decode(errors="ignore")
+    return safe.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
 
 
 def size(count: float) -> str:

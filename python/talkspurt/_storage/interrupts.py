@@ -18,7 +18,7 @@ STOPS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
 """Signals that stop a command; Windows has no SIGHUP."""
-MOST_STOPS = 3
+MAX_STOPS = 3
 """This many signals end everything, what is protected as well."""
 
 written: list[Path | str] = []
@@ -64,7 +64,7 @@ def undisturbed() -> Iterator[None]:
 
     def hold(number: int, frame: FrameType | None) -> None:
         held.append((number, frame))
-        if len(held) >= MOST_STOPS:
+        if len(held) >= MAX_STOPS:
             held.clear()
             _deliver(before[number], number, frame)
 

@@ -226,8 +226,8 @@ class Remote:
         """A manifest, or None if it is not there."""
         try:
             # Not every file system knows a length.
-            if (self._system.size(file) or 0) > file_access.MOST_TEXT:
-                said = f"is longer than {file_access.MOST_TEXT >> 20} MiB"
+            if (self._system.size(file) or 0) > file_access.MAX_TEXT:
+                said = f"is longer than {file_access.MAX_TEXT >> 20} MiB"
                 raise StoreError(errno.EMSGSIZE, said, f"{self.url}/{output_folder.MANIFEST}")
             found: bytes = self._system.cat_file(file)
         except FileNotFoundError:

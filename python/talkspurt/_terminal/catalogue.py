@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Form = Literal["csv", "json", "table"]
 """How a metric is printed."""
-MOST_BINS = 1_000_000
+MAX_BINS = 1_000_000
 """Maximum number of time bins (rows); more are assumed to be a typing error."""
 
 
@@ -127,9 +127,9 @@ def print_metric(
     result = reader.load(run)
     study = result if isinstance(result, StudyData) else StudyData.of_run(result)
     longest = max(one.duration_s for one in study.runs)
-    if bin_s is not None and longest > MOST_BINS * bin_s:
+    if bin_s is not None and longest > MAX_BINS * bin_s:
         many = f"{longest / bin_s:.3g} bins in {longest:g} s"
-        raise BadInputError(f"--bin {bin_s:g}: {many}, expected at most {MOST_BINS:g}")
+        raise BadInputError(f"--bin {bin_s:g}: {many}, expected at most {MAX_BINS:g}")
     if form == "table":
         from talkspurt._terminal import tables
 

@@ -21,7 +21,7 @@ from talkspurt._text.escaping import encoded, visible
 Cell = str | Text
 GAP = 2
 """Spaces between columns."""
-LEAST_NAME = 12
+MIN_NAME = 12
 """Names are shortened to this width at most; below it, rows become lists."""
 SEVERAL = 2
 """More names than these are listed with their headers."""
@@ -197,7 +197,7 @@ class _Layout:
         widths = {i: self._least(i) for i in chosen if columns[i].kind == "name"}
         for _ in range(self._total(chosen) - self.width):
             longest = max(widths, key=lambda i: widths[i], default=None)
-            if longest is None or widths[longest] <= LEAST_NAME:
+            if longest is None or widths[longest] <= MIN_NAME:
                 return None
             widths[longest] -= 1
         # Headers of different columns may become alike as well.

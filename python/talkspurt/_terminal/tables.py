@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 GRADE_STYLES = ("bold green", "green", "yellow", "yellow", "red", "bold red")
 BUSY = 0.02
 """Links with less utilisation, and without drops, are omitted on a terminal."""
-MOST_ROWS = 40
+MAX_ROWS = 40
 """Longer tables are cut: see the report or Parquet for five hundred calls."""
 
 
@@ -76,9 +76,9 @@ def _warn(flows: pl.DataFrame, out: Console) -> None:
 
 def _cut(rows: Sequence[Sequence[Cell]], file: str, more: int = 0) -> dict[str, Any]:
     """The rows of a table that are shown, and the note on the others."""
-    more += max(0, len(rows) - MOST_ROWS)
+    more += max(0, len(rows) - MAX_ROWS)
     notes = [f"and {more} more, in {file}"] if more else []
-    return {"rows": rows[:MOST_ROWS], "file": file, "notes": notes}
+    return {"rows": rows[:MAX_ROWS], "file": file, "notes": notes}
 
 
 FLOWS, LINKS, SUMMARY = "flows.parquet", "links.parquet", "summary.parquet"
@@ -289,7 +289,7 @@ def _wide(
                 _satisfaction(found["r_factor"]["mean"] if "r_factor" in found else None)
             )
     table = Table(title, heads, **_cut(lines, file))
-    shown = [row for found in list(cells.values())[:MOST_ROWS] for row in found.values()]
+    shown = [row for found in list(cells.values())[:MAX_ROWS] for row in found.values()]
     table.legend = intervals.legend(row for row in shown if row["measure"] in columns)
     return table
 

@@ -36,15 +36,15 @@ def verdict(r_factor: float | None) -> Verdict | None:
     return next(v for v in VERDICTS if r_factor >= v.from_r)
 
 
-MOST_LISTED = 20
+MAX_LISTED = 20
 """Names that an error lists, at most."""
 
 
 def listed(names: Iterable[str]) -> str:
     """Names that an error offers: all of a few, else the first ones and how many more there are."""
     every = list(names)
-    more = len(every) - MOST_LISTED
-    return ", ".join([*every[:MOST_LISTED], *([f"and {more} more"] if more > 0 else [])])
+    more = len(every) - MAX_LISTED
+    return ", ".join([*every[:MAX_LISTED], *([f"and {more} more"] if more > 0 else [])])
 
 
 def nearest(name: str, known: Iterable[str], most: int = 1) -> list[str]:

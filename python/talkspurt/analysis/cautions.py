@@ -22,7 +22,7 @@ REJECTED = 0.01
 A few are common when a connection closes.
 """
 HANDSHAKES = ("tcp", "dccp", "sctp")
-MOST = 5
+MAX_FLOWS = 5
 """Flows named individually in each kind of warning, at most."""
 
 
@@ -105,5 +105,5 @@ def _flow(row: dict[str, Any]) -> str:
 
 def _few(words: Iterable[str]) -> list[str]:
     said = list(words)
-    more = len(said) - MOST
-    return [*said[:MOST], f"and {more} more flows likewise"] if more > 0 else said
+    more = len(said) - MAX_FLOWS
+    return [*said[:MAX_FLOWS], f"and {more} more flows likewise"] if more > 0 else said

@@ -21,7 +21,7 @@ from talkspurt.scenarios.resolved import plain
 NAMES = ("from", "to", "group", "paths", "association")
 """Settings that contain names of nodes and flows."""
 TIMES = ("start", "start_spread", "stop")
-MOST_FLOWS = 300
+MAX_FLOWS = 300
 """In larger scenarios only calls on the same route are compared."""
 ROUNDS = 4
 """Refinements of the descriptions: as many links as may lie between what differs."""
@@ -67,7 +67,7 @@ class Conditions:
             return False
         if self.routes[one[0]] == self.routes[other[0]]:
             return True
-        return len(self.flows) <= MOST_FLOWS and self._around(one) == self._around(other)
+        return len(self.flows) <= MAX_FLOWS and self._around(one) == self._around(other)
 
     def _settings(self, flow: str) -> str:
         if flow not in self.flows:  # packets of a program in an emulation: equal only to themselves

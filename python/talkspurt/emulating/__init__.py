@@ -41,7 +41,7 @@ GRACE_S = 2.0
 """Time for commands to end after a signal, before they are killed."""
 DRAIN_S = 0.02
 """Longer than the network sleeps while it reads what is sent after the end."""
-MOST_READINGS = 50
+MAX_READINGS = 50
 """Readings of the counters of a device that does not come to rest."""
 FLOW_PORT = 5001
 """Of both ends of a flow on raw sockets: that of iperf."""
@@ -428,7 +428,7 @@ class Emulation:
         for name in self.names:
             wanted = {
                 "name": name, "hosts": hosts, "queue": namespaces.QUEUE_PACKETS,
-                "mtu": min(mine[name]["mtu"], MOST_MTU), "v4": mine[name]["v4"],
+                "mtu": min(mine[name]["mtu"], MAX_MTU), "v4": mine[name]["v4"],
                 "v6": mine[name]["v6"],
             }  # fmt: skip
             self._nodes[name] = Node(name, wanted)
@@ -495,7 +495,7 @@ class Emulation:
         counts what is read.
         """
         counted = {name: self._ask(it, "down", "counters") for name, it in self._nodes.items()}
-        for _ in range(MOST_READINGS):
+        for _ in range(MAX_READINGS):
             time.sleep(DRAIN_S)
             again = {
                 name: self._ask(self._nodes[name], "counters", "counters")
@@ -535,7 +535,7 @@ class Emulation:
             }  # fmt: skip
 
 
-MOST_MTU = 65_000
+MAX_MTU = 65_000
 """A TUN device's packets are not longer."""
 
 

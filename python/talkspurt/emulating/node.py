@@ -23,7 +23,7 @@ from typing import Any
 DEVICE = "tun0"
 STEP_S = 0.02
 """How soon the end of a command is reported."""
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 
 # linux/if_tun.h
 TUNSETIFF = 0x400454CA
@@ -266,7 +266,7 @@ def receive(link: socket.socket) -> tuple[dict[str, Any], list[int]]:
         EOFError: if the other end is closed.
     """
     try:
-        data, files, _, _ = socket.recv_fds(link, MOST_BYTES, 4)
+        data, files, _, _ = socket.recv_fds(link, MAX_BYTES, 4)
     except ConnectionResetError:
         data, files = b"", []
     for file in files:

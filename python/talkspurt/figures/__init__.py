@@ -129,7 +129,7 @@ def figure(
     return drawn
 
 
-MOST_EACH = 8
+MAX_EACH = 8
 """Per-flow figures are drawn by default for at most this many flows."""
 
 
@@ -140,7 +140,7 @@ def every(result: RunData, *, only_of_report: bool = False) -> Iterator[tuple[st
         return  # without the import of the plotting library
     with styled():
         for name, kind in kinds.items():
-            flows: list[str | None] = [*kind.each(result)[:MOST_EACH]] if kind.each else [None]
+            flows: list[str | None] = [*kind.each(result)[:MAX_EACH]] if kind.each else [None]
             for flow in flows:
                 drawn = kind.draw(result, flow, None)
                 if drawn is not None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from talkspurt.intervals import Ends
 
-MOST_VECTORS = 4000
+MAX_VECTORS = 4000
 """Lines of more points are drawn as pixels, also in SVG and PDF."""
 
 
@@ -63,7 +63,7 @@ def draw(ax: Axes, lines: Sequence[Line], xlabel: str, ylabel: str, *, legend: b
         marker = line.marker or ("" if line.joined else "o")
         drawn = ax.plot(line.x, line.y, marker=marker, **style)
         # The one file format without pixels is as large as its points are many.
-        drawn[0].set_rasterized(len(line.x) > MOST_VECTORS)
+        drawn[0].set_rasterized(len(line.x) > MAX_VECTORS)
         if line.band and not line.joined:
             low, high = zip(*line.band, strict=True)
             ax.vlines(line.x, low, high, color=line.colour, alpha=0.5, linewidth=0.8)

@@ -14,7 +14,7 @@ from talkspurt.analysis.sensitivity import INDICES
 from talkspurt.figures import panel, scale
 from talkspurt.figures.maps import over_two_axes
 from talkspurt.figures.panel import (
-    MOST_PANELS,
+    MAX_PANELS,
     Key,
     Line,
     Sharing,
@@ -89,7 +89,7 @@ def _drawn(study: StudyData, axis: Axis, lines: Sequence[Line], shown: Column) -
     keys = ["flow", *(other.name for other in study.axes if other is not axis)]
     shared = share_out(lines)
     parts = list(shared.parts.items())
-    drawn, rest = parts[:MOST_PANELS], parts[MOST_PANELS:]
+    drawn, rest = parts[:MAX_PANELS], parts[MAX_PANELS:]
     entries: dict[str, list[Line]] = {}
     for line in lines:
         entries.setdefault(shared.entry(line), []).append(line)
@@ -140,7 +140,7 @@ def _drawn(study: StudyData, axis: Axis, lines: Sequence[Line], shown: Column) -
 def _columns(count: int, of_a_flow: int, axis: Axis, numbers: Sequence[float] | None) -> int:
     if count == 1:
         return 1
-    if numbers is None and sum(map(len, axis.labels)) > panel.MOST_LETTERS / 3:
+    if numbers is None and sum(map(len, axis.labels)) > panel.MAX_LETTERS / 3:
         slanted = len(axis.labels) * panel.SLOPING
         return 2 if count > 2 and slanted < panel.PANEL_WIDTH / 2 else 1
     if count <= 4:
@@ -227,7 +227,7 @@ def sensitivity(study: StudyData, measure: str) -> Figure | None:
         return None
     factors = list(dict.fromkeys(row["factor"] for row in rows))
     kinds = list(dict.fromkeys(row["index"] for row in rows))
-    shown = list(found.items())[:MOST_PANELS]
+    shown = list(found.items())[:MAX_PANELS]
     columns = min(len(shown), 2)
     high = -(-len(shown) // columns) * (0.6 + 0.4 * len(factors)) + 0.9
     with styled():
@@ -251,7 +251,7 @@ def sensitivity(study: StudyData, measure: str) -> Figure | None:
             ax.set_yticks(range(len(factors)), factors)
         grid[0].invert_yaxis()
         figure.legend(*grid[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
-        rest = [" · ".join(key) for key in list(found)[MOST_PANELS:]]
+        rest = [" · ".join(key) for key in list(found)[MAX_PANELS:]]
         level = f"Whiskers: bootstrap intervals of {study.confidence * 100:g} %."
         note(figure, level, left_out("panel", rest))
     return figure

@@ -30,9 +30,9 @@ FIXED = {
     "delay_p95_s": (0.0, 0.5),
 }
 """Colour scales that are the same in every study: the range of the scale or of the E-model."""
-MOST_MAPS = 6
+MAX_MAPS = 6
 """Maximum flows with their own map."""
-WIDEST = 16.0
+MAX_WIDTH = 16.0
 """Maximum width of a map in inches."""
 
 
@@ -61,7 +61,7 @@ def over_two_axes(study: StudyData, name: str) -> Figure | None:
         return draw(shown.quantity, name, down, along, cells, shown.quantity.head)
 
 
-MOST_CELLS = 24
+MAX_CELLS = 24
 """Cells along an axis; of more, the numbers are not written in."""
 
 
@@ -75,10 +75,10 @@ def draw(
     notes: Sequence[str] = (),
 ) -> Figure:
     """Maps of some cells, by label of ``down`` and ``along``, below each other."""
-    flows = list(cells)[:MOST_MAPS]
+    flows = list(cells)[:MAX_MAPS]
     height = 0.7 + (0.6 + max(0.3 * len(down.labels), 0.5)) * len(flows)
-    width = min(max(WIDTH, 1.8 + 0.42 * len(along.labels)), WIDEST)
-    figure, grid = panels(title, len(flows), 1, width=width, height=min(height, 2 * WIDEST))
+    width = min(max(WIDTH, 1.8 + 0.42 * len(along.labels)), MAX_WIDTH)
+    figure, grid = panels(title, len(flows), 1, width=width, height=min(height, 2 * MAX_WIDTH))
     norm = _norm(shown, name, [value for flow in flows for value in cells[flow].values()])
     # The title says what all the maps show.
     label = shown.head if len(flows) == 1 else shown.head.partition(" / ")[2]
@@ -88,7 +88,7 @@ def draw(
         ax.set_title(flow, fontsize=9, fontweight="normal")
         ax.set_ylabel(headed(down.name, ticks(down.labels)[1]))
     grid[-1].set_xlabel(headed(along.name, ticks(along.labels)[1]))
-    note(figure, *notes, left_out("flow", list(cells)[MOST_MAPS:]))
+    note(figure, *notes, left_out("flow", list(cells)[MAX_MAPS:]))
     return figure
 
 
@@ -123,16 +123,16 @@ def _map(
     bar.ax.yaxis.set_major_formatter(lambda value, _: brief(value))
     bar.ax.yaxis.set_minor_formatter(lambda value, _: "")
     ax.grid(visible=False)
-    texts = [short(text, MOST_LETTERS) for text in ticks(along.labels)[0]]
+    texts = [short(text, MAX_LETTERS) for text in ticks(along.labels)[0]]
     ax.set_xticks(range(len(texts)), texts)
     if sum(map(len, texts)) * LETTER > ax.get_window_extent().width:
         ax.tick_params(axis="x", rotation=35)
         for tick in ax.get_xticklabels():
             tick.set(ha="right", rotation_mode="anchor")
     ax.set_yticks(
-        range(len(down.labels)), [short(text, MOST_LETTERS) for text in ticks(down.labels)[0]]
+        range(len(down.labels)), [short(text, MAX_LETTERS) for text in ticks(down.labels)[0]]
     )
-    if len(along.labels) > MOST_CELLS:
+    if len(along.labels) > MAX_CELLS:
         return
     for y, row in enumerate(grid):
         for x, value in enumerate(row):
@@ -145,7 +145,7 @@ def _map(
 
 LETTER = 5.0
 """Width of a letter of a label in points."""
-MOST_LETTERS = 24
+MAX_LETTERS = 24
 
 
 def brief(value: float) -> str:

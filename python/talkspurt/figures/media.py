@@ -17,7 +17,7 @@ from talkspurt.figures.style import (
     sheet,
     widths,
 )
-from talkspurt.figures.time import DROP, MOST, say_shown, styles_of
+from talkspurt.figures.time import DROP, MAX_FLOWS, say_shown, styles_of
 from talkspurt.metrics import opinion
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def mos(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     rows = rows.filter(name=flow) if flow else rows
     if rows.is_empty():
         return None
-    shown = rows.head(MOST).to_dicts()
+    shown = rows.head(MAX_FLOWS).to_dicts()
     styles = styles_of(result)
     figure, (ax,) = sheet("MOS, and what took from it", height=1.15 + 0.42 * len(shown))
     for place, row in enumerate(shown):
@@ -84,7 +84,7 @@ def mos_over_time(result: RunData, flow: str | None, link: str | None) -> Figure
 
     width = opinion.window_s(result)
     calls = [flow] if flow else result.calls
-    windows = {call: opinion.over_time(result, call, width) for call in calls[:MOST]}
+    windows = {call: opinion.over_time(result, call, width) for call in calls[:MAX_FLOWS]}
     windows = {call: rows for call, rows in windows.items() if rows["mos"].drop_nulls().len()}
     if not windows:
         return None
@@ -125,7 +125,7 @@ def delay_ecdf(result: RunData, flow: str | None, link: str | None) -> Figure | 
     )
     drawn = 0
     least = math.inf
-    for name, width in zip(chosen[:MOST], widths(len(chosen[:MOST])), strict=True):
+    for name, width in zip(chosen[:MAX_FLOWS], widths(len(chosen[:MAX_FLOWS])), strict=True):
         rows = result.frames(name)
         took = (rows["delivered_s"] - rows["captured_s"]).drop_nulls().sort().to_numpy() * 1e3
         if took.size:
@@ -159,7 +159,7 @@ def delay_ecdf(result: RunData, flow: str | None, link: str | None) -> Figure | 
 
 def fates(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     """One strip per call: capture times and outcomes of frames."""
-    chosen = [flow] if flow else result.calls[:MOST]
+    chosen = [flow] if flow else result.calls[:MAX_FLOWS]
     if not chosen:
         return None
     figure, (ax,) = sheet("What became of each voice frame", height=0.95 + 0.42 * len(chosen))
@@ -265,7 +265,7 @@ def frame_delay(result: RunData, flow: str | None, link: str | None) -> Figure |
     title = "Each frame's delay, from capture to its last packet; ticks: never complete"
     figure, (ax,) = sheet(title)
     styles = styles_of(result)
-    for name in chosen[:MOST]:
+    for name in chosen[:MAX_FLOWS]:
         draw_frames(ax, frames.filter(flow=name), styles[name], name)
     ax.set_xlim(0, result.duration_s)
     ax.set_ylim(bottom=0)

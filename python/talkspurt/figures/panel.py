@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from talkspurt.results.axis import Axis
     from talkspurt.results.study_data import StudyData
 
-MOST_LINES = 6
+MAX_LINES = 6
 """Maximum lines in a panel."""
-MOST_ALIKE = 3
+MAX_ALIKE = 3
 """Maximum lines of one colour in a panel: dashes and marker fills distinguish them."""
-MOST_PANELS = 24
+MAX_PANELS = 24
 
 Row = dict[str, Any]
 Key = tuple[str, ...]
@@ -35,7 +35,7 @@ Places = tuple[int, ...]
 """Indices of the parts of a key."""
 BESIDE = 4.0
 """Distance between lines at the same number, in points."""
-MOST_LETTERS = 75
+MAX_LETTERS = 75
 """Letters that fit below a figure; with more, labels are slanted."""
 TITLE_LETTERS = 11
 """Letters of a panel's title per inch."""
@@ -133,7 +133,7 @@ def share_out(lines: Sequence[Line]) -> Sharing:
             ways.append(Sharing(varied, apart, parts))
 
     def rank(way: Sharing) -> tuple[bool, int]:
-        by_flow = len(varied) > 1 and 0 in way.apart and len(way.parts) <= MOST_PANELS
+        by_flow = len(varied) > 1 and 0 in way.apart and len(way.parts) <= MAX_PANELS
         return (not by_flow, len(way.parts))
 
     return min((way for way in ways if way.fits), key=rank)
@@ -145,8 +145,8 @@ def _readable(lines: Sequence[Line]) -> bool:
     colours = [line.style.colour for line in lines]
     return (
         not any(line.mixed for line in lines)
-        and len(lines) <= MOST_LINES
-        and max(map(colours.count, colours)) <= MOST_ALIKE
+        and len(lines) <= MAX_LINES
+        and max(map(colours.count, colours)) <= MAX_ALIKE
     )
 
 
@@ -309,7 +309,7 @@ def point(ax: Axes, x: float, row: Row, style: Style, look: int, size: float, be
 
 def slanted(labels: Sequence[str], columns: float) -> bool:
     """Whether names side by side, with a space between them, do not fit below a panel."""
-    return len(labels) * (max(map(len, labels)) + 1) > MOST_LETTERS / columns
+    return len(labels) * (max(map(len, labels)) + 1) > MAX_LETTERS / columns
 
 
 def frame(

@@ -18,7 +18,7 @@ import polars as pl
 
 from talkspurt import intervals
 from talkspurt.figures import chart, decimating, maps, panel, scale
-from talkspurt.figures.panel import MOST_PANELS
+from talkspurt.figures.panel import MAX_PANELS
 from talkspurt.figures.style import (
     LINE_LENGTH,
     WIDTH,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 TALL, ROW = 3.1, 2.1
 """Height of a figure of one panel, and of each row of several, in inches."""
-WIDEST = 16.0
+MAX_WIDTH = 16.0
 """Width of a figure of many bars, in inches, at most."""
 BAR = 0.11
 """Width of a bar in inches, at least, as long as the figure may become wider."""
@@ -71,12 +71,12 @@ LEGEND = 1.0
 """About the width of a legend in inches."""
 SLOPE = 0.6
 """Height of a slanted label over its length."""
-MOST_BANDS = 8
+MAX_BANDS = 8
 """Of more lines, the bands of the intervals would hide everything: whiskers remain."""
 WHISKERS = (5, 95)
 """Percentiles at the ends of a box's whiskers."""
 NO_WHISKER = "No whisker: every replication gave this value, so that there is no interval."
-MOST_STEPS = 400
+MAX_STEPS = 400
 """Steps of a CDF."""
 
 
@@ -139,7 +139,7 @@ def figure(
 def _drawn(drawn: Plot, draw: Any) -> Figure:
     """The panels, each drawn by ``draw``, with a legend beside them and notes below."""
     every = drawn.panels()
-    shown = list(every.items())[:MOST_PANELS]
+    shown = list(every.items())[:MAX_PANELS]
     labels = drawn.labels(drawn.by)
     columns = 1 if len(shown) == 1 else 2 if len(shown) in (2, 4) else 3
     width = WIDTH
@@ -154,8 +154,8 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
         bars = len(labels) * BAR if of_bars else 0.0
         need = len(groups) * max(bars, panel.SLOPING / 72) + 1.8
         if columns * need > WIDTH:
-            columns = max(1, min(columns, int(WIDEST / need)))
-        width = min(max(WIDTH, columns * need), WIDEST)
+            columns = max(1, min(columns, int(MAX_WIDTH / need)))
+        width = min(max(WIDTH, columns * need), MAX_WIDTH)
         if panel.slanted(groups, own * columns * WIDTH / width):
             below = max(map(len, groups)) * panel.LETTER / 72 * SLOPE
     height = TALL if len(shown) == 1 else 0.9 + ROW * -(-len(shown) // columns)
@@ -192,7 +192,7 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
         _legend(drawn, figure, drawn.by, {label: drawn.looks[label] for label in labels})
     elif named:
         _legend(drawn, figure, "transport", named)
-    rest = [_words(drawn, key) for key in list(every)[MOST_PANELS:]]
+    rest = [_words(drawn, key) for key in list(every)[MAX_PANELS:]]
     note(figure, *dict.fromkeys(drawn.notes), left_out("panel", rest))
     return figure
 
@@ -320,7 +320,7 @@ def _points(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bot
         its = [rows.get((labels[i], label), none) for i in order]
         x = [numbers[i] if numbers else float(i) for i in order]
         if joined:
-            bands = len(shown) <= MOST_BANDS
+            bands = len(shown) <= MAX_BANDS
             panel.join(ax, x, its, look.colour, look.dashes, size, beside, bands=bands)
         for i, at, row in zip(order, x, its, strict=True):
             if row["mean"] is None:
@@ -478,10 +478,10 @@ def _cdf(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bottom
 
 def _steps(values: Numbers) -> tuple[Numbers, Numbers]:
     """The steps of an empirical distribution; of many values, at equal shares."""
-    if len(values) <= MOST_STEPS:
+    if len(values) <= MAX_STEPS:
         x = np.append(values[:1], values)
         return x, np.arange(len(values) + 1) / len(values)
-    share = np.linspace(0, 1, MOST_STEPS)
+    share = np.linspace(0, 1, MAX_STEPS)
     return np.quantile(values, share, method="inverted_cdf"), share
 
 

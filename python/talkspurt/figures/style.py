@@ -135,7 +135,7 @@ def flow_styles(
     return styles
 
 
-WIDEST, THINNEST = 3.0, 1.3
+MAX_LINE_WIDTH, MIN_LINE_WIDTH = 3.0, 1.3
 
 
 def widths(count: int) -> list[float]:
@@ -145,8 +145,8 @@ def widths(count: int) -> list[float]:
     """
     if count > 6:
         return [1.5] * count
-    step = (WIDEST - THINNEST) / max(count - 1, 1)
-    return [THINNEST + step * (count - 1 - place) for place in range(count)]
+    step = (MAX_LINE_WIDTH - MIN_LINE_WIDTH) / max(count - 1, 1)
+    return [MIN_LINE_WIDTH + step * (count - 1 - place) for place in range(count)]
 
 
 NEAR = 0.4
@@ -279,15 +279,15 @@ def notes_of(figure: Figure) -> str:
     return figure.get_supxlabel().replace("\n", " ")
 
 
-MOST_NAMES = 8
+MAX_NAMES = 8
 
 
 def left_out(what: str, names: Sequence[str]) -> str:
     """A sentence on the items not drawn; empty if all are drawn."""
     if not names:
         return ""
-    named = "; ".join(names[:MOST_NAMES])
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    named = "; ".join(names[:MAX_NAMES])
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     return f"Not drawn: {len(names)} {what}{'s' if len(names) != 1 else ''}: {named}{more}."
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from talkspurt.results.run_data import RunData
 
 DROP = "#8b1a1a"
-MOST = 12
+MAX_FLOWS = 12
 """Maximum flows drawn."""
 
 
@@ -220,7 +220,7 @@ def _of_flows(
     """Lines of flows, shaded up to a third array of their curves; background below the others."""
     figure, (ax,) = sheet(title)
     styles = styles_of(result)
-    shown = [name for name in chosen[:MOST] if name in styles]
+    shown = [name for name in chosen[:MAX_FLOWS] if name in styles]
     shown.sort(key=lambda name: not styles[name].in_background)
     ends = []
     for name, width in zip(shown, widths(len(shown)), strict=True):
@@ -244,8 +244,8 @@ def _of_flows(
 
 def say_shown(ax: Axes, total: int, what: str) -> None:
     """Above a figure of some flows, how many there are."""
-    if total > MOST:
+    if total > MAX_FLOWS:
         ax.annotate(
-            f"{MOST} of {total} {what} shown", (1, 1), xycoords="axes fraction",
+            f"{MAX_FLOWS} of {total} {what} shown", (1, 1), xycoords="axes fraction",
             xytext=(0, 4), textcoords="offset points", ha="right", fontsize=8,
         )  # fmt: skip

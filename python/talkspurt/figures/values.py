@@ -61,9 +61,9 @@ TIME = "time"
 
 PALETTE = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BROWN, TEAL, SLATE, "#6b7280")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", "h")
-MOST_COLOURS = 12
+MAX_COLOURS = 12
 """More values than these are not the default for colours."""
-MOST_NAME = 30
+MAX_NAME = 30
 """Letters of a name in a figure; longer ones are shortened in the middle."""
 
 
@@ -187,12 +187,12 @@ def unknown_places(study: StudyData, flow: str | None, link: str | None) -> list
     ]
 
 
-MOST_MEMBERS = 100
+MAX_MEMBERS = 100
 """Flows of one group that are drawn against time or another quantity: each is computed alone."""
 
 
 def _sampled(one: Metric, rows: Sequence[Row]) -> Iterable[Row]:
-    """The rows, but of a group of more than :data:`MOST_MEMBERS` so many at equal distances."""
+    """The rows, but of a group of more than :data:`MAX_MEMBERS` so many at equal distances."""
     if against(one) is None:
         return rows
     groups: dict[str | None, list[Row]] = {}
@@ -200,8 +200,8 @@ def _sampled(one: Metric, rows: Sequence[Row]) -> Iterable[Row]:
         groups.setdefault(row.get("group"), []).append(row)
     left_out: set[str] = set()
     for group, its in groups.items():
-        if group is not None and len(its) > MOST_MEMBERS:
-            kept = {its[k * len(its) // MOST_MEMBERS]["name"] for k in range(MOST_MEMBERS)}
+        if group is not None and len(its) > MAX_MEMBERS:
+            kept = {its[k * len(its) // MAX_MEMBERS]["name"] for k in range(MAX_MEMBERS)}
             left_out |= {row["name"] for row in its} - kept
     return (row for row in rows if row["name"] not in left_out)
 
@@ -215,7 +215,7 @@ def sample_note(study: StudyData, one: Metric, found: Sequence[Part]) -> str | N
     for run in study.runs[:1]:
         for (group,), its in run.flows.drop_nulls("group").group_by("group", maintain_order=True):
             some = drawn.intersection(its["name"])
-            if len(its) > MOST_MEMBERS and len(some) > 1:
+            if len(its) > MAX_MEMBERS and len(some) > 1:
                 said.append(f"{len(some)} of the {len(its)} flows {group}")
     return f"Computed from {', '.join(said)}." if said else None
 
@@ -502,7 +502,7 @@ def _default_over(study: StudyData, one: Metric, dims: Sequence[str], by: str | 
 
 def _default_by(left: Sequence[str], found: Sequence[Part]) -> str | None:
     """What changes the transport of a flow, or else the first axis with few values."""
-    few = [name for name in left if len({part.told[name] for part in found}) <= MOST_COLOURS]
+    few = [name for name in left if len({part.told[name] for part in found}) <= MAX_COLOURS]
     return next((name for name in few if changed_by(name, found)), next(iter([*few, *left]), None))
 
 
@@ -545,7 +545,7 @@ def _of_map(
     return over, by
 
 
-def short(name: str, most: int = MOST_NAME) -> str:
+def short(name: str, most: int = MAX_NAME) -> str:
     """A name of limited length, shortened in the middle."""
     if len(name) <= most:
         return name

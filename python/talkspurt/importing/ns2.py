@@ -393,14 +393,14 @@ def _is_data(line: Line) -> bool:
         return line.kind in DCCP_DATA
     if line.kind == "sctp":
         # trace.cc: an eighth flag is the type of the chunk; other traces do not tell it.
-        return line.flags[7] == "D" if len(line.flags) > 7 else line.size > MOST_HEADERS
+        return line.flags[7] == "D" if len(line.flags) > 7 else line.size > MAX_HEADERS
     # tcp.cc: the first packet of a connection is a SYN without data.
-    if line.kind == "tcp" and line.size <= (MOST_HEADERS if line.seq == 0 else TCP_HEADERS):
+    if line.kind == "tcp" and line.size <= (MAX_HEADERS if line.seq == 0 else TCP_HEADERS):
         return False
     return line.kind not in CONTROL
 
 
 TCP_HEADERS = 40
 """Bytes of a segment without data and options (tcp.cc: `tcpip_base_hdr_size_`)."""
-MOST_HEADERS = 80
+MAX_HEADERS = 80
 """Bytes of a SYN with all options that TCP has room for: 20 of IP, 20 of TCP, 40 of options."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from talkspurt.importing.model import Trace
     from talkspurt.importing.tables import Tables
 
-MOST_BYTES = 4 << 30
+MAX_BYTES = 4 << 30
 CAPTURES = (
     b"\x0a\x0d\x0d\x0a", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1",
     b"\xa1\xb2\x3c\x4d",
@@ -82,7 +82,7 @@ def _read(
         raise BadInputError(visible("; ".join(faults)))
     began = time.monotonic()
     kinds = [_kind(file, file_access.first_bytes(file, 4096)) for file in files]
-    contents = [file_access.read_bytes(file, MOST_BYTES) for file in files]
+    contents = [file_access.read_bytes(file, MAX_BYTES) for file in files]
     if len(files) == 2 and kinds != ["capture", "capture"]:
         raise BadInputError(visible(f"{files[0]} and {files[1]}: two files must be captures"))
     if kinds[0] == "ns-2":

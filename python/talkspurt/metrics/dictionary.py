@@ -42,9 +42,9 @@ class Field:
     known: Known | Literal[""] = ""
 
 
-MOST = float(2**53)
+MAX_EXACT = float(2**53)
 """Most values are below it: from there on, a float does not hold every integer."""
-LARGEST = float(2**64)
+MAX_U64 = float(2**64)
 """Rates and sizes are below it: the engine counts them in 64 bits, and a scenario can name any."""
 ROUNDING = 1e-6
 """How far a share may exceed 1."""
@@ -248,7 +248,7 @@ def bounds(table: str) -> dict[str, tuple[float, float]]:
     known = {one.name: (one.least, one.most) for one in metrics}
     found = {}
     for one in fields(table):
-        most = LARGEST if one.unit in _LARGE else MOST
+        most = MAX_U64 if one.unit in _LARGE else MAX_EXACT
         least = -most if one.unit in _SIGNED else 0.0
         least, limit = known.get(one.name, (least, math.inf))
         limit = 1 + ROUNDING if one.name in _SHARES else limit

@@ -30,7 +30,7 @@ FLOW_MEASURES = (
     "delay_min_s", "delay_mean_s", "delay_p50_s", "delay_p95_s", "delay_max_s",
 )  # fmt: skip
 LINK_MEASURES = ("sent_packets", "drops", "utilisation", "queue_mean_packets")
-LEAST_SENT = 10
+MIN_SENT = 10
 """Packets that a flow sends here, at least, where ns-2's silence is reported."""
 LAST_WORDS = 2000
 """Characters of ns-2's output shown if it fails."""
@@ -237,7 +237,7 @@ class _Run:
                 continue
             middle = (times[0] + times[-1]) / 2
             later = int(bins.filter(pl.col("time_s") > middle)["sent_packets"].sum())
-            if later < LEAST_SENT or count.last_sent_s > middle:
+            if later < MIN_SENT or count.last_sent_s > middle:
                 continue
             when = f"after {count.last_sent_s:.3g} s" if count.last_sent_s >= 0 else "at all"
             found.append(f"{name}: ns-2 sent nothing {when}; here {later} packets left in the "

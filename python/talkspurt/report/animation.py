@@ -42,7 +42,7 @@ CLEAR = 20.0
 ABOVE, BELOW = 36.0, 20.0
 """Space for a node and its name."""
 NEVER = 2**32 - 1
-MOST_NAMES = 3
+MAX_NAMES = 3
 ASKED = "as the scenario asks"
 LOSSLESS = "from the beginning of the window of measurement, in which none was dropped"
 AROUND_DROP = "around the first that is dropped in the window of measurement"
@@ -273,7 +273,7 @@ class _Shown:
         ground = Markup(topology.ground(self._drawn, self._frame, set(names), box))
         drops = rows["dropped_s"].count()
         said = rows["flow"].unique(maintain_order=True).to_list()
-        words = ", ".join(said[:MOST_NAMES]) + (" …" if len(said) > MOST_NAMES else "")
+        words = ", ".join(said[:MAX_NAMES]) + (" …" if len(said) > MAX_NAMES else "")
         self.worlds.append(World(f"{words} ({drops} dropped)", ground, drops, rows.height))
 
     def _heights(self, names: Sequence[str]) -> list[float]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 RUN_COLUMNS = tuple(VIEWS["report_calls"])
 STUDY_COLUMNS = tuple(VIEWS["report_study_calls"])
-MOST_ROWS = 60
+MAX_ROWS = 60
 
 Row = Mapping[str, Any]
 """A row of the flows table, or several condensed to one."""
@@ -94,7 +94,7 @@ def of_study(study: StudyData) -> dict[str, Any] | None:
         }
         for key, cells in found.items()
     ]
-    shown = [row for cells in list(found.values())[:MOST_ROWS] for row in cells.values()]
+    shown = [row for cells in list(found.values())[:MAX_ROWS] for row in cells.values()]
     return _answer(
         study, [axis.name for axis in study.axes], STUDY_COLUMNS, rows, intervals.legend(shown)
     )
@@ -120,8 +120,8 @@ def _table(
     return {
         "axes": axes,
         "columns": [column(name) for name in columns],
-        "rows": rows[:MOST_ROWS],
-        "more": max(0, len(rows) - MOST_ROWS),
+        "rows": rows[:MAX_ROWS],
+        "more": max(0, len(rows) - MAX_ROWS),
         "marks": marks,
     }
 

@@ -24,7 +24,7 @@ from talkspurt.results.manifest import Origin
 if TYPE_CHECKING:
     from talkspurt.results.run_data import RunData
 
-MOST_CALLS = 200
+MAX_CALLS = 200
 SIDES = ("sent", "received")
 CHOSEN = 4
 """Calls that the player shows at first."""
@@ -91,7 +91,7 @@ class Player:
     @property
     def full(self) -> bool:
         """Whether the page has its maximum of calls."""
-        return len(self.calls) >= MOST_CALLS
+        return len(self.calls) >= MAX_CALLS
 
     @property
     def has_sound(self) -> bool:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 COLUMNS = 500
 """Columns of pixels of a chart."""
-MOST_LINES = 12
-MOST_FLOWS = 4
+MAX_LINES = 12
+MAX_FLOWS = 4
 """Flows of each kind of controller with charts; `talkspurt report` draws those of the others."""
 DASHES = {"-": (), "--": (6, 2.5)}
 
@@ -154,11 +154,11 @@ def _series(
     frame: pl.DataFrame, name: str, title: str, measure: str, styles: Styles
 ) -> Chart | None:
     """A column of a table of flows over time."""
-    flows = {flow: frame.filter(flow=flow) for flow in [*styles][:MOST_LINES]}
+    flows = {flow: frame.filter(flow=flow) for flow in [*styles][:MAX_LINES]}
     shown = column(measure)
     values = {flow: rows[measure] * shown.scale for flow, rows in flows.items()}
     lines = _lines(values, styles, {flow: rows["time_s"] for flow, rows in flows.items()})
-    note = f"{MOST_LINES} of {len(styles)} flows." if len(styles) > MOST_LINES else ""
+    note = f"{MAX_LINES} of {len(styles)} flows." if len(styles) > MAX_LINES else ""
     return chart_of(name, title, shown.shown_unit, (), lines, note=note)
 
 
@@ -169,7 +169,7 @@ def _late(result: RunData, styles: Styles) -> Chart | None:
     frames = result.frames().filter(~pl.col("fate").is_in(opinion.HEARD))
     x = result.series()["time_s"].unique().sort()
     counts: dict[str, Values] = {}
-    for call in result.calls[:MOST_LINES]:
+    for call in result.calls[:MAX_LINES]:
         times = frames.filter(flow=call)["captured_s"].sort()
         if not times.is_empty():
             counts[call] = times.search_sorted(x, side="right")
@@ -182,7 +182,7 @@ def _mos(result: RunData, styles: Styles) -> Chart | None:
     width = opinion.window_s(result)
     scored = {
         call: dict(opinion.over_time(result, call, width).select("time_s", "mos").iter_rows())
-        for call in result.calls[:MOST_LINES]
+        for call in result.calls[:MAX_LINES]
     }
     starts = sorted({start for windows in scored.values() for start in windows})
     # A step begins at the end of the previous one.
@@ -209,7 +209,7 @@ def _of_links(
 
 def _cwnd(result: RunData, styles: Styles) -> Chart | None:
     windows = result.gauges(gauge="cwnd").filter(side="from")
-    names = windows["flow"].unique(maintain_order=True).to_list()[:MOST_LINES]
+    names = windows["flow"].unique(maintain_order=True).to_list()[:MAX_LINES]
     rows = {flow: inside.held(windows.filter(flow=flow), result.duration_s) for flow in names}
     values = {flow: of["value"] / 1e3 for flow, of in rows.items()}
     lines = _lines(values, styles, {flow: of["time_s"] for flow, of in rows.items()})
@@ -219,7 +219,7 @@ def _cwnd(result: RunData, styles: Styles) -> Chart | None:
 def _inside(result: RunData, styles: Styles) -> Iterator[Chart | None]:
     """Endpoint state: rates, windows and tokens of the first flows of each kind of controller."""
     for gauge, panels in inside.PANELS.items():
-        for flow in inside.directions(result, gauge)[:MOST_FLOWS]:
+        for flow in inside.directions(result, gauge)[:MAX_FLOWS]:
             for panel in panels:
                 yield _panel(result, flow, panel, styles[flow].colour)
 
@@ -258,7 +258,7 @@ def _sound(result: RunData, styles: Styles) -> Iterator[Chart | None]:
     for model in scores.MODELS.values():
         steps: dict[str, list[tuple[float, float, Number]]] = {}
         for row in segments.iter_rows(named=True):
-            if row["flow"] in result.heard[:MOST_LINES]:
+            if row["flow"] in result.heard[:MAX_LINES]:
                 end = row["start_s"] + row["duration_s"]
                 step = (row["start_s"], end, scores.value(row, model.name))
                 steps.setdefault(row["flow"], []).append(step)
@@ -283,7 +283,7 @@ def _delays(result: RunData, styles: Styles) -> Chart | None:
 
     times: dict[str, Values] = {}
     shares: dict[str, Values] = {}
-    for name in result.calls[:MOST_LINES]:
+    for name in result.calls[:MAX_LINES]:
         rows = result.frames(name)
         took = (rows["delivered_s"] - rows["captured_s"]).drop_nulls().sort() * 1e3
         if took.is_empty():
@@ -306,7 +306,7 @@ def _film(result: RunData, styles: Styles) -> Chart | None:
     """The delay of each frame of video; below, those that were never complete."""
     frames = result.video_frames()
     lines = []
-    for name in frames["flow"].unique(maintain_order=True).to_list()[:MOST_LINES]:
+    for name in frames["flow"].unique(maintain_order=True).to_list()[:MAX_LINES]:
         rows = frames.filter(flow=name)
         whole = rows.drop_nulls("complete_s")
         delay = (whole["complete_s"] - whole["captured_s"]) * 1e3
@@ -324,7 +324,7 @@ def _film(result: RunData, styles: Styles) -> Chart | None:
 def bars(result: RunData) -> list[dict[str, Any]]:
     """The MOS of the first calls with one, and the cause, colour, place and length of each loss."""
     styles, made = styles_of(result), []
-    for row in result.flows.drop_nulls("mos").head(MOST_LINES).iter_rows(named=True):
+    for row in result.flows.drop_nulls("mos").head(MAX_LINES).iter_rows(named=True):
         at, lost = row["mos"], []
         for cause, colour in CAUSE_COLOURS.items():
             taken = row[f"mos_lost_to_{cause}"] or 0.0

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-MOST_ALIKE = 4
+MAX_ALIKE = 4
 """Similar hosts up to this number are drawn individually."""
-MOST_WORLDS = 4
+MAX_WORLDS = 4
 """Similar networks up to this number are drawn individually."""
 
 NUMBERED = re.compile(r"^(.*?)(\d+)$")
@@ -99,7 +99,7 @@ def _hosts(drawn: Drawn) -> None:
         other = link["to"] if leads else link["from"]
         groups.setdefault((numbered[1], other, leads, node["colour"]), []).append(name)
     for members in groups.values():
-        if len(members) > MOST_ALIKE:
+        if len(members) > MAX_ALIKE:
             _one_for_all(drawn, members, [ends[name][0] for name in members])
 
 
@@ -151,7 +151,7 @@ def _worlds(drawn: Drawn) -> None:
     for world in components(drawn.nodes, drawn.links):
         classes.setdefault(_signature(drawn, world), []).append(world)
     for worlds in classes.values():
-        if len(worlds) <= MOST_WORLDS:
+        if len(worlds) <= MAX_WORLDS:
             continue
         first = worlds[0]
         drawn.alike[tuple(first)] = len(worlds)

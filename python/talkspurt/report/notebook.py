@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from talkspurt.results.study_data import StudyData
 
 COLUMNS = tuple(VIEWS["notebook"])
-MOST_ROWS = 60
+MAX_ROWS = 60
 
 
 def result(of: RunData) -> str:
     """Title, and a table of the flows."""
     rows = [
         [row["name"], row["transport"], *(column(c).show(row[c], unit=True) for c in COLUMNS)]
-        for row in of.flows.head(MOST_ROWS).iter_rows(named=True)
+        for row in of.flows.head(MAX_ROWS).iter_rows(named=True)
     ]
     heads = ["flow", "over", *(column(c).label for c in COLUMNS)]
     digest = f"<p><small>digest {escape(of.digest)}</small></p>" if of.digest else ""
-    more = of.flows.height - MOST_ROWS
+    more = of.flows.height - MAX_ROWS
     rest = f"<p><small>and {more} more flows, in .flows</small></p>" if more > 0 else ""
     return f"<h4>{_escape(of.title)}</h4>{_table(heads, rows)}{rest}{digest}"
 
@@ -41,12 +41,12 @@ def study(of: StudyData) -> str:
     lines = page._rows(summary, [axis.column for axis in of.axes])
     rows = [
         [*line["settings"], line["flow"], *(_cell(line["cells"].get(c)) for c in COLUMNS)]
-        for line in lines[:MOST_ROWS]
+        for line in lines[:MAX_ROWS]
     ]
     heads = [*axes, "flow", *(headed(column(c).label, column(c).shown_unit) for c in COLUMNS)]
     said = intervals.legend(cell["row"] for line in lines for cell in line["cells"].values())
-    if len(lines) > MOST_ROWS:
-        said.append(f"The first {MOST_ROWS} of {len(lines)} rows; summary() has all.")
+    if len(lines) > MAX_ROWS:
+        said.append(f"The first {MAX_ROWS} of {len(lines)} rows; summary() has all.")
     notes = "".join(f"<p><small>{escape(words)}</small></p>" for words in said)
     return f"<h4>{_escape(of.title)}</h4>{_table(heads, rows)}{notes}"
 

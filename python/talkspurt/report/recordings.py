@@ -15,7 +15,7 @@ from typing import Any
 
 BLOCK = 160
 """Samples of a block."""
-MOST_BYTES = 10_000_000
+MAX_BYTES = 10_000_000
 """Maximum size of the sound and the animation of a page."""
 
 LEVEL = 3
@@ -51,7 +51,7 @@ class Recordings:
         packer = self._packer.copy()
         packed = packer.compress(b"".join(fresh)) + packer.flush(zlib.Z_SYNC_FLUSH)
         more = len(packed) * 4 // 3 + sum(map(len, lists))
-        if self.size + more > MOST_BYTES:
+        if self.size + more > MAX_BYTES:
             return None
         self._blocks |= fresh
         self._packed += packed

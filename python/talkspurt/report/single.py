@@ -29,8 +29,8 @@ FLOW_COLUMNS = tuple(VIEWS["report_flows"])
 VIDEO = tuple(VIEWS["video"])
 CHARTED = {"delay": "delay_mean_s", "cwnd": "cwnd", "sojourn": "sojourn_max_s"}
 """Information in charts that is in no table, by chart."""
-MOST_ROWS = 60
-MOST_LINKS = 200
+MAX_ROWS = 60
+MAX_LINKS = 200
 
 
 def html(result: RunData, drawn: Iterable[Drawn] | None = None) -> str:
@@ -49,10 +49,10 @@ def html(result: RunData, drawn: Iterable[Drawn] | None = None) -> str:
         sound=answer.sound_of_result(result),
         **network,
         styles=styles,
-        flows=condensed(result.flows.to_dicts())[:MOST_ROWS],
+        flows=condensed(result.flows.to_dicts())[:MAX_ROWS],
         video_columns=[column(name) for name in VIDEO],
         links=_links(result),
-        most_links=MOST_LINKS,
+        most_links=MAX_LINKS,
         flow_columns=[column(name) for name in FLOW_COLUMNS],
         byte_columns=[column(name) for name in BYTES],
         link_columns=[column(name) for name in _link_columns(result)],
@@ -124,7 +124,7 @@ def _link_columns(result: RunData) -> list[str]:
 
 def _links(result: RunData) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Relevant links, and the idle ones."""
-    rows = result.links.head(MOST_LINKS).to_dicts()
+    rows = result.links.head(MAX_LINKS).to_dicts()
     busy = [row for row in rows if row["drops"] or (row["utilisation"] or 0.0) >= BUSY]
     return (busy, [row for row in rows if row not in busy]) if busy else (rows, [])
 

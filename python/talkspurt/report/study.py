@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 COLUMNS = tuple(VIEWS["report_study"])
 VIDEO = tuple(VIEWS["video"])
-MOST_ROWS = 200
+MAX_ROWS = 200
 
 
 def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
@@ -78,7 +78,7 @@ def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
         rows=rows,
         columns=_filled(rows),
         differences=differences,
-        most_rows=MOST_ROWS,
+        most_rows=MAX_ROWS,
         marks=_marks([videos, rows, *(table["rows"] for table in differences)]),
         figures=[(svg, whole) for _, svg, whole in stills],
         heading="Sensitivity to the factors" if study.design else f"Over {over}",
@@ -150,7 +150,7 @@ def _filled(rows: list[dict[str, Any]]) -> list[Metric]:
 
 def _marks(tables: list[list[dict[str, Any]]]) -> list[str]:
     """Explanations of the marks that occur in the tables."""
-    shown = (row for table in tables for row in table[:MOST_ROWS])
+    shown = (row for table in tables for row in table[:MAX_ROWS])
     return intervals.legend(cell["row"] for row in shown for cell in row["cells"].values())
 
 
@@ -178,5 +178,5 @@ def _run_rows(study: StudyData) -> list[dict[str, Any]]:
             "digest": run.digest,
             "hops": run.hops,
         }
-        for i, run in enumerate(study.runs[:MOST_ROWS])
+        for i, run in enumerate(study.runs[:MAX_ROWS])
     ]

@@ -21,10 +21,10 @@ from talkspurt.report.page import asset
 COLUMN, ROW, MARGIN, TOP, GAP = 210.0, 102.0, 72.0, 44.0, 22.0
 LOW_ROW = 26.0
 """Height of a row without space for labels."""
-MOST_ROWS_WITH_WORDS = 24
+MAX_ROWS_WITH_WORDS = 24
 NODE_RADIUS = 8.0
 LANE = 4.5
-LEAST = 0.6
+MIN_WIDTH = 0.6
 """Minimum width of a picture; a page scrolls it."""
 LETTER = 7.6
 """Approximate width of a letter of a name."""
@@ -32,7 +32,7 @@ LOOP = 26
 """Width and height of a link from a node to itself, which is a triangle below the node."""
 FAN = 0.12
 """Distance of labels from the middle of fanned-out links, in link lengths."""
-MOST_LINES = 12
+MAX_LINES = 12
 """Maximum flows with individual lines; beyond, flows with equal transport and route share one,
 except that calls and video do not share one with other traffic."""
 
@@ -79,7 +79,7 @@ def picture(topology: Mapping[str, Any], styles: Mapping[str, Style]) -> Picture
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="topology" '
         f'viewBox="0 0 {frame.width:.0f} {frame.height:.0f}" role="img" '
-        f'style="max-width:{frame.width * 1.15:.0f}px;min-width:{frame.width * LEAST:.0f}px" '
+        f'style="max-width:{frame.width * 1.15:.0f}px;min-width:{frame.width * MIN_WIDTH:.0f}px" '
         f'aria-label="Network and routes of the flows">',
         *_parts(drawn, frame, drawn.nodes, _routes(lines, frame)),
         *_alike(drawn, frame),
@@ -93,7 +93,7 @@ def ground(drawn: Drawn, frame: Frame, world: Collection[str], box: Box) -> str:
     x, y, width, height = box
     head = (
         f'<svg class="topology" viewBox="{x:.0f} {y:.0f} {width:.0f} {height:.0f}" '
-        f'style="min-width:{width * LEAST:.0f}px" aria-hidden="true">'
+        f'style="min-width:{width * MIN_WIDTH:.0f}px" aria-hidden="true">'
     )
     return "".join([head, *_parts(drawn, frame, world), "</svg>"])
 
@@ -151,7 +151,7 @@ def lines_of(
         routes = tuple(tuple(drawn.where[node] for node in route) for route in flow["routes"])
         ends = " → ".join(drawn.nodes[drawn.where[flow[end]]]["words"] for end in ("from", "to"))
         style = styles[name]
-        alone = len(flows) <= MOST_LINES
+        alone = len(flows) <= MAX_LINES
         same = (name,) if alone else (flow["transport"], routes, style.in_background)
         names.setdefault(same, []).append(name)
         if same not in lines:
@@ -181,7 +181,7 @@ class Frame:
         self.margin = max(MARGIN, LETTER * widest / 2 + 8)
         spots = list(laid.spots.values()) + [s for chain in laid.bends.values() for s in chain]
         self.rows = max(spot.row for spot in spots) + 1
-        self.worded = self.rows <= MOST_ROWS_WITH_WORDS
+        self.worded = self.rows <= MAX_ROWS_WITH_WORDS
         self.row = ROW if self.worded else LOW_ROW
         self._world = {name: n for n, world in enumerate(laid.worlds) for name in world}
         self.columns = max(spot.column for spot in spots)

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from talkspurt.reproduce.sample import Sample
 
 PROTOCOLS = ("UDP", "DCCP", "SCTP", "TFRC")
-LARGEST_CONTROL_BYTES = 100
+MAX_CONTROL_BYTES = 100
 """Handshakes and acknowledgements are shorter, all data is longer."""
 
 
 def data(frame: pl.DataFrame, sender: str) -> pl.DataFrame:
     """The data packets of the sender, end to end."""
     packets = hops.end_to_end(frame.filter(pl.col("flow").str.ends_with(sender)))
-    long = pl.col("bytes") > LARGEST_CONTROL_BYTES
+    long = pl.col("bytes") > MAX_CONTROL_BYTES
     return packets.filter(long).select("bytes", "sent_s", "received_s")
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 RUN = "run"
 """First column of a stack: the index of the run that a row is of."""
-MOST = 1000
+MAX_WAITING = 1000
 """Runs whose rows wait to become a frame."""
 
 
@@ -46,7 +46,7 @@ class Gathered:
                 self._kinds[name] = outcome.columns(name)
         self._runs.add(i)
         self._waiting += 1
-        if self._waiting == MOST:
+        if self._waiting == MAX_WAITING:
             self._join()
 
     def _join(self) -> None:

@@ -2,9 +2,9 @@
 
 Each step runs all settings of a study under the same seeds, so that they stay paired. From the
 widest interval, the number of replications that it needs is estimated (its width falls with the
-square root of their number); a step at most doubles them. At least ``LEAST`` run before the first
-decision: an interval of fewer is often narrow by chance (Law, Simulation Modeling and Analysis,
-5th ed., §9.4.1).
+square root of their number); a step at most doubles them. At least ``MIN_REPLICATIONS`` run before
+the first decision: an interval of fewer is often narrow by chance (Law, Simulation Modeling and
+Analysis, 5th ed., §9.4.1).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from talkspurt.results.study import Study
     from talkspurt.scenarios.source import Question, Sets, Source
 
-LEAST = 5
+MIN_REPLICATIONS = 5
 """Replications before the first decision."""
-MOST = 100
+MAX_REPLICATIONS = 100
 """Default limit of the replications."""
-FASTEST = 2
+MAX_GROWTH = 2
 """Maximum growth of their number in one step."""
 WIDTH = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)\s*(\S*)", re.IGNORECASE)
 
@@ -106,7 +106,7 @@ def targets(until: Mapping[str, float | str] | Sequence[str]) -> tuple[Target, .
 
 def first(replications: int, most: int) -> int:
     """The replications of the first step."""
-    return min(max(replications, LEAST), most)
+    return min(max(replications, MIN_REPLICATIONS), most)
 
 
 def widest(study: Study, wanted: Sequence[Target]) -> tuple[float, Target, Mapping[str, Any]]:
@@ -126,8 +126,8 @@ def more(study: Study, wanted: Sequence[Target], most: int) -> int:
     n = study.replications
     if ratio <= 1 or n >= most:
         return 0
-    need = FASTEST * n if math.isinf(ratio) else math.ceil(n * ratio**2)
-    return min(max(need, n + 1), FASTEST * n, most)
+    need = MAX_GROWTH * n if math.isinf(ratio) else math.ceil(n * ratio**2)
+    return min(max(need, n + 1), MAX_GROWTH * n, most)
 
 
 def outcome(study: Study, wanted: Sequence[Target]) -> tuple[bool, str]:
@@ -171,7 +171,7 @@ def run_until(
     scenario: Source,
     until: Mapping[str, float | str],
     *,
-    most: int = MOST,
+    most: int = MAX_REPLICATIONS,
     set: Sets | None = None,
     seed: int | None = None,
     jobs: int | None = None,

@@ -30,7 +30,7 @@ Sets: TypeAlias = "Mapping[str, Any] | Iterable[str | tuple[str, Any]]"
 """Overrides of scenario fields: ``{"links.sky.delay": "20ms"}`` or ``["a.b=3"]``."""
 
 
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 """Maximum length of a scenario file; anything longer is not a scenario."""
 
 
@@ -172,7 +172,7 @@ def _text(scenario: Source) -> tuple[str, Path | None, str, Path]:
 
 def _read_file(file: Path) -> str:
     try:
-        data = file_access.read_bytes(file, MOST_BYTES)
+        data = file_access.read_bytes(file, MAX_BYTES)
         # Editors may write a byte order mark, or Windows line ends.
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:

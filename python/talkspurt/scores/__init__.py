@@ -28,7 +28,7 @@ SEGMENT_S = 8.0
 """Length of a segment: the models were made with clips of about this length."""
 REST_S = SEGMENT_S / 2
 """A shorter rest is part of the segment before it."""
-SHORTEST_S = 1.0
+MIN_DURATION_S = 1.0
 """Shorter clips are not scored, nor those in which less is said."""
 APART = 0.7
 """Scores that differ by more are reported as contradictory."""
@@ -58,11 +58,11 @@ def rate(audio: Audio, heard: Samples | None = None) -> dict[str, Any]:
     mono = audio.mono()
     fit = of_rate(mono.rate)
     scores: dict[str, Any] = {**dict.fromkeys(COLUMNS), "reason": None}
-    if mono.duration_s < SHORTEST_S:
-        return {**scores, "reason": f"shorter than {SHORTEST_S:g} s"}
+    if mono.duration_s < MIN_DURATION_S:
+        return {**scores, "reason": f"shorter than {MIN_DURATION_S:g} s"}
     active_s = speech.active_s(mono.sent, mono.rate)
-    if active_s < SHORTEST_S:
-        reason = SILENCE if active_s == 0 else f"less than {SHORTEST_S:g} s of speech"
+    if active_s < MIN_DURATION_S:
+        reason = SILENCE if active_s == 0 else f"less than {MIN_DURATION_S:g} s of speech"
         return {**scores, "reason": reason}
     length = min(len(mono.sent), len(mono.received))
     sent, received = mono.sent[:length], mono.received[:length]
