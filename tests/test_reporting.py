@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import talkspurt as package
-from command import talkspurt
+from command import refused, succeed, talkspurt
 from conftest import STUDY
 from test_cli import scenario, words
 
@@ -66,14 +66,12 @@ def test_no_report_deletes_nothing_and_says_what_stays(folder, tmp_path):
     assert talkspurt("run", file, "--out", out).returncode == 0
     page = (out / "report.html").read_bytes()
     figures = sorted(file.name for file in (out / "figures").iterdir())
-    done = talkspurt("run", file, "--no-report", "--seed", "9", "--out", out)
-    assert done.returncode == 0
+    done = succeed("run", file, "--no-report", "--seed", "9", "--out", out)
     assert "the report is of an earlier run" in words(done)
     assert package.load(out).seed == 9
     assert (out / "report.html").read_bytes() == page
     assert sorted(file.name for file in (out / "figures").iterdir()) == figures
-    done = talkspurt("run", file, "--out", out)
-    assert done.returncode == 0
+    done = succeed("run", file, "--out", out)
     assert "earlier" not in words(done)
 
 
@@ -87,8 +85,7 @@ def test_save_without_a_report_keeps_the_earlier_one(result, tmp_path):
 
 def test_open_prints_the_path_where_there_is_no_browser(result, tmp_path):
     result.save(tmp_path / "out")
-    done = talkspurt("open", tmp_path / "out", env=NO_BROWSER)
-    assert done.returncode == 0
+    done = succeed("open", tmp_path / "out", env=NO_BROWSER)
     said = f"There is no browser here; the report is {tmp_path}/out/report.html"
     assert done.stdout.strip() == said
 
@@ -107,15 +104,13 @@ def test_open_opens_a_browser(result, tmp_path):
 
 @pytest.mark.parametrize("command", ["report", "open"])
 def test_what_is_not_there_is_named(folder, tmp_path, command):
-    done = talkspurt(command, tmp_path / "nowhere")
-    assert done.returncode == 2
+    done = refused(command, tmp_path / "nowhere")
     assert "there is no result of talkspurt here" in words(done)
 
 
 def test_open_without_a_report_names_the_command(folder, tmp_path):
     package.run(folder / "small.toml").save(tmp_path / "out", report=False)
-    done = talkspurt("open", tmp_path / "out", env=NO_BROWSER)
-    assert done.returncode == 2
+    done = refused("open", tmp_path / "out", env=NO_BROWSER)
     assert f"has no report; `talkspurt report {tmp_path}/out` writes it" in words(done)
 
 
