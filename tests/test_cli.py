@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import talkspurt as package
-from command import refused, start, talkspurt, until
+from command import refused, start, succeed, talkspurt, until
 from conftest import SCENARIO, STUDY, tone, write_wav
 from talkspurt.runs import engine
 from texts import UDP, cbr, flow_text, link_text, scenario_text
@@ -61,8 +61,7 @@ def test_help_and_version_load_neither_tables_nor_pictures():
 
 
 def test_run_prints_tables_and_writes_results(folder, tmp_path):
-    done = talkspurt("run", folder / "small.toml", cwd=tmp_path)
-    assert done.returncode == 0, words(done)
+    done = succeed("run", folder / "small.toml", cwd=tmp_path)
     for word in ("Calls", "Flows", "Links", "call", "tcp-call", "upload", "sky", "MOS"):
         assert word in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 120
@@ -72,8 +71,7 @@ def test_run_prints_tables_and_writes_results(folder, tmp_path):
 
 
 def test_speech_without_a_recording_runs_like_any_other(folder, tmp_path):
-    done = talkspurt("run", folder / "silent.toml", "--out", "out", cwd=tmp_path)
-    assert done.returncode == 0, words(done)
+    succeed("run", folder / "silent.toml", "--out", "out", cwd=tmp_path)
     assert names(tmp_path / "out/audio") == ["tcp-call.received.wav", "tcp-call.sent.wav"]
     assert (tmp_path / "out/report.html").exists()
 
@@ -110,8 +108,7 @@ def test_json_of_a_study_has_runs_and_a_summary(folder, tmp_path):
 
 
 def test_a_study_prints_intervals_and_paired_differences(folder, tmp_path):
-    done = talkspurt("run", folder / "study.toml", "--no-report", cwd=tmp_path)
-    assert done.returncode == 0, words(done)
+    done = succeed("run", folder / "study.toml", "--no-report", cwd=tmp_path)
     assert "±" in done.stdout
     assert "Paired differences along delay: value − 20ms" in done.stdout
 
@@ -220,8 +217,7 @@ def test_a_bad_recording_is_said_with_its_name(folder, tmp_path, case):
     ],
 )
 def test_bad_words_on_the_command_line(folder, tmp_path, more, expected):
-    done = talkspurt("run", folder / "small.toml", *more, cwd=tmp_path)
-    assert done.returncode == 2, words(done)
+    done = refused("run", folder / "small.toml", *more, cwd=tmp_path)
     assert expected in words(done) + done.stdout
     assert names(tmp_path) == []
 
@@ -276,12 +272,10 @@ def test_a_capture_that_fills_the_disk_is_said_too(folder, tmp_path):
 
 def test_captures_are_written_into_the_results(folder, tmp_path):
     capture = ["--set", 'record.pcapng=["sky"]', "--no-report"]
-    done = talkspurt("run", folder / "small.toml", *capture, cwd=tmp_path)
-    assert done.returncode == 0, words(done)
+    succeed("run", folder / "small.toml", *capture, cwd=tmp_path)
     # RFC draft pcapng §4.1: a section header block opens the file.
     assert (tmp_path / "runs/small/sky.pcapng").read_bytes()[:4] == b"\x0a\x0d\x0d\x0a"
-    done = talkspurt("run", folder / "study.toml", *capture, cwd=tmp_path)
-    assert done.returncode == 0, words(done)
+    succeed("run", folder / "study.toml", *capture, cwd=tmp_path)
     assert len(list((tmp_path / "runs/study").glob("runs/*/sky.pcapng"))) == 6
 
 

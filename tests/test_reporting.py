@@ -31,8 +31,7 @@ def content(folder):
 @pytest.mark.parametrize("name", ["small", "study"])
 def test_a_report_is_built_from_results(made, tmp_path, name):
     before = content(made / name)
-    done = talkspurt("report", made / name)
-    assert done.returncode == 0, words(done)
+    done = succeed("report", made / name)
     assert done.stdout.strip() == f"Report: {made / name}/report.html"
     after = content(made / name)
     assert {file: after[file] for file in before if file.name != "manifest.json"} == {
@@ -53,11 +52,9 @@ def test_a_run_of_a_study_gets_a_report_and_the_study_can_be_run_again(folder, t
     file.write_text(STUDY, encoding="utf-8")
     assert talkspurt("run", file, "--no-report", "--out", tmp_path / "out").returncode == 0
     run = sorted((tmp_path / "out/runs").iterdir())[0]
-    done = talkspurt("report", run)
-    assert done.returncode == 0, words(done)
+    succeed("report", run)
     assert (run / "report.html").exists()
-    done = talkspurt("run", file, "--no-report", "--out", tmp_path / "out")
-    assert done.returncode == 0, words(done)
+    succeed("run", file, "--no-report", "--out", tmp_path / "out")
 
 
 def test_no_report_deletes_nothing_and_says_what_stays(folder, tmp_path):
@@ -96,8 +93,7 @@ def test_open_opens_a_browser(result, tmp_path):
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n', encoding="utf-8")
     browser.chmod(0o755)
-    done = talkspurt("open", tmp_path / "a b", env={**NO_BROWSER, "BROWSER": f"{browser} %s"})
-    assert done.returncode == 0, words(done)
+    done = succeed("open", tmp_path / "a b", env={**NO_BROWSER, "BROWSER": f"{browser} %s"})
     assert done.stdout.strip() == f"Opened {tmp_path}/a b/report.html"
     assert (tmp_path / "opened").read_text().strip() == (tmp_path / "a b/report.html").as_uri()
 
