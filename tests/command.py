@@ -51,6 +51,22 @@ def talkspurt(*words, cwd=None, env=None, **more):
     )
 
 
+def succeed(*words, **more):
+    """The same, and it succeeds."""
+    return _ended(0, *words, **more)
+
+
+def refused(*words, **more):
+    """The same, and it ends with the status of bad input."""
+    return _ended(2, *words, **more)
+
+
+def _ended(status, *words, **more):
+    done = talkspurt(*words, **more)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
 def until(there, process=None, within=60.0):
     """Wait until something is true: at most so many seconds, and while a process runs."""
     end = time.monotonic() + within

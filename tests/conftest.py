@@ -13,6 +13,7 @@ import talkspurt
 from talkspurt.results.axis import Axis
 from talkspurt.results.result import Result
 from talkspurt.results.study import Study
+from texts import BULK, NEWRENO, UDP, flow_text, link_text, scenario_text
 
 LIVE = (
     "call", "emulate", "emulated_calls", "live", "measure", "measure_ip", "measure_tcp", "quiet",
@@ -51,100 +52,62 @@ def _name(path):
     return path.stem.removeprefix("test_")
 
 
-SCENARIO = """\
-title = "Small"
-description = "Two calls and an upload over a *slow* link."
-duration = "4s"
-seed = 3
-
-[record]
-sojourn = true
-
-[measure]
-from = "500ms"
-
-[links.sky]
-from = "west"
-to = "east"
-rate = "256kbit/s"
-delay = "120ms"
-queue = { kind = "droptail", packets = 12 }
-
-[flows.call]
-from = "west"
-to = "east"
-transport = { kind = "udp" }
-source = { kind = "speech", file = "speech.wav", codec = "pcmu", repeat = true }
-playout = { kind = "fixed" }
-
-[flows.tcp-call]
-from = "west"
-to = "east"
-transport = { kind = "tcp", controller = "newreno" }
-source = { kind = "speech", file = "speech.wav", codec = "pcma", repeat = true }
-playout = { kind = "fixed" }
-
-[flows.upload]
-from = "west"
-to = "east"
-transport = { kind = "tcp", controller = "newreno" }
-source = { kind = "bulk" }
-"""
+SCENARIO = scenario_text(
+    "Small",
+    "4s",
+    link_text("sky", "west>east", "256kbit/s", "120ms", 12),
+    flow_text(
+        "call",
+        "west>east",
+        UDP,
+        '{ kind = "speech", file = "speech.wav", codec = "pcmu", repeat = true }',
+        playout='{ kind = "fixed" }',
+    ),
+    flow_text(
+        "tcp-call",
+        "west>east",
+        NEWRENO,
+        '{ kind = "speech", file = "speech.wav", codec = "pcma", repeat = true }',
+        playout='{ kind = "fixed" }',
+    ),
+    flow_text("upload", "west>east", NEWRENO, BULK),
+    description="Two calls and an upload over a *slow* link.",
+    seed=3,
+    record="{ sojourn = true }",
+    measure='{ from = "500ms" }',
+)
 
 SILENT = SCENARIO.replace('file = "speech.wav", codec = "pcmu", repeat = true', 'codec = "pcmu"')
 """The same, but the first call is packets nobody can hear."""
 
-CONTROLLED = """\
-title = "Controlled"
-duration = "12s"
-seed = 3
-
-[links.sky]
-from = "west"
-to = "east"
-rate = "256kbit/s"
-delay = "60ms"
-queue = { kind = "droptail", packets = 12 }
-
-[flows.two]
-from = "west"
-to = "east"
-transport = { kind = "dccp", ccid = 2, window = { initial_ssthresh = 8 } }
-source = { kind = "speech", codec = "pcmu" }
-
-[flows.three]
-from = "west"
-to = "east"
-transport = { kind = "dccp", ccid = 3 }
-source = { kind = "speech", codec = "pcmu" }
-reverse = { kind = "speech", codec = "pcma" }
-
-[flows.tb]
-from = "west"
-to = "east"
-transport = { kind = "tfrc", rate = { token_bucket = {} } }
-source = { kind = "speech", codec = "pcmu", ladder = ["pcmu", "g726-32", "g729a"] }
-
-[flows.upload]
-from = "west"
-to = "east"
-start = "3s"
-transport = { kind = "tcp", controller = "newreno", mss = "500B" }
-source = { kind = "bulk" }
-
-[links.ground]
-from = "south"
-to = "north"
-rate = "2Mbit/s"
-delay = "60ms"
-queue = { kind = "droptail", packets = 8 }
-
-[flows.model]
-from = "south"
-to = "north"
-transport = { kind = "tcp", controller = "bbr" }
-source = { kind = "bulk" }
-"""
+CONTROLLED = scenario_text(
+    "Controlled",
+    "12s",
+    link_text("sky", "west>east", "256kbit/s", "60ms", 12),
+    flow_text("two", "west>east", '{ kind = "dccp", ccid = 2, window = { initial_ssthresh = 8 } }'),
+    flow_text(
+        "three",
+        "west>east",
+        '{ kind = "dccp", ccid = 3 }',
+        reverse='{ kind = "speech", codec = "pcma" }',
+    ),
+    flow_text(
+        "tb",
+        "west>east",
+        '{ kind = "tfrc", rate = { token_bucket = {} } }',
+        '{ kind = "speech", codec = "pcmu", ladder = ["pcmu", "g726-32", "g729a"] }',
+    ),
+    flow_text(
+        "upload",
+        "west>east",
+        '{ kind = "tcp", controller = "newreno", mss = "500B" }',
+        BULK,
+        start="3s",
+    ),
+    link_text("ground", "south>north", "2Mbit/s", "60ms", 8),
+    flow_text("model", "south>north", '{ kind = "tcp", controller = "bbr" }', BULK),
+    seed=3,
+)
 """Calls under congestion control beside an upload, and an upload by another road."""
 
 STUDY = (

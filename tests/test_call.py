@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import talkspurt
-from command import start, until_said
+from command import refused, start, succeed, until_said
 from command import talkspurt as command
 from ports import free_port
 from talkspurt import _core
@@ -146,8 +146,7 @@ def test_a_call_is_a_run_at_both_ends(called):
         assert np.array_equal(ours.audio(flow).received, heard)
         assert np.array_equal(ours.audio(flow).sent, theirs.audio(flow).sent)
         assert 3 < len(heard) / rate < 5
-    sheet = command("metrics", folder / "there")
-    assert sheet.returncode == 0, sheet.stderr
+    succeed("metrics", folder / "there")
     assert "caller" in (folder / "here" / "report.html").read_text()
 
 
@@ -395,8 +394,7 @@ def test_bad_input_is_told_in_a_line(tmp_path, refusing, options, env, expected)
     given = {"--speech": HERE, "--heard": tmp_path / "x.wav", "--codec": "g722"}
     given |= dict(zip(options[::2], options[1::2], strict=True))
     flat = [str(word) for pair in given.items() for word in pair]
-    done = command("call", f"127.0.0.1:{refusing}", "--no-report", *flat, env=env, cwd=tmp_path)
-    assert done.returncode == 2
+    done = refused("call", f"127.0.0.1:{refusing}", "--no-report", *flat, env=env, cwd=tmp_path)
     assert expected in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -406,11 +404,9 @@ def test_a_file_without_sound_is_told_before_anybody_is_called(tmp_path):
     (tmp_path / "x.wav").write_bytes(b"RIFF")
     options = ("--speech", tmp_path / "x.wav", "--heard", tmp_path / "y.wav")
     for words in (("answer",), ("call", "127.0.0.1:1")):
-        done = command(*words, *options, env=SECRET)
-        assert done.returncode == 2
+        done = refused(*words, *options, env=SECRET)
         assert "x.wav" in done.stderr
-    done = command("call", "127.0.0.1:1", "--speech", HERE, "--heard", "y.wav", env=SECRET)
-    assert done.returncode == 2
+    done = refused("call", "127.0.0.1:1", "--speech", HERE, "--heard", "y.wav", env=SECRET)
     assert "nothing listens there" in done.stderr
 
 
@@ -439,19 +435,17 @@ def test_a_server_of_measurements_answers_no_call(tmp_path):
         server.send_signal(signal.SIGINT)
         server.communicate(timeout=20)
     with answering(tmp_path) as (port, _):
-        done = command("measure", f"127.0.0.1:{port}", "--no-report", env=SECRET)
-        assert done.returncode == 2
+        done = refused("measure", f"127.0.0.1:{port}", "--no-report", env=SECRET)
         assert "measurements need `talkspurt serve` there" in done.stderr
 
 
 def test_json_is_one_document(tmp_path):
     with answering(tmp_path, "--no-report", "--calls", "2") as (port, process):
         for _ in range(2):
-            done = command(
+            done = succeed(
                 "call", f"127.0.0.1:{port}", "--speech", HERE, "--heard", tmp_path / "x.wav",
                 "--codec", "g722", "--for", "1s", "--json", env=SECRET,
             )  # fmt: skip
-            assert done.returncode == 0, done.stderr
         process.communicate(timeout=40)
     document = json.loads(done.stdout)
     assert document["call"]["codecs"] == ["g722"]
@@ -567,14 +561,11 @@ def test_a_call_with_a_microphone_and_a_loudspeaker(tmp_path, sound_server):
 
 def test_missing_devices_are_told(tmp_path, sound_server):
     options = ("call", "127.0.0.1:1", "--heard", tmp_path / "x.wav")
-    done = command(*options, "--microphone", "nose", env={**sound_server, **SECRET})
-    assert done.returncode == 2
+    done = refused(*options, "--microphone", "nose", env={**sound_server, **SECRET})
     assert "--microphone nose: unknown; there are mouth.monitor, ear.monitor" in done.stderr
     env = {**SECRET, "PULSE_SERVER": "unix:/nowhere"}
-    done = command(*options, "--microphone", "default", env=env)
-    assert done.returncode == 2
+    done = refused(*options, "--microphone", "default", env=env)
     assert "--microphone: no sound server" in done.stderr
     for more in ((), ("--speech", HERE, "--microphone", "default")):
-        done = command(*options, *more, env=SECRET)
-        assert done.returncode == 2
+        done = refused(*options, *more, env=SECRET)
         assert "give one of --speech and --microphone" in done.stderr

@@ -10,30 +10,20 @@ import talkspurt
 from talkspurt._terminal.tables import print_result
 from talkspurt.analysis.cautions import cautions
 from talkspurt.report import single
+from texts import flow_text, link_text, scenario_text
 
-SCENARIO = """
-title = "cautions"
-duration = "8s"
 
-[links.sky]
-from = "near"
-to = "far"
-rate = "20Mbit/s"
-delay = "270ms"
-queue = {{ kind = "droptail", packets = 5000 }}
-back = {{}}
+def scenario(transport: str, source: str) -> str:
+    link = link_text("sky", "near>far", "20Mbit/s", "270ms", 5000, back="{}")
+    return scenario_text("cautions", "8s", link, flow_text("call", "near>far", transport, source))
 
-[flows.call]
-from = "near"
-to = "far"
-transport = {transport}
-source = {source}
-"""
-SPEECH = '{{ kind = "speech", codec = "pcmu", lead = "{lead}" }}'
+
+def speech(lead: str) -> str:
+    return f'{{ kind = "speech", codec = "pcmu", lead = "{lead}" }}'
 
 
 def run(transport: str, source: str) -> talkspurt.Result:
-    return talkspurt.run(SCENARIO.format(transport=transport, source=source))
+    return talkspurt.run(scenario(transport, source))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +39,7 @@ def run(transport: str, source: str) -> talkspurt.Result:
     ],
 )
 def test_a_first_frame_that_waits_for_a_handshake_is_said(transport, lead, waited):
-    result = run(transport, SPEECH.format(lead=lead))
+    result = run(transport, speech(lead))
     found = result.flows["handshake_wait_s"][0]
     assert found == pytest.approx(waited, abs=0.02)
     said = [words for words in cautions(result.flows) if "first frame waited" in words]
@@ -71,7 +61,7 @@ def test_check_says_so_before_anything_runs(tmp_path, capsys):
         file = tmp_path / f"{transport}-{lead}.toml"
         kind = f'{{ kind = "{transport}" }}'
         playout = 'playout = { kind = "fixed" }\n'
-        file.write_text(SCENARIO.format(transport=kind, source=SPEECH.format(lead=lead)) + playout)
+        file.write_text(scenario(kind, speech(lead)) + playout)
         app(["check", str(file)], result_action="return_value")
         text = " ".join(capsys.readouterr().out.split())  # wrapped, after a path of any length
         assert ("waits for the handshake" in text) == said
@@ -102,7 +92,7 @@ def test_packets_that_an_end_refuses_are_said():
 def test_ccid_2_fills_a_long_path_and_nothing_is_refused(profile):
     kind = f'{{ kind = "dccp", ccid = 2, profile = "{profile}" }}'
     path = {"links.sky.rate": "10Mbit/s", "links.sky.delay": "125ms", "duration": "30s"}
-    text = SCENARIO.format(transport=kind, source='{ kind = "bulk", packet = "1000B" }')
+    text = scenario(kind, '{ kind = "bulk", packet = "1000B" }')
     result = talkspurt.run(text, set=path)
     row = result.flows.to_dicts()[0]
     assert row["rejected_packets"] == row["damaged_packets"] == 0

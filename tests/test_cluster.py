@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import talkspurt as package
-from command import start, talkspurt, until
+from command import refused, start, succeed, until
 from conftest import tone, write_wav
 from talkspurt._cluster import Address, client, proof, work
 from talkspurt._commands import running
@@ -36,8 +36,7 @@ def place(tmp_path_factory):
     (folder / "study.toml").write_text(STUDY, encoding="utf-8")
     (folder / "single.toml").write_text(SINGLE, encoding="utf-8")
     write_wav(folder / "speech.wav", tone(0.5))
-    done = talkspurt("run", "study.toml", "--out", "whole", "--no-report", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    succeed("run", "study.toml", "--out", "whole", "--no-report", cwd=folder)
     return folder
 
 
@@ -194,8 +193,7 @@ def test_addresses_that_are_not(url):
 
 def test_bad_input_on_the_command_line(place, tmp_path):
     def said(*words, **more):
-        done = talkspurt("run", *words, cwd=place, **more)
-        assert done.returncode == 2, done.stderr
+        done = refused("run", *words, cwd=place, **more)
         assert "Traceback" not in done.stderr
         (line,) = done.stderr.splitlines()
         return line

@@ -10,27 +10,16 @@ import pytest
 import talkspurt
 from talkspurt._commands import main
 from talkspurt._storage.interrupts import STOPS
+from texts import UDP, axis_text, flow_text, link_text, scenario_text
 
 SPEECH = Path(__file__).parents[1] / "speech" / "sense-and-sensibility.wav"
-SCENARIO = f"""
-title = "A call"
-duration = "3s"
-[links.l]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "20ms"
-loss = 0.05
-queue = {{ kind = "droptail", packets = 50 }}
-[flows.call]
-from = "a"
-to = "b"
-transport = {{ kind = "udp" }}
-source = {{ kind = "speech", codec = "pcmu", file = "{SPEECH}" }}
-"""
-STUDY = SCENARIO.replace(
-    "[links.l]", 'axes = [{ path = "links.l.delay", values = ["20ms", "90ms"] }]\n[links.l]'
+SCENARIO = scenario_text(
+    "A call",
+    "3s",
+    link_text("l", "a>b", "1Mbit/s", "20ms", 50, loss=0.05),
+    flow_text("call", "a>b", UDP, f'{{ kind = "speech", codec = "pcmu", file = "{SPEECH}" }}'),
 )
+STUDY = SCENARIO + axis_text("links.l.delay", '["20ms", "90ms"]')
 
 
 @pytest.fixture(scope="module")

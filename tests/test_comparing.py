@@ -11,6 +11,7 @@ from talkspurt import comparing
 from talkspurt.analysis import causes
 from talkspurt.results.axis import Axis
 from talkspurt.results.study import Study
+from texts import BULK, NEWRENO, UDP, flow_text, link_text, scenario_text
 
 FIRST_CALL = Path(__file__).parent.parent / "scenarios" / "first-call.toml"
 
@@ -54,43 +55,36 @@ def test_the_causes_of_a_call_add_up_to_what_was_not_heard(first_call):
         assert cause in said and f"({found.share(cause):.2%}".replace("%", " %") in said
 
 
-NETWORK = """
-[links.{0}line]
-from = "{0}here"
-to = "{0}there"
-rate = "{rate}"
-delay = "{delay}"
-loss = {loss}
-queue = {{ kind = "droptail", packets = 50 }}
+TCP = NEWRENO
 
-[flows.{0}call]
-from = "{0}here"
-to = "{0}there"
-transport = {transport}
-source = {{ kind = "speech", {speech}codec = "{codec}", lead = "{lead}" }}
-playout = {{ buffer = "{buffer}", anchor = "{anchor}" }}
-stop = "19s"
-"""
-UPLOAD = """
-[flows.{0}upload]
-from = "{0}here"
-to = "{0}there"
-transport = {{ kind = "tcp", controller = "newreno" }}
-source = {{ kind = "bulk" }}
-"""
-UDP, TCP = '{ kind = "udp" }', '{ kind = "tcp", controller = "newreno" }'
-USUAL = {
-    "rate": "2Mbit/s", "delay": "80ms", "loss": 0.0, "codec": "pcmu", "lead": "1s",
-    "buffer": "60ms", "anchor": "first_arrival", "speech": "",
-}  # fmt: skip
+
+def upload(name):
+    return flow_text(f"{name}upload", f"{name}here>{name}there", NEWRENO, BULK)
+
+
+def one_of_two(
+    name,
+    rate="2Mbit/s",
+    delay="80ms",
+    loss=0.0,
+    codec="pcmu",
+    lead="1s",
+    buffer="60ms",
+    anchor="first_arrival",
+    transport=UDP,
+):
+    ends = f"{name}here>{name}there"
+    source = f'{{ kind = "speech", codec = "{codec}", lead = "{lead}" }}'
+    playout = f'{{ buffer = "{buffer}", anchor = "{anchor}" }}'
+    return link_text(f"{name}line", ends, rate, delay, 50, loss=loss) + flow_text(
+        f"{name}call", ends, transport, source, playout=playout, stop="19s"
+    )
 
 
 def pair(first, second, more="", **both):
     """Two calls on two copies of a network."""
-    text = 'title = "pair"\nduration = "20s"\nseed = 1\n'
-    for name, one in (("a-", first), ("b-", second)):
-        text += NETWORK.format(name, **{**USUAL, "transport": UDP, **both, **one})
-    return text + more
+    calls = (one_of_two("a-", **both | first), one_of_two("b-", **both | second))
+    return scenario_text("pair", "20s", *calls, more, seed=1)
 
 
 def run(tmp_path, text):
@@ -109,8 +103,8 @@ def sentences(tmp_path, text):
         ({"transport": TCP}, "", 1),
         ({"transport": TCP, "delay": "81ms"}, "", 0),
         ({"transport": TCP, "loss": 0.01}, "", 0),
-        ({"transport": TCP}, UPLOAD.format("a-"), 0),
-        ({"transport": TCP}, UPLOAD.format("a-") + UPLOAD.format("b-"), 1),
+        ({"transport": TCP}, upload("a-"), 0),
+        ({"transport": TCP}, upload("a-") + upload("b-"), 1),
         ({}, "", 0),
     ],
 )

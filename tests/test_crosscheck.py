@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 import talkspurt as package
-from command import needs_ns, talkspurt
+import texts
+from command import needs_ns, refused, succeed, talkspurt
 from talkspurt.ns2 import crosscheck as both
 from talkspurt.ns2 import script, source
 from talkspurt.ns2.network import Wire
@@ -83,58 +84,32 @@ def test_every_comment_names_the_line_that_says_so():
     assert ';# default: flows.upload.transport.min_rto = "1s"' in text
 
 
-REFUSED = """\
-title = "All that ns-2 has not"
-duration = "5s"
-
-[links.l]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "10ms"
-queue = { kind = "codel" }
-jitter = "1ms"
-framing = "ethernet"
-events = [{ at = "1s", state = "down" }, { at = "2s", state = "up" }]
-
-[links.m]
-from = "b"
-to = "a"
-rate = "1Mbit/s"
-delay = "10ms"
-queue = { kind = "red", packets = 20 }
-
-[flows.call]
-from = "a"
-to = "b"
-transport = { kind = "udp" }
-source = { kind = "speech", codec = "pcmu" }
-
-[flows.bbr]
-from = "a"
-to = "b"
-transport = { kind = "tcp", controller = "bbr" }
-source = { kind = "bulk" }
-
-[flows.sctp]
-from = "a"
-to = "b"
-ip = "v6"
-transport = { kind = "sctp", interleaving = true, send_buffer = "64kB" }
-source = { kind = "cbr", rate = "64kbit/s", packet = "160B" }
-
-[flows.four]
-from = "a"
-to = "b"
-transport = { kind = "dccp", ccid = 4, profile = "ns2" }
-source = { kind = "bulk" }
-
-[flows.tfrc]
-from = "a"
-to = "b"
-transport = { kind = "tfrc" }
-source = { kind = "cbr", rate = "64kbit/s", packet = "160B" }
-"""
+REFUSED = texts.scenario_text(
+    "All that ns-2 has not",
+    "5s",
+    texts.link_text(
+        "l",
+        "a>b",
+        "1Mbit/s",
+        "10ms",
+        queue='{ kind = "codel" }',
+        jitter="1ms",
+        framing="ethernet",
+        events='[{ at = "1s", state = "down" }, { at = "2s", state = "up" }]',
+    ),
+    texts.link_text("m", "b>a", "1Mbit/s", "10ms", queue='{ kind = "red", packets = 20 }'),
+    texts.flow_text("call", "a>b"),
+    texts.flow_text("bbr", "a>b", '{ kind = "tcp", controller = "bbr" }', texts.BULK),
+    texts.flow_text(
+        "sctp",
+        "a>b",
+        '{ kind = "sctp", interleaving = true, send_buffer = "64kB" }',
+        texts.cbr("64kbit/s", "160B"),
+        ip="v6",
+    ),
+    texts.flow_text("four", "a>b", '{ kind = "dccp", ccid = 4, profile = "ns2" }', texts.BULK),
+    texts.flow_text("tfrc", "a>b", '{ kind = "tfrc" }', texts.cbr("64kbit/s", "160B")),
+)
 
 
 def test_what_ns2_cannot_express_is_refused_by_name_and_all_at_once():
@@ -543,8 +518,7 @@ def small(tmp_path):
 
 
 def test_export_writes_the_script(small):
-    done = talkspurt("export", small, "--to", "ns2-script")
-    assert done.returncode == 0, done.stderr
+    done = succeed("export", small, "--to", "ns2-script")
     assert done.stdout == script.write(read(small)).text
     out = small.with_suffix(".tcl")
     done = talkspurt("export", small, "--to", "ns2-script", "--out", out)
@@ -558,35 +532,30 @@ def test_no_file_of_somebody_is_written_over(small):
         (("export", small, "--to", "ns2-script", "--out"), "script of ours; choose another --out"),
         (("crosscheck", small, "--trace"), "trace of ns-2; choose another --trace"),
     ):
-        done = talkspurt(*words, small)
-        assert done.returncode == 2
+        done = refused(*words, small)
         assert done.stderr == f"talkspurt: {small}: exists and is no {ours}\n"
         assert small.read_text(encoding="utf-8") == SMALL
     out = small.with_suffix(".tcl")
     for seed in ("1", "2"):  # an earlier script is
-        done = talkspurt("export", small, "--to", "ns2-script", "--out", out, "--seed", seed)
-        assert done.returncode == 0, done.stderr
+        done = succeed("export", small, "--to", "ns2-script", "--out", out, "--seed", seed)
 
 
 def test_only_a_script_is_made_of_changed_fields(small):
-    done = talkspurt("export", small, "--to", "nam", "--set", "seed=3")
-    assert done.returncode == 2
+    done = refused("export", small, "--to", "nam", "--set", "seed=3")
     assert "--set and --seed: only for --to ns2-script, not for nam" in done.stderr
 
 
 def test_export_refuses_with_every_reason(tmp_path):
     file = tmp_path / "refused.toml"
     file.write_text(REFUSED, encoding="utf-8")
-    done = talkspurt("export", file, "--to", "ns2-script")
-    assert done.returncode == 2
+    done = refused("export", file, "--to", "ns2-script")
     assert f"{file}:10: links.l.jitter: ns-2 cannot express it" in done.stderr
     assert len(done.stderr.splitlines()) == 18, done.stderr
 
 
 @needs_ns
 def test_crosscheck_prints_both(small):
-    done = talkspurt("crosscheck", small)
-    assert done.returncode == 0, done.stderr
+    done = succeed("crosscheck", small)
     assert "Flows here and in ns-2" in done.stdout
     assert "delay, mean, ms" in done.stdout
     document = json.loads(talkspurt("crosscheck", small, "--json").stdout)
@@ -641,24 +610,6 @@ def test_a_trace_that_would_fill_the_disk_is_refused_before_the_run(tmp_path, mo
     assert not (tmp_path / "kept.tr").exists()
 
 
-OPUS = """
-title = "Opus"
-duration = "3s"
-[links.l]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "10ms"
-queue = { kind = "droptail", packets = 100 }
-[flows.call]
-from = "a"
-to = "b"
-transport = { kind = "udp" }
-rtcp = { enabled = false }
-source = { kind = "speech", codec = "opus", file = "FILE", opus = { OPUS } }
-"""
-
-
 @pytest.mark.parametrize(
     ("opus", "refused"),
     [
@@ -669,7 +620,10 @@ source = { kind = "speech", codec = "opus", file = "FILE", opus = { OPUS } }
 )
 def test_opus_of_constant_packets_can_be_sent_by_ns2(opus, refused):
     file = ROOT / "speech" / "english-man.wav"
-    text = OPUS.replace("FILE", str(file)).replace("OPUS", opus)
+    source = f'{{ kind = "speech", codec = "opus", file = "{file}", opus = {{ {opus} }} }}'
+    call = texts.flow_text("call", "a>b", texts.UDP, source, rtcp="{ enabled = false }")
+    link = texts.link_text("l", "a>b", "1Mbit/s", "10ms")
+    text = texts.scenario_text("Opus", "3s", link, call)
     if not refused:
         assert script.write(read(text)).ways
         return

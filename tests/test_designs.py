@@ -14,25 +14,15 @@ import talkspurt
 from talkspurt.analysis import sensitivity
 from talkspurt.report import study as study_page
 from talkspurt.scenarios import designs
+from texts import UDP, cbr, flow_text, link_text, scenario_text
 
-BASE = """
-title = "Designed"
-duration = "2s"
-seed = 3
-[links.wire]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "10ms"
-queue = { kind = "droptail", packets = 50 }
-[flows.call]
-from = "a"
-to = "b"
-start = "10ms"
-stop = "1s"
-transport = { kind = "udp" }
-source = { kind = "cbr", rate = "64kbit/s", packet = "160B" }
-"""
+BASE = scenario_text(
+    "Designed",
+    "2s",
+    link_text("wire", "a>b", "1Mbit/s", "10ms", 50),
+    flow_text("call", "a>b", UDP, cbr("64kbit/s", "160B"), start="10ms", stop="1s"),
+    seed=3,
+)
 DELAY = '{ path = "links.wire.delay", min = "10ms", max = "40ms" }'
 RATE = '{ path = "links.wire.rate", min = "200kbit/s", max = "2Mbit/s", scale = "log" }'
 IDLE = '{ path = "links.wire.queue.packets", min = 20, max = 60 }'

@@ -12,34 +12,21 @@ import pytest
 import talkspurt
 from command import talkspurt as command
 from talkspurt.metrics import dictionary
+from texts import UDP, axis_text, cbr, flow_text, link_text, scenario_text
 
-STUDY = """
-title = "Dictionary"
-duration = "2s"
-[nodes.a]
-[nodes.b]
-[links.one]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "10ms"
-queue = { kind = "droptail", packets = 20 }
-[flows.call]
-from = "a"
-to = "b"
-transport = { kind = "udp" }
-source = { kind = "cbr", rate = "64kbit/s", packet = "160B" }
-[record]
-packets = true
-[[axes]]
-path = "links.one.delay"
-values = ["10ms", "200ms"]
-[[axes]]
-path = "flows.call.transport"
-values = [{ kind = "udp" }, { kind = "tcp", controller = "newreno" }]
-[replications]
-count = 2
-"""
+STUDY = scenario_text(
+    "Dictionary",
+    "2s",
+    link_text("one", "a>b", "1Mbit/s", "10ms", 20),
+    flow_text("call", "a>b", UDP, cbr("64kbit/s", "160B")),
+    axis_text("links.one.delay", '["10ms", "200ms"]'),
+    axis_text(
+        "flows.call.transport", '[{ kind = "udp" }, { kind = "tcp", controller = "newreno" }]'
+    ),
+    nodes="{ a = {}, b = {} }",
+    record="{ packets = true }",
+    replications="{ count = 2 }",
+)
 
 
 def cli(*words: object, code: int = 0) -> subprocess.CompletedProcess[str]:

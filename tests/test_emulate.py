@@ -13,40 +13,23 @@ import polars as pl
 import pytest
 
 import talkspurt
-from command import start, until
+from command import refused, start, succeed, until
 from command import talkspurt as command
 from talkspurt.emulating import account, namespaces
 from talkspurt.emulating.command import Wanted, wanted
 from talkspurt.errors import BadInputError
 from test_animation import close, of_table, on_page, shown, table_of, unpacked
+from texts import BULK, UDP, cbr, flow_text, link_text, scenario_text
 
-NETWORK = """\
-title = "Two hosts behind a router"
-duration = "20s"
-seed = 1
-record = { sojourn = true }
-
-[links.lan]
-from = "laptop"
-to = "router"
-rate = "1Gbit/s"
-delay = "1ms"
-queue = { kind = "droptail", packets = 1000 }
-
-[links.line]
-from = "router"
-to = "server"
-rate = "8Mbit/s"
-delay = "19ms"
-queue = { kind = "droptail", packets = 100 }
-
-[flows.call]
-from = "router"
-to = "server"
-transport = { kind = "udp" }
-source = { kind = "speech", codec = "pcmu" }
-playout = { kind = "fixed" }
-"""
+NETWORK = scenario_text(
+    "Two hosts behind a router",
+    "20s",
+    link_text("lan", "laptop>router", "1Gbit/s", "1ms", 1000),
+    link_text("line", "router>server", "8Mbit/s", "19ms"),
+    flow_text("call", "router>server", playout='{ kind = "fixed" }'),
+    seed=1,
+    record="{ sojourn = true }",
+)
 
 
 def _obstacle():
@@ -194,8 +177,7 @@ def test_the_result_is_like_a_run_but_without_a_digest(crossed, tmp_path):
     (folder / "report.html").unlink()
     assert command("report", folder).returncode == 0
     assert "first packet of a program" in (folder / "report.html").read_text(encoding="utf-8")
-    found = command("export", folder, "--to", "pcapng")
-    assert found.returncode == 2
+    found = refused("export", folder, "--to", "pcapng")
     assert "cannot be repeated" in found.stderr
 
 
@@ -441,14 +423,7 @@ def test_a_file_over_tcp_arrives_at_the_rate_of_the_link_and_through_a_small_mtu
     size = 1_500_000
     # Neither host sees the MTU of the link between.
     small = NETWORK.split("[flows.call]")[0].replace('to = "server"', 'to = "gate"\nmtu = "1000B"')
-    last = """
-[links.last]
-from = "gate"
-to = "server"
-rate = "1Gbit/s"
-delay = "1ms"
-queue = { kind = "droptail", packets = 1000 }
-"""
+    last = link_text("last", "gate>server", "1Gbit/s", "1ms", 1000)
     call = "[flows.call]" + NETWORK.split("[flows.call]")[1]
     with talkspurt.Emulation(small + last + call, ["laptop", "server"]) as network:
         at = network.addresses["server"][0]
@@ -464,15 +439,8 @@ queue = { kind = "droptail", packets = 1000 }
 
 @real
 def test_simulated_flows_wait_in_the_same_queue():
-    upload = (
-        NETWORK.split("[flows.call]")[0]
-        + """
-[flows.upload]
-from = "router"
-to = "server"
-transport = { kind = "tcp", controller = "cubic" }
-source = { kind = "bulk" }
-"""
+    upload = NETWORK.split("[flows.call]")[0] + flow_text(
+        "upload", "router>server", '{ kind = "tcp", controller = "cubic" }', BULK
     )
     with talkspurt.Emulation(upload, ["laptop", "server"]) as network:
         until(lambda: network.now_s > 2)  # the upload fills the queue
@@ -586,14 +554,7 @@ def case(tmp_path):
     return file
 
 
-LATER = """
-[flows.later]
-from = "left"
-to = "right"
-start = "15s"
-transport = { kind = "udp" }
-source = { kind = "speech", codec = "pcmu" }
-"""
+LATER = flow_text("later", "left>right", start="15s")
 
 
 @real
@@ -605,8 +566,7 @@ def test_a_shorter_time_and_calls_on_several_routes(case, tmp_path):
     words = "--at", "left", "--", sys.executable, "-c", ASK, "10.0.0.4", 500, 50, 0.01
     out = tmp_path / "out"
     there = "--no-report", "--out", out, "--serve", "right", "--", "sleep", "9"
-    found = command("emulate", case, "--for", "2s", *there, *words)
-    assert found.returncode == 0, found.stderr
+    found = succeed("emulate", case, "--for", "2s", *there, *words)
     assert "emulating case for 2 s" in found.stderr
     assert "was ended with the emulation" in found.stderr
     assert 1.9 < talkspurt.load(out).duration_s < 3
@@ -630,11 +590,10 @@ def test_the_command_line(case, tmp_path):
 @real
 def test_a_server_ends_with_the_last_command_and_output_can_be_json(case):
     python = sys.executable, "-I", "-S", "-c"
-    found = command(
+    found = succeed(
         "emulate", case, "--json", "--serve", "server", "--", *python, ECHO, "10.0.0.3",
         "--at", "laptop", "--", *python, ASK.replace("print", "sys.exit(0) #"), "10.0.0.3", 3, 50, 0,
     )  # fmt: skip
-    assert found.returncode == 0, found.stderr
     real_time = json.loads(found.stdout)["real_time"]
     assert real_time["arrived_packets"] == 6
     assert [it["status"] for it in real_time["commands"]] == [-signal.SIGTERM, 0]
@@ -644,8 +603,7 @@ def test_a_server_ends_with_the_last_command_and_output_can_be_json(case):
 def test_a_device_that_disappears_is_an_error(case):
     # The command itself succeeds, and is ended.
     words = "ip link delete tun0; exec sleep 100"
-    found = command("emulate", case, "--json", "--at", "laptop", "--", "sh", "-c", words)
-    assert found.returncode == 2
+    found = refused("emulate", case, "--json", "--at", "laptop", "--", "sh", "-c", words)
     assert "laptop: its device failed, which ended the emulation" in found.stderr
     (host,) = json.loads(found.stdout)["real_time"]["hosts"]
     assert host["failure"]
@@ -655,8 +613,7 @@ def test_a_device_that_disappears_is_an_error(case):
 @real
 def test_the_emulation_ends_the_commands(case):
     begin = time.monotonic()
-    found = command("emulate", case, "--json", "--for", "1s", "--at", "laptop", "--", "sleep", "77")
-    assert found.returncode == 0
+    found = succeed("emulate", case, "--json", "--for", "1s", "--at", "laptop", "--", "sleep", "77")
     assert "sleep was ended with the emulation" in found.stderr
     # Not after the command, however slow the machine.
     assert time.monotonic() - begin < 77
@@ -691,8 +648,7 @@ def test_nothing_is_left_after_a_kill(case, tmp_path):
     running.kill()
     running.communicate()
     until(lambda: not processes(word), within=5)
-    again = command("emulate", case, "--out", tmp_path / "out", *words[4:6], "--", "true")
-    assert again.returncode == 0, again.stderr
+    succeed("emulate", case, "--out", tmp_path / "out", *words[4:6], "--", "true")
     assert sorted(it.name for it in tmp_path.iterdir()) == ["case.toml", "out"]
 
 
@@ -731,8 +687,7 @@ def test_a_stopped_process_reports_its_lateness(case):
     ],
 )
 def test_what_cannot_be_emulated_is_said(case, words, said):
-    found = command("emulate", case, *words)
-    assert found.returncode == 2
+    found = refused("emulate", case, *words)
     assert said in found.stderr
     assert "Traceback" not in found.stderr
 
@@ -740,8 +695,7 @@ def test_what_cannot_be_emulated_is_said(case, words, said):
 @real
 def test_an_unknown_command_is_said(case, tmp_path):
     words = "--at", "laptop", "--", "no-such-command"
-    found = command("emulate", case, "--out", tmp_path / "out", *words)
-    assert found.returncode == 2
+    found = refused("emulate", case, "--out", tmp_path / "out", *words)
     assert "no-such-command could not be started at laptop: No such file" in found.stderr
     assert not (tmp_path / "out").exists()
 
@@ -849,11 +803,7 @@ def test_every_difference_is_a_finding():
     assert "10.0%" in account.findings({**whole, "lateness": late})[0]
 
 
-CELL = """\
-title = "Stations share a channel"
-duration = "20s"
-seed = 1
-
+HOME = """
 [cells.home]
 access_point = "ap"
 standard = "802.11n"
@@ -865,21 +815,15 @@ contenders = { count = 2 }
 [cells.home.stations]
 laptop = {}
 phone = {}
-
-[links.line]
-from = "ap"
-to = "server"
-rate = "100Mbit/s"
-delay = "10ms"
-duplicate = 0.2
-queue = { kind = "droptail", packets = 100 }
-
-[flows.download]
-from = "server"
-to = "phone"
-transport = { kind = "udp" }
-source = { kind = "cbr", packet = "1200B", rate = "1Mbit/s" }
 """
+CELL = scenario_text(
+    "Stations share a channel",
+    "20s",
+    HOME,
+    link_text("line", "ap>server", "100Mbit/s", "10ms", duplicate=0.2),
+    flow_text("download", "server>phone", UDP, cbr("1Mbit/s", "1200B")),
+    seed=1,
+)
 
 
 def test_contenders_are_no_nodes_for_programs():

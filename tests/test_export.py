@@ -17,46 +17,24 @@ from command import talkspurt as command
 from talkspurt import exporting
 from talkspurt.errors import StoreError
 from talkspurt.results.run_data import TABLES
+from texts import UDP, cbr, flow_text, link_text, scenario_text
 
-LINK = """
-[links.{name}]
-from = "{a}"
-to = "{b}"
-rate = "{rate}"
-delay = "10ms"
-queue = {{ kind = "{kind}", packets = 6 }}
-{more}
-"""
-SCENARIO = (
-    """
-title = "All that a trace may hold"
-duration = "3s"
-record = { packets = true }
-[flows.call]
-from = "home"
-to = "office"
-stop = "2500ms"
-transport = { kind = "udp" }
-source = { kind = "speech", codec = "pcmu" }
-[flows.cbr]
-from = "home"
-to = "office"
-transport = { kind = "dccp", ccid = 2 }
-source = { kind = "cbr", rate = "200kbit/s", packet = "500B" }
-[flows.bulk]
-from = "home"
-to = "office"
-transport = { kind = "tcp", controller = "sack" }
-source = { kind = "bulk", total = "150kB" }
-[flows.messages]
-from = "office"
-to = "home"
-transport = { kind = "sctp" }
-source = { kind = "cbr", rate = "50kbit/s", packet = "200B" }
-"""
-    + LINK.format(name="near", a="home", b="hub", rate="10Mbit/s", kind="droptail", more="")
-    + LINK.format(name="far", a="hub", b="office", rate="1Mbit/s", kind="droptail", more="loss=0.01")
-)  # fmt: skip
+SCENARIO = scenario_text(
+    "All that a trace may hold",
+    "3s",
+    flow_text("call", "home>office", stop="2500ms"),
+    flow_text("cbr", "home>office", '{ kind = "dccp", ccid = 2 }', cbr("200kbit/s", "500B")),
+    flow_text(
+        "bulk",
+        "home>office",
+        '{ kind = "tcp", controller = "sack" }',
+        '{ kind = "bulk", total = "150kB" }',
+    ),
+    flow_text("messages", "office>home", '{ kind = "sctp" }', cbr("50kbit/s", "200B")),
+    link_text("near", "home>hub", "10Mbit/s", "10ms", 6),
+    link_text("far", "hub>office", "1Mbit/s", "10ms", 6, loss=0.01),
+    record="{ packets = true }",
+)
 
 
 @pytest.fixture(scope="module")
@@ -247,21 +225,12 @@ def test_parquet_is_the_packets_of_a_run_and_its_tables(run: Path, tmp_path: Pat
     assert told.stdout == f"{tmp_path / 'lean'}/packets.parquet\n"
 
 
-BUSY = """
-title = "Many packets"
-duration = "{length}"
-[links.wire]
-from = "a"
-to = "b"
-rate = "1Gbit/s"
-delay = "10ms"
-queue = {{ kind = "droptail", packets = 100 }}
-[flows.flood]
-from = "a"
-to = "b"
-transport = {{ kind = "udp" }}
-source = {{ kind = "cbr", rate = "90Mbit/s", packet = "125B" }}
-"""
+BUSY = scenario_text(
+    "Many packets",
+    "10min",
+    link_text("wire", "a>b", "1Gbit/s", "10ms"),
+    flow_text("flood", "a>b", UDP, cbr("90Mbit/s", "125B")),
+)
 MEASURED = """
 import resource, sys
 from pathlib import Path
@@ -275,7 +244,7 @@ def test_a_run_of_any_length_takes_the_same_memory(tmp_path: Path) -> None:
     took = {}
     for length in ("4s", "16s"):
         scenario = tmp_path / f"{length}.toml"
-        scenario.write_text(BUSY.format(length=length))
+        scenario.write_text(BUSY.replace("10min", length))
         told = subprocess.run(
             [sys.executable, "-c", MEASURED, scenario, tmp_path / length],
             check=True, capture_output=True, text=True,
@@ -299,7 +268,7 @@ def test_what_is_stopped_leaves_nothing_and_stops_the_run(
 
     monkeypatch.setattr(exporting, "_wait", fail)
     scenario = tmp_path / "long.toml"
-    scenario.write_text(BUSY.format(length="10min"))
+    scenario.write_text(BUSY)
     with pytest.raises(type(error) if isinstance(error, Exception) else KeyboardInterrupt):
         exporting.export(scenario, "parquet", tmp_path / "out")
     assert list(tmp_path.iterdir()) == [scenario]

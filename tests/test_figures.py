@@ -26,27 +26,17 @@ from talkspurt.reproduce.figures import companion
 from talkspurt.reproduce.lab import Run
 from talkspurt.results.axis import Axis
 from talkspurt.results.study import Study
+from texts import UDP, flow_text, link_text, scenario_text
 
 ROOT = Path(__file__).parent.parent
 INSIDE = ("rates", "window", "bucket")
 
-PICTURES = """\
-title = "Pictures"
-duration = "2s"
-
-[links.sky]
-from = "west"
-to = "east"
-rate = "256kbit/s"
-delay = "20ms"
-queue = { kind = "droptail", packets = 5 }
-
-[flows.video]
-from = "west"
-to = "east"
-transport = { kind = "udp" }
-source = { kind = "video", rate = "300kbit/s", frame = "100ms" }
-"""
+PICTURES = scenario_text(
+    "Pictures",
+    "2s",
+    link_text("sky", "west>east", "256kbit/s", "20ms", 5),
+    flow_text("video", "west>east", UDP, '{ kind = "video", rate = "300kbit/s", frame = "100ms" }'),
+)
 
 
 def of_kind(kind, result, controlled):

@@ -16,7 +16,7 @@ import pytest
 
 import talkspurt as package
 from captures import media, written
-from command import talkspurt
+from command import succeed, talkspurt
 from conftest import SCENARIO
 from talkspurt import import_trace as imported
 from talkspurt._commands import entry
@@ -73,12 +73,11 @@ def measurement(folder, place):
 def emulation(folder, place):
     (place.parent / "case.toml").write_text(NETWORK, encoding="utf-8")
     python = sys.executable, "-I", "-S", "-c"
-    done = talkspurt(
+    succeed(
         "emulate", place.parent / "case.toml", "--for", "3s", "--out", place,
         "--serve", "server", "--", *python, ECHO, "10.0.0.3",
         "--at", "laptop", "--", *python, ASK, "10.0.0.3", 40, 50, 0.02,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
     return place
 
 

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import talkspurt
-from command import needs_ns, needs_tshark
+from command import needs_ns, needs_tshark, refused, succeed
 from command import talkspurt as command
 from talkspurt import _core, exporting
 from talkspurt import import_trace as read
@@ -20,55 +20,36 @@ from talkspurt.errors import BadInputError
 from talkspurt.importing import capture, rtp, tables
 from talkspurt.metrics.computing import compute
 from talkspurt.results.run_data import TABLES
+from texts import cbr, flow_text, link_text, scenario_text
 
 DATA = Path(__file__).parent / "data" / "import"
 LINUX = Path(__file__).parent.parent / "crates" / "proto" / "tests" / "data" / "linux-dccp"
 
 
-SCENARIO = """
-title = "To be read again"
-duration = "6s"
-record = { packets = true, pcapng = ["near", "far"] }
-[flows.call]
-from = "home"
-to = "office"
-stop = "5s"
-transport = { kind = "udp" }
-source = { kind = "speech", codec = "pcmu" }
-reverse = { kind = "speech", codec = "pcma" }
-playout = { kind = "fixed", buffer = "40ms" }
-[flows.cbr]
-from = "home"
-to = "office"
-stop = "5s"
-transport = { kind = "dccp", ccid = 2 }
-source = { kind = "cbr", rate = "100kbit/s", packet = "500B" }
-[flows.bulk]
-from = "home"
-to = "office"
-transport = { kind = "tcp", controller = "sack" }
-source = { kind = "bulk", total = "150kB" }
-[flows.messages]
-from = "office"
-to = "home"
-stop = "5s"
-transport = { kind = "sctp" }
-source = { kind = "cbr", rate = "50kbit/s", packet = "200B" }
-[links.near]
-from = "home"
-to = "hub"
-rate = "10Mbit/s"
-delay = "10ms"
-queue = { kind = "droptail", packets = 100 }
-loss = 0.02
-[links.far]
-from = "hub"
-to = "office"
-rate = "1Mbit/s"
-delay = "10ms"
-queue = { kind = "droptail", packets = 100 }
-loss = 0.02
-"""
+SCENARIO = scenario_text(
+    "To be read again",
+    "6s",
+    flow_text(
+        "call",
+        "home>office",
+        stop="5s",
+        reverse='{ kind = "speech", codec = "pcma" }',
+        playout='{ kind = "fixed", buffer = "40ms" }',
+    ),
+    flow_text(
+        "cbr", "home>office", '{ kind = "dccp", ccid = 2 }', cbr("100kbit/s", "500B"), stop="5s"
+    ),
+    flow_text(
+        "bulk",
+        "home>office",
+        '{ kind = "tcp", controller = "sack" }',
+        '{ kind = "bulk", total = "150kB" }',
+    ),
+    flow_text("messages", "office>home", '{ kind = "sctp" }', cbr("50kbit/s", "200B"), stop="5s"),
+    link_text("near", "home>hub", "10Mbit/s", "10ms", loss=0.02),
+    link_text("far", "hub>office", "1Mbit/s", "10ms", loss=0.02),
+    record='{ packets = true, pcapng = ["near", "far"] }',
+)
 
 
 @pytest.fixture(scope="module")
@@ -644,8 +625,7 @@ def test_rtcp_in_our_own_trace_is_no_data_whatever_carries_it(transport, tmp_pat
 def folder(run, tmp_path_factory):
     _, made = run
     target = tmp_path_factory.mktemp("imported") / "two"
-    done = command("import", made / "near.pcapng", made / "far.pcapng", "-o", target)
-    assert done.returncode == 0, done.stderr
+    done = succeed("import", made / "near.pcapng", made / "far.pcapng", "-o", target)
     assert "Clock offset: 0 ms was assumed" in done.stdout
     return target
 
@@ -709,9 +689,8 @@ def test_what_is_no_trace_is_one_error(name, tmp_path):
 
 
 def test_wrong_options_are_reported_at_once(tmp_path):
-    done = command("import", LINUX / "ccid2.pcap", "--playout", "soon", "--payload", "200=opus",
+    done = refused("import", LINUX / "ccid2.pcap", "--playout", "soon", "--payload", "200=opus",
                    "--payload", "96=noise", "--clock-offset", "1ms", "-o", tmp_path / "out")  # fmt: skip
-    assert done.returncode == 2
     for words in ("--playout soon", "--payload 200=opus", "--payload 96=noise", "--clock-offset"):
         assert words in done.stderr
     done = command("import", tmp_path / "none.pcap")

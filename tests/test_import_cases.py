@@ -15,6 +15,7 @@ from talkspurt.errors import BadInputError
 from talkspurt.importing import capture, rtp
 from talkspurt.metrics import sheet
 from talkspurt.results.study import Study
+from texts import BULK, NEWRENO, flow_text, link_text, scenario_text
 
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
 
@@ -228,23 +229,14 @@ def test_queues_over_time_are_those_of_the_run(tmp_path):
     from command import talkspurt as command
 
     scenario = tmp_path / "queue.toml"
-    scenario.write_text("""
-title = "A queue"
-duration = "4s"
-
-[links.line]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "20ms"
-queue = { kind = "droptail", packets = 20 }
-
-[flows.bulk]
-from = "a"
-to = "b"
-transport = { kind = "tcp", controller = "newreno" }
-source = { kind = "bulk" }
-""")
+    scenario.write_text(
+        scenario_text(
+            "A queue",
+            "4s",
+            link_text("line", "a>b", "1Mbit/s", "20ms", 20),
+            flow_text("bulk", "a>b", NEWRENO, BULK),
+        )
+    )
     done = command("run", scenario, "--out", tmp_path / "run", "--no-report")
     assert done.returncode == 0, done.stderr
     done = command("export", tmp_path / "run", "--to", "ns2", "--out", tmp_path / "trace")

@@ -10,31 +10,34 @@ import polars as pl
 import pytest
 
 import talkspurt as package
-from command import needs_ns, talkspurt
+from command import needs_ns, succeed, talkspurt
 from talkspurt.ns2 import crosscheck as both
 from talkspurt.ns2 import script
 from talkspurt.ns2.tcl import comment, word
 from talkspurt.report import single
 from talkspurt.scenarios.source import read
+from texts import UDP, flow_text, link_text, scenario_text
 
 needs_tclsh = pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed")
 
-SCENARIO = """
-title = {title}
-duration = "1s"
-[links.l]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "10ms"
-queue = {{ kind = "droptail", packets = 10 }}
-[flows.x]
-from = "a"
-to = "b"
-start_spread = "0s"
-transport = {{ kind = "udp" }}
-source = {{ kind = "cbr", rate = "80kbit/s", packet = "200B", noise = "0ms" }}
-"""
+SCENARIO = "\n" + scenario_text(
+    "t",
+    "1s",
+    link_text("l", "a>b", "1Mbit/s", "10ms", 10),
+    flow_text(
+        "x",
+        "a>b",
+        UDP,
+        '{ kind = "cbr", rate = "80kbit/s", packet = "200B", noise = "0ms" }',
+        start_spread="0s",
+    ),
+)
+
+
+def titled(title):
+    return SCENARIO.replace('"t"', title)
+
+
 SPECIAL = "[]{}\"'\\$;#\n\r\t\x1a\x00 \u2028\u0085abcäß→()/*-+=@%&|<>`~"
 
 
@@ -74,7 +77,7 @@ def test_a_comment_of_tcl_does_nothing(tmp_path):
 )
 def test_a_title_has_no_control_characters(character):
     with pytest.raises(package.ScenarioError) as caught:
-        read(SCENARIO.format(title=f'"a{character}[exec touch harmed]"'))
+        read(titled(f'"a{character}[exec touch harmed]"'))
     (problem,) = caught.value.problems
     assert problem["path"] == "title"
     assert "has the control character U+" in problem["message"]
@@ -94,7 +97,7 @@ AXIS = '[[axes]]\npath = "links.l.delay"\nvalues = ["1ms", "2ms"]\nlabels = ["a"
 )
 def test_other_texts_that_are_shown_have_none_either(path, before, after):
     with pytest.raises(package.ScenarioError) as caught:
-        read(before + SCENARIO.format(title='"a"') + after)
+        read(before + titled('"a"') + after)
     (problem,) = caught.value.problems
     assert problem["path"] == path
     assert "has the control character U+" in problem["message"]
@@ -114,7 +117,7 @@ TITLES = [
 @pytest.mark.parametrize("title", TITLES)
 def test_a_title_runs_nothing_in_ns2(title, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = both.crosscheck(read(SCENARIO.format(title=f'"{title}"')))
+    found = both.crosscheck(read(titled(f'"{title}"')))
     assert found.value("x", "received_packets").ns2 == found.value("x", "received_packets").here
     assert not (tmp_path / "harmed").exists()
 
@@ -122,16 +125,15 @@ def test_a_title_runs_nothing_in_ns2(title, tmp_path, monkeypatch):
 @needs_ns
 @pytest.mark.parametrize("name", ["a [exec touch harmed].toml", "$x;exit 3.toml", "b\nexit 3.toml"])
 def test_the_name_of_a_file_runs_nothing_in_ns2(name, tmp_path):
-    (tmp_path / name).write_text(SCENARIO.format(title='"t"'), encoding="utf-8")
-    done = talkspurt("crosscheck", tmp_path / name, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    (tmp_path / name).write_text(SCENARIO, encoding="utf-8")
+    succeed("crosscheck", tmp_path / name, cwd=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 @needs_ns
 def test_a_script_writes_its_trace_beside_it_whatever_its_name(tmp_path):
     file = tmp_path / "a [exit 3] $b.toml"
-    file.write_text(SCENARIO.format(title='"t"'), encoding="utf-8")
+    file.write_text(SCENARIO, encoding="utf-8")
     (tmp_path / "s.tcl").write_text(script.write(read(file)).text, encoding="utf-8")
     subprocess.run(["ns", "s.tcl"], cwd=tmp_path, check=True, capture_output=True)
     assert (tmp_path / "a [exit 3] $b.tr").stat().st_size > 1000
@@ -141,7 +143,7 @@ def test_a_script_writes_its_trace_beside_it_whatever_its_name(tmp_path):
 @pytest.mark.parametrize("stem", ["|touch harmed", "~nobody", "-x", "\U0001f600 [exit 3]"])
 def test_the_default_trace_is_a_file_and_no_command(stem, tmp_path):
     file = tmp_path / f"{stem}.toml"
-    file.write_text(SCENARIO.format(title='"t"'), encoding="utf-8")
+    file.write_text(SCENARIO, encoding="utf-8")
     (tmp_path / "s.tcl").write_text(script.write(read(file)).text, encoding="utf-8")
     subprocess.run(["ns", "s.tcl"], cwd=tmp_path, check=True, capture_output=True)
     name = f"{stem}.tr".replace("\U0001f600", "_")
@@ -158,7 +160,7 @@ def program(tmp_path, text):
 
 def crosscheck(tmp_path, text):
     file = tmp_path / "s.toml"
-    file.write_text(SCENARIO.format(title='"t"'), encoding="utf-8")
+    file.write_text(SCENARIO, encoding="utf-8")
     return talkspurt("crosscheck", file, env=program(tmp_path, text))
 
 
@@ -192,7 +194,7 @@ def test_quantiles_are_nearest_rank():
 
 
 def test_the_flows_of_a_count_are_named_as_the_scenario_has_them(tmp_path):
-    text = SCENARIO.format(title='"t"').replace("[flows.x]", "[flows.x]\ncount = 3")
+    text = SCENARIO.replace("[flows.x]", "[flows.x]\ncount = 3")
     text = text.replace('kind = "udp"', 'kind = "dccp", ccid = 2, profile = "ns2"')
     with pytest.raises(package.ScenarioError) as caught:
         script.write(read(text))
@@ -217,7 +219,7 @@ def test_tables_are_those_of_the_named_folder(tmp_path):
     from talkspurt.exporting import export
 
     for folder, rate in (("r1", "40kbit/s"), ("r[1]", "80kbit/s")):
-        text = SCENARIO.format(title='"t"').replace("80kbit/s", rate)
+        text = SCENARIO.replace("80kbit/s", rate)
         package.run(text).save(tmp_path / folder, report=False)
     tables = export(tmp_path / "r[1]", "csv", tmp_path / "c[1]")
     exported = pl.read_csv((tables / "flows.csv").read_bytes())
@@ -231,7 +233,7 @@ HOSTILE = '</script><img src=x onerror=alert(1)>"\\'
 
 def test_the_report_has_no_script_of_a_title():
     title = HOSTILE.replace("\\", "\\\\").replace('"', '\\"')
-    result = package.run(SCENARIO.format(title=f'"{title}"'))
+    result = package.run(titled(f'"{title}"'))
     assert result.title == HOSTILE
     page = single.html(result)
     assert HOSTILE not in page

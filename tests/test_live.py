@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import talkspurt
-from command import talkspurt as command
+from command import refused
 from talkspurt.errors import BadInputError
 from talkspurt.reproduce import formulas, judged_live, live, renker2008, study_file
 from talkspurt.reproduce.rows import GIVEN, UNDERSPECIFIED
@@ -108,8 +108,7 @@ def test_the_page_and_the_tables_are_written(slow_start, tmp_path, capsys):
     ],
 )
 def test_what_cannot_be_measured_is_said(words, said):
-    ended = command("reproduce", *words)
-    assert ended.returncode == 2
+    ended = refused("reproduce", *words)
     assert said in ended.stderr
 
 

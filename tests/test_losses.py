@@ -7,6 +7,7 @@ import pytest
 import talkspurt
 from talkspurt import metrics
 from talkspurt.metrics import losses
+from texts import UDP, cbr, flow_text, link_text, scenario_text
 
 STEP = 0.01
 
@@ -53,33 +54,25 @@ def test_the_mean_interval_by_hand():
 
 
 # At 20 Mbit/s the queue never fills, so that all losses are random.
-LOSSY = """
-title = "Random losses"
-duration = "40s"
-record = { packets = true }
-[links.l]
-from = "a"
-to = "b"
-rate = "20Mbit/s"
-delay = "40ms"
-loss = 0.01
-queue = { kind = "droptail", packets = 100 }
-[flows.three]
-from = "a"
-to = "b"
-transport = { kind = "dccp", ccid = 3, rate = { history_discounting = false } }
-source = { kind = "bulk", packet = "500B" }
-[flows.bare]
-from = "a"
-to = "b"
-transport = { kind = "tfrc", rate = { history_discounting = false } }
-source = { kind = "bulk", packet = "500B" }
-[flows.beat]
-from = "a"
-to = "b"
-transport = { kind = "udp" }
-source = { kind = "cbr", rate = "80kbit/s", packet = "100B" }
-"""
+LOSSY = scenario_text(
+    "Random losses",
+    "40s",
+    link_text("l", "a>b", "20Mbit/s", "40ms", loss=0.01),
+    flow_text(
+        "three",
+        "a>b",
+        '{ kind = "dccp", ccid = 3, rate = { history_discounting = false } }',
+        '{ kind = "bulk", packet = "500B" }',
+    ),
+    flow_text(
+        "bare",
+        "a>b",
+        '{ kind = "tfrc", rate = { history_discounting = false } }',
+        '{ kind = "bulk", packet = "500B" }',
+    ),
+    flow_text("beat", "a>b", UDP, cbr("80kbit/s", "100B")),
+    record="{ packets = true }",
+)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import talkspurt as package
-from command import talkspurt
+from command import refused, succeed, talkspurt
 from talkspurt.scenarios.resolved import values
 
 CALL = """\
@@ -147,16 +147,14 @@ def test_more_calls_than_16_bits_number():
 def test_the_terminal_and_errors_have_few_lines(tmp_path):
     file = tmp_path / "calls.toml"
     file.write_text(scenario("40ms", link("link", "ab", 1e9), group("call", 5000)))
-    done = talkspurt("run", str(file), "--no-report", "--out", str(tmp_path / "run"))
-    assert done.returncode == 0, done.stderr
+    done = succeed("run", str(file), "--no-report", "--out", str(tmp_path / "run"))
     assert "call × 5000" in done.stdout
     assert len(done.stdout.splitlines()) < 40
     assert len((tmp_path / "run" / "scenario.toml").read_text()) < 4000
     assert len((tmp_path / "run" / "topology.json").read_text()) < 4000
     flows = json.loads(talkspurt("run", str(file), "--json", "--no-report").stdout)["flows"]
     assert len(flows) == 5000
-    bad = talkspurt("run", str(file), "--set", "flows.call.source.packet=7ms")
-    assert bad.returncode == 2
+    bad = refused("run", str(file), "--set", "flows.call.source.packet=7ms")
     assert len(bad.stderr.strip().splitlines()) == 1
     assert "flows.call.source.packet" in bad.stderr
 

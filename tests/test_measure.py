@@ -14,12 +14,13 @@ import time
 import pytest
 
 import talkspurt
-from command import start, until, until_said
+from command import refused, start, succeed, until, until_said
 from command import talkspurt as command
 from talkspurt import _core, metrics
 from talkspurt.real_time import measuring
 from talkspurt.real_time.notes import notes
 from test_emulate import OBSTACLE as NO_EMULATION
+from texts import UDP, cbr, flow_text, link_text, scenario_text
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve and measure need Linux")
 SECRET = {"TALKSPURT_SECRET": "a secret of these tests"}
@@ -89,14 +90,10 @@ def test_a_measurement_is_a_run_to_other_commands(measured, tmp_path):
             # A busy machine delays speech, which lowers the score.
             assert 1 <= row["mos"] <= 4.5
         assert result.gauges().height > 0
-    sheet = command("metrics", out / "tfrc")
-    assert sheet.returncode == 0, sheet.stderr
-    drawn = command("plot", out / "tfrc", "goodput_over_time", "--out", tmp_path / "x.png")
-    assert drawn.returncode == 0, drawn.stderr
-    both = command("compare", out / "udp", out / "tfrc", "--no-report", "--out", tmp_path / "both")
-    assert both.returncode == 0, both.stderr
-    again = command("export", out / "udp", "--to", "pcapng")
-    assert again.returncode == 2
+    succeed("metrics", out / "tfrc")
+    succeed("plot", out / "tfrc", "goodput_over_time", "--out", tmp_path / "x.png")
+    succeed("compare", out / "udp", out / "tfrc", "--no-report", "--out", tmp_path / "both")
+    again = refused("export", out / "udp", "--to", "pcapng")
     assert "was measured on a real path" in again.stderr
 
 
@@ -153,21 +150,12 @@ def test_the_kind_of_an_error_tells_what_failed():
     assert _core.RunError("raised by Python").kind is None
 
 
-CALL = """
-title = "A call"
-duration = "1s"
-[links.path]
-from = "here"
-to = "there"
-rate = "1Mbit/s"
-delay = "10ms"
-queue = { kind = "droptail", packets = 10 }
-[flows.call]
-from = "here"
-to = "there"
-transport = { kind = "udp" }
-source = { kind = "speech", codec = "pcmu" }
-"""
+CALL = scenario_text(
+    "A call",
+    "1s",
+    link_text("path", "here>there", "1Mbit/s", "10ms", 10),
+    flow_text("call", "here>there"),
+)
 
 
 def test_times_of_unknown_clocks_are_null():
@@ -257,19 +245,15 @@ def test_a_host_without_a_server_is_told(tmp_path):
         done = measure(unused.getsockname()[1])
     assert done.returncode == 2
     assert "nothing listens there" in done.stderr
-    done = command("measure", "no-such-host.invalid", env=SECRET)
-    assert done.returncode == 2
+    done = refused("measure", "no-such-host.invalid", env=SECRET)
     assert "no-such-host.invalid" in done.stderr
-    done = command("measure", "localhost", "--secret-file", tmp_path / "missing")
-    assert done.returncode == 2
+    done = refused("measure", "localhost", "--secret-file", tmp_path / "missing")
     open_to_all = tmp_path / "secret"
     open_to_all.write_text("a secret of these tests")
     open_to_all.chmod(0o644)
-    done = command("measure", "localhost", "--secret-file", open_to_all)
-    assert done.returncode == 2
+    done = refused("measure", "localhost", "--secret-file", open_to_all)
     assert "chmod 600" in done.stderr
-    done = command("serve", "--max-sessions", "0", env=SECRET)
-    assert done.returncode == 2
+    refused("serve", "--max-sessions", "0", env=SECRET)
 
 
 def test_another_version_of_the_protocol_is_told():
@@ -588,39 +572,22 @@ def test_an_interface_that_disappears_is_told_and_results_are_kept(two_hosts, tm
 
 def measured_over(folder, links, *options, serve=()):
     """The result of `talkspurt measure` from `here` to `there` in an emulation with these links."""
-    (folder / "path.toml").write_text(
-        f"""
-title = "a path"
-duration = "60s"
-{links}
-[flows.nothing]
-from = "here"
-to = "there"
-transport = {{ kind = "udp" }}
-source = {{ kind = "cbr", rate = "1kbit/s", packet = "10B" }}
-"""
-    )
+    nothing = flow_text("nothing", "here>there", UDP, cbr("1kbit/s", "10B"))
+    text = scenario_text("a path", "60s", links, nothing)
+    (folder / "path.toml").write_text(text)
     program = (sys.executable, "-m", "talkspurt")
-    done = command(
+    succeed(
         "emulate", folder / "path.toml", "--out", folder / "run", "--no-report",
         "--serve", "there", "--", *program, "serve", "--listen", "0.0.0.0:7862", *serve,
         "--at", "here", "--", *program, "measure", "10.0.0.2", *options, "--no-report",
         "--out", folder / "out", env=SECRET,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
     return talkspurt.load(folder / "out")
 
 
-ASYMMETRIC = """
-[links.path]
-from = "here"
-to = "there"
-rate = "20Mbit/s"
-delay = "20ms"
-loss = 0.05
-queue = { kind = "droptail", packets = 100 }
-back = { delay = "60ms", loss = 0.0 }
-"""
+ASYMMETRIC = link_text(
+    "path", "here>there", "20Mbit/s", "20ms", loss=0.05, back='{ delay = "60ms", loss = 0.0 }'
+)
 
 
 @pytest.mark.skipif(NO_EMULATION is not None, reason=str(NO_EMULATION))

@@ -23,6 +23,7 @@ from talkspurt.real_time.measuring import notes
 from test_call import THERE, answering, calling
 from test_emulate import OBSTACLE as NO_EMULATION
 from test_measure import SECRET, measure, measured_over, server
+from texts import link_text
 
 PROTOCOLS = Path("/proc/net/protocols")
 SPOKEN = (
@@ -455,16 +456,7 @@ def test_a_call_agrees_on_its_codecs_in_packets_of_dccp(tmp_path):
     assert (result.flows["received_packets"] > 30).all()
 
 
-LOSSY = """
-[links.path]
-from = "here"
-to = "there"
-rate = "4Mbit/s"
-delay = "20ms"
-loss = 0.02
-queue = { kind = "droptail", packets = 50 }
-back = { loss = 0.0 }
-"""
+LOSSY = link_text("path", "here>there", "4Mbit/s", "20ms", 50, loss=0.02, back="{ loss = 0.0 }")
 
 
 @pytest.mark.skipif(NO_EMULATION is not None, reason=str(NO_EMULATION))

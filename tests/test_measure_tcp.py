@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 
 import talkspurt
+from command import succeed
 from command import talkspurt as command
 from ports import free_port
 from test_emulate import OBSTACLE as NO_EMULATION
 from test_measure import SECRET, measure, measured_over, server
+from texts import link_text
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve and measure need Linux")
 
@@ -65,8 +67,7 @@ def test_a_measurement_of_tcp_is_a_run_to_other_commands(measured, tmp_path):
     copy = shutil.copytree(out, tmp_path / "copy")
     for words in (("metrics", out), ("plot", out, "goodput_over_time", "--out", tmp_path / "x.png"),
                   ("compare", out, copy, "--no-report", "--out", tmp_path / "both")):  # fmt: skip
-        done = command(*words)
-        assert done.returncode == 0, done.stderr
+        succeed(*words)
 
 
 def test_bulk_stays_within_the_limit_of_the_server():
@@ -279,14 +280,7 @@ def test_attacks_on_the_port_of_streams_do_not_disturb_a_measurement():
     assert heard == []
 
 
-BOTTLENECK = """
-[links.path]
-from = "here"
-to = "there"
-rate = "4Mbit/s"
-delay = "20ms"
-queue = { kind = "droptail", packets = 100 }
-"""
+BOTTLENECK = link_text("path", "here>there", "4Mbit/s", "20ms")
 
 
 @pytest.mark.skipif(NO_EMULATION is not None, reason=str(NO_EMULATION))

@@ -7,35 +7,25 @@ import math
 import pytest
 
 import talkspurt
+from command import refused, succeed
 from command import talkspurt as command
 from talkspurt import exporting, metrics
 from talkspurt.metrics import bins, breaker, catalogue, packets, sharing
 from talkspurt.scenarios import units
 from talkspurt.scenarios.resolved import values
 from talkspurt.scenarios.source import read
+from texts import UDP, cbr, flow_text, link_text, scenario_text
 
-PAPER = """
-title = "On paper"
-duration = "4s"
-record = { packets = true, interval = "500ms" }
-[links.near]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "10ms"
-queue = { kind = "droptail", packets = 100 }
-[links.far]
-from = "b"
-to = "c"
-rate = "500kbit/s"
-delay = "20ms"
-queue = { kind = "droptail", packets = 100 }
-[flows.beat]
-from = "a"
-to = "c"
-transport = { kind = "udp" }
-source = { kind = "cbr", rate = "80kbit/s", packet = "972B", noise = "0ms" }
-"""
+PAPER = scenario_text(
+    "On paper",
+    "4s",
+    link_text("near", "a>b", "1Mbit/s", "10ms"),
+    link_text("far", "b>c", "500kbit/s", "20ms"),
+    flow_text(
+        "beat", "a>c", UDP, '{ kind = "cbr", rate = "80kbit/s", packet = "972B", noise = "0ms" }'
+    ),
+    record='{ packets = true, interval = "500ms" }',
+)
 """IP packets of 1000 bytes every 97.2 ms: 8 ms on the first link, 16 ms on the second."""
 
 
@@ -204,18 +194,16 @@ def test_where_nothing_arrives_the_media_time_out():
     assert breaker.stopped([*mixed, after], 1000).until_s == 15
 
 
-def line(duration, interval, more, flow='rate = "80kbit/s", packet = "972B", noise = "0ms"'):
+def line(duration, interval, flow='rate = "80kbit/s", packet = "972B", noise = "0ms"', **more):
+    link = link_text("near", "a>b", "1Mbit/s", "10ms", **more)
+    beat = flow_text("beat", "a>b", UDP, f'{{ kind = "cbr", {flow} }}')
     return talkspurt.run(
-        f'title = "t"\nduration = "{duration}"\nrecord = {{ interval = "{interval}" }}\n'
-        '[links.near]\nfrom = "a"\nto = "b"\nrate = "1Mbit/s"\ndelay = "10ms"\n'
-        f'queue = {{ kind = "droptail", packets = 100 }}\n{more}\n'
-        '[flows.beat]\nfrom = "a"\nto = "b"\ntransport = { kind = "udp" }\n'
-        f'source = {{ kind = "cbr", {flow} }}\n'
+        scenario_text("t", duration, link, beat, record=f'{{ interval = "{interval}" }}')
     )
 
 
 def test_a_flow_of_which_nothing_arrives_would_have_to_stop():
-    result = line("38s", "500ms", "loss = 1.0")
+    result = line("38s", "500ms", loss=1.0)
     (row,) = metrics.compute(result, "circuit_breaker").to_dicts()
     assert row["value"] == pytest.approx(25.0)
     told, size = breaker.reports(result, "beat")
@@ -227,7 +215,7 @@ def test_a_flow_of_which_nothing_arrives_would_have_to_stop():
 
 def test_delays_of_an_interval_count_by_packets():
     # Ten times the packets while the queue is full as before.
-    result = line("5s", "100ms", "", 'rate = "1200kbit/s", packet = "972B"')
+    result = line("5s", "100ms", 'rate = "1200kbit/s", packet = "972B"')
     ((report,), _) = breaker.reports(result, "beat")
     flow = result.flows.row(0, named=True)
     assert report.rtt_s == pytest.approx(2 * flow["delay_mean_s"])
@@ -291,11 +279,7 @@ def test_durations_are_read_alike_everywhere(text, expected):
 
 
 def test_a_flow_that_floods_would_be_stopped_and_a_call_would_not():
-    scenario = (
-        PAPER.replace("4s", "40s")
-        + '[flows.flood]\nfrom = "a"\nto = "c"\ntransport = { kind = "udp" }\n'
-        'source = { kind = "cbr", rate = "950kbit/s", packet = "200B" }\n'
-    )
+    scenario = PAPER.replace("4s", "40s") + flow_text("flood", "a>c", UDP, cbr("950kbit/s", "200B"))
     result = talkspurt.run(scenario)
     found = dict(metrics.compute(result, "circuit_breaker").iter_rows())
     # 0.95 of 0.5 Mbit/s: half is lost, and s / (R √(2p/3)) is some 30 kbit/s behind a full queue.
@@ -306,8 +290,7 @@ def test_a_flow_that_floods_would_be_stopped_and_a_call_would_not():
 
 def test_the_command_lists_and_computes(tmp_path, paper):
     paper.save(tmp_path / "run", report=False)
-    listed = command("metrics")
-    assert listed.returncode == 0
+    listed = succeed("metrics")
     assert "delay_over_time" in listed.stdout and "mos" in listed.stdout
     document = json.loads(command("metrics", "--json").stdout)
     assert len(document["metrics"]) == len(catalogue.ALL)
@@ -333,8 +316,7 @@ def test_the_command_lists_and_computes(tmp_path, paper):
             "'beat' has no value of gauges.cwnd",
         ),
     ]:
-        done = command(*words)
-        assert done.returncode == 2
+        done = refused(*words)
         assert done.stdout == ""
         assert complaint in done.stderr
 

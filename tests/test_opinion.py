@@ -8,25 +8,19 @@ import talkspurt
 from talkspurt import metrics
 from talkspurt.metrics import opinion
 from talkspurt.report import charts
+from texts import flow_text, link_text, scenario_text
 
-LOSSY = """
-title = "Lossy"
-duration = "20s"
-[links.l]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "5ms"
-loss = 0.03
-queue = { kind = "droptail", packets = 50 }
-[flows.call]
-from = "a"
-to = "b"
-transport = { kind = "udp" }
-source = { kind = "speech", codec = "pcmu" }
-reverse = { kind = "speech", codec = "g729" }
-playout = { concealment = "silence" }
-"""
+LOSSY = scenario_text(
+    "Lossy",
+    "20s",
+    link_text("l", "a>b", "1Mbit/s", "5ms", 50, loss=0.03),
+    flow_text(
+        "call",
+        "a>b",
+        reverse='{ kind = "speech", codec = "g729" }',
+        playout='{ concealment = "silence" }',
+    ),
+)
 
 
 @pytest.fixture(scope="module")

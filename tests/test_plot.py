@@ -16,6 +16,7 @@ import pytest
 from scipy import stats
 
 import talkspurt
+from command import refused
 from command import talkspurt as run
 from conftest import made, made_study
 from talkspurt import figures
@@ -24,45 +25,21 @@ from talkspurt.metrics.catalogue import ALL, COMPUTED, over_time
 from talkspurt.metrics.catalogue.quantities import BY_COLUMN, OVER_TIME
 from talkspurt.results.axis import Axis
 from talkspurt.results.study import Study
+from texts import BULK, NEWRENO, UDP, axis_text, cbr, flow_text, link_text, scenario_text
 
-GRID = """\
-title = "Grid"
-duration = "4s"
-record = { packets = true, sojourn = true }
-
-[links.sky]
-from = "west"
-to = "east"
-rate = "300kbit/s"
-delay = "20ms"
-loss = 0.02
-queue = { kind = "droptail", packets = 12 }
-
-[flows.call]
-from = "west"
-to = "east"
-transport = { kind = "udp" }
-source = { kind = "speech", codec = "pcmu" }
-
-[flows.upload]
-from = "west"
-to = "east"
-transport = { kind = "tcp", controller = "newreno" }
-source = { kind = "bulk" }
-
-[[axes]]
-name = "transport"
-path = "flows.call.transport"
-values = [{ kind = "udp" }, { kind = "dccp", ccid = 3 }]
-
-[[axes]]
-name = "delay"
-path = "links.sky.delay"
-values = ["20ms", "200ms"]
-
-[replications]
-count = 3
-"""
+GRID = scenario_text(
+    "Grid",
+    "4s",
+    link_text("sky", "west>east", "300kbit/s", "20ms", 12, loss=0.02),
+    flow_text("call", "west>east"),
+    flow_text("upload", "west>east", NEWRENO, BULK),
+    axis_text(
+        "flows.call.transport", '[{ kind = "udp" }, { kind = "dccp", ccid = 3 }]', name="transport"
+    ),
+    axis_text("links.sky.delay", '["20ms", "200ms"]', name="delay"),
+    record="{ packets = true, sojourn = true }",
+    replications="{ count = 3 }",
+)
 
 
 @pytest.fixture(scope="module")
@@ -187,31 +164,13 @@ def test_lines_over_time_are_means_of_the_bins(grid):
 
 def test_colours_of_transports_over_flows_have_a_legend():
     """Without it nobody knows why bars have two colours; all kinds of TCP have one."""
-    flow = """
-    [flows.{name}]
-    from = "a"
-    to = "b"
-    transport = {{ kind = "{kind}" }}
-    source = {{ kind = "cbr", rate = "50kbit/s", packet = "200B" }}
-    """
-    scenario = """
-    title = "Four flows"
-    duration = "1s"
-    [links.path]
-    from = "a"
-    to = "b"
-    rate = "1Mbit/s"
-    delay = "5ms"
-    queue = { kind = "droptail", packets = 50 }
-    """
-    tcp = 'tcp", controller = "{}'
-    flows = {
-        "one": "udp",
-        "two": tcp.format("newreno"),
-        "three": tcp.format("cubic"),
-        "four": "udp",
-    }
-    text = scenario + "".join(flow.format(name=name, kind=kind) for name, kind in flows.items())
+    link = link_text("path", "a>b", "1Mbit/s", "5ms", 50)
+    kinds = (UDP, NEWRENO, '{ kind = "tcp", controller = "cubic" }', UDP)
+    flows = [
+        flow_text(f"f{number}", "a>b", kind, cbr("50kbit/s", "200B"))
+        for number, kind in enumerate(kinds)
+    ]
+    text = scenario_text("Four flows", "1s", link, *flows)
     figure = talkspurt.run(text).figure("goodput_bps")
     (legend,) = figure.legends
     assert legend.get_title().get_text() == "transport"
@@ -219,11 +178,8 @@ def test_colours_of_transports_over_flows_have_a_legend():
     colours = [patch.get_facecolor() for patch in legend.get_patches()]
     assert len(set(colours)) == 2
     # The labels of an axis of transports say themselves what they are.
-    assert (
-        not talkspurt.run(scenario + flow.format(name="one", kind="udp"))
-        .figure("goodput_bps")
-        .legends
-    )
+    one = talkspurt.run(scenario_text("Four flows", "1s", link, flows[0]))
+    assert not one.figure("goodput_bps").legends
 
 
 def test_letters_without_a_glyph_are_one_note(tmp_path):
@@ -442,14 +398,12 @@ def test_everything_that_does_not_fit_is_told_at_once(grid, saved, tmp_path):
         "of flows, not of links",
     ):  # fmt: skip
         assert words in error.value.args[0], error.value.args[0]
-    done = run("plot", saved / "study", "moss", "--over", "nix", "--bin", "-1", "-o",
+    done = refused("plot", saved / "study", "moss", "--over", "nix", "--bin", "-1", "-o",
                tmp_path / "x.gif")  # fmt: skip
-    assert done.returncode == 2
     for words in ("-o ", "--bin -1: ", "no metric 'moss'", "no axis 'nix'"):
         assert words in done.stderr, done.stderr
-    done = run("plot", saved / "run", "delai", "--over", "nix", "--flow", "nobody", "--link", "ground",
+    done = refused("plot", saved / "run", "delai", "--over", "nix", "--flow", "nobody", "--link", "ground",
                "--kind", "cdf", cwd=tmp_path)  # fmt: skip
-    assert done.returncode == 2
     for words in ("no metric 'delai'", "no axis 'nix'", "no flow 'nobody'", "no link 'ground'",
                   "figures of the report: delay"):  # fmt: skip
         assert words in done.stderr, done.stderr
@@ -646,8 +600,7 @@ def test_bad_input_of_the_command_is_one_line(saved, tmp_path, words, said):
     manifest = '{"talkspurt": "0", "format": 1, "kind": "reproduction"}'
     (other / "manifest.json").write_text(manifest, encoding="utf-8")
     folder, *rest = words
-    done = run("plot", saved / folder, *rest, cwd=tmp_path)
-    assert done.returncode == 2
+    done = refused("plot", saved / folder, *rest, cwd=tmp_path)
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())

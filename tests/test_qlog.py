@@ -16,14 +16,14 @@ import pytest
 import talkspurt
 from talkspurt import exporting
 from test_export import SCENARIO
+from texts import flow_text
 
-MODEL = """
-[flows.model]
-from = "home"
-to = "office"
-transport = { kind = "tcp", controller = "bbr" }
-source = { kind = "bulk", total = "150kB" }
-"""
+MODEL = flow_text(
+    "model",
+    "home>office",
+    '{ kind = "tcp", controller = "bbr" }',
+    '{ kind = "bulk", total = "150kB" }',
+)
 TEXTS = {"title", "description"}
 PACKET_TYPES = {
     "initial", "handshake", "0RTT", "1RTT", "retry", "version_negotiation", "stateless_reset",

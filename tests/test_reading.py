@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import talkspurt as package
-from command import start, talkspurt, until
+from command import refused, start, succeed, talkspurt, until
 from conftest import SCENARIO
 from talkspurt._storage import file_access
 
@@ -42,8 +42,7 @@ NAMES = {"pipe": "is not a regular file", "device": "is not a regular file",
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_scenario_that_is_no_file_is_told(odd, name):
-    done = talkspurt("check", odd / name)
-    assert done.returncode == 2
+    done = refused("check", odd / name)
     assert done.stderr.count("\n") == 1 and NAMES[name] in done.stderr, done.stderr
 
 
@@ -152,8 +151,7 @@ def test_what_is_not_read_of_a_table_is_said_once(tmp_path):
     (tmp_path / "s.toml").write_text(RATELESS)
     table = '\ufeff"time_s";"rate_Mbps";RSRP\r\n0;1,5;-89\r\n0;2;-90\r\n1;1;-91\r\n'
     (tmp_path / "drive.csv").write_text(table)
-    done = talkspurt("check", tmp_path / "s.toml")
-    assert done.returncode == 0
+    done = succeed("check", tmp_path / "s.toml")
     columns, lines = done.stderr.splitlines()
     assert columns.endswith('drive.csv: columns that are not read: "RSRP"')
     assert lines.endswith("with the time of the line before, spread evenly up to the next: 1")
@@ -168,8 +166,7 @@ def test_what_is_not_read_of_a_table_is_said_once(tmp_path):
 def test_times_since_1970_are_no_times_of_a_run(tmp_path):
     (tmp_path / "s.toml").write_text(RATELESS)
     (tmp_path / "drive.csv").write_text("time_s,rate_kbps\n1582018702,100\n1582018703,200\n")
-    done = talkspurt("check", tmp_path / "s.toml")
-    assert done.returncode == 2
+    done = refused("check", tmp_path / "s.toml")
     assert done.stderr.count("\n") == 1 and "with `from_first = true`" in done.stderr
     text = RATELESS.replace("'drive.csv'", "'drive.csv', from_first = true")
     (tmp_path / "s.toml").write_text(text)
@@ -202,7 +199,6 @@ def test_a_recording_is_read_alike_for_a_run_and_for_ns2(tmp_path, data):
         (tmp_path / "in.wav").write_bytes(content)
         assert package.run(tmp_path / "s.toml").flows["sent_packets"].to_list() == [50]
         out = tmp_path / "s.tcl"
-        done = talkspurt("export", tmp_path / "s.toml", "--to", "ns2-script", "--out", out)
-        assert done.returncode == 0, done.stderr
+        succeed("export", tmp_path / "s.toml", "--to", "ns2-script", "--out", out)
         scripts.append(out.read_text())
     assert scripts[0] == scripts[1]

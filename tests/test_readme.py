@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from command import talkspurt
+from command import succeed
 
 ROOT = Path(__file__).parent.parent
 
@@ -15,12 +15,11 @@ def calls(text):
 
 def test_the_table_of_the_first_call_is_what_it_prints(tmp_path):
     first_call = ROOT / "scenarios" / "first-call.toml"
-    done = talkspurt(
+    done = succeed(
         *("run", first_call, "--no-report", "--out", tmp_path / "out"),
         cwd=tmp_path,
         env={"COLUMNS": "80"},
     )
-    assert done.returncode == 0, done.stderr
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     block = next(block for block in readme.split("```\n") if block.startswith("Calls\n"))
     assert calls(block) == calls(done.stdout)

@@ -9,7 +9,7 @@ import time
 import pytest
 
 import talkspurt
-from command import talkspurt as command
+from command import refused, succeed
 from talkspurt.emulating import namespaces
 from talkspurt.errors import BadInputError
 from test_emulate import NETWORK, real
@@ -46,8 +46,7 @@ SECRET = {"TALKSPURT_SECRET": "a secret of these tests"}
     ],
 )  # fmt: skip
 def test_all_wrong_options_are_told_at_once_and_before_a_connection(tmp_path, words, said):
-    done = command(*words.split(), env=SECRET, cwd=tmp_path)
-    assert done.returncode == 2
+    done = refused(*words.split(), env=SECRET, cwd=tmp_path)
     (line,) = done.stderr.splitlines()
     assert [it for it in said if it not in line] == []
     assert line.count("bulk over UDP") <= 1
@@ -63,8 +62,7 @@ def test_all_wrong_options_are_told_at_once_and_before_a_connection(tmp_path, wo
 )
 def test_what_emulate_does_not_understand_is_told(tmp_path, words, said):
     (tmp_path / "one.toml").write_text(NETWORK)
-    done = command("emulate", "one.toml", *words, cwd=tmp_path)
-    assert done.returncode == 2
+    done = refused("emulate", "one.toml", *words, cwd=tmp_path)
     assert said in done.stderr
 
 
@@ -110,8 +108,7 @@ def test_variables_and_arguments_are_as_long_as_the_system_permits():
 def test_words_that_are_not_utf_8_do_not_cost_the_result(tmp_path):
     (tmp_path / "one.toml").write_text(NETWORK)
     options = ("--no-report", "--out", "out", "--for", "2s")
-    done = command("emulate", "one.toml", *options, "--at", "laptop", "--", "echo", b"caf\xe9",
+    succeed("emulate", "one.toml", *options, "--at", "laptop", "--", "echo", b"caf\xe9",
                    cwd=tmp_path, errors="replace")  # fmt: skip
-    assert done.returncode == 0, done.stderr
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["real_time"]["commands"][0]["command"] == ["echo", "caf\ufffd"]

@@ -10,7 +10,7 @@ import fsspec
 import pytest
 
 import talkspurt as package
-from command import start, talkspurt, until
+from command import refused, start, succeed, talkspurt, until
 from talkspurt import api
 from talkspurt._commands import reporting, running
 from talkspurt._commands.options import RunOptions
@@ -145,8 +145,7 @@ def test_a_run_that_was_not_uploaded_is_not_kept(folder, memory, monkeypatch, ca
 
 def test_a_damaged_result_is_named_by_its_url(folder, tmp_path):
     url = f"file://{tmp_path}/far/study"
-    done = talkspurt("run", folder / "study.toml", "--out", url, "--no-report", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeed("run", folder / "study.toml", "--out", url, "--no-report", cwd=tmp_path)
     lost = sorted((tmp_path / "far" / "study" / "runs").glob("*/flows.parquet"))[2]
     lost.unlink()
     name = lost.relative_to(tmp_path / "far" / "study").as_posix()
@@ -164,14 +163,12 @@ def test_a_killed_command_is_resumed_and_read_by_the_others(folder, tmp_path):
     until(lambda: len(list(tmp_path.glob("far/.study.unfinished-*/*.tar"))) >= 2, running)
     running.send_signal(signal.SIGKILL)
     running.communicate()
-    done = talkspurt(*words, "--no-report", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeed(*words, "--no-report", cwd=tmp_path)
     assert "of 6 runs were there already" in done.stderr
     assert f"Results: {url}/" in done.stdout
     assert [entry.name for entry in (tmp_path / "far").iterdir()] == ["study"]
 
-    done = talkspurt("report", url, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeed("report", url, cwd=tmp_path)
     assert done.stdout == f"Report: {url}/report.html\n"
     assert (tmp_path / "far" / "study" / "report.html").exists()
     manifest = json.loads((tmp_path / "far" / "study" / "manifest.json").read_text())
@@ -181,8 +178,7 @@ def test_a_killed_command_is_resumed_and_read_by_the_others(folder, tmp_path):
         ("metrics", url, "--table"),
         ("compare", url, tmp_path / "far" / "study", "--json"),
     ):
-        done = talkspurt(*command, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        done = succeed(*command, cwd=tmp_path)
     assert (tmp_path / "mos.png").stat().st_size > 10_000
 
 
@@ -206,8 +202,7 @@ def test_what_cannot_work_is_said_before_the_first_run(folder, url, monkeypatch)
 
 
 def test_the_command_line_says_so_with_status_2(folder, tmp_path):
-    done = talkspurt("run", folder / "study.toml", "--out", "nothing://x/y", cwd=tmp_path)
-    assert done.returncode == 2
+    done = refused("run", folder / "study.toml", "--out", "nothing://x/y", cwd=tmp_path)
     assert done.stderr == "talkspurt: nothing://x/y: cannot be used: Protocol not known: nothing\n"
     done = talkspurt("run", folder / "study.toml", "--shard", "1/2", "--out", "memory://x/y")
     assert (done.returncode, done.stderr) == (

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import talkspurt as package
-from command import talkspurt
+from command import refused, succeed, talkspurt
 from conftest import STUDY
 from test_cli import scenario, words
 
@@ -31,8 +31,7 @@ def content(folder):
 @pytest.mark.parametrize("name", ["small", "study"])
 def test_a_report_is_built_from_results(made, tmp_path, name):
     before = content(made / name)
-    done = talkspurt("report", made / name)
-    assert done.returncode == 0, words(done)
+    done = succeed("report", made / name)
     assert done.stdout.strip() == f"Report: {made / name}/report.html"
     after = content(made / name)
     assert {file: after[file] for file in before if file.name != "manifest.json"} == {
@@ -53,11 +52,9 @@ def test_a_run_of_a_study_gets_a_report_and_the_study_can_be_run_again(folder, t
     file.write_text(STUDY, encoding="utf-8")
     assert talkspurt("run", file, "--no-report", "--out", tmp_path / "out").returncode == 0
     run = sorted((tmp_path / "out/runs").iterdir())[0]
-    done = talkspurt("report", run)
-    assert done.returncode == 0, words(done)
+    succeed("report", run)
     assert (run / "report.html").exists()
-    done = talkspurt("run", file, "--no-report", "--out", tmp_path / "out")
-    assert done.returncode == 0, words(done)
+    succeed("run", file, "--no-report", "--out", tmp_path / "out")
 
 
 def test_no_report_deletes_nothing_and_says_what_stays(folder, tmp_path):
@@ -66,14 +63,12 @@ def test_no_report_deletes_nothing_and_says_what_stays(folder, tmp_path):
     assert talkspurt("run", file, "--out", out).returncode == 0
     page = (out / "report.html").read_bytes()
     figures = sorted(file.name for file in (out / "figures").iterdir())
-    done = talkspurt("run", file, "--no-report", "--seed", "9", "--out", out)
-    assert done.returncode == 0
+    done = succeed("run", file, "--no-report", "--seed", "9", "--out", out)
     assert "the report is of an earlier run" in words(done)
     assert package.load(out).seed == 9
     assert (out / "report.html").read_bytes() == page
     assert sorted(file.name for file in (out / "figures").iterdir()) == figures
-    done = talkspurt("run", file, "--out", out)
-    assert done.returncode == 0
+    done = succeed("run", file, "--out", out)
     assert "earlier" not in words(done)
 
 
@@ -87,8 +82,7 @@ def test_save_without_a_report_keeps_the_earlier_one(result, tmp_path):
 
 def test_open_prints_the_path_where_there_is_no_browser(result, tmp_path):
     result.save(tmp_path / "out")
-    done = talkspurt("open", tmp_path / "out", env=NO_BROWSER)
-    assert done.returncode == 0
+    done = succeed("open", tmp_path / "out", env=NO_BROWSER)
     said = f"There is no browser here; the report is {tmp_path}/out/report.html"
     assert done.stdout.strip() == said
 
@@ -99,23 +93,20 @@ def test_open_opens_a_browser(result, tmp_path):
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n', encoding="utf-8")
     browser.chmod(0o755)
-    done = talkspurt("open", tmp_path / "a b", env={**NO_BROWSER, "BROWSER": f"{browser} %s"})
-    assert done.returncode == 0, words(done)
+    done = succeed("open", tmp_path / "a b", env={**NO_BROWSER, "BROWSER": f"{browser} %s"})
     assert done.stdout.strip() == f"Opened {tmp_path}/a b/report.html"
     assert (tmp_path / "opened").read_text().strip() == (tmp_path / "a b/report.html").as_uri()
 
 
 @pytest.mark.parametrize("command", ["report", "open"])
 def test_what_is_not_there_is_named(folder, tmp_path, command):
-    done = talkspurt(command, tmp_path / "nowhere")
-    assert done.returncode == 2
+    done = refused(command, tmp_path / "nowhere")
     assert "there is no result of talkspurt here" in words(done)
 
 
 def test_open_without_a_report_names_the_command(folder, tmp_path):
     package.run(folder / "small.toml").save(tmp_path / "out", report=False)
-    done = talkspurt("open", tmp_path / "out", env=NO_BROWSER)
-    assert done.returncode == 2
+    done = refused("open", tmp_path / "out", env=NO_BROWSER)
     assert f"has no report; `talkspurt report {tmp_path}/out` writes it" in words(done)
 
 

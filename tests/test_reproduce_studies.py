@@ -18,8 +18,7 @@ import polars as pl
 import pytest
 
 import talkspurt
-from command import needs_ns
-from command import talkspurt as command
+from command import needs_ns, refused, succeed
 from talkspurt import reproduce
 from talkspurt.reproduce import (
     NAMES,
@@ -62,8 +61,7 @@ def row(found: dict[str, Reproduction], id: str):
 
 
 def test_the_command_prints_one_document_and_nothing_else() -> None:
-    done = command("reproduce", "sarao2019", "--json")
-    assert done.returncode == 0, done.stderr
+    done = succeed("reproduce", "sarao2019", "--json")
     document = json.loads(done.stdout)
     assert list(document) == ["study", "rows"]
     assert document["study"] == "sarao2019"
@@ -85,8 +83,7 @@ def test_the_command_prints_one_document_and_nothing_else() -> None:
 
 
 def test_an_unknown_study_is_refused() -> None:
-    done = command("reproduce", "nor2011")
-    assert done.returncode == 2
+    done = refused("reproduce", "nor2011")
     assert "nor2010" in done.stderr + done.stdout
 
 
@@ -510,8 +507,7 @@ def test_three_flows_of_one_figure_are_told_apart(
 
 def test_a_folder_of_dossiers_is_replaced_and_is_no_result(tmp_path: Path) -> None:
     for more, endings in (((), {"svg", "png"}), (("--pdf",), {"svg", "png", "pdf"})):
-        done = command("reproduce", "sarao2019", *more, "--out", tmp_path / "out")
-        assert done.returncode == 0, done.stderr
+        done = succeed("reproduce", "sarao2019", *more, "--out", tmp_path / "out")
         assert "sarao2019" in done.stdout and "index.html" in done.stdout
         drawn = [file.name for file in (tmp_path / "out" / "sarao2019" / "figures").iterdir()]
         assert {name.rpartition(".")[2] for name in drawn} == endings

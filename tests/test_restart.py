@@ -9,34 +9,21 @@ import sys
 import pytest
 
 import talkspurt as package
-from command import start, talkspurt, until
+from command import start, succeed, talkspurt, until
 from conftest import tone, write_wav
 from talkspurt._storage import writer
 from talkspurt.scenarios import provenance
+from texts import UDP, axis_text, cbr, flow_text, link_text, scenario_text
 
-FLOW = """
-[flows.f{i}]
-from = "a"
-to = "b"
-transport = {{ kind = "udp" }}
-source = {{ kind = "cbr", rate = "64kbit/s", packet = "1000B" }}
-"""
-STUDY = """\
-title = "Long"
-duration = "20min"
-record = { interval = "60s" }
-seed = 1
-
-[links.wire]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "10ms"
-queue = { kind = "droptail", packets = 100 }
-
-[replications]
-count = 12
-""" + "".join(FLOW.format(i=i) for i in range(20))
+STUDY = scenario_text(
+    "Long",
+    "20min",
+    link_text("wire", "a>b", "1Mbit/s", "10ms"),
+    *(flow_text(f"f{i}", "a>b", UDP, cbr("64kbit/s", "1000B")) for i in range(20)),
+    record='{ interval = "60s" }',
+    seed=1,
+    replications="{ count = 12 }",
+)
 
 
 def finished(folder):
@@ -70,8 +57,7 @@ def test_the_same_command_goes_on(tmp_path, whole, number):
         assert f"{len(kept)} of 12 runs are kept: the same command goes on from there" in said
     (folder,) = tmp_path.glob(".out.unfinished-*")
     written = {name: (folder / "runs" / name / "flows.parquet").stat().st_mtime_ns for name in kept}
-    done = talkspurt("run", "study.toml", "--out", "out", "--no-report", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeed("run", "study.toml", "--out", "out", "--no-report", cwd=tmp_path)
     assert f"{len(kept)} of 12 runs were there already" in done.stderr
     assert not list(tmp_path.glob(".out*"))
     for name, time_ns in written.items():
@@ -98,8 +84,7 @@ def test_runs_of_another_scenario_are_left_alone_and_named(tmp_path):
     kept = finished(tmp_path)
     other = STUDY.replace("20min", "2s").replace("60s", "1s")
     (tmp_path / "study.toml").write_text(other, encoding="utf-8")
-    done = talkspurt("run", "study.toml", "--out", "out", "--no-report", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeed("run", "study.toml", "--out", "out", "--no-report", cwd=tmp_path)
     assert "runs of another scenario or version, left unfinished" in done.stderr
     assert "were there already" not in done.stderr
     assert finished(tmp_path) == kept
@@ -111,10 +96,7 @@ SHORT = STUDY.replace("20min", "2s").replace("60s", "1s").replace("count = 12", 
 def test_the_same_study_twice(tmp_path):
     (tmp_path / "study.toml").write_text(SHORT, encoding="utf-8")
     for seed in (1, 2, 2):
-        done = talkspurt(
-            "run", "study.toml", "--out", "out", "--no-report", "--seed", seed, cwd=tmp_path
-        )
-        assert done.returncode == 0, done.stderr
+        succeed("run", "study.toml", "--out", "out", "--no-report", "--seed", seed, cwd=tmp_path)
         assert sorted(file.name for file in tmp_path.iterdir()) == ["out", "study.toml"]
         assert package.load(tmp_path / "out", study=True).runs[0].seed == seed
 
@@ -127,32 +109,19 @@ def test_a_restart_over_an_older_result(tmp_path, whole):
     assert [run.digest for run in package.load(tmp_path / "out", study=True).runs] == [
         run.digest for run in older.runs
     ]
-    done = talkspurt("run", "study.toml", "--out", "out", "--no-report", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeed("run", "study.toml", "--out", "out", "--no-report", cwd=tmp_path)
     assert "runs were there already" in done.stderr
     assert [run.digest for run in package.load(tmp_path / "out", study=True).runs] == whole
     assert sorted(file.name for file in tmp_path.iterdir()) == ["out", "study.toml"]
 
 
-SPOKEN = """\
-title = "Said"
-duration = "1s"
-[links.wire]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "10ms"
-queue = { kind = "droptail", packets = 100 }
-[flows.call]
-from = "a"
-to = "b"
-transport = { kind = "udp" }
-source = { kind = "speech", file = "one.wav", codec = "pcmu" }
-[[axes]]
-name = "said"
-path = "flows.call.source.file"
-values = ["one.wav", "two.wav"]
-"""
+SPOKEN = scenario_text(
+    "Said",
+    "1s",
+    link_text("wire", "a>b", "1Mbit/s", "10ms"),
+    flow_text("call", "a>b", UDP, '{ kind = "speech", file = "one.wav", codec = "pcmu" }'),
+    axis_text("flows.call.source.file", '["one.wav", "two.wav"]', name="said"),
+)
 
 
 def test_runs_of_other_recordings_are_others(tmp_path):
@@ -188,7 +157,7 @@ def test_runs_of_another_engine_are_others(tmp_path, monkeypatch):
     assert writer.key(question) != first
 
 
-ALONE = STUDY.replace("20min", "10h").replace("[replications]\ncount = 12\n", "")
+ALONE = STUDY.replace("20min", "10h").replace("replications = { count = 12 }\n", "")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
@@ -202,8 +171,7 @@ def test_a_single_run_that_is_stopped_leaves_nothing_for_long(tmp_path, number):
     if number == signal.SIGKILL:
         assert list(tmp_path.glob(".out.partial-*"))
         (tmp_path / "long.toml").write_text(ALONE.replace("10h", "1s"), encoding="utf-8")
-        done = talkspurt("run", "long.toml", "--out", "out", "--no-report", cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        succeed("run", "long.toml", "--out", "out", "--no-report", cwd=tmp_path)
         assert sorted(file.name for file in tmp_path.iterdir()) == ["long.toml", "out"]
     else:
         assert said.endswith("talkspurt: stopped; nothing was written\n")

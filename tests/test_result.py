@@ -10,6 +10,7 @@ import pytest
 import talkspurt
 from talkspurt.metrics.catalogue import column
 from talkspurt.results.run_data import BYTES, TABLES
+from texts import flow_text, link_text, scenario_text
 
 SPEECH = Path(__file__).parents[1] / "speech" / "sense-and-sensibility.wav"
 
@@ -227,26 +228,18 @@ def test_words_for_a_result_and_its_sound_are_short(result):
 
 
 def test_a_ladder_is_heard_changing_codec():
-    scenario = """
-title = "Ladder"
-duration = "12s"
-[links.l]
-from = "a"
-to = "b"
-rate = "2Mbit/s"
-delay = "20ms"
-queue = { kind = "droptail", packets = 50 }
-[flows.call]
-from = "a"
-to = "b"
-transport = { kind = "tfrc", rate = { token_bucket = {} } }
-playout = { buffer = "400ms" }
-[flows.call.source]
-kind = "speech"
-codec = "pcmu"
-ladder = ["pcmu", "g726-32", "g726-16"]
-file = "FILE"
-""".replace("FILE", str(SPEECH))
+    scenario = scenario_text(
+        "Ladder",
+        "12s",
+        link_text("l", "a>b", "2Mbit/s", "20ms", 50),
+        flow_text(
+            "call",
+            "a>b",
+            '{ kind = "tfrc", rate = { token_bucket = {} } }',
+            '{ kind = "speech", codec = "pcmu", ladder = ["pcmu", "g726-32", "g726-16"], file = "FILE" }',
+            playout='{ buffer = "400ms" }',
+        ),
+    ).replace("FILE", str(SPEECH))
     ladder = talkspurt.run(scenario)
     assert len(set(ladder.frames("call")["encoding"])) > 1
     fates = ladder.frames("call")["fate"].value_counts().rows()

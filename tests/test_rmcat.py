@@ -11,42 +11,24 @@ from command import talkspurt as command
 from talkspurt import metrics
 from talkspurt.errors import OtherVersionWarning
 from talkspurt.metrics import catalogue, packets, series, sharing
+from texts import UDP, cbr, flow_text, link_text, scenario_text
 
-BUSY = """
-title = "Busy"
-duration = "10s"
-record = { packets = true }
-[links.near]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "10ms"
-queue = { kind = "droptail", packets = 100 }
-[links.far]
-from = "b"
-to = "c"
-rate = "250kbit/s"
-delay = "20ms"
-queue = { kind = "droptail", packets = 12 }
-[flows.beat]
-from = "a"
-to = "c"
-transport = { kind = "udp" }
-source = { kind = "cbr", rate = "80kbit/s", packet = "972B" }
-[flows.call]
-from = "a"
-to = "c"
-transport = { kind = "udp" }
-source = { kind = "speech", codec = "pcmu" }
-playout = { buffer = "100ms" }
-[flows.held]
-from = "a"
-to = "c"
-transport = { kind = "dccp", ccid = 2 }
-source = { kind = "cbr", rate = "200kbit/s", packet = "500B" }
-send_queue = { packets = 5, drop = "oldest" }
-
-"""
+BUSY = scenario_text(
+    "Busy",
+    "10s",
+    link_text("near", "a>b", "1Mbit/s", "10ms"),
+    link_text("far", "b>c", "250kbit/s", "20ms", 12),
+    flow_text("beat", "a>c", UDP, cbr("80kbit/s", "972B")),
+    flow_text("call", "a>c", playout='{ buffer = "100ms" }'),
+    flow_text(
+        "held",
+        "a>c",
+        '{ kind = "dccp", ccid = 2 }',
+        cbr("200kbit/s", "500B"),
+        send_queue='{ packets = 5, drop = "oldest" }',
+    ),
+    record="{ packets = true }",
+)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import talkspurt as package
-from command import talkspurt
+from command import succeed, talkspurt
 from talkspurt import exporting
 from talkspurt._storage import disk_space, file_access
 from talkspurt.errors import StoreError
@@ -147,8 +147,7 @@ def test_json_alone_captures_nothing(tmp_path: Path, small: Path) -> None:
     (tmp_path / "big.toml").write_text(BIG, encoding="utf-8")
     asked = ("run", "big.toml", "--json", "--set", "record.packets=false")
     there = {"TMPDIR": str(small)}
-    done = talkspurt(*asked, "--set", 'record.pcapng=["far"]', cwd=tmp_path, env=there)
-    assert done.returncode == 0, done.stderr
+    done = succeed(*asked, "--set", 'record.pcapng=["far"]', cwd=tmp_path, env=there)
     assert not list(small.iterdir())
     plain = talkspurt(*asked, cwd=tmp_path)
     assert json.loads(done.stdout)["digest"] == json.loads(plain.stdout)["digest"]
@@ -173,8 +172,7 @@ def test_what_was_finished_when_the_disk_filled_is_kept(tmp_path: Path, small: P
     assert "the disk is full; " in done.stderr
     assert "of 12 runs are kept: the same command goes on from there" in done.stderr
     ballast.unlink()
-    done = talkspurt(*plain, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeed(*plain, cwd=tmp_path)
     assert "of 12 runs were there already" in done.stderr
 
 

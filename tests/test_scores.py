@@ -14,46 +14,30 @@ import polars as pl
 import pytest
 
 import talkspurt
+from command import refused, succeed
 from command import talkspurt as command
 from conftest import write_wav
 from talkspurt import scores
 from talkspurt.errors import BadInputError, MissingExtraError
 from talkspurt.results.audio import Audio, read_wav
 from talkspurt.scores import aligning, models, saying
+from texts import UDP, axis_text, flow_text, link_text, scenario_text
 
 SPEECH = Path(__file__).parents[1] / "speech"
 BEST = {"pesq_wb": 4.644, "pesq_nb": 4.549}
 """The end of the mappings of P.862.2 and P.862.1 for the raw score 4.5 of equal signals."""
 
-CALL = """
-title = "Scored"
-duration = "{duration}"
-seed = 4
-[links.l]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "{delay}"
-loss = {loss}
-queue = {{ kind = "droptail", packets = 100 }}
-[flows.call]
-from = "a"
-to = "b"
-transport = {{ kind = "udp" }}
-source = {{ kind = "speech", file = "{file}", codec = "{codec}" }}
-playout = {{ kind = "{playout}" }}
-"""
+
+def text(file, loss=0.0, delay="20ms", codec="g722", playout="fixed", duration="5s"):
+    link = link_text("l", "a>b", "1Mbit/s", delay, loss=loss)
+    source = f'{{ kind = "speech", file = "{file}", codec = "{codec}" }}'
+    call = flow_text("call", "a>b", UDP, source, playout=f'{{ kind = "{playout}" }}')
+    return scenario_text("Scored", duration, link, call, seed=4)
 
 
-def call(loss=0.0, delay="20ms", codec="g722", playout="fixed", duration="5s", more=""):
+def call(more="", **values):
     """A short call: the time that ViSQOL takes grows with the square of the length."""
-    file = SPEECH / "english-man.wav"
-    return talkspurt.run(
-        CALL.format(
-            loss=loss, delay=delay, codec=codec, playout=playout, duration=duration, file=file
-        )
-        + more
-    )
+    return talkspurt.run(text(SPEECH / "english-man.wav", **values) + more)
 
 
 def whole(result):
@@ -162,10 +146,7 @@ def test_a_call_is_the_mean_of_its_segments(tmp_path, monkeypatch):
     monkeypatch.setattr(scores, "REST_S", 1.5)
     samples, rate = speech("spanish-woman")
     write_wav(tmp_path / "long.wav", np.tile(samples, 2).tobytes(), rate)
-    text = CALL.format(
-        loss=0.1, delay="20ms", codec="g722", playout="fixed", duration="13s", file="long.wav"
-    )
-    (tmp_path / "long.toml").write_text(text)
+    (tmp_path / "long.toml").write_text(text("long.wav", loss=0.1, duration="13s"))
     table = talkspurt.run(tmp_path / "long.toml").scores
     first, *segments = table.to_dicts()
     assert [row["segment"] for row in segments] == [0, 1, 2, 3]
@@ -234,13 +215,9 @@ def test_an_adaptive_buffer_that_grows_in_a_pause_costs_little(tmp_path):
     silence = np.zeros(round(1.2 * rate), dtype=np.int16)
     both = np.concatenate([samples[: 5 * rate], silence, samples[5 * rate : 10 * rate]])
     write_wav(tmp_path / "two.wav", both.tobytes(), rate)
-    steps = (
-        '\n[[axes]]\npath = "links.l.steps"\nvalues = [[], [{ at = "5.3s", delay = "200ms" }]]\n'
-    )
-    text = CALL.format(
-        loss=0, delay="20ms", codec="g722", playout="adaptive", duration="13s", file="two.wav"
-    )
-    (tmp_path / "two.toml").write_text(text + steps)
+    steps = axis_text("links.l.steps", '[[], [{ at = "5.3s", delay = "200ms" }]]')
+    moving = text("two.wav", playout="adaptive", duration="13s")
+    (tmp_path / "two.toml").write_text(moving + steps)
     plain, moved = talkspurt.run(tmp_path / "two.toml", study=True).runs
     frames = moved.frames("call")
     delay = (frames["playout_s"] - frames["captured_s"]).drop_nulls()
@@ -298,10 +275,7 @@ def test_a_missing_extra_is_one_error_with_the_remedy(blocked, lossless):
     assert isinstance(error.value, BadInputError) and isinstance(error.value, ImportError)
     assert "pesq" in str(error.value) and "visqol" not in str(error.value)
     with pytest.raises(MissingExtraError):
-        _ = talkspurt.run(CALL.format(
-            loss=0, delay="1ms", codec="g722", playout="fixed", duration="1s",
-            file=SPEECH / "english-man.wav",
-        )).scores  # fmt: skip
+        _ = call(delay="1ms", duration="1s").scores
 
 
 @pytest.fixture(scope="module")
@@ -309,15 +283,10 @@ def saved(tmp_path_factory):
     place = tmp_path_factory.mktemp("scored")
     samples, rate = speech()
     write_wav(place / "speech.wav", samples[: 4 * rate].tobytes(), rate)
-    text = CALL.format(
-        loss=0.1, delay="20ms", codec="g722", playout="fixed", duration="5s", file="speech.wav"
-    )
-    (place / "run.toml").write_text(text)
-    (place / "study.toml").write_text(
-        text
-        + '\n[[axes]]\nname = "loss"\npath = "links.l.loss"\nvalues = [0.02, 0.3]\n'
-        + "[replications]\ncount = 2\n"
-    )
+    (place / "run.toml").write_text(text("speech.wav", loss=0.1))
+    axis = axis_text("links.l.loss", "[0.02, 0.3]", name="loss")
+    study = text("speech.wav", loss=0.1) + axis + "[replications]\ncount = 2\n"
+    (place / "study.toml").write_text(study)
     return place
 
 
@@ -328,8 +297,7 @@ def test_without_the_extra_no_run_starts(saved):
         "import sys\nsys.modules['onnxruntime'] = None\n"
     )
     env = {"PYTHONPATH": str(saved / "without")}
-    done = command("run", "run.toml", "--scores", "-o", "none", cwd=saved, env=env)
-    assert done.returncode == 2
+    done = refused("run", "run.toml", "--scores", "-o", "none", cwd=saved, env=env)
     assert done.stderr == (
         "talkspurt: scores need onnxruntime, not installed: pip install 'talkspurt[scores]'\n"
     )
@@ -342,15 +310,13 @@ def test_a_run_without_a_recording_cannot_be_scored(saved):
     (saved / "mute.toml").write_text(
         (saved / "run.toml").read_text().replace('file = "speech.wav", ', "")
     )
-    done = command("run", "mute.toml", "--scores", cwd=saved)
-    assert done.returncode == 2
+    done = refused("run", "mute.toml", "--scores", cwd=saved)
     assert done.stderr.startswith("talkspurt: --scores: no flow has a recording")
     assert done.stderr.count("\n") == 1
 
 
 def test_the_command_prints_saves_and_draws_scores(saved):
-    done = command("run", "run.toml", "--scores", "-o", "out", cwd=saved, env={"COLUMNS": "80"})
-    assert done.returncode == 0, done.stderr
+    done = succeed("run", "run.toml", "--scores", "-o", "out", cwd=saved, env={"COLUMNS": "80"})
     assert "XNNPACK" not in done.stderr
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80
@@ -386,8 +352,7 @@ def test_json_has_scores_only_if_asked(saved):
 
 
 def test_studies_have_means_with_intervals(saved):
-    done = command("run", "study.toml", "--scores", "-o", "study", cwd=saved, env={"COLUMNS": "80"})
-    assert done.returncode == 0, done.stderr
+    done = succeed("run", "study.toml", "--scores", "-o", "study", cwd=saved, env={"COLUMNS": "80"})
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert "Scores of the sound" in done.stdout
     study = talkspurt.load(saved / "study", study=True)

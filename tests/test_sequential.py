@@ -7,33 +7,19 @@ import re
 import pytest
 
 import talkspurt
+from command import succeed
 from command import talkspurt as run
 from conftest import made_study
 from talkspurt.runs import sequential
+from texts import axis_text, flow_text, link_text, scenario_text
 
-SCENARIO = """\
-title = "Sequential"
-duration = "2s"
-
-[links.sky]
-from = "west"
-to = "east"
-rate = "1Mbit/s"
-delay = "20ms"
-loss = 0.1
-queue = { kind = "droptail", packets = 20 }
-
-[flows.call]
-from = "west"
-to = "east"
-transport = { kind = "udp" }
-source = { kind = "speech", codec = "pcmu" }
-
-[[axes]]
-name = "loss"
-path = "links.sky.loss"
-values = [0.05, 0.1]
-"""
+SCENARIO = scenario_text(
+    "Sequential",
+    "2s",
+    link_text("sky", "west>east", "1Mbit/s", "20ms", 20, loss=0.1),
+    flow_text("call", "west>east"),
+    axis_text("links.sky.loss", "[0.05, 0.1]", name="loss"),
+)
 
 
 def target(text):
@@ -121,8 +107,7 @@ def test_equal_and_missing_values_do_not_ask_for_more():
 def test_the_command_keeps_a_complete_study(tmp_path):
     (tmp_path / "s.toml").write_text(SCENARIO, encoding="utf-8")
     words = ("run", "s.toml", "--until", "network_loss=0.02", "--no-report", "-o", "out")
-    done = run(*words, cwd=tmp_path, env={"COLUMNS": "80"})
-    assert done.returncode == 0, done.stderr
+    done = succeed(*words, cwd=tmp_path, env={"COLUMNS": "80"})
     study = talkspurt.load(tmp_path / "out", study=True)
     assert max(halves(study)) <= 0.02
     assert f"{study.replications} replications: the widest interval" in done.stdout

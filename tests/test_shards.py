@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import talkspurt as package
-from command import talkspurt
+from command import succeed, talkspurt
 from conftest import tone, write_wav
 from talkspurt._commands import shards
 from talkspurt.errors import BadInputError
@@ -29,8 +29,7 @@ def place(tmp_path_factory):
     (folder / "single.toml").write_text(SINGLE, encoding="utf-8")
     write_wav(folder / "speech.wav", tone(0.5))
     question = package.read(folder / "study.toml")
-    done = talkspurt("run", "study.toml", "--out", "whole", "--no-report", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    succeed("run", "study.toml", "--out", "whole", "--no-report", cwd=folder)
     for n in (1, 2, 3):
         shards.run(question, Shard(n, 3), folder / str(n))
     return folder
@@ -67,8 +66,7 @@ def test_shares_have_the_bytes_of_one_run(tmp_path):
     text = text.replace("flows.call.transport.kind", "links.wire.loss")
     text = text.replace('name = "transport"', 'name = "loss"')
     (tmp_path / "lossy.toml").write_text(text, encoding="utf-8")
-    done = talkspurt("run", "lossy.toml", "--out", "whole", "--no-report", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    succeed("run", "lossy.toml", "--out", "whole", "--no-report", cwd=tmp_path)
     question = package.read(tmp_path / "lossy.toml")
     for n in (1, 2):
         shards.run(question, Shard(n, 2), tmp_path / str(n))

@@ -13,41 +13,18 @@ from talkspurt.metrics import sheet
 from talkspurt.reproduce import hops
 from talkspurt.results.study import Study
 from talkspurt.results.study_data import SUMMARY
+from texts import UDP, axis_text, cbr, flow_text, link_text, scenario_text
 
-SCENARIO = """\
-title = "Sheet"
-duration = "3s"
-record = { packets = true }
-
-[links.sky]
-from = "west"
-to = "east"
-rate = "200kbit/s"
-delay = "20ms"
-loss = 0.05
-queue = { kind = "droptail", packets = 10 }
-
-[flows.call]
-from = "west"
-to = "east"
-transport = { kind = "udp" }
-source = { kind = "speech", codec = "pcmu" }
-rtcp = { enabled = false }
-
-[flows.answer]
-from = "east"
-to = "west"
-transport = { kind = "udp" }
-source = { kind = "cbr", rate = "50kbit/s", packet = "500B" }
-
-[[axes]]
-name = "rate"
-path = "links.sky.rate"
-values = ["60kbit/s", "200kbit/s"]
-
-[replications]
-count = 3
-"""
+SCENARIO = scenario_text(
+    "Sheet",
+    "3s",
+    link_text("sky", "west>east", "200kbit/s", "20ms", 10, loss=0.05),
+    flow_text("call", "west>east", rtcp="{ enabled = false }"),
+    flow_text("answer", "east>west", UDP, cbr("50kbit/s", "500B")),
+    axis_text("links.sky.rate", '["60kbit/s", "200kbit/s"]', name="rate"),
+    record="{ packets = true }",
+    replications="{ count = 3 }",
+)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import talkspurt
-from command import talkspurt as command
+from command import succeed
 
 SCENARIOS = sorted((Path(__file__).parents[1] / "scenarios").glob("*.toml"))
 
@@ -24,8 +24,7 @@ def test_nam_is_told_the_colours_of_nodes(folder, tmp_path):
     text = text.replace("speech.wav", str(folder / "speech.wav"))
     colour = '[nodes.east]\ncolour = "#12ab34"\n\n[flows.call]\n'
     file.write_text(text.replace("[flows.call]\n", colour), encoding="utf-8")
-    done = command("export", file, "--to", "nam", "--out", "out", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    succeed("export", file, "--to", "nam", "--out", "out", cwd=tmp_path)
     (trace,) = (path for path in (tmp_path / "out").iterdir() if path.suffix == ".nam")
     nodes = [line for line in trace.read_text().splitlines() if line.startswith("n -t * ")]
     east = [line for line in nodes if line.endswith("-c #12ab34 -i #12ab34")]

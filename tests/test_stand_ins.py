@@ -11,6 +11,7 @@ import pytest
 import talkspurt
 from command import talkspurt as command
 from one_call import SINGLE, SPEECH, one_call
+from texts import BULK, flow_text
 
 WOMAN = SPEECH / "spanish-woman.wav"
 
@@ -121,15 +122,14 @@ LADDER = ("opus", "g722", "g726-32", "g729")
 
 
 def test_a_ladder_is_heard_at_the_highest_rate_of_its_codecs(call):
-    uploads = """
-[flows.upload]
-from = "a"
-to = "b"
-start = "8s"
-stop = "18s"
-transport = { kind = "tcp", controller = "cubic", send_buffer = "32kB" }
-source = { kind = "bulk" }
-"""
+    uploads = flow_text(
+        "upload",
+        "a>b",
+        '{ kind = "tcp", controller = "cubic", send_buffer = "32kB" }',
+        BULK,
+        start="8s",
+        stop="18s",
+    )
     ladder = ", ".join(f'"{codec}"' for codec in LADDER)
     source = f"""
 codec = "opus"

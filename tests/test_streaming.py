@@ -13,41 +13,27 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import talkspurt
-from command import start, until
+from command import start, succeed, until
 from command import talkspurt as command
 from talkspurt import api
 from talkspurt.metrics import dictionary
 from talkspurt.results.run_data import SUMMARIES, TABLES
 from talkspurt.scenarios.source import read
+from texts import BULK, NEWRENO, flow_text, link_text, scenario_text
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 
-BULK = """\
-title = "Bulk"
-duration = "{seconds}s"
 
-[record]
-interval = "1ms"
-
-[links.core]
-from = "a"
-to = "b"
-rate = "20Mbit/s"
-delay = "5ms"
-queue = {{ kind = "droptail", packets = 50 }}
-
-[flows.one]
-from = "a"
-to = "b"
-transport = {{ kind = "tcp", controller = "newreno" }}
-source = {{ kind = "bulk" }}
-"""
+def bulk(seconds: int) -> str:
+    """An upload."""
+    link = link_text("core", "a>b", "20Mbit/s", "5ms", 50)
+    upload = flow_text("one", "a>b", NEWRENO, BULK)
+    return scenario_text("Bulk", f"{seconds}s", link, upload, record='{ interval = "1ms" }')
 
 
 def stored(scenario: Path, where: Path, *words: str) -> Path:
     """The folder of ``talkspurt run``."""
-    done = command("run", scenario, "--out", where, "--no-report", *words)
-    assert done.returncode == 0, done.stderr
+    succeed("run", scenario, "--out", where, "--no-report", *words)
     return where
 
 
@@ -91,7 +77,7 @@ def test_files_have_what_memory_has(name: str, folder: Path, tmp_path: Path) -> 
 
 def test_long_tables_are_written_in_groups(tmp_path: Path) -> None:
     """Several row groups of gauges and series, and bins and delays that exceed the memory for them."""
-    (tmp_path / "bulk.toml").write_text(BULK.format(seconds=150), encoding="utf-8")
+    (tmp_path / "bulk.toml").write_text(bulk(150), encoding="utf-8")
     there = talkspurt.run(tmp_path / "bulk.toml")
     kept = talkspurt.load(stored(tmp_path / "bulk.toml", tmp_path / "out"))
     assert there.table("series").height == 150_000
@@ -128,7 +114,7 @@ def test_memory_does_not_grow_with_simulated_time(tmp_path: Path) -> None:
     peaks = []
     for seconds in (100, 400):
         scenario = tmp_path / f"bulk{seconds}.toml"
-        scenario.write_text(BULK.format(seconds=seconds), encoding="utf-8")
+        scenario.write_text(bulk(seconds), encoding="utf-8")
         peaks.append(peak_bytes(scenario, tmp_path / f"out{seconds}"))
     # In memory, 300 s are 500 000 packets, 1.2 million changes of gauges and 300 000 bins: 100 MB.
     assert peaks[1] - peaks[0] < 20e6, peaks
@@ -136,7 +122,7 @@ def test_memory_does_not_grow_with_simulated_time(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "bulk.toml").write_text(BULK.format(seconds=3_600), encoding="utf-8")
+    (tmp_path / "bulk.toml").write_text(bulk(3_600), encoding="utf-8")
     for stop in (signal.SIGINT, signal.SIGKILL):
         run = start("run", "bulk.toml", "--out", "out", "--no-report", cwd=tmp_path)
         until(lambda: any(tmp_path.glob(".*/gauges.parquet.part")), run)
@@ -144,7 +130,7 @@ def test_a_run_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
         run.communicate(timeout=60)
     # What was killed is removed by the next run.
     scenario = tmp_path / "bulk.toml"
-    scenario.write_text(BULK.format(seconds=1), encoding="utf-8")
+    scenario.write_text(bulk(1), encoding="utf-8")
     stored(scenario, tmp_path / "out")
     assert {file.name for file in tmp_path.iterdir()} == {"bulk.toml", "out"}
 

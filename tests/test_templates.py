@@ -14,7 +14,7 @@ from typing import get_args
 import pytest
 
 import talkspurt as package
-from command import talkspurt
+from command import succeed, talkspurt
 from talkspurt import _commands, _core, templates
 
 ROOT = Path(__file__).parent.parent
@@ -75,14 +75,12 @@ def test_a_template_teaches_and_suggests_changes_that_work(place, name):
 
 
 def test_init_writes_the_first_call_with_all_it_needs(tmp_path):
-    done = talkspurt("init", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeed("init", cwd=tmp_path)
     files = ["first-call.toml", SPEECH, SCHEMA]
     assert done.stdout.splitlines() == [*files, "", "Next: talkspurt run first-call.toml"]
     assert sorted(file.name for file in tmp_path.iterdir()) == sorted(files)
     assert json.loads((tmp_path / SCHEMA).read_text(encoding="utf-8")) == json.loads(_core.schema())
-    ran = talkspurt("run", "first-call.toml", "--no-report", cwd=tmp_path)
-    assert ran.returncode == 0, ran.stderr
+    succeed("run", "first-call.toml", "--no-report", cwd=tmp_path)
     assert (tmp_path / "runs/first-call/audio/call.received.wav").exists()
 
 
@@ -126,8 +124,7 @@ def test_a_link_to_nowhere_is_not_followed(tmp_path):
     ],
 )
 def test_a_path_is_a_file_or_a_folder(tmp_path, path, file):
-    done = talkspurt("init", "leo", path, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeed("init", "leo", path, cwd=tmp_path)
     assert (tmp_path / file).exists() and (tmp_path / file).with_name(SPEECH).exists()
     assert done.stdout.splitlines()[-1] == f"Next: talkspurt run {shlex.quote(file)}"
 

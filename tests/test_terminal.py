@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import talkspurt
+from command import succeed
 from command import talkspurt as command
 from conftest import made
 from talkspurt import intervals, reproduce
@@ -273,8 +274,7 @@ def test_wrapping_breaks_no_word_that_fits():
 
 
 def run(folder, tmp_path, **env):
-    done = command("run", folder / "small.toml", "--no-report", cwd=tmp_path, env=env)
-    assert done.returncode == 0, done.stderr
+    done = succeed("run", folder / "small.toml", "--no-report", cwd=tmp_path, env=env)
     return done.stdout
 
 

@@ -12,6 +12,7 @@ from talkspurt import _core
 from talkspurt.figures.style import flow_styles
 from talkspurt.report import layout, pictures, topology
 from talkspurt.scenarios import designs
+from texts import BULK, flow_text
 
 ROOT = Path(__file__).parents[1]
 SCENARIOS = [*ROOT.glob("scenarios/*.toml"), *ROOT.glob("scenarios/*/*.toml")]
@@ -40,10 +41,7 @@ def texts(svg):
 
 
 def flow(name, a, b, transport='{ kind = "tcp", controller = "cubic" }'):
-    return (
-        f'[flows.{name}]\nfrom = "{a}"\nto = "{b}"\ntransport = {transport}\n'
-        'source = { kind = "bulk" }\n'
-    )
+    return flow_text(name, f"{a}>{b}", transport, BULK)
 
 
 def dumbbell(hosts):

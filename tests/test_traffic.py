@@ -20,39 +20,24 @@ from talkspurt.report import study as study_report
 from talkspurt.results.groups import condensed
 from talkspurt.results.result import Result
 from talkspurt.results.study import Study
+from texts import UDP, flow_text, link_text, scenario_text
 
 ROOT = Path(__file__).parent.parent
 TRACES = ROOT / "traces"
 
-LINE = """\
-title = "Line"
-duration = "12s"
-record = { packets = true }
-
-[links.line]
-from = "home"
-to = "office"
-rate = "RATE"
-delay = "20ms"
-queue = { kind = "droptail", packets = QUEUE }
-loss = LOSS
-back = { loss = 0.0 }
-
-[flows.video]
-from = "home"
-to = "office"
-start_spread = "0ms"
-transport = { kind = "udp" }
-rtcp = { enabled = false }
-source = SOURCE
-"""
-
 
 def run(
-    folder: Path, source: str, rate: str = "10Mbit/s", queue: int = 100, loss: float = 0.0
+    folder: Path,
+    source: str,
+    rate: str = "10Mbit/s",
+    queue: int = 100,
+    loss: float = 0.0,
+    transport: str = UDP,
 ) -> Result:
-    text = LINE.replace("SOURCE", source).replace("RATE", rate)
-    text = text.replace("QUEUE", str(queue)).replace("LOSS", str(loss))
+    line = link_text("line", "home>office", rate, "20ms", queue, loss=loss, back="{ loss = 0.0 }")
+    off = "{ enabled = false }"
+    flow = flow_text("video", "home>office", transport, source, start_spread="0ms", rtcp=off)
+    text = scenario_text("Line", "12s", line, flow, record="{ packets = true }")
     (folder / "line.toml").write_text(text)
     found = talkspurt.run(folder / "line.toml")
     assert isinstance(found, Result)
@@ -112,14 +97,8 @@ def test_frames_leave_byte_for_byte_and_their_delays_follow_from_the_packet_tabl
 
 def test_every_frame_is_complete_over_a_stream(tmp_path: Path) -> None:
     source = f'{{ kind = "video", file = "{TRACES / "h264-low-delay.csv"}" }}'
-    folder = tmp_path
-    text = LINE.replace("SOURCE", source).replace("RATE", "3Mbit/s").replace("QUEUE", "50")
-    text = text.replace("LOSS", "0.02").replace(
-        'kind = "udp"', 'kind = "tcp", controller = "cubic"'
-    )
-    (folder / "line.toml").write_text(text)
-    result = talkspurt.run(folder / "line.toml")
-    assert isinstance(result, Result)
+    cubic = '{ kind = "tcp", controller = "cubic" }'
+    result = run(tmp_path, source, "3Mbit/s", 50, 0.02, cubic)
     row = result.flows.row(0, named=True)
     assert row["lost_packets"] > 0
     assert (row["video_frames"], row["video_frames_complete"]) == (250, 250)

@@ -9,32 +9,20 @@ import pytest
 
 import talkspurt
 from captures import media, written
+from command import succeed
 from command import talkspurt as command
 from talkspurt import import_trace as imported
 from talkspurt.errors import StoreError
+from texts import cbr, flow_text, link_text, scenario_text
 
-SCENARIO = """
-title = "small"
-duration = "1s"
-[links.sky]
-from = "a"
-to = "b"
-delay = "20ms"
-rate = "1Mbit/s"
-queue = { kind = "droptail", packets = 50 }
-[flows.call]
-from = "a"
-to = "b"
-transport = { kind = "udp" }
-source = { kind = "speech", codec = "pcmu" }
-[flows.data]
-from = "a"
-to = "b"
-transport = { kind = "tcp", controller = "cubic" }
-source = { kind = "cbr", rate = "100kbit/s", packet = "500B" }
-[record]
-packets = true
-"""
+SCENARIO = scenario_text(
+    "small",
+    "1s",
+    link_text("sky", "a>b", "1Mbit/s", "20ms", 50),
+    flow_text("call", "a>b"),
+    flow_text("data", "a>b", '{ kind = "tcp", controller = "cubic" }', cbr("100kbit/s", "500B")),
+    record="{ packets = true }",
+)
 STUDY = """
 [[axes]]
 path = "links.sky.delay"
@@ -263,8 +251,7 @@ def test_shards_whose_runs_are_of_other_settings_are_not_merged(tmp_path):
     (tmp_path / "study.toml").write_text(SCENARIO + STUDY)
     shards = [tmp_path / f"shard-{i}" for i in (1, 2)]
     for i, shard in enumerate(shards, 1):
-        done = command("run", tmp_path / "study.toml", "--shard", f"{i}/2", "--out", shard)
-        assert done.returncode == 0, done.stderr
+        done = succeed("run", tmp_path / "study.toml", "--shard", f"{i}/2", "--out", shard)
     run = next((shards[0] / "runs").iterdir())
     manifest(lambda found: found.update(settings={"other": "20ms"}))(run)
     done = command("merge", *shards, "--out", tmp_path / "whole")

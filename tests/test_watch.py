@@ -6,27 +6,18 @@ import subprocess
 import sys
 import threading
 
-SCENARIO = """
-title = "Watched"
-duration = "1s"
-seed = {seed}
-[links.l]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "20ms"
-queue = {{ kind = "droptail", packets = 50 }}
-[flows.cbr]
-from = "a"
-to = "b"
-transport = {{ kind = "udp" }}
-source = {{ kind = "cbr", rate = "64kbit/s", packet = "160B" }}
-"""
+from texts import UDP, cbr, flow_text, link_text, scenario_text
+
+
+def scenario(seed):
+    link = link_text("l", "a>b", "1Mbit/s", "20ms", 50)
+    beat = flow_text("cbr", "a>b", UDP, cbr("64kbit/s", "160B"))
+    return scenario_text("Watched", "1s", link, beat, seed=seed)
 
 
 def test_a_changed_scenario_runs_again(tmp_path):
     file = tmp_path / "watched.toml"
-    file.write_text(SCENARIO.format(seed=1))
+    file.write_text(scenario(seed=1))
     process = subprocess.Popen(
         [sys.executable, "-m", "talkspurt", "run", file.name, "--watch", "--no-report"],
         cwd=tmp_path,
@@ -59,10 +50,10 @@ def test_a_changed_scenario_runs_again(tmp_path):
 
     until_waiting()
     assert seed() == 0
-    change(SCENARIO.format(seed=-1))
+    change(scenario(seed=-1))
     assert "seed" in until_waiting()
     assert seed() == 0, "the last good result stays"
-    change(SCENARIO.format(seed=2))
+    change(scenario(seed=2))
     until_waiting()
     assert seed() == 1
     process.send_signal(signal.SIGINT)

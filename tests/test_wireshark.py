@@ -18,6 +18,7 @@ import pytest
 
 import talkspurt
 from talkspurt import exporting
+from texts import BULK, NEWRENO, SPEECH, UDP, cbr, flow_text, link_text, scenario_text
 
 SCENARIO = Path(__file__).parent.parent / "scenarios" / "first-call.toml"
 CHECKS = [word for layer in ("ip", "udp", "tcp") for word in ("-o", f"{layer}.check_checksum:TRUE")]
@@ -64,52 +65,16 @@ def test_wireshark_finds_every_packet_sound(run: tuple[talkspurt.Result, Path]) 
     assert tshark(capture, "-Y", "_ws.expert.group == 0x07000000") == ""  # group Malformed
 
 
-MANY = """
-title = "Every transport, many flows"
-duration = "4s"
-{links}
-[flows.speech]
-count = 150
-from = "a"
-to = "b"
-transport = {{ kind = "udp" }}
-source = {{ kind = "speech", codec = "pcmu" }}
-[flows.datagrams]
-count = 150
-from = "a"
-to = "b"
-transport = {{ kind = "udp" }}
-source = {{ kind = "cbr", rate = "32kbit/s", packet = "200B" }}
-"""
-FLOW = """
-[flows.{name}]
-from = "a"
-to = "b"
-transport = {transport}
-source = {source}
-"""
-BULK = '{ kind = "bulk" }'
-SPEECH = '{ kind = "speech", codec = "pcmu" }'
 OVER = {
     "bulk": ('{ kind = "tcp", controller = "sack" }', BULK),
     "cubic": ('{ kind = "tcp", controller = "cubic", mss = "1000B" }', BULK),
-    "stream": ('{ kind = "tcp", controller = "newreno" }', SPEECH),
+    "stream": (NEWRENO, SPEECH),
     "sctp": ('{ kind = "sctp" }', BULK),
     "messages": ('{ kind = "sctp", ordered = false }', SPEECH),
     "ccid2": ('{ kind = "dccp", ccid = 2 }', BULK),
     "ccid3": ('{ kind = "dccp", ccid = 3 }', SPEECH),
     "tfrc": ('{ kind = "tfrc" }', BULK),
 }
-LINK = """
-[links.line]
-from = "a"
-to = "b"
-rate = "20Mbit/s"
-delay = "10ms"
-jitter = "{jitter}"
-reorder = {reorder}
-queue = {{ kind = "droptail", packets = 100 }}
-"""
 READ = {
     "raw:ip:udp:data",
     "raw:ip:tcp",
@@ -123,15 +88,18 @@ READ = {
 }
 
 
-@pytest.mark.parametrize(
-    ("jitter", "reorder"), [("0s", "false"), ("80ms", "true"), ("80ms", "false")]
-)
+@pytest.mark.parametrize(("jitter", "reorder"), [("0s", False), ("80ms", True), ("80ms", False)])
 def test_of_many_flows_nothing_is_taken_for_another_protocol_nor_out_of_order(
-    tmp_path: Path, jitter: str, reorder: str
+    tmp_path: Path, jitter: str, reorder: bool
 ) -> None:
-    text = MANY.format(links=LINK.format(jitter=jitter, reorder=reorder))
-    for name, (transport, source) in OVER.items():
-        text += FLOW.format(name=name, transport=transport, source=source)
+    text = scenario_text(
+        "Every transport, many flows",
+        "4s",
+        link_text("line", "a>b", "20Mbit/s", "10ms", jitter=jitter, reorder=reorder),
+        flow_text("speech", "a>b", count=150),
+        flow_text("datagrams", "a>b", UDP, cbr("32kbit/s", "200B"), count=150),
+        *(flow_text(name, "a>b", *over) for name, over in OVER.items()),
+    )
     result = talkspurt.run(text)
     assert isinstance(result, talkspurt.Result)
     result.save(tmp_path / "run", report=False)
