@@ -38,15 +38,37 @@ fn fields(capture: &Path, filter: &str, names: &[&str]) -> Vec<Vec<String>> {
     text.lines().map(|row| row.split('\t').map(str::to_owned).collect()).collect()
 }
 
+/// Ends a test that cannot run tshark.
+macro_rules! needs_tshark {
+    () => {
+        if !tshark_is_here() {
+            return;
+        }
+    };
+}
+
+fn link(name: &str, from: &str, to: &str, more: &str) -> String {
+    format!(
+        "[links.{name}]\nfrom = '{from}'\nto = '{to}'\nrate = '1Mbit/s'\ndelay = '10ms'\n\
+         queue = {{ kind = 'droptail', packets = 1000 }}\n{more}\n"
+    )
+}
+
+/// Runs a scenario; the folder of its captures.
+fn folder_of(name: &str, parts: &[String]) -> PathBuf {
+    let text = parts.concat();
+    let study = talkspurt_scenario::load(&text, "test", Path::new("."), &[], None);
+    let point = study.unwrap_or_else(|problems| panic!("{problems}\n{text}")).points.remove(0);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("captures-{name}"));
+    std::fs::create_dir_all(&folder).expect("writable");
+    run(&point, &Disk, Some(&folder), Tables::memory(), &Shared::default())
+        .expect("every packet is captured");
+    folder
+}
+
 /// The capture of the first link of three, the second of which is narrow, under a TCP flow.
 fn captured(ip: &str, mtu: u32) -> PathBuf {
-    let link = |name: &str, from: &str, to: &str, more: &str| {
-        format!(
-            "[links.{name}]\nfrom = '{from}'\nto = '{to}'\nrate = '1Mbit/s'\ndelay = '10ms'\n\
-             queue = {{ kind = 'droptail', packets = 1000 }}\n{more}\n"
-        )
-    };
-    let text = [
+    let parts = [
         "title = 'narrow'\nduration = '10s'\nrecord = { pcapng = ['near'] }\n".to_owned(),
         link("near", "a", "r", ""),
         link("narrow", "r", "s", &format!("mtu = '{mtu}B'")),
@@ -57,15 +79,8 @@ fn captured(ip: &str, mtu: u32) -> PathBuf {
              transport = {{ kind = 'tcp', controller = 'newreno', mss = '1440B' }}\n\
              source = {{ kind = 'bulk', total = '100kB' }}\n"
         ),
-    ]
-    .concat();
-    let study = talkspurt_scenario::load(&text, "test", Path::new("."), &[], None);
-    let point = study.unwrap_or_else(|problems| panic!("{problems}\n{text}")).points.remove(0);
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("captures-{ip}"));
-    std::fs::create_dir_all(&folder).expect("writable");
-    run(&point, &Disk, Some(&folder), Tables::memory(), &Shared::default())
-        .expect("every packet is captured");
-    folder.join("near.pcapng")
+    ];
+    folder_of(ip, &parts).join("near.pcapng")
 }
 
 fn sound(capture: &Path) {
@@ -76,9 +91,7 @@ fn sound(capture: &Path) {
 
 #[test]
 fn over_ipv4_the_quote_is_of_the_refused_segment() {
-    if !tshark_is_here() {
-        return;
-    }
+    needs_tshark!();
     let path = captured("v4", 576);
     sound(&path);
     let names = ["ip.id", "ip.len", "tcp.seq_raw", "tcp.srcport", "tcp.dstport", "ip.dst"];
@@ -107,9 +120,7 @@ fn over_ipv4_the_quote_is_of_the_refused_segment() {
 
 #[test]
 fn over_ipv6_too() {
-    if !tshark_is_here() {
-        return;
-    }
+    needs_tshark!();
     let path = captured("v6", 1280);
     sound(&path);
     let names = ["ipv6.plen", "ipv6.flow", "tcp.srcport", "tcp.dstport", "ipv6.dst", "tcp.seq_raw"];
@@ -136,16 +147,8 @@ fn over_ipv6_too() {
 /// ACK list those that their packet does not show.
 #[test]
 fn paths_have_addresses_of_their_own() {
-    if !tshark_is_here() {
-        return;
-    }
-    let link = |name: &str, from: &str, to: &str, more: &str| {
-        format!(
-            "[links.{name}]\nfrom = '{from}'\nto = '{to}'\nrate = '1Mbit/s'\ndelay = '10ms'\n\
-             queue = {{ kind = 'droptail', packets = 1000 }}\n{more}\n"
-        )
-    };
-    let text = [
+    needs_tshark!();
+    let parts = [
         "title = 'paths'\nduration = '10s'\nrecord = { pcapng = ['am', 'an'] }\n".to_owned(),
         link("am", "a", "m", ""),
         link("mz", "m", "z", "events = [{ at = '4s', state = 'down' }]"),
@@ -156,14 +159,8 @@ fn paths_have_addresses_of_their_own() {
          paths = [['a', 'm', 'z'], ['a', 'n', 'z']]\n\
          source = { kind = 'cbr', rate = '16kbit/s', packet = '200B' }\n"
             .to_owned(),
-    ]
-    .concat();
-    let study = talkspurt_scenario::load(&text, "test", Path::new("."), &[], None);
-    let point = study.unwrap_or_else(|problems| panic!("{problems}\n{text}")).points.remove(0);
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("captures-paths");
-    std::fs::create_dir_all(&folder).expect("writable");
-    run(&point, &Disk, Some(&folder), Tables::memory(), &Shared::default())
-        .expect("every packet is captured");
+    ];
+    let folder = folder_of("paths", &parts);
     let ways = |name: &str| -> BTreeSet<Vec<String>> {
         let capture = folder.join(format!("{name}.pcapng"));
         sound(&capture);
@@ -190,27 +187,15 @@ fn paths_have_addresses_of_their_own() {
 /// that marks it.
 #[test]
 fn a_copy_is_captured_behind_the_link_that_made_it() {
-    let link = |name: &str, from: &str, to: &str, more: &str| {
-        format!(
-            "[links.{name}]\nfrom = '{from}'\nto = '{to}'\nrate = '1Mbit/s'\ndelay = '10ms'\n\
-             queue = {{ kind = 'droptail', packets = 1000 }}\n{more}\n"
-        )
-    };
-    let text = [
+    let parts = [
         "title = 'twice'\nduration = '2s'\nrecord = { pcapng = ['far'] }\n".to_owned(),
         link("near", "a", "b", "duplicate = 1.0"),
         link("far", "b", "c", ""),
         "[flows.f]\nfrom = 'a'\nto = 'c'\nstop = '1s'\nrtcp = { enabled = false }\n\
          transport = { kind = 'udp' }\nsource = { kind = 'speech', codec = 'pcmu' }\n"
             .to_owned(),
-    ]
-    .concat();
-    let study = talkspurt_scenario::load(&text, "test", Path::new("."), &[], None);
-    let point = &study.expect("sound").points[0];
-    let folder = std::env::temp_dir().join(format!("talkspurt-copies-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    run(point, &Disk, Some(&folder), Tables::memory(), &Shared::default())
-        .expect("a run, and a whole capture");
+    ];
+    let folder = folder_of("twice", &parts);
     if tshark_is_here() {
         let seen = fields(&folder.join("far.pcapng"), "udp", &["ip.id", "udp.length"]);
         let copies = seen.iter().filter(|row| row[0] == "0xffff").count();

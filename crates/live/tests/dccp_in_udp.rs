@@ -16,7 +16,7 @@ use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{self, Ccid, Config, Dccp, Kind, Options, ResetCode, Service, WireSeq};
 use talkspurt_proto::frame::Frame;
-use talkspurt_proto::packet::{BodyId, Ecn, Packet, PacketBox, Payload};
+use talkspurt_proto::packet::{Packet, PacketBox, Payload};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_record::pcapng::Direction;
@@ -145,18 +145,7 @@ fn send(stray: &mut Line<UdpPort>, seq: u64, kind: Kind, options: Options, paylo
     };
     let bytes = 20 + 8 + packet.header_bytes() + payload.len();
     let body = Body::Dccp(PacketBox::new(packet));
-    let label = Packet {
-        body: BodyId(0),
-        ip_bytes: bytes as u32,
-        route: 0,
-        flow: 0,
-        number: 0,
-        hop: 0,
-        ecn: Ecn::NotEct,
-        dscp: 0,
-        version: stray.version(),
-        sent: Instant::ZERO,
-    };
+    let label = Packet { ip_bytes: bytes as u32, version: stray.version(), ..Packet::default() };
     stray.send(&label, &body).expect("loopback works");
 }
 

@@ -10,7 +10,7 @@ use talkspurt_live::{Line, RawIp, Setup};
 use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::{self, Kind, Options, WireSeq};
 use talkspurt_proto::frame::Frame;
-use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, PacketBox, Payload};
+use talkspurt_proto::packet::{Ecn, IpVersion, Packet, PacketBox, Payload};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::wire::dccp::PROTOCOL;
 
@@ -27,16 +27,13 @@ fn request() -> Body {
 
 fn label(version: IpVersion) -> Packet {
     Packet {
-        body: BodyId(0),
         ip_bytes: version.header_bytes() + 24 + 5,
-        route: 0,
-        flow: 0,
         number: 7,
-        hop: 0,
         ecn: Ecn::Ect0,
         dscp: 46,
         version,
         sent: talkspurt_proto::time::Instant::ZERO,
+        ..Packet::default()
     }
 }
 

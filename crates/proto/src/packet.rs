@@ -62,12 +62,12 @@ pub enum Damage {
 }
 
 /// Handle of a body in the driver's pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BodyId(pub u32);
 
 /// The label of a packet: the only part that queues and links read. Its fields are ordered so that it is
 /// read as four words of 64 bits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Packet {
     /// Handle of its body.

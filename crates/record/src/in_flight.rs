@@ -73,22 +73,10 @@ impl<T> InFlight<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use talkspurt_proto::packet::{BodyId, Ecn, IpVersion};
-    use talkspurt_proto::time::Instant;
+    use talkspurt_proto::packet::BodyId;
 
     fn label(place: u32, number: u32) -> Packet {
-        Packet {
-            body: BodyId(place),
-            ip_bytes: 100,
-            route: 0,
-            flow: 0,
-            number,
-            hop: 0,
-            ecn: Ecn::NotEct,
-            dscp: 0,
-            version: IpVersion::V4,
-            sent: Instant::ZERO,
-        }
+        Packet { body: BodyId(place), ip_bytes: 100, number, ..Packet::default() }
     }
 
     #[test]

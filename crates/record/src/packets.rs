@@ -338,23 +338,12 @@ impl HopOutcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use talkspurt_proto::packet::{BodyId, Ecn, IpVersion};
+    use talkspurt_proto::packet::BodyId;
 
     const ROUTES: [RouteInfo; 2] = [RouteInfo { flow: 0, side: 0 }, RouteInfo { flow: 0, side: 1 }];
 
     fn label(number: u32) -> Packet {
-        Packet {
-            body: BodyId(number % 8),
-            ip_bytes: 200,
-            route: 0,
-            flow: 0,
-            number,
-            hop: 0,
-            ecn: Ecn::NotEct,
-            dscp: 0,
-            version: IpVersion::V4,
-            sent: Instant::ZERO,
-        }
+        Packet { body: BodyId(number % 8), ip_bytes: 200, number, ..Packet::default() }
     }
 
     fn ms(at: u64) -> Instant {

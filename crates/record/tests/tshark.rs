@@ -3,6 +3,7 @@
 //!
 //! Without tshark these tests say so and pass, unless `TALKSPURT_REQUIRE_TSHARK` is set.
 
+#[macro_use]
 mod dissector;
 
 use std::path::Path;
@@ -10,11 +11,11 @@ use std::path::Path;
 use bytes::Bytes;
 use dissector::{
     GOOD, MEDIA_PORT, PLAIN_PORT, Seen, assert_clean, capture, complaints, ends, fields, over_both,
-    tshark, tshark_is_here,
+    tshark,
 };
 use talkspurt_proto::body::Body;
 use talkspurt_proto::frame::Frame;
-use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, Payload, Quote};
+use talkspurt_proto::packet::{Ecn, IpVersion, Packet, Payload, Quote};
 use talkspurt_proto::rtcp::feedback::{Feedback, IntraRequest, Lost, Message, RateLimit, Slice};
 use talkspurt_proto::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo};
 use talkspurt_proto::tcp::{Flags, SackBlocks, Segment};
@@ -95,9 +96,7 @@ fn speech_over_udp() {
 
 #[test]
 fn ip_headers() {
-    if !tshark_is_here() {
-        return;
-    }
+    needs_tshark!();
     let body = || Body::Udp(Frame::Data(Payload::Virtual { offset: 0, len: 33 }));
     let seen = [(0, false, body()), (1, true, body())];
     let v4 = capture("header", IpVersion::V4, MEDIA_PORT, &seen);
@@ -238,9 +237,7 @@ fn reports_over_udp_share_the_port() {
 /// Feedback messages behind a report, field by field.
 #[test]
 fn feedback_is_read() {
-    if !tshark_is_here() {
-        return;
-    }
+    needs_tshark!();
     let messages = [
         Message::Nack { media: 7, lost: Lost::list(&[100, 101, 116]) },
         Message::RateRequest(vec![RateLimit { ssrc: 7, bps: 2_500_000, overhead: 40 }]),
@@ -483,9 +480,7 @@ fn speech_and_reports_framed_over_tcp() {
 
 #[test]
 fn packet_too_big() {
-    if !tshark_is_here() {
-        return;
-    }
+    needs_tshark!();
     let seen = |version| {
         let quote = Quote {
             version,
@@ -514,9 +509,7 @@ fn packet_too_big() {
 /// Losses and jitter of our receiver against those that tshark computes from the same packets.
 #[test]
 fn losses_and_jitter_agree_with_tsharks() {
-    if !tshark_is_here() {
-        return;
-    }
+    needs_tshark!();
     let mut receiver = rtp::Receiver::announced(8000);
     let (mut seen, mut jitter): (Vec<Seen>, Vec<f64>) = (Vec::new(), Vec::new());
     for i in 0..400_u16 {
@@ -552,25 +545,12 @@ fn losses_and_jitter_agree_with_tsharks() {
 /// The checks above can fail: a capture with one bad checksum does not pass them.
 #[test]
 fn a_wrong_checksum_is_noticed() {
-    if !tshark_is_here() {
-        return;
-    }
+    needs_tshark!();
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wrong.pcapng");
     let mut file = Pcapng::create(&path, &["uplink"]).expect("writable");
     let body = Body::Udp(Frame::Rtp(media(1, false)));
     let (sent, version, ecn) = (Instant::ZERO, IpVersion::V4, Ecn::NotEct);
-    let label = Packet {
-        body: BodyId(0),
-        ip_bytes: 0,
-        route: 0,
-        flow: 0,
-        number: 0,
-        hop: 0,
-        ecn,
-        dscp: 0,
-        version,
-        sent,
-    };
+    let label = Packet { ecn, version, sent, ..Packet::default() };
     let mut bytes = Vec::new();
     wire::emit(&label, &body, &ends(version, MEDIA_PORT), &mut bytes).expect("fits");
     bytes[100] ^= 1;

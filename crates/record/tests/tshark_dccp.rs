@@ -5,6 +5,7 @@
 #[path = "../../proto/tests/all/captures.rs"]
 #[allow(dead_code, unreachable_pub, reason = "shared with the tests of `proto`")]
 mod captures;
+#[macro_use]
 mod dissector;
 
 use std::net::IpAddr;
@@ -13,13 +14,13 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use dissector::{
     COMPLAINT, GOOD, MEDIA_PORT, PLAIN_PORT, Seen, assert_clean, capture, complaints, ends, fields,
-    over_both, tshark, tshark_is_here,
+    over_both, tshark,
 };
 use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::options::{Feature, Opt, ccid_option};
 use talkspurt_proto::dccp::{Kind, Options, Packet, ResetCode, WireSeq};
 use talkspurt_proto::frame::Frame;
-use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet as Label, PacketBox, Payload, Quote};
+use talkspurt_proto::packet::{Ecn, IpVersion, Packet as Label, PacketBox, Payload, Quote};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Ends};
 use talkspurt_proto::{rtp, tfrc};
@@ -253,9 +254,7 @@ fn every_type_of_packet_with_no_option_and_with_every() {
 /// The values of negotiated features, which tshark prints in no field.
 #[test]
 fn values_of_features() {
-    if !tshark_is_here() {
-        return;
-    }
+    needs_tshark!();
     let packet = Packet { options: every_option(), ..every_type()[3].clone() };
     let path = capture("dccp-features", IpVersion::V4, PLAIN_PORT, &seen(&[packet]));
     let told = tshark(&path, &["-V"]);
@@ -300,9 +299,7 @@ fn checksums_over_a_part_of_the_data() {
 /// The checks above can fail: damage to what the checksum covers shows, damage beyond does not.
 #[test]
 fn damage_shows_as_far_as_the_checksum_covers() {
-    if !tshark_is_here() {
-        return;
-    }
+    needs_tshark!();
     let packet = Packet { cscov: 2, payload: data(40), ..every_type()[2].clone() };
     let mut sound = Vec::new();
     let (ends, body) = (ends(IpVersion::V4, PLAIN_PORT), Body::Dccp(PacketBox::new(packet)));
@@ -360,9 +357,7 @@ fn bare_tfrc_is_sound_udp() {
 /// RFC 6773: tshark reads the datagram; the DCCP in it is data to it.
 #[test]
 fn dccp_inside_udp_is_sound_udp() {
-    if !tshark_is_here() {
-        return;
-    }
+    needs_tshark!();
     let (v4, packet) = (IpVersion::V4, every_type()[4].clone());
     let (inner, outer) = (ends(v4, PLAIN_PORT), ends(v4, wire::dccp_udp::PORT));
     let mut bytes = vec![0; wire::ipv4::HEADER];
@@ -380,9 +375,7 @@ fn dccp_inside_udp_is_sound_udp() {
 
 #[test]
 fn a_router_quotes_dccp() {
-    if !tshark_is_here() {
-        return;
-    }
+    needs_tshark!();
     for (version, mtu) in [(IpVersion::V4, "icmp.mtu"), (IpVersion::V6, "icmpv6.mtu")] {
         let short = WireSeq::Short(0xab_cdef);
         let refused = [
@@ -412,9 +405,7 @@ fn a_router_quotes_dccp() {
 /// A Linux kernel's packets: tshark and this project read the same in every field of every one.
 #[test]
 fn the_recordings_of_a_linux_kernel() {
-    if !tshark_is_here() {
-        return;
-    }
+    needs_tshark!();
     for name in captures::NAMES {
         let path = captures::path(name);
         assert_clean(&path);
@@ -428,18 +419,7 @@ fn the_recordings_of_a_linux_kernel() {
 }
 
 fn label() -> Label {
-    Label {
-        body: BodyId(0),
-        ip_bytes: 0,
-        route: 0,
-        flow: 0,
-        number: 0,
-        hop: 0,
-        ecn: Ecn::Ect0,
-        dscp: 0,
-        version: IpVersion::V4,
-        sent: Instant::ZERO,
-    }
+    Label { ecn: Ecn::Ect0, ..Label::default() }
 }
 
 /// A capture of one IP packet.

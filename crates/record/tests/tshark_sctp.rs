@@ -5,12 +5,12 @@
 #[path = "../../proto/tests/all/captures.rs"]
 #[allow(dead_code, unreachable_pub, reason = "shared with the tests of `proto`")]
 mod captures;
+#[macro_use]
 mod dissector;
 
 use bytes::Bytes;
 use dissector::{
-    COMPLAINT, MEDIA_PORT, PLAIN_PORT, assert_clean, capture, complaints, fields, over_both,
-    tshark, tshark_is_here,
+    COMPLAINT, MEDIA_PORT, PLAIN_PORT, assert_clean, capture, complaints, fields, over_both, tshark,
 };
 use talkspurt_proto::body::Body;
 use talkspurt_proto::frame::Frame;
@@ -155,9 +155,7 @@ fn speech_bundled_with_a_sack() {
 /// The checks above can fail.
 #[test]
 fn a_wrong_checksum_shows() {
-    if !tshark_is_here() {
-        return;
-    }
+    needs_tshark!();
     let path = capture(
         "sctp-bad",
         IpVersion::V4,
@@ -174,9 +172,7 @@ fn a_wrong_checksum_shows() {
 
 #[test]
 fn a_router_quotes_sctp() {
-    if !tshark_is_here() {
-        return;
-    }
+    needs_tshark!();
     for (version, mtu) in [(IpVersion::V4, "icmp.mtu"), (IpVersion::V6, "icmpv6.mtu")] {
         let quote = Quote {
             version,
@@ -200,9 +196,7 @@ fn a_router_quotes_sctp() {
 /// A Linux kernel's packets: tshark and this project read the same.
 #[test]
 fn the_recording_of_a_linux_kernel() {
-    if !tshark_is_here() {
-        return;
-    }
+    needs_tshark!();
     let path = captures::path("sctp");
     assert_clean(&path);
     let names =

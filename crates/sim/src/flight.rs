@@ -104,21 +104,9 @@ impl Flight {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use talkspurt_proto::packet::{BodyId, Ecn, IpVersion};
 
     fn packet(number: u32) -> Packet {
-        Packet {
-            body: BodyId(0),
-            ip_bytes: 40,
-            route: 0,
-            flow: 0,
-            number,
-            hop: 0,
-            ecn: Ecn::NotEct,
-            dscp: 0,
-            version: IpVersion::V4,
-            sent: Instant::ZERO,
-        }
+        Packet { ip_bytes: 40, number, ..Packet::default() }
     }
 
     proptest! {

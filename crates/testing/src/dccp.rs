@@ -228,6 +228,18 @@ impl Alone {
         alone
     }
 
+    /// An endpoint that has sent its Request.
+    pub fn opening(config: &Config) -> Self {
+        let mut alone = Self::client(config);
+        alone.input(Input::Open);
+        alone
+    }
+
+    /// Its state, and its events.
+    pub fn end(&self) -> (State, &[Event]) {
+        (self.endpoint.state(), &self.events)
+    }
+
     /// Handles an input and returns what was sent in answer.
     pub fn input(&mut self, input: Input<PacketBox<Packet>>) -> Vec<Packet> {
         self.endpoint.handle(self.now, input, &mut self.notes);
@@ -301,8 +313,7 @@ impl Alone {
 
     /// A client in OPEN (the peer confirms what CCID 2 requests), with empty logs.
     pub fn open_client(config: &Config, list: &[Opt<'_>]) -> Self {
-        let mut alone = Self::client(config);
-        alone.input(Input::Open);
+        let mut alone = Self::opening(config);
         let service = config.service.0;
         let confirms = if config.ccid == Ccid::Two { &CONFIRMS[..] } else { &[] };
         let list = [confirms, list].concat();

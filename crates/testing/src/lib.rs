@@ -23,7 +23,7 @@ pub use notes::Notes;
 pub use pair::{End, Logged, Pair, Sent, Side, Verdict};
 pub use road::Road;
 use talkspurt_proto::frame::Frame;
-use talkspurt_proto::packet::Payload;
+use talkspurt_proto::packet::{Ecn, IpVersion, Payload, Quote, Quoted};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 
@@ -49,6 +49,13 @@ pub const fn kbps(kilobits: u64) -> Rate {
 #[must_use]
 pub fn data(bytes: u32) -> Frame {
     Frame::Data(virtually(bytes))
+}
+
+/// What a router quotes of a packet of 1500 bytes over IPv4 that it refuses.
+#[must_use]
+pub const fn quote(transport: Quoted) -> Quote {
+    let (version, ecn) = (IpVersion::V4, Ecn::NotEct);
+    Quote { version, ip_bytes: 1500, mark: 0, ttl: 64, dscp: 0, ecn, transport }
 }
 
 /// Virtual bytes.

@@ -166,6 +166,14 @@ pub enum Verdict {
     Damage,
 }
 
+impl Verdict {
+    /// Lost, or not.
+    #[must_use]
+    pub const fn drop_if(lost: bool) -> Self {
+        if lost { Self::Drop } else { Self::Arrive }
+    }
+}
+
 type Wire<T> = Box<dyn FnMut(&Sent<T>) -> Verdict>;
 
 struct Flight<P> {
@@ -238,6 +246,23 @@ impl<E: Logged> Pair<E> {
         self.wire = Box::new(wire);
     }
 
+    /// Decides on those packets for which `counts` is true by their number, counted from 1 from now on; all
+    /// others arrive.
+    pub fn judge_counted(
+        &mut self,
+        mut counts: impl FnMut(&Sent<E::Entry>) -> bool + 'static,
+        mut judge: impl FnMut(usize) -> Verdict + 'static,
+    ) {
+        let mut count = 0;
+        self.on_wire(move |sent| {
+            if !counts(sent) {
+                return Verdict::Arrive;
+            }
+            count += 1;
+            judge(count)
+        });
+    }
+
     /// Drops packets of `from` with these numbers, counted from 1 from now on among those for which
     /// `counts` is true.
     pub fn drop_counted(
@@ -246,14 +271,9 @@ impl<E: Logged> Pair<E> {
         numbers: &[usize],
         counts: impl Fn(&E::Entry) -> bool + 'static,
     ) {
-        let (numbers, mut count) = (numbers.to_vec(), 0);
-        self.on_wire(move |sent| {
-            if sent.from != from || !counts(sent) {
-                return Verdict::Arrive;
-            }
-            count += 1;
-            if numbers.contains(&count) { Verdict::Drop } else { Verdict::Arrive }
-        });
+        let numbers = numbers.to_vec();
+        let drop = move |count| Verdict::drop_if(numbers.contains(&count));
+        self.judge_counted(move |sent| sent.from == from && counts(sent), drop);
     }
 
     /// Gives an input to one end.

@@ -166,6 +166,12 @@ impl<E: OnRoad> Road<E> {
         self.input(0, Input::Open);
     }
 
+    /// The same, with this source at the end that opens.
+    pub fn open_with(&mut self, source: Source) {
+        self.ends[0].source = source;
+        self.open();
+    }
+
     /// Gives an input to one end.
     pub fn input(&mut self, end: usize, input: Input<E::Packet>) {
         let it = &mut self.ends[end];

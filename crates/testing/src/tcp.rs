@@ -2,7 +2,7 @@
 
 use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output};
 use talkspurt_proto::frame::Frame;
-use talkspurt_proto::packet::{Damage, Ecn, IpVersion, PathId, Payload, Quote};
+use talkspurt_proto::packet::{Damage, Ecn, PathId, Payload};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::tcp::{Config, Controller, Flags, SackBlocks, Segment, State, Tcp};
 use talkspurt_proto::time::Instant;
@@ -118,6 +118,14 @@ impl Pair {
         )
     }
 
+    /// An established connection.
+    #[must_use]
+    pub fn connected(config: &Config) -> Self {
+        let mut pair = Self::new(config);
+        pair.connect();
+        pair
+    }
+
     /// Drops the data segments of `from` with these numbers, counted from 1 from now on.
     pub fn drop_data(&mut self, from: Side, numbers: &[usize]) {
         self.drop_counted(from, numbers, |entry| !entry.is_empty());
@@ -150,15 +158,7 @@ pub fn packet(segment: Segment) -> Input<Segment> {
 
 /// A router's report that it dropped the segment with this sequence number.
 pub fn refusal(mtu: u32, seq: u32) -> Input<Segment> {
-    let quote = Quote {
-        version: IpVersion::V4,
-        ip_bytes: 1500,
-        mark: 0,
-        ttl: 64,
-        dscp: 0,
-        ecn: Ecn::NotEct,
-        transport: talkspurt_proto::wire::tcp::quoted(seq),
-    };
+    let quote = crate::quote(talkspurt_proto::wire::tcp::quoted(seq));
     Input::TooBig { path: PathId(0), mtu, quote }
 }
 
@@ -243,6 +243,11 @@ impl Alone {
         }
     }
 
+    /// Its state, and its events.
+    pub fn end(&self) -> (State, &[Event]) {
+        (self.endpoint.state(), &self.events)
+    }
+
     /// A segment arrives; returns what was sent in answer.
     pub fn segment(&mut self, segment: Segment) -> Vec<Segment> {
         let (path, damage, ecn) = (PathId(0), Damage::None, self.ecn);
@@ -275,6 +280,19 @@ impl Alone {
         self.segment(Segment { sack, ..self.make(Flags::ACK, 1, ack, 0) })
     }
 
+    /// The same where segments have 1000 bytes and numbers from 0; the numbers of the answer.
+    pub fn sack_numbers(&mut self, ack: u32, blocks: &[(u32, u32)]) -> Vec<u32> {
+        let wire = |number: u32| 1 + 1000 * number;
+        let wires = |(left, right): &(u32, u32)| (wire(*left), wire(*right));
+        let sent = self.sack(wire(ack), &blocks.iter().map(wires).collect::<Vec<_>>());
+        self.numbers(&sent)
+    }
+
+    /// Numbers of these segments, if all have 1000 bytes.
+    pub fn numbers(&self, sent: &[Segment]) -> Vec<u32> {
+        sent.iter().map(|segment| (self.place(segment) - 1) / 1000).collect()
+    }
+
     /// A SYN of the peer.
     pub fn syn(&self, flags: Flags, ack: u32) -> Segment {
         Segment {
@@ -285,10 +303,22 @@ impl Alone {
         }
     }
 
-    /// Opened from this side, with empty logs.
-    pub fn established(config: &Config) -> Self {
+    /// An endpoint that has sent its SYN.
+    pub fn opening(config: &Config) -> Self {
         let mut alone = Self::client(config);
         alone.input(Input::Open);
+        alone
+    }
+
+    /// Opened from this side, with empty logs.
+    pub fn established(config: &Config) -> Self {
+        Self::opened_at(Instant::ZERO, config)
+    }
+
+    /// The same, with the answer to its SYN at this time.
+    pub fn opened_at(now: Instant, config: &Config) -> Self {
+        let mut alone = Self::opening(config);
+        alone.now = now;
         let answer = alone.syn(Flags::SYN | Flags::ACK, 1);
         alone.segment(answer);
         assert_eq!(alone.endpoint.state(), State::Established);

@@ -7,9 +7,8 @@ use proptest::prelude::*;
 use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::{self, Kind as DccpKind, Options, ResetCode, WireSeq};
 use talkspurt_proto::frame::Frame;
-use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, PacketBox, Payload};
+use talkspurt_proto::packet::{Ecn, IpVersion, Packet, PacketBox, Payload};
 use talkspurt_proto::sctp::{self, Chunk, Data, Init, Number, Sack};
-use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Ends, Hints, Parsed};
 
 use super::fuzz::{inside, sum};
@@ -30,18 +29,7 @@ fn ends(ipv6: bool) -> Ends {
 
 fn written(ipv6: bool, body: &Body) -> Vec<u8> {
     let version = if ipv6 { IpVersion::V6 } else { IpVersion::V4 };
-    let label = Packet {
-        body: BodyId(0),
-        ip_bytes: 0,
-        route: 0,
-        flow: 0,
-        number: 9,
-        hop: 0,
-        ecn: Ecn::Ect0,
-        dscp: 46,
-        version,
-        sent: Instant::ZERO,
-    };
+    let label = Packet { number: 9, ecn: Ecn::Ect0, dscp: 46, version, ..Packet::default() };
     let mut packet = Vec::new();
     wire::emit(&label, body, &ends(ipv6), &mut packet).expect("it has a form");
     packet

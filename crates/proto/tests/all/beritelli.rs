@@ -1,6 +1,7 @@
 //! The controller based on delay variation: Beritelli et al. (2002) as described by Maldonado et
 //! al. (2005), step by step with numbers computed by hand.
 
+use crate::rate_loop::told;
 use talkspurt_proto::rate::beritelli::{Beritelli, Config};
 use talkspurt_proto::rate::{Permit, RateControl, Report, Rung};
 use talkspurt_proto::time::{Duration, Instant};
@@ -16,13 +17,7 @@ const LADDER: [Rung; 3] = [
 
 /// A report of ample capacity: as much arrives as can be requested.
 fn report(rtt: Duration) -> Report {
-    Report {
-        rtt: Some(rtt),
-        covered: Instant::ZERO,
-        receive_rate: 1_000_000,
-        loss_event_rate: 0.0,
-        delay_variation: None,
-    }
+    told(Some(rtt), Instant::ZERO, 1_000_000, 0.0)
 }
 
 /// A controller and the time, a report in every round trip of 100 ms.

@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use talkspurt_proto::dccp::ackvec::State;
 use talkspurt_proto::dccp::ccid::{Acknowledgement, Arrival, Departure};
 use talkspurt_proto::dccp::ccid::{Receiver as _, Sender as _};
-use talkspurt_proto::dccp::ccid2::{Parameters, Receiver, Sender};
+use talkspurt_proto::dccp::ccid2::{Limited, Parameters, Receiver, Sender};
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{AckVector, Options, SeqNo};
 use talkspurt_proto::packet::Ecn;
+use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::Permit;
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_testing::dccp::with;
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
 
@@ -29,6 +31,20 @@ pub(crate) fn vector(runs: &[(State, u8)]) -> Vec<u8> {
     runs.iter().map(|(state, count)| (*state as u8) << 6 | (count - 1)).collect()
 }
 
+pub(crate) fn rfc() -> Parameters {
+    Parameters::of(Profile::Rfc)
+}
+
+/// A window of ten from the start, so that hand computation is easy; growth unlimited.
+pub(crate) fn wide(ssthresh: Option<u64>) -> Parameters {
+    Parameters {
+        initial_window_packets: Some(10),
+        initial_ssthresh_packets: ssthresh,
+        application_limited: Limited::Grow,
+        ..rfc()
+    }
+}
+
 /// A sender with scripted input.
 pub(crate) struct Bench {
     pub(crate) sender: Sender,
@@ -41,6 +57,12 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) fn new(parameters: &Parameters) -> Self {
         Self { sender: Sender::new(parameters), now: at(0), next: 1, peer: 1 }
+    }
+    /// One that has sent what it may.
+    pub(crate) fn full(parameters: &Parameters) -> Self {
+        let mut bench = Self::new(parameters);
+        bench.fill();
+        bench
     }
     pub(crate) fn pass(&mut self, ms: u64) {
         self.now += MS * ms;
@@ -73,8 +95,7 @@ impl Bench {
     }
     /// An acknowledgement of `ack` with these runs, newest first.
     pub(crate) fn ack(&mut self, ack: u64, runs: &[(State, u8)]) {
-        let mut options = Options::default();
-        options.push(Opt::AckVector { nonce: false, cells: &vector(runs) });
+        let options = with(&[Opt::AckVector { nonce: false, cells: &vector(runs) }]);
         self.hear(ack, &options);
     }
     pub(crate) fn hear(&mut self, ack: u64, options: &Options) {

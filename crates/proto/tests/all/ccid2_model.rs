@@ -11,6 +11,7 @@ use talkspurt_proto::dccp::ccid::Sender as _;
 use talkspurt_proto::dccp::ccid2::Parameters;
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::profile::Profile;
+use talkspurt_testing::dccp::with;
 
 /// An event at a sender.
 #[derive(Clone, Debug)]
@@ -153,8 +154,7 @@ proptest! {
             bench.fill();
             let last = bench.next - 1;
             let cells = vector(&[(state, 64)]);
-            let mut options = Options::default();
-            options.push(Opt::AckVector { nonce: false, cells: &cells });
+            let options = with(&[Opt::AckVector { nonce: false, cells: &cells }]);
             bench.hear(last, &options);
             let now = bench.sender.window();
             let right = if marked { now <= window } else { now >= window };

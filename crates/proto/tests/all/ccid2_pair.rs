@@ -32,13 +32,11 @@ fn data(pair: &Pair) -> Vec<Sent> {
 }
 
 /// Loses every n-th data packet of the client.
-fn lossy(pair: &mut Pair, period: u64, verdict: Verdict) {
-    let mut count = 0;
-    pair.on_wire(move |sent| {
-        let is_data = sent.is(Client, DATA) || sent.is(Client, DATA_ACK);
-        count += u64::from(is_data);
-        if is_data && count.is_multiple_of(period) { verdict } else { Verdict::Arrive }
-    });
+fn lossy(pair: &mut Pair, period: usize, verdict: Verdict) {
+    pair.judge_counted(
+        |sent| sent.is(Client, DATA) || sent.is(Client, DATA_ACK),
+        move |count| if count.is_multiple_of(period) { verdict } else { Verdict::Arrive },
+    );
 }
 
 /// Data packets in each round trip of 100 ms from the first on.
@@ -106,7 +104,7 @@ fn bulk_follows_the_square_root_law_under_losses_and_marks() {
         let sent = data.len() as u64;
         match verdict {
             Verdict::Mark => assert!(sent - delivered < 60, "marks lose nothing"),
-            _ => assert!((sent - delivered).abs_diff(sent / period) < 60),
+            _ => assert!((sent - delivered).abs_diff(sent / period as u64) < 60),
         }
         // RFC 4341 §6: one acknowledgement for two data packets, and one more for each hole or mark.
         let acks = pair.of_kind(Server, ACK);
@@ -185,15 +183,8 @@ fn lost_acknowledgements_double_ack_ratio_by_negotiation() {
     // With windows that stay, so that no other negotiation takes numbers in between.
     let fixed = Config { sequence_window: Some(10_000), ..config(Profile::Rfc) };
     let mut pair = bulk(&fixed, 6000);
-    let mut count = 0;
-    pair.on_wire(move |sent| {
-        count += u64::from(sent.is(Server, ACK));
-        if sent.is(Server, ACK) && count.is_multiple_of(40) {
-            Verdict::Drop
-        } else {
-            Verdict::Arrive
-        }
-    });
+    let lost = |count: usize| Verdict::drop_if(count.is_multiple_of(40));
+    pair.judge_counted(|sent| sent.is(Server, ACK), lost);
     pair.connect();
     pair.drive_until(at(1500));
     let asked = |sent: &Sent, value: u8| {

@@ -48,8 +48,7 @@ fn run(road: &mut Road<Dccp>) -> (f64, f64) {
 #[test]
 fn the_initial_rate_comes_from_the_handshake() {
     let mut road = pair(&Config::new(Ccid::Three), ms(50));
-    road.ends[0].source = Source::Greedy(1000);
-    road.open();
+    road.open_with(Source::Greedy(1000));
     road.drive_until(at(199));
     let times: Vec<_> = road
         .log
@@ -93,8 +92,7 @@ fn the_throughput_of_ccid_4_is_the_equations_for_large_packets_less_headers() {
 #[test]
 fn ccid_4_sends_a_packet_each_ten_milliseconds_at_most() {
     let mut road = pair(&Config::new(Ccid::Four), ms(20));
-    road.ends[0].source = Source::Greedy(160);
-    road.open();
+    road.open_with(Source::Greedy(160));
     road.drive_until(at(10_000));
     let times: Vec<_> = road
         .log
@@ -113,8 +111,7 @@ fn g711(config: &Config, queue: usize) -> Road<Dccp> {
     let mut road = pair(config, ms(300));
     road.keep = false;
     road.ways[0].rate = Some(Rate::from_bps(2_000_000));
-    road.ends[0].source = Source::Steady { bytes: 160, interval: ms(20), queue };
-    road.open();
+    road.open_with(Source::Steady { bytes: 160, interval: ms(20), queue });
     road.drive_until(at(60_000));
     road
 }
@@ -243,8 +240,7 @@ fn renker(ecn: bool, seconds: u64) -> Road<Dccp> {
     if ecn {
         road.ways[0].mark_from = 200;
     }
-    road.ends[0].source = Source::Greedy(1400);
-    road.open();
+    road.open_with(Source::Greedy(1400));
     road.drive_until(at(1000 * seconds));
     road
 }

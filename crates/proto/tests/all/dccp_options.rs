@@ -4,10 +4,10 @@
 use proptest::prelude::*;
 use talkspurt_proto::dccp::Options;
 use talkspurt_proto::dccp::options::{Feature, Malformed, Opt, ccid_option, feature};
+use talkspurt_testing::dccp::with;
 
 fn pushed(option: Opt<'_>) -> Vec<u8> {
-    let mut options = Options::default();
-    options.push(option);
+    let options = with(&[option]);
     options.as_bytes().to_vec()
 }
 fn read(bytes: &[u8]) -> Vec<Result<Opt<'_>, Malformed>> {

@@ -235,81 +235,15 @@ fn our_receiver_reports_the_kernels_receive_rate_where_nothing_is_lost() {
 }
 
 /// What the kernel's program printed of its sender at `t` seconds after its connection opened, with
-/// rates in bit/s: the file `NAME.log` of the recordings' origin.
-struct Printed {
-    name: &'static str,
-    t: f64,
-    x: f64,
-    x_recv: f64,
-    x_calc: f64,
-    rtt: f64,
-    p: f64,
-}
-
-const PRINTED: [Printed; 7] = [
-    Printed {
-        name: "ccid3-loss",
-        t: 1.0015,
-        x: 254_344.0,
-        x_recv: 216_080.0,
-        x_calc: 254_344.0,
-        rtt: 0.018_489,
-        p: 0.014_084,
-    },
-    Printed {
-        name: "ccid3-loss",
-        t: 2.0095,
-        x: 248_960.0,
-        x_recv: 224_960.0,
-        x_calc: 248_960.0,
-        rtt: 0.023_372,
-        p: 0.009_803,
-    },
-    Printed {
-        name: "ccid3-loss",
-        t: 3.0005,
-        x: 260_512.0,
-        x_recv: 224_112.0,
-        x_calc: 260_512.0,
-        rtt: 0.015_872,
-        p: 0.017_241,
-    },
-    Printed {
-        name: "ccid3-loss",
-        t: 4.0010,
-        x: 281_304.0,
-        x_recv: 224_784.0,
-        x_calc: 281_304.0,
-        rtt: 0.022_455,
-        p: 0.008_547,
-    },
-    Printed {
-        name: "ccid3",
-        t: 1.0007,
-        x: 147_493.0,
-        x_recv: 48_848.0,
-        x_calc: 0.0,
-        rtt: 0.001_393,
-        p: 0.0,
-    },
-    Printed {
-        name: "ccid3",
-        t: 1.5003,
-        x: 71_327.0,
-        x_recv: 36_016.0,
-        x_calc: 0.0,
-        rtt: 0.001_404,
-        p: 0.0,
-    },
-    Printed {
-        name: "ccid3-bidir",
-        t: 1.0004,
-        x: 120_120.0,
-        x_recv: 39_792.0,
-        x_calc: 0.0,
-        rtt: 0.001_545,
-        p: 0.0,
-    },
+/// rates in bit/s, from the file `NAME.log` of the recordings' origin: t, X, X_recv, X_calc, R and p.
+const PRINTED: [(&str, [f64; 6]); 7] = [
+    ("ccid3-loss", [1.0015, 254_344.0, 216_080.0, 254_344.0, 0.018_489, 0.014_084]),
+    ("ccid3-loss", [2.0095, 248_960.0, 224_960.0, 248_960.0, 0.023_372, 0.009_803]),
+    ("ccid3-loss", [3.0005, 260_512.0, 224_112.0, 260_512.0, 0.015_872, 0.017_241]),
+    ("ccid3-loss", [4.0010, 281_304.0, 224_784.0, 281_304.0, 0.022_455, 0.008_547]),
+    ("ccid3", [1.0007, 147_493.0, 48_848.0, 0.0, 0.001_393, 0.0]),
+    ("ccid3", [1.5003, 71_327.0, 36_016.0, 0.0, 0.001_404, 0.0]),
+    ("ccid3-bidir", [1.0004, 120_120.0, 39_792.0, 0.0, 0.001_545, 0.0]),
 ];
 
 /// Our sending half as the client of a recording, until `t` after its first data packet.
@@ -359,27 +293,27 @@ fn pass(sender: &mut Sender, end: Instant, notes: &mut Notes) {
 /// of 20, halves from there two or three times: X R/s is within one halving, and 6.5 % for R.
 #[test]
 fn our_sender_comes_to_what_the_kernels_printed() {
-    for printed in PRINTED {
-        let (sender, notes) = replay(&Recording::of(printed.name), printed.t);
+    for (name, [t, their_x, x_recv, their_x_calc, their_rtt, p]) in PRINTED {
+        let (sender, notes) = replay(&Recording::of(name), t);
         assert_eq!(notes.rx_error, []);
         let gauge = |gauge| notes.last(gauge).unwrap_or(0.0);
         let rtt = sender.rtt().unwrap().as_secs_f64();
         let (x, x_calc) = (gauge(Gauge::Rate), gauge(Gauge::EquationRate));
-        println!("{} {} s: X {x} X_calc {x_calc} R {rtt}", printed.name, printed.t);
+        println!("{name} {t} s: X {x} X_calc {x_calc} R {rtt}");
         let near = |ours: f64, theirs: f64, band: f64| {
-            assert!((ours - theirs).abs() <= band * theirs, "{}: {ours} {theirs}", printed.name);
+            assert!((ours - theirs).abs() <= band * theirs, "{name}: {ours} {theirs}");
         };
-        near(gauge(Gauge::ReceiveRate), printed.x_recv, 1e-3);
-        near(gauge(Gauge::LossEventRate), printed.p, 1e-3);
-        assert!(rtt < printed.rtt);
-        if printed.p > 0.0 {
-            near(rtt, printed.rtt, 0.25);
-            near(x_calc * rtt, printed.x_calc * printed.rtt, 0.01);
-            near(x * rtt, printed.x * printed.rtt, 0.01);
+        near(gauge(Gauge::ReceiveRate), x_recv, 1e-3);
+        near(gauge(Gauge::LossEventRate), p, 1e-3);
+        assert!(rtt < their_rtt);
+        if p > 0.0 {
+            near(rtt, their_rtt, 0.25);
+            near(x_calc * rtt, their_x_calc * their_rtt, 0.01);
+            near(x * rtt, their_x * their_rtt, 0.01);
         } else {
-            near(rtt, printed.rtt, 0.4);
-            let ratio = x * rtt / (printed.x * printed.rtt);
-            assert!((0.47..=2.13).contains(&ratio), "{}: {ratio}", printed.name);
+            near(rtt, their_rtt, 0.4);
+            let ratio = x * rtt / (their_x * their_rtt);
+            assert!((0.47..=2.13).contains(&ratio), "{name}: {ratio}");
         }
     }
 }

@@ -28,24 +28,18 @@ fn feed_to(parameters: &Parameters, packets: &[Arrival]) -> LossHistory {
     history
 }
 
+/// 3 is lost, after a packet that counts 20, and 7, after one that counts `counter`.
+fn two_losses(counter: u64) -> [Arrival; 8] {
+    [(1, 20), (2, 20), (4, 21), (5, 22), (6, counter), (8, counter), (9, counter), (10, counter)]
+        .map(|(seq, count)| data(seq, count))
+}
+
 /// RFC 4342 §10.2: losses are one event while the window counter of the packet before has grown by
 /// four at most since that of the first, however much time has passed.
 #[test]
 fn events_by_window_counter() {
     for (grown, starts) in [(4, vec![3, 1]), (5, vec![7, 3, 1])] {
-        let counter = 20 + grown;
-        let packets = [
-            data(1, 20),
-            data(2, 20),
-            // 3 is lost, after a packet that counts 20.
-            data(4, 21),
-            data(5, 22),
-            data(6, counter),
-            // 7 is lost, after one that counts `counter`.
-            data(8, counter),
-            data(9, counter),
-            data(10, counter),
-        ];
+        let packets = two_losses(20 + grown);
         let begun: Vec<_> = feed(&packets).intervals().map(|it| it.start).collect();
         assert_eq!(begun, starts, "{grown}");
     }
@@ -58,17 +52,7 @@ fn ns_2_compares_window_counters_as_packets_bear_them() {
     let ns2 = Config::default().resolve(Profile::Ns2, Kind::Ccid3);
     for (grown, again) in [(4, false), (5, true), (15, true), (16, false), (20, false), (21, true)]
     {
-        let counter = 20 + grown;
-        let packets = [
-            data(1, 20),
-            data(2, 20),
-            data(4, 21),
-            data(5, 22),
-            data(6, counter),
-            data(8, counter),
-            data(9, counter),
-            data(10, counter),
-        ];
+        let packets = two_losses(20 + grown);
         let events = |parameters| feed_to(parameters, &packets).intervals().count() - 1;
         assert_eq!(events(&ns2), if again { 2 } else { 1 }, "{grown}");
         assert_eq!(events(&rfc(Kind::Ccid3)), if grown > 4 { 2 } else { 1 }, "{grown}");

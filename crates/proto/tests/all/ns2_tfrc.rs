@@ -13,8 +13,8 @@ use talkspurt_proto::time::{Duration, Instant};
 fn the_equation() {
     let x = |profile, p: f64| {
         let config = Config { oscillation_prevention: Some(false), ..Config::default() };
-        let mut alone = Alone::started(&config.resolve(profile, Kind::Tfrc), 1000, ms(100));
-        alone.send_until(at(400));
+        let mut alone =
+            Alone::started(&config.resolve(profile, Kind::Tfrc), 1000, ms(100)).until(at(400));
         alone.report(at(400), ms(100), 10_000_000, p);
         alone.sender.equation_rate().unwrap()
     };

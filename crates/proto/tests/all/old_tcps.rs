@@ -7,8 +7,7 @@ use talkspurt_proto::tcp::{Config, Controller, Flags, WindowRule};
 use talkspurt_testing::tcp::*;
 
 fn losing(controller: Controller, numbers: &[usize]) -> Pair {
-    let mut pair = Pair::new(&Config { controller, min_rto: ms(1000), ..plain() });
-    pair.connect();
+    let mut pair = Pair::connected(&Config { controller, min_rto: ms(1000), ..plain() });
     pair.drop_data(Client, numbers);
     pair.send(Client, 60_000);
     pair.drive_for(ms(20_000));

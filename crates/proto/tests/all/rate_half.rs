@@ -7,26 +7,18 @@ use talkspurt_proto::dccp::ccid3::{Receiver, Sender};
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{AckVector, Options, SeqNo};
 use talkspurt_proto::packet::Ecn;
-use talkspurt_proto::probe::{Gauge, Note, Place, Probe, RxError, Topic};
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::{Config, Kind};
 use talkspurt_proto::time::{Duration, Instant};
+pub use talkspurt_testing::dccp::with as options;
+pub use talkspurt_testing::{Notes, ms};
 
-pub const fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
 pub fn at(since: Duration) -> Instant {
     Instant::ZERO + since
 }
 /// The place of the packet with this number, counted from 0.
 pub fn place(number: u64) -> SeqNo {
     SeqNo::first(1_000_000) + number
-}
-
-pub fn options(list: &[Opt<'_>]) -> Options {
-    let mut out = Options::default();
-    list.iter().for_each(|option| out.push(*option));
-    out
 }
 
 /// The value of the option of this type, if there is one.
@@ -43,32 +35,6 @@ pub fn option(options: &Options, kind: u8) -> Option<Vec<u8>> {
         rest = &rest[usize::from(*len)..];
     }
     None
-}
-
-/// Notes, kept.
-#[derive(Default)]
-pub struct Notes {
-    pub rx_error: Vec<RxError>,
-    pub gauges: Vec<(Instant, Gauge, f64)>,
-}
-
-impl Notes {
-    pub fn last(&self, gauge: Gauge) -> Option<f64> {
-        self.gauges.iter().rev().find(|note| note.1 == gauge).map(|note| note.2)
-    }
-}
-
-impl Probe for Notes {
-    fn wants(&self, _: Topic) -> bool {
-        true
-    }
-    fn record(&mut self, now: Instant, _: Place, note: &Note<'_>) {
-        match note {
-            Note::RxError(rx_error) => self.rx_error.push(*rx_error),
-            Note::Gauge { gauge, value } => self.gauges.push((now, *gauge, *value)),
-            _ => {}
-        }
-    }
 }
 
 /// A receiving half.

@@ -4,45 +4,32 @@
 
 use std::collections::VecDeque;
 
-use talkspurt_proto::probe::{Gauge, Note, Place, Probe, Topic};
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::{
     Arrival, Config, Feedback, Kind, Parameters, Permit, RateControl, Receiver, Report, Sender,
 };
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::units::Size;
+pub use talkspurt_testing::{Notes, at, ms};
 
-pub const fn ms(count: u64) -> Duration {
-    Duration::from_millis(count)
-}
-
-/// An instant this many milliseconds after the start.
-pub const fn at(count: u64) -> Instant {
-    Instant::from_nanos(count * 1_000_000)
+/// RFC 5348 with s = 1000 and nothing optional.
+pub fn plain() -> Parameters {
+    let config = Config {
+        nominal_size: Some(Size::from_bytes(1000)),
+        oscillation_prevention: Some(false),
+        history_discounting: Some(false),
+        ..Config::default()
+    };
+    config.resolve(Profile::Rfc, Kind::Tfrc)
 }
 
 pub fn rfc(kind: Kind) -> Parameters {
     Config::default().resolve(Profile::Rfc, kind)
 }
 
-/// Gauges as they were told.
-#[derive(Default)]
-pub struct Notes(pub Vec<(Instant, Gauge, f64)>);
-
-impl Notes {
-    pub fn last(&self, wanted: Gauge) -> Option<f64> {
-        self.0.iter().rev().find(|(_, gauge, _)| *gauge == wanted).map(|(_, _, value)| *value)
-    }
-}
-
-impl Probe for Notes {
-    fn wants(&self, topic: Topic) -> bool {
-        topic == Topic::Gauge
-    }
-    fn record(&mut self, now: Instant, _: Place, note: &Note<'_>) {
-        if let Note::Gauge { gauge, value } = *note {
-            self.0.push((now, gauge, value));
-        }
-    }
+/// What feedback told a sender.
+pub fn told(rtt: Option<Duration>, covered: Instant, receive_rate: u64, p: f64) -> Report {
+    Report { rtt, covered, receive_rate, loss_event_rate: p, delay_variation: None }
 }
 
 /// A bottleneck: bytes per second, packets that may wait, bytes around each payload.
@@ -227,13 +214,8 @@ impl Loop {
             self.sent.pop_front();
         }
         let covered = self.sent.front().expect("feedback answers what was sent").1;
-        let report = Report {
-            rtt: Some((self.now - covered).saturating_sub(feedback.delay)),
-            covered,
-            receive_rate: feedback.receive_rate,
-            loss_event_rate: feedback.loss_event_rate,
-            delay_variation: None,
-        };
+        let rtt = Some((self.now - covered).saturating_sub(feedback.delay));
+        let report = told(rtt, covered, feedback.receive_rate, feedback.loss_event_rate);
         self.heard.push((self.now, feedback));
         self.sender.on_report(self.now, &report, &mut self.notes);
     }
@@ -278,10 +260,14 @@ impl Alone {
     pub fn report(&mut self, at: Instant, rtt: Duration, receive_rate: u64, p: f64) {
         self.now = at;
         let covered = Instant::from_nanos(at.as_nanos().saturating_sub(rtt.as_nanos()));
-        let rtt = Some(rtt);
-        let report =
-            Report { rtt, covered, receive_rate, loss_event_rate: p, delay_variation: None };
+        let report = told(Some(rtt), covered, receive_rate, p);
         self.sender.on_report(at, &report, &mut self.notes);
+    }
+
+    /// One that has sent until an instant.
+    pub fn until(mut self, end: Instant) -> Self {
+        self.send_until(end);
+        self
     }
 
     /// Sends whenever it may until an instant, without heeding timers; how many packets.

@@ -48,8 +48,8 @@ fn weights_and_proofs_of_loss() {
     // root of what is averaged over the root of the sample.
     for (profile, weight) in [(Profile::Rfc, 0.9), (Profile::Ns2, 0.95)] {
         let config = Config { nominal_size: Some(Size::from_bytes(1000)), ..Config::default() };
-        let mut alone = Alone::started(&config.resolve(profile, Kind::Tfrc), 1000, ms(100));
-        alone.send_until(at(400));
+        let mut alone =
+            Alone::started(&config.resolve(profile, Kind::Tfrc), 1000, ms(100)).until(at(400));
         alone.report(at(400), ms(400), 100_000, 0.0001);
         let roots = weight * 0.1_f64.sqrt() + (1.0 - weight) * 0.4_f64.sqrt();
         let slowed = alone.rate() * roots / 0.4_f64.sqrt();

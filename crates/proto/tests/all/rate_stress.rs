@@ -104,8 +104,7 @@ fn run<E: OnRoad>(mut road: Road<E>, case: Case, mut rng: Rng, header: Option<f6
             Source::Steady { bytes: case.bytes, interval, queue: 50 }
         }
     };
-    road.ends[0].source = Source::Greedy(case.bytes);
-    road.open();
+    road.open_with(Source::Greedy(case.bytes));
     road.drive_for(seconds(2.0) + case.one_way * 10);
     case.disturb(&mut road, case.loss);
     for _ in 0..6 {
@@ -224,8 +223,7 @@ fn one_loss_in_a_talkspurt() {
             ($road:expr) => {{
                 let road = &mut $road;
                 road.judge(0, judge(begin));
-                road.ends[0].source = speech;
-                road.open();
+                road.open_with(speech);
                 road.drive_until(at(5000));
                 road.ends[0].source = Source::Silent;
                 road.drive_until(at(65_000));

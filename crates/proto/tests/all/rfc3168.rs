@@ -16,8 +16,7 @@ fn capable() -> Config {
 
 /// Opened from this side, with a peer that agrees.
 fn agreed(config: &Config) -> Alone {
-    let mut alone = Alone::client(config);
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(config);
     let answer = alone.syn(Flags::SYN | ACK | ECE, 1);
     alone.segment(answer);
     alone.sent.clear();
@@ -38,8 +37,7 @@ fn negotiation() {
     assert_eq!((bits(&asks.sent[0]), asks.marks[0]), ((true, true), Ecn::NotEct));
     // Both bits in the answer are a reflection, not an agreement.
     for (answer, agrees) in [(ECE, true), (ECE | CWR, false), (Flags(0), false)] {
-        let mut alone = Alone::client(&capable());
-        alone.input(Input::Open);
+        let mut alone = Alone::opening(&capable());
         let answer = alone.syn(Flags::SYN | ACK | answer, 1);
         alone.segment(answer);
         alone.send(1000);

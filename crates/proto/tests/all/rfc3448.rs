@@ -47,8 +47,7 @@ fn section_4_3_slow_start() {
 /// §4.3 with p > 0: X = max(min(X_calc, 2 X_recv), s/t_mbi), data-limited or not.
 #[test]
 fn section_4_3_data_limited_is_no_excuse() {
-    let mut alone = Alone::started(&plain(), 1000, RTT);
-    alone.send_until(at(400));
+    let mut alone = Alone::started(&plain(), 1000, RTT).until(at(400));
     alone.report(at(400), RTT, 100_000, 0.0001);
     same(alone.rate(), 200_000.0);
     alone.now = at(450);
@@ -60,8 +59,7 @@ fn section_4_3_data_limited_is_no_excuse() {
 /// §4.4: idle time halves the rate only while four packets in a round trip were received.
 #[test]
 fn section_4_4_idle() {
-    let mut alone = Alone::started(&plain(), 1000, RTT);
-    alone.send_until(at(400));
+    let mut alone = Alone::started(&plain(), 1000, RTT).until(at(400));
     alone.report(at(400), RTT, 100_000, 0.0001);
     // X_recv 100 000, 50 000, then 25 000 < 4 · 1000/0.1: no more.
     for x in [100_000.0, 50_000.0, 50_000.0, 50_000.0] {
@@ -73,8 +71,7 @@ fn section_4_4_idle() {
 /// §4.4: otherwise X_recv halves, or X by way of X_calc/4; down to a packet in 64 s.
 #[test]
 fn section_4_4_no_feedback() {
-    let mut alone = Alone::started(&plain(), 1000, RTT);
-    alone.send_until(at(400));
+    let mut alone = Alone::started(&plain(), 1000, RTT).until(at(400));
     alone.report(at(400), RTT, 1_000_000, 0.01);
     let equation = alone.sender.equation_rate().unwrap();
     same(alone.rate(), equation);
@@ -97,8 +94,7 @@ fn section_4_4_without_loss() {
     let mut alone = Alone::new(&plain(), 1000);
     assert_eq!(alone.expire(), ms(2000));
     same(alone.rate(), 500.0);
-    let mut alone = Alone::started(&plain(), 1000, RTT);
-    alone.send_until(at(200));
+    let mut alone = Alone::started(&plain(), 1000, RTT).until(at(200));
     alone.report(at(200), RTT, 10_000, 0.0);
     assert!(alone.send_until(at(290)) > 0);
     alone.expire();

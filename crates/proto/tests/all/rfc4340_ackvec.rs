@@ -8,6 +8,7 @@ use talkspurt_proto::dccp::ackvec::{AckVector, MAX_CELLS, Noted, State, runs};
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{Options, SeqNo};
 use talkspurt_proto::packet::Ecn;
+use talkspurt_testing::dccp::with;
 
 fn seq(number: u64) -> SeqNo {
     SeqNo::first(number)
@@ -64,8 +65,7 @@ fn section_11_4_the_example_in_decimal_reads_and_writes() {
     let options = written(&mut vector);
     assert_eq!(options.as_bytes(), [38, 7, 0, 192, 3, 64, 5]);
 
-    let mut read = Options::default();
-    read.push(Opt::AckVector { nonce: false, cells: &example });
+    let read = with(&[Opt::AckVector { nonce: false, cells: &example }]);
     let map = told(100, &read);
     assert_eq!(map.len(), 13);
     for (number, state) in map {
@@ -98,8 +98,7 @@ fn section_11_4_one_option_covers_16192_packets_and_more_go_on_in_the_next() {
 
 #[test]
 fn rfc_8311_section_6_type_39_is_read_and_never_written() {
-    let mut read = Options::default();
-    read.push(Opt::AckVector { nonce: true, cells: &[0xc0, 0x01] });
+    let read = with(&[Opt::AckVector { nonce: true, cells: &[0xc0, 0x01] }]);
     assert_eq!(
         told(9, &read),
         BTreeMap::from([(9, State::NotYet), (8, State::Received), (7, State::Received)])
@@ -111,8 +110,7 @@ fn rfc_8311_section_6_type_39_is_read_and_never_written() {
 #[test]
 fn section_11_4_vectors_end_where_numbers_end() {
     // 64 packets back from number 3 of the whole space: those before the first do not exist.
-    let mut read = Options::default();
-    read.push(Opt::AckVector { nonce: false, cells: &[63; 253] });
+    let read = with(&[Opt::AckVector { nonce: false, cells: &[63; 253] }]);
     let first = SeqNo::default() + 3;
     let all: Vec<_> = runs(first, &read).collect();
     assert_eq!(all.len(), 1);
@@ -212,8 +210,8 @@ fn appendix_a_3_the_other_sides_vector_acknowledges_acknowledgements_too() {
         vector.on_sent(seq(7 + number));
     }
     // Our packets 7, 10 and 11 had vectors; the other side has 12, 10 and 7, not 11.
-    let mut options = Options::default();
-    options.push(Opt::AckVector { nonce: false, cells: &[0, 0b1100_0000, 0, 0b1100_0001, 0] });
+    let options =
+        with(&[Opt::AckVector { nonce: false, cells: &[0, 0b1100_0000, 0, 0b1100_0001, 0] }]);
     vector.on_ack_of_ack(seq(12), &options);
     assert_eq!(vector.oldest(), Some(seq(4)), "packet 10 told of 3");
     // The same again: nothing newer was told to be known.
@@ -328,8 +326,7 @@ fn the_buffer_fills_two_whole_options() {
 /// §11.4, table 6: state 2 is reserved, and is not read as "not yet received".
 #[test]
 fn each_state_is_read_as_what_it_is() {
-    let mut options = Options::default();
-    options.push(Opt::AckVector { nonce: false, cells: &[0x00, 0x41, 0x80, 0xc2] });
+    let options = with(&[Opt::AckVector { nonce: false, cells: &[0x00, 0x41, 0x80, 0xc2] }]);
     let states: Vec<_> = runs(seq(100), &options).map(|run| run.state).collect();
     assert_eq!(states, [State::Received, State::Marked, State::Reserved, State::NotYet]);
 }

@@ -144,8 +144,7 @@ fn aborts() {
 /// Closing without a connection: in REQUEST the server is informed, in LISTEN nothing is sent.
 #[test]
 fn closed_before_open() {
-    let mut alone = Alone::client(&plain());
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&plain());
     assert_eq!(reset(&alone.input(Input::Close)).0, ResetCode::ABORTED);
     assert_eq!((alone.events.as_slice(), alone.wake), (&[Event::Closed][..], None));
     let mut alone = Alone::client(&plain());

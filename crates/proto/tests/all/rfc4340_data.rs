@@ -3,13 +3,11 @@
 
 use talkspurt_proto::dccp::ccid::Sender as _;
 use talkspurt_proto::dccp::options::{Opt, feature as name};
-use talkspurt_proto::dccp::{
-    Ccid, Config, Dccp, Kind, Location, Options, Packet, Service, WireSeq,
-};
+use talkspurt_proto::dccp::{Ccid, Config, Dccp, Kind, Location, Packet, Service, WireSeq};
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::PacketBox;
-use talkspurt_proto::packet::{Ecn, IpVersion, PathId, Payload, Quote};
+use talkspurt_proto::packet::{Ecn, IpVersion, PathId, Payload};
 use talkspurt_proto::probe::{Gauge, RxError};
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rng::Rng;
@@ -248,22 +246,8 @@ fn a_mark_is_told() {
 }
 
 fn too_big(mtu: u32, seq: u64) -> Input<PacketBox<Packet>> {
-    let quote = Quote {
-        version: IpVersion::V4,
-        ip_bytes: 1500,
-        mark: 0,
-        ttl: 60,
-        dscp: 0,
-        ecn: Ecn::NotEct,
-        transport: talkspurt_proto::wire::dccp::quoted(&Packet {
-            seq: WireSeq::Extended(seq),
-            ccval: 0,
-            cscov: 0,
-            kind: Kind::Data,
-            options: Options::default(),
-            payload: Frame::default(),
-        }),
-    };
+    let packet = Alone::make(seq, Kind::Data, &[], 0);
+    let quote = talkspurt_testing::quote(talkspurt_proto::wire::dccp::quoted(&packet));
     Input::TooBig { path: PathId(0), mtu, quote }
 }
 

@@ -214,10 +214,7 @@ fn mandatory() {
         let answer = alone.arrive(Kind::Ack { ack: alone.ack() }, list);
         assert_eq!(reset(&answer), (code, bytes), "{list:?}");
         assert_eq!(answer[0].kind.ack(), Some(Alone::make(alone.seq, Kind::Data, &[], 0).seq));
-        assert_eq!(
-            (alone.endpoint.state(), alone.events.as_slice()),
-            (State::Closed, &[Event::Reset][..])
-        );
+        assert_eq!(alone.end(), (State::Closed, &[Event::Reset][..]));
     }
     // Known options may be Mandatory, and unknown ones may be present.
     let fine = [Opt::Mandatory, Opt::NdpCount(1), unknown, Opt::SlowReceiver];
@@ -282,8 +279,7 @@ fn invalid_confirms() {
         Opt::ConfirmR(feature(name::CCID, &[])),
     ];
     for confirm in bad {
-        let mut alone = Alone::client(&plain());
-        alone.input(Input::Open);
+        let mut alone = Alone::opening(&plain());
         let answer =
             alone.arrive(Kind::Response { ack: alone.ack(), service: SERVICE }, &[confirm]);
         // An Ack Vector that is not sent is a value that may stay; CCID 3 is not.
@@ -442,8 +438,7 @@ fn the_ccid_changes_on_the_way() {
 /// lost.
 #[test]
 fn confirms_survive_a_lost_ack() {
-    let mut alone = Alone::client(&plain());
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&plain());
     let change = Opt::ChangeL(feature(name::ACK_RATIO, &[0, 3]));
     let list = [&CONFIRMS[..], &[change]].concat();
     let answer = alone.arrive(Kind::Response { ack: alone.ack(), service: SERVICE }, &list);
@@ -489,8 +484,7 @@ fn no_data_before_the_ccid_is_decided() {
 /// Ack Vector, 1)", at the start of a connection and where its CCID changes to 2.
 #[test]
 fn no_data_under_ccid_2_before_ack_vectors_are_agreed_on() {
-    let mut alone = Alone::client(&plain());
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&plain());
     let response = Kind::Response { ack: alone.ack(), service: SERVICE };
     alone.arrive(response, &CONFIRMS[..2]);
     assert_eq!((alone.endpoint.state(), alone.endpoint.send_capacity()), (State::PartOpen, 0));

@@ -157,16 +157,10 @@ fn a_fixed_window_bounds_the_flight() {
 fn a_long_burst_of_losses_is_survived() {
     let config = Config { sequence_window: Some(32), ..plain() };
     let mut pair = Pair::connected(&config);
-    let mut count = 0;
-    pair.on_wire(move |sent| {
-        if sent.from == Client && sent.packet.kind.is_data() {
-            count += 1;
-            if (200..230).contains(&count) {
-                return Verdict::Drop;
-            }
-        }
-        Verdict::Arrive
-    });
+    pair.judge_counted(
+        |sent| sent.from == Client && sent.packet.kind.is_data(),
+        |count| Verdict::drop_if((200..230).contains(&count)),
+    );
     for _ in 0..300 {
         pair.send(Client, 100);
     }

@@ -95,8 +95,7 @@ fn numbers() {
 /// number; after three minutes it is given up with a Reset whose Acknowledgement Number is zero.
 #[test]
 fn requests_are_repeated_and_given_up() {
-    let mut alone = Alone::client(&plain());
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&plain());
     let mut times = vec![alone.now];
     let reset = loop {
         let sent = alone.wait();
@@ -156,8 +155,7 @@ fn bad_service_code() {
         assert_eq!((alone.endpoint.state(), alone.wake), (State::Listen, None));
     }
     // A Response of another service ends a client.
-    let mut alone = Alone::client(&plain());
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&plain());
     let answer = alone.arrive(Kind::Response { ack: alone.ack(), service: 42 }, &[]);
     assert_eq!(reset(&answer).0, ResetCode::BAD_SERVICE_CODE);
     assert_eq!(alone.events, [Event::Reset]);
@@ -183,8 +181,7 @@ fn a_response_for_each_request() {
 #[test]
 fn part_open() {
     let opened = || {
-        let mut alone = Alone::client(&plain());
-        alone.input(Input::Open);
+        let mut alone = Alone::opening(&plain());
         let response = Kind::Response { ack: alone.ack(), service: SERVICE };
         assert_eq!(kinds(&alone.arrive(response, &CONFIRMS)), [ACK]);
         alone
@@ -261,8 +258,7 @@ fn what_does_not_fit_goes_ahead() {
 /// §8.5 step 4: in REQUEST only a Response or Reset that acknowledges a Request counts.
 #[test]
 fn request_waits_for_its_response() {
-    let mut alone = Alone::client(&plain());
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&plain());
     let isn = alone.isn;
     let wrong = [
         Kind::Data,
@@ -309,8 +305,7 @@ fn no_connection() {
 /// §8.5 step 7, OSR: a Response duplicated by the network after the connection opened is accepted.
 #[test]
 fn an_overtaken_response_is_ignored() {
-    let mut alone = Alone::client(&plain());
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&plain());
     let response = Kind::Response { ack: alone.ack(), service: SERVICE };
     alone.arrive(response, &[]);
     alone.seq += 1;
@@ -396,8 +391,7 @@ fn cookies_are_echoed() {
 /// nothing.
 #[test]
 fn several_cookies() {
-    let mut alone = Alone::client(&plain());
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&plain());
     let cookies = [Opt::InitCookie(&[1; 60]), Opt::InitCookie(&[2; 3])];
     let response = Kind::Response { ack: alone.ack(), service: SERVICE };
     let answer = alone.arrive(response, &[&cookies[..], &CONFIRMS].concat());

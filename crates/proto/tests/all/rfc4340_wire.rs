@@ -8,11 +8,8 @@ use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{Kind, Options, Packet, ResetCode, WireSeq};
 use talkspurt_proto::frame::Frame;
-use talkspurt_proto::packet::{
-    BodyId, Damage, Ecn, IpVersion, Packet as Label, PacketBox, Payload, Quote,
-};
+use talkspurt_proto::packet::{Damage, Ecn, IpVersion, Packet as Label, PacketBox, Payload, Quote};
 use talkspurt_proto::rtp;
-use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Ends, Hints, WireError};
 
 fn address(text: &str) -> IpAddr {
@@ -351,18 +348,7 @@ fn section_9_3_the_parser_of_whole_packets_says_so_too() {
     let mut data = with_data(packet(SEQ, Kind::Data), b"123456789");
     data.cscov = 2;
     data.options.push(Opt::DataChecksum(1));
-    let label = Label {
-        body: BodyId(0),
-        ip_bytes: 0,
-        route: 0,
-        flow: 0,
-        number: 0,
-        hop: 0,
-        ecn: Ecn::Ect0,
-        dscp: 46,
-        version: IpVersion::V4,
-        sent: Instant::ZERO,
-    };
+    let label = Label { ecn: Ecn::Ect0, dscp: 46, ..Label::default() };
     let mut bytes = Vec::new();
     wire::emit(&label, &Body::Dccp(PacketBox::new(data)), &ends(), &mut bytes).expect("fits");
     // §19.1: IP protocol 33.

@@ -1,28 +1,15 @@
 //! CCID 2, clause by clause of RFC 4341: when acknowledgements leave, and the congestion control of
 //! acknowledgements, Ack Ratio (§6; RFC 4340 §11.3).
 
-use crate::ccid2_half::{Bench, MS, at, seq};
+use crate::ccid2_half::{Bench, MS, at, rfc, seq, wide};
 use talkspurt_proto::dccp::ackvec::State::{Marked, Received};
 use talkspurt_proto::dccp::ccid::{Arrival, Receiver as _, Sender as _};
-use talkspurt_proto::dccp::ccid2::{Limited, Parameters, Receiver};
+use talkspurt_proto::dccp::ccid2::{Parameters, Receiver};
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{AckVector, Options};
 use talkspurt_proto::packet::Ecn;
 use talkspurt_proto::profile::Profile;
-
-fn rfc() -> Parameters {
-    Parameters::of(Profile::Rfc)
-}
-
-/// A window of ten from the start, so that hand computation is easy; growth unlimited.
-fn wide(ssthresh: Option<u64>) -> Parameters {
-    Parameters {
-        initial_window_packets: Some(10),
-        initial_ssthresh_packets: ssthresh,
-        application_limited: Limited::Grow,
-        ..rfc()
-    }
-}
+use talkspurt_testing::dccp::with;
 
 fn arrival<'a>(number: u64, data: bool, ecn: Ecn, options: &'a Options) -> Arrival<'a> {
     Arrival { seq: seq(number), data_bytes: data.then_some(172), ccval: 0, ecn, ndp: None, options }
@@ -156,9 +143,7 @@ fn constant(window: u64) -> Bench {
     let mut bench = Bench::new(&parameters);
     bench.some(1);
     bench.pass(10_000);
-    let mut options = Options::default();
-    options.push(Opt::SlowReceiver);
-    options.push(Opt::AckVector { nonce: false, cells: &[0] });
+    let options = with(&[Opt::SlowReceiver, Opt::AckVector { nonce: false, cells: &[0] }]);
     bench.hear(1, &options);
     bench
 }
@@ -278,8 +263,7 @@ fn section_6_1_1_marked_acknowledgements_count_as_lost_ones() {
     let mut bench = constant(24);
     let first = bench.next;
     bench.some(24);
-    let mut options = Options::default();
-    options.push(Opt::AckVector { nonce: false, cells: &[23] });
+    let options = with(&[Opt::AckVector { nonce: false, cells: &[23] }]);
     let number = bench.peer;
     bench.hear_as(number, first + 23, &options, Ecn::Ce, (None, None));
     assert_eq!(bench.sender.ack_ratio(), Some(4));
@@ -306,8 +290,7 @@ fn section_6_2_acknowledgements_are_acknowledged_once_a_window() {
     assert_eq!(owed.len(), 4, "{owed:?}");
     assert!(owed.windows(2).all(|pair| (10..=14).contains(&(pair[1] - pair[0]))), "{owed:?}");
     // Nothing is owed when no acknowledgement came.
-    let mut bench = Bench::new(&wide(Some(2)));
-    bench.fill();
+    let mut bench = Bench::full(&wide(Some(2)));
     assert!(!bench.sender.owes_ack());
 }
 

@@ -1,17 +1,13 @@
 //! Effects of CCID 2's parameters and profiles on a path: windows round trip by round trip, the square
 //! root law, and the windows of ns-2.
 
-use crate::ccid2_half::{Bench, MS, Path, Verdict, at};
+use crate::ccid2_half::{Bench, MS, Path, Verdict, at, rfc};
 use talkspurt_proto::dccp::ackvec::State;
 use talkspurt_proto::dccp::ccid2::{Config, Parameters};
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::validate::ConfigError;
-
-fn rfc() -> Parameters {
-    Parameters::of(Profile::Rfc)
-}
 
 #[test]
 fn profiles_begin_with_their_windows_and_thresholds() {

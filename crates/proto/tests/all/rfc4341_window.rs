@@ -2,29 +2,15 @@
 //! by hand, seen as how many packets may leave and when.
 
 use crate::ccid2_half;
-use crate::ccid2_half::{Bench, MS, at};
+use crate::ccid2_half::{Bench, MS, at, rfc, wide};
 use talkspurt_proto::dccp::Options;
 use talkspurt_proto::dccp::ackvec::State::{Marked, NotYet, Received};
 use talkspurt_proto::dccp::ccid::{Arrival, Sender as _};
 use talkspurt_proto::dccp::ccid2::{Idle, Limited, Parameters, SlowStart};
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::packet::Ecn;
-use talkspurt_proto::profile::Profile;
 use talkspurt_proto::time::Duration;
-
-fn rfc() -> Parameters {
-    Parameters::of(Profile::Rfc)
-}
-
-/// A window of ten from the start, so that hand computation is easy; growth unlimited.
-fn wide(ssthresh: Option<u64>) -> Parameters {
-    Parameters {
-        initial_window_packets: Some(10),
-        initial_ssthresh_packets: ssthresh,
-        application_limited: Limited::Grow,
-        ..rfc()
-    }
-}
+use talkspurt_testing::dccp::with;
 
 #[test]
 fn section_5_the_initial_window_is_that_of_rfc_3390_in_packets() {
@@ -49,8 +35,7 @@ fn section_5_a_packet_may_leave_while_pipe_is_below_cwnd() {
 
 #[test]
 fn section_5_acknowledged_packets_leave_the_pipe_once_marked_or_not() {
-    let mut bench = Bench::new(&wide(Some(2)));
-    bench.fill();
+    let mut bench = Bench::full(&wide(Some(2)));
     bench.ack(3, &[(Received, 1), (Marked, 1), (Received, 1)]);
     assert_eq!(bench.sender.pipe(), 7);
     // "True duplicate acknowledgements, for example, MUST NOT affect pipe."
@@ -79,8 +64,7 @@ fn section_5_packets_without_data_never_move_the_pipe() {
 
 #[test]
 fn section_5_three_packets_acknowledged_behind_a_hole_make_it_lost() {
-    let mut bench = Bench::new(&wide(Some(2)));
-    bench.fill();
+    let mut bench = Bench::full(&wide(Some(2)));
     bench.ack(3, &[(Received, 2), (NotYet, 1)]);
     assert_eq!(bench.state(), (10, Some(2), 8), "two may be reordering");
     bench.ack(4, &[(Received, 3), (NotYet, 1)]);
@@ -105,8 +89,7 @@ fn section_5_packets_behind_the_hole_need_not_carry_data() {
 
 #[test]
 fn section_5_a_late_packet_before_three_others_is_no_loss() {
-    let mut bench = Bench::new(&wide(Some(2)));
-    bench.fill();
+    let mut bench = Bench::full(&wide(Some(2)));
     bench.ack(3, &[(Received, 2), (NotYet, 1)]);
     bench.ack(3, &[(Received, 3)]);
     bench.ack(6, &[(Received, 6)]);
@@ -115,8 +98,7 @@ fn section_5_a_late_packet_before_three_others_is_no_loss() {
 
 #[test]
 fn section_5_losses_and_marks_of_one_window_are_one_event() {
-    let mut bench = Bench::new(&wide(Some(2)));
-    bench.fill();
+    let mut bench = Bench::full(&wide(Some(2)));
     bench.ack(4, &[(Received, 3), (NotYet, 1)]);
     assert_eq!(bench.sender.window(), 5);
     // 5 is lost and 9 marked: both left before the loss of 1 was seen.
@@ -134,8 +116,7 @@ fn section_5_losses_and_marks_of_one_window_are_one_event() {
 fn section_5_halves_are_rounded_down_to_one_for_cwnd_and_two_for_ssthresh() {
     for (before, cwnd, ssthresh) in [(7, 3, 3), (5, 2, 2), (3, 1, 2), (2, 1, 2), (1, 1, 2)] {
         let parameters = Parameters { initial_window_packets: Some(before), ..wide(Some(2)) };
-        let mut bench = Bench::new(&parameters);
-        bench.fill();
+        let mut bench = Bench::full(&parameters);
         bench.ack(1, &[(Marked, 1)]);
         assert_eq!(bench.state(), (cwnd, Some(ssthresh), before - 1), "from {before}");
     }
@@ -143,21 +124,18 @@ fn section_5_halves_are_rounded_down_to_one_for_cwnd_and_two_for_ssthresh() {
 
 #[test]
 fn section_5_rfc_8311_a_mark_is_congestion_whatever_the_nonce_echo() {
-    let mut bench = Bench::new(&wide(Some(2)));
-    bench.fill();
-    let mut options = Options::default();
-    options.push(Opt::AckVector {
+    let mut bench = Bench::full(&wide(Some(2)));
+    let options = with(&[Opt::AckVector {
         nonce: true,
         cells: &ccid2_half::vector(&[(Received, 1), (Marked, 1)]),
-    });
+    }]);
     bench.hear(2, &options);
     assert_eq!(bench.state(), (5, Some(5), 8));
 }
 
 #[test]
 fn section_5_a_timeout_empties_the_pipe_and_leaves_one_packet() {
-    let mut bench = Bench::new(&wide(None));
-    bench.fill();
+    let mut bench = Bench::full(&wide(None));
     bench.pass(100);
     bench.ack(2, &[(Received, 2)]);
     // Slow start: 11. R = 100 ms, RTO = R + 4 · R/2 = 300 ms, but not below a second.
@@ -183,8 +161,7 @@ fn section_5_a_timeout_empties_the_pipe_and_leaves_one_packet() {
 
 #[test]
 fn section_5_slow_start_adds_one_for_two_and_at_most_half_the_ack_ratio_an_acknowledgement() {
-    let mut bench = Bench::new(&wide(None));
-    bench.fill();
+    let mut bench = Bench::full(&wide(None));
     bench.ack(2, &[(Received, 2)]);
     assert_eq!(bench.sender.window(), 11);
     // One packet is half a step.
@@ -197,16 +174,14 @@ fn section_5_slow_start_adds_one_for_two_and_at_most_half_the_ack_ratio_an_ackno
     assert_eq!(bench.sender.window(), 13);
     // With Ack Ratio 6 it would be three.
     let mut bench =
-        Bench::new(&Parameters { ack_ratio: 6, ack_ratio_control: false, ..wide(None) });
-    bench.fill();
+        Bench::full(&Parameters { ack_ratio: 6, ack_ratio_control: false, ..wide(None) });
     bench.ack(10, &[(Received, 10)]);
     assert_eq!(bench.sender.window(), 13);
 }
 
 #[test]
 fn ns_2_slow_start_adds_one_for_each() {
-    let mut bench = Bench::new(&Parameters { slow_start: SlowStart::PerPacket, ..wide(None) });
-    bench.fill();
+    let mut bench = Bench::full(&Parameters { slow_start: SlowStart::PerPacket, ..wide(None) });
     bench.ack(2, &[(Received, 2)]);
     assert_eq!(bench.sender.window(), 12);
     bench.ack(10, &[(Received, 8)]);
@@ -215,8 +190,7 @@ fn ns_2_slow_start_adds_one_for_each() {
 
 #[test]
 fn section_5_slow_start_begins_anew_after_a_timeout() {
-    let mut bench = Bench::new(&wide(None));
-    bench.fill();
+    let mut bench = Bench::full(&wide(None));
     bench.ack(1, &[(Received, 1)]);
     assert_eq!(bench.state(), (10, None, 9), "half a step is earned");
     bench.timeout();
@@ -229,8 +203,7 @@ fn section_5_slow_start_begins_anew_after_a_timeout() {
 
 #[test]
 fn section_5_slow_start_ends_at_ssthresh() {
-    let mut bench = Bench::new(&wide(Some(12)));
-    bench.fill();
+    let mut bench = Bench::full(&wide(Some(12)));
     bench.ack_pairs(1, 10);
     // 11, 12, and from then on one for a window of twelve, of which six are acknowledged.
     assert_eq!(bench.sender.window(), 12);
@@ -256,8 +229,7 @@ fn section_5_congestion_avoidance_adds_one_for_each_window() {
 
 #[test]
 fn section_5_no_growth_from_packets_sent_before_the_event() {
-    let mut bench = Bench::new(&wide(Some(2)));
-    bench.fill();
+    let mut bench = Bench::full(&wide(Some(2)));
     bench.ack(4, &[(Received, 3), (NotYet, 1)]);
     assert_eq!(bench.state(), (5, Some(5), 6));
     // 5 to 10 belong to the window with a loss: "each window of data acknowledged without lost or
@@ -274,8 +246,7 @@ fn section_5_the_round_trip_time_is_that_of_the_newest_packet_less_what_the_rece
     let parameters = Parameters { min_rto: MS, ..wide(Some(2)) };
     let mut bench = Bench::new(&parameters);
     let (wait, echo) = (Some(MS * 40), Some(MS * 70));
-    let mut options = Options::default();
-    options.push(Opt::AckVector { nonce: false, cells: &[1] });
+    let options = with(&[Opt::AckVector { nonce: false, cells: &[1] }]);
     for (waited, echoed, rtt) in [(None, None, 100), (wait, None, 60), (wait, echo, 70)] {
         bench.sender = Bench::new(&parameters).sender;
         bench.some(1);
@@ -297,8 +268,7 @@ fn section_5_what_the_receiver_waited_is_about_the_packet_it_names() {
     bench.pass(50);
     bench.send(None);
     bench.pass(100);
-    let mut options = Options::default();
-    options.push(Opt::AckVector { nonce: false, cells: &[1] });
+    let options = with(&[Opt::AckVector { nonce: false, cells: &[1] }]);
     bench.hear_as(1, 2, &options, Ecn::NotEct, (Some(MS * 40), None));
     // Packet 2 waited for 40 ms; it had no data, and packet 1's wait is not reported.
     assert_eq!(bench.sender.rtt(), Some(MS * 150));
@@ -306,8 +276,7 @@ fn section_5_what_the_receiver_waited_is_about_the_packet_it_names() {
 
 #[test]
 fn rfc_4340_section_11_4_1_a_mark_told_later_counts() {
-    let mut bench = Bench::new(&wide(Some(2)));
-    bench.fill();
+    let mut bench = Bench::full(&wide(Some(2)));
     bench.ack(2, &[(Received, 1), (NotYet, 1)]);
     // A duplicate of packet 2 arrived marked: of old 0 and received 1 the sender makes 1.
     bench.ack(2, &[(Marked, 1), (NotYet, 1)]);
@@ -320,8 +289,7 @@ fn rfc_4340_section_11_4_1_a_mark_told_later_counts() {
 
 #[test]
 fn section_5_many_measurements_a_window_weigh_less_each() {
-    let mut bench = Bench::new(&Parameters { min_rto: MS, ..wide(Some(2)) });
-    bench.fill();
+    let mut bench = Bench::full(&Parameters { min_rto: MS, ..wide(Some(2)) });
     bench.pass(100);
     bench.ack(2, &[(Received, 2)]);
     assert_eq!(bench.sender.rtt(), Some(MS * 100));
@@ -490,11 +458,11 @@ fn rfc_4340_section_11_7_2_drop_codes() {
         (1, 10, false),   // nobody listens: nothing more is sent
     ];
     for (code, window, may) in cases {
-        let mut bench = Bench::new(&wide(Some(2)));
-        bench.fill();
-        let mut options = Options::default();
-        options.push(Opt::AckVector { nonce: false, cells: &[1] });
-        options.push(Opt::DataDropped(&[0x80 | code << 4 | 1]));
+        let mut bench = Bench::full(&wide(Some(2)));
+        let options = with(&[
+            Opt::AckVector { nonce: false, cells: &[1] },
+            Opt::DataDropped(&[0x80 | code << 4 | 1]),
+        ]);
         bench.hear(2, &options);
         assert_eq!(bench.sender.window(), window, "code {code}");
         bench.ack(10, &[(Received, 8)]);
@@ -508,19 +476,15 @@ fn rfc_4340_section_11_7_2_drop_codes() {
 
 #[test]
 fn section_5_2_a_full_receive_buffer_never_costs_the_last_packet() {
-    let mut bench = Bench::new(&Parameters { initial_window_packets: Some(3), ..wide(Some(2)) });
-    bench.fill();
-    let mut options = Options::default();
-    options.push(Opt::AckVector { nonce: false, cells: &[2] });
-    options.push(Opt::DataDropped(&[0xa2]));
+    let mut bench = Bench::full(&Parameters { initial_window_packets: Some(3), ..wide(Some(2)) });
+    let options = with(&[Opt::AckVector { nonce: false, cells: &[2] }, Opt::DataDropped(&[0xa2])]);
     bench.hear(3, &options);
     assert_eq!(bench.state(), (1, Some(2), 0));
 }
 
 #[test]
 fn rfc_4340_section_11_7_1_both_responses_add_up() {
-    let mut bench = Bench::new(&wide(Some(2)));
-    bench.fill();
+    let mut bench = Bench::full(&wide(Some(2)));
     let mut options = Options::default();
     let cells = ccid2_half::vector(&[(Received, 2), (Marked, 1)]);
     options.push(Opt::AckVector { nonce: false, cells: &cells });
@@ -534,19 +498,14 @@ fn rfc_4340_section_11_7_1_both_responses_add_up() {
 /// option", on whatever packet: RFC 4340 §5.8 lets Slow Receiver be on a DCCP-Data too.
 #[test]
 fn section_5_2_slow_receiver_and_data_dropped_end_slow_start() {
-    let mut bench = Bench::new(&wide(None));
-    bench.fill();
-    let mut options = Options::default();
-    options.push(Opt::SlowReceiver);
-    options.push(Opt::AckVector { nonce: false, cells: &[1] });
+    let mut bench = Bench::full(&wide(None));
+    let options = with(&[Opt::SlowReceiver, Opt::AckVector { nonce: false, cells: &[1] }]);
     bench.hear(2, &options);
     assert_eq!(bench.state(), (10, Some(10), 8));
 
     // On a packet without an Acknowledgement Number.
-    let mut bench = Bench::new(&wide(None));
-    bench.fill();
-    let mut options = Options::default();
-    options.push(Opt::SlowReceiver);
+    let mut bench = Bench::full(&wide(None));
+    let options = with(&[Opt::SlowReceiver]);
     let arrival = Arrival {
         seq: ccid2_half::seq(1),
         data_bytes: Some(10),
@@ -560,11 +519,11 @@ fn section_5_2_slow_receiver_and_data_dropped_end_slow_start() {
 
     // Data Dropped, every code: where the code lowers cwnd, slow start ends at the lowered one.
     for (code, cwnd) in [(0_u8, 10), (1, 10), (2, 8), (3, 5), (4, 5), (7, 5)] {
-        let mut bench = Bench::new(&wide(None));
-        bench.fill();
-        let mut options = Options::default();
-        options.push(Opt::AckVector { nonce: false, cells: &[1] });
-        options.push(Opt::DataDropped(&[0x80 | code << 4 | 1]));
+        let mut bench = Bench::full(&wide(None));
+        let options = with(&[
+            Opt::AckVector { nonce: false, cells: &[1] },
+            Opt::DataDropped(&[0x80 | code << 4 | 1]),
+        ]);
         bench.hear(2, &options);
         let (window, threshold, _) = bench.state();
         assert!(threshold.is_some_and(|it| it <= window), "code {code}: {threshold:?}");
@@ -572,11 +531,8 @@ fn section_5_2_slow_receiver_and_data_dropped_end_slow_start() {
     }
 
     // Packets in Normal Blocks are delivered, and packets never sent are not relevant.
-    let mut bench = Bench::new(&wide(None));
-    bench.fill();
-    let mut options = Options::default();
-    options.push(Opt::AckVector { nonce: false, cells: &[1] });
-    options.push(Opt::DataDropped(&[0x01]));
+    let mut bench = Bench::full(&wide(None));
+    let options = with(&[Opt::AckVector { nonce: false, cells: &[1] }, Opt::DataDropped(&[0x01])]);
     bench.hear(2, &options);
     assert_eq!(bench.sender.threshold(), None);
 }
@@ -585,8 +541,7 @@ fn section_5_2_slow_receiver_and_data_dropped_end_slow_start() {
 /// until its acknowledgement is acknowledged (RFC 4340 §11.7), and costs nothing more then.
 #[test]
 fn section_5_2_repeated_data_dropped_costs_once() {
-    let mut bench = Bench::new(&wide(Some(2)));
-    bench.fill();
+    let mut bench = Bench::full(&wide(Some(2)));
     let drops = |ack: u64, block: &[u8]| {
         let mut options = Options::default();
         // 1 is missing all the time, so that the packets behind it stay remembered.
@@ -604,14 +559,11 @@ fn section_5_2_repeated_data_dropped_costs_once() {
 
 #[test]
 fn rfc_4340_section_11_6_no_growth_for_a_round_trip_after_slow_receiver() {
-    let mut bench = Bench::new(&wide(None));
-    bench.fill();
+    let mut bench = Bench::full(&wide(None));
     bench.pass(100);
     bench.ack(2, &[(Received, 2)]);
     assert_eq!(bench.sender.window(), 11);
-    let mut options = Options::default();
-    options.push(Opt::SlowReceiver);
-    options.push(Opt::AckVector { nonce: false, cells: &[1] });
+    let options = with(&[Opt::SlowReceiver, Opt::AckVector { nonce: false, cells: &[1] }]);
     bench.hear(4, &options);
     bench.fill();
     bench.pass(99);

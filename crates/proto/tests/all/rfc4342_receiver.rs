@@ -16,6 +16,14 @@ fn rfc_receiver() -> ReceiverBench {
     ReceiverBench::new(Profile::Rfc, Kind::Ccid3)
 }
 
+/// A receiver that has reported its first packet.
+fn begun() -> ReceiverBench {
+    let mut bench = rfc_receiver();
+    bench.data(ms(0), 0, 0);
+    bench.report(ms(0));
+    bench
+}
+
 /// Data length of the first interval (RFC 5348 §6.3.1) for that many packets of 100 bytes in 200 ms.
 fn first_interval(packets: f64) -> u8 {
     (1.0 / equation::loss_event_rate(100.0, 0.2, packets * 500.0)).round() as u8
@@ -127,9 +135,7 @@ fn section_6_the_first_data_packet_is_acknowledged_and_then_each_round_trip_of_c
 
 #[test]
 fn section_6_a_new_loss_event_is_reported_at_once() {
-    let mut bench = rfc_receiver();
-    bench.data(ms(0), 0, 0);
-    bench.report(ms(0));
+    let mut bench = begun();
     for seq in 2..=3 {
         bench.data(ms(seq), seq, 0);
         assert!(bench.report(ms(seq)).is_none());
@@ -222,9 +228,7 @@ fn section_8_6_missing_packets_that_may_still_come_are_skipped() {
 
 #[test]
 fn section_6_1_a_loss_interval_begins_with_the_loss() {
-    let mut bench = rfc_receiver();
-    bench.data(ms(0), 0, 0);
-    bench.report(ms(0));
+    let mut bench = begun();
     for seq in (1..=9).chain(11..=13) {
         bench.data(ms(seq), seq, 0);
     }
@@ -243,9 +247,7 @@ fn section_6_1_a_loss_interval_begins_with_the_loss() {
 #[test]
 fn section_6_1_1_a_lost_packet_without_data_is_no_loss_where_ndp_counts_tell() {
     for (ndp, lost) in [(Some(1), false), (None, true)] {
-        let mut bench = rfc_receiver();
-        bench.data(ms(0), 0, 0);
-        bench.report(ms(0));
+        let mut bench = begun();
         bench.data_with(ms(2), 2, 0, |packet| packet.ndp = ndp);
         bench.data(ms(3), 3, 0);
         bench.data(ms(4), 4, 0);
@@ -287,9 +289,7 @@ fn section_10_2_losses_more_than_four_counts_apart_are_two_events() {
 
 #[test]
 fn section_5_a_mark_counts_as_a_loss() {
-    let mut bench = rfc_receiver();
-    bench.data(ms(0), 0, 0);
-    bench.report(ms(0));
+    let mut bench = begun();
     bench.data_with(ms(1), 1, 0, |packet| packet.ecn = Ecn::Ce);
     let report = bench.report(ms(1)).expect("a new loss event");
     let expected = vec![0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, first_interval(2.0)];
@@ -404,9 +404,7 @@ fn section_8_6_2_the_example_is_read() {
 /// reach from it to the first, even if a gap exceeds Skip Length.
 #[test]
 fn section_8_6_intervals_meet_over_a_long_gap() {
-    let mut bench = rfc_receiver();
-    bench.data(ms(0), 0, 0);
-    bench.report(ms(0));
+    let mut bench = begun();
     bench.data(ms(1), 1, 0);
     bench.data(ms(500), 1000, 5);
     let value = option(&bench.report(ms(500)).unwrap(), 193).unwrap();

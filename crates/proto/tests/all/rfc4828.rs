@@ -43,8 +43,7 @@ fn section_4_2_nominal_size_less_headers() {
 /// of it, and starve.
 #[test]
 fn section_4_2_what_was_received_is_data() {
-    let mut alone = Alone::started(&plain(), 20, RTT);
-    alone.send_until(at(400));
+    let mut alone = Alone::started(&plain(), 20, RTT).until(at(400));
     alone.report(at(400), RTT, 40_000, 0.0);
     same(alone.rate(), 2.0 * 4380.0 / 0.1 * 20.0 / 56.0);
     alone.send_until(at(600));

@@ -7,18 +7,6 @@ use talkspurt_proto::rate::{
     Arrival, Config, Kind, LossHistory, Parameters, ReceiveRate, Receiver, equation, history,
 };
 use talkspurt_proto::time::Duration;
-use talkspurt_proto::units::Size;
-
-/// RFC 5348 with s = 1000 and nothing optional.
-fn plain() -> Parameters {
-    let config = Config {
-        nominal_size: Some(Size::from_bytes(1000)),
-        oscillation_prevention: Some(false),
-        history_discounting: Some(false),
-        ..Config::default()
-    };
-    config.resolve(Profile::Rfc, Kind::Tfrc)
-}
 
 const RTT: Duration = ms(100);
 
@@ -134,8 +122,7 @@ fn intervals(parameters: &Parameters, lengths: &[u64], open: u64) -> LossHistory
 fn section_5_4_average() {
     // I_1 … I_8 = 80, 70, …, 10 (the ninth, before the first loss, has dropped out of the eight).
     let lengths = [20, 20, 30, 40, 50, 60, 70, 80];
-    let mut parameters = plain();
-    parameters.loss_intervals = 8;
+    let parameters = Parameters { loss_intervals: 8, ..plain() };
     // Σ w_i I_(i+1) = 80 + 70 + 60 + 50 + 0.8·40 + 0.6·30 + 0.4·20 + 0.2·20 = 322; Σ w = 6.
     let short = intervals(&parameters, &lengths, 30);
     assert!((short.mean_interval().unwrap() - 322.0 / 6.0).abs() < 1e-9);

@@ -6,21 +6,9 @@ use proptest::prelude::*;
 use talkspurt_proto::probe::Gauge;
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::{
-    Arrival, Config, Kind, Parameters, Permit, RateControl, Receiver, Report, Sender, equation,
+    Arrival, Config, Kind, Parameters, Permit, RateControl, Receiver, Sender, equation,
 };
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_proto::units::Size;
-
-/// RFC 5348 with s = 1000 and nothing optional.
-fn plain() -> Parameters {
-    let config = Config {
-        nominal_size: Some(Size::from_bytes(1000)),
-        oscillation_prevention: Some(false),
-        history_discounting: Some(false),
-        ..Config::default()
-    };
-    config.resolve(Profile::Rfc, Kind::Tfrc)
-}
 
 const RTT: Duration = ms(100);
 
@@ -161,8 +149,7 @@ fn section_4_3_step_4_receive_limit() {
 /// Step 4 with p > 0: X = max(min(X_Bps, recv_limit), s/t_mbi).
 #[test]
 fn section_4_3_step_4_congestion_avoidance() {
-    let mut alone = Alone::started(&plain(), 1000, RTT);
-    alone.send_until(at(400));
+    let mut alone = Alone::started(&plain(), 1000, RTT).until(at(400));
     alone.report(at(400), RTT, 1_000_000, 0.01);
     // √(0.02/3) = 0.0816497; 12 · √0.00375 · 0.01 · 1.0032 = 0.00737206; 10 000/0.0890217.
     let x = 10_000.0 / (0.081_649_658 + 0.007_372_06);
@@ -181,8 +168,7 @@ fn section_4_3_step_4_congestion_avoidance() {
 /// Step 4: in a data-limited interval the set keeps its largest entry for as long as it lasts.
 #[test]
 fn section_4_3_step_4_data_limited() {
-    let mut alone = Alone::started(&plain(), 1000, RTT);
-    alone.send_until(at(400));
+    let mut alone = Alone::started(&plain(), 1000, RTT).until(at(400));
     alone.report(at(400), RTT, 100_000, 0.0001);
     for now in [600, 900, 1200, 1500] {
         alone.now = at(now - 150);
@@ -201,8 +187,7 @@ fn section_4_3_step_4_data_limited() {
 #[test]
 fn section_4_3_step_4_loss_while_data_limited() {
     for (receive_rate, x) in [(10_000, 50_000.0), (80_000, 68_000.0)] {
-        let mut alone = Alone::started(&plain(), 1000, RTT);
-        alone.send_until(at(400));
+        let mut alone = Alone::started(&plain(), 1000, RTT).until(at(400));
         alone.report(at(400), RTT, 100_000, 0.0001);
         alone.now = at(450);
         alone.send_late();
@@ -267,8 +252,7 @@ fn section_4_4_idle_in_slow_start() {
 fn section_4_4_after_loss() {
     // p = 0.0001 gives X_Bps = 1.2 MB/s, far above: X = 2 · 100 000, then 100 000, 50 000, …
     let lossy = |receive_rate, p| {
-        let mut alone = Alone::started(&plain(), 1000, RTT);
-        alone.send_until(at(400));
+        let mut alone = Alone::started(&plain(), 1000, RTT).until(at(400));
         alone.report(at(400), RTT, receive_rate, p);
         alone
     };
@@ -312,8 +296,7 @@ fn section_4_4_idle_floor_exceeds_g711() {
 #[test]
 fn section_4_5_oscillation_prevention() {
     let parameters = Parameters { oscillation_prevention: true, ..plain() };
-    let mut alone = Alone::started(&parameters, 1000, ms(40));
-    alone.send_until(at(400));
+    let mut alone = Alone::started(&parameters, 1000, ms(40)).until(at(400));
     alone.report(at(400), ms(90), 1_000_000, 0.01);
     // √0.04 = 0.2, √0.09 = 0.3: mean root 0.9 · 0.2 + 0.1 · 0.3 = 0.21; X_inst = X · 0.7.
     assert!((alone.notes.last(Gauge::RttSquareMean).unwrap() - 0.0441).abs() < 1e-12);
@@ -330,8 +313,7 @@ fn section_4_5_oscillation_prevention() {
 #[test]
 fn section_4_5_least_rate() {
     let parameters = Parameters { oscillation_prevention: true, ..plain() };
-    let mut alone = Alone::started(&parameters, 1000, ms(40));
-    alone.send_until(at(400));
+    let mut alone = Alone::started(&parameters, 1000, ms(40)).until(at(400));
     alone.report(at(400), ms(90), 1, 0.01);
     assert_eq!(alone.sender.rate().as_bps(), 125);
 }
@@ -357,8 +339,7 @@ fn section_4_6_spacing() {
 #[test]
 fn section_4_6_burst_of_one_round_trip() {
     let parameters = Parameters { credit: Duration::from_secs(10), ..plain() };
-    let mut alone = Alone::started(&parameters, 1000, RTT);
-    alone.send_until(at(400));
+    let mut alone = Alone::started(&parameters, 1000, RTT).until(at(400));
     alone.report(at(400), RTT, 1_000_000, 0.0);
     let rate = alone.rate();
     alone.now = at(5000);
@@ -389,8 +370,7 @@ fn section_8_3_timer_granularity() {
 /// An interval is data-limited if in all of it a permit was left unused.
 #[test]
 fn section_8_2_1_not_limited_once_is_enough() {
-    let mut alone = Alone::started(&plain(), 1000, RTT);
-    alone.send_until(at(400));
+    let mut alone = Alone::started(&plain(), 1000, RTT).until(at(400));
     alone.report(at(400), RTT, 100_000, 0.0001);
     alone.now = at(440);
     alone.send_late();
@@ -464,13 +444,8 @@ proptest! {
             now += ms(wait);
             sender.permit(now, 160);
             sender.on_sent(now, 160);
-            let report = Report {
-                rtt: rtt.map(Duration::from_nanos),
-                covered: Instant::from_nanos(covered),
-                receive_rate,
-                loss_event_rate: p,
-                delay_variation: None,
-            };
+            let rtt = rtt.map(Duration::from_nanos);
+            let report = told(rtt, Instant::from_nanos(covered), receive_rate, p);
             sender.on_report(now, &report, &mut ());
             prop_assert!(sender.allowed_rate() > 0.0 && !sender.allowed_rate().is_nan());
             prop_assert!(sender.deadline().is_some_and(|deadline| deadline >= now));

@@ -16,8 +16,7 @@ fn rounds(pair: &Pair, count: u64) -> Vec<usize> {
 }
 
 fn growth(config: &Config) -> Vec<usize> {
-    let mut pair = Pair::new(config);
-    pair.connect();
+    let mut pair = Pair::connected(config);
     pair.send(Client, 1_000_000);
     pair.drive_for(ms(599));
     rounds(&pair, 6)
@@ -117,8 +116,8 @@ fn what_is_no_duplicate() {
 #[test]
 fn restart() {
     for (idle, flight) in [(600, 36), (1100, 10)] {
-        let mut pair = Pair::new(&Config { receive_buffer: Size::from_bytes(65_000), ..plain() });
-        pair.connect();
+        let mut pair =
+            Pair::connected(&Config { receive_buffer: Size::from_bytes(65_000), ..plain() });
         // 10 + 20 + 30 segments; cwnd grows to 36 while they last.
         pair.send(Client, 60_000);
         pair.drive_for(ms(299 + idle));
@@ -162,8 +161,7 @@ fn gaps_are_told_at_once() {
 /// Not in §3.1, but in RFC 7661 §1: a window that is not filled does not grow.
 #[test]
 fn an_idle_window_does_not_grow() {
-    let mut pair = Pair::new(&plain());
-    pair.connect();
+    let mut pair = Pair::connected(&plain());
     for _ in 0..50 {
         pair.send(Client, 2000);
         pair.drive_for(ms(200));
@@ -185,8 +183,7 @@ fn a_paced_slow_start_doubles() {
             window_scaling: true,
             ..plain()
         };
-        let mut pair = Pair::new(&config);
-        pair.connect();
+        let mut pair = Pair::connected(&config);
         pair.send(Client, 3_000_000);
         pair.drive_for(ms(250));
         let window = |pair: &Pair| pair.client.notes.last(Gauge::Cwnd).expect("told");
@@ -202,8 +199,7 @@ fn a_paced_slow_start_doubles() {
 #[test]
 fn a_paced_window_that_is_not_used_does_not_grow() {
     let config = Config { initial_window: 10, pacing: Some(true), ..selective() };
-    let mut pair = Pair::new(&config);
-    pair.connect();
+    let mut pair = Pair::connected(&config);
     for _ in 0..200 {
         pair.send(Client, 3000);
         pair.drive_for(ms(100));

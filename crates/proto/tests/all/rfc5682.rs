@@ -17,20 +17,8 @@ fn enhanced() -> Config {
     Config { initial_window: 10, ..selective() }
 }
 
-fn places(alone: &Alone, sent: &[Segment]) -> Vec<u32> {
-    let data = sent.iter().filter(|segment| !segment.payload.is_empty());
-    data.map(|segment| (alone.place(segment) - 1) / 1000).collect()
-}
-
-/// An acknowledgement of all before `ack`, with blocks; the segments that answer it.
-fn sack(alone: &mut Alone, ack: u32, blocks: &[(u32, u32)]) -> Vec<u32> {
-    let wire = |number: u32| 1 + 1000 * number;
-    let blocks: Vec<_> = blocks.iter().map(|(left, right)| (wire(*left), wire(*right))).collect();
-    let sent = alone.sack(wire(ack), &blocks);
-    places(alone, &sent)
-}
 fn ack(alone: &mut Alone, number: u32) -> Vec<u32> {
-    sack(alone, number, &[])
+    alone.sack_numbers(number, &[])
 }
 
 /// Ten of this many segments are sent, and the timer has expired.
@@ -39,7 +27,7 @@ fn timed_out(config: &Config, segments: u32) -> Alone {
     alone.send(1000 * segments);
     let sent = alone.wait();
     // Step 1: the first unacknowledged segment, one, and the window is one segment.
-    assert_eq!((alone.now, places(&alone, &sent)), (at(1000), vec![0]));
+    assert_eq!((alone.now, alone.numbers(&sent)), (at(1000), vec![0]));
     assert_eq!(alone.notes.last(Gauge::Cwnd), Some(1000.0));
     assert_eq!(alone.notes.last(Gauge::Ssthresh), Some(5000.0));
     alone
@@ -117,8 +105,7 @@ fn the_threshold_comes_back() {
 #[test]
 fn not_with_a_mark() {
     let config = Config { ecn: true, ..basic() };
-    let mut alone = Alone::client(&config);
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&config);
     let answer = alone.syn(Flags::SYN | Flags::ACK | Flags::ECE, 1);
     alone.segment(answer);
     (alone.sent, alone.ecn) = (Vec::new(), Ecn::NotEct);
@@ -160,7 +147,7 @@ fn nothing_new_to_send() {
         let mut alone = timed_out(&config, 100);
         let full = Segment { window: 9_500, ..alone.make(Flags::ACK, 1, 1001, 0) };
         let sent = alone.segment(full);
-        assert_eq!(places(&alone, &sent), [1, 2]);
+        assert_eq!(alone.numbers(&sent), [1, 2]);
         // One new segment is enough.
         let mut alone = timed_out(&config, 11);
         assert_eq!(ack(&mut alone, 1), [10]);
@@ -189,7 +176,7 @@ fn other_acknowledgements_are_ignored() {
         let mut alone = timed_out(&config, 100);
         ack(&mut alone, 1);
         let data = alone.arrive(Flags::ACK, 1, 1001, 10);
-        assert!(places(&alone, &data).is_empty());
+        assert!(data.iter().all(|segment| segment.payload.is_empty()));
         alone.arrive(Flags::ACK, 11, 2001, 0);
         assert_eq!(alone.notes.last(Gauge::Cwnd), Some(10_000.0));
     }
@@ -202,7 +189,7 @@ fn the_same_timeout_again() {
     for config in [basic(), enhanced()] {
         let mut alone = timed_out(&config, 100);
         let sent = alone.wait();
-        assert_eq!((alone.now, places(&alone, &sent)), (at(3000), vec![0]));
+        assert_eq!((alone.now, alone.numbers(&sent)), (at(3000), vec![0]));
         assert_eq!(ack(&mut alone, 1), [10, 11]);
         assert!(ack(&mut alone, 2).is_empty());
         assert_eq!(alone.notes.last(Gauge::Cwnd), Some(10_000.0));
@@ -221,7 +208,7 @@ fn not_in_another_recovery() {
         ack(&mut alone, 1);
         if config != basic() {
             // §3.1 step 3a: the duplicate names nothing that was sent before.
-            assert_eq!(sack(&mut alone, 1, &[(10, 11)])[0], 1);
+            assert_eq!(alone.sack_numbers(1, &[(10, 11)])[0], 1);
         }
         while alone.notes.last(Gauge::Cwnd) != Some(1000.0) {
             alone.wait();
@@ -230,7 +217,7 @@ fn not_in_another_recovery() {
         // Nor in fast recovery.
         let mut alone = Alone::established(&config);
         alone.send(100_000);
-        (1..=4).for_each(|right| drop(sack(&mut alone, 0, &[(1, 1 + right)])));
+        (1..=4).for_each(|right| drop(alone.sack_numbers(0, &[(1, 1 + right)])));
         while alone.notes.last(Gauge::Cwnd) != Some(1000.0) {
             alone.wait();
         }
@@ -242,11 +229,11 @@ fn not_in_another_recovery() {
 #[test]
 fn duplicates_before_the_answer() {
     let mut alone = timed_out(&enhanced(), 100);
-    assert!(sack(&mut alone, 0, &[(3, 4)]).is_empty());
-    assert!(sack(&mut alone, 0, &[(3, 5)]).is_empty());
-    assert_eq!(sack(&mut alone, 1, &[(3, 5)]), [10, 11]);
+    assert!(alone.sack_numbers(0, &[(3, 4)]).is_empty());
+    assert!(alone.sack_numbers(0, &[(3, 5)]).is_empty());
+    assert_eq!(alone.sack_numbers(1, &[(3, 5)]), [10, 11]);
     // Step 3b: 5 was sent once.
-    sack(&mut alone, 1, &[(3, 6)]);
+    alone.sack_numbers(1, &[(3, 6)]);
     assert_ne!(alone.notes.last(Gauge::Cwnd), Some(2000.0));
     assert_ne!(alone.notes.last(Gauge::Cwnd), Some(3000.0));
 }
@@ -258,11 +245,11 @@ fn a_block_tells() {
     let mut alone = timed_out(&enhanced(), 100);
     assert_eq!(ack(&mut alone, 1), [10, 11]);
     // 2 is here and 1 is not: in flight are 1 and 3 to 11.
-    assert!(sack(&mut alone, 1, &[(2, 3)]).is_empty());
+    assert!(alone.sack_numbers(1, &[(2, 3)]).is_empty());
     assert_eq!(alone.notes.last(Gauge::Cwnd), Some(10_000.0));
     // Two more, and 1 is lost: fast recovery halves the window as it is.
-    assert_eq!(sack(&mut alone, 1, &[(2, 4)]), [12]);
-    assert_eq!(sack(&mut alone, 1, &[(2, 5)])[0], 1);
+    assert_eq!(alone.sack_numbers(1, &[(2, 4)]), [12]);
+    assert_eq!(alone.sack_numbers(1, &[(2, 5)])[0], 1);
     // Reported at the timeout, withdrawn when it was undone, then reported again.
     let thresholds = alone.notes.gauges.iter().filter(|note| note.1 == Gauge::Ssthresh);
     assert_eq!(thresholds.map(|note| note.2).collect::<Vec<_>>(), [5000.0, 5000.0]);
@@ -276,7 +263,7 @@ fn the_new_data_arrived_first() {
     for blocks in [&[(10, 11)][..], &[]] {
         let mut alone = timed_out(&enhanced(), 100);
         assert_eq!(ack(&mut alone, 1), [10, 11]);
-        let sent = sack(&mut alone, 1, blocks);
+        let sent = alone.sack_numbers(1, blocks);
         assert_eq!(sent.first(), Some(&1), "{blocks:?}");
         assert!(sent.len() <= 3);
         assert_eq!(window(&alone), (Some(3000.0), Some(5000.0)));
@@ -284,7 +271,7 @@ fn the_new_data_arrived_first() {
     // Both at once: not spurious either.
     let mut alone = timed_out(&enhanced(), 100);
     ack(&mut alone, 1);
-    sack(&mut alone, 1, &[(2, 4), (10, 11)]);
+    alone.sack_numbers(1, &[(2, 4), (10, 11)]);
     assert_eq!(window(&alone), (Some(3000.0), Some(5000.0)));
 }
 
@@ -295,8 +282,7 @@ fn the_new_data_arrived_first() {
 #[test]
 fn the_timer_learns() {
     let rto = |real: bool| {
-        let mut alone = Alone::client(&basic());
-        alone.input(Input::Open);
+        let mut alone = Alone::opening(&basic());
         alone.now = at(100);
         let answer = alone.syn(Flags::SYN | Flags::ACK, 1);
         alone.segment(answer);
@@ -315,8 +301,7 @@ fn the_timer_learns() {
 
 /// A path that stalls for two seconds: what is sent twice, and what it costs.
 fn through_a_stall(config: &Config) -> (usize, u64) {
-    let mut pair = Pair::new(config);
-    pair.connect();
+    let mut pair = Pair::connected(config);
     pair.rate = Some(Rate::from_bps(8_000_000));
     pair.on_wire(|sent| {
         // What leaves between 2.5 s and 4.5 s comes after that, in order.
@@ -392,9 +377,9 @@ fn a_loss_after_a_needless_timeout() {
 #[test]
 fn the_new_data_is_no_limited_transmit() {
     let mut alone = timed_out(&enhanced(), 100);
-    assert_eq!(sack(&mut alone, 1, &[(3, 4)]), [10, 11]);
+    assert_eq!(alone.sack_numbers(1, &[(3, 4)]), [10, 11]);
     // Step 3b: 4 to 6 were sent once, and with them 1 is known to be lost.
-    let sent = sack(&mut alone, 1, &[(3, 7)]);
+    let sent = alone.sack_numbers(1, &[(3, 7)]);
     assert_eq!(sent.first(), Some(&1));
     // 1 to 11 are outstanding.
     assert_eq!(alone.notes.last(Gauge::Ssthresh), Some(5500.0));

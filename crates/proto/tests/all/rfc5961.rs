@@ -91,8 +91,7 @@ fn a_syn_without_timestamps() {
 /// number in the challenge, and then its SYN opens a connection (tested elsewhere).
 #[test]
 fn a_peer_reborn() {
-    let mut pair = Pair::new(&plain());
-    pair.connect();
+    let mut pair = Pair::connected(&plain());
     pair.send(Client, 5000);
     pair.drive_for(ms(200));
     let reborn = talkspurt_proto::rng::Rng::new(9, "reborn");

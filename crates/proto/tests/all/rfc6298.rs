@@ -14,8 +14,7 @@ fn quick() -> Config {
 /// §2.1: before any sample the timer stands at 1 s; §5.5: it doubles; §2.5: up to its bound.
 #[test]
 fn first_timeout_and_back_off() {
-    let mut alone = Alone::client(&plain());
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&plain());
     let waits: Vec<_> = (0..8)
         .map(|_| {
             let before = alone.now;
@@ -29,8 +28,7 @@ fn first_timeout_and_back_off() {
 /// §2.2: after the first sample R, SRTT = R and RTO = R + 4 · R/2.
 #[test]
 fn first_sample() {
-    let mut pair = Pair::new(&quick());
-    pair.connect();
+    let pair = Pair::connected(&quick());
     assert_eq!(pair.client.notes.last(Gauge::Srtt), Some(0.1));
     assert_eq!(pair.client.notes.last(Gauge::Rto), Some(0.3));
 }
@@ -38,8 +36,7 @@ fn first_sample() {
 /// §2.3: SRTT = 7/8 SRTT + 1/8 R, RTTVAR = 3/4 RTTVAR + 1/4 |SRTT − R|.
 #[test]
 fn later_samples() {
-    let mut pair = Pair::new(&quick());
-    pair.connect();
+    let mut pair = Pair::connected(&quick());
     pair.delay = ms(90);
     pair.send(Client, 100);
     pair.drive_for(ms(200));
@@ -51,8 +48,7 @@ fn later_samples() {
 /// §2.4: never below its lower bound, one second unless configured.
 #[test]
 fn lower_bound() {
-    let mut pair = Pair::new(&plain());
-    pair.connect();
+    let mut pair = Pair::connected(&plain());
     pair.drop_data(Client, &[1]);
     pair.send(Client, 1000);
     pair.drive_for(ms(2000));
@@ -62,8 +58,7 @@ fn lower_bound() {
 /// §3 (Karn): a segment sent twice is not measured; the backed-off timeout stays until one is.
 #[test]
 fn retransmissions_are_not_measured() {
-    let mut pair = Pair::new(&quick());
-    pair.connect();
+    let mut pair = Pair::connected(&quick());
     pair.drop_data(Client, &[1]);
     pair.send(Client, 1000);
     pair.drive_for(ms(1000));
@@ -92,8 +87,7 @@ fn no_sample_spans_a_retransmission() {
     {
         for (seed, bytes) in (0..20).flat_map(|seed| [(seed, 400), (seed, 100_000)]) {
             let config = Config { controller, timestamps, min_rto: ms(200), ..plain() };
-            let mut pair = Pair::new(&config);
-            pair.connect();
+            let mut pair = Pair::connected(&config);
             let mut rng = Rng::new(seed, "loss");
             pair.on_wire(move |_| if rng.below(5) == 0 { Verdict::Drop } else { Verdict::Arrive });
             // One transfer, or single segments each 300 ms.

@@ -7,8 +7,7 @@ use talkspurt_testing::tcp::*;
 
 /// Sends 40 segments, of which these transmissions are lost.
 fn losing(numbers: &[usize]) -> Pair {
-    let mut pair = Pair::new(&Config { min_rto: ms(1000), ..plain() });
-    pair.connect();
+    let mut pair = Pair::connected(&Config { min_rto: ms(1000), ..plain() });
     pair.drop_data(Client, numbers);
     pair.send(Client, 40_000);
     pair.drive_for(ms(10_000));

@@ -5,20 +5,6 @@ use talkspurt_proto::probe::Gauge;
 use talkspurt_proto::tcp::{Config, Segment};
 use talkspurt_testing::tcp::*;
 
-/// The numbers of what was sent.
-fn places(alone: &Alone, sent: &[Segment]) -> Vec<u32> {
-    let data = sent.iter().filter(|segment| !segment.payload.is_empty());
-    data.map(|segment| (alone.place(segment) - 1) / 1000).collect()
-}
-
-/// The answer to an acknowledgement of all before `ack`, with blocks of segments.
-fn sack(alone: &mut Alone, ack: u32, blocks: &[(u32, u32)]) -> Vec<u32> {
-    let wire = |number: u32| 1 + 1000 * number;
-    let blocks: Vec<_> = blocks.iter().map(|(left, right)| (wire(*left), wire(*right))).collect();
-    let sent = alone.sack(wire(ack), &blocks);
-    places(alone, &sent)
-}
-
 fn sender(segments: u32) -> Alone {
     let mut alone = Alone::established(&Config { initial_window: 10, ..selective() });
     alone.send(1000 * segments);
@@ -30,9 +16,9 @@ fn sender(segments: u32) -> Alone {
 #[test]
 fn third_duplicate() {
     let mut alone = sender(100);
-    assert_eq!(sack(&mut alone, 0, &[(1, 2)]), [10]);
-    assert_eq!(sack(&mut alone, 0, &[(1, 3)]), [11]);
-    assert_eq!(sack(&mut alone, 0, &[(1, 4)]), [0]);
+    assert_eq!(alone.sack_numbers(0, &[(1, 2)]), [10]);
+    assert_eq!(alone.sack_numbers(0, &[(1, 3)]), [11]);
+    assert_eq!(alone.sack_numbers(0, &[(1, 4)]), [0]);
     assert_eq!(alone.notes.last(Gauge::Ssthresh), Some(5000.0));
 }
 
@@ -40,13 +26,13 @@ fn third_duplicate() {
 #[test]
 fn what_is_a_duplicate() {
     let mut alone = sender(100);
-    sack(&mut alone, 0, &[(1, 2)]);
+    alone.sack_numbers(0, &[(1, 2)]);
     for _ in 0..9 {
-        assert!(sack(&mut alone, 0, &[(1, 2)]).is_empty());
-        assert!(sack(&mut alone, 0, &[]).is_empty());
+        assert!(alone.sack_numbers(0, &[(1, 2)]).is_empty());
+        assert!(alone.sack_numbers(0, &[]).is_empty());
     }
     // Data that comes with it does not matter, nor does a window that moves.
-    sack(&mut alone, 0, &[(1, 3)]);
+    alone.sack_numbers(0, &[(1, 3)]);
     let isn = alone.isn;
     let blocks = talkspurt_proto::tcp::SackBlocks::of([(isn + 1001, isn + 4001)]);
     let ack = Segment {
@@ -55,7 +41,7 @@ fn what_is_a_duplicate() {
         ..alone.make(talkspurt_proto::tcp::Flags::ACK, 1, 1, 10)
     };
     let sent = alone.segment(ack);
-    assert_eq!(places(&alone, &sent), [0]);
+    assert_eq!(alone.numbers(&sent), [0]);
 }
 
 /// §2, §5: an acknowledgement that names something new is a duplicate "even if it [...] moves the
@@ -80,16 +66,16 @@ fn a_duplicate_that_acknowledges() {
 fn the_rescue() {
     // Ten in flight, nothing else to send; 0, 2, 8 and 9 are missing.
     let mut alone = sender(10);
-    assert_eq!(sack(&mut alone, 0, &[(1, 2)]), [0; 0]);
-    assert_eq!(sack(&mut alone, 0, &[(3, 4), (1, 2)]), [0; 0]);
+    assert_eq!(alone.sack_numbers(0, &[(1, 2)]), [0; 0]);
+    assert_eq!(alone.sack_numbers(0, &[(3, 4), (1, 2)]), [0; 0]);
     // 0, and 2, below which three lie, in a window of five; no rescue, however much room there is.
-    let mut sent = sack(&mut alone, 0, &[(3, 5), (1, 2)]);
-    sent.extend(sack(&mut alone, 0, &[(3, 7), (1, 2)]));
-    sent.extend(sack(&mut alone, 0, &[(3, 8), (1, 2)]));
+    let mut sent = alone.sack_numbers(0, &[(3, 5), (1, 2)]);
+    sent.extend(alone.sack_numbers(0, &[(3, 7), (1, 2)]));
+    sent.extend(alone.sack_numbers(0, &[(3, 8), (1, 2)]));
     assert_eq!(sent, [0, 2]);
     // Beyond the first retransmission: the last segment, once.
-    assert_eq!(sack(&mut alone, 2, &[(3, 8)]), [9]);
-    assert_eq!(sack(&mut alone, 8, &[]), [0; 0]);
+    assert_eq!(alone.sack_numbers(2, &[(3, 8)]), [9]);
+    assert_eq!(alone.sack_numbers(8, &[]), [0; 0]);
 }
 
 /// §4, IsLost: more than two segments' worth named in one acknowledgement is as good as three
@@ -97,7 +83,7 @@ fn the_rescue() {
 #[test]
 fn one_acknowledgement_may_do() {
     let mut alone = sender(100);
-    assert_eq!(sack(&mut alone, 0, &[(1, 4)])[0], 0);
+    assert_eq!(alone.sack_numbers(0, &[(1, 4)])[0], 0);
     assert_eq!(alone.notes.last(Gauge::Ssthresh), Some(5000.0));
 }
 
@@ -105,8 +91,7 @@ fn one_acknowledgement_may_do() {
 /// and one reduction, without a timeout.
 #[test]
 fn several_losses_in_one_round_trip() {
-    let mut pair = Pair::new(&Config { min_rto: ms(1000), ..selective() });
-    pair.connect();
+    let mut pair = Pair::connected(&Config { min_rto: ms(1000), ..selective() });
     pair.drop_data(Client, &[5, 7, 9]);
     pair.send(Client, 40_000);
     pair.drive_for(ms(10_000));
@@ -128,13 +113,13 @@ fn several_losses_in_one_round_trip() {
 fn holes_and_the_rescue() {
     let mut alone = sender(10);
     // 0 is lost, and 5 may be: only one run of two segments lies above it.
-    sack(&mut alone, 0, &[(1, 2)]);
-    sack(&mut alone, 0, &[(1, 3)]);
-    assert_eq!(sack(&mut alone, 0, &[(1, 5)]), [0]);
-    assert_eq!(sack(&mut alone, 0, &[(6, 8), (1, 5)]), [5]);
+    alone.sack_numbers(0, &[(1, 2)]);
+    alone.sack_numbers(0, &[(1, 3)]);
+    assert_eq!(alone.sack_numbers(0, &[(1, 5)]), [0]);
+    assert_eq!(alone.sack_numbers(0, &[(6, 8), (1, 5)]), [5]);
     // 8 and 9 remain; the last one is sent when the window allows, and not again.
-    let mut after = sack(&mut alone, 5, &[(6, 8)]);
-    after.extend(sack(&mut alone, 8, &[]));
+    let mut after = alone.sack_numbers(5, &[(6, 8)]);
+    after.extend(alone.sack_numbers(8, &[]));
     assert_eq!(after, [9]);
 }
 
@@ -142,10 +127,10 @@ fn holes_and_the_rescue() {
 #[test]
 fn the_end() {
     let mut alone = sender(100);
-    (2..=10).for_each(|last| drop(sack(&mut alone, 0, &[(1, last)])));
+    (2..=10).for_each(|last| drop(alone.sack_numbers(0, &[(1, last)])));
     let in_flight = alone.notes.last(Gauge::Flight);
     assert!(in_flight <= Some(6000.0), "{in_flight:?}");
-    sack(&mut alone, 12, &[]);
+    alone.sack_numbers(12, &[]);
     assert_eq!(alone.notes.last(Gauge::Cwnd), Some(5000.0));
     assert_eq!(alone.notes.last(Gauge::Flight), Some(5000.0));
 }
@@ -155,23 +140,23 @@ fn the_end() {
 #[test]
 fn timeout() {
     let mut alone = sender(100);
-    sack(&mut alone, 0, &[(1, 4)]);
+    alone.sack_numbers(0, &[(1, 4)]);
     let sent = alone.wait();
-    assert_eq!(places(&alone, &sent), [0]);
+    assert_eq!(alone.numbers(&sent), [0]);
     assert_eq!(alone.notes.last(Gauge::Cwnd), Some(1000.0));
     let threshold = alone.notes.last(Gauge::Ssthresh);
     let highest = alone.sent.iter().map(|s| (alone.place(s) - 1) / 1000).max().expect("data");
     // Slow start over what is missing: 4 and 5 for the acknowledgement of 0 to 3.
-    assert_eq!(sack(&mut alone, 4, &[]), [4, 5]);
-    assert_eq!(sack(&mut alone, 5, &[(7, 10)]), [6, 10]);
-    (0..4).for_each(|i| drop(sack(&mut alone, 6, &[(7, highest.min(10 + i))])));
+    assert_eq!(alone.sack_numbers(4, &[]), [4, 5]);
+    assert_eq!(alone.sack_numbers(5, &[(7, 10)]), [6, 10]);
+    (0..4).for_each(|i| drop(alone.sack_numbers(6, &[(7, highest.min(10 + i))])));
     assert_eq!(alone.notes.last(Gauge::Ssthresh), threshold);
     // All of it arrives and something new is lost: a recovery of its own.
     alone.sack(1 + 1000 * (highest + 1), &[]);
     let una = highest + 1;
     assert!(
-        sack(&mut alone, una, &[(una + 1, una + 4)]).contains(&una) || {
-            sack(&mut alone, una, &[(una + 1, una + 5)]).contains(&una)
+        alone.sack_numbers(una, &[(una + 1, una + 4)]).contains(&una) || {
+            alone.sack_numbers(una, &[(una + 1, una + 5)]).contains(&una)
         }
     );
     assert_ne!(alone.notes.last(Gauge::Ssthresh), threshold);
@@ -182,7 +167,7 @@ fn timeout() {
 fn the_timer_waits_for_the_retransmission() {
     let mut alone = sender(100);
     alone.now = at(900);
-    assert_eq!(sack(&mut alone, 0, &[(1, 4)])[0], 0);
+    assert_eq!(alone.sack_numbers(0, &[(1, 4)])[0], 0);
     assert_eq!(alone.wake, Some(at(1900)));
 }
 

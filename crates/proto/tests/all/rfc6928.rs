@@ -1,16 +1,13 @@
 //! RFC 6928: the initial window.
 
 use talkspurt_proto::endpoint::Input;
-use talkspurt_proto::tcp::Flags;
+use talkspurt_proto::tcp::{Config, Flags};
 use talkspurt_proto::units::Size;
 use talkspurt_testing::tcp::*;
 
 fn first_flight(mss: u64, segments: u32) -> Vec<usize> {
-    let mut config = plain();
-    config.mss = Size::from_bytes(mss);
-    config.initial_window = segments;
-    let mut pair = Pair::new(&config);
-    pair.connect();
+    let config = Config { mss: Size::from_bytes(mss), initial_window: segments, ..plain() };
+    let mut pair = Pair::connected(&config);
     pair.send(Client, 200_000);
     pair.data(Client).iter().map(|sent| sent.len()).collect()
 }

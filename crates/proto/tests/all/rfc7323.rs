@@ -35,8 +35,7 @@ fn window_scale() {
 /// §2.2: not used unless the peer offers it; a listener offers it only if the client did.
 #[test]
 fn no_window_scale() {
-    let mut alone = Alone::client(&scaling());
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&scaling());
     let answer = alone.syn(SYN_ACK, 1);
     assert_eq!(alone.segment(answer)[0].window, 65_535);
     let mut alone = Alone::listener(&Config { timestamps: true, ..scaling() });
@@ -48,8 +47,7 @@ fn no_window_scale() {
 /// §2.3: a shift above 14 is taken as 14.
 #[test]
 fn absurd_shift() {
-    let mut alone = Alone::client(&scaling());
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&scaling());
     let answer = Segment { window_scale: Some(255), ..alone.syn(SYN_ACK, 1) };
     alone.segment(answer);
     assert_eq!(alone.endpoint.state(), State::Established);
@@ -67,8 +65,7 @@ fn long_fat_pipe() {
     {
         let config = Config { receive_buffer: Size::from_bytes(4_000_000), ..config };
         let config = Config { send_buffer: Size::from_bytes(100_000_000), ..config };
-        let mut pair = Pair::new(&config);
-        pair.connect();
+        let mut pair = Pair::connected(&config);
         pair.rate = Some(Rate::from_bps(80_000_000));
         pair.send(Client, 50_000_000);
         pair.drive_for(ms(1000));
@@ -156,8 +153,7 @@ fn a_retransmission_at_the_edge_is_echoed() {
 #[test]
 fn a_lost_acknowledgement_does_not_stretch_the_sample() {
     for controller in [Controller::Newreno, Controller::Sack, Controller::Cubic] {
-        let mut pair = Pair::new(&Config { controller, ..timing() });
-        pair.connect();
+        let mut pair = Pair::connected(&Config { controller, ..timing() });
         let mut acks = 0;
         pair.on_wire(move |sent| {
             acks += usize::from(sent.from == Server);
@@ -199,8 +195,7 @@ fn paws_forgets() {
 /// §4.1: retransmissions are measured too, so the back-off ends with their acknowledgement.
 #[test]
 fn round_trips_of_retransmissions_are_measured() {
-    let mut pair = Pair::new(&timing());
-    pair.connect();
+    let mut pair = Pair::connected(&timing());
     pair.drop_data(Client, &[1]);
     pair.send(Client, 500);
     pair.drive_for(ms(1000));
@@ -211,8 +206,7 @@ fn round_trips_of_retransmissions_are_measured() {
 /// Appendix G: many samples in a round trip weigh as much together as one.
 #[test]
 fn many_samples() {
-    let mut pair = Pair::new(&Config { mss: Size::from_bytes(1012), ..timing() });
-    pair.connect();
+    let mut pair = Pair::connected(&Config { mss: Size::from_bytes(1012), ..timing() });
     pair.delay = ms(90);
     pair.send(Client, 10_000);
     pair.drive_for(ms(180));
@@ -227,8 +221,7 @@ fn many_samples() {
 /// §2.2: the window of a repeated SYN in a simultaneous open is not scaled either.
 #[test]
 fn window_of_a_crossing_syn() {
-    let mut alone = Alone::client(&scaling());
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&scaling());
     let syn = Segment { window_scale: Some(7), ..alone.syn(Flags::SYN, 0) };
     alone.segment(syn);
     let again = Segment { window_scale: Some(7), window: 2_000, ..alone.syn(SYN_ACK, 1) };

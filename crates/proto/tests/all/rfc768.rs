@@ -4,23 +4,11 @@ use std::net::IpAddr;
 
 use talkspurt_proto::body::Body;
 use talkspurt_proto::frame::Frame;
-use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, Payload};
-use talkspurt_proto::time::Instant;
+use talkspurt_proto::packet::{Ecn, IpVersion, Packet, Payload};
 use talkspurt_proto::wire::{self, Ends, Hints, WireError};
 
 fn label(version: IpVersion) -> Packet {
-    Packet {
-        body: BodyId(0),
-        ip_bytes: 0,
-        route: 0,
-        flow: 0,
-        number: 0x1_2345,
-        hop: 2,
-        ecn: Ecn::Ect0,
-        dscp: 46,
-        version,
-        sent: Instant::ZERO,
-    }
+    Packet { number: 0x1_2345, hop: 2, ecn: Ecn::Ect0, dscp: 46, version, ..Packet::default() }
 }
 fn ends(src: &str, dst: &str) -> Ends {
     let address = |text: &str| text.parse::<IpAddr>().expect("an address");

@@ -98,8 +98,7 @@ fn dctcp(tcp: &Tcp) -> &Dctcp {
 
 /// A transfer in which one of `period` data segments is marked, or none; the receiver counts marks or not.
 fn alpha(config: &Config, period: Option<u64>, counts: bool) -> f64 {
-    let mut pair = Pair::new(config);
-    pair.connect();
+    let mut pair = Pair::connected(config);
     control(&mut pair.client.endpoint);
     if counts {
         control(&mut pair.server.endpoint);
@@ -136,8 +135,7 @@ fn a_receiver_that_does_not_count_marks_overstates_them() {
 /// §3.2: with delayed acknowledgements, a change of the mark is acknowledged at once, with its ECE.
 #[test]
 fn a_change_is_acknowledged_at_once() {
-    let mut pair = Pair::new(&Config { delayed_ack: true, ..config() });
-    pair.connect();
+    let mut pair = Pair::connected(&Config { delayed_ack: true, ..config() });
     control(&mut pair.client.endpoint);
     control(&mut pair.server.endpoint);
     let mut count = 0;

@@ -9,25 +9,9 @@ fn config() -> Config {
     Config { recovery: Some(LossRecovery::Rack), ..selective() }
 }
 
-fn places(alone: &Alone, sent: &[Segment]) -> Vec<u32> {
-    sent.iter().map(|segment| (alone.place(segment) - 1) / 1000).collect()
-}
-
-fn sack(alone: &mut Alone, ack: u32, blocks: &[(u32, u32)]) -> Vec<u32> {
-    let wire = |number: u32| 1 + 1000 * number;
-    let blocks: Vec<_> = blocks.iter().map(|(left, right)| (wire(*left), wire(*right))).collect();
-    let sent = alone.sack(wire(ack), &blocks);
-    places(alone, &sent)
-}
-
 /// A sender that has measured 100 ms in opening, at 100 ms, and then sent up to ten segments.
 fn sender(segments: u32) -> Alone {
-    let mut alone = Alone::client(&Config { initial_window: 10, ..config() });
-    alone.input(Input::Open);
-    alone.now = at(100);
-    let answer = alone.syn(Flags::SYN | Flags::ACK, 1);
-    alone.segment(answer);
-    (alone.sent, alone.marks) = (Vec::new(), Vec::new());
+    let mut alone = Alone::opened_at(at(100), &Config { initial_window: 10, ..config() });
     alone.send(1000 * segments);
     alone
 }
@@ -38,11 +22,11 @@ fn sender(segments: u32) -> Alone {
 fn time_tells() {
     let mut alone = sender(10);
     alone.now = at(200);
-    assert!(sack(&mut alone, 0, &[(1, 2)]).is_empty());
+    assert!(alone.sack_numbers(0, &[(1, 2)]).is_empty());
     // Sent at 100 ms, RTT 100 ms, reordering window 25 ms.
     assert_eq!(alone.wake, Some(at(225)));
     let sent = alone.wait();
-    assert_eq!(places(&alone, &sent), [0]);
+    assert_eq!(alone.numbers(&sent), [0]);
     assert_eq!(alone.notes.last(Gauge::Ssthresh), Some(5000.0));
 }
 
@@ -51,9 +35,9 @@ fn time_tells() {
 fn three_named_are_enough() {
     let mut alone = sender(10);
     alone.now = at(200);
-    assert!(sack(&mut alone, 0, &[(1, 2)]).is_empty());
-    assert!(sack(&mut alone, 0, &[(1, 3)]).is_empty());
-    assert_eq!(sack(&mut alone, 0, &[(1, 4)]), [0]);
+    assert!(alone.sack_numbers(0, &[(1, 2)]).is_empty());
+    assert!(alone.sack_numbers(0, &[(1, 3)]).is_empty());
+    assert_eq!(alone.sack_numbers(0, &[(1, 4)]), [0]);
 }
 
 /// §6.2 step 3: once reordering was seen, they are not: the sender waits for what is late.
@@ -61,12 +45,12 @@ fn three_named_are_enough() {
 fn reordering_is_waited_for() {
     let mut alone = sender(10);
     alone.now = at(200);
-    sack(&mut alone, 0, &[(1, 2)]);
+    alone.sack_numbers(0, &[(1, 2)]);
     // 0 was only late.
-    sack(&mut alone, 2, &[]);
-    assert!(sack(&mut alone, 2, &[(3, 6)]).is_empty());
+    alone.sack_numbers(2, &[]);
+    assert!(alone.sack_numbers(2, &[(3, 6)]).is_empty());
     assert_eq!(alone.wake, Some(at(225)));
-    sack(&mut alone, 6, &[]);
+    alone.sack_numbers(6, &[]);
     assert_eq!(alone.notes.last(Gauge::Ssthresh), None);
 }
 
@@ -76,15 +60,15 @@ fn reordering_is_waited_for() {
 fn a_needless_retransmission_widens_the_window() {
     let mut alone = sender(10);
     alone.now = at(200);
-    sack(&mut alone, 0, &[(1, 2)]);
+    alone.sack_numbers(0, &[(1, 2)]);
     // 0 was late, and 2 is later still: it is sent again for nothing.
-    sack(&mut alone, 2, &[]);
-    sack(&mut alone, 2, &[(3, 4)]);
+    alone.sack_numbers(2, &[]);
+    alone.sack_numbers(2, &[(3, 4)]);
     assert_eq!(alone.wake, Some(at(225)));
     let sent = alone.wait();
-    assert_eq!(places(&alone, &sent), [2]);
+    assert_eq!(alone.numbers(&sent), [2]);
     alone.now = at(230);
-    sack(&mut alone, 10, &[]);
+    alone.sack_numbers(10, &[]);
     alone.now = at(325);
     let isn = alone.isn;
     let blocks = SackBlocks::of([(isn + 2001, isn + 3001)]);
@@ -94,15 +78,14 @@ fn a_needless_retransmission_widens_the_window() {
     alone.now = at(330);
     alone.send(2000);
     alone.now = at(430);
-    sack(&mut alone, 10, &[(11, 12)]);
+    alone.sack_numbers(10, &[(11, 12)]);
     assert_eq!(alone.wake, Some(at(480)));
 }
 
 /// §3.2: a lost retransmission is detected too, once a segment sent after it has arrived.
 #[test]
 fn a_lost_retransmission() {
-    let mut pair = Pair::new(&Config { min_rto: ms(5000), ..config() });
-    pair.connect();
+    let mut pair = Pair::connected(&Config { min_rto: ms(5000), ..config() });
     let mut seen = 0;
     pair.on_wire(move |sent| {
         let again = !sent.is_empty() && sent.seq == 2001;
@@ -133,7 +116,7 @@ fn the_probe() {
     let mut alone = sender(5);
     assert_eq!(alone.wake, Some(at(300)));
     let sent = alone.wait();
-    assert_eq!(places(&alone, &sent), [4]);
+    assert_eq!(alone.numbers(&sent), [4]);
     // §7.3: the retransmission timer runs on from there, and there is one probe only.
     assert_eq!(alone.wake, Some(at(1300)));
     let mut alone = sender(1);
@@ -142,15 +125,14 @@ fn the_probe() {
     // New data goes first.
     let mut alone = sender(100);
     let sent = alone.wait();
-    assert_eq!(places(&alone, &sent), [10]);
+    assert_eq!(alone.numbers(&sent), [10]);
 }
 
 /// §7.2: where two round trips last longer than the retransmission timeout, the probe takes its place, and
 /// the window stays; the timeout comes next.
 #[test]
 fn the_probe_comes_before_the_timeout() {
-    let mut alone = Alone::client(&Config { initial_window: 10, min_rto: ms(300), ..config() });
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&Config { initial_window: 10, min_rto: ms(300), ..config() });
     alone.now = at(600);
     let answer = alone.syn(Flags::SYN | Flags::ACK, 1);
     alone.segment(answer);
@@ -158,14 +140,14 @@ fn the_probe_comes_before_the_timeout() {
     // 600 ms each time: SRTT stays, RTTVAR goes.
     for round in 1..=20 {
         alone.now += ms(600);
-        sack(&mut alone, 5 * round, &[]);
+        alone.sack_numbers(5 * round, &[]);
         alone.send(5000);
     }
     let rto = alone.notes.last(Gauge::Rto).expect("told");
     assert!((0.6..1.2).contains(&rto), "{rto}");
     let sent = alone.now;
     let probe = alone.wait();
-    assert_eq!(places(&alone, &probe), [104]);
+    assert_eq!(alone.numbers(&probe), [104]);
     assert!(alone.now - sent < ms(1200));
     assert_eq!(alone.notes.last(Gauge::Ssthresh), None);
     alone.wait();
@@ -187,7 +169,7 @@ fn what_the_probe_tells() {
             alone.segment(Segment { sack: blocks, ..ack });
         } else {
             alone.send(1000);
-            sack(&mut alone, 6, &[]);
+            alone.sack_numbers(6, &[]);
         }
         assert_eq!(alone.notes.last(Gauge::Ssthresh).is_some(), !needless);
     }
@@ -198,8 +180,7 @@ fn what_the_probe_tells() {
 fn a_lost_tail() {
     for (recovery, in_time) in [(LossRecovery::Rack, true), (LossRecovery::Sack, false)] {
         let config = Config { recovery: Some(recovery), min_rto: ms(3000), ..config() };
-        let mut pair = Pair::new(&config);
-        pair.connect();
+        let mut pair = Pair::connected(&config);
         pair.drop_data(Client, &[8, 9, 10]);
         pair.send(Client, 10_000);
         pair.drive_for(ms(1500));
@@ -221,7 +202,7 @@ fn a_named_fin() {
         assert!(last.iter().any(|segment| segment.flags.contains(Flags::FIN)));
         alone.now = at(300);
         let sent = alone.sack(3001, &[(4001, 5001 + u32::from(covers))]);
-        assert_eq!(places(&alone, &sent), [3], "{covers}");
+        assert_eq!(alone.numbers(&sent), [3], "{covers}");
         // If the peer did not keep the FIN, it is sent again, and that without a timeout.
         alone.now = at(400);
         let again = alone.sack(if covers { 5002 } else { 5001 }, &[]);
@@ -231,8 +212,7 @@ fn a_named_fin() {
 
 /// A sender that has measured 100 ms in opening, and has sent nothing.
 fn opened(config: &Config) -> Alone {
-    let mut alone = Alone::client(config);
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(config);
     alone.now = at(100);
     let answer = alone.syn(Flags::SYN | Flags::ACK, 1);
     alone.segment(answer);
@@ -268,7 +248,7 @@ fn one_probe_for_each_measurement() {
     let mut alone = opened(&Config { initial_window: 10, ..config() });
     alone.send(5000);
     let sent = alone.wait();
-    assert_eq!((alone.now, places(&alone, &sent)), (at(300), vec![4]));
+    assert_eq!((alone.now, alone.numbers(&sent)), (at(300), vec![4]));
     // New data while the probe is in flight starts no timer but that of RFC 6298: the probe's is 1 s.
     alone.now = at(310);
     alone.send(1000);
@@ -276,15 +256,15 @@ fn one_probe_for_each_measurement() {
     // All but the new segment arrived; 4 was sent twice, so that its round trip says nothing (Karn):
     // 0 to 3 were sent once, and tell it.
     alone.now = at(410);
-    sack(&mut alone, 4, &[]);
+    alone.sack_numbers(4, &[]);
     assert_eq!(alone.wake, Some(at(1410)), "the probe is not acknowledged");
     // One in flight that only was sent twice: no measurement, no probe.
     let mut alone = opened(&config());
     alone.send(1000);
     let probe = alone.wait();
-    assert_eq!((alone.now, places(&alone, &probe)), (at(500), vec![0]));
+    assert_eq!((alone.now, alone.numbers(&probe)), (at(500), vec![0]));
     alone.now = at(600);
-    sack(&mut alone, 1, &[]);
+    alone.sack_numbers(1, &[]);
     alone.send(1000);
     assert_eq!(alone.wake, Some(at(1600)), "a second, the least RTO, and not 600 + 400 ms");
     // Nor where the peer tells that both copies came, and the probe is over.
@@ -292,14 +272,14 @@ fn one_probe_for_each_measurement() {
     alone.send(1000);
     alone.wait();
     alone.now = at(510);
-    sack(&mut alone, 1, &[]);
+    alone.sack_numbers(1, &[]);
     alone.now = at(600);
-    sack(&mut alone, 1, &[(0, 1)]);
+    alone.sack_numbers(1, &[(0, 1)]);
     alone.send(1000);
     assert_eq!(alone.wake, Some(at(1600)));
     // With a measurement there is one again: SRTT is 7/8 of 100 ms and 1/8 of 50 ms.
     alone.now = at(650);
-    sack(&mut alone, 2, &[]);
+    alone.sack_numbers(2, &[]);
     alone.send(1000);
     assert_eq!(alone.wake, Some(alone.now + ms(200) + ms(175) + ms(25) - ms(25) / 2));
 }
@@ -316,24 +296,24 @@ fn what_a_timeout_takes_for_lost() {
     alone.now = at(1450);
     alone.send(2000);
     let sent = alone.wait();
-    assert_eq!((alone.now, places(&alone, &sent)), (at(1500), vec![0]));
+    assert_eq!((alone.now, alone.numbers(&sent)), (at(1500), vec![0]));
     assert_eq!(alone.notes.last(Gauge::Cwnd), Some(1000.0));
     // In flight are the retransmission, and two that nothing speaks against.
     assert_eq!(alone.notes.last(Gauge::Flight), Some(3000.0));
     // The late answer to the first copy: none of those is sent again.
     alone.now = at(1510);
-    assert!(sack(&mut alone, 1, &[]).is_empty());
+    assert!(alone.sack_numbers(1, &[]).is_empty());
     alone.now = at(1550);
-    assert!(sack(&mut alone, 3, &[]).is_empty());
+    assert!(alone.sack_numbers(3, &[]).is_empty());
     assert_eq!(alone.sent.len(), 5, "0 three times, 1 and 2 once");
     // What is older is lost with it.
     let mut alone = opened(&config);
     alone.send(3000);
     alone.wait();
     let sent = alone.wait();
-    assert_eq!((alone.now, places(&alone, &sent)), (at(1300), vec![0]));
+    assert_eq!((alone.now, alone.numbers(&sent)), (at(1300), vec![0]));
     alone.now = at(1400);
-    assert_eq!(sack(&mut alone, 1, &[]), [1, 2]);
+    assert_eq!(alone.sack_numbers(1, &[]), [1, 2]);
 }
 
 /// §6.2 step 2: RACK.rtt is that of the segment sent last among those an acknowledgement tells of, in
@@ -345,11 +325,11 @@ fn the_round_trip_of_what_was_sent_last() {
     alone.now = at(150);
     alone.send(1000);
     alone.now = at(200);
-    assert_eq!(sack(&mut alone, 0, &[(1, 4)]), [0]);
+    assert_eq!(alone.sack_numbers(0, &[(1, 4)]), [0]);
     // The copy of 0, sent at 200 ms, took 101 ms, and 4, sent at 100 ms, 201 ms. 0 left last: 5, sent
     // at 150 ms, is lost since 251 ms, and not at 351 ms only.
     alone.now = at(301);
-    assert_eq!(sack(&mut alone, 5, &[]), [5]);
+    assert_eq!(alone.sack_numbers(5, &[]), [5]);
 }
 
 /// §6.2 step 2: what is sent at one instant has an order all the same. A retransmission that left after
@@ -359,11 +339,11 @@ fn one_instant_has_an_order() {
     let mut alone = sender(20);
     alone.now = at(200);
     // Limited transmit brings 10 and 11, the third block the retransmission, in one instant.
-    assert_eq!(sack(&mut alone, 0, &[(1, 2)]), [10]);
-    assert_eq!(sack(&mut alone, 0, &[(1, 3)]), [11]);
-    assert_eq!(sack(&mut alone, 0, &[(1, 4)]), [0]);
+    assert_eq!(alone.sack_numbers(0, &[(1, 2)]), [10]);
+    assert_eq!(alone.sack_numbers(0, &[(1, 3)]), [11]);
+    assert_eq!(alone.sack_numbers(0, &[(1, 4)]), [0]);
     alone.now = at(300);
-    sack(&mut alone, 0, &[(1, 12)]);
+    alone.sack_numbers(0, &[(1, 12)]);
     let copies = alone.sent.iter().filter(|it| alone.place(it) == 1).count();
     assert_eq!(copies, 2, "0 once more, and no second time");
 }
@@ -374,9 +354,9 @@ fn one_instant_has_an_order() {
 fn blocks_in_their_order_are_no_reordering() {
     let mut alone = sender(10);
     alone.now = at(200);
-    assert!(sack(&mut alone, 0, &[(3, 4), (1, 2)]).is_empty());
+    assert!(alone.sack_numbers(0, &[(3, 4), (1, 2)]).is_empty());
     // Three named, no reordering seen: 0 is lost without a wait.
-    assert_eq!(sack(&mut alone, 0, &[(3, 5), (1, 2)]), [0]);
+    assert_eq!(alone.sack_numbers(0, &[(3, 5), (1, 2)]), [0]);
 }
 
 /// §6.2 step 2, condition 1: a timestamp of before the retransmission tells that the original arrived,
@@ -419,13 +399,13 @@ fn the_least_round_trip_is_of_late() {
         alone.send(1000);
         alone.now += ms(400);
         number += 1;
-        sack(&mut alone, number, &[]);
+        alone.sack_numbers(number, &[]);
         alone.now += ms(600);
     }
     alone.send(2000);
     alone.now += ms(400);
     let now = alone.now;
-    sack(&mut alone, number, &[(number + 1, number + 2)]);
+    alone.sack_numbers(number, &[(number + 1, number + 2)]);
     assert_eq!(alone.wake, Some(now + ms(100)));
 }
 
@@ -435,18 +415,18 @@ fn timeouts_end_a_widened_window() {
     let mut alone = opened(&Config { f_rto: Some(false), ..config() });
     alone.send(1000);
     alone.now = at(200);
-    sack(&mut alone, 1, &[]);
+    alone.sack_numbers(1, &[]);
     // What came twice widens the window to 2/4 of 100 ms.
-    sack(&mut alone, 1, &[(0, 1)]);
+    alone.sack_numbers(1, &[(0, 1)]);
     let mut number = 1;
     let waits = |alone: &mut Alone, number: &mut u32| {
         alone.send(2000);
         let sent = alone.now;
         alone.now += ms(100);
-        sack(alone, *number, &[(*number + 1, *number + 2)]);
+        alone.sack_numbers(*number, &[(*number + 1, *number + 2)]);
         let waits = alone.wake.expect("waits") - sent;
         *number += 2;
-        sack(alone, *number, &[]);
+        alone.sack_numbers(*number, &[]);
         waits
     };
     assert_eq!(waits(&mut alone, &mut number), ms(150));
@@ -460,12 +440,12 @@ fn timeouts_end_a_widened_window() {
         for acked in [1, 1, 1, 1] {
             alone.now += ms(100);
             number += acked;
-            sack(&mut alone, number, &[]);
+            alone.sack_numbers(number, &[]);
             alone.send(1000);
         }
         alone.now += ms(100);
         number += 1;
-        sack(&mut alone, number, &[]);
+        alone.sack_numbers(number, &[]);
     }
     assert_eq!(waits(&mut alone, &mut number), ms(125));
 }

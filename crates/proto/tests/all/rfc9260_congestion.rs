@@ -2,7 +2,7 @@
 //! (§8.1, §8.3).
 
 use talkspurt_proto::endpoint::{Event, Input};
-use talkspurt_proto::packet::{Ecn, IpVersion, PathId, Quote};
+use talkspurt_proto::packet::{IpVersion, PathId};
 use talkspurt_proto::probe::RxError;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Chunk, Config, Sack, Sctp};
@@ -232,11 +232,8 @@ fn section_7_2_4_two_missing_reports_are_not_enough() {
     let mut pair = Pair::connected(&plain());
     let tsn = pair.first_tsn(Client);
     let start = pair.now;
-    let mut count = 0;
-    pair.on_wire(move |sent| {
-        count += usize::from(sent.has_data());
-        if sent.has_data() && count == 1 { Verdict::Late(ms(30)) } else { Verdict::Arrive }
-    });
+    let late = |count| if count == 1 { Verdict::Late(ms(30)) } else { Verdict::Arrive };
+    pair.judge_counted(|sent| sent.has_data(), late);
     for number in 0..3 {
         pair.send(Client, number, 1000);
     }
@@ -250,11 +247,7 @@ fn section_7_2_4_two_missing_reports_are_not_enough() {
 fn section_6_3_3_t3_backs_off_and_leaves_one_chunk() {
     let mut pair = Pair::connected(&plain());
     let start = pair.now;
-    let mut count = 0;
-    pair.on_wire(move |sent| {
-        count += usize::from(sent.has_data());
-        if sent.has_data() && count <= 6 { Verdict::Drop } else { Verdict::Arrive }
-    });
+    pair.judge_counted(|sent| sent.has_data(), |count| Verdict::drop_if(count <= 6));
     for number in 0..4 {
         pair.send(Client, number, 1000);
     }
@@ -290,15 +283,7 @@ fn section_7_3_packet_too_big_is_believed_of_ones_own_packets_only() {
     let mut pair = Pair::connected(&Config { mtu: Size::from_bytes(1500), ..plain() });
     let (_, tag) = pair.tags();
     let too_big = |tag| {
-        let quote = Quote {
-            version: IpVersion::V4,
-            ip_bytes: 1500,
-            mark: 0,
-            ttl: 60,
-            dscp: 0,
-            ecn: Ecn::NotEct,
-            transport: talkspurt_proto::wire::sctp::quoted(tag),
-        };
+        let quote = talkspurt_testing::quote(talkspurt_proto::wire::sctp::quoted(tag));
         Input::TooBig { path: PathId(0), mtu: 1048, quote }
     };
     pair.send(Client, 1, 10);

@@ -34,15 +34,12 @@ fn section_6_7_gaps_and_duplicates_are_told_of_at_once() {
     let config = Config { sack_frequency: 2, bundling: false, ..plain() };
     let mut pair = Pair::connected(&config);
     let tsn = pair.first_tsn(Client);
-    let mut count = 0;
-    pair.on_wire(move |sent| {
-        count += usize::from(sent.has_data());
-        match count {
-            2 if sent.has_data() => Verdict::Drop,
-            4 if sent.has_data() => Verdict::Twice(ms(0)),
-            _ => Verdict::Arrive,
-        }
-    });
+    let judge = |count| match count {
+        2 => Verdict::Drop,
+        4 => Verdict::Twice(ms(0)),
+        _ => Verdict::Arrive,
+    };
+    pair.judge_counted(|sent| sent.has_data(), judge);
     for number in 1..=4 {
         pair.send(Client, number, 100);
     }

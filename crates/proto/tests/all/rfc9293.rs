@@ -3,7 +3,7 @@
 use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output, Transmit};
 use talkspurt_proto::packet::{Damage, Ecn, IpVersion, PathId};
 use talkspurt_proto::probe::RxError;
-use talkspurt_proto::tcp::{Flags, Segment, State, Tcp};
+use talkspurt_proto::tcp::{Config, Flags, Segment, State, Tcp};
 use talkspurt_proto::units::Size;
 use talkspurt_testing::tcp::*;
 
@@ -17,11 +17,14 @@ fn wire(pair: &Pair) -> Vec<(Side, Flags, u32, u32)> {
     pair.log.iter().map(|sent| (sent.from, sent.segment.flags, sent.seq, sent.ack)).collect()
 }
 
+fn states(pair: &Pair) -> (State, State) {
+    (pair.client.endpoint.state(), pair.server.endpoint.state())
+}
+
 /// §3.5 figure 6
 #[test]
 fn three_way_handshake() {
-    let mut pair = Pair::new(&plain());
-    pair.connect();
+    let pair = Pair::connected(&plain());
     assert_eq!(wire(&pair), [(Client, SYN, 0, 0), (Server, SYN_ACK, 0, 1), (Client, ACK, 1, 1)]);
     assert_eq!(pair.client.events, [(at(100), Event::Connected)]);
     assert_eq!(pair.server.events, [(at(150), Event::Connected)]);
@@ -71,8 +74,7 @@ fn initial_numbers_follow_a_clock() {
 /// §3.5.2, §3.10.7.3: an answer to a SYN never sent is refused, and the real one still counts.
 #[test]
 fn half_open_connections_are_found() {
-    let mut alone = Alone::client(&plain());
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&plain());
     let old = alone.make(ACK, 300, 100, 0);
     let answer = alone.segment(old.clone());
     assert_eq!((answer.len(), answer[0].flags, answer[0].seq), (1, RST, old.ack));
@@ -89,13 +91,9 @@ fn half_open_connections_are_found() {
 /// §3.10.7.3: a reset that acknowledges our SYN refuses the connection.
 #[test]
 fn refused() {
-    let mut alone = Alone::client(&plain());
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&plain());
     assert!(alone.arrive(Flags(0x14), 0, 1, 0).is_empty());
-    assert_eq!(
-        (alone.events.as_slice(), alone.endpoint.state()),
-        (&[Event::Reset][..], State::Closed)
-    );
+    assert_eq!(alone.end(), (State::Closed, &[Event::Reset][..]));
 }
 
 /// §3.10.7.1
@@ -175,10 +173,7 @@ fn resets() {
     assert_eq!((answer[0].flags, Alone::acked(&answer[0])), (ACK, 1));
     assert_eq!(alone.endpoint.state(), State::Established);
     assert!(alone.arrive(RST, 1, 0, 0).is_empty());
-    assert_eq!(
-        (alone.endpoint.state(), alone.events.as_slice()),
-        (State::Closed, &[Event::Reset][..])
-    );
+    assert_eq!(alone.end(), (State::Closed, &[Event::Reset][..]));
 }
 
 /// §3.10.7.4, fourth and fifth check, RFC 5961 §7: challenges, but not for ever.
@@ -199,23 +194,16 @@ fn challenges_are_throttled() {
 /// §3.6 figure 12
 #[test]
 fn normal_close() {
-    let mut pair = Pair::new(&plain());
-    pair.connect();
+    let mut pair = Pair::connected(&plain());
     pair.log.clear();
     pair.input(Client, Input::Close);
     assert_eq!(pair.client.endpoint.state(), State::FinWait1);
     pair.drive_for(ms(100));
-    assert_eq!(
-        (pair.client.endpoint.state(), pair.server.endpoint.state()),
-        (State::FinWait2, State::CloseWait)
-    );
+    assert_eq!(states(&pair), (State::FinWait2, State::CloseWait));
     pair.input(Server, Input::Close);
     assert_eq!(pair.server.endpoint.state(), State::LastAck);
     pair.drive_for(ms(100));
-    assert_eq!(
-        (pair.client.endpoint.state(), pair.server.endpoint.state()),
-        (State::TimeWait, State::Closed)
-    );
+    assert_eq!(states(&pair), (State::TimeWait, State::Closed));
     assert_eq!(
         wire(&pair),
         [
@@ -233,21 +221,14 @@ fn normal_close() {
 /// §3.6 figure 13
 #[test]
 fn both_close_at_once() {
-    let mut pair = Pair::new(&plain());
-    pair.connect();
+    let mut pair = Pair::connected(&plain());
     pair.log.clear();
     pair.input(Client, Input::Close);
     pair.input(Server, Input::Close);
     pair.drive_for(ms(50));
-    assert_eq!(
-        (pair.client.endpoint.state(), pair.server.endpoint.state()),
-        (State::Closing, State::Closing)
-    );
+    assert_eq!(states(&pair), (State::Closing, State::Closing));
     pair.drive_for(ms(50));
-    assert_eq!(
-        (pair.client.endpoint.state(), pair.server.endpoint.state()),
-        (State::TimeWait, State::TimeWait)
-    );
+    assert_eq!(states(&pair), (State::TimeWait, State::TimeWait));
     assert_eq!(
         wire(&pair),
         [
@@ -263,8 +244,7 @@ fn both_close_at_once() {
 /// §3.6, case 2: after the peer's FIN this side may go on sending.
 #[test]
 fn half_close() {
-    let mut pair = Pair::new(&plain());
-    pair.connect();
+    let mut pair = Pair::connected(&plain());
     pair.send(Client, 3000);
     pair.input(Client, Input::Close);
     assert_eq!(pair.client.endpoint.send_capacity(), 0);
@@ -309,12 +289,8 @@ fn abort() {
     alone.send(1500);
     let answer = alone.input(Input::Abort);
     assert_eq!((answer[0].flags, alone.place(&answer[0])), (RST, 1501));
-    assert_eq!(
-        (alone.endpoint.state(), alone.events.as_slice()),
-        (State::Closed, &[Event::Reset][..])
-    );
-    let mut alone = Alone::client(&plain());
-    alone.input(Input::Open);
+    assert_eq!(alone.end(), (State::Closed, &[Event::Reset][..]));
+    let mut alone = Alone::opening(&plain());
     assert!(alone.input(Input::Abort).is_empty());
     assert_eq!(alone.wake, None);
 }
@@ -322,22 +298,16 @@ fn abort() {
 /// §3.10.4: Close before anything was sent or answered ends at once.
 #[test]
 fn close_before_open() {
-    let mut alone = Alone::client(&plain());
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&plain());
     assert!(alone.input(Input::Close).is_empty());
-    assert_eq!(
-        (alone.endpoint.state(), alone.events.as_slice()),
-        (State::Closed, &[Event::Closed][..])
-    );
+    assert_eq!(alone.end(), (State::Closed, &[Event::Closed][..]));
 }
 
 /// §3.8.3: beyond R2 the connection is given up.
 #[test]
 fn gives_up() {
-    let mut config = plain();
-    config.max_retransmissions = 3;
-    let mut pair = Pair::new(&config);
-    pair.connect();
+    let config = Config { max_retransmissions: 3, ..plain() };
+    let mut pair = Pair::connected(&config);
     pair.on_wire(|_| Verdict::Drop);
     pair.send(Client, 1000);
     pair.drive();
@@ -373,11 +343,7 @@ fn a_syn_ack_is_given_up() {
 fn a_syn_ack_is_given_up_as_the_knobs_say() {
     for (synack, any, most) in [(5, 15, 5), (0, 15, 0), (7, 3, 3)] {
         let (max_synack_retransmissions, max_retransmissions) = (synack, any);
-        let config = talkspurt_proto::tcp::Config {
-            max_synack_retransmissions,
-            max_retransmissions,
-            ..plain()
-        };
+        let config = Config { max_synack_retransmissions, max_retransmissions, ..plain() };
         let mut alone = Alone::listener(&config);
         alone.segment(alone.syn(SYN, 0));
         while alone.wake.is_some() {
@@ -423,8 +389,7 @@ fn nagle() {
 /// §3.8.6.1: probes of a closed window begin after RTO, back off, and go on while answered.
 #[test]
 fn zero_window_probes() {
-    let mut config = plain();
-    config.max_retransmissions = 3;
+    let config = Config { max_retransmissions: 3, ..plain() };
     let mut alone = Alone::established(&config);
     let shut = Segment { window: 0, ..alone.make(ACK, 1, 1, 0) };
     alone.segment(shut.clone());
@@ -447,8 +412,7 @@ fn zero_window_probes() {
 /// §3.8.6.1 and §3.8.3: unanswered probes end like unanswered data.
 #[test]
 fn unanswered_probes_end() {
-    let mut config = plain();
-    config.max_retransmissions = 3;
+    let config = Config { max_retransmissions: 3, ..plain() };
     let mut alone = Alone::established(&config);
     let shut = Segment { window: 0, ..alone.make(ACK, 1, 1, 0) };
     alone.segment(shut);
@@ -468,8 +432,7 @@ fn sender_avoids_silly_windows() {
     let forced = alone.wait();
     assert_eq!((forced.len(), forced[0].payload.len(), alone.now), (1, 400, at(1000)));
     // Half the largest window ever offered is worth it.
-    let mut alone = Alone::client(&plain());
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&plain());
     let small = Segment { window: 800, ..alone.syn(SYN_ACK, 1) };
     alone.segment(small);
     assert_eq!(alone.send(3000)[0].payload.len(), 800);
@@ -480,8 +443,7 @@ fn sender_avoids_silly_windows() {
 /// §3.8.6.2.2: the right edge moves by a segment or half the buffer, not byte by byte.
 #[test]
 fn receiver_avoids_silly_windows() {
-    let mut config = plain();
-    config.receive_buffer = Size::from_bytes(10_000);
+    let config = Config { receive_buffer: Size::from_bytes(10_000), ..plain() };
     let mut alone = Alone::established(&config);
     let mut edges: Vec<u32> = (0..30)
         .map(|i| {
@@ -497,8 +459,7 @@ fn receiver_avoids_silly_windows() {
 /// shrinks with them (RFC 5681 §3.1), not more.
 #[test]
 fn packet_too_big() {
-    let mut pair = Pair::new(&plain());
-    pair.connect();
+    let mut pair = Pair::connected(&plain());
     pair.mtu = 540;
     pair.send(Client, 10_000);
     pair.drive_for(ms(5000));
@@ -515,7 +476,7 @@ fn packet_too_big_has_a_floor() {
     for (version, mtu, mss) in
         [(IpVersion::V4, 0, 28), (IpVersion::V6, 600, 1220), (IpVersion::V6, 1400, 1340)]
     {
-        let config = talkspurt_proto::tcp::Config { timestamps: false, ..big() };
+        let config = Config { timestamps: false, ..big() };
         let mut tcp =
             Tcp::client(&config, talkspurt_proto::rng::Rng::new(1, "floor")).over(version);
         tcp.handle(at(0), Input::Open, &mut ());
@@ -565,9 +526,8 @@ fn silly_window_override_waits_a_second_at_most() {
     assert_eq!(sent.iter().map(|segment| segment.payload.len()).collect::<Vec<_>>(), [10]);
 }
 
-fn big() -> talkspurt_proto::tcp::Config {
-    let mut config = plain();
-    config.mss = Size::from_bytes(1440);
+fn big() -> Config {
+    let config = Config { mss: Size::from_bytes(1440), ..plain() };
     config
 }
 

@@ -225,8 +225,7 @@ fn mean_window(controller: Controller, loss: f64, seconds: u64) -> f64 {
     let mut config = Config { controller, initial_window: 10, ..selective() };
     config.window_scaling = true;
     config.min_rto = ms(200);
-    let mut pair = Pair::new(&config);
-    pair.connect();
+    let mut pair = Pair::connected(&config);
     let mut rng = Rng::new(11, "loss");
     let share = (loss * 1e6) as u64;
     pair.on_wire(move |sent| {

@@ -69,8 +69,7 @@ fn slow_start_bound() {
 /// §6: the retransmission leaves however full the path is; §5: recovery ends with cwnd = ssthresh.
 #[test]
 fn the_first_and_the_last() {
-    let mut pair = Pair::new(&Config { initial_window: 20, ..selective() });
-    pair.connect();
+    let mut pair = Pair::connected(&Config { initial_window: 20, ..selective() });
     pair.drop_data(Client, &[3]);
     pair.send(Client, 200_000);
     pair.drive_for(ms(100));

@@ -11,8 +11,7 @@ use talkspurt_testing::tcp::*;
 
 #[test]
 fn a_call_from_open_to_close() {
-    let mut pair = Pair::new(&Config::new(Controller::Newreno));
-    pair.connect();
+    let mut pair = Pair::connected(&Config::new(Controller::Newreno));
     pair.send_real(Client, b"hello");
     pair.send_real(Server, b"good day");
     pair.drive_for(ms(200));
@@ -32,8 +31,7 @@ fn a_call_from_open_to_close() {
 #[test]
 fn bulk_fills_a_link() {
     // 8 Mbit/s, 1000-byte segments in 1040-byte packets, RTT 40 ms: 38.5 packets in flight.
-    let mut pair = Pair::new(&plain());
-    pair.connect();
+    let mut pair = Pair::connected(&plain());
     (pair.rate, pair.delay) = (Some(Rate::from_bps(8_000_000)), ms(20));
     let fill = |pair: &mut Pair| {
         while pair.client.endpoint.send_capacity() >= 1000 {
@@ -54,10 +52,8 @@ fn bulk_fills_a_link() {
 
 #[test]
 fn the_application_hears_of_room() {
-    let mut config = plain();
-    config.send_buffer = Size::from_bytes(20_000);
-    let mut pair = Pair::new(&config);
-    pair.connect();
+    let config = Config { send_buffer: Size::from_bytes(20_000), ..plain() };
+    let mut pair = Pair::connected(&config);
     pair.send(Client, 20_000);
     assert_eq!(pair.client.endpoint.send_capacity(), 0);
     pair.drive_for(ms(500));
@@ -72,8 +68,7 @@ fn the_low_water_mark() {
     let mut config = plain();
     config.initial_window = 4;
     config.notsent_lowat = Some(Size::from_bytes(1500));
-    let mut alone = Alone::client(&config);
-    alone.input(Input::Open);
+    let mut alone = Alone::opening(&config);
     let buffer = config.send_buffer.as_bytes() as usize;
     assert_eq!(alone.endpoint.send_capacity(), buffer);
     alone.send(1000);
@@ -105,8 +100,7 @@ fn the_low_water_mark() {
 /// Data both ways on one connection: acknowledgements ride on it, and few go alone.
 #[test]
 fn two_way_traffic_piggybacks() {
-    let mut pair = Pair::new(&Config::new(Controller::Cubic));
-    pair.connect();
+    let mut pair = Pair::connected(&Config::new(Controller::Cubic));
     pair.log.clear();
     for _ in 0..200 {
         pair.send(Client, 172);

@@ -22,8 +22,7 @@ struct Story {
 
 /// `bytes` and a FIN from the client, over a path that loses so many of 10 000 packets each way.
 fn transfer(config: &Config, seed: u64, loss: u64, bytes: u32) -> Story {
-    let mut pair = Pair::new(config);
-    pair.connect();
+    let mut pair = Pair::connected(config);
     let mut rng = Rng::new(seed, "loss");
     pair.on_wire(move |_| if rng.below(10_000) < loss { Verdict::Drop } else { Verdict::Arrive });
     pair.log.clear();

@@ -47,8 +47,7 @@ fn is_data(body: &Body) -> bool {
 fn section_4_2_the_first_packet_leaves_at_once_and_then_one_a_second_until_feedback() {
     let mut road = pair(50);
     road.judge(1, |_, _| Verdict::Drop);
-    road.ends[0].source = Source::Greedy(100);
-    road.open();
+    road.open_with(Source::Greedy(100));
     road.drive_until(at(1500));
     let times: Vec<_> = data(&road, 0).iter().map(|it| it.0).collect();
     assert_eq!(times, [at(0), at(1000)]);
@@ -58,8 +57,7 @@ fn section_4_2_the_first_packet_leaves_at_once_and_then_one_a_second_until_feedb
 #[test]
 fn section_4_2_feedback_gives_the_initial_rate() {
     let mut road = pair(50);
-    road.ends[0].source = Source::Greedy(1000);
-    road.open();
+    road.open_with(Source::Greedy(1000));
     road.drive_until(at(150));
     // W_init = min(4000, max(2000, 4380)) bytes in R = 100 ms: a packet each 25 ms from 100 ms on.
     let times: Vec<_> = data(&road, 0).iter().map(|it| it.0).collect();
@@ -70,8 +68,7 @@ fn section_4_2_feedback_gives_the_initial_rate() {
 #[test]
 fn section_3_2_1_data_carries_number_stamp_and_round_trip() {
     let mut road = pair(50);
-    road.ends[0].source = Source::Greedy(1000);
-    road.open();
+    road.open_with(Source::Greedy(1000));
     road.drive_until(at(126));
     let data = data(&road, 0);
     let first = data[0].1.seq;
@@ -89,8 +86,7 @@ fn section_3_2_2_feedback_carries_stamp_delay_rate_and_loss() {
         count += usize::from(is_data(body));
         if count == 21 { Verdict::Drop } else { Verdict::Arrive }
     });
-    road.ends[0].source = Source::Steady { bytes: 1000, interval: ms(40), queue: 100 };
-    road.open();
+    road.open_with(Source::Steady { bytes: 1000, interval: ms(40), queue: 100 });
     road.drive_until(at(3000));
     let reports = feedback(&road, 1);
     // The first answers the first packet at once, with nothing to measure over.
@@ -120,8 +116,7 @@ fn section_3_2_2_feedback_carries_stamp_delay_rate_and_loss() {
 #[test]
 fn section_4_3_the_delay_at_the_receiver_is_no_part_of_the_round_trip() {
     let mut road = pair(50);
-    road.ends[0].source = Source::Steady { bytes: 100, interval: ms(30), queue: 10 };
-    road.open();
+    road.open_with(Source::Steady { bytes: 100, interval: ms(30), queue: 10 });
     road.drive_until(at(5000));
     // Feedback waits for its timer, up to 30 ms; the samples do not.
     let rtt = road.ends[0].notes.last(Gauge::Srtt).unwrap();
@@ -156,8 +151,7 @@ fn the_throughput_is_the_equations() {
         road.judge(0, move |_, body| {
             if is_data(body) && rng.chance(loss) { Verdict::Drop } else { Verdict::Arrive }
         });
-        road.ends[0].source = Source::Greedy(1000);
-        road.open();
+        road.open_with(Source::Greedy(1000));
         let (from, to) = (at(20_000), at(220_000));
         road.drive_until(to);
         let p = road.ends[0].notes.mean(Gauge::LossEventRate, from, to);
@@ -177,8 +171,7 @@ fn a_bottleneck_is_used() {
     let mut road = pair(25);
     road.ways[0].rate = Some(kbps(1000));
     road.ways[0].limit = 6;
-    road.ends[0].source = Source::Greedy(1000);
-    road.open();
+    road.open_with(Source::Greedy(1000));
     road.drive_until(at(60_000));
     let payload = 1_000_000.0 * 1000.0 / 1044.0;
     let rate = road.ends[1].throughput(at(20_000), at(60_000));
@@ -192,8 +185,7 @@ fn section_5_3_a_mark_is_a_loss_for_who_can_hear_of_it() {
     for ecn in [true, false] {
         let mut road = pair_of(&Config { ecn, ..Config::default() }, 50);
         road.judge(0, |_, body| if is_data(body) { Verdict::Mark } else { Verdict::Arrive });
-        road.ends[0].source = Source::Greedy(1000);
-        road.open();
+        road.open_with(Source::Greedy(1000));
         road.drive_until(at(500));
         let field = if ecn { Ecn::Ect0 } else { Ecn::NotEct };
         for sent in &road.log {
@@ -206,8 +198,7 @@ fn section_5_3_a_mark_is_a_loss_for_who_can_hear_of_it() {
 #[test]
 fn section_4_4_without_feedback_the_rate_is_halved_until_little_is_sent() {
     let mut road = pair(50);
-    road.ends[0].source = Source::Greedy(1000);
-    road.open();
+    road.open_with(Source::Greedy(1000));
     road.drive_until(at(3000));
     road.judge(1, |_, _| Verdict::Drop);
     let mut before = road.ends[0].notes.last(Gauge::Rate).unwrap();
@@ -225,8 +216,7 @@ fn section_4_4_without_feedback_the_rate_is_halved_until_little_is_sent() {
 fn duplicates_are_delivered_and_counted_once() {
     let mut road = pair(50);
     road.judge(0, |_, body| if is_data(body) { Verdict::Twice(ms(0)) } else { Verdict::Arrive });
-    road.ends[0].source = Source::Steady { bytes: 1000, interval: ms(40), queue: 100 };
-    road.open();
+    road.open_with(Source::Steady { bytes: 1000, interval: ms(40), queue: 100 });
     road.drive_until(at(4000));
     assert!(feedback(&road, 1).iter().all(|it| it.1.loss_event_rate == 0));
     // 1000 bytes in 40 ms, not 2000; at the instant of an arrival, one packet more of the last R.
@@ -244,8 +234,7 @@ fn reordering_within_three_packets_is_no_loss() {
         // Overtaken by two, a packet each 40 ms.
         if count % 10 == 5 { Verdict::Late(ms(90)) } else { Verdict::Arrive }
     });
-    road.ends[0].source = Source::Steady { bytes: 1000, interval: ms(40), queue: 100 };
-    road.open();
+    road.open_with(Source::Steady { bytes: 1000, interval: ms(40), queue: 100 });
     road.drive_until(at(8000));
     assert!(feedback(&road, 1).iter().all(|it| it.1.loss_event_rate == 0));
 }
@@ -253,8 +242,7 @@ fn reordering_within_three_packets_is_no_loss() {
 #[test]
 fn feedback_for_what_was_never_sent_or_sent_long_ago_is_garbage() {
     let mut road = pair(50);
-    road.ends[0].source = Source::Greedy(1000);
-    road.open();
+    road.open_with(Source::Greedy(1000));
     road.drive_until(at(1000));
     let rate = road.ends[0].notes.last(Gauge::Rate);
     let forged = |timestamp, delay| {
@@ -309,8 +297,7 @@ fn two_numbers_in_sequence_elsewhere_begin_anew() {
             };
             road.inject(1, stray(number.wrapping_add(distance)));
         }
-        road.ends[0].source = Source::Steady { bytes: 1000, interval: ms(40), queue: 100 };
-        road.open();
+        road.open_with(Source::Steady { bytes: 1000, interval: ms(40), queue: 100 });
         road.drive_until(at(4000));
         road
     };
@@ -331,16 +318,8 @@ fn two_numbers_in_sequence_elsewhere_begin_anew() {
 }
 
 fn too_big(version: IpVersion, mtu: u32) -> Body {
-    let quote = Quote {
-        version,
-        ip_bytes: 1500,
-        mark: 0,
-        ttl: 64,
-        dscp: 0,
-        ecn: Ecn::NotEct,
-        transport: talkspurt_proto::wire::udp::quoted(8),
-    };
-    Body::TooBig { mtu, quote }
+    let quote = talkspurt_testing::quote(talkspurt_proto::wire::udp::quoted(8));
+    Body::TooBig { mtu, quote: Quote { version, ..quote } }
 }
 
 /// RFC 791 §3.2 and RFC 8200 §5: no path is narrower, so that a word of less does not silence.
@@ -412,8 +391,7 @@ fn room_that_is_used_at_once_is_no_news() {
 #[test]
 fn section_4_3_a_source_slower_than_its_permits_does_not_grow_them_without_end() {
     let mut road = pair(50);
-    road.ends[0].source = Source::Steady { bytes: 160, interval: ms(20), queue: 3 };
-    road.open();
+    road.open_with(Source::Steady { bytes: 160, interval: ms(20), queue: 3 });
     road.drive_until(at(30_000));
     // RFC 5348 §4.3: X ≤ 2·max(X_recv_set), here of all times, as nothing was lost.
     let highest = feedback(&road, 1).iter().map(|it| it.1.receive_rate).max().unwrap();
@@ -448,8 +426,7 @@ fn the_source_is_asked_for_the_rate_of_a_rung() {
     let mut road = Road::new(client, listener, ms(50));
     road.ways[0].rate = Some(kbps(60));
     road.ways[0].limit = 10;
-    road.ends[0].source = Source::Steady { bytes: 172, interval: ms(20), queue: 3 };
-    road.open();
+    road.open_with(Source::Steady { bytes: 172, interval: ms(20), queue: 3 });
     road.drive_until(at(60_000));
     let asked: Vec<_> = road.ends[0]
         .events

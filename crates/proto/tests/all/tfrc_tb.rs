@@ -2,6 +2,7 @@
 //! and its token accounts against sums computed by hand. The fair rate is scripted, so that the test
 //! computes every integral itself.
 
+use crate::rate_loop::told;
 use proptest::prelude::*;
 use talkspurt_proto::gauge::EndpointProbe;
 use talkspurt_proto::probe::{Gauge, Note, Place, Probe, Topic};
@@ -329,13 +330,7 @@ fn what_was_received_is_counted_with_headers() {
     let mut talk = talk(&eager(), kbps(80), kbps(80));
     talk.pass(Duration::from_millis(100));
     // 172 bytes, fifty times a second, of packets that count 200.
-    let report = Report {
-        rtt: None,
-        covered: talk.now,
-        receive_rate: 8600,
-        loss_event_rate: 0.0,
-        delay_variation: None,
-    };
+    let report = told(None, talk.now, 8600, 0.0);
     talk.bucket.on_report(talk.now, &report, &mut ());
     let inner = talk.bucket.inner();
     assert_eq!((inner.receive_rate, inner.sent_bytes), (10_000, 200 * 5));
@@ -347,13 +342,7 @@ fn after_a_change_of_codec_no_report_is_counted_too_high() {
     let mut hears = |sent: u32| {
         talk.now += MS * 100;
         talk.bucket.on_sent(talk.now, sent);
-        let report = Report {
-            rtt: None,
-            covered: talk.now,
-            receive_rate: 1600,
-            loss_event_rate: 0.0,
-            delay_variation: None,
-        };
+        let report = told(None, talk.now, 1600, 0.0);
         talk.bucket.on_report(talk.now, &report, &mut ());
         talk.bucket.inner().receive_rate
     };
@@ -410,13 +399,7 @@ fn round_trip(machine: &mut Machine, now: &mut Instant, loss_event_rate: f64) ->
         *now += MS * 20;
         machine.on_unused(*now);
     }
-    let report = Report {
-        rtt: Some(MS * 100),
-        covered: begun,
-        receive_rate: 8600,
-        loss_event_rate,
-        delay_variation: None,
-    };
+    let report = told(Some(MS * 100), begun, 8600, loss_event_rate);
     machine.on_report(*now, &report, &mut ());
     machine.rate()
 }

@@ -258,22 +258,11 @@ impl Probe for CaptureProbe {
 mod tests {
     use super::*;
     use talkspurt_proto::frame::Frame;
-    use talkspurt_proto::packet::{BodyId, Ecn, Payload};
+    use talkspurt_proto::packet::{BodyId, Payload};
 
     #[test]
     fn who_had_the_place_of_a_body_before_is_gone() {
-        let packet = |number| Packet {
-            body: BodyId(3),
-            ip_bytes: 38,
-            route: 0,
-            flow: 0,
-            number,
-            hop: 0,
-            ecn: Ecn::NotEct,
-            dscp: 0,
-            version: IpVersion::V4,
-            sent: Instant::ZERO,
-        };
+        let packet = |number| Packet { body: BodyId(3), ip_bytes: 38, number, ..Packet::default() };
         let address = |last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));
         let ends = Ends { src: address(1), dst: address(2), src_port: 5004, dst_port: 5006 };
         let mut probe = CaptureProbe::new([((0, 0), ends)]);

@@ -29,6 +29,16 @@ pub fn tshark_is_here() -> bool {
     here
 }
 
+/// Ends a test that cannot run tshark.
+#[allow(unused_macros, reason = "each test file uses its own part")]
+macro_rules! needs_tshark {
+    () => {
+        if !$crate::dissector::tshark_is_here() {
+            return;
+        }
+    };
+}
+
 /// Runs tshark with every check on; one row of tab-separated values for each packet.
 pub fn tshark(capture: &Path, arguments: &[&str]) -> Vec<String> {
     let output = Command::new("tshark")
@@ -91,20 +101,10 @@ pub fn capture(name: &str, version: IpVersion, port: u16, seen: &[Seen]) -> Path
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{version:?}.pcapng"));
     let mut file = Pcapng::create(&path, &["uplink", "uplink.back"]).expect("writable");
     for (number, (micros, back, body)) in (0..).zip(seen) {
-        let (sent, dscp, ecn) = (Instant::ZERO, 46, Ecn::Ect0);
-        let (body_id, route, flow) = (BodyId(number), u32::from(*back), 0);
-        let label = Packet {
-            body: body_id,
-            ip_bytes: 0,
-            route,
-            flow,
-            number,
-            hop: 3,
-            ecn,
-            dscp,
-            version,
-            sent,
-        };
+        let (route, hop, dscp, ecn) = (u32::from(*back), 3, 46, Ecn::Ect0);
+        let body_id = BodyId(number);
+        let label =
+            Packet { body: body_id, route, number, hop, ecn, dscp, version, ..Packet::default() };
         let ends = if *back { ends(version, port).reversed() } else { ends(version, port) };
         let mut bytes = Vec::new();
         wire::emit(&label, body, &ends, &mut bytes).expect("fits");

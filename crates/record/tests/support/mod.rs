@@ -8,7 +8,7 @@ use arrow_array::{Array, Float64Array, Int64Array, StringArray};
 use bytes::Bytes;
 use talkspurt_proto::body::Body;
 use talkspurt_proto::frame::Frame;
-use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, PacketBox, Payload, Quote};
+use talkspurt_proto::packet::{BodyId, Packet, PacketBox, Payload, Quote};
 use talkspurt_proto::probe::{DropReason, Note, Place, Probe};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{dccp, rtp, tcp, tfrc};
@@ -78,11 +78,8 @@ pub fn packet(peer: u32, number: u32, ip_bytes: u32, sent: Instant) -> Packet {
         route: peer,
         flow: peer / 2,
         number,
-        hop: 0,
-        ecn: Ecn::NotEct,
-        dscp: 0,
-        version: IpVersion::V4,
         sent,
+        ..Packet::default()
     }
 }
 

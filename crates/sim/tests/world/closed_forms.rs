@@ -2,18 +2,16 @@
 
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::frame::Frame;
-use talkspurt_proto::packet::{Ecn, IpVersion, Packet, Payload};
+use talkspurt_proto::packet::{Packet, Payload};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_proto::units::{Rate, Size};
+use talkspurt_proto::units::Rate;
 use talkspurt_record::FlowSummary;
-use talkspurt_scenario::model::{self, Framing};
-use talkspurt_sim::capacity::Capacity;
-use talkspurt_sim::discipline::Queue;
+use talkspurt_scenario::model;
 use talkspurt_sim::link::{Link, Parts};
 use talkspurt_sim::pool::Pool;
 
-use crate::support::{Run, flow, link, run, scenario};
+use crate::support::{Run, flow, link, parts, run, scenario};
 
 /// A flow of one packet size with nothing random in it.
 fn cbr(payload: u32, rate: &str) -> String {
@@ -169,18 +167,9 @@ fn md1(load: f64, batches: usize) -> Vec<(f64, f64)> {
     let rate = Rate::from_bps(1_000_000);
     let everything = model::Queue::Droptail(model::DropTail::default());
     let mut link = Link::new(Parts {
-        index: 0,
-        queue: Queue::new(&everything, rate, Size::from_bytes(1500)),
-        capacity: Capacity::fixed(rate),
         delay: Duration::from_millis(1),
-        framing: Framing::None,
-        mtu: 1500,
-        jitter: Duration::ZERO,
-        loss: 0.0,
         rng: Rng::new(1, "md1"),
-        jitter_rng: Rng::new(0, "jitter"),
-        queue_rng: Rng::new(0, "queue"),
-        medium: None,
+        ..parts(&everything, rate, 1500)
     });
     let (mut pool, mut rng) = (Pool::default(), Rng::new(3, "arrivals"));
     let mean = Duration::from_secs_f64(1e-3 / load);
@@ -196,18 +185,7 @@ fn md1(load: f64, batches: usize) -> Vec<(f64, f64)> {
                 pool.take(packet.body);
             }
             let body = pool.put(|| Body::Udp(Frame::Data(Payload::default())));
-            let packet = Packet {
-                body,
-                ip_bytes: 125,
-                route: 0,
-                flow: 0,
-                number: 0,
-                hop: 0,
-                ecn: Ecn::NotEct,
-                dscp: 0,
-                version: IpVersion::V4,
-                sent: now,
-            };
+            let packet = Packet { body, ip_bytes: 125, sent: now, ..Packet::default() };
             let _ = link.offer(now, &packet, &mut pool, &mut ());
             now += rng.exponential(mean);
         }

@@ -3,20 +3,23 @@
 
 use std::collections::BTreeMap;
 use std::mem::discriminant;
+use std::num::NonZeroU32;
 
+use bytes::Bytes;
 use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::{self, Kind, WireSeq};
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::external::Class;
+use talkspurt_proto::external::{Class, Datagram};
 use talkspurt_proto::frame::Frame;
-use talkspurt_proto::packet::{Ecn, IpVersion, Packet, Payload};
+use talkspurt_proto::packet::{Ecn, IpVersion, Packet, PacketBox, Payload, Quote, Quoted};
 use talkspurt_proto::probe::{
     DropReason, Gauge, Messages, Note, Place, Playout, Probe, RxError, StackNote,
 };
-use talkspurt_proto::sctp::Chunk;
-use talkspurt_proto::tcp::SackBlocks;
-use talkspurt_proto::tfrc;
+use talkspurt_proto::sctp::{self, Chunk};
+use talkspurt_proto::tcp::{self, Flags, SackBlocks};
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::units::Rate;
+use talkspurt_proto::{rtcp, rtp, tfrc};
 use talkspurt_record::Digest;
 
 use crate::external::register_twice;
@@ -25,13 +28,13 @@ use crate::support::{self, Look, flow, link, point, scenario};
 /// The engine's times have 48 bits of nanoseconds, and IP packets at most 65 535 bytes (RFC 791 §3.1).
 const TIME_BITS: u32 = 48;
 /// Bits of the bytes in a queue: 281 TB.
-const QUEUE_BITS: u32 = 48;
+const QUEUE_BITS: usize = 48;
 /// Bits of offsets in a stream of bytes: 281 TB.
 const OFFSET_BITS: u32 = 48;
 /// Bits of numbers of flows and routes: 16 million.
-const INDEX_BITS: u32 = 24;
+const INDEX_BITS: usize = 24;
 /// Bits of numbers of packets: 268 million of one endpoint.
-const COUNT_BITS: u32 = 28;
+const COUNT_BITS: usize = 28;
 
 /// A note that owns its data.
 #[derive(Clone, Debug)]
@@ -40,604 +43,336 @@ struct Entry {
     note: Owned,
 }
 
-#[derive(Clone, Debug)]
-enum Owned {
-    Enqueued(Packet, u32, u64),
-    Dequeued(Packet, u32, u64),
-    Arrived(Packet),
-    Dropped(Packet, DropReason),
-    Marked(Packet),
-    Sent(Packet, Body),
-    Received(Packet, Body),
-    Answered(Packet, Packet, Body),
-    Copied(Packet, Body),
-    Cut(Packet, bool, Body),
-    Generated(u32, u32, Instant),
-    HandedOver(u32),
-    Discarded(u32),
-    Delivered(u32, u32),
-    InOrder(Duration),
-    Decided(u32, Playout),
-    Paused(u32, Duration),
-    Gauge(Gauge, f64),
-    Event(Event),
-    Encoding(u8),
-    RxError(RxError),
-    Stack(StackNote),
-}
-
 impl Entry {
-    fn of(now: Instant, note: &Note<'_>) -> Self {
-        let note = match *note {
-            Note::Enqueued { packet, packets, bytes } => Owned::Enqueued(*packet, packets, bytes),
-            Note::Dequeued { packet, packets, bytes } => Owned::Dequeued(*packet, packets, bytes),
-            Note::Arrived { packet } => Owned::Arrived(*packet),
-            Note::Dropped { packet, why } => Owned::Dropped(*packet, why),
-            Note::Marked { packet } => Owned::Marked(*packet),
-            Note::Sent { packet, body } => Owned::Sent(*packet, body.clone()),
-            Note::Received { packet, body } => Owned::Received(*packet, body.clone()),
-            Note::Answered { refused, packet, body } => {
-                Owned::Answered(*refused, *packet, body.clone())
-            }
-            Note::Copied { packet, body } => Owned::Copied(*packet, body.clone()),
-            Note::Cut { packet, is_more, body } => Owned::Cut(*packet, is_more, body.clone()),
-            Note::Generated { index, bytes, captured } => Owned::Generated(index, bytes, captured),
-            Note::HandedOver { index } => Owned::HandedOver(index),
-            Note::Discarded { index } => Owned::Discarded(index),
-            Note::Delivered { index, bytes } => Owned::Delivered(index, bytes),
-            Note::InOrder { waited } => Owned::InOrder(waited),
-            Note::Decided { index, playout } => Owned::Decided(index, playout),
-            Note::Paused { index, length } => Owned::Paused(index, length),
-            Note::Gauge { gauge, value } => Owned::Gauge(gauge, value),
-            Note::Event(event) => Owned::Event(event),
-            Note::Encoding(rung) => Owned::Encoding(rung),
-            Note::RxError(error) => Owned::RxError(error),
-            Note::Stack(note) => Owned::Stack(note),
-        };
-        Self { now, note }
-    }
-
     fn tell(&self, place: Place, digest: &mut Digest) {
-        let note = match self.note {
-            Owned::Enqueued(ref packet, packets, bytes) => {
-                Note::Enqueued { packet, packets, bytes }
-            }
-            Owned::Dequeued(ref packet, packets, bytes) => {
-                Note::Dequeued { packet, packets, bytes }
-            }
-            Owned::Arrived(ref packet) => Note::Arrived { packet },
-            Owned::Dropped(ref packet, why) => Note::Dropped { packet, why },
-            Owned::Marked(ref packet) => Note::Marked { packet },
-            Owned::Sent(ref packet, ref body) => Note::Sent { packet, body },
-            Owned::Received(ref packet, ref body) => Note::Received { packet, body },
-            Owned::Answered(ref refused, ref packet, ref body) => {
-                Note::Answered { refused, packet, body }
-            }
-            Owned::Copied(ref packet, ref body) => Note::Copied { packet, body },
-            Owned::Cut(ref packet, is_more, ref body) => Note::Cut { packet, is_more, body },
-            Owned::Generated(index, bytes, captured) => Note::Generated { index, bytes, captured },
-            Owned::HandedOver(index) => Note::HandedOver { index },
-            Owned::Discarded(index) => Note::Discarded { index },
-            Owned::Delivered(index, bytes) => Note::Delivered { index, bytes },
-            Owned::InOrder(waited) => Note::InOrder { waited },
-            Owned::Decided(index, playout) => Note::Decided { index, playout },
-            Owned::Paused(index, length) => Note::Paused { index, length },
-            Owned::Gauge(gauge, value) => Note::Gauge { gauge, value },
-            Owned::Event(event) => Note::Event(event),
-            Owned::Encoding(rung) => Note::Encoding(rung),
-            Owned::RxError(error) => Note::RxError(error),
-            Owned::Stack(note) => Note::Stack(note),
-        };
+        let note = self.note.lent();
         if digest.wants(note.topic()) {
             digest.record(self.now, place, &note);
         }
     }
+}
 
-    fn label(&mut self) -> Option<&mut Packet> {
-        match &mut self.note {
-            Owned::Enqueued(packet, ..)
-            | Owned::Dequeued(packet, ..)
-            | Owned::Arrived(packet)
-            | Owned::Dropped(packet, _)
-            | Owned::Marked(packet)
-            | Owned::Sent(packet, _)
-            | Owned::Received(packet, _)
-            | Owned::Answered(_, packet, _)
-            | Owned::Copied(packet, _)
-            | Owned::Cut(packet, ..) => Some(packet),
-            _ => None,
+/// All values that differ from this one in a bit of one field, or in the value of an enum.
+trait Varied: Clone {
+    fn variants(&self) -> Vec<Self>;
+}
+
+fn into<T: Varied, U>(value: &T, whole: impl Fn(T) -> U) -> Vec<U> {
+    value.variants().into_iter().map(whole).collect()
+}
+
+/// Owned notes by kind: what a note borrows, what it has by value, and how many bits of that vary.
+macro_rules! notes {
+    ($($kind:ident($($lent:ident: $of:ty),*) { $($field:ident: $type:ty $([$bits:ident])?),* })*
+     $(; $tuple:ident($only:ty))*) => {
+        #[derive(Clone, Debug)]
+        enum Owned {
+            $($kind { $($lent: $of,)* $($field: $type,)* },)*
+            $($tuple($only),)*
         }
-    }
 
-    fn body(&mut self) -> Option<&mut Body> {
-        match &mut self.note {
-            Owned::Sent(_, body)
-            | Owned::Received(_, body)
-            | Owned::Answered(_, _, body)
-            | Owned::Copied(_, body) => Some(body),
-            _ => None,
+        impl Owned {
+            fn of(note: &Note<'_>) -> Self {
+                match note {
+                    $(Note::$kind { $($lent,)* $($field,)* } => Self::$kind {
+                        $($lent: <$of>::clone($lent),)*
+                        $($field: *$field,)*
+                    },)*
+                    $(Note::$tuple(it) => Self::$tuple(*it),)*
+                }
+            }
+
+            fn lent(&self) -> Note<'_> {
+                match self {
+                    $(Self::$kind { $($lent,)* $($field,)* } => {
+                        Note::$kind { $($lent,)* $($field: *$field,)* }
+                    })*
+                    $(Self::$tuple(it) => Note::$tuple(*it),)*
+                }
+            }
+
+            fn of_the_same_kind(&self) -> Vec<Self> {
+                let mut all = Vec::new();
+                macro_rules! vary {
+                    ($owner:ident, $part:ident, $values:expr) => {
+                        for value in $values {
+                            let mut note = self.clone();
+                            if let Self::$owner { $part, .. } = &mut note {
+                                *$part = value;
+                            }
+                            all.push(note);
+                        }
+                    };
+                }
+                match self {
+                    $(Self::$kind { $($lent,)* $($field,)* } => {
+                        $(vary!($kind, $lent, $lent.variants());)*
+                        $(vary!($kind, $field, $field.variants().into_iter()$(.take($bits))?);)*
+                    })*
+                    $(Self::$tuple(it) => all.extend(into(it, Self::$tuple)),)*
+                }
+                all
+            }
         }
-    }
+    };
+}
+notes! {
+    Enqueued(packet: Packet) { packets: u32 [COUNT_BITS], bytes: u64 [QUEUE_BITS] }
+    Dequeued(packet: Packet) { packets: u32 [COUNT_BITS], bytes: u64 [QUEUE_BITS] }
+    Arrived(packet: Packet) {}
+    Dropped(packet: Packet) { why: DropReason }
+    Marked(packet: Packet) {}
+    Sent(packet: Packet, body: Body) {}
+    Received(packet: Packet, body: Body) {}
+    Answered(refused: Packet, packet: Packet, body: Body) {}
+    Copied(packet: Packet, body: Body) {}
+    Cut(packet: Packet, body: Body) { is_more: bool }
+    Generated() { index: u32, bytes: u32, captured: Instant }
+    HandedOver() { index: u32 }
+    Discarded() { index: u32 }
+    Delivered() { index: u32, bytes: u32 }
+    InOrder() { waited: Duration }
+    Decided() { index: u32, playout: Playout }
+    Paused() { index: u32, length: Duration }
+    Gauge() { gauge: Gauge, value: f64 }
+    ; Event(Event) ; Encoding(u8) ; RxError(RxError) ; Stack(StackNote)
+}
 
-    /// All entries that differ from this one in a bit of one field, or in the value of an enum.
+impl Varied for Entry {
     fn variants(&self) -> Vec<Self> {
-        let mut all = Vec::new();
-        let mut vary = |bits: u32, flip: &dyn Fn(&mut Self, u64)| {
-            for bit in 0..bits {
-                let mut entry = self.clone();
-                flip(&mut entry, 1 << bit);
-                all.push(entry);
+        let mut all = into(&self.now, |now| Self { now, note: self.note.clone() });
+        all.extend(into(&self.note, |note| Self { now: self.now, note }));
+        all
+    }
+}
+
+impl Varied for Owned {
+    fn variants(&self) -> Vec<Self> {
+        let mut all = self.of_the_same_kind();
+        match self.clone() {
+            Self::Enqueued { packet, packets, bytes } => {
+                all.extend([Self::Dequeued { packet, packets, bytes }, Self::Arrived { packet }]);
             }
-        };
-        vary(TIME_BITS, &|entry, bit| flip_instant(&mut entry.now, bit));
-        let mut own = self.clone();
-        if own.label().is_some() {
-            let label = |entry: &mut Self, flip: &dyn Fn(&mut Packet)| {
-                flip(entry.label().expect("a label"));
-            };
-            vary(16, &|e, bit| label(e, &|packet| packet.ip_bytes ^= bit as u32));
-            vary(INDEX_BITS, &|e, bit| label(e, &|packet| packet.route ^= bit as u32));
-            vary(INDEX_BITS, &|e, bit| label(e, &|packet| packet.flow ^= bit as u32));
-            vary(COUNT_BITS, &|e, bit| label(e, &|packet| packet.number ^= bit as u32));
-            vary(8, &|e, bit| label(e, &|packet| packet.hop ^= bit as u8));
-            vary(8, &|e, bit| label(e, &|packet| packet.dscp ^= bit as u8));
-            vary(TIME_BITS, &|e, bit| label(e, &|packet| flip_instant(&mut packet.sent, bit)));
-            vary(1, &|e, _| {
-                label(e, &|packet| {
-                    packet.version = match packet.version {
-                        IpVersion::V4 => IpVersion::V6,
-                        IpVersion::V6 => IpVersion::V4,
-                    };
-                });
-            });
-            vary(2, &|e, bit| {
-                label(e, &|packet| {
-                    let codes = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
-                    packet.ecn = codes[packet.ecn as usize ^ bit as usize];
-                });
-            });
-        }
-        if let Some(body) = own.body().cloned() {
-            vary_body(&body, &mut |bits, flip| {
-                vary(bits, &|entry, bit| flip(entry.body().expect("a body"), bit));
-            });
-        }
-        match self.note {
-            Owned::Enqueued(_, packets, bytes) => {
-                vary(COUNT_BITS, &|e, bit| {
-                    e.note = Owned::Enqueued(*label(e), packets ^ bit as u32, bytes);
-                });
-                vary(QUEUE_BITS, &|e, bit| {
-                    e.note = Owned::Enqueued(*label(e), packets, bytes ^ bit)
-                });
-                vary(1, &|e, _| e.note = Owned::Dequeued(*label(e), packets, bytes));
-                vary(1, &|e, _| e.note = Owned::Arrived(*label(e)));
-            }
-            Owned::Dequeued(_, packets, bytes) => {
-                vary(COUNT_BITS, &|e, bit| {
-                    e.note = Owned::Dequeued(*label(e), packets ^ bit as u32, bytes);
-                });
-                vary(QUEUE_BITS, &|e, bit| {
-                    e.note = Owned::Dequeued(*label(e), packets, bytes ^ bit)
-                });
-            }
-            Owned::Arrived(_) => vary(1, &|e, _| e.note = Owned::Marked(*label(e))),
-            Owned::Dropped(_, why) => {
-                let other =
-                    if why == DropReason::Full { DropReason::Early } else { DropReason::Full };
-                vary(1, &|e, _| e.note = Owned::Dropped(*label(e), other));
-                vary(1, &|e, _| e.note = Owned::Arrived(*label(e)));
-            }
-            Owned::Sent(packet, ref body) => {
-                vary(1, &|e, _| e.note = Owned::Received(packet, body.clone()));
-                vary(1, &|e, _| e.note = Owned::Copied(packet, body.clone()));
-                vary(1, &|e, _| e.note = Owned::Cut(packet, false, body.clone()));
-            }
-            Owned::Answered(refused, packet, ref body) => vary(TIME_BITS, &|e, bit| {
-                let mut refused = refused;
-                flip_instant(&mut refused.sent, bit);
-                e.note = Owned::Answered(refused, packet, body.clone());
-            }),
-            Owned::Generated(index, bytes, captured) => {
-                vary(32, &|e, bit| e.note = Owned::Generated(index ^ bit as u32, bytes, captured));
-                vary(32, &|e, bit| e.note = Owned::Generated(index, bytes ^ bit as u32, captured));
-                vary(TIME_BITS, &|e, bit| {
-                    let mut captured = captured;
-                    flip_instant(&mut captured, bit);
-                    e.note = Owned::Generated(index, bytes, captured);
-                });
-            }
-            Owned::HandedOver(index) => {
-                vary(32, &|e, bit| e.note = Owned::HandedOver(index ^ bit as u32));
-                vary(1, &|e, _| e.note = Owned::Discarded(index));
-            }
-            Owned::Discarded(index) => {
-                vary(32, &|e, bit| e.note = Owned::Discarded(index ^ bit as u32));
-            }
-            Owned::Delivered(index, bytes) => {
-                vary(32, &|e, bit| e.note = Owned::Delivered(index ^ bit as u32, bytes));
-                vary(32, &|e, bit| e.note = Owned::Delivered(index, bytes ^ bit as u32));
-            }
-            Owned::Decided(index, playout) => {
-                vary(32, &|e, bit| e.note = Owned::Decided(index ^ bit as u32, playout));
-                if let Playout::Played(at) = playout {
-                    vary(TIME_BITS, &|e, bit| {
-                        let mut at = at;
-                        flip_instant(&mut at, bit);
-                        e.note = Owned::Decided(index, Playout::Played(at));
-                    });
-                    vary(1, &|e, _| e.note = Owned::Decided(index, Playout::Late(at)));
-                    vary(1, &|e, _| e.note = Owned::Decided(index, Playout::Recovered(at)));
-                }
-            }
-            Owned::Paused(index, length) => {
-                vary(32, &|e, bit| e.note = Owned::Paused(index ^ bit as u32, length));
-                vary(TIME_BITS, &|e, bit| {
-                    let length = Duration::from_nanos(length.as_nanos() ^ bit);
-                    e.note = Owned::Paused(index, length);
-                });
-            }
-            Owned::Gauge(gauge, value) => {
-                vary(64, &|e, bit| {
-                    e.note = Owned::Gauge(gauge, f64::from_bits(value.to_bits() ^ bit));
-                });
-                let other = if gauge == Gauge::Cwnd { Gauge::Pipe } else { Gauge::Cwnd };
-                vary(1, &|e, _| e.note = Owned::Gauge(other, value));
-            }
-            Owned::Encoding(rung) => vary(8, &|e, bit| e.note = Owned::Encoding(rung ^ bit as u8)),
-            Owned::Event(event) => {
-                let other =
-                    if event == Event::Writable { Event::Connected } else { Event::Writable };
-                vary(1, &|e, _| e.note = Owned::Event(other));
-                if let Event::TargetRate(rate) = event {
-                    vary(64, &|e, bit| {
-                        let rate = talkspurt_proto::units::Rate::from_bps(rate.as_bps() ^ bit);
-                        e.note = Owned::Event(Event::TargetRate(rate));
-                    });
-                }
-            }
-            Owned::RxError(_) => vary(1, &|e, _| e.note = Owned::Encoding(0)),
-            Owned::Stack(StackNote::Is { name, version }) => {
-                for (name, version) in [("other", version), (name, "other"), (version, name)] {
-                    vary(1, &|e, _| e.note = Owned::Stack(StackNote::Is { name, version }));
-                }
-            }
-            Owned::Stack(StackNote::Gauge { name, value }) => {
-                vary(64, &|e, bit| {
-                    let value = f64::from_bits(value.to_bits() ^ bit);
-                    e.note = Owned::Stack(StackNote::Gauge { name, value });
-                });
-                let name = "other";
-                vary(1, &|e, _| e.note = Owned::Stack(StackNote::Gauge { name, value }));
-            }
-            Owned::Stack(StackNote::Messages(_)) => {
-                let field = |entry: &mut Self, flip: &dyn Fn(&mut Messages)| {
-                    let Owned::Stack(StackNote::Messages(messages)) = &mut entry.note else {
-                        unreachable!("the same note")
-                    };
-                    flip(messages);
-                };
-                vary(COUNT_BITS, &|e, bit| field(e, &|it| it.accepted ^= bit));
-                vary(COUNT_BITS, &|e, bit| field(e, &|it| it.delivered ^= bit));
-                vary(COUNT_BITS, &|e, bit| field(e, &|it| it.discarded ^= bit));
-                vary(COUNT_BITS, &|e, bit| field(e, &|it| it.lost ^= bit));
-                vary(COUNT_BITS, &|e, bit| {
-                    field(e, &|it| it.open = Some(it.open.unwrap_or(0) ^ bit))
-                });
-            }
-            Owned::Marked(_)
-            | Owned::Received(..)
-            | Owned::Copied(..)
-            | Owned::Cut(..)
-            | Owned::InOrder(_) => {}
+            Self::Arrived { packet } => all.push(Self::Marked { packet }),
+            Self::Dropped { packet, .. } => all.push(Self::Arrived { packet }),
+            Self::Sent { packet, body } => all.extend([
+                Self::Received { packet, body: body.clone() },
+                Self::Copied { packet, body: body.clone() },
+                Self::Cut { packet, is_more: false, body },
+            ]),
+            Self::HandedOver { index } => all.push(Self::Discarded { index }),
+            Self::RxError(_) => all.push(Self::Encoding(0)),
+            _ => {}
         }
         all
     }
 }
 
-fn label(entry: &mut Entry) -> &mut Packet {
-    entry.label().expect("a label")
-}
-
-fn flip_instant(instant: &mut Instant, bit: u64) {
-    *instant = Instant::from_nanos(instant.as_nanos() ^ bit);
-}
-
-type Flip<'a> = &'a dyn Fn(&mut Body, u64);
-
-/// Calls `vary` with the number of bits of each field of a body, and with what flips one of them.
-fn vary_body(body: &Body, vary: &mut dyn FnMut(u32, Flip<'_>)) {
-    macro_rules! fields {
-        ($pattern:pat => { $($field:expr, $bits:literal, $as:ty;)* }) => {
-            $(vary($bits, &|body, bit| {
-                let $pattern = body else { unreachable!("the same body") };
-                $field ^= bit as $as;
-            });)*
-        };
-    }
-    match body {
-        Body::Udp(frame) => vary_frame(frame, vary, &|body| match body {
-            Body::Udp(frame) => frame,
-            _ => unreachable!("the same body"),
-        }),
-        Body::Tcp(segment) => {
-            fields!(Body::Tcp(segment) => {
-                segment.seq, 32, u32;
-                segment.ack, 32, u32;
-                segment.window, 16, u16;
-                segment.flags.0, 8, u8;
-                *segment.mss.get_or_insert(0), 16, u16;
-                *segment.window_scale.get_or_insert(0), 8, u8;
-            });
-            vary(1, &|body, _| {
-                let Body::Tcp(segment) = body else { unreachable!("the same body") };
-                segment.sack_permitted ^= true;
-            });
-            let (value, echo) = segment.timestamps.unwrap_or_default();
-            vary(32, &|body, bit| {
-                let Body::Tcp(segment) = body else { unreachable!("the same body") };
-                segment.timestamps = Some((value ^ bit as u32, echo));
-            });
-            vary(32, &|body, bit| {
-                let Body::Tcp(segment) = body else { unreachable!("the same body") };
-                segment.timestamps = Some((value, echo ^ bit as u32));
-            });
-            let blocks =
-                segment.sack.as_ref().map_or(vec![(0, 0)], |sack| sack.as_slice().to_vec());
-            for at in 0..blocks.len() {
-                vary(64, &|body, bit| {
-                    let Body::Tcp(segment) = body else { unreachable!("the same body") };
-                    let mut blocks = blocks.clone();
-                    blocks[at].0 ^= bit as u32;
-                    blocks[at].1 ^= (bit >> 32) as u32;
-                    segment.sack = SackBlocks::of(blocks);
-                });
+macro_rules! numbers {
+    ($($type:ty)*) => {
+        $(impl Varied for $type {
+            fn variants(&self) -> Vec<Self> {
+                (0..Self::BITS).map(|bit| self ^ 1 << bit).collect()
             }
-            vary_payload(&segment.payload, vary, &|body| match body {
-                Body::Tcp(segment) => &mut segment.payload,
-                _ => unreachable!("the same body"),
-            });
-        }
-        Body::Dccp(packet) => {
-            fields!(Body::Dccp(packet) => { packet.ccval, 4, u8; packet.cscov, 4, u8; });
-            vary(48, &|body, bit| {
-                let Body::Dccp(packet) = body else { unreachable!("the same body") };
-                packet.seq = match packet.seq {
-                    WireSeq::Extended(seq) => WireSeq::Extended(seq ^ bit),
-                    WireSeq::Short(seq) => WireSeq::Extended(u64::from(seq) ^ bit),
-                };
-            });
-            if let Kind::Ack { ack: WireSeq::Extended(ack) }
-            | Kind::DataAck { ack: WireSeq::Extended(ack) } = packet.kind
-            {
-                vary(48, &|body, bit| {
-                    let Body::Dccp(packet) = body else { unreachable!("the same body") };
-                    packet.kind = Kind::Ack { ack: WireSeq::Extended(ack ^ bit) };
-                });
-            }
-            let options = packet.options.as_bytes().to_vec();
-            for at in 0..options.len() {
-                vary(8, &|body, bit| {
-                    let Body::Dccp(packet) = body else { unreachable!("the same body") };
-                    let mut options = options.clone();
-                    options[at] ^= bit as u8;
-                    packet.options = dccp::Options::from_bytes(&options);
-                });
-            }
-            vary_frame(&packet.payload, vary, &|body| match body {
-                Body::Dccp(packet) => &mut packet.payload,
-                _ => unreachable!("the same body"),
-            });
-        }
-        Body::Tfrc(tfrc::Packet::Feedback(_)) => {
-            fields!(Body::Tfrc(tfrc::Packet::Feedback(feedback)) => {
-                feedback.timestamp, 32, u32;
-                feedback.delay, 32, u32;
-                feedback.receive_rate, 32, u32;
-                feedback.loss_event_rate, 32, u32;
-            });
-        }
-        Body::Tfrc(tfrc::Packet::Data(data)) => {
-            fields!(Body::Tfrc(tfrc::Packet::Data(data)) => {
-                data.seq, 32, u32;
-                data.timestamp, 32, u32;
-                data.rtt, 32, u32;
-            });
-            vary_frame(&data.payload, vary, &|body| match body {
-                Body::Tfrc(tfrc::Packet::Data(data)) => &mut data.payload,
-                _ => unreachable!("the same body"),
-            });
-        }
-        Body::Sctp(packet) => {
-            fields!(Body::Sctp(packet) => { packet.tag, 32, u32; });
-            vary(1, &|body, _| {
-                let Body::Sctp(packet) = body else { unreachable!("the same body") };
-                packet.chunks.pop();
-            });
-            for at in 0..packet.chunks.len() {
-                vary_chunk(at, &packet.chunks[at], vary);
-            }
-        }
-        Body::External(datagram) => {
-            fields!(Body::External(datagram) => {
-                datagram.media, 32, u32;
-                datagram.payload, 32, u32;
-            });
-            let classes = [Class::Data, Class::Retransmission, Class::Control];
-            for class in classes.into_iter().filter(|class| *class != datagram.class) {
-                vary(1, &|body, _| {
-                    let Body::External(datagram) = body else { unreachable!("the same body") };
-                    datagram.class = class;
-                });
-            }
-            vary(1, &|body, _| {
-                let Body::External(datagram) = body else { unreachable!("the same body") };
-                datagram.header = vec![0].into();
-            });
-            vary_frame(&datagram.content, vary, &|body| match body {
-                Body::External(datagram) => &mut datagram.content,
-                _ => unreachable!("the same body"),
-            });
-        }
-        Body::Real(_) => unreachable!("no real packet is simulated"),
-        Body::TooBig { quote, .. } => {
-            fields!(Body::TooBig { mtu, .. } => { *mtu, 32, u32; });
-            fields!(Body::TooBig { quote, .. } => {
-                quote.ip_bytes, 32, u32;
-                quote.mark, 32, u32;
-                quote.ttl, 8, u8;
-                quote.dscp, 8, u8;
-            });
-            let (protocol, bytes) =
-                (quote.transport.protocol(), quote.transport.behind_ports().to_vec());
-            for at in 0..bytes.len() {
-                vary(8, &|body, bit| {
-                    let Body::TooBig { quote, .. } = body else { unreachable!("the same body") };
-                    let mut bytes = bytes.clone();
-                    bytes[at] ^= bit as u8;
-                    quote.transport = talkspurt_proto::packet::Quoted::new(protocol, &bytes);
-                });
-            }
-        }
-    }
-}
-
-fn vary_chunk(at: usize, chunk: &Chunk, vary: &mut dyn FnMut(u32, Flip<'_>)) {
-    let chunk_of = |body: &mut Body, flip: &dyn Fn(&mut Chunk)| {
-        let Body::Sctp(packet) = body else { unreachable!("the same body") };
-        flip(&mut packet.chunks[at]);
+        })*
     };
-    macro_rules! fields {
-        ($pattern:pat => { $($field:expr, $bits:literal, $as:ty;)* }) => {
-            $(vary($bits, &|body, bit| chunk_of(body, &|chunk| {
-                let $pattern = chunk else { unreachable!("the same chunk") };
-                $field ^= bit as $as;
-            }));)*
-        };
+}
+numbers! { u8 u16 u32 u64 }
+
+/// The fields that vary, some only in their lower bits.
+macro_rules! fields {
+    ($($type:ty { $($field:ident $([$bits:expr])?),* })*) => {
+        $(impl Varied for $type {
+            fn variants(&self) -> Vec<Self> {
+                let mut all = Vec::new();
+                $(for value in self.$field.variants().into_iter()$(.take($bits))? {
+                    let mut varied = self.clone();
+                    varied.$field = value;
+                    all.push(varied);
+                })*
+                all
+            }
+        })*
+    };
+}
+fields! {
+    Packet {
+        ip_bytes [16], route [INDEX_BITS], flow [INDEX_BITS], number [COUNT_BITS], hop, dscp, sent, version,
+        ecn
     }
-    match chunk {
-        Chunk::Data(data) => {
-            fields!(Chunk::Data(data) => {
-                data.tsn, 32, u32;
-                data.stream, 16, u16;
-                data.ppid, 32, u32;
-            });
-            for flag in 0..4 {
-                vary(1, &|body, _| {
-                    chunk_of(body, &|chunk| {
-                        let Chunk::Data(data) = chunk else { unreachable!("the same chunk") };
-                        let flags = [
-                            &mut data.immediate,
-                            &mut data.unordered,
-                            &mut data.beginning,
-                            &mut data.ending,
-                        ];
-                        let [i, u, b, e] = flags;
-                        *[i, u, b, e][flag] ^= true;
-                    });
-                });
-            }
-            vary_frame(&data.payload, vary, &|body| match body {
-                Body::Sctp(packet) => match &mut packet.chunks[at] {
-                    Chunk::Data(data) => &mut data.payload,
-                    _ => unreachable!("the same chunk"),
-                },
-                _ => unreachable!("the same body"),
-            });
-        }
-        Chunk::Sack(sack) => {
-            fields!(Chunk::Sack(sack) => { sack.cumulative, 32, u32; sack.a_rwnd, 32, u32; });
-            for gap in 0..sack.gaps.len() {
-                fields!(Chunk::Sack(sack) => {
-                    sack.gaps[gap].0, 16, u16;
-                    sack.gaps[gap].1, 16, u16;
-                });
-            }
-            vary(1, &|body, _| {
-                chunk_of(body, &|chunk| {
-                    let Chunk::Sack(sack) = chunk else { unreachable!("the same chunk") };
-                    sack.duplicates.push(0);
-                });
-            });
-            vary(1, &|body, _| {
-                chunk_of(body, &|chunk| {
-                    let Chunk::Sack(sack) = chunk else { unreachable!("the same chunk") };
-                    sack.gaps.push((0, 0));
-                });
-            });
-        }
-        _ => vary(1, &|body, _| chunk_of(body, &|chunk| *chunk = Chunk::Ecne { lowest: 7 })),
+    tcp::Segment {
+        seq, ack, window, flags, mss, window_scale, sack_permitted, timestamps, sack, payload
+    }
+    dccp::Packet { ccval [4], cscov [4], seq, kind, options, payload }
+    tfrc::Feedback { timestamp, delay, receive_rate, loss_event_rate }
+    tfrc::Data { seq, timestamp, rtt, payload }
+    sctp::Packet { tag, chunks }
+    sctp::Data { tsn, stream, ppid, immediate, unordered, beginning, ending, payload }
+    sctp::Sack { cumulative, a_rwnd, gaps }
+    Datagram { media, payload, class, header, content }
+    Quote { ip_bytes, mark, ttl, dscp, transport }
+    rtp::Packet { payload_type, sequence, timestamp, ssrc, marker, csrc, payload }
+    rtcp::Compound { ssrc, bye }
+    Messages {
+        accepted [COUNT_BITS], delivered [COUNT_BITS], discarded [COUNT_BITS], lost [COUNT_BITS],
+        open [COUNT_BITS]
     }
 }
 
-fn vary_frame(
-    frame: &Frame,
-    vary: &mut dyn FnMut(u32, Flip<'_>),
-    of: &dyn Fn(&mut Body) -> &mut Frame,
-) {
-    macro_rules! fields {
-        ($pattern:pat => { $($field:expr, $bits:literal, $as:ty;)* }) => {
-            $(vary($bits, &|body, bit| {
-                let $pattern = of(body) else { unreachable!("the same frame") };
-                $field ^= bit as $as;
-            });)*
+/// Each type with an expression for the variants of a value.
+macro_rules! values {
+    ($($type:ty: |$it:ident| $variants:expr;)*) => {
+        $(impl Varied for $type {
+            fn variants(&self) -> Vec<Self> {
+                let $it = self;
+                $variants
+            }
+        })*
+    };
+}
+values! {
+    bool: |it| vec![!it];
+    f64: |it| into(&it.to_bits(), Self::from_bits);
+    Rate: |it| into(&it.as_bps(), Self::from_bps);
+    Flags: |it| into(&it.0, Self);
+    Instant: |it| (0..TIME_BITS).map(|bit| Self::from_nanos(it.as_nanos() ^ 1 << bit)).collect();
+    Duration: |it| (0..TIME_BITS).map(|bit| Self::from_nanos(it.as_nanos() ^ 1 << bit)).collect();
+    IpVersion: |it| vec![if *it == Self::V4 { Self::V6 } else { Self::V4 }];
+    Ecn: |it| [1, 2]
+        .map(|bit| [Self::NotEct, Self::Ect1, Self::Ect0, Self::Ce][*it as usize ^ bit])
+        .to_vec();
+    DropReason: |it| vec![if *it == Self::Full { Self::Early } else { Self::Full }];
+    Gauge: |it| vec![if *it == Self::Cwnd { Self::Pipe } else { Self::Cwnd }];
+    RxError: |_it| vec![];
+    Class: |it| [Self::Data, Self::Retransmission, Self::Control]
+        .into_iter()
+        .filter(|class| class != it)
+        .collect();
+    Bytes: |_it| vec![vec![0].into()];
+    Option<NonZeroU32>: |it| into(&it.map_or(0, u32::from), NonZeroU32::new);
+    Option<Box<SackBlocks>>: |it| {
+        let blocks = it.as_ref().map_or(vec![(0, 0)], |sack| sack.as_slice().to_vec());
+        into(&blocks, SackBlocks::of)
+    };
+    dccp::Options: |it| into(&it.as_bytes().to_vec(), |bytes| Self::from_bytes(&bytes));
+    Quoted: |it| {
+        into(&it.behind_ports().to_vec(), |bytes| Self::new(it.protocol(), &bytes))
+    };
+    Event: |it| {
+        let mut all = vec![if *it == Self::Writable { Self::Connected } else { Self::Writable }];
+        if let Self::TargetRate(rate) = it {
+            all.extend(into(rate, Self::TargetRate));
+        }
+        all
+    };
+    Playout: |it| match it {
+        Self::Played(at) => {
+            let mut all = into(at, Self::Played);
+            all.extend([Self::Late(*at), Self::Recovered(*at)]);
+            all
+        }
+        _ => vec![],
+    };
+    StackNote: |it| match *it {
+        Self::Is { name, version } => [("other", version), (name, "other"), (version, name)]
+            .map(|(name, version)| Self::Is { name, version })
+            .to_vec(),
+        Self::Gauge { name, value } => {
+            let mut all = into(&value, |value| Self::Gauge { name, value });
+            all.push(Self::Gauge { name: "other", value });
+            all
+        }
+        Self::Messages(messages) => into(&messages, Self::Messages),
+    };
+    WireSeq: |it| {
+        let number = match *it {
+            Self::Extended(seq) => seq,
+            Self::Short(seq) => seq.into(),
         };
-    }
-    match frame {
-        Frame::Data(payload) => vary_payload(payload, vary, &|body| match of(body) {
-            Frame::Data(payload) => payload,
-            _ => unreachable!("the same frame"),
-        }),
-        Frame::Rtp(packet) => {
-            fields!(Frame::Rtp(packet) => {
-                packet.payload_type, 8, u8;
-                packet.sequence, 16, u16;
-                packet.timestamp, 32, u32;
-                packet.ssrc, 32, u32;
-            });
-            vary(1, &|body, _| {
-                let Frame::Rtp(packet) = of(body) else { unreachable!("the same frame") };
-                packet.marker ^= true;
-            });
-            let csrc = packet.csrc.map_or(0, u32::from);
-            vary(32, &|body, bit| {
-                let Frame::Rtp(packet) = of(body) else { unreachable!("the same frame") };
-                packet.csrc = std::num::NonZeroU32::new(csrc ^ bit as u32);
-            });
-            vary_payload(&packet.payload, vary, &|body| match of(body) {
-                Frame::Rtp(packet) => &mut packet.payload,
-                _ => unreachable!("the same frame"),
-            });
+        (0..48).map(|bit| Self::Extended(number ^ 1 << bit)).collect()
+    };
+    Kind: |it| match it {
+        Self::Ack { ack: ack @ WireSeq::Extended(_) }
+        | Self::DataAck { ack: ack @ WireSeq::Extended(_) } => into(ack, |ack| Self::Ack { ack }),
+        _ => vec![],
+    };
+    Chunk: |it| match it {
+        Self::Data(data) => into(data, Self::Data),
+        Self::Sack(sack) => {
+            let mut all = into(sack, Self::Sack);
+            let (mut doubled, mut gapped) = (sack.clone(), sack.clone());
+            doubled.duplicates.push(0);
+            gapped.gaps.push((0, 0));
+            all.extend([Self::Sack(doubled), Self::Sack(gapped)]);
+            all
         }
-        Frame::Rtcp(_) => {
-            fields!(Frame::Rtcp(compound) => { compound.ssrc, 32, u32; });
-            vary(1, &|body, _| {
-                let Frame::Rtcp(compound) = of(body) else { unreachable!("the same frame") };
-                compound.bye ^= true;
-            });
+        _ => vec![Self::Ecne { lowest: 7 }],
+    };
+    Frame: |it| match it {
+        Self::Data(payload) => into(payload, Self::Data),
+        Self::Rtp(packet) => into(packet, Self::Rtp),
+        Self::Rtcp(compound) => into(&**compound, |it| Self::Rtcp(Box::new(it))),
+    };
+    // Of real bytes the content does not count, only the length.
+    Payload: |it| match it {
+        Self::Virtual { offset, len } => {
+            let at = (0..OFFSET_BITS).map(|bit| (offset ^ 1 << bit, *len));
+            at.chain((0..16).map(|bit| (*offset, len ^ 1 << bit)))
+                .map(|(offset, len)| Self::Virtual { offset, len })
+                .collect()
         }
+        Self::Real(bytes) => vec![Self::Real(vec![0; bytes.len() + 1].into())],
+    };
+    Body: |it| match it {
+        Self::Udp(frame) => into(frame, Self::Udp),
+        Self::Tcp(segment) => into(segment, Self::Tcp),
+        Self::Dccp(packet) => into(&**packet, |it| Self::Dccp(PacketBox::new(it))),
+        Self::Sctp(packet) => {
+            let mut fewer = packet.clone();
+            fewer.chunks.pop();
+            let mut all = into(&**packet, |it| Self::Sctp(PacketBox::new(it)));
+            all.push(Self::Sctp(fewer));
+            all
+        }
+        Self::Tfrc(tfrc::Packet::Feedback(it)) => {
+            into(it, |it| Self::Tfrc(tfrc::Packet::Feedback(it)))
+        }
+        Self::Tfrc(tfrc::Packet::Data(it)) => into(it, |it| Self::Tfrc(tfrc::Packet::Data(it))),
+        Self::External(datagram) => into(datagram, Self::External),
+        Self::TooBig { mtu, quote } => {
+            let mut all = into(mtu, |mtu| Self::TooBig { mtu, quote: *quote });
+            all.extend(into(quote, |quote| Self::TooBig { mtu: *mtu, quote }));
+            all
+        }
+        Self::Real(_) => unreachable!("no real packet is simulated"),
+    };
+}
+
+impl<T: Varied + Default> Varied for Option<T> {
+    fn variants(&self) -> Vec<Self> {
+        into(&self.clone().unwrap_or_default(), Some)
     }
 }
 
-fn vary_payload(
-    payload: &Payload,
-    vary: &mut dyn FnMut(u32, Flip<'_>),
-    of: &dyn Fn(&mut Body) -> &mut Payload,
-) {
-    match *payload {
-        Payload::Virtual { offset, len } => {
-            vary(OFFSET_BITS, &|body, bit| {
-                *of(body) = Payload::Virtual { offset: offset ^ bit, len };
-            });
-            vary(16, &|body, bit| {
-                *of(body) = Payload::Virtual { offset, len: len ^ bit };
-            });
+impl<A: Varied, B: Varied> Varied for (A, B) {
+    fn variants(&self) -> Vec<Self> {
+        let mut all = into(&self.0, |first| (first, self.1.clone()));
+        all.extend(into(&self.1, |second| (self.0.clone(), second)));
+        all
+    }
+}
+
+impl<T: Varied> Varied for Vec<T> {
+    fn variants(&self) -> Vec<Self> {
+        let mut all = Vec::new();
+        for at in 0..self.len() {
+            for value in self[at].variants() {
+                let mut varied = self.clone();
+                varied[at] = value;
+                all.push(varied);
+            }
         }
-        // The content does not count, only the length.
-        Payload::Real(ref bytes) => {
-            let longer = vec![0; bytes.len() + 1];
-            vary(1, &|body, _| *of(body) = Payload::Real(longer.clone().into()));
-        }
+        all
     }
 }
 
@@ -703,7 +438,7 @@ fn busy() -> String {
 fn told() -> (Script, String) {
     let mut script = Script::new();
     let run = support::watch(&point(&busy()), &Look::default(), |now, place, note| {
-        script.entry(place).or_default().push(Entry::of(now, note));
+        script.entry(place).or_default().push(Entry { now, note: Owned::of(note) });
     });
     (script, run.digest)
 }
@@ -715,7 +450,7 @@ fn windows(script: &Script) -> Vec<(Place, &[Entry], usize)> {
         let mut seen = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
             let form = match &entry.note {
-                Owned::Sent(_, body) | Owned::Received(_, body) => match body {
+                Owned::Sent { body, .. } | Owned::Received { body, .. } => match body {
                     Body::Sctp(packet) => packet.chunks.iter().map(discriminant).count() as u32,
                     Body::Tcp(segment) => 100 + u32::from(segment.sack.is_some()),
                     Body::Udp(Frame::Rtcp(_)) => 200,
@@ -728,7 +463,7 @@ fn windows(script: &Script) -> Vec<(Place, &[Entry], usize)> {
                 _ => 0,
             };
             let kind = (discriminant(&entry.note), form);
-            if !matches!(entry.note, Owned::InOrder(_)) && !seen.contains(&kind) {
+            if !matches!(entry.note, Owned::InOrder { .. }) && !seen.contains(&kind) {
                 seen.push(kind);
                 let start = index.saturating_sub(3);
                 windows.push((
@@ -805,7 +540,7 @@ fn a_note_dropped_doubled_swapped_or_moved_changes_it() {
         }
         // Notes that nothing tells apart, and those that do not count, give equal scripts.
         for script in &mut scripts {
-            script.retain(|entry| !matches!(entry.note, Owned::InOrder(_)));
+            script.retain(|entry| !matches!(entry.note, Owned::InOrder { .. }));
         }
         let mut texts: Vec<String> = scripts.iter().map(|script| format!("{script:?}")).collect();
         let mut digests: Vec<String> =

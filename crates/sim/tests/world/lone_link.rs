@@ -3,18 +3,15 @@
 
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::frame::Frame;
-use talkspurt_proto::packet::{Ecn, IpVersion, Packet, Payload};
+use talkspurt_proto::packet::{Packet, Payload};
 use talkspurt_proto::probe::{DropReason, Note, Place, Probe, Topic};
-use talkspurt_proto::rng::Rng;
-use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_proto::units::{Rate, Size};
-use talkspurt_scenario::model::{self, Framing};
-use talkspurt_sim::capacity::Capacity;
-use talkspurt_sim::discipline::Queue;
-use talkspurt_sim::link::{Link, Parts};
+use talkspurt_proto::time::Instant;
+use talkspurt_proto::units::Rate;
+use talkspurt_scenario::model;
+use talkspurt_sim::link::Link;
 use talkspurt_sim::pool::Pool;
 
-use crate::support::{flow, link, point, scenario};
+use crate::support::{flow, link, parts, point, scenario};
 
 /// A packet on its way to the link.
 #[derive(Clone, Copy, Debug)]
@@ -51,36 +48,12 @@ pub(crate) fn words(toml: &str, mtu: u32) -> model::Queue {
 
 /// What a link does with arrivals in order of time, each by its number.
 pub(crate) fn fates(queue: &str, rate: Rate, mtu: u32, arrivals: &[Arrival]) -> Vec<Verdict> {
-    let mut link = Link::new(Parts {
-        index: 0,
-        queue: Queue::new(&words(queue, mtu), rate, Size::from_bytes(mtu.into())),
-        capacity: Capacity::fixed(rate),
-        delay: Duration::ZERO,
-        framing: Framing::None,
-        mtu,
-        medium: None,
-        jitter: Duration::ZERO,
-        loss: 0.0,
-        rng: Rng::new(1, "loss"),
-        jitter_rng: Rng::new(1, "jitter"),
-        queue_rng: Rng::new(1, "queue"),
-    });
+    let mut link = Link::new(parts(&words(queue, mtu), rate, mtu));
     let (mut pool, mut journal) = (Pool::default(), Journal(vec![None; arrivals.len()]));
     for (number, arrival) in (0..).zip(arrivals) {
         let body = pool.put(|| Body::Udp(Frame::Data(Payload::default())));
         let Arrival { at, bytes, dscp } = *arrival;
-        let packet = Packet {
-            body,
-            ip_bytes: bytes,
-            route: 0,
-            flow: 0,
-            number,
-            hop: 0,
-            ecn: Ecn::NotEct,
-            dscp,
-            version: IpVersion::V4,
-            sent: at,
-        };
+        let packet = Packet { body, ip_bytes: bytes, number, dscp, sent: at, ..Packet::default() };
         let _ = link.offer(at, &packet, &mut pool, &mut journal);
         // What has arrived makes room in memory.
         while let Some(packet) = link.arrived(at).copied() {

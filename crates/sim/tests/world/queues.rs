@@ -3,19 +3,19 @@
 
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::frame::Frame;
-use talkspurt_proto::packet::{Ecn, IpVersion, Packet, Payload};
+use talkspurt_proto::packet::{Ecn, Packet, Payload};
 use talkspurt_proto::probe::{DropReason, Note, Place, Probe, Topic};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
 use talkspurt_scenario::link_profile::LinkProfile;
-use talkspurt_scenario::model::{self, Framing};
+use talkspurt_scenario::model;
 use talkspurt_sim::capacity::Capacity;
-use talkspurt_sim::discipline::{Discipline, Hop, Pie, Queue, Red, Served};
+use talkspurt_sim::discipline::{Discipline, Hop, Pie, Red, Served};
 use talkspurt_sim::link::{Link, Parts};
 use talkspurt_sim::pool::Pool;
 
-use crate::support::{self, Look, flow, link, ms, scenario};
+use crate::support::{self, Look, flow, link, ms, parts, scenario};
 
 /// On this link a packet of 125 bytes takes a millisecond.
 const RATE: Rate = Rate::from_bps(1_000_000);
@@ -44,11 +44,9 @@ fn label(pool: &mut Pool, now: Instant, flow: u32, number: u32, ecn: Ecn) -> Pac
         route: 2 * flow,
         flow,
         number,
-        hop: 0,
         ecn,
-        dscp: 0,
-        version: IpVersion::V4,
         sent: now,
+        ..Packet::default()
     }
 }
 
@@ -92,21 +90,7 @@ fn bursts_over(
     ecn: Ecn,
     bursts: &[(Duration, u32, u32)],
 ) -> Vec<Line> {
-    let mtu = Size::from_bytes(125);
-    let mut link = Link::new(Parts {
-        index: 0,
-        queue: Queue::new(&words(queue), RATE, mtu),
-        capacity,
-        delay: Duration::ZERO,
-        framing: Framing::None,
-        mtu: 125,
-        medium: None,
-        jitter: Duration::ZERO,
-        loss: 0.0,
-        rng: Rng::new(1, "loss"),
-        jitter_rng: Rng::new(1, "jitter"),
-        queue_rng: Rng::new(1, "queue"),
-    });
+    let mut link = Link::new(Parts { capacity, ..parts(&words(queue), RATE, 125) });
     let (mut pool, mut journal) = (Pool::default(), Journal::default());
     for (at, flow, packets) in bursts {
         let now = Instant::ZERO + *at;

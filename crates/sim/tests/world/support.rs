@@ -11,15 +11,20 @@ use talkspurt_app::recording::Recording;
 use talkspurt_app::source::{self, Material};
 use talkspurt_flow::Materials;
 use talkspurt_proto::probe::{LinkCounters, Note, Place, Probe, Topic};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::units::{Rate, Size};
 use talkspurt_record::{
     Digest, FlowInfo, FlowSummary, Layout, LinkInfo, LinkSummary, Options, Output, PacketTable,
     Recorder, RouteInfo, SideInfo,
 };
-use talkspurt_scenario::model::Scenario;
+use talkspurt_scenario::model::{self, Scenario};
 use talkspurt_scenario::{Network, Point};
 use talkspurt_sim::build::build;
+use talkspurt_sim::capacity::Capacity;
+use talkspurt_sim::discipline::Queue;
 use talkspurt_sim::drive::{Timetable, drive};
+use talkspurt_sim::link::Parts;
 
 pub(crate) fn ms(milliseconds: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(milliseconds)
@@ -57,6 +62,24 @@ pub(crate) fn flow(name: &str, ends: &str, transport: &str, source: &str, more: 
 
 pub(crate) fn scenario(duration: &str, parts: &[String]) -> String {
     format!("title = 'test'\nduration = '{duration}'\n{}", parts.concat())
+}
+
+/// What makes a link with this queue, without delays and losses.
+pub(crate) fn parts(queue: &model::Queue, rate: Rate, mtu: u32) -> Parts {
+    Parts {
+        index: 0,
+        queue: Queue::new(queue, rate, Size::from_bytes(mtu.into())),
+        capacity: Capacity::fixed(rate),
+        delay: Duration::ZERO,
+        framing: model::Framing::None,
+        mtu,
+        medium: None,
+        jitter: Duration::ZERO,
+        loss: 0.0,
+        rng: Rng::new(1, "loss"),
+        jitter_rng: Rng::new(1, "jitter"),
+        queue_rng: Rng::new(1, "queue"),
+    }
 }
 
 /// A finished run.

@@ -19,7 +19,7 @@ use std::net::IpAddr;
 use talkspurt_proto::body::Body;
 use talkspurt_proto::endpoint::{Arrival, Endpoint, Input, Output, PathNews};
 use talkspurt_proto::frame::Frame;
-use talkspurt_proto::packet::{BodyId, Damage, Ecn, IpVersion, Packet, PathId, Payload, Quote};
+use talkspurt_proto::packet::{Damage, Ecn, Packet, PathId, Payload, Quote};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::wire::{Ends, Hints, emit, parse};
 pub use talkspurt_testing::fuzz::Script;
@@ -368,18 +368,7 @@ fn mutate(packet: &mut Vec<u8>, script: &mut Script<'_>) {
 }
 
 fn label() -> Packet {
-    Packet {
-        body: BodyId(0),
-        ip_bytes: 0,
-        route: 0,
-        flow: 0,
-        number: 0,
-        hop: 0,
-        ecn: Ecn::NotEct,
-        dscp: 0,
-        version: IpVersion::V4,
-        sent: Instant::ZERO,
-    }
+    Packet { ..Packet::default() }
 }
 
 /// The whole IP packet, if it can be one.
