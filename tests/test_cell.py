@@ -15,8 +15,9 @@ import polars as pl
 import pytest
 
 import talkspurt
-from talkspurt import exporting, metrics
+from talkspurt import metrics
 from talkspurt.metrics import packets
+from talkspurt.runs import exporting
 from test_animation import close, of_table, on_page, shown, table_of, unpacked
 
 SCENARIO = Path(__file__).parent.parent / "scenarios" / "wireless-cell.toml"

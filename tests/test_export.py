@@ -14,9 +14,9 @@ import pytest
 
 import talkspurt
 from command import talkspurt as command
-from talkspurt import exporting
 from talkspurt.errors import StoreError
 from talkspurt.results.run_data import TABLES
+from talkspurt.runs import exporting
 from texts import UDP, cbr, flow_text, link_text, scenario_text
 
 SCENARIO = scenario_text(
@@ -234,7 +234,7 @@ BUSY = scenario_text(
 MEASURED = """
 import resource, sys
 from pathlib import Path
-from talkspurt import exporting
+from talkspurt.runs import exporting
 exporting.export(Path(sys.argv[1]), "parquet", Path(sys.argv[2]))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

@@ -234,7 +234,7 @@ def test_an_export_is_a_folder(tmp_path):
 
 def test_shards_are_merged_into_a_study(tmp_path):
     from talkspurt._commands import shards
-    from talkspurt.merging import Shard
+    from talkspurt.runs.merging import Shard
 
     case = tmp_path / "study.toml"
     case.write_text(

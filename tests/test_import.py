@@ -14,12 +14,13 @@ import pytest
 import talkspurt
 from command import needs_ns, needs_tshark, refused, succeed
 from command import talkspurt as command
-from talkspurt import _core, exporting
+from talkspurt import _core
 from talkspurt import import_trace as read
 from talkspurt.errors import BadInputError
 from talkspurt.importing import capture, rtp, tables
 from talkspurt.metrics.computing import compute
 from talkspurt.results.run_data import TABLES
+from talkspurt.runs import exporting
 from texts import cbr, flow_text, link_text, scenario_text
 
 DATA = Path(__file__).parent / "data" / "import"

@@ -206,7 +206,7 @@ def test_the_flows_of_a_count_are_named_as_the_scenario_has_them(tmp_path):
 
 
 def test_a_spreadsheet_sees_no_formula(tmp_path):
-    from talkspurt.exporting import without_formulas
+    from talkspurt.runs.exporting import without_formulas
 
     words = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "call", None, "a=b"]
     frame = pl.DataFrame({"name": words, "value": range(len(words))})
@@ -216,7 +216,7 @@ def test_a_spreadsheet_sees_no_formula(tmp_path):
 
 
 def test_tables_are_those_of_the_named_folder(tmp_path):
-    from talkspurt.exporting import export
+    from talkspurt.runs.exporting import export
 
     for folder, rate in (("r1", "40kbit/s"), ("r[1]", "80kbit/s")):
         text = SCENARIO.replace("80kbit/s", rate)

@@ -9,8 +9,9 @@ import pytest
 import talkspurt
 from command import refused, succeed
 from command import talkspurt as command
-from talkspurt import exporting, metrics
+from talkspurt import metrics
 from talkspurt.metrics import bins, breaker, catalogue, packets, sharing
+from talkspurt.runs import exporting
 from talkspurt.scenarios import units
 from talkspurt.scenarios.resolved import values
 from talkspurt.scenarios.source import read

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import talkspurt
-from talkspurt import exporting
+from talkspurt.runs import exporting
 from test_export import SCENARIO
 from texts import flow_text
 

@@ -12,9 +12,9 @@ import pytest
 
 import talkspurt as package
 from command import succeed, talkspurt
-from talkspurt import exporting
 from talkspurt._storage import disk_space, file_access
 from talkspurt.errors import StoreError
+from talkspurt.runs import exporting
 from test_export import SCENARIO
 
 WINDOWED = SCENARIO + '[measure]\nfrom = "2500ms"\nto = "2600ms"\n'

@@ -12,8 +12,8 @@ from command import succeed, talkspurt
 from conftest import tone, write_wav
 from talkspurt._commands import shards
 from talkspurt.errors import BadInputError
-from talkspurt.merging import Shard
 from talkspurt.metrics import computing
+from talkspurt.runs.merging import Shard
 from validation.cluster.machines import study
 
 RECORD = '{ interval = "100ms", packets = true, pcapng = ["wire"] }'

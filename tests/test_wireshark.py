@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 import talkspurt
-from talkspurt import exporting
+from talkspurt.runs import exporting
 from texts import BULK, NEWRENO, SPEECH, UDP, cbr, flow_text, link_text, scenario_text
 
 SCENARIO = Path(__file__).parent.parent / "scenarios" / "first-call.toml"

@@ -17,15 +17,15 @@ from talkspurt._core import RunError, ScenarioError, version
 if TYPE_CHECKING:
     from talkspurt.api import compare, load, run
     from talkspurt.emulating import Emulation
-    from talkspurt.exporting import export
     from talkspurt.importing.reading import import_trace
-    from talkspurt.merging import merge
     from talkspurt.real_time.calling import Voice, call
     from talkspurt.real_time.measuring import Traffic, measure
     from talkspurt.real_time.serving import serve
     from talkspurt.results.audio import Audio
     from talkspurt.results.result import Result
     from talkspurt.results.study import Study
+    from talkspurt.runs.exporting import export
+    from talkspurt.runs.merging import merge
     from talkspurt.runs.sequential import run_until
     from talkspurt.scenarios.source import read
 
@@ -62,11 +62,11 @@ _MODULES = {
     "Voice": "real_time.calling",
     "call": "real_time.calling",
     "compare": "api",
-    "export": "exporting",
+    "export": "runs.exporting",
     "import_trace": "importing.reading",
     "load": "api",
     "measure": "real_time.measuring",
-    "merge": "merging",
+    "merge": "runs.merging",
     "read": "scenarios.source",
     "run": "api",
     "run_until": "runs.sequential",

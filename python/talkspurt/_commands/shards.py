@@ -16,7 +16,7 @@ from talkspurt._commands import running
 from talkspurt._storage import file_access, output_folder, reader, writer
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError
-from talkspurt.merging import KIND, Shard, merge
+from talkspurt.runs.merging import KIND, Shard, merge
 from talkspurt.scenarios import provenance
 from talkspurt.scenarios.source import Question, read
 

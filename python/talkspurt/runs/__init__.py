@@ -1,1 +1,1 @@
-"""Execution of the runs of a plan."""
+"""The runs of a plan: executed, repeated for an export, and merged from shards."""
