@@ -527,8 +527,7 @@ fn silly_window_override_waits_a_second_at_most() {
 }
 
 fn big() -> Config {
-    let config = Config { mss: Size::from_bytes(1440), ..plain() };
-    config
+    Config { mss: Size::from_bytes(1440), ..plain() }
 }
 
 /// §3.1: a damaged segment fails its checksum.

@@ -3,8 +3,8 @@
 
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::wire::Ends;
-use talkspurt_record::FlowSummary;
 use talkspurt_record::pcapng::{CaptureProbe, Pcapng};
+use talkspurt_record::{FlowSummary, LinkSummary};
 use talkspurt_scenario::Point;
 
 use crate::support::{self, Look, flow, link, point, run, scenario};
@@ -99,9 +99,13 @@ fn nobody_watching_gives_the_same_links() {
     let watched = run(&text);
     let alone = support::counters(&point(&text));
     let sent: Vec<_> = alone.iter().map(|link| Some(link.sent_packets)).collect();
-    let drops: Vec<_> = alone.iter().map(|link| Some(link.drops)).collect();
+    let drops: Vec<_> = alone.iter().map(|link| link.drops.map(Some)).collect();
     assert_eq!(watched.links.iter().map(|link| link.sent_packets).collect::<Vec<_>>(), sent);
-    assert_eq!(watched.links.iter().map(|link| link.drops).collect::<Vec<_>>(), drops);
+    let reasons = watched.links.iter().map(|link| {
+        let LinkSummary { drops_full, drops_early, drops_medium, drops_down, .. } = *link;
+        [drops_full, drops_early, drops_medium, drops_down, link.drops_too_big, link.drops_retries]
+    });
+    assert_eq!(reasons.collect::<Vec<_>>(), drops);
 }
 
 fn flows_of(run: &support::Run, name: &str) -> Vec<FlowSummary> {

@@ -7,8 +7,6 @@ use talkspurt_proto::time::{Duration, Instant};
 
 use crate::support::{Look, flow, link, ms, point, run, scenario, watch};
 
-const DOWN: usize = DropReason::Down as usize;
-
 /// Packets of 125 bytes at a millisecond each over 5 ms, eight at once every 100 ms; the first
 /// ones are at the link at 100 ms.
 fn eight_at_once(events: &str) -> String {
@@ -50,7 +48,7 @@ fn the_medium_loses_and_the_queue_keeps() {
     // Waiting: 8 − k at the k-th millisecond, four from 103 ms on until 120, then 3 + 2 + 1.
     let area = 7.0 + 6.0 + 5.0 + 17.0 * 4.0 + 6.0;
     assert!((run.link("l").queue_mean_packets.unwrap() - area / 150.0).abs() < 1e-12);
-    assert_eq!(run.link("l").drops.unwrap()[DOWN], 4);
+    assert_eq!(run.link("l").drops_down, Some(4));
 }
 
 #[test]

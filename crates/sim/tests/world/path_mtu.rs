@@ -82,8 +82,7 @@ fn tcp_shrinks_its_segments_and_completes() {
             assert!(story.events.contains(&(peer, Event::PeerClosed)), "{:?}", story.events);
         }
         assert!(!story.events.iter().any(|(_, event)| *event == Event::TimedOut));
-        let drops = run.link("l1").drops.unwrap();
-        assert_eq!(drops[DropReason::TooBig as usize], story.refused.len() as u64);
+        assert_eq!(run.link("l1").drops_too_big, Some(story.refused.len() as u64));
         // At most the first window met the link.
         assert!(story.refused.len() <= 10);
         assert_eq!(story.refused.len(), story.told.len());

@@ -5,13 +5,10 @@ use std::collections::BTreeSet;
 
 use talkspurt_proto::body::Body;
 use talkspurt_proto::math;
-use talkspurt_proto::probe::{DropReason, Note, Place};
+use talkspurt_proto::probe::{Note, Place};
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::support::{Look, Run, flow, link, point, run, scenario, watch};
-
-const FULL: usize = DropReason::Full as usize;
-const RETRIES: usize = DropReason::Retries as usize;
 
 /// A café: an access point on a wire to `net`, with these stations.
 pub(super) fn cafe(stations: &[&str], more: &str) -> String {
@@ -130,9 +127,7 @@ fn what_nobody_understands_is_given_up_at_the_retry_limit() {
             ],
         ));
         let link = run.link("cafe.laptop");
-        let drops = link.drops.expect("a whole window");
-        assert_eq!(drops[RETRIES], 90);
-        assert_eq!(drops.iter().sum::<u64>(), 90);
+        assert_eq!((link.drops, link.drops_retries), (Some(90), Some(90)));
         assert_eq!(link.sent_packets, Some(90));
         assert_eq!(link.retries, Some(90 * (tries - 1)), "{words}");
         assert_eq!(link.collisions, Some(0));
@@ -224,8 +219,8 @@ fn one_queue_at_the_access_point_serves_all_stations() {
     assert_eq!(quiet.flow("good").lost_packets, 0);
     // Frames to the far station are all in vain; what waits behind them waits, too.
     let blocked = of("-20.0", "600kbit/s");
-    let drops = blocked.link("cafe.ap").drops.expect("a whole window");
-    assert!(drops[RETRIES] > 100 && drops[FULL] > 100, "{drops:?}");
+    let shared = blocked.link("cafe.ap");
+    assert!(shared.drops_retries > Some(100) && shared.drops_full > Some(100), "{shared:?}");
     let delay = |run: &Run| run.flow("good").delay_p50_s.expect("some arrive");
     assert!(delay(&blocked) > 50.0 * delay(&quiet), "{} {}", delay(&blocked), delay(&quiet));
     assert!(blocked.flow("good").lost_packets > 100);
@@ -252,7 +247,7 @@ fn packets_too_long_for_a_cell_are_answered() {
             told[peer as usize] += 1;
         }
     });
-    let too_big = |name| run.link(name).drops.expect("a whole window")[DropReason::TooBig as usize];
+    let too_big = |name| run.link(name).drops_too_big.expect("a whole window");
     for (flow, link, peer) in [("up", "cafe.laptop", 0), ("down", "cafe.ap", 2)] {
         assert!(told[peer] > 0, "{flow}");
         assert_eq!(too_big(link), told[peer], "{flow}");
