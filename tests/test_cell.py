@@ -163,7 +163,7 @@ def topology_places(cafe: talkspurt.Result) -> dict[str, tuple[float, float]]:
 
     picture = topology.picture(cafe.topology, styles_of(cafe))
     assert picture is not None
-    frame = animation._wide(picture.frame, picture)
+    frame = animation._wide(picture)
     return {node["name"]: frame.node(node["name"]) for node in cafe.topology["nodes"]}
 
 

@@ -140,7 +140,7 @@ def test_the_kind_of_an_error_tells_what_failed():
         session = _core.Session("127.0.0.1", port, long)
         flow = ("udp", "udp", ("cbr", 10**9, 160, "pcmu"), None)
         with pytest.raises(_core.RunError, match="the server permits") as raised:
-            session.start([flow], "1s", 1500, 1).result()
+            session.measure([flow], "1s", 1500, 1).result()
         assert raised.value.kind == "refused"
     run = _core.load(CALL, "call", ".", [("duration", "1h")], None).start(0, None)
     run.cancel()

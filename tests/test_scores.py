@@ -104,7 +104,7 @@ def lossless():
 
 
 def test_more_loss_scores_lower(lossless):
-    rows = [whole(lossless), whole(call(0.05)), whole(call(0.25))]
+    rows = [whole(lossless), whole(call(loss=0.05)), whole(call(loss=0.25))]
     for column in ("pesq_wb", "visqol", "plcmos"):
         falling = [row[column] for row in rows]
         assert falling == sorted(falling, reverse=True), (column, falling)

@@ -185,6 +185,13 @@ def _excerpt(result: RunData, lossless: bool) -> tuple[float, float, pl.DataFram
     return begin, end, pl.DataFrame(table)
 
 
+def _wide(picture: Picture) -> topology.Frame:
+    """Its layout with longer links, if there is space."""
+    frame = picture.frame
+    room = (WIDTH - 2 * frame.margin) / max(frame.columns, 1)
+    return topology.Frame(frame.laid, picture.drawn, picture.key, max(topology.COLUMN, room))
+
+
 class _Shown:
     """Worlds, lanes and links of the drawn packets."""
 
@@ -192,10 +199,7 @@ class _Shown:
         import polars as pl
 
         self._drawn, frame = picture.drawn, picture.frame
-        # Longer links, if there is space.
-        room = (WIDTH - 2 * frame.margin) / max(frame.columns, 1)
-        column = max(topology.COLUMN, room)
-        self._frame = topology.Frame(frame.laid, picture.drawn, picture.key, column)
+        self._frame = _wide(picture)
         where = picture.drawn.where
         net = result.topology
         parts = components([node["name"] for node in net["nodes"]], net["links"])
