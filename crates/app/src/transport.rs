@@ -187,7 +187,7 @@ transports! {
 macro_rules! of_kind {
     ($($name:ident -> $type:ty;)*) => {
         impl Config {$(
-            #[doc = concat!("[`TransportConfig::", stringify!($name), "`].")]
+            #[doc = concat!("`", stringify!($name), "` of [`TransportConfig`], or of its supertraits.")]
             #[must_use]
             pub fn $name(&self) -> $type {
                 of_config!(self, config => config.$name())
