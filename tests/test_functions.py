@@ -3,9 +3,11 @@
 import contextlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
+import time
 
 import polars as pl
 import pytest
@@ -41,7 +43,7 @@ def silent(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-# A process of root that serves becomes another user for good: so it is not this one.
+# A process of its own, since it is killed.
 SERVER = """
 import sys, threading, talkspurt
 with talkspurt.serve("127.0.0.1:0", max_duration=sys.argv[1], media_ports=(41000, 41063)) as server:
@@ -107,13 +109,16 @@ def test_several_transports_are_measured_at_once(server):
 @linux
 def test_what_is_wrong_with_a_measurement_is_told_at_once(server, monkeypatch):
     with pytest.raises(BadInputError) as error:
-        talkspurt.measure(server, "carrier-pigeon", talkspurt.Traffic(rate="0bit/s"), mtu=1)
-    assert all(word in str(error.value) for word in ("carrier-pigeon", "--rate", "--mtu 1"))
+        traffic = talkspurt.Traffic("speech", rate="0bit/s", direction="upstream")
+        talkspurt.measure(server, "carrier-pigeon", traffic, mtu=1)
+    expected = ("carrier-pigeon", "--rate", "--mtu 1", "traffic speech: there", "upstream: there")
+    assert all(word in str(error.value) for word in expected), error.value
     with pytest.raises(BadInputError, match="no transport is named"):
         talkspurt.measure(server, [])
     monkeypatch.setenv("TALKSPURT_SECRET", "another secret of these tests")
-    with pytest.raises(BadInputError, match="secret"):
+    with pytest.raises(BadInputError, match="secret") as error:
         talkspurt.measure(server, duration="1s")
+    assert error.value.kind == "secret"
     monkeypatch.delenv("TALKSPURT_SECRET")
     with pytest.raises(BadInputError, match="no secret"):
         talkspurt.measure(server, duration="1s")
@@ -123,11 +128,18 @@ def test_what_is_wrong_with_a_measurement_is_told_at_once(server, monkeypatch):
 def test_the_result_of_a_measurement_that_ended_early_is_in_the_error(monkeypatch):
     monkeypatch.setenv("TALKSPURT_SECRET", SECRET)
     with serving() as (address, process):
-        stop = threading.Timer(3.0, process.kill)
+
+        def end():
+            process.stdout.readline()  # of a session that begins
+            time.sleep(3.0)  # the part that is measured
+            process.kill()
+
+        stop = threading.Thread(target=end)
         stop.start()
         with pytest.raises(EndedEarlyError) as error:
             talkspurt.measure(address, duration="30s")
         stop.join()
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
     result = error.value.result
     assert result is not None and 1 < result.duration_s < 29
     assert result.flows["sent_packets"][0] > 20
@@ -206,6 +218,10 @@ def test_a_capture_of_a_run_is_a_result(tmp_path):
         (["a"], {"clock_offset_s": 0.1}, "only for two captures"),
         (["a", "b"], {"delay_s": 0.1}, "two captures measure it"),
         (["a"], {"payloads": {111: "mp3"}}, "111=mp3: unknown encoding"),
+        (["a"], {"payloads": {300: "opus"}}, "300=opus: expected TYPE=ENCODING"),
+        (["a"], {"payloads": {96: 5}}, "96=5: expected TYPE=ENCODING"),
+        (["a"], {"playout_s": -1}, "--playout -1 s: expected 0 s or more"),
+        (["a"], {"delay_s": -0.1}, "--network-delay -0.1 s: expected 0 s or more"),
     ],
 )
 def test_what_does_not_fit_a_trace_is_told(files, more, said):
@@ -226,6 +242,8 @@ def test_an_export_is_a_folder(tmp_path):
         json.loads((packets / "manifest.json").read_text())["digest"]
         == talkspurt.load(folder).digest
     )
+    with pytest.raises(BadInputError, match="xlsx: no format of exports; there are: pcapng"):
+        talkspurt.export(case, "xlsx")
     with pytest.raises(StoreError, match="no result"):
         talkspurt.export(tmp_path / "nowhere", "csv")
     with pytest.raises(talkspurt.RunError, match="run it first"):
@@ -247,4 +265,4 @@ def test_shards_are_merged_into_a_study(tmp_path):
     study = talkspurt.load(where, study=True)
     assert study.flows.equals(talkspurt.run(case, study=True).flows)
     with pytest.raises(BadInputError, match="is missing: shard 2 of 2"):
-        talkspurt.merge(parts[:1])
+        talkspurt.merge(str(parts[0]))

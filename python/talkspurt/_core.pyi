@@ -302,10 +302,10 @@ def serve(
     max_duration: str,
     max_sessions: int,
     ports: tuple[int, int] | None,
-    user: str,
+    user: str | None,
     direct: bool,
 ) -> Server:
-    """Listen on ADDRESS:PORT; a process started as root becomes ``user``.
+    """Listen on ADDRESS:PORT; with ``user``, privileges are given up, and root becomes that user.
 
     ``direct`` permits DCCP and SCTP directly over IP.
     """

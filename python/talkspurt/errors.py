@@ -11,7 +11,14 @@ if TYPE_CHECKING:
 
 
 class BadInputError(Exception):
-    """Invalid user input; the message states the problem and the expectation."""
+    """Invalid user input; the message states the problem and the expectation.
+
+    Attributes:
+        kind: what another machine refused or failed in, as :class:`talkspurt.RunError` has it, such
+            as ``busy`` or ``secret``; None of an argument.
+    """
+
+    kind: str | None = None
 
 
 class Faults:
@@ -45,12 +52,17 @@ class EndedEarlyError(BadInputError):
     """A measurement or a call ended before its time, as when the other end was lost.
 
     Attributes:
-        result: the :class:`talkspurt.Result` of what was measured until then, if there is one.
+        result: the :class:`talkspurt.Result` of what was measured until then, if there is one. It
+            does not cross processes.
     """
 
-    def __init__(self, message: str, result: Result | None) -> None:
+    def __init__(self, message: str, result: Result | None = None) -> None:
         super().__init__(message)
         self.result = result
+
+    def __reduce__(self) -> tuple[type[EndedEarlyError], tuple[str]]:
+        """Without the result: its tables belong to the process."""
+        return type(self), (str(self),)
 
 
 class MissingExtraError(BadInputError, ImportError):

@@ -51,7 +51,7 @@ RESULTS = Path(__file__).with_name("networks.json")
 SEED = 20261128
 NETWORKS = 80
 STARTS = 8
-MOST_STARTS = 20
+MAX_STARTS = 20
 """Starts tried for STARTS sound ones, and as many again for those that confirm."""
 SECONDS, FROM = 60, 10
 """Duration of a run, and when the measurement begins."""
@@ -195,7 +195,7 @@ def ours(network: dict[str, Any], start: int, **without: Any) -> Values:
 def sound_starts(network: dict[str, Any], cache: dict[str, Any], first: int) -> list[int]:
     """STARTS starts from this one on in which ns-2 has no dead flow; fewer if there are not."""
     found: list[int] = []
-    for start in range(first, first + MOST_STARTS):
+    for start in range(first, first + MAX_STARTS):
         if len(found) < STARTS and theirs(network, start, cache) is not None:
             found.append(start)
     return found
@@ -255,7 +255,7 @@ class Store:
         self, number: int, network: dict[str, Any], more: bool
     ) -> list[tuple[Values, Values]]:
         """Throughputs here and in ns-2 in each sound start, the first ones or `more`."""
-        first = 1 + more * MOST_STARTS
+        first = 1 + more * MAX_STARTS
         key = f"{number}/{first}"
         if key not in self.starts:
             self.starts[key] = sound_starts(network, self.ns2, first)
@@ -330,9 +330,7 @@ def explanations(store: Store, network: dict[str, Any], id_: str) -> Iterator[tu
     number, _, name = id_.partition("/")
     both = [store.sides(int(number), network, more) for more in (False, True)]
     runs = [run for half in both for run in half]
-    starts = [
-        start for first in (1, 1 + MOST_STARTS) for start in store.starts[f"{number}/{first}"]
-    ]
+    starts = [start for first in (1, 1 + MAX_STARTS) for start in store.starts[f"{number}/{first}"]]
     whole = apart(*columns(runs, name))
     kinds = {transport(flow_)["kind"] for flow_ in network["flows"]}
     for kind in sorted(kinds):

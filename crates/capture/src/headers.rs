@@ -184,7 +184,7 @@ impl fmt::Display for Other {
 }
 
 /// Tunnels in each other that are followed.
-const MOST_TUNNELS: u8 = 8;
+const MAX_TUNNELS: u8 = 8;
 
 /// Reads the headers of an IP packet of which `cut` bytes were not captured. Of a tunnel, they are those of the
 /// packet in it: the headers around it are like framing.
@@ -192,7 +192,7 @@ const MOST_TUNNELS: u8 = 8;
 /// # Errors
 /// Why there are none.
 pub fn parse(bytes: &[u8], cut: usize) -> Result<Headers, Unread> {
-    inside(bytes, cut, MOST_TUNNELS)
+    inside(bytes, cut, MAX_TUNNELS)
 }
 
 fn inside(bytes: &[u8], cut: usize, tunnels: u8) -> Result<Headers, Unread> {

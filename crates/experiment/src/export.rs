@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use talkspurt_flow::Files;
+use talkspurt_proto::probe::{Note, Place, Probe, Topic};
+use talkspurt_proto::time::Instant;
 use talkspurt_record::pcapng::CaptureProbe;
 use talkspurt_record::{Dialect, Digest, Output, PacketTable, Qlog, Trace};
 use talkspurt_scenario::Point;
@@ -28,8 +30,13 @@ pub enum Format {
     Qlog,
 }
 
-/// What an export writes: one of these.
-type Writers = (Option<CaptureProbe>, (Option<PacketTable>, (Option<Trace>, Option<Qlog>)));
+#[allow(clippy::large_enum_variant, reason = "a run has one; on 32 bits none is large")]
+enum Writer {
+    Captures(CaptureProbe),
+    Trace(Trace),
+    Packets(PacketTable),
+    Qlog(Qlog),
+}
 
 /// Runs a point and writes into an existing folder; returns the run's digest.
 ///
@@ -44,55 +51,84 @@ pub fn export(
 ) -> Result<String, Failure> {
     let point = &*point.expanded();
     let layout = layout(&point.scenario, &point.network);
-    let watch = (Digest::of(&layout), open(point, format, folder)?);
+    let watch = (Digest::of(&layout), Writer::new(point, format, folder)?);
     // A writer inside a probe cannot return errors: it stops the run, and the error is reported below.
     let payloads = format == Format::Pcapng;
-    let ((digest, writers), _) =
-        again(point, files, watch, payloads, shared, |_, (_, writers)| failed(writers))?;
-    finish(writers)?;
+    let ((digest, writer), _) =
+        again(point, files, watch, payloads, shared, |_, (_, writer)| writer.failed())?;
+    writer.finish()?;
     Ok(digest.hex())
 }
 
-fn open(point: &Point, format: Format, folder: &Path) -> Result<Writers, Failure> {
-    let Point { scenario, network, .. } = point;
-    let layout = layout(scenario, network);
-    let trace = |name, dialect| {
-        let output = Output::create(folder.join(name)).map_err(Failure::output)?;
-        Ok::<_, Failure>(Some(Trace::new(output, &layout, dialect)))
-    };
-    let mut writers = Writers::default();
-    let (captures, (table, (traced, qlog))) = &mut writers;
-    match format {
-        Format::Pcapng => {
-            *captures = Some(capture::of(scenario.links.keys(), scenario, network, folder)?);
-        }
-        Format::Ns2 => *traced = trace("trace.tr", Dialect::Ns2)?,
-        Format::Nam => *traced = trace("trace.nam", Dialect::Nam)?,
-        Format::Parquet => *table = Some(packets::create(folder, &layout)?),
-        Format::Qlog => {
-            let made = Qlog::create(folder, &layout, &scenario.title, file_name);
-            *qlog = Some(made.map_err(Failure::output)?);
+impl Writer {
+    fn new(point: &Point, format: Format, folder: &Path) -> Result<Self, Failure> {
+        let Point { scenario, network, .. } = point;
+        let layout = layout(scenario, network);
+        let trace = |name, dialect| {
+            let output = Output::create(folder.join(name)).map_err(Failure::output)?;
+            Ok(Self::Trace(Trace::new(output, &layout, dialect)))
+        };
+        match format {
+            Format::Pcapng => {
+                capture::of(scenario.links.keys(), scenario, network, folder).map(Self::Captures)
+            }
+            Format::Ns2 => trace("trace.tr", Dialect::Ns2),
+            Format::Nam => trace("trace.nam", Dialect::Nam),
+            Format::Parquet => packets::create(folder, &layout).map(Self::Packets),
+            Format::Qlog => Qlog::create(folder, &layout, &scenario.title, file_name)
+                .map(Self::Qlog)
+                .map_err(Failure::output),
         }
     }
-    Ok(writers)
-}
 
-fn failed((captures, (packets, (trace, qlog))): &Writers) -> bool {
-    captures.as_ref().is_some_and(CaptureProbe::failed)
-        || packets.as_ref().is_some_and(PacketTable::failed)
-        || trace.as_ref().is_some_and(Trace::failed)
-        || qlog.as_ref().is_some_and(Qlog::failed)
-}
-
-fn finish((captures, (packets, (trace, qlog))): Writers) -> Result<(), Failure> {
-    if let Some(captures) = captures {
-        let unwritten = captures.unwritten();
-        capture::finish(captures)?;
-        capture::check(unwritten)?;
+    fn failed(&self) -> bool {
+        match self {
+            Self::Captures(captures) => captures.failed(),
+            Self::Trace(trace) => trace.failed(),
+            Self::Packets(packets) => packets.failed(),
+            Self::Qlog(qlog) => qlog.failed(),
+        }
     }
-    let packets = packets.map_or(Ok(()), PacketTable::finish);
-    packets
-        .and_then(|()| trace.map_or(Ok(()), Trace::finish))
-        .and_then(|()| qlog.map_or(Ok(()), Qlog::finish))
-        .map_err(Failure::output)
+
+    fn finish(self) -> Result<(), Failure> {
+        let finished = match self {
+            Self::Captures(captures) => {
+                let unwritten = captures.unwritten();
+                return capture::finish(captures).and_then(|()| capture::check(unwritten));
+            }
+            Self::Trace(trace) => trace.finish(),
+            Self::Packets(packets) => packets.finish(),
+            Self::Qlog(qlog) => qlog.finish(),
+        };
+        finished.map_err(Failure::output)
+    }
+}
+
+impl Probe for Writer {
+    fn wants(&self, topic: Topic) -> bool {
+        match self {
+            Self::Captures(captures) => captures.wants(topic),
+            Self::Trace(trace) => trace.wants(topic),
+            Self::Packets(packets) => packets.wants(topic),
+            Self::Qlog(qlog) => qlog.wants(topic),
+        }
+    }
+
+    fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
+        match self {
+            Self::Captures(captures) => captures.record(now, place, note),
+            Self::Trace(trace) => trace.record(now, place, note),
+            Self::Packets(packets) => packets.record(now, place, note),
+            Self::Qlog(qlog) => qlog.record(now, place, note),
+        }
+    }
+
+    fn settled(&mut self, now: Instant) {
+        match self {
+            Self::Captures(captures) => captures.settled(now),
+            Self::Trace(trace) => trace.settled(now),
+            Self::Packets(packets) => packets.settled(now),
+            Self::Qlog(qlog) => qlog.settled(now),
+        }
+    }
 }

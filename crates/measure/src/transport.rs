@@ -19,7 +19,7 @@ pub(crate) const STREAM_LENGTH: usize = 2;
 /// The most that a parameter from the other end may say, as a number and in bytes: windows and buffers are
 /// filled.
 const MOST: f64 = 1e6;
-const MOST_BYTES: f64 = 16e6;
+const MAX_BYTES: f64 = 16e6;
 
 /// A transport of scenarios with what carries its packets, or the kernel's TCP.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -196,7 +196,7 @@ fn is_small(value: &Value) -> bool {
         Value::Array(list) => list.iter().all(is_small),
         Value::Object(table) => match (table.get("unit"), table.get("value")) {
             (Some(unit), Some(value)) => {
-                unit != "B" || value.as_f64().is_some_and(|it| it <= MOST_BYTES)
+                unit != "B" || value.as_f64().is_some_and(|it| it <= MAX_BYTES)
             }
             _ => table.values().all(is_small),
         },

@@ -22,7 +22,8 @@ use crate::run::{Job, Made};
 #[pyclass(frozen)]
 pub(crate) struct Server(Mutex<talkspurt_measure::Server>);
 
-/// Listens on ADDRESS:PORT for measurements. Started as root, the process becomes `user`.
+/// Listens on ADDRESS:PORT for measurements. With `user`, this thread gives up its privileges for good, and a
+/// process of root becomes that user.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn serve(
@@ -32,7 +33,7 @@ pub(crate) fn serve(
     max_duration: &str,
     max_sessions: usize,
     ports: Option<(u16, u16)>,
-    user: String,
+    user: Option<String>,
     direct: bool,
 ) -> PyResult<Server> {
     let config = Config {
@@ -41,7 +42,7 @@ pub(crate) fn serve(
         max_duration: length("--max-duration", max_duration)?,
         max_sessions,
         ports,
-        privileges: Privileges::DroppedAs(user),
+        privileges: user.map_or(Privileges::Kept, Privileges::DroppedAs),
         direct,
         voice: None,
     };
@@ -79,12 +80,14 @@ impl Server {
 
     /// The results of a call that has ended, if there are any that were not returned yet.
     fn called<'py>(&self, py: Python<'py>) -> Option<Called<'py>> {
-        lock(&self.0).called().map(|called| call::results(py, called))
+        let called = lock(&self.0).called();
+        called.map(|called| call::results(py, called))
     }
 
     /// What was heard in a call that has just ended, once, before the notes of both ends are exchanged.
     fn half<'py>(&self, py: Python<'py>) -> Option<Called<'py>> {
-        lock(&self.0).half().map(|half| call::results(py, half))
+        let half = lock(&self.0).half();
+        half.map(|half| call::results(py, half))
     }
 
     /// Stops listening, and asks all sessions to end.
@@ -260,7 +263,8 @@ impl Watched {
 
     /// What this end knows, once, as soon as nothing more is sent: before the other end's notes come.
     fn half(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        lock(&self.half).take().map(|half| half(py)).transpose()
+        let half = lock(&self.half).take();
+        half.map(|half| half(py)).transpose()
     }
 }
 

@@ -15,7 +15,6 @@
 mod account;
 mod cohort;
 mod columns;
-mod delays;
 mod digest;
 mod excerpt;
 mod file;
@@ -31,6 +30,7 @@ mod parquet;
 pub mod pcapng;
 mod pending;
 mod qlog;
+mod quantiles;
 mod recorder;
 mod recording;
 mod series;

@@ -201,7 +201,12 @@ impl Links {
             queue_mean_packets: Some(span.queue_packets),
             queue_max_packets: Some(self.peaks[index].into()),
             queue_mean_bytes: Some(span.queue_bytes),
-            ..LinkSummary::default()
+            // Known when the run is over.
+            sojourn_mean_s: None,
+            sojourn_p50_s: None,
+            sojourn_p95_s: None,
+            sojourn_p99_s: None,
+            sojourn_max_s: None,
         })
     }
 

@@ -13,10 +13,10 @@ use talkspurt_proto::probe::{
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::columns::Moment;
-use crate::delays::Delays;
 use crate::gauges::Gauges;
 use crate::layout::{FlowInfo, Layout, SideInfo};
 use crate::links::Links;
+use crate::quantiles::Delays;
 use crate::recording::{EventRow, FrameTimes, Recording};
 use crate::series::Series;
 use crate::sojourn::Sojourns;

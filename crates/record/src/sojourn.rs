@@ -7,8 +7,8 @@ use talkspurt_proto::packet::BodyId;
 use talkspurt_proto::probe::{Note, Place};
 use talkspurt_proto::time::{Duration, Instant};
 
-use crate::delays::Delays;
 use crate::layout::Layout;
+use crate::quantiles::Delays;
 use crate::spool::Beyond;
 
 /// Sojourn times of every link.

@@ -74,7 +74,7 @@ pub(crate) struct Finding {
 /// Findings after which further ones are only counted.
 const MOST: usize = 10_000;
 /// Notes that are kept.
-const MOST_NOTES: usize = 40;
+const MAX_NOTES: usize = 40;
 /// Maximum letters of a displayed message, path or hint.
 const LONGEST: usize = 400;
 
@@ -95,7 +95,7 @@ impl Findings {
     /// Notes how the `file` that the field at `path` names was read.
     pub(crate) fn note(&mut self, path: &Path, file: &FilePath, note: &str) {
         let note = clip(format!("{path}: {}: {note}", file.display()), LONGEST);
-        if !self.2.contains(&note) && self.2.len() < MOST_NOTES {
+        if !self.2.contains(&note) && self.2.len() < MAX_NOTES {
             self.2.push(note);
         }
     }

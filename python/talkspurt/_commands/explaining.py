@@ -21,7 +21,7 @@ def explain(error: Exception) -> int | None:
             say(problem_line(problem))
         return 2
     if isinstance(error, BadInputError):
-        say(f"talkspurt: {error}")
+        say("\n".join(f"talkspurt: {line}" for line in str(error).split("\n")))
         return 2
     if isinstance(error, _core.RunError):
         say("; ".join(filter(None, [f"talkspurt: {error}", kept(error)])))

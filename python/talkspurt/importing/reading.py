@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -76,8 +77,15 @@ def _read(
     if not 1 <= len(files) <= 2:
         raise BadInputError(f"import: expected one trace, or two captures, found {len(files)}")
     faults = unfit(len(files), delay_s is not None, clock_offset_s != 0)
-    named = payloads.items()
-    faults += filter(None, (unknown_encoding(f"{kind}={name}", name) for kind, name in named))
+    for kind, name in payloads.items():
+        told = f"{kind}={name}"
+        if kind not in range(128) or not isinstance(name, str):
+            faults.append(f"--payload {told}: expected TYPE=ENCODING, as in 111=opus")
+        elif fault := unknown_encoding(told, name):
+            faults.append(fault)
+    for option, value in (("--playout", playout_s), ("--network-delay", delay_s)):
+        if value is not None and not 0 <= value < math.inf:
+            faults.append(f"{option} {value} s: expected 0 s or more")
     if faults:
         raise BadInputError(visible("; ".join(faults)))
     began = time.monotonic()

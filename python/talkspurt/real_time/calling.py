@@ -46,7 +46,7 @@ class Voice:
     speech: str | os.PathLike[str] | None = None
     microphone: str | None = None
     loudspeaker: str | None = None
-    codecs: Sequence[str] = ()
+    codecs: str | Sequence[str] = ()
 
     def check(self, faults: Faults) -> None:
         """Find whether what is said comes from one place."""
@@ -65,9 +65,10 @@ class Voice:
         from talkspurt.real_time import codecs
 
         codecs.load()
+        named = [self.codecs] if isinstance(self.codecs, str) else self.codecs
         with serving.refused():
             return _core.CallVoice(
-                self.speech, list(self.codecs or default), self.loudspeaker is not None
+                self.speech, list(named or default), self.loudspeaker is not None
             )
 
     def devices(self) -> devices.Devices:

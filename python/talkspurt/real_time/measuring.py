@@ -16,6 +16,7 @@ from talkspurt import _core
 from talkspurt._storage import interrupts
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import visible
+from talkspurt._text.format import offered
 from talkspurt.errors import BadInputError, EndedEarlyError, Faults
 from talkspurt.real_time import serving
 from talkspurt.real_time.notes import ends, notes
@@ -33,6 +34,8 @@ NOTE = "# This describes the traffic of a measurement. It cannot be run: the net
 PACKET_B = {"cbr": 160, "talkspurts": 160, "bulk": 1200}
 """Payload per packet unless told otherwise: 20 ms of G.711, or most of an Ethernet frame."""
 
+
+DIRECTIONS = ("both", "up", "down")
 
 Flow = tuple[str, str, Any, Any]
 """Name, transport, and what is sent up and down."""
@@ -154,13 +157,19 @@ class Measurement:
         for transport in transports:
             with faults.gathered():
                 _core.check_transport(transport, sends=traffic.direction != "down")
+        for what, given, known in (
+            ("kind", traffic.kind, PACKET_B),
+            ("direction", traffic.direction, DIRECTIONS),
+        ):
+            words = f"{what} of traffic {given}: {offered(given, known)}"
+            faults.add(words, unless=given in known)
         bps = 0
         try:
             bps = _core.rate_bps(traffic.rate)
             faults.add(f"--rate {traffic.rate}: expected more than 0", unless=bps)
         except ValueError as error:
             faults.add(f"--rate: {error}")
-        size = PACKET_B[traffic.kind] if traffic.packet is None else traffic.packet
+        size = PACKET_B.get(traffic.kind, 160) if traffic.packet is None else traffic.packet
         faults.add(f"--packet {size}: expected 8 to 9000 bytes", unless=8 <= size <= 9000)
         check_mtu_and_seed(mtu, seed, faults)
         sent = traffic.kind, bps, size, traffic.codec

@@ -106,7 +106,9 @@ def refused() -> Iterator[None]:
     try:
         yield
     except (_core.RunError, ValueError) as error:
-        raise BadInputError(visible(str(error))) from None
+        refusal = BadInputError(visible(str(error)))
+        refusal.kind = getattr(error, "kind", None)
+        raise refusal from None
 
 
 def serve(
@@ -117,7 +119,7 @@ def serve(
     max_duration: str = "2min",
     max_sessions: int = 4,
     media_ports: str | tuple[int, int] | None = None,
-    user: str = "nobody",
+    user: str | None = None,
     raw_ip: bool = False,
 ) -> Server:
     """Serve measurements of the path to this machine, in threads of this process. Needs Linux.
@@ -134,7 +136,9 @@ def serve(
         max_sessions: limit of the number of sessions at the same time.
         media_ports: first and last of the UDP ports for datagrams and ports of TCP, DCCP and SCTP
             for flows over them; default: any free port.
-        user: the user that this process becomes, for good, if it is one of root.
+        user: give up all privileges, and ``sudo`` and the like, in this thread and those that it
+            starts, for good, and become this user if the process is one of root, as ``talkspurt
+            serve`` does; default: keep them.
         raw_ip: serve DCCP and SCTP directly over IP, too.
 
     Returns:

@@ -12,13 +12,14 @@ import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from talkspurt import __version__, _core
 from talkspurt._storage import disk_space, file_access, output_folder, reader, writer
 from talkspurt._storage.output_folder import around
 from talkspurt._terminal.progress import Bar, say_news
 from talkspurt._text.escaping import visible
+from talkspurt._text.format import offered
 from talkspurt.errors import BadInputError, StoreError
 from talkspurt.results import validation
 from talkspurt.results.manifest import Origin
@@ -61,16 +62,19 @@ def export(
 
     Args:
         source: folder of a result or a study, or a scenario of one run.
-        to: the output format; ``talkspurt export`` describes them.
+        to: the output format, as ``talkspurt export`` describes it.
         out: output folder; default: next to the result, or in runs/. Only an export is replaced.
         progress: whether to show progress on standard error.
 
     Raises:
         talkspurt.RunError: if a run cannot be repeated exactly.
         talkspurt.ScenarioError: if the scenario, or a file it names, has changed.
-        talkspurt.errors.BadInputError: if the result is of no simulation, unless as csv.
+        talkspurt.errors.BadInputError: if the format is unknown, or if the result is of no
+            simulation, unless as csv.
         OSError: if reading or writing fails, or the disk has no space.
     """
+    if to not in get_args(Format):
+        raise BadInputError(visible(f"{to}: no format of exports; {offered(to, get_args(Format))}"))
     source = Path(source)
     found = reader.load(source) if source.is_dir() else None
     several = isinstance(found, Study)

@@ -57,7 +57,7 @@ class Shard:
 
 
 def merge(
-    shards: Sequence[str | os.PathLike[str]],
+    shards: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     out: str | os.PathLike[str] | None = None,
     *,
     report: bool = True,
@@ -82,6 +82,7 @@ def merge(
             study or of another version; names all of them.
         talkspurt.errors.StoreError: if the folder has other content or cannot be written.
     """
+    shards = [shards] if isinstance(shards, str | os.PathLike) else shards
     found = _checked([Path(folder) for folder in shards])
     first = found[0]
     places = {i: one.folder / name for one in found for i, name in one.runs.items()}
@@ -184,7 +185,7 @@ _IDENTITY = ("talkspurt", "engine", "study", "shards", "total")
 
 
 def _lines(wrong: Sequence[str]) -> str:
-    return "\ntalkspurt: ".join(map(visible, wrong))
+    return "\n".join(map(visible, wrong))
 
 
 def _read(folder: Path) -> _Found:

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Packets that may wait. The device's clock is not ours: if it is faster, samples pile up and the oldest are
 /// left out; if it is slower, there is silence now and then.
-const MOST_WAITING: usize = 5;
+const MAX_WAITING: usize = 5;
 
 /// Samples of a sound device.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ impl Microphone {
     /// The next packet of so many samples; silence in place of those that have not come.
     pub(crate) fn take(&self, samples: usize) -> Vec<i16> {
         let mut state = self.state();
-        if state.waiting.len() > MOST_WAITING * samples {
+        if state.waiting.len() > MAX_WAITING * samples {
             let extra = state.waiting.len() - 2 * samples;
             state.waiting.drain(..extra);
         }

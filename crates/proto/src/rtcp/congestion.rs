@@ -7,7 +7,7 @@ use crate::octets::{WireError, at_least, ecn, u16_at, u32_at};
 use crate::packet::Ecn;
 
 /// Maximum metric blocks of one stream: a quarter of the sequence numbers.
-pub const MOST_METRICS: usize = 16_384;
+pub const MAX_METRICS: usize = 16_384;
 
 /// A report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,13 +25,13 @@ pub struct Stream {
     pub ssrc: u32,
     /// Sequence number of the first packet.
     pub begin: u16,
-    /// Packets in the order of their sequence numbers; at most [`MOST_METRICS`] are written.
+    /// Packets in the order of their sequence numbers; at most [`MAX_METRICS`] are written.
     pub metrics: Vec<Metric>,
 }
 
 impl Stream {
     fn written(&self) -> &[Metric] {
-        &self.metrics[..self.metrics.len().min(MOST_METRICS)]
+        &self.metrics[..self.metrics.len().min(MAX_METRICS)]
     }
 
     /// Each packet with its sequence number.
@@ -74,7 +74,7 @@ impl CongestionControl {
             at_least(bytes, 8, "RTCP congestion control feedback")?;
             let (ssrc, begin, count) = (u32_at(bytes, 0), u16_at(bytes, 4), u16_at(bytes, 6));
             let count = usize::from(count);
-            if count > MOST_METRICS {
+            if count > MAX_METRICS {
                 return Err(WireError::Malformed("RTCP congestion control feedback count"));
             }
             let end = 8 + (2 * count).next_multiple_of(4);

@@ -26,7 +26,7 @@ const SENDER_END: usize = 8;
 /// The SSRC of the media source follows, except in RFC 8888.
 const MEDIA_END: usize = 12;
 /// The length field counts 16 bits of 32-bit words, less one.
-const MOST_BYTES: usize = 4 << 16;
+const MAX_BYTES: usize = 4 << 16;
 
 /// A feedback packet. It is not written if it is empty or exceeds the length field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -277,7 +277,7 @@ impl Feedback {
     pub fn wire_bytes(&self) -> usize {
         let start = if self.message.header().2.is_some() { MEDIA_END } else { SENDER_END };
         let bytes = start + self.message.content_bytes();
-        if self.message.says_something() && bytes <= MOST_BYTES { bytes } else { 0 }
+        if self.message.says_something() && bytes <= MAX_BYTES { bytes } else { 0 }
     }
 
     /// Appends the packet.

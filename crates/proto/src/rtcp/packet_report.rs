@@ -9,7 +9,7 @@ use crate::packet::Ecn;
 use crate::time::Instant;
 
 /// Maximum packets that either end remembers: half of the sequence numbers.
-const MOST_PACKETS: usize = 1 << 15;
+const MAX_PACKETS: usize = 1 << 15;
 /// Reported packets kept, to be reported again with a late one.
 const KEPT_REPORTED: usize = 1 << 10;
 
@@ -60,14 +60,14 @@ impl SentPackets {
             return;
         }
         let skipped = (number - next) as usize;
-        if skipped >= MOST_PACKETS {
+        if skipped >= MAX_PACKETS {
             self.packets.clear();
             self.first = number;
         } else {
             self.packets.extend(std::iter::repeat_n(None, skipped));
         }
         self.packets.push_back(Some(Sent { at: now, bytes }));
-        while self.packets.len() > MOST_PACKETS {
+        while self.packets.len() > MAX_PACKETS {
             self.packets.pop_front();
             self.first += 1;
         }
@@ -166,7 +166,7 @@ impl ReceivedPackets {
             return;
         };
         let place = place as usize;
-        if place >= 2 * MOST_PACKETS {
+        if place >= 2 * MAX_PACKETS {
             // No report for a long time.
             *self = Self::default();
             return self.on_packet(now, sequence, ecn);
@@ -327,8 +327,6 @@ mod tests {
             }
         }
         assert_eq!(next, 400_000);
-        assert!(
-            sent.packets.len() <= MOST_PACKETS && received.packets.len() <= KEPT_REPORTED + 100
-        );
+        assert!(sent.packets.len() <= MAX_PACKETS && received.packets.len() <= KEPT_REPORTED + 100);
     }
 }
