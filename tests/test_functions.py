@@ -1,4 +1,4 @@
-"""The functions of the package that do what commands do, over the real thing, without a word."""
+"""The functions of the package that do what commands do: results, errors, and no output."""
 
 import contextlib
 import json

@@ -37,11 +37,9 @@ class Output:
     Parameters
     ----------
     out
-        Folder for the results, of run, compare, measure and call also a URL such as
-        s3://bucket/name; default: runs/NAME, or runs/A-vs-B, runs/measure-HOST, runs/call-HOST and
-        runs/answer. Earlier results of the same scenario are replaced when the new ones are
-        complete; those of another scenario, and exports, only with --overwrite; a folder with other
-        content is never changed.
+        Folder for the results; default: runs/NAME. Earlier results of the same scenario are
+        replaced when the new ones are complete; those of another scenario, and exports, only with
+        --overwrite; a folder with other content is never changed.
     json
         Print only a JSON document on standard output; results are written only with --out.
     report
@@ -63,6 +61,9 @@ class Pictures(Output):
 
     Parameters
     ----------
+    out
+        Folder for the results; default: runs/NAME, and of compare runs/A-vs-B. compare takes a URL,
+        too, such as s3://bucket/name.
     pdf
         Also write every figure to figures/, as SVG, PNG and PDF.
     """
@@ -82,6 +83,10 @@ class RunOptions(Pictures):
 
     Parameters
     ----------
+    out
+        Folder for the results, or a URL such as s3://bucket/name; default: runs/NAME. Earlier
+        results of the same scenario are replaced when the new ones are complete; those of another
+        scenario, and exports, only with --overwrite; a folder with other content is never changed.
     set
         PATH=VALUE overrides a scenario field, as in --set links.sky.delay=20ms; may be repeated.
     seed
@@ -181,6 +186,8 @@ class MeasureOptions(LiveOutput):
 
     Parameters
     ----------
+    out
+        Folder for the results, or a URL such as s3://bucket/name; default: runs/measure-HOST.
     transport
         udp, tfrc, tfrc-tb, beritelli, dccp-ccid2, dccp-ccid3, dccp-ccid4 (in UDP, RFC 6773), sctp
         (in UDP, RFC 6951), each of the last four with -ip, as in dccp-ccid3-ip (directly over IP;
@@ -238,6 +245,9 @@ class CallOptions(LiveOutput):
 
     Parameters
     ----------
+    out
+        Folder for the results; default: runs/call-HOST, and of the end that answers runs/answer.
+        The caller's may be a URL such as s3://bucket/name.
     speech
         WAV file of what is said here; silence follows until the call ends.
     heard
