@@ -310,7 +310,7 @@ def serve(
     ``direct`` permits DCCP and SCTP directly over IP.
     """
 
-def answer(sockets: CallSockets, secret: bytes, voice: CallVoice) -> Server:
+def answer_call(sockets: CallSockets, secret: bytes, voice: CallVoice) -> Server:
     """Answer calls."""
 
 class Session:
@@ -411,3 +411,9 @@ def check_transport(name: str, sends: bool) -> None:
 
 def rate_bps(text: str) -> int:
     """Bits per second of text such as ``64kbit/s``; raises ValueError."""
+
+def answer(input: str, details: object) -> str:
+    """The answer (JSON) to an input (JSON): see ``talkspurt.analysis.answer``."""
+
+def answer_metrics() -> list[str]:
+    """The metrics of flows that an answer reads."""

@@ -8,6 +8,7 @@
 //! `call` has voices and devices, `options` reads their options; `capture` reads a capture file. `av` gives the
 //! engine the codecs of PyAV. The crates `experiment`, `emulate` and `measure` do the work.
 
+mod answer;
 mod av;
 #[cfg(target_os = "linux")]
 mod call;
@@ -62,6 +63,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plan::lines, module)?)?;
     module.add_function(wrap_pyfunction!(opinion::opinion, module)?)?;
     module.add_function(wrap_pyfunction!(opinion::quality, module)?)?;
+    module.add_function(wrap_pyfunction!(answer::answer, module)?)?;
+    module.add_function(wrap_pyfunction!(answer::answer_metrics, module)?)?;
     module.add_function(wrap_pyfunction!(capture::capture, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     #[cfg(target_os = "linux")]
@@ -80,7 +83,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add_function(wrap_pyfunction!(measure::check_transport, module)?)?;
         module.add_function(wrap_pyfunction!(measure::rate_bps, module)?)?;
         module.add_function(wrap_pyfunction!(measure::serve, module)?)?;
-        module.add_function(wrap_pyfunction!(measure::answer, module)?)?;
+        module.add_function(wrap_pyfunction!(measure::answer_call, module)?)?;
     }
     Ok(())
 }

@@ -53,7 +53,11 @@ pub(crate) fn serve(
 
 /// Answers calls with this voice; sockets are for one server.
 #[pyfunction]
-pub(crate) fn answer(sockets: &CallSockets, secret: &[u8], voice: &CallVoice) -> PyResult<Server> {
+pub(crate) fn answer_call(
+    sockets: &CallSockets,
+    secret: &[u8],
+    voice: &CallVoice,
+) -> PyResult<Server> {
     let secret = Secret::new(secret).map_err(failed)?;
     let opened = lock(&sockets.0).take();
     let opened = opened.ok_or_else(|| PyValueError::new_err("the sockets are in use"))?;

@@ -233,6 +233,11 @@ impl Account {
             summary.recovered_packets = Some(heard.recovered());
             summary.loss_ratio = heard.loss_ratio();
             summary.concealed_ratio = heard.concealed_ratio();
+            if let Some([lost, late, paused]) = heard.unheard() {
+                summary.unheard_lost_ratio = Some(lost);
+                summary.unheard_late_ratio = Some(late);
+                summary.unheard_paused_ratio = Some(paused);
+            }
             summary.paused_s = Some(Duration::from_nanos(pauses.1).as_secs_f64());
             summary.burst_ratio = heard.burst_ratio();
             summary.longest_gap_s = heard.longest_gap().map(Duration::as_secs_f64);

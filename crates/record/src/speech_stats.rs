@@ -121,7 +121,14 @@ impl Heard {
         (judged > 0).then(|| (self.missing() + self.late()) as f64 / judged as f64)
     }
 
-    /// Share of the sound played that was concealment: missing and late frames, and pauses.
+    /// Shares of speech time that were missing, late, and pauses of playout; their sum is the unheard share.
+    pub(crate) fn unheard(&self) -> Option<[f64; 3]> {
+        let (judged, pauses) = (self.judged(), self.pauses.1);
+        let parts = [self.missing() as f64, self.late() as f64, pauses];
+        (judged > 0).then(|| parts.map(|part| part / (judged as f64 + pauses)))
+    }
+
+    /// Share of speech time that was concealed or skipped: missing and late frames, and pauses.
     pub(crate) fn concealed_ratio(&self) -> Option<f64> {
         let judged = self.judged();
         let concealed = (self.missing() + self.late()) as f64 + self.pauses.1;

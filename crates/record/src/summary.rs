@@ -159,25 +159,25 @@ summary! {
         delay_max_s: Option<f64> = MILLISECONDS.known_to_receiver()
             .described("delay, maximum", "maximum of arrival − departure").source("RFC 7679")
             .lower_is_better().shown(&[View::ReportFlows.at(5)]);
-        /// The delay that speakers notice, from a sound's capture to its playout at the far end. It
-        /// includes packetisation, send queue, handshake, network, jitter buffer and, where used, the
-        /// 3.75 ms delay of concealment by G.711 Appendix I.
+        /// Median time from a sound's capture to its playout at the far end. It includes packetisation, send
+        /// queue, handshake, network, jitter buffer and, where used, the 3.75 ms delay of concealment by G.711
+        /// Appendix I.
         mouth_to_ear_p50_s: Option<f64> = MILLISECONDS.described(
-            "mouth-to-ear delay",
+            "mouth-to-ear delay, median",
             "median of (playout of a frame's first sample − its capture)",
+        ).source("ITU-T G.114 §1").lower_is_better();
+        /// Mean time from a sound's capture to its playout, the delay that speakers notice and that of the opinion
+        /// score. Unlike medians, means of the parts of the delay add up.
+        mouth_to_ear_mean_s: Option<f64> = MILLISECONDS.described(
+            "mean mouth-to-ear delay",
+            "mean of (playout of a frame's first sample − its capture)",
         ).source("ITU-T G.114 §1").lower_is_better()
-            .titled("mouth-to-ear delay", "", "mouth-to-ear delay")
+            .titled("mean mouth-to-ear delay", "", "mean mouth-to-ear delay")
             .shown(&[
                 View::Calls.at(1).rank(1), View::StudyCalls.at(0).rank(2), View::ReportCalls.at(1),
                 View::ReportStudyCalls.at(1), View::ReportStudy.at(2), View::Summary.at(7),
                 View::Notebook.at(3), View::Figures.at(1),
             ]);
-        /// Mean time from a sound's capture to its playout; the delay of the opinion score. It differs from the
-        /// median where playout adapts.
-        mouth_to_ear_mean_s: Option<f64> = MILLISECONDS.described(
-            "mouth-to-ear delay, mean",
-            "mean of (playout of a frame's first sample − its capture)",
-        ).source("ITU-T G.114 §1").lower_is_better();
         /// Longest time from a sound's capture to its playout.
         mouth_to_ear_max_s: Option<f64> = MILLISECONDS.described(
             "mouth-to-ear delay, maximum",
@@ -239,10 +239,11 @@ summary! {
             "pauses of playout",
             "sum of the expansions before frames that arrived later than playout expected",
         ).source("talkspurt's own measure").lower_is_better();
-        /// Share of what the listener heard that was concealment; the loss of the opinion score. It differs
-        /// from the effective loss where playout paused.
+        /// Share of speech time that was concealed or skipped; the loss of the opinion score. It differs from the
+        /// effective loss where playout paused. Its parts are `unheard_lost_ratio`, `unheard_late_ratio` and
+        /// `unheard_paused_ratio`.
         concealed_ratio: Option<f64> = Metric::of("1", "%", 100.0, 2).described(
-            "concealment",
+            "unheard",
             "(missing + late + pauses in frames) ÷ (judged frames + pauses in frames)",
         ).source("ITU-T G.107 §7.4 (Ppl)").lower_is_better().within(0.0, 1.0)
             .titled("unheard", "", "unheard")
@@ -251,6 +252,18 @@ summary! {
                 View::ReportStudyCalls.at(2), View::ReportStudy.at(3), View::Notebook.at(4),
                 View::Figures.at(2),
             ]);
+        /// The part of the unheard share from frames that were neither delivered nor recovered.
+        unheard_lost_ratio: Option<f64> = Metric::of("1", "%", 100.0, 2)
+            .described("unheard: lost", "missing ÷ (judged frames + pauses in frames)")
+            .source("talkspurt's own measure").lower_is_better().within(0.0, 1.0);
+        /// The part of the unheard share from frames delivered after their playout.
+        unheard_late_ratio: Option<f64> = Metric::of("1", "%", 100.0, 2)
+            .described("unheard: late", "late ÷ (judged frames + pauses in frames)")
+            .source("talkspurt's own measure").lower_is_better().within(0.0, 1.0);
+        /// The part of the unheard share from pauses of adaptive playout.
+        unheard_paused_ratio: Option<f64> = Metric::of("1", "%", 100.0, 2)
+            .described("unheard: paused", "pauses in frames ÷ (judged frames + pauses in frames)")
+            .source("talkspurt's own measure").lower_is_better().within(0.0, 1.0);
         /// Burstiness of loss: 1 for random losses, more if they cluster.
         burst_ratio: Option<f64> = Metric::of("1", "", 1.0, 2)
             .described("burst ratio", "mean length of a run of losses × (1 − loss ratio)")
@@ -278,6 +291,13 @@ summary! {
             .described("complete", "frames with as many packets delivered as made")
             .higher_is_better().titled("complete", "", "")
             .shown(&[View::Video.at(1), View::StudyVideo.at(1), View::Figures.at(4)]);
+        /// Share of video frames that were complete by their deadline.
+        video_in_time_ratio = |row| row.video.as_ref().and_then(VideoSummary::in_time_ratio),
+            Metric::of("1", "%", 100.0, 1)
+            .described("frames in time", "(complete − late) ÷ frames")
+            .source("talkspurt's own measure").higher_is_better().within(0.0, 1.0)
+            .titled("in time", "frames in time", "frames in time")
+            .shown(&[View::Video.at(6), View::StudyVideo.at(6)]);
         /// Complete frames whose last packet came after the deadline.
         video_frames_late = |row| row.video.as_ref().map(|video| video.late), FRAMES
             .described("late", "delivery of the last packet − capture > deadline").lower_is_better()

@@ -46,6 +46,13 @@ pub struct VideoSummary {
     pub delay_s: [Option<f64>; 3],
 }
 
+impl VideoSummary {
+    /// Share of frames that were complete by their deadline; `None` without a frame.
+    pub(crate) fn in_time_ratio(&self) -> Option<f64> {
+        (self.frames > 0).then(|| (self.complete - self.late) as f64 / self.frames as f64)
+    }
+}
+
 impl Video {
     pub(crate) fn new(deadline: Duration) -> Self {
         Self { deadline, frames: Vec::new(), delivered: Vec::new() }

@@ -189,7 +189,7 @@ def answer(
         sockets = _core.CallSockets(listen, ports, name)
         if user is not None:
             os.environ |= user.environment
-        server = _core.answer(sockets, key, _voice(kept).open(_core.call_codecs()))
+        server = _core.answer_call(sockets, key, _voice(kept).open(_core.call_codecs()))
     base = kept.out or Path("runs") / "answer"
     # Only now: root has lost its privilege to write everywhere.
     _may_write(kept, None if kept.json and kept.out is None else base)

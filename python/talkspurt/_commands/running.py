@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from talkspurt._cluster import Address
     from talkspurt._cluster.work import Rows
     from talkspurt._commands.options import RunOptions
+    from talkspurt.analysis.answer import Answer
 
 WATCH_S = 0.3
 """Time between two looks at the files of ``--watch``."""
@@ -128,10 +129,8 @@ def _run(
                 if following is None and report:
                     draw(answer, unfinished.folder, pdf=options.pdf)
                 if following is None and not as_json:
-                    from talkspurt import comparing
-
-                    # They read tables of the runs, whose folders are about to be renamed.
-                    said = comparing.sentences(answer)
+                    # It reads tables of the runs, whose folders are about to be renamed.
+                    said = answer.answer
                 kept = (following is not None or not report) and unfinished.keep(
                     output_folder.DRAWN
                 )
@@ -424,7 +423,7 @@ def _check_room(
 def say(
     answer: Result | Study,
     as_json: bool,
-    said: Mapping[str | None, Sequence[str]] | None = None,
+    said: Answer | None = None,
 ) -> None:
     """Print a result as tables or JSON."""
     if as_json:
@@ -433,7 +432,7 @@ def say(
     from talkspurt._terminal import tables
 
     if isinstance(answer, Study):
-        tables.print_study(answer, sentences=said)
+        tables.print_study(answer, found=said)
     else:
         tables.print_result(answer)
 

@@ -71,6 +71,11 @@ def say(words: str, out: Console, style: str = "") -> None:
         out.print(text, no_wrap=True, overflow="ignore", crop=False)
 
 
+def height(words: str, out: Console) -> int:
+    """The number of lines on which :func:`say` prints a sentence."""
+    return len(wrapped(encoded(visible(words), out.encoding), out.width - INDENT))
+
+
 def say_line(words: str) -> None:
     """A sentence on one line, unless the width of the terminal is known."""
     if known_width():

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from talkspurt import comparing, intervals, leading
+from talkspurt import intervals
 from talkspurt._storage.file_access import file_name
 from talkspurt._terminal import layout
-from talkspurt._terminal.console import console, say
+from talkspurt._terminal.console import console, height, say
 from talkspurt._terminal.layout import Cell, Column, Table, name
 from talkspurt._text.format import rate_text, time_text, verdict
+from talkspurt.analysis.answer import Answer, answer
 from talkspurt.analysis.cautions import cautions
 from talkspurt.metrics.catalogue import SATISFACTION, VIEWS, column, number, quantity
 from talkspurt.metrics.catalogue.kinds import Shown
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 GRADE_STYLES = ("bold green", "green", "yellow", "yellow", "red", "bold red")
 BUSY = 0.02
 """Links with less utilisation, and without drops, are omitted on a terminal."""
+MAX_LINES = 6
+"""Lines of the answer."""
 MAX_ROWS = 40
 """Longer tables are cut: see the report or Parquet for five hundred calls."""
 
@@ -46,9 +49,6 @@ def print_result(result: RunData, out: Console | None = None) -> None:
     calls = [row for row in rows if row["concealed_ratio"] is not None]
     if calls:
         _calls(calls).print(out)
-        notes = comparing.notes(result.flows)
-        said = [*leading.of_result(result), *comparing.of_result(result).sentences()]
-        _answer([*said, *notes], out)
     if result.is_scored:
         _sound(result, out)
     videos = [row for row in rows if row["video_frames"] is not None]
@@ -56,10 +56,28 @@ def print_result(result: RunData, out: Console | None = None) -> None:
     _flows(rows).print(out)
     _links(result.links.to_dicts()).print(out)
     _warn(result.flows, out)
+    _print_answer(answer(result), out)
 
 
-def _answer(sentences: Sequence[str], out: Console) -> None:
-    """The sentences below a table, each with a hanging indent."""
+def _print_answer(found: Answer, out: Console) -> None:
+    """What to know about the scores, and last the answer, on ``MAX_LINES`` lines at most."""
+    _say_all(found.notes, out)
+    lines = 0
+    for said, words in enumerate(found.sentences):
+        lines += height(words, out)
+        # The first is the answer, whatever its length; a line is kept for what intervals mean.
+        if said and lines > MAX_LINES - 1:
+            more = len(found.sentences) - said
+            say(f"{more} more {'sentence' if more == 1 else 'sentences'} in the report.", out)
+            break
+        say(words, out)
+    if found.about:
+        say(found.about, out)
+        out.print()
+
+
+def _say_all(sentences: Sequence[str], out: Console) -> None:
+    """Sentences below a table, each with a hanging indent."""
     for words in sentences:
         say(words, out)
     if sentences:
@@ -153,7 +171,7 @@ def _sound(of: RunData | StudyData, out: Console) -> None:
         table.legend = intervals.legend(found)
     table.print(out)
     said = [*saying.apart(rows), *scores.said(runs)]
-    _answer([*said, *(saying.meanings(runs) if rows else ())], out)
+    _say_all([*said, *(saying.meanings(runs) if rows else ())], out)
 
 
 def _spaced(mean: str, spread: str) -> str:
@@ -190,26 +208,19 @@ USERS, LAST = 3, 18
 Row = dict[str, Any]
 
 
-def print_study(
-    study: StudyData,
-    out: Console | None = None,
-    sentences: Mapping[str | None, Sequence[str]] | None = None,
-) -> None:
-    """What is best, means and intervals of every setting, then paired differences along each axis.
+def print_study(study: StudyData, out: Console | None = None, found: Answer | None = None) -> None:
+    """Means and intervals of every setting, paired differences along each axis, and the answer.
 
-    ``sentences`` are those of :func:`comparing.sentences`, if they have been made.
+    ``found`` is the answer, if it has been computed.
     """
     out = out or console()
     say(_about(study), out)
     out.print()
-    _answer(leading.sentences(study), out)
     calls = _named(study, "concealed_ratio")
-    answers = dict(comparing.sentences(study) if sentences is None else sentences)
     summary = study.rows(study.summary([*CALL_COLUMNS, "r_factor", *FLOW_COLUMNS]))
     if calls:
         of_calls = [row for row in summary if row["flow"] in calls]
         _wide(study, "Calls", of_calls, CALL_COLUMNS, verdicts=True).print(out)
-        _answer([*answers.pop(None, ()), *comparing.notes(study.flows)], out)
     if study.is_scored:
         _sound(study, out)
     videos = _named(study, "video_frames")
@@ -221,15 +232,10 @@ def print_study(
     for axis, frame in study.comparisons(columns).items():
         rows = [row for row in study.rows(frame) if not calls or row["flow"] in calls]
         _difference(study, "Paired differences", axis, rows, columns).print(out)
-        if axis in answers:
-            _answer(answers.pop(axis), out)
     if study.is_scored:
         _sound_differences(study, out)
-    for along, answer in answers.items():  # without replications there are no paired differences
-        if along and answer:
-            say(f"Along {along}:", out)
-            _answer(answer, out)
     _warn(study.flows, out)
+    _print_answer(found or answer(study), out)
 
 
 def _sound_differences(study: StudyData, out: Console) -> None:

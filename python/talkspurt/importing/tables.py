@@ -375,8 +375,9 @@ class Call:
         known = self.speech.delay_s is not None
         columns: dict[str, Any] = {
             "late_packets": late, "recovered_packets": 0, "missing_packets": lost,
-            "loss_ratio": share, "concealed_ratio": share, "paused_s": 0.0, "burst_ratio": burst,
-            "longest_gap_s": max(runs, default=0) * self.speech.packet_s,
+            "loss_ratio": share, "concealed_ratio": share, "unheard_lost_ratio": lost / len(fates),
+            "unheard_late_ratio": late / len(fates), "unheard_paused_ratio": 0.0, "paused_s": 0.0,
+            "burst_ratio": burst, "longest_gap_s": max(runs, default=0) * self.speech.packet_s,
         }  # fmt: skip
         if known and ears:
             columns |= {

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import comparing, intervals, leading, scores
+from talkspurt import intervals, scores
 from talkspurt._text.format import verdict
+from talkspurt.analysis.answer import answer
 from talkspurt.analysis.cautions import out_of_range
 from talkspurt.figures.style import Style, transport_style
 from talkspurt.figures.time import styles_of
@@ -24,18 +25,6 @@ MAX_ROWS = 60
 
 Row = Mapping[str, Any]
 """A row of the flows table, or several condensed to one."""
-
-
-def sentences(of: RunData | StudyData) -> list[str]:
-    """The sentences above the table, as on the terminal: what is best, and the calls compared."""
-    from talkspurt.results.run_data import RunData
-
-    if isinstance(of, RunData):
-        of_calls = [*leading.of_result(of), *comparing.of_result(of).sentences()]
-        return [*of_calls, *comparing.notes(of.flows)]
-    said = comparing.sentences(of).values()
-    compared = [words for some in said for words in some]
-    return [*leading.sentences(of), *compared, *comparing.notes(of.flows)]
 
 
 def of_result(result: RunData) -> dict[str, Any] | None:
@@ -108,7 +97,7 @@ def _answer(
     marks: list[str],
 ) -> dict[str, Any] | None:
     """The values for the template: the sentences and the table below them, with a row per call."""
-    said = sentences(of)
+    said = answer(of).lines
     if not rows and not (axes and said):
         return None
     return {"sentences": said, **_table(axes, columns, rows, marks)}

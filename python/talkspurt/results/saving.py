@@ -13,6 +13,7 @@ from talkspurt.results.run_data import RunData
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from talkspurt.analysis.answer import Answer
     from talkspurt.figures.values import Kind
 
 
@@ -20,6 +21,15 @@ class Saved:
     """A result that can be drawn, and written to a folder; subclasses define the content."""
 
     name: str
+
+    @property
+    def answer(self) -> Answer:
+        """What is best, by how much, and why."""
+        from talkspurt.analysis.answer import answer
+        from talkspurt.results.study_data import StudyData
+
+        assert isinstance(self, (RunData, StudyData))
+        return answer(self)
 
     def figure(
         self,

@@ -1,0 +1,69 @@
+//! What must be known about the scores and the sound of calls.
+
+use indexmap::{IndexMap, IndexSet};
+
+use crate::Flows;
+use crate::text::{listed, some};
+
+/// Names in one sentence.
+const MAX_NAMES: usize = 5;
+/// In a note: the values of a codec, and their source.
+const DECLARED: &str = " as declared, not from ITU-T: ";
+
+type Names<'a> = IndexSet<&'a str>;
+
+pub(crate) fn notes(flows: &Flows) -> Vec<String> {
+    let mut unscored: IndexMap<&str, Names<'_>> = IndexMap::new();
+    let mut declared: IndexMap<&str, (Names<'_>, Names<'_>)> = IndexMap::new();
+    let (mut outside, mut limit) = (Names::new(), None);
+    let mut heard: IndexMap<&str, Names<'_>> = IndexMap::new();
+    for row in 0..flows.name.len() {
+        let unit = flows.unit(row);
+        let clauses =
+            |column| Flows::text(column, row).into_iter().flat_map(|text| text.split("; "));
+        if flows.value(row, "r_factor").is_none() {
+            if let Some(reason) = clauses(&flows.quality_note).next() {
+                let reason = reason.strip_prefix("no score: ").unwrap_or(reason);
+                unscored.entry(reason).or_default().insert(unit);
+            }
+        } else {
+            for (values, source) in
+                clauses(&flows.quality_note).filter_map(|it| it.split_once(DECLARED))
+            {
+                let (names, told) = declared.entry(source).or_default();
+                names.insert(unit);
+                told.insert(values);
+            }
+        }
+        if let Some(first) = Flows::text(&flows.quality_limits, row) {
+            outside.insert(unit);
+            limit = limit.or(Some(first));
+        }
+        for part in clauses(&flows.stand_in) {
+            heard.entry(part).or_default().insert(unit);
+        }
+    }
+    let named =
+        |names: Names<'_>| listed(some(names.into_iter().map(str::to_owned).collect(), MAX_NAMES));
+    let unscored = unscored
+        .into_iter()
+        .map(|(reason, names)| format!("No score for {}: {reason}.", named(names)));
+    let declared = declared.into_iter().map(|(source, (names, values))| {
+        format!("The score of {} uses declared values: {} ({source}).", named(names), named(values))
+    });
+    let heard = heard.into_iter().filter_map(|(part, names)| {
+        let (codec, other) = part.split_once(": ")?;
+        Some(format!(
+            "{}: the sound of {codec} is that of {other}, since it has no encoder here; its packets and \
+             the score are its own.",
+            named(names)
+        ))
+    });
+    let outside = limit.map(|limit| {
+        format!(
+            "The score of {} is outside the range of the E-model (one with {limit}).",
+            named(outside)
+        )
+    });
+    outside.into_iter().chain(unscored).chain(declared).chain(heard).collect()
+}

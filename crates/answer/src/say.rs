@@ -1,0 +1,285 @@
+//! Sentences. Each number in one is the text of a cell, a difference from the first option, or of its cause.
+//!
+//! What one run of each setting shows is told in the past tense: it may be chance.
+
+use indexmap::IndexMap;
+
+use crate::ask::sign;
+use crate::judge::Told;
+use crate::text::{half, listed, show, some, with_unit};
+use crate::{Choice, Flows, Input, Question, Verdict};
+
+/// Sentences.
+const MAX_SENTENCES: usize = 6;
+/// Options in one sentence.
+const MAX_OPTIONS: usize = 6;
+/// Settings of the other axes with a sentence each; of more, one sentence counts which option is best.
+const MAX_SETTINGS: usize = 3;
+/// Worse options of a sentence with a cause each; of more, the last.
+const MAX_CAUSES: usize = 2;
+
+/// The sentences, differences first, and what their intervals mean.
+pub(crate) fn sentences(
+    input: &Input,
+    questions: &[Question],
+    comparisons: usize,
+) -> (Vec<String>, String) {
+    let mut together: IndexMap<(Option<&str>, &str, Vec<&str>), Vec<&Question>> = IndexMap::new();
+    for question in questions {
+        let mut calls: Vec<_> = question.options.iter().map(|it| it.label.as_str()).collect();
+        calls.sort_unstable();
+        // Along an axis the options are its values, of which some may have none.
+        calls.retain(|_| question.axis.is_none());
+        together
+            .entry((question.axis.as_deref(), &question.flow, calls))
+            .or_default()
+            .push(question);
+    }
+    let sayer = Sayer { input, flows: &input.flows };
+    let mut said: Vec<(bool, String)> = Vec::new();
+    for asked in together.values() {
+        let differs = |question: &&Question| question.verdict != Verdict::Same;
+        if asked.len() > MAX_SETTINGS {
+            said.push((asked.iter().any(differs), sayer.counted(asked)));
+        } else if asked.iter().any(differs) || questions.len() == asked.len() {
+            said.extend(asked.iter().map(|it| (differs(it), sayer.sentence(it))));
+        }
+    }
+    said.sort_by_key(|(differs, _)| !differs);
+    said.truncate(MAX_SENTENCES);
+    let any = !said.is_empty();
+    let about = if any { sayer.about(comparisons) } else { String::new() };
+    (said.into_iter().map(|(_, text)| text).collect(), about)
+}
+
+struct Sayer<'a> {
+    input: &'a Input,
+    flows: &'a Flows,
+}
+
+impl Sayer<'_> {
+    fn is_once(&self) -> bool {
+        self.input.replications < 2
+    }
+
+    fn about(&self, comparisons: usize) -> String {
+        if self.is_once() {
+            let what =
+                if self.input.axes.is_empty() { "one run" } else { "one run of each setting" };
+            return format!(
+                "From {what}: more seeds (replications) tell whether chance explains it."
+            );
+        }
+        let (level, seeds) = (self.input.confidence * 100.0, self.input.replications);
+        let together = if comparisons > 1 {
+            format!(", at which all {comparisons} comparisons hold together")
+        } else {
+            String::new()
+        };
+        format!(
+            "± is half of a {level}\u{a0}% interval of differences paired by {seeds} seeds{together}."
+        )
+    }
+
+    fn sentence(&self, question: &Question) -> String {
+        let settings = question.settings.iter().map(|(axis, label)| format!("{axis} {label}"));
+        let flow = std::iter::once(question.flow.clone()).filter(|it| !it.is_empty());
+        let head: Vec<_> = flow.chain(settings).collect();
+        let head = if head.is_empty() { String::new() } else { head.join(", ") + ": " };
+        let said = match question.verdict {
+            Verdict::Same => self.same(question),
+            Verdict::TradeOff => self.trade_off(question),
+            Verdict::Best | Verdict::Ahead => self.ranked(question),
+        };
+        let text = format!("{head}{said}.");
+        let mut letters = text.chars();
+        // A sentence that begins with a name keeps it.
+        match letters.next() {
+            Some(first) if head.is_empty() && said.starts_with("no ") => {
+                first.to_uppercase().chain(letters).collect()
+            }
+            _ => text,
+        }
+    }
+
+    fn ranked(&self, question: &Question) -> String {
+        let (first, others) = question.options.split_first().expect("two options or more");
+        let is = match (question.verdict, self.is_once()) {
+            (Verdict::Best, false) => "is best",
+            (Verdict::Best, true) => "did best",
+            _ if question.measures.len() == 1 => "has the best mean",
+            _ => "is ahead",
+        };
+        let mut parts =
+            vec![format!("{} {is}: {}", self.name(question, first), values(question, first))];
+        let told = |choice: &&Choice| worse(question, choice).next().is_some();
+        let (worse_ones, level): (Vec<_>, Vec<_>) = others.iter().partition(told);
+        parts.extend(self.level(question, &level));
+        let causes = if worse_ones.len() <= MAX_CAUSES { 0 } else { worse_ones.len() - 1 };
+        let worse_ones = worse_ones.iter().enumerate().map(|(at, choice)| {
+            let sizes = worse(question, choice).map(|at| size(question, choice, at));
+            let named = at >= causes && !choice.cause.is_empty();
+            let cause = if named { format!(" ({})", choice.cause) } else { String::new() };
+            format!("{}: {}{cause}", self.name(question, choice), listed(sizes.collect()))
+        });
+        parts.extend(some(worse_ones.collect(), MAX_OPTIONS));
+        parts.join("; ")
+    }
+
+    /// Options that do not differ from the first, by the reason.
+    fn level(&self, question: &Question, level: &[&Choice]) -> Vec<String> {
+        let surely = |choice: &&&Choice| {
+            choice
+                .differences
+                .iter()
+                .flatten()
+                .any(|it| it.significant == Some(true) && it.mean.mean != 0.0)
+        };
+        let (small, unsure): (Vec<&&Choice>, Vec<_>) = level.iter().partition(surely);
+        let parts = [(unsure, !self.is_once()), (small, false)];
+        let parts = parts.into_iter().filter(|(choices, _)| !choices.is_empty());
+        parts
+            .map(|(choices, unsure)| {
+                let names = choices.iter().map(|choice| {
+                    format!("{} ({})", self.name(question, choice), texts(question, choice))
+                });
+                let names: Vec<_> = names.collect();
+                let one = names.len() == 1;
+                let names = listed(some(names, MAX_OPTIONS));
+                match (unsure, one) {
+                    (true, true) => format!("{names} does not differ significantly"),
+                    (true, false) => format!("{names} do not differ significantly"),
+                    (false, true) => format!("{names} does not differ noticeably"),
+                    (false, false) => format!("{names} do not differ noticeably"),
+                }
+            })
+            .collect()
+    }
+
+    fn same(&self, question: &Question) -> String {
+        let what = match &question.axis {
+            Some(axis) => format!("along {axis}"),
+            None => "between calls".to_owned(),
+        };
+        let ranges = (0..question.measures.len()).filter_map(|at| {
+            let metric = question.instrument.measures[at].metric();
+            let cells = question.options.iter().filter_map(|it| it.cells[at].as_ref());
+            let ordered = |one: &&crate::Cell, other: &&crate::Cell| {
+                one.mean.mean.total_cmp(&other.mean.mean)
+            };
+            let (low, high) = (cells.clone().min_by(ordered)?, cells.max_by(ordered)?);
+            let range = if low.text == high.text {
+                low.text.clone()
+            } else {
+                format!("{} to {}", low.text, high.text)
+            };
+            Some(format!("{} {}", metric.label, with_unit(metric, &range)))
+        });
+        let sure = if self.is_once() { "noticeable" } else { "significant" };
+        format!("no {sure} difference {what} ({})", ranges.collect::<Vec<_>>().join(", "))
+    }
+
+    fn trade_off(&self, question: &Question) -> String {
+        let best = |at: usize| {
+            let metric = question.instrument.measures[at].metric();
+            let key = |choice: &&Choice| {
+                let mean = choice.cells[at].as_ref().map(|it| sign(metric.better) * it.mean.mean);
+                mean.unwrap_or(f64::NEG_INFINITY)
+            };
+            let options = question.options.iter();
+            let best =
+                options.max_by(|one, other| key(one).total_cmp(&key(other))).expect("options");
+            let others = (0..question.measures.len()).filter(|it| *it != at);
+            let but: Vec<_> = others.map(|it| value(question, best, it)).collect();
+            let name = self.name(question, best);
+            let but = if but.is_empty() {
+                String::new()
+            } else {
+                format!(", with {}", but.join(" and "))
+            };
+            format!("{name} has the best {}{but}", value(question, best, at))
+        };
+        let parts: Vec<_> = (0..question.measures.len()).map(best).collect();
+        format!("no single best: {}", parts.join("; "))
+    }
+
+    /// How often each option is best.
+    fn counted(&self, asked: &[&Question]) -> String {
+        let mut wins: IndexMap<&str, usize> = IndexMap::new();
+        for question in asked.iter().filter(|it| it.verdict == Verdict::Best) {
+            *wins.entry(&question.options[0].label).or_default() += 1;
+        }
+        wins.sort_by(|_, one, _, other| other.cmp(one));
+        let level = asked.len() - wins.values().sum::<usize>();
+        let (is, was) = if self.is_once() { ("did", "did") } else { ("is", "is") };
+        let mut parts: Vec<_> =
+            wins.iter().map(|(label, count)| format!("{label} {is} best in {count}")).collect();
+        if level > 0 {
+            parts.push(format!("none {was} best in {level}"));
+        }
+        let flow = &asked[0].flow;
+        let head = match flow.is_empty() {
+            true => format!("In {} settings", asked.len()),
+            false => format!("{flow}, in {} settings of the other axes", asked.len()),
+        };
+        format!("{head}: {}.", parts.join(", "))
+    }
+
+    fn name(&self, question: &Question, choice: &Choice) -> String {
+        let label = &choice.label;
+        let quoted =
+            if label.contains([',', ':', ';']) { format!("“{label}”") } else { label.clone() };
+        let number =
+            label.starts_with(|first: char| first.is_ascii_digit() || "-−+.".contains(first));
+        match &question.axis {
+            Some(axis) if number => format!("{axis} {quoted}"),
+            Some(_) => quoted,
+            None => {
+                let transport =
+                    choice.rows.first().and_then(|&row| Flows::text(&self.flows.transport, row));
+                transport.map_or(quoted.clone(), |transport| format!("{quoted} ({transport})"))
+            }
+        }
+    }
+}
+
+/// The measures in which an option is worse than the first.
+fn worse(question: &Question, choice: &Choice) -> impl Iterator<Item = usize> {
+    let of = |at: &usize| question.told(*at, choice.differences[*at].as_ref()) == Told::Worse;
+    (0..question.measures.len()).filter(of).collect::<Vec<_>>().into_iter()
+}
+
+fn value(question: &Question, choice: &Choice, at: usize) -> String {
+    let metric = question.instrument.measures[at].metric();
+    let text =
+        choice.cells[at].as_ref().map_or("–".to_owned(), |cell| with_unit(metric, &cell.text));
+    format!("{}\u{a0}{text}", metric.label)
+}
+
+fn values(question: &Question, choice: &Choice) -> String {
+    listed((0..question.measures.len()).map(|at| value(question, choice, at)).collect())
+}
+
+/// The values without names of measures.
+fn texts(question: &Question, choice: &Choice) -> String {
+    let cells = choice.cells.iter().zip(question.instrument.measures);
+    let texts = cells.map(|(cell, it)| {
+        cell.as_ref().map_or("–".to_owned(), |cell| with_unit(it.metric(), &cell.text))
+    });
+    texts.collect::<Vec<_>>().join(", ")
+}
+
+/// How much worse an option is.
+fn size(question: &Question, choice: &Choice, at: usize) -> String {
+    let metric = question.instrument.measures[at].metric();
+    let found = choice.differences[at].as_ref().expect("a difference");
+    let more = if found.mean.mean > 0.0 { "more" } else { "less" };
+    let spread =
+        found.half.map_or(String::new(), |it| format!("\u{a0}±\u{a0}{}", half(metric, it)));
+    let text = format!("{}{spread}", show(metric, found.mean.mean.abs()));
+    match metric.shown_unit {
+        "%" => format!("{text}\u{a0}percentage points {more} {}", metric.label),
+        "" => format!("{text}\u{a0}{} {more}", metric.label),
+        unit => format!("{text}\u{a0}{unit} {more}"),
+    }
+}

@@ -1,0 +1,202 @@
+//! Every sentence agrees with the table of its study, over random studies: the table is computed here anew,
+//! from the rows, and each number of a sentence is looked for in it.
+
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+use proptest::prelude::*;
+use talkspurt_answer::{Answer, Axis, Flows, Input, Run, answer};
+
+/// What a call of a run has: MOS and whether it is in the range of the model, delay, unheard share.
+type Call = Option<(f64, bool, f64, f64)>;
+
+fn study(options: usize, settings: usize, seeds: u32, calls: &[Call]) -> Input {
+    let labels: Vec<_> = (0..options).map(|at| format!("option{}", letter(at))).collect();
+    let others: Vec<_> = (0..settings).map(|at| format!("setting{}", letter(at))).collect();
+    let axis = |name: &str, path: &str, labels: &[String]| Axis {
+        name: name.into(),
+        path: path.into(),
+        labels: labels.to_vec(),
+        numeric: false,
+        factor: false,
+    };
+    let (mut runs, mut flows) = (Vec::new(), Flows::default());
+    let mut columns: IndexMap<String, Vec<Option<f64>>> = IndexMap::new();
+    let mut calls = calls.iter().cycle();
+    for label in &labels {
+        for setting in &others {
+            for replicate in 0..seeds {
+                let call = *calls.next().expect("calls");
+                flows.run.push(runs.len());
+                flows.name.push("call".into());
+                flows.transport.push(Some("udp".into()));
+                let outside = call.is_some_and(|(_, inside, ..)| !inside);
+                flows.quality_limits.push(outside.then(|| "too much loss".into()));
+                let mut add =
+                    |name: &str, value| columns.entry(name.into()).or_default().push(value);
+                add("mos", call.map(|it| it.0));
+                add("mouth_to_ear_mean_s", call.map(|it| it.2));
+                add("concealed_ratio", Some(call.map_or(1.0, |it| it.3)));
+                let settings = vec![label.clone(), setting.clone()];
+                runs.push(Run { settings, replicate, duration_s: 60.0 });
+            }
+        }
+    }
+    flows.numbers = columns;
+    let axes =
+        vec![axis("queue", "links.a.queue", &labels), axis("rate", "links.a-b.rate", &others)];
+    Input { axes, replications: seeds as usize, confidence: 0.95, runs, flows }
+}
+
+fn letter(at: usize) -> char {
+    (b'A' + at as u8).into()
+}
+
+/// The means of a metric by option and setting.
+fn table(input: &Input, metric: &str) -> BTreeMap<(String, String), Vec<(u32, f64)>> {
+    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (row, &run) in input.flows.run.iter().enumerate() {
+        if let Some(value) = input.flows.numbers[metric][row] {
+            let run = &input.runs[run];
+            let key = (run.settings[0].clone(), run.settings[1].clone());
+            found.entry(key).or_default().push((run.replicate, value));
+        }
+    }
+    found
+}
+
+fn mean(values: &[(u32, f64)]) -> f64 {
+    values.iter().map(|it| it.1).sum::<f64>() / values.len() as f64
+}
+
+/// Each number of a sentence that begins with a setting is that of the table; returns how many were found.
+fn check(input: &Input, found: &Answer) -> usize {
+    let mut checked = 0;
+    let scored = input.flows.numbers["mos"].iter().all(Option::is_some)
+        && input.flows.quality_limits.iter().all(Option::is_none);
+    for sentence in found.sentences.iter().filter(|it| !it.contains("settings of the other axes")) {
+        let sentence = sentence.replace(['\u{a0}'], " ").replace('\u{202f}', "");
+        let head = sentence.split_once(": ").expect("a flow").0;
+        let setting = head.rsplit("rate ").next().filter(|it| it.starts_with("setting"));
+        let setting = setting.unwrap_or("settingA").to_owned();
+        // What is in parentheses is a cause, or the range of what does not differ.
+        let said: String = sentence
+            .split_once(": ")
+            .expect("a flow")
+            .1
+            .split('(')
+            .enumerate()
+            .map(|(at, part)| if at == 0 { part } else { part.split_once(')').expect("closed").1 })
+            .collect();
+        // The measures a sentence names are those of the instrument that all calls allow.
+        assert_eq!(sentence.contains("MOS"), scored, "{sentence}");
+        let measures: &[(&str, &str, f64, usize, &str)] = if scored {
+            &[("mos", "MOS ", 1.0, 2, " MOS less")]
+        } else {
+            &[
+                ("mouth_to_ear_mean_s", "mean mouth-to-ear delay ", 1e3, 1, " ms more"),
+                ("concealed_ratio", "unheard ", 100.0, 2, " percentage points more unheard"),
+            ]
+        };
+        let best = said.split([' ', ':']).find(|word| word.starts_with("option"));
+        for (metric, label, scale, digits, less) in measures {
+            let table = table(input, metric);
+            let of = |option: &str| table.get(&(option.to_owned(), setting.clone()));
+            let mut option = best;
+            for part in said.split([';', ':', ',']) {
+                option = part.split([' ', '.']).find(|word| word.starts_with("option")).or(option);
+                let Some(option) = option else { continue };
+                // A value: "MOS 4.31".
+                let number = part.split_once(label).map(|it| it.1);
+                if let Some(number) =
+                    number.filter(|it| it.starts_with(|at: char| at == '–' || at.is_ascii_digit()))
+                {
+                    let number =
+                        number.split([' ', ')']).next().expect("a number").trim_end_matches('.');
+                    let shown = of(option)
+                        .map_or("–".into(), |it| format!("{:.digits$}", mean(it) * scale));
+                    assert_eq!(number, shown, "{sentence}: {option}");
+                    checked += 1;
+                }
+                // A difference: "1.20 ± 0.30 MOS less".
+                if let Some((before, _)) = part.split_once(less) {
+                    let words: Vec<_> = before.split_whitespace().collect();
+                    let at = words.iter().position(|it| *it == "±").unwrap_or(words.len());
+                    let (here, there) =
+                        (of(option).expect("a value"), of(best.expect("one")).expect("one"));
+                    let pairs: Vec<_> = here
+                        .iter()
+                        .filter_map(|(seed, value)| {
+                            let other = there.iter().find(|(it, _)| it == seed)?.1;
+                            Some((*seed, value - other))
+                        })
+                        .collect();
+                    let difference = mean(&pairs);
+                    assert_eq!(
+                        words[at - 1],
+                        format!("{:.digits$}", difference.abs() * scale),
+                        "{sentence}"
+                    );
+                    // Less of a score, more of delay and loss.
+                    assert_eq!(difference < 0.0, *metric == "mos", "{sentence}");
+                    checked += 1;
+                }
+            }
+            // With all seeds, what is called best has the best mean of the only measure.
+            let full = table.values().all(|it| it.len() == input.replications);
+            if scored && full && said.contains("best") {
+                let best = best.expect("an option");
+                let most = table.iter().filter(|(key, _)| key.1 == setting).map(|it| mean(it.1));
+                assert_eq!(
+                    most.fold(0.0, f64::max),
+                    mean(of(best).expect("a value")),
+                    "{sentence}"
+                );
+            }
+        }
+    }
+    checked
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let number = (100_u32..450, 0_u32..60, 0_u32..40, prop::bool::weighted(0.97));
+    let number = number.prop_map(|(mos, delay, unheard, inside)| {
+        (f64::from(mos) / 100.0, inside, f64::from(delay) / 100.0, f64::from(unheard) / 100.0)
+    });
+    prop::option::weighted(0.99, number)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn sentences_agree_with_tables(
+        options in 2_usize..6,
+        settings in 1_usize..4,
+        seeds in 1_u32..6,
+        calls in prop::collection::vec(call(), 1..90),
+    ) {
+        let input = study(options, settings, seeds, &calls);
+        let found = answer(&input, &());
+        check(&input, &found);
+        // Sentences are there unless nothing differs.
+        prop_assert!(!found.questions.is_empty() || calls.len() < 2 || calls.iter().all(Option::is_none));
+    }
+}
+
+#[test]
+fn the_check_finds_a_disagreement() {
+    let calls = [Some((4.0, true, 0.1, 0.01)), Some((2.0, true, 0.4, 0.2))];
+    let input = study(2, 1, 1, &calls);
+    let mut found = answer(&input, &());
+    assert!(check(&input, &found) >= 2);
+    for (from, to) in [("4.00", "4.10"), ("2.00", "1.00"), ("less", "more"), ("optionA", "optionB")]
+    {
+        let right = found.sentences.clone();
+        found.sentences[0] = found.sentences[0].replacen(from, to, 1);
+        assert_ne!(found.sentences, right);
+        let failed =
+            std::panic::catch_unwind(|| check(&input, &found)).map_or(true, |checked| checked < 2);
+        assert!(failed, "{}", found.sentences[0]);
+        found.sentences = right;
+    }
+}

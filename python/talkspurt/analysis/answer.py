@@ -1,0 +1,146 @@
+"""The answer of a run or a study: sentences on what is best, by how much, and why.
+
+The Rust core computes it from the flows tables; what is read of single runs, for the causes of
+differences, it asks for.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from talkspurt import _core
+from talkspurt.results.concatenation import RUN
+from talkspurt.results.run_data import RunData
+from talkspurt.results.study_data import StudyData
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TEXTS = ("name", "transport", "group", "quality_limits", "quality_note", "stand_in")
+"""Columns of the flows table with texts that an answer reads."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a run or a study answers.
+
+    Attributes:
+        sentences: the sentences, differences first.
+        about: what their intervals mean; empty without a sentence.
+        notes: what must be known about scores and sound.
+        questions: what was asked, as ``crates/answer`` defines it: the options of each question
+            with their means, differences from the best, and causes.
+        comparisons: comparisons that hold together with the confidence of the study.
+    """
+
+    sentences: list[str]
+    about: str
+    notes: list[str]
+    questions: list[dict[str, Any]]
+    comparisons: int
+
+    @property
+    def lines(self) -> list[str]:
+        """All that is to be read, the answer first."""
+        return [*self.sentences, *filter(None, [self.about]), *self.notes]
+
+
+def answer(of: RunData | StudyData) -> Answer:
+    """The answer of a run or a study."""
+    study = StudyData.of_run(of) if isinstance(of, RunData) else of
+    flows = study._stack("flows")
+    columns = (RUN, *TEXTS, *_core.answer_metrics())
+    there = flows.select(name for name in columns if name in flows.columns)
+    document = {
+        "axes": [
+            {
+                "name": axis.name,
+                "path": axis.path,
+                "labels": axis.labels,
+                "numeric": axis.numbers is not None,
+                "factor": axis.factor is not None,
+            }
+            for axis in study.axes
+        ],
+        "replications": study.replications,
+        "confidence": study.confidence,
+        "runs": [
+            {
+                "settings": [run.settings[axis.name] for axis in study.axes],
+                "replicate": run.replicate,
+                "duration_s": run.duration_s,
+            }
+            for run in study.runs
+        ],
+        "flows": there.to_dict(as_series=False),
+    }
+    return Answer(**json.loads(_core.answer(json.dumps(document), _Details(study.runs))))
+
+
+class _Details:
+    """What an answer reads of single runs: ``talkspurt_answer::Runs``."""
+
+    def __init__(self, runs: Sequence[RunData]) -> None:
+        self._runs = runs
+        self._read: int | None = None
+        """The run of ``_told`` and ``_routes``."""
+
+    def _of(self, run: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The resolved scenario of a run, and the routes of its flows."""
+        if self._read != run:
+            self._told = self._runs[run].resolved
+            topology = self._runs[run].topology
+            self._routes = {flow["name"]: flow["links"] for flow in topology["flows"]}
+            self._read = run
+        return self._told, self._routes
+
+    def flow(self, run: int, flow: str) -> str | None:
+        """The settings of a flow with its routes; None of packets of a program."""
+        told, routes = self._of(run)
+        if flow not in told.get("flows", {}):
+            return None
+        return json.dumps({**told["flows"][flow], "routes": routes[flow]})
+
+    def network(self, run: int, most: int) -> str | None:
+        """The settings of all flows and links; None of more than ``most`` flows."""
+        told, routes = self._of(run)
+        if len(routes) > most:
+            return None
+        known = told.get("flows", {})
+        # Packets of a program in an emulation are equal only to themselves.
+        flows = {
+            name: {**known.get(name, {"program": name}), "routes": its}
+            for name, its in routes.items()
+        }
+        return json.dumps({"flows": flows, "links": told.get("links", {})})
+
+    def frames(self, run: int, flow: str) -> dict[str, Any]:
+        """The frames of a call, the window of its sender, and when its connection was open."""
+        of = self._runs[run]
+        base = flow.removesuffix(".reverse")
+        side = "from" if base == flow else "to"
+        measured = self._of(run)[0].get("measure", {})
+        frames = of.frames(flow)
+        made = of.table("series").filter(flow=flow)
+        count = int(made["generated_packets"].sum())
+        opened = of.table("events").filter(flow=base, side=side, event="connected")
+
+        def gauge(name: str) -> list[tuple[float, float]]:
+            rows = of.gauges(gauge=name).filter(flow=base, side=side).sort("time_s")
+            return rows.select("time_s", "value").rows()
+
+        times = ("captured", "handed_over", "delivered", "playout")
+        return {
+            **{name: frames[f"{name}_s"].to_list() for name in times},
+            "window": (
+                float(measured.get("from") or 0),
+                float(measured.get("to") or of.duration_s),
+            ),
+            "fate": frames["fate"].to_list(),
+            "cwnd": gauge("cwnd"),
+            "flight": gauge("flight"),
+            "opened": opened["time_s"].min(),
+            "frame_bytes": int(made["generated_bytes"].sum()) / count if count else 0.0,
+        }
