@@ -151,7 +151,7 @@ def made(settings, replicate, mos, flows=(("call", "udp"),), **columns):
     ).with_columns(pl.Series(name, values) for name, values in columns.items())
     return Result(
         name="made", title="", description="", settings=settings, replicate=replicate, seed=replicate,
-        scenario="", topology={}, manifest={}, _read_table={"flows": flows}.get, _read_audio=lambda _: None,
+        scenario="", topology={"flows": []}, manifest={"duration_s": 1.0}, _read_table={"flows": flows}.get, _read_audio=lambda _: None,
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
@@ -427,7 +427,7 @@ def say(
 ) -> None:
     """Print a result as tables or JSON."""
     if as_json:
-        print_json(answer.to_json())
+        print_json({**answer.to_json(), "answer": asdict(answer.answer)})
         return
     from talkspurt._terminal import tables
 

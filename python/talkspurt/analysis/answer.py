@@ -116,9 +116,14 @@ class _Details:
         }
         return json.dumps({"flows": flows, "links": told.get("links", {})})
 
-    def frames(self, run: int, flow: str) -> dict[str, Any]:
-        """The frames of a call, the window of its sender, and when its connection was open."""
+    def frames(self, run: int, flow: str) -> dict[str, Any] | None:
+        """The frames of a call, the window of its sender, and when its connection was open.
+
+        None if the run has not kept them.
+        """
         of = self._runs[run]
+        if any(of._kept(name) is None for name in ("frames", "series", "events")):
+            return None
         base = flow.removesuffix(".reverse")
         side = "from" if base == flow else "to"
         measured = self._of(run)[0].get("measure", {})
@@ -128,6 +133,8 @@ class _Details:
         opened = of.table("events").filter(flow=base, side=side, event="connected")
 
         def gauge(name: str) -> list[tuple[float, float]]:
+            if of._gauge_file is None and of._kept("gauges") is None:
+                return []
             rows = of.gauges(gauge=name).filter(flow=base, side=side).sort("time_s")
             return rows.select("time_s", "value").rows()
 

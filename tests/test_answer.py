@@ -1,0 +1,404 @@
+"""The answer: which options are compared, how certain it is, why, and that it agrees with the tables."""
+
+import json
+import re
+import statistics
+
+import pytest
+from scipy.stats import t
+
+import command
+import talkspurt
+from conftest import made
+from talkspurt._terminal import tables
+from talkspurt.report import answer as page
+from talkspurt.results.axis import Axis
+from talkspurt.results.study import Study
+from texts import BULK, NEWRENO, UDP, flow_text, link_text, scenario_text
+
+
+def plain(words):
+    return words.replace("\u00a0", " ").replace("\u202f", " ")
+
+
+def sentences(of):
+    return [plain(words) for words in of.answer.sentences]
+
+
+def between_calls(of):
+    return [one for one in of.answer.questions if one["axis"] is None]
+
+
+@pytest.fixture(scope="module")
+def first_call():
+    return talkspurt.run("scenarios/first-call.toml")
+
+
+def test_calls_on_copies_of_a_network_are_compared_with_the_same_traffic(first_call):
+    loaded, alone = between_calls(first_call)
+    assert [one["label"] for one in loaded["options"]] == ["call", "call-over-tcp", "call-in-opus"]
+    assert {one["label"] for one in alone["options"]} == {"call-alone", "call-over-tcp-alone"}
+    # The call over TCP leaves the range of the model, and Opus has no score.
+    assert loaded["measures"] == ["mouth_to_ear_mean_s", "concealed_ratio"]
+    rows = {row["name"]: row for row in first_call.flows.to_dicts()}
+    delay, unheard = rows["call"]["mouth_to_ear_mean_s"], rows["call"]["concealed_ratio"]
+    more = rows["call-over-tcp"]["concealed_ratio"] - unheard
+    said = sentences(first_call)[0]
+    assert said.startswith(
+        f"call (udp) did best: mean mouth-to-ear delay {delay * 1e3:.1f} ms and unheard "
+        f"{unheard * 100:.2f} %; call-over-tcp (tcp-newreno): {more * 100:.2f} percentage points more"
+    )
+    assert any("outside the range of the E-model" in plain(it) for it in first_call.answer.notes)
+
+
+def test_the_causes_of_a_call_add_up_to_what_was_not_heard(first_call):
+    (row,) = first_call.flows.filter(name="call-over-tcp").to_dicts()
+    (_, worse, _) = between_calls(first_call)[0]["options"]
+    parts = dict(re.findall(r"([\w -]+): (\d+\.\d+)", plain(worse["cause"])))
+    assert sum(map(float, parts.values())) == pytest.approx(row["concealed_ratio"] * 100, abs=0.011)
+    # Frames of more than one segment of 1460 bytes (9 frames of 160) that came at one instant had
+    # arrived and waited for an earlier one; the congestion window held back the others.
+    frames = first_call.frames("call-over-tcp").filter(fate="late")
+    released = frames.group_by("delivered_s").len()["len"]
+    blocked = released.filter(released > 9).sum() / frames.height * row["concealed_ratio"]
+    assert float(parts["head-of-line blocking"]) == pytest.approx(blocked * 100, abs=0.006)
+    assert "congestion control" in worse["cause"]
+
+
+def test_the_parts_of_the_unheard_share_add_up(first_call):
+    for row in first_call.flows.filter(source="speech").to_dicts():
+        parts = (row[f"unheard_{part}_ratio"] for part in ("lost", "late", "paused"))
+        assert sum(parts) == pytest.approx(row["concealed_ratio"], abs=1e-12)
+
+
+def one_of_two(
+    name,
+    rate="2Mbit/s",
+    delay="80ms",
+    loss=0.0,
+    codec="pcmu",
+    lead="1s",
+    buffer="60ms",
+    anchor="first_arrival",
+    transport=UDP,
+):
+    ends = f"{name}here>{name}there"
+    source = f'{{ kind = "speech", codec = "{codec}", lead = "{lead}" }}'
+    playout = f'{{ buffer = "{buffer}", anchor = "{anchor}" }}'
+    return link_text(f"{name}line", ends, rate, delay, 50, loss=loss) + flow_text(
+        f"{name}call", ends, transport, source, playout=playout, stop="19s"
+    )
+
+
+def pair(first, second, more="", **both):
+    """Two calls on two copies of a network."""
+    calls = (one_of_two("a-", **both | first), one_of_two("b-", **both | second))
+    return scenario_text("pair", "20s", *calls, more, seed=1)
+
+
+def upload(name):
+    return flow_text(f"{name}upload", f"{name}here>{name}there", NEWRENO, BULK)
+
+
+@pytest.mark.parametrize(
+    ("second", "more", "count"),
+    [
+        ({"transport": NEWRENO}, "", 1),
+        ({"transport": NEWRENO, "delay": "81ms"}, "", 0),
+        ({"transport": NEWRENO, "loss": 0.01}, "", 0),
+        ({"transport": NEWRENO}, upload("a-"), 0),
+        ({"transport": NEWRENO}, upload("a-") + upload("b-"), 1),
+        ({}, "", 0),
+    ],
+)
+def test_other_networks_other_traffic_and_equal_calls_are_not_compared(second, more, count):
+    assert len(between_calls(talkspurt.run(pair({}, second, more)))) == count
+
+
+def test_other_times_and_other_directions_are_not_compared():
+    late = pair({}, {"transport": NEWRENO}).replace('stop = "19s"\n', 'stop = "18s"\n', 1)
+    assert between_calls(talkspurt.run(late)) == []
+    # On one network: the call back is not compared with the call there.
+    text = pair({}, {"transport": NEWRENO})
+    links = text.split("[links.b-line]")[0]
+    flow = "[flows.b-call]" + text.split("[flows.b-call]")[1]
+    there = links + flow.replace("b-here", "a-here").replace("b-there", "a-there")
+    back = links + flow.replace("b-here", "a-there").replace("b-there", "a-here")
+    assert len(between_calls(talkspurt.run(there))) == 1
+    assert between_calls(talkspurt.run(back)) == []
+
+
+def cause(text):
+    (question,) = between_calls(talkspurt.run(text))
+    return plain(question["options"][1]["cause"])
+
+
+DCCP = '{{ kind = "dccp", ccid = {} }}'
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        # Of the worse call, whichever comes first.
+        (
+            pair({}, {"transport": NEWRENO}, loss=0.03, buffer="40ms"),
+            r"head-of-line blocking: \d+\.\d\d % too late.*",
+        ),
+        (
+            pair({"transport": NEWRENO}, {}, loss=0.03, buffer="40ms"),
+            r"head-of-line blocking: \d+\.\d\d % too late.*",
+        ),
+        (
+            pair({}, {"transport": DCCP.format(4)}, lead="0s", delay="200ms"),
+            r"handshake delay.*",
+        ),
+        (pair({}, {"buffer": "300ms"}), r"mouth-to-ear delay of [\d.]+ ms instead of [\d.]+"),
+        (pair({}, {"codec": "g729a"}), r"codec: costs \d\.\d\d MOS instead of 0\.00"),
+        # CCID 2 starts with a window of a few packets, and every loss halves it.
+        (
+            pair({}, {"transport": DCCP.format(2)}, loss=0.08, delay="150ms"),
+            r".*congestion control: .* waited too long at the sender.*",
+        ),
+    ],
+)
+def test_causes(text, wanted):
+    assert re.fullmatch(wanted, cause(text)), cause(text)
+
+
+def study_of(values, *, limits=None, **columns):
+    runs = [
+        made(
+            {"transport": value},
+            replicate,
+            mos,
+            group=[None],
+            r_factor=[mos and 50.0],
+            **{"concealed_ratio": [0.0], "quality_limits": [limits]} | columns,
+        )  # fmt: skip
+        for value, numbers in values.items()
+        for replicate, mos in enumerate(numbers)
+    ]
+    axis = Axis("transport", "flows.call.transport", tuple(values))
+    return Study("made", "", "", (axis,), len(runs) // len(values), 0.95, "", runs)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        # By hand: differences −1, −1.1, −1.2; mean −1.1, s = 0.1, t(2) = 4.303, half = 0.25.
+        (
+            {"UDP": [4.0, 4.0, 4.0], "TCP": [3.0, 2.9, 2.8]},
+            "call: UDP is best: MOS 4.00; TCP: 1.10 ± 0.25 MOS less.",
+        ),
+        # By hand: differences −1, 1, −0.5; mean −0.17, s = 1.04, half = 2.59.
+        (
+            {"UDP": [4.0, 3.0, 4.0], "TCP": [3.0, 4.0, 3.5]},
+            "call: no significant difference along transport (MOS 3.50 to 3.67).",
+        ),
+        # Nobody hears 0.002 MOS.
+        (
+            {"UDP": [4.0, 4.0, 4.0], "TCP": [4.002, 4.003, 4.002]},
+            "call: no significant difference along transport (MOS 4.00).",
+        ),
+        # A difference with each seed, the same: nothing that chance could change.
+        (
+            {"UDP": [4.0, 4.0], "TCP": [3.0, 3.0]},
+            "call: UDP is best: MOS 4.00; TCP: 1.00 MOS less.",
+        ),
+        # The same by chance, with a probability of 1/2.
+        (
+            {"UDP": [4.0, 3.5], "TCP": [3.0, 2.5]},
+            "call: no significant difference along transport (MOS 2.75 to 3.75).",
+        ),
+        ({"UDP": [4.0], "TCP": [3.0]}, "call: UDP did best: MOS 4.00; TCP: 1.00 MOS less."),
+        (
+            {"20ms": [4.0], "300ms": [3.0]},
+            "call: transport 20ms did best: MOS 4.00; transport 300ms: 1.00 MOS less.",
+        ),
+        (
+            {"in order": [3.0], "in order, fast": [4.0]},
+            "call: “in order, fast” did best: MOS 4.00; in order: 1.00 MOS less.",
+        ),
+    ],
+)
+def test_verdicts_by_hand(values, said):
+    assert sentences(study_of(values)) == [said]
+
+
+def test_more_comparisons_need_more_certainty():
+    """The interval of one of three comparisons is that of 1 − 0.05 / 3."""
+    values = {"UDP": [4.0, 4.0, 4.0], "TCP": [3.0, 2.9, 2.8], "SCTP": [2.0, 1.9, 1.8]}
+    half = t.ppf(1 - 0.05 / 3 / 2, 2) * 0.1 / 3**0.5
+    (said,) = sentences(study_of(values))
+    assert said == (
+        f"call: UDP is best: MOS 4.00; TCP: 1.10 ± {half:.2f} MOS less; "
+        f"SCTP: 2.10 ± {half:.2f} MOS less."
+    )
+    assert "at which all 3 comparisons hold together" in plain(study_of(values).answer.about)
+
+
+def test_a_seed_without_a_score_means_that_calls_are_judged_otherwise():
+    study = study_of({"UDP": [4.0, None, 4.0], "TCP": [3.0, 2.0, 2.9]}, mouth_to_ear_mean_s=[0.1])
+    (question,) = study.answer.questions
+    assert question["measures"] == ["mouth_to_ear_mean_s", "concealed_ratio"]
+    assert "MOS" not in sentences(study)[0]
+
+
+def test_instruments_are_never_mixed():
+    """One score outside the range of the model, and no call is ranked by scores."""
+    inside = study_of({"UDP": [4.0], "TCP": [3.0]})
+    outside = study_of(
+        {"UDP": [4.0], "TCP": [3.0]}, limits="too much loss", mouth_to_ear_mean_s=[0.1]
+    )
+    assert inside.answer.questions[0]["measures"] == ["mos"]
+    assert outside.answer.questions[0]["measures"] == ["mouth_to_ear_mean_s", "concealed_ratio"]
+
+
+def test_delay_and_unheard_speech_that_contradict_have_no_single_best():
+    runs = [
+        made(
+            {"buffer": label},
+            0,
+            None,
+            group=[None],
+            r_factor=[None],
+            mouth_to_ear_mean_s=[delay],
+            concealed_ratio=[unheard],
+        )  # fmt: skip
+        for label, delay, unheard in (("short", 0.1, 0.05), ("long", 0.4, 0.001))
+    ]
+    axis = Axis("buffer", "flows.call.playout", ("short", "long"))
+    study = Study("made", "", "", (axis,), 1, 0.95, "", runs)
+    assert sentences(study) == [
+        "call: no single best: short has the best mean mouth-to-ear delay 100.0 ms, with unheard "
+        "5.00 %; long has the best unheard 0.10 %, with mean mouth-to-ear delay 400.0 ms."
+    ]
+
+
+LINE = {
+    "from": "a", "to": "b", "rate": "600kbit/s", "delay": "30ms",
+    "queue": {"kind": "droptail", "packets": 20},
+}  # fmt: skip
+VOICE = {
+    "from": "a", "to": "b", "transport": {"kind": "udp"},
+    "source": {"kind": "speech", "codec": "pcmu"},
+}  # fmt: skip
+VIDEO = {**VOICE, "source": {"kind": "video", "rate": "400kbit/s"}}
+DATA = {
+    "from": "a", "to": "b", "transport": {"kind": "tcp", "controller": "cubic"},
+    "source": {"kind": "bulk"}, "start": "2s", "start_spread": "1s",
+}  # fmt: skip
+KINDS = [{"kind": "udp"}, {"kind": "tcp", "controller": "cubic"}, {"kind": "sctp"}]
+
+
+def study(flows, axes, *, count=3):
+    return talkspurt.run(
+        {
+            "title": "answer", "duration": "8s", "links": {"line": LINE}, "flows": flows,
+            "axes": axes, "replications": {"count": count},
+        },
+        study=True,
+    )  # fmt: skip
+
+
+def transports(flow):
+    return {
+        "name": "over", "path": f"flows.{flow}.transport", "values": KINDS,
+        "labels": ["UDP", "TCP", "SCTP"],
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def video():
+    return study({"voice": VOICE, "video": VIDEO, "upload": DATA}, [transports("video")])
+
+
+def test_an_axis_is_about_the_flow_that_it_sets(video):
+    (question,) = video.answer.questions
+    assert (question["flow"], question["measures"]) == ("video", ["video_in_time_ratio"])
+    rows = video.flows.filter(name="video")
+    for option in question["options"]:
+        its = rows.filter(**{"axis.over": option["label"]})
+        shares = (its["video_frames_complete"] - its["video_frames_late"]) / its["video_frames"]
+        assert option["cells"][0]["text"] == f"{statistics.mean(shares) * 100:.1f}"
+    best = max(option["cells"][0]["mean"]["mean"] for option in question["options"])
+    assert question["options"][0]["cells"][0]["mean"]["mean"] == best
+    assert sentences(video)[0].startswith(f"video: {question['options'][0]['label']} ")
+
+
+def test_the_terminal_says_it_last_and_the_report_first(video, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    tables.print_study(video)
+    out = plain(capsys.readouterr().out).rstrip().splitlines()
+    at = next(i for i, line in enumerate(out) if line.startswith("video: "))
+    assert len(out) - at <= 6
+    words = " ".join(" ".join(out[at:]).split())
+    assert words.startswith(sentences(video)[0])
+    assert plain(page.of_study(video)["sentences"][0]) == sentences(video)[0]
+
+
+def test_bulk_data_are_judged_by_goodput_and_need_no_call():
+    axis = {**transports("data"), "values": KINDS[1:], "labels": ["TCP", "SCTP"]}
+    found = study({"data": {**DATA, "start": "0s"}}, [axis])
+    (question,) = found.answer.questions
+    assert question["measures"] == ["goodput_bps"]
+    means = {
+        label: statistics.mean(its["goodput_bps"])
+        for (label,), its in found.flows.group_by("axis.over")
+    }
+    texts = {one["label"]: one["cells"][0]["text"] for one in question["options"]}
+    assert {k: plain(v) for k, v in texts.items()} == {
+        k: f"{v / 1e3:,.1f}".replace(",", " ") for k, v in means.items()
+    }
+
+
+def test_settings_of_other_axes_are_told_apart_or_counted():
+    rates = {"name": "rate", "path": "links.line.rate", "values": ["600kbit/s", "2Mbit/s"]}
+    flows = {"voice": VOICE, "upload": DATA}
+    said = sentences(study(flows, [transports("voice"), rates], count=1))
+    heads = {words.split(":")[0] for words in said}
+    assert heads == {"voice, rate 600kbit/s", "voice, rate 2Mbit/s"}
+    more = {**rates, "values": ["300kbit/s", "600kbit/s", "1Mbit/s", "2Mbit/s"]}
+    (said,) = sentences(study(flows, [transports("voice"), more], count=1))
+    assert said.startswith("voice, in 4 settings of the other axes: ")
+    assert sum(map(int, re.findall(r"best in (\d)", said))) == 4
+
+
+def test_a_condition_is_asked_about_only_where_nothing_else_is():
+    rates = {"name": "rate", "path": "links.line.rate", "values": ["50kbit/s", "2Mbit/s"]}
+    alone = study({"voice": VOICE}, [rates], count=1)
+    assert [one["axis"] for one in alone.answer.questions] == ["rate"]
+    assert sentences(alone)[0].startswith("voice: rate 2Mbit/s did best: ")
+    both = study({"voice": VOICE}, [transports("voice"), rates], count=1)
+    assert {one["axis"] for one in both.answer.questions} == {"over"}
+
+
+def test_a_study_agrees_with_its_paired_differences():
+    values = {"UDP": [4.0, 3.9, 4.1], "TCP": [3.0, 2.9, 2.8]}
+    found = study_of(values)
+    (row,) = found.differences("transport", names=["mos"]).to_dicts()
+    (_, other) = found.answer.questions[0]["options"]
+    (difference,) = other["differences"]
+    assert difference["mean"]["mean"] == pytest.approx(row["mean"])
+    assert difference["half"] == pytest.approx(row["high"] - row["mean"])
+
+
+def test_the_frames_of_a_limited_number_of_calls_are_read(monkeypatch):
+    from talkspurt.analysis.answer import _Details
+
+    read = []
+    frames = _Details.frames
+    monkeypatch.setattr(_Details, "frames", lambda *it: read.append(it) or frames(*it))
+    group = {**VOICE, "transport": {"kind": "udp"}}
+    tcp = {**group, "transport": {"kind": "tcp", "controller": "cubic"}}
+    flows = {"x": group | {"count": 250}, "y": tcp | {"count": 250}}
+    found = talkspurt.run({"title": "t", "duration": "1s", "links": {"line": LINE}, "flows": flows})
+    assert between_calls(found)
+    assert 0 < len(read) <= 400
+
+
+def test_the_json_of_a_result_has_its_answer(tmp_path):
+    file = tmp_path / "pair.toml"
+    file.write_text(pair({}, {"transport": NEWRENO}), encoding="utf-8")
+    document = json.loads(command.talkspurt("run", str(file), "--json").stdout)
+    assert document["answer"]["sentences"] and document["answer"]["questions"]
