@@ -157,6 +157,8 @@ pub fn opinion(flow: &Flow, source: &source::Config, told: &Heard<'_>) -> Qualit
     Quality {
         r_factor: score.r,
         mos: score.mos,
+        r_bound: score.bounds.map(|(r, _)| r),
+        mos_bound: score.bounds.map(|(_, mos)| mos),
         mos_lost_to_delay: score.lost_to_delay,
         mos_lost_to_loss: score.lost_to_loss,
         mos_lost_to_codec: score.lost_to_codec,

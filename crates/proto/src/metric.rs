@@ -136,6 +136,9 @@ pub struct Metric {
     pub min: f64,
     /// Upper bound.
     pub max: f64,
+    /// A metric that bounds it from above where it leaves the range of its model, and equals it inside; empty
+    /// without a model.
+    pub bound: &'static str,
 }
 
 /// A number of packets.
@@ -176,6 +179,7 @@ impl Metric {
             shown: &[],
             min: 0.0,
             max: f64::INFINITY,
+            bound: "",
         }
     }
     /// With this label and formula.
@@ -223,6 +227,11 @@ impl Metric {
     #[must_use]
     pub const fn shown(self, shown: &'static [Shown]) -> Self {
         Self { shown, ..self }
+    }
+    /// Bounded by this metric outside the range of its model.
+    #[must_use]
+    pub const fn bounded_by(self, bound: &'static str) -> Self {
+        Self { bound, ..self }
     }
     /// Sets its bounds.
     #[must_use]

@@ -41,6 +41,7 @@ pub(crate) fn quality(
     let quality = rated(flow, reverse, &heard)?;
     let columns = json!({
         "r_factor": quality.r_factor, "mos": quality.mos,
+        "r_bound": quality.r_bound, "mos_bound": quality.mos_bound,
         "mos_lost_to_delay": quality.mos_lost_to_delay,
         "mos_lost_to_loss": quality.mos_lost_to_loss,
         "mos_lost_to_codec": quality.mos_lost_to_codec,

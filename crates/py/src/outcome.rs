@@ -130,6 +130,7 @@ pub(crate) fn metrics() -> String {
             "shown_unit": metric.shown_unit, "scale": metric.scale, "digits": metric.digits,
             "meaning": metric.meaning.trim(), "formula": metric.formula, "source": metric.source,
             "better": metric.better, "known": metric.known, "least": metric.min,
+            "bound": metric.bound,
             "title": metric.title, "long_title": metric.long_title, "study_title": metric.study_title,
             "shown": metric.shown.iter().map(|it| (it.view, it.place, it.rank, it.below))
                 .collect::<Vec<_>>(),

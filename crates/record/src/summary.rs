@@ -329,7 +329,8 @@ summary! {
         /// test.
         r_factor = |row| row.quality.r_factor, Metric::of("1", "", 1.0, 1)
             .described("R", "R = Ro − Is − Id − Ie,eff + A, kept within 0 … 100")
-            .source("ITU-T G.107 §7.1").higher_is_better().within(0.0, 100.0).titled("R", "", "")
+            .source("ITU-T G.107 §7.1").higher_is_better().within(0.0, 100.0).bounded_by("r_bound")
+            .titled("R", "", "")
             .shown(&[
                 View::Calls.at(2).rank(5), View::ReportCalls.at(0), View::ReportStudyCalls.at(0),
                 View::ReportStudy.at(1), View::Summary.at(10), View::Notebook.at(5),
@@ -338,11 +339,22 @@ summary! {
         /// possible for telephone speech).
         mos = |row| row.quality.mos, OPINION
             .described("MOS", "MOS = 1 + 0.035 R + R (R − 60)(100 − R) · 7·10⁻⁶")
-            .source("ITU-T G.107 Annex B").higher_is_better().within(1.0, 4.5).titled("MOS", "", "")
+            .source("ITU-T G.107 Annex B").higher_is_better().within(1.0, 4.5).bounded_by("mos_bound")
+            .titled("MOS", "", "")
             .shown(&[
                 View::Calls.at(3), View::StudyCalls.at(3), View::ReportStudy.at(0),
                 View::Summary.at(11), View::Notebook.at(6), View::Figures.at(0),
             ]);
+        /// R with each input outside the range of the E-model at the limit of its range. Inside, it is R; outside, R is
+        /// not validated, but lies below.
+        r_bound = |row| row.quality.r_bound, Metric::of("1", "", 1.0, 1)
+            .described("bound of R", "R with delay ≤ 500 ms, loss ≤ 20 %, burst ratio ≤ 8 (2 from 2 % of loss)")
+            .source("ITU-T G.107 §7.7").higher_is_better().within(0.0, 100.0);
+        /// MOS with each input outside the range of the E-model at the limit of its range. Inside, it is MOS; outside,
+        /// MOS is not validated, but lies below.
+        mos_bound = |row| row.quality.mos_bound, OPINION
+            .described("bound of MOS", "MOS of the bound of R").source("ITU-T G.107 §7.7, Annex B")
+            .higher_is_better().within(1.0, 4.5);
         /// MOS points lost to mouth-to-ear delay.
         mos_lost_to_delay = |row| row.quality.mos_lost_to_delay, OPINION.described(
             "lost to delay",
@@ -435,6 +447,10 @@ pub struct Quality {
     pub r_factor: Option<f64>,
     /// Estimated mean opinion score.
     pub mos: Option<f64>,
+    /// R at the limits of the ranges that were exceeded.
+    pub r_bound: Option<f64>,
+    /// The same for MOS.
+    pub mos_bound: Option<f64>,
     /// The part lost to delay.
     pub mos_lost_to_delay: Option<f64>,
     /// The part lost to packet loss.

@@ -13,6 +13,7 @@ use talkspurt_proto::time::Duration;
 use crate::codec::Codec;
 use crate::playout::Concealment;
 use emodel::{Parameters, Rating, mos};
+use range::MAX_DELAY_MS;
 
 /// Parameters of the E-model (ITU-T G.107 06/2015, §7.7) that a run does not measure. Defaults
 /// and ranges are those of that clause; with all defaults an undisturbed call has R = 93.2, MOS 4.41.
@@ -180,6 +181,9 @@ pub struct Score {
     pub r: Option<f64>,
     /// Estimated mean opinion score, 1 to 4.5.
     pub mos: Option<f64>,
+    /// R and MOS with each exceeded input at the limit of its range, which those of the call do not exceed: equal
+    /// to them inside the ranges.
+    pub bounds: Option<(f64, f64)>,
     /// MOS lost to delay and its echo.
     pub lost_to_delay: Option<f64>,
     /// MOS lost to missing and late frames.
@@ -246,6 +250,14 @@ pub fn score(
         // §7.1: R lies between 0 and 100; the equations can exceed this range.
         r: Some(r.clamp(0.0, 100.0)),
         mos: Some(mos(r)),
+        bounds: Some(if note.exceeded().is_empty() {
+            (r.clamp(0.0, 100.0), mos(r))
+        } else {
+            let shortest = mouth_to_ear.min(Duration::from_secs_f64(MAX_DELAY_MS / 1e3));
+            let without_loss = Parameters { ie, bpl, ..config.parameters(shortest) };
+            let limit = range::within(without_loss, &parameters).rate().r();
+            (limit.clamp(0.0, 100.0), mos(limit))
+        }),
         lost_to_delay: Some(delay),
         lost_to_loss: Some(loss),
         lost_to_codec: Some(codec),
@@ -284,7 +296,34 @@ fn shares(best: f64, points: [f64; 3]) -> [f64; 3] {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// What exceeds a range has a bound, which no call beyond exceeds and the call at the limit reaches.
+        #[test]
+        fn bounds_are_above_what_they_bound(
+            delay in 0_u64..1500, loss in 0.0_f64..1.0, burst in 0.5_f64..20.0, echo: bool,
+        ) {
+            let echo = if echo { Echo::Loss } else { Echo::Perfect };
+            let config = Config { echo, ..Config::default() };
+            let of = |delay, loss, burst| {
+                let delay = Duration::from_millis(delay);
+                score(&config, &[(Codec::Pcmu, 3000)], Concealment::Silence, delay, loss, burst)
+            };
+            let found = of(delay, loss, burst);
+            let permitted = if loss >= 0.02 { 2.0 } else { 8.0 };
+            let inside = delay <= 500 && loss <= 0.2 && burst <= permitted;
+            prop_assert_eq!(found.limits.is_empty(), inside);
+            prop_assert!(!inside || found.bounds == found.r.zip(found.mos));
+            if let (Some((r, mos)), Some(its_r), Some(its_mos)) = (found.bounds, found.r, found.mos) {
+                prop_assert!(r >= its_r && mos >= its_mos, "{found:?}");
+                let limit = of(delay.min(500), loss.min(0.2), burst.min(permitted));
+                prop_assert!(limit.mos.is_some_and(|limit| (limit - mos).abs() < 1e-12));
+            }
+        }
+    }
 
     #[test]
     fn equal_causes_share_equally_and_none_costs_nothing() {

@@ -1,6 +1,7 @@
 //! The note beside every score: assumptions, and violations of G.107's range of validity.
 
 use super::emodel::Parameters;
+use super::range::{MAX_DELAY_MS, MAX_LOSS, SOME_LOSS, max_burst};
 use super::{Config, Declared, Echo, Score};
 use crate::codec::Codec;
 use crate::playout::Concealment;
@@ -43,20 +44,19 @@ impl Note {
 
     /// Adds a clause for every range of G.107 §7.7 that the run exceeded.
     pub(super) fn limits(&mut self, p: &Parameters) {
-        if p.ta > 500.0 {
-            self.add(format!("{:.0} ms of delay are beyond G.107's 500", p.ta));
+        if p.ta > MAX_DELAY_MS {
+            self.add(format!("{:.0} ms of delay are beyond G.107's {MAX_DELAY_MS}", p.ta));
         }
-        if p.ppl > 20.0 {
-            self.add(format!("{:.1} % of loss are beyond G.107's 20", p.ppl));
+        if p.ppl > MAX_LOSS {
+            self.add(format!("{:.1} % of loss are beyond G.107's {MAX_LOSS}", p.ppl));
         }
-        // G.107 §7.7, the note on BurstR.
-        if p.burst_r > 2.0 && p.ppl >= 2.0 {
-            self.add(format!(
-                "burst ratio {:.1} above 2 is only valid below 2 % of loss (G.107)",
-                p.burst_r
-            ));
-        } else if p.burst_r > 8.0 {
-            self.add(format!("burst ratio {:.1} is beyond G.107's 8", p.burst_r));
+        if p.burst_r > max_burst(p.ppl) {
+            let burst = p.burst_r;
+            self.add(if p.ppl >= SOME_LOSS {
+                format!("burst ratio {burst:.1} above 2 is only valid below 2 % of loss (G.107)")
+            } else {
+                format!("burst ratio {burst:.1} is beyond G.107's 8")
+            });
         }
     }
 
@@ -74,6 +74,7 @@ impl Note {
         Score {
             r: None,
             mos: None,
+            bounds: None,
             lost_to_delay: None,
             lost_to_loss: None,
             lost_to_codec: None,

@@ -2,7 +2,25 @@
 
 use talkspurt_proto::validate::{ConfigError, Validate};
 
+use super::emodel::Parameters;
 use super::{Config, Declared};
+
+/// Limits of what a run measures: delay in ms, and loss in per cent.
+pub(super) const MAX_DELAY_MS: f64 = 500.0;
+pub(super) const MAX_LOSS: f64 = 20.0;
+/// From this loss on, fewer bursts are permitted (the note on BurstR).
+pub(super) const SOME_LOSS: f64 = 2.0;
+
+/// The greatest burst ratio at a loss in per cent.
+pub(super) const fn max_burst(loss: f64) -> f64 {
+    if loss >= SOME_LOSS { 2.0 } else { 8.0 }
+}
+
+/// Parameters without loss, with the loss of others as far as it is permitted.
+pub(super) fn within(without: Parameters, of: &Parameters) -> Parameters {
+    let ppl = of.ppl.min(MAX_LOSS);
+    Parameters { ppl, burst_r: of.burst_r.min(max_burst(ppl)), ..without }
+}
 
 impl Validate for Config {
     fn errors(&self) -> Vec<ConfigError> {
