@@ -21,7 +21,6 @@ pub mod data_dropped;
 mod departure;
 mod dropped;
 mod features;
-mod halves;
 pub mod in_udp;
 mod negotiated;
 mod opening;
@@ -298,14 +297,8 @@ impl Dccp {
     #[doc(hidden)]
     #[must_use]
     pub fn footprint(&self) -> usize {
-        let sender = self.sender.as_ref().map_or(0, |half| match half {
-            SenderHalf::Two(ccid) => ccid.footprint(),
-            SenderHalf::Three(ccid) => ccid.footprint(),
-        });
-        let receiver = self.receiver.as_ref().map_or(0, |half| match half {
-            ReceiverHalf::Two(_) => 0,
-            ReceiverHalf::Three(ccid) => ccid.footprint(),
-        });
+        let sender = self.sender.as_ref().map_or(0, SenderHalf::footprint);
+        let receiver = self.receiver.as_ref().map_or(0, ReceiverHalf::footprint);
         let spare = self.spare.get().map_or(0, |packet| {
             size_of::<Packet>() + packet.options.footprint() + packet.payload.wire_bytes()
         });

@@ -1,7 +1,7 @@
 //! Connection setup (RFC 4340 §8.1): Request, Response and the following handshake, with or
 //! without Init Cookies; DCCP-Listen (RFC 5596); and the half-connections.
 
-use super::ccid::{Receiver as _, ReceiverHalf, SenderHalf};
+use super::ccid::{Receiver as _, ReceiverHalf, Sender as _, SenderHalf};
 use super::config::Ccid;
 use super::cookie::Memory;
 use super::departure::{Numbered, Reset};

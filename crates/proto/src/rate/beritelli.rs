@@ -135,22 +135,6 @@ impl Beritelli {
         controller
     }
 
-    /// Sets a round-trip time known before the first feedback.
-    pub fn set_initial_rtt<P: EndpointProbe>(
-        &mut self,
-        now: Instant,
-        rtt: Duration,
-        probe: &mut P,
-    ) {
-        self.rtt.get_or_insert(rtt);
-        self.tell(now, probe);
-    }
-    /// s in bytes: the last packet's, including headers.
-    #[must_use]
-    pub fn segment_size(&self) -> f64 {
-        f64::from(self.packet_bytes)
-    }
-
     /// Keeps the rate between a packet in 64 s and the maximum that is useful or supported by
     /// evidence, and selects the rung within it.
     fn bound(&mut self, most: f64) {
@@ -271,6 +255,11 @@ impl RateControl for Beritelli {
         self.tell(now, probe);
     }
 
+    fn set_initial_rtt<P: EndpointProbe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
+        self.rtt.get_or_insert(rtt);
+        self.tell(now, probe);
+    }
+
     fn deadline(&self) -> Option<Instant> {
         self.nofeedback
     }
@@ -292,6 +281,10 @@ impl RateControl for Beritelli {
     }
     fn rtt(&self) -> Option<Duration> {
         self.rtt
+    }
+    /// The last packet's, including headers.
+    fn segment_size(&self) -> f64 {
+        f64::from(self.packet_bytes)
     }
     fn target_rate(&mut self) -> Option<Rate> {
         self.encoding().map(|rung| self.ladder.cost(rung).source_rate)

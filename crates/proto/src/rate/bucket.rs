@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ladder::Ladder;
-use super::{Permit, RateControl, Report, Rung, Sender};
+use super::{Permit, RateControl, Report, Rung};
 use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
 use crate::time::{Duration, Instant};
 use crate::units::{Rate, Size};
@@ -293,25 +293,6 @@ impl<C: RateControl> Bucket<C> {
     }
 }
 
-impl Bucket<Sender> {
-    /// Sets a round-trip time known before the first feedback (RFC 5348 §4.2).
-    pub fn set_initial_rtt<P: EndpointProbe>(
-        &mut self,
-        now: Instant,
-        rtt: Duration,
-        probe: &mut P,
-    ) {
-        self.settle(now);
-        self.inner.set_initial_rtt(now, rtt, probe);
-        self.choose(now, probe);
-    }
-    /// s in bytes (RFC 5348 §4.1), including headers.
-    #[must_use]
-    pub fn segment_size(&self) -> f64 {
-        self.inner.segment_size()
-    }
-}
-
 impl<C: RateControl> RateControl for Bucket<C> {
     fn permit(&mut self, now: Instant, bytes: u32) -> Permit {
         self.settle(now);
@@ -355,6 +336,12 @@ impl<C: RateControl> RateControl for Bucket<C> {
         self.choose(now, probe);
     }
 
+    fn set_initial_rtt<P: EndpointProbe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
+        self.settle(now);
+        self.inner.set_initial_rtt(now, rtt, probe);
+        self.choose(now, probe);
+    }
+
     fn deadline(&self) -> Option<Instant> {
         let paid = self.pays[..usize::from(self.rung)].iter().flatten();
         let up = paid.map(|since| *since + self.config.step_up).filter(|at| *at > self.settled);
@@ -375,6 +362,18 @@ impl<C: RateControl> RateControl for Bucket<C> {
     }
     fn rtt(&self) -> Option<Duration> {
         self.inner.rtt()
+    }
+    fn segment_size(&self) -> f64 {
+        self.inner.segment_size()
+    }
+    fn paced_size(&self) -> f64 {
+        self.inner.paced_size()
+    }
+    fn timeout_ticks(&self) -> u8 {
+        self.inner.timeout_ticks()
+    }
+    fn footprint(&self) -> usize {
+        self.inner.footprint()
     }
     fn evidence(&self) -> Rate {
         self.inner.evidence()

@@ -46,6 +46,10 @@ impl RateControl for Script {
     fn evidence(&self) -> Rate {
         self.evidence
     }
+    fn set_initial_rtt<P: EndpointProbe>(&mut self, _: Instant, _: Duration, _: &mut P) {}
+    fn segment_size(&self) -> f64 {
+        0.0
+    }
 }
 
 const MS: Duration = Duration::from_millis(1);

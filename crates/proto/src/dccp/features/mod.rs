@@ -7,8 +7,8 @@
 
 mod row;
 
+use super::ccid::kind;
 use super::config::Config;
-use super::halves::kind;
 use super::options::{Feature as Value, Opt, Options, feature as name};
 use super::packet::ResetCode;
 use super::seqno::SeqNo;
