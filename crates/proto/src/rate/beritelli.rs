@@ -15,52 +15,39 @@ use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
 use crate::math;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
+use crate::validate::config;
 
-/// Rate control by delay variation (Beritelli et al. 2002, as described by Maldonado et al. 2005).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Config {
-    /// Delay variation above which the path counts as congested: the spread of one-way delays in a
-    /// report, or else the difference between consecutive round-trip times. The study does not specify
-    /// it; the default is one speech packet, a third of the default playout buffer, so that the sender
-    /// reacts before playout suffers.
-    pub threshold: Duration,
-    /// Factor applied to the rate at congestion, above 0 and below 1; at least one packet per round
-    /// trip remains. The study halves the rate.
-    #[schemars(range(min = 0.05, max = 0.95))]
-    pub decrease: f64,
-    /// Growth factor of the rate per round trip in slow start, above 1 (TCP's: 2; RFC 5681 §3.1).
-    #[schemars(range(min = 1.01, max = 4))]
-    pub slow_start_gain: f64,
-    /// End of slow start and beginning of additive increase, as a share of the rate at the last
-    /// congestion. The study does not specify it; the default is half-way between the halved rate and
-    /// that rate.
-    #[schemars(range(min = 0, max = 1))]
-    pub slow_start_until: f64,
-    /// Additive increase per round trip, in packets per round trip (TCP's: 1; RFC 5681 §3.1). The study
-    /// does not specify it.
-    #[schemars(range(min = 0, max = 100))]
-    pub increase_packets: f64,
-    /// Rate before the first feedback; absent means that of the lowest rung, or without a ladder one
-    /// packet per second (RFC 5348 §4.2).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_rate: Option<Rate>,
-    /// Header bytes counted per packet besides those handed to the transport: IP and UDP headers, as in
-    /// the study.
-    pub header_bytes: u32,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            threshold: Duration::from_millis(20),
-            decrease: 0.5,
-            slow_start_gain: 2.0,
-            slow_start_until: 0.75,
-            increase_packets: 1.0,
-            initial_rate: None,
-            header_bytes: 28,
-        }
+config! {
+    /// Rate control by delay variation (Beritelli et al. 2002, as described by Maldonado et al. 2005).
+    pub struct Config {
+        /// Delay variation above which the path counts as congested: the spread of one-way delays in a
+        /// report, or else the difference between consecutive round-trip times. The study does not specify
+        /// it; the default is one speech packet, a third of the default playout buffer, so that the sender
+        /// reacts before playout suffers.
+        threshold: Duration = Duration::from_millis(20),
+        /// Factor applied to the rate at congestion, above 0 and below 1; at least one packet per round
+        /// trip remains. The study halves the rate.
+        #[schemars(range(min = 0.05, max = 0.95))]
+        decrease: f64 = 0.5,
+        /// Growth factor of the rate per round trip in slow start, above 1 (TCP's: 2; RFC 5681 §3.1).
+        #[schemars(range(min = 1.01, max = 4))]
+        slow_start_gain: f64 = 2.0,
+        /// End of slow start and beginning of additive increase, as a share of the rate at the last
+        /// congestion. The study does not specify it; the default is half-way between the halved rate and
+        /// that rate.
+        #[schemars(range(min = 0, max = 1))]
+        slow_start_until: f64 = 0.75,
+        /// Additive increase per round trip, in packets per round trip (TCP's: 1; RFC 5681 §3.1). The study
+        /// does not specify it.
+        #[schemars(range(min = 0, max = 100))]
+        increase_packets: f64 = 1.0,
+        /// Rate before the first feedback; absent means that of the lowest rung, or without a ladder one
+        /// packet per second (RFC 5348 §4.2).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        initial_rate: Option<Rate> = None,
+        /// Header bytes counted per packet besides those handed to the transport: IP and UDP headers, as in
+        /// the study.
+        header_bytes: u32 = 28,
     }
 }
 

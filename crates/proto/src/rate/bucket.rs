@@ -15,44 +15,33 @@ use super::{Permit, RateControl, Report, Rung};
 use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
 use crate::time::{Duration, Instant};
 use crate::units::{Rate, Size};
+use crate::validate::config;
 
-/// A token bucket over the rate of TFRC (Maldonado, Baset and Schulzrinne 2005). The study describes
-/// the mechanism but none of these values; the ladder is the source's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Config {
-    /// Capacity in tokens; 0B makes a plain ladder. The default sustains G.711 in 20 ms packets for 2 s
-    /// while the fair rate only covers 32 kbit/s of G.726: eight round trips of 250 ms, in which TFRC
-    /// forgets one loss event. It is also the maximum by which a flow may exceed its fair share after a
-    /// time of surplus.
-    pub depth: Size,
-    /// Time for which X must cover a better rung before it is used. The default is a few round trips of
-    /// a telephone path and much shorter than a talkspurt (ITU-T P.59: 1 s); with 0s every rise of X is
-    /// followed at once.
-    pub step_up: Duration,
-    /// Share of `depth` that must be in the bucket before a better rung is used, 0 to 1. With 0 only X
-    /// decides, as in the study ("highest codec rate below X").
-    #[schemars(range(min = 0, max = 1))]
-    pub step_up_tokens: f64,
-    /// Header bytes counted per packet in the rungs, X and the tokens, besides those handed to the
-    /// transport. The study counts IP and UDP headers (20 and 8) beside RTP's, which is handed over.
-    /// CCID 4 counts its own headers instead (RFC 4828 §4.2).
-    pub header_bytes: u32,
-    /// Initial rung, 0 being the best; absent means the lowest, as the path is unknown before the first
-    /// feedback.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_rung: Option<u8>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            depth: Size::from_bytes(8000),
-            step_up: Duration::from_millis(500),
-            step_up_tokens: 0.0,
-            header_bytes: 28,
-            initial_rung: None,
-        }
+config! {
+    /// A token bucket over the rate of TFRC (Maldonado, Baset and Schulzrinne 2005). The study describes
+    /// the mechanism but none of these values; the ladder is the source's.
+    pub struct Config {
+        /// Capacity in tokens; 0B makes a plain ladder. The default sustains G.711 in 20 ms packets for 2 s
+        /// while the fair rate only covers 32 kbit/s of G.726: eight round trips of 250 ms, in which TFRC
+        /// forgets one loss event. It is also the maximum by which a flow may exceed its fair share after a
+        /// time of surplus.
+        depth: Size = Size::from_bytes(8000),
+        /// Time for which X must cover a better rung before it is used. The default is a few round trips of
+        /// a telephone path and much shorter than a talkspurt (ITU-T P.59: 1 s); with 0s every rise of X is
+        /// followed at once.
+        step_up: Duration = Duration::from_millis(500),
+        /// Share of `depth` that must be in the bucket before a better rung is used, 0 to 1. With 0 only X
+        /// decides, as in the study ("highest codec rate below X").
+        #[schemars(range(min = 0, max = 1))]
+        step_up_tokens: f64 = 0.0,
+        /// Header bytes counted per packet in the rungs, X and the tokens, besides those handed to the
+        /// transport. The study counts IP and UDP headers (20 and 8) beside RTP's, which is handed over.
+        /// CCID 4 counts its own headers instead (RFC 4828 §4.2).
+        header_bytes: u32 = 28,
+        /// Initial rung, 0 being the best; absent means the lowest, as the path is unknown before the first
+        /// feedback.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        initial_rung: Option<u8> = None,
     }
 }
 
