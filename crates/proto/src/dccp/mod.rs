@@ -52,7 +52,7 @@ use crate::gauge::{EndpointNote, EndpointProbe, RxError, Topic};
 use crate::packet::{IpVersion, PacketBox};
 use crate::rate::Rung;
 use crate::rng::Rng;
-use crate::time::{Duration, Instant, earlier};
+use crate::time::{Duration, Instant, due, earlier};
 use crate::units::Rate;
 
 use ccid::{Receiver as _, ReceiverHalf, Sender as _, SenderHalf};
@@ -330,16 +330,16 @@ impl Dccp {
     }
 
     fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
-        if Timers::due(&mut self.timers.time_wait, now) {
+        if due(&mut self.timers.time_wait, now) {
             (self.state, self.timers) = (State::Closed, Timers::default());
         }
-        if Timers::due(&mut self.timers.give_up, now) {
+        if due(&mut self.timers.give_up, now) {
             self.give_up();
         }
-        if Timers::due(&mut self.timers.repeat, now) {
+        if due(&mut self.timers.repeat, now) {
             self.repeat(now);
         }
-        if Timers::due(&mut self.timers.change, now) {
+        if due(&mut self.timers.change, now) {
             self.repeat_changes(now);
         }
         if let Some(sender) = &mut self.sender

@@ -48,7 +48,7 @@ use crate::frame::Frame;
 use crate::gauge::{EndpointNote, EndpointProbe, Gauge, RxError, Topic};
 use crate::packet::{Damage, IpVersion, PacketBox, PathId, Quoted};
 use crate::rng::Rng;
-use crate::time::{Duration, Instant, earlier};
+use crate::time::{Duration, Instant, due, earlier};
 
 use cookie::Cookies;
 use ecn::Ecn;
@@ -407,7 +407,7 @@ impl Sctp {
     fn on_timeout(&mut self, now: Instant) {
         if due(&mut self.timers.guard, now) {
             // §9.2: T5-shutdown-guard
-            return self.give_up(now);
+            return self.give_up();
         }
         if due(&mut self.timers.repeat, now) {
             self.repeat(now);
@@ -489,15 +489,6 @@ impl Sctp {
 /// A Verification Tag is not zero (§5.3.1).
 fn fresh_tag(rng: &mut Rng) -> u32 {
     (rng.bits() as u32).max(1)
-}
-
-/// Clears a deadline if it has passed; `true` if so.
-fn due(deadline: &mut Option<Instant>, now: Instant) -> bool {
-    let due = deadline.is_some_and(|at| at <= now);
-    if due {
-        *deadline = None;
-    }
-    due
 }
 
 /// The path for new data: the primary path if active, else the first active one (RFC 9260 §6.4;

@@ -50,7 +50,7 @@ use crate::packet::{Damage, Ecn, IpVersion, PathId};
 use crate::rng::Rng;
 use crate::rtt::RttEstimator;
 use crate::seq::Seq;
-use crate::time::{Duration, Instant, earlier};
+use crate::time::{Duration, Instant, due, earlier};
 use crate::units::{Rate, Size};
 
 use ecn::Echoes;
@@ -415,14 +415,14 @@ impl Tcp {
 
     /// RFC 9293 §3.10.8
     fn on_timeout(&mut self, now: Instant) {
-        if Timers::due(&mut self.timers.time_wait, now) {
+        if due(&mut self.timers.time_wait, now) {
             self.state = State::Closed;
             self.timers = Timers::default();
         }
-        if Timers::due(&mut self.timers.ack, now) {
+        if due(&mut self.timers.ack, now) {
             self.rx.ack_now = true;
         }
-        if Timers::due(&mut self.timers.persist, now) {
+        if due(&mut self.timers.persist, now) {
             self.on_persist(now);
         }
         if self.pacing.is_some() {
@@ -432,7 +432,7 @@ impl Tcp {
             self.check_if_application_limited();
             self.on_rack_timers(now);
         }
-        if Timers::due(&mut self.timers.rto, now) {
+        if due(&mut self.timers.rto, now) {
             self.on_rto(now);
         }
     }

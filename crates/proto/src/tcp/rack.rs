@@ -7,11 +7,10 @@
 use super::records::Record;
 use super::scoreboard::DUPLICATES;
 use super::selective::Selective;
-use super::timers::Timers;
 use super::{State, TICK, Tcp};
 use crate::rtt::RttEstimator;
 use crate::seq::Seq;
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, due};
 
 /// §6.2 step 4: number of recoveries for which a widened reordering window persists.
 const PERSIST: u32 = 16;
@@ -236,8 +235,8 @@ impl Tcp {
         let Some(Selective { rack: Some(rack), .. }) = self.selective.as_deref_mut() else {
             return;
         };
-        let reorder = Timers::due(&mut rack.reorder_at, now);
-        let probe = Timers::due(&mut rack.probe_at, now);
+        let reorder = due(&mut rack.reorder_at, now);
+        let probe = due(&mut rack.probe_at, now);
         if reorder {
             self.on_reorder_timer(now);
         }

@@ -24,13 +24,4 @@ impl Timers {
     pub(super) fn next(&self) -> Option<Instant> {
         earlier(earlier(self.rto, self.persist), earlier(self.ack, self.time_wait))
     }
-
-    /// Clears `deadline` if it was reached; returns whether it was.
-    pub(super) fn due(deadline: &mut Option<Instant>, now: Instant) -> bool {
-        let due = deadline.is_some_and(|at| at <= now);
-        if due {
-            *deadline = None;
-        }
-        due
-    }
 }
