@@ -48,7 +48,7 @@ use bytes::Bytes;
 
 use crate::endpoint::{Arrival, Endpoint, Event, Input, Listener, Output, PendingEvents};
 use crate::frame::Frame;
-use crate::gauge::{EndpointNote, EndpointProbe, RxError, Topic};
+use crate::gauge::EndpointProbe;
 use crate::packet::{IpVersion, PacketBox};
 use crate::rate::Rung;
 use crate::rng::Rng;
@@ -321,12 +321,6 @@ impl Dccp {
     /// one round trip).
     fn two_round_trips(&self) -> Duration {
         (self.rtt().unwrap_or(ASSUMED_RTT) * 2).max(MIN_WAIT)
-    }
-
-    fn rx_error<P: EndpointProbe>(&self, now: Instant, probe: &mut P, what: RxError) {
-        if probe.observes(Topic::Event) {
-            probe.note(now, EndpointNote::RxError(what));
-        }
     }
 
     fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {

@@ -61,12 +61,12 @@ impl Dccp {
             }
             // §5.6: an invalid cookie.
             Some(_) => {
-                self.rx_error(now, probe, RxError::BadAck);
+                probe.rx_error(now, RxError::BadAck);
                 self.refuse(packet, ResetCode::BAD_INIT_COOKIE);
                 false
             }
             None => {
-                self.rx_error(now, probe, RxError::Unexpected);
+                probe.rx_error(now, RxError::Unexpected);
                 self.refuse(packet, ResetCode::NO_CONNECTION);
                 false
             }

@@ -107,7 +107,7 @@ impl Dccp {
         let in_flight = wire::quoted_seq(quoted)
             .is_some_and(|seq| self.windows.acks(self.windows.ours_at(seq)));
         if !in_flight {
-            return self.rx_error(now, probe, RxError::OutOfWindow);
+            return probe.rx_error(now, RxError::OutOfWindow);
         }
         let least = MIN_MTU[usize::from(self.version == IpVersion::V6)];
         self.path_mtu = self.path_mtu.min(mtu.max(least));

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ladder::Ladder;
 use super::{Permit, RateControl, Report, Rung};
-use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
+use crate::gauge::{EndpointProbe, Gauge, Topic};
 use crate::math;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
@@ -80,17 +80,12 @@ pub struct Beritelli {
     owed: bool,
     /// Bytes of the last packet, including headers.
     packet_bytes: u32,
-    rung: u8,
-    asked: u8,
-    noted: Option<u8>,
 }
 
 impl Beritelli {
     /// The rung the source should use, if it differs from the last one requested.
     pub fn encoding(&mut self) -> Option<u8> {
-        let changed = self.asked != self.rung;
-        self.asked = self.rung;
-        changed.then_some(self.rung)
+        self.ladder.encoding()
     }
 
     /// A controller for a source with these rungs, best first; none if it has only one encoding.
@@ -113,9 +108,6 @@ impl Beritelli {
             nofeedback: None,
             owed: false,
             packet_bytes,
-            rung: 0,
-            asked: 0,
-            noted: None,
             ladder,
         };
         controller.bound(f64::INFINITY);
@@ -129,7 +121,7 @@ impl Beritelli {
         let least = f64::from(self.packet_bytes.max(1)) * 8.0 / LONGEST_SILENCE_S;
         self.rate = self.rate.min(most.min(best)).max(least);
         if !self.ladder.is_empty() {
-            self.rung = self.ladder.within(self.rate()).unwrap_or(self.ladder.lowest());
+            self.ladder.rung = self.ladder.within(self.rate()).unwrap_or(self.ladder.lowest());
         }
     }
 
@@ -181,14 +173,11 @@ impl Beritelli {
         if !probe.observes(Topic::Gauge) {
             return;
         }
-        let mut note = |gauge, value| {
-            probe.note(now, EndpointNote::Gauge { gauge, value });
-        };
-        note(Gauge::Rate, self.rate);
-        note(Gauge::LossEventRate, self.loss_event_rate);
-        self.rtt.into_iter().for_each(|rtt| note(Gauge::Srtt, rtt.as_secs_f64()));
-        if !self.ladder.is_empty() && self.noted.replace(self.rung) != Some(self.rung) {
-            note(Gauge::Encoding, f64::from(self.rung));
+        probe.gauge(now, Gauge::Rate, self.rate);
+        probe.gauge(now, Gauge::LossEventRate, self.loss_event_rate);
+        self.rtt.into_iter().for_each(|rtt| probe.gauge(now, Gauge::Srtt, rtt.as_secs_f64()));
+        if !self.ladder.is_empty() {
+            self.ladder.tell(now, probe);
         }
     }
 }
@@ -274,7 +263,7 @@ impl RateControl for Beritelli {
         f64::from(self.packet_bytes)
     }
     fn target_rate(&mut self) -> Option<Rate> {
-        self.encoding().map(|rung| self.ladder.cost(rung).source_rate)
+        self.ladder.target_rate()
     }
 }
 

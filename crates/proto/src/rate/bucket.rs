@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ladder::Ladder;
 use super::{Permit, RateControl, Report, Rung};
-use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
+use crate::gauge::{EndpointProbe, Gauge, Topic};
 use crate::time::{Duration, Instant};
 use crate::units::{Rate, Size};
 use crate::validate::config;
@@ -70,10 +70,6 @@ pub struct Bucket<C> {
     /// The accounts are settled up to here.
     settled: Instant,
     last_sent: Option<Instant>,
-    rung: u8,
-    /// Rung last requested; the source begins with the best.
-    asked: u8,
-    noted: Option<u8>,
     /// Since when X covers each rung.
     pays: Vec<Option<Instant>>,
     /// The X for which this was found.
@@ -89,9 +85,7 @@ pub struct Bucket<C> {
 impl<C: RateControl> Bucket<C> {
     /// The rung the source should use, if it differs from the last one requested.
     pub fn encoding(&mut self) -> Option<u8> {
-        let changed = self.asked != self.rung;
-        self.asked = self.rung;
-        changed.then_some(self.rung)
+        self.ladder.encoding()
     }
 
     /// A bucket around `inner` for a source with these rungs, best first, at least one.
@@ -107,10 +101,10 @@ impl<C: RateControl> Bucket<C> {
         minimum_interval: Duration,
         inner: C,
     ) -> Self {
-        let ladder = Ladder::new(rungs, config.header_bytes);
+        let mut ladder = Ladder::new(rungs, config.header_bytes);
         assert!(!ladder.is_empty(), "a token bucket needs a ladder of at least one rung");
-        let rung = config.initial_rung.unwrap_or(u8::MAX).min(ladder.lowest());
-        let first_bytes = ladder.cost(rung).packet_bytes;
+        ladder.rung = config.initial_rung.unwrap_or(u8::MAX).min(ladder.lowest());
+        let first_bytes = ladder.cost(ladder.rung).packet_bytes;
         Self {
             inner,
             config: config.clone(),
@@ -121,9 +115,6 @@ impl<C: RateControl> Bucket<C> {
             mint: 0,
             settled: now,
             last_sent: None,
-            rung,
-            asked: 0,
-            noted: None,
             pays: vec![None; ladder.len()],
             looked_at: None,
             wanted: (i128::from(config.depth.as_bytes()) * BYTE) as f64
@@ -155,7 +146,7 @@ impl<C: RateControl> Bucket<C> {
     /// The rung in use.
     #[must_use]
     pub const fn rung(&self) -> u8 {
-        self.rung
+        self.ladder.rung
     }
 
     /// Updates the accounts to `now`, at the rate in force since.
@@ -165,7 +156,7 @@ impl<C: RateControl> Bucket<C> {
         if span == 0 {
             return;
         }
-        let (x, rung) = (rate_of(&self.inner), self.ladder.cost(self.rung));
+        let (x, rung) = (rate_of(&self.inner), self.ladder.cost(self.ladder.rung));
         let r = i128::from(rung.rate.as_bps());
         let full = self.full();
         let filled = self.pace + x * span;
@@ -189,7 +180,7 @@ impl<C: RateControl> Bucket<C> {
     /// Capacity of the pace. A longer packet leaves it below zero, but by less than its excess over
     /// the first.
     fn full(&self) -> i128 {
-        PACE_PACKETS * bits(self.ladder.cost(self.rung).packet_bytes.max(self.first_bytes))
+        PACE_PACKETS * bits(self.ladder.cost(self.ladder.rung).packet_bytes.max(self.first_bytes))
     }
 
     fn depth(&self) -> i128 {
@@ -198,7 +189,7 @@ impl<C: RateControl> Bucket<C> {
 
     /// True if the bucket cannot sustain the rung for another packet.
     fn is_spent(&self) -> bool {
-        let rung = self.ladder.cost(self.rung);
+        let rung = self.ladder.cost(self.ladder.rung);
         let short = i128::from(rung.rate.as_bps()) - rate_of(&self.inner);
         short > 0 && self.tokens < short * i128::from(rung.interval.as_nanos())
     }
@@ -212,7 +203,7 @@ impl<C: RateControl> Bucket<C> {
         let paid = |since: &Option<Instant>| {
             since.is_some_and(|since| since + self.config.step_up <= self.settled)
         };
-        let better = &self.pays[..usize::from(self.rung)];
+        let better = &self.pays[..usize::from(self.ladder.rung)];
         better.iter().position(paid).map(|rung| rung as u8)
     }
 
@@ -233,30 +224,26 @@ impl<C: RateControl> Bucket<C> {
         self.pending = false;
         self.look_at_rate();
         if self.is_spent() {
-            self.rung = self.ladder.within(self.inner.rate()).unwrap_or(self.ladder.lowest());
+            self.ladder.rung =
+                self.ladder.within(self.inner.rate()).unwrap_or(self.ladder.lowest());
             // A pace for longer packets is cut.
             self.pace = self.pace.min(self.full());
             self.mint = 0;
         } else if let Some(rung) = self.next_up() {
-            self.rung = rung;
+            self.ladder.rung = rung;
             self.mint = 0;
         }
         if !probe.observes(Topic::Gauge) {
             return;
         }
-        let mut note = |gauge, value| {
-            probe.note(now, EndpointNote::Gauge { gauge, value });
-        };
-        note(Gauge::Tokens, self.tokens.max(0) as f64 / BYTE as f64);
-        if self.noted.replace(self.rung) != Some(self.rung) {
-            note(Gauge::Encoding, f64::from(self.rung));
-        }
+        probe.gauge(now, Gauge::Tokens, self.tokens.max(0) as f64 / BYTE as f64);
+        self.ladder.tell(now, probe);
     }
 
     /// When the pace will reach `wanted`.
     fn ready(&self, wanted: i128) -> Option<Instant> {
         let x = rate_of(&self.inner);
-        let r = i128::from(self.ladder.cost(self.rung).rate.as_bps());
+        let r = i128::from(self.ladder.cost(self.ladder.rung).rate.as_bps());
         let missing = wanted - self.pace;
         // With tokens the pace rises at the rung's rate until they are spent.
         let held = if x < r { self.tokens / (r - x) } else { 0 };
@@ -314,7 +301,7 @@ impl<C: RateControl> RateControl for Bucket<C> {
         self.longest[0] = self.longest[0].max(bytes);
         self.inner.on_sent(now, counted);
         self.look_at_rate();
-        self.pending |= self.is_spent() && self.rung < self.ladder.lowest();
+        self.pending |= self.is_spent() && self.ladder.rung < self.ladder.lowest();
         self.pending |= self.next_up().is_some();
     }
 
@@ -332,7 +319,7 @@ impl<C: RateControl> RateControl for Bucket<C> {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let paid = self.pays[..usize::from(self.rung)].iter().flatten();
+        let paid = self.pays[..usize::from(self.ladder.rung)].iter().flatten();
         let up = paid.map(|since| *since + self.config.step_up).filter(|at| *at > self.settled);
         let pending = self.pending.then_some(self.settled);
         up.chain(self.inner.deadline()).chain(pending).min()
@@ -368,7 +355,7 @@ impl<C: RateControl> RateControl for Bucket<C> {
         self.inner.evidence()
     }
     fn target_rate(&mut self) -> Option<Rate> {
-        self.encoding().map(|rung| self.ladder.cost(rung).source_rate)
+        self.ladder.target_rate()
     }
 }
 

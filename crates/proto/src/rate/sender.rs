@@ -1,7 +1,7 @@
 //! The sending half (RFC 5348 §4): the allowed rate from feedback and from its absence. The idle
 //! rules of RFC 3448 and Linux, RFC 4828's small packets and faster restart are parameters.
 
-use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
+use crate::gauge::{EndpointProbe, Gauge, Topic};
 use crate::math::round_u64;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
@@ -441,7 +441,7 @@ impl Sender {
             if value != *told {
                 *told = value;
                 if let Some(value) = value {
-                    probe.note(now, EndpointNote::Gauge { gauge, value });
+                    probe.gauge(now, gauge, value);
                 }
             }
         }

@@ -41,10 +41,10 @@ impl Sctp {
         probe: &mut P,
     ) {
         if usize::from(path.0) >= self.paths.len() {
-            return self.rx_error(now, probe, RxError::Unexpected);
+            return probe.rx_error(now, RxError::Unexpected);
         }
         if let Err(what) = self.admit(now, path, packet) {
-            return self.rx_error(now, probe, what);
+            return probe.rx_error(now, what);
         }
         // §9.2: a peer that still sends is alive.
         if self.state == State::ShutdownSent && packet.tag == self.my_tag {
@@ -56,7 +56,7 @@ impl Sctp {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(what) => {
-                    self.rx_error(now, probe, what);
+                    probe.rx_error(now, what);
                     break;
                 }
             }

@@ -45,7 +45,7 @@ use std::net::IpAddr;
 use crate::congestion::CongestionControl;
 use crate::endpoint::{Arrival, Endpoint, Input, Listener, Output, PendingEvents, Transmit};
 use crate::frame::Frame;
-use crate::gauge::{EndpointNote, EndpointProbe, Gauge, RxError, Topic};
+use crate::gauge::{EndpointProbe, Gauge, RxError, Topic};
 use crate::packet::{Damage, IpVersion, PacketBox, PathId, Quoted};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant, due, earlier};
@@ -344,12 +344,6 @@ impl Sctp {
         true
     }
 
-    fn rx_error<P: EndpointProbe>(&self, now: Instant, probe: &mut P, what: RxError) {
-        if probe.observes(Topic::Event) {
-            probe.note(now, EndpointNote::RxError(what));
-        }
-    }
-
     /// True while the application may hand over messages.
     fn may_send(&self) -> bool {
         self.state == State::Established && !self.close_wanted
@@ -364,7 +358,7 @@ impl Sctp {
     ) {
         if damage == Damage::Payload {
             // RFC 9260 §6.8
-            return self.rx_error(now, probe, RxError::Checksum);
+            return probe.rx_error(now, RxError::Checksum);
         }
         self.on_sctp(now, path, ecn == crate::packet::Ecn::Ce, packet, probe);
         if self.spare.is_empty() && packet.chunks.capacity() <= SPARE_CHUNKS {
@@ -384,7 +378,7 @@ impl Sctp {
         let ours = quoted.word(wire::PROTOCOL) == Some(self.peer_tag);
         let index = usize::from(path.0);
         if !ours || self.tx.is_idle() || index >= self.paths.len() {
-            return self.rx_error(now, probe, RxError::OutOfWindow);
+            return probe.rx_error(now, RxError::OutOfWindow);
         }
         let least = MIN_MTU[usize::from(self.version == IpVersion::V6)];
         if mtu < self.paths[index].mtu {
@@ -475,7 +469,7 @@ impl Sctp {
         let was = std::mem::replace(&mut self.told, is);
         let mut note = |changed: bool, gauge: Gauge, value: Option<f64>| {
             if let Some(value) = value.filter(|_| changed) {
-                probe.note(now, EndpointNote::Gauge { gauge, value });
+                probe.gauge(now, gauge, value);
             }
         };
         note(is.cwnd != was.cwnd, Gauge::Cwnd, Some(is.cwnd as f64));

@@ -285,12 +285,6 @@ impl Tcp {
         self.clock_offset.wrapping_add((now.as_nanos() / TICK.as_nanos()) as u32)
     }
 
-    fn rx_error<P: EndpointProbe>(&self, now: Instant, probe: &mut P, what: RxError) {
-        if probe.observes(Topic::Event) {
-            probe.note(now, EndpointNote::RxError(what));
-        }
-    }
-
     /// Reports the gauges that changed; usually few or none.
     #[inline(always)]
     fn gauge<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
@@ -395,7 +389,7 @@ impl Tcp {
     ) {
         if arrival.damage == Damage::Payload {
             // RFC 9293 §3.1: the checksum covers the payload.
-            self.rx_error(now, probe, RxError::Checksum);
+            probe.rx_error(now, RxError::Checksum);
         } else {
             self.on_segment(now, segment, arrival.ecn, probe);
         }
@@ -494,7 +488,7 @@ impl Endpoint for Tcp {
             }
             // RFC 5927 §4.1: only a segment in flight can have been refused.
             Input::TooBig { quote, .. } if !self.is_in_flight(&quote.transport) => {
-                self.rx_error(now, probe, RxError::OutOfWindow);
+                probe.rx_error(now, RxError::OutOfWindow);
             }
             Input::TooBig { mtu, .. } => self.on_too_big(*mtu),
             Input::Frame(frame) => self.on_frame(frame),

@@ -10,7 +10,7 @@ use crate::dccp::ackvec;
 use crate::dccp::ccid::{Acknowledgement, Arrival, Departure, Sender as HcSender};
 use crate::dccp::data_dropped::{DropCode, dropped};
 use crate::dccp::seqno::SeqNo;
-use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
+use crate::gauge::{EndpointProbe, Gauge, Topic};
 use crate::rate::Permit;
 use crate::rtt::RttEstimator;
 use crate::time::{Duration, Instant};
@@ -267,7 +267,7 @@ impl Sender {
         let is = &self.told;
         let mut note = |changed: bool, gauge: Gauge, value: Option<f64>| {
             if let Some(value) = value.filter(|_| changed) {
-                probe.note(now, EndpointNote::Gauge { gauge, value });
+                probe.gauge(now, gauge, value);
             }
         };
         note(is.cwnd != was.cwnd, Gauge::CwndPackets, Some(is.cwnd as f64));
