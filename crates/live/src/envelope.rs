@@ -89,15 +89,16 @@ pub fn parse(
             let ipv6::Header { src, dst, ecn, dscp, hop_limit, .. } = header;
             (src.into(), dst.into(), ecn, dscp, hop_limit, rest)
         };
-    let (outer, ends, damage, body) = match inside {
+    let (outer, ends, body) = match inside {
         Inside::Dccp => {
-            let inside = dccp_udp::parse(datagram, src, dst, hints)?;
-            (inside.outer, inside.ends, inside.damage, Body::Dccp(PacketBox::new(inside.packet)))
+            let (outer, ends, packet) = dccp_udp::parse(datagram, src, dst, hints)?;
+            (outer, ends, Body::Dccp(PacketBox::new(packet)))
         }
         Inside::Sctp => {
             let (outer, ends, packet) = sctp_udp::parse(datagram, src, dst, hints)?;
-            (outer, ends, Damage::None, Body::Sctp(PacketBox::new(packet)))
+            (outer, ends, Body::Sctp(PacketBox::new(packet)))
         }
     };
+    let damage = Damage::None;
     Ok((Parsed { ends, ecn, dscp, ttl, damage, body }, Some(outer.src_port)))
 }

@@ -195,7 +195,7 @@ impl Port for UdpPort {
 pub fn wrap(ends: &Ends, class: u8, payload: &[u8], packet: &mut Vec<u8>) {
     packet.clear();
     packet.resize(if ends.src.is_ipv4() { ipv4::HEADER } else { ipv6::HEADER }, 0);
-    udp::emit(ends, |out| out.extend_from_slice(payload), packet)
+    udp::emit(ends, |out| Ok(out.extend_from_slice(payload)), packet)
         .expect("a datagram that came fits a datagram");
     write_header(ends.src, ends.dst, udp::PROTOCOL, class, packet);
 }

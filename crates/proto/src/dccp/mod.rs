@@ -19,7 +19,6 @@ mod config;
 mod cookie;
 pub mod data_dropped;
 mod departure;
-mod dropped;
 mod features;
 pub mod in_udp;
 mod negotiated;
@@ -51,14 +50,15 @@ use crate::frame::Frame;
 use crate::gauge::EndpointProbe;
 use crate::packet::{IpVersion, PacketBox};
 use crate::rate::Rung;
+use crate::rate::history::DEFAULT_RTT;
 use crate::rng::Rng;
 use crate::time::{Duration, Instant, due, earlier};
 use crate::units::Rate;
 
 use ccid::{Receiver as _, ReceiverHalf, Sender as _, SenderHalf};
 use cookie::Cookies;
+use data_dropped::ToReport;
 use departure::Owed;
-use dropped::Dropped;
 use features::Features;
 use negotiated::Negotiated;
 use timers::Timers;
@@ -87,9 +87,6 @@ pub enum State {
     TimeWait,
 }
 
-/// Round-trip time assumed until one is known, for timers counted in round trips (RFC 4340 §3.4
-/// suggests 0.2 s).
-const ASSUMED_RTT: Duration = Duration::from_millis(200);
 /// Minimum wait before a retransmission: two round trips of a path within one machine would cause
 /// a storm.
 const MIN_WAIT: Duration = Duration::from_millis(10);
@@ -111,7 +108,7 @@ pub struct Dccp {
     sender: Option<SenderHalf>,
     receiver: Option<ReceiverHalf>,
     vector: AckVector,
-    dropped: Dropped,
+    dropped: ToReport,
     timers: Timers,
     owed: Owed,
     /// Accepted from the application, not yet sent.
@@ -189,7 +186,7 @@ impl Dccp {
             sender: None,
             receiver: None,
             vector: AckVector::default(),
-            dropped: Dropped::default(),
+            dropped: ToReport::default(),
             timers: Timers::default(),
             owed: Owed::default(),
             frame: None,
@@ -320,7 +317,7 @@ impl Dccp {
     /// How long to wait for an answer before repeating a request (§8.3; §6.6.3 requires at least
     /// one round trip).
     fn two_round_trips(&self) -> Duration {
-        (self.rtt().unwrap_or(ASSUMED_RTT) * 2).max(MIN_WAIT)
+        (self.rtt().unwrap_or(DEFAULT_RTT) * 2).max(MIN_WAIT)
     }
 
     fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {

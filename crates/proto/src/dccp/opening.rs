@@ -9,7 +9,7 @@ use super::features::Changed;
 use super::options::{Opt, feature};
 use super::timers::Timers;
 use super::{
-    AckVector, Dccp, Dropped, Features, Kind, Location, Packet, ResetCode, SeqNo, Service, State,
+    AckVector, Dccp, Features, Kind, Location, Packet, ResetCode, SeqNo, Service, State, ToReport,
     Windows,
 };
 use crate::endpoint::Event;
@@ -134,7 +134,7 @@ impl Dccp {
         self.windows = Windows::new(self.rng.bits());
         self.features = Features::new(&self.config, self.server);
         self.agree();
-        (self.vector, self.dropped) = (AckVector::default(), Dropped::default());
+        (self.vector, self.dropped) = (AckVector::default(), ToReport::default());
         (self.timers, self.echo, self.timed) = (Timers::default(), None, None);
         (self.handshake_rtt, self.non_data) = (None, 0);
         self.owed.forget_but_reset();

@@ -83,11 +83,6 @@ pub struct Beritelli {
 }
 
 impl Beritelli {
-    /// The rung the source should use, if it differs from the last one requested.
-    pub fn encoding(&mut self) -> Option<u8> {
-        self.ladder.encoding()
-    }
-
     /// A controller for a source with these rungs, best first; none if it has only one encoding.
     #[must_use]
     pub fn new(now: Instant, config: &Config, rungs: &[Rung]) -> Self {

@@ -83,11 +83,6 @@ pub struct Bucket<C> {
 }
 
 impl<C: RateControl> Bucket<C> {
-    /// The rung the source should use, if it differs from the last one requested.
-    pub fn encoding(&mut self) -> Option<u8> {
-        self.ladder.encoding()
-    }
-
     /// A bucket around `inner` for a source with these rungs, best first, at least one.
     /// `minimum_interval` is the shortest time between two packets (RFC 4828 §4.3), or zero.
     ///

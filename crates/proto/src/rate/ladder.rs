@@ -49,14 +49,10 @@ impl Ladder {
         Self { rungs, rung: 0, asked: 0, noted: None }
     }
 
-    /// The rung the source should use, if it differs from the last one requested.
-    pub fn encoding(&mut self) -> Option<u8> {
-        let before = std::mem::replace(&mut self.asked, self.rung);
-        (before != self.rung).then_some(self.rung)
-    }
-    /// The rate of [`Ladder::encoding`], without headers.
+    /// The source rate of the rung in use, if it differs from the last one requested.
     pub fn target_rate(&mut self) -> Option<Rate> {
-        self.encoding().map(|rung| self.cost(rung).source_rate)
+        let before = std::mem::replace(&mut self.asked, self.rung);
+        (before != self.rung).then(|| self.cost(self.rung).source_rate)
     }
     /// Notes the rung in use if it has changed.
     pub(super) fn tell<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {

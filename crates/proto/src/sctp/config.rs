@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::path::TICK;
 use super::{KEPT_BYTES, Sctp};
 use crate::packet::IpVersion;
 use crate::time::Duration;
@@ -16,8 +17,6 @@ const MTU: std::ops::RangeInclusive<u64> = 68..=65_535;
 const MIN_BUFFER: Size = Size::from_bytes(1500);
 /// a_rwnd has 32 bits; larger buffers are out of range.
 const MAX_BUFFER: u64 = 1 << 30;
-/// The tick of the endpoint's clock: the shortest round trip measured.
-const TICK: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Which stream's message is sent next (RFC 8260 §3).

@@ -8,6 +8,7 @@ use super::path::Reachable;
 use super::{Sctp, State};
 use crate::endpoint::PathNews;
 use crate::gauge::RxError;
+use crate::octets::number;
 use crate::packet::PathId;
 use crate::time::{Instant, due};
 
@@ -123,8 +124,7 @@ impl Sctp {
         if value.len() != INFO {
             return Err(RxError::BadAck);
         }
-        let long = |at: usize| value[at..at + 8].iter().fold(0, |n, b| n << 8 | u64::from(*b));
-        let (nonce, asked_at) = (long(5), Instant::from_nanos(long(13)));
+        let (nonce, asked_at) = (number(&value[5..13]), Instant::from_nanos(number(&value[13..])));
         let path = self.paths.get_mut(usize::from(value[4])).ok_or(RxError::BadAck)?;
         if nonce != path.nonce || nonce == 0 {
             return Err(RxError::BadAck);

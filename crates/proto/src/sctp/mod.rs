@@ -84,8 +84,6 @@ pub enum State {
 pub const KEPT_BYTES: u32 = 12 + 20 + 3;
 /// Maximum chunk capacity of a packet whose memory is reused.
 const SPARE_CHUNKS: usize = 8;
-/// Smallest path MTU accepted, by IP version (RFC 791, RFC 8200 §5).
-const MIN_MTU: [u32; 2] = [68, 1280];
 
 /// Deadlines of the association; paths have their own.
 #[derive(Clone, Copy, Debug, Default)]
@@ -380,9 +378,8 @@ impl Sctp {
         if !ours || self.tx.is_idle() || index >= self.paths.len() {
             return probe.rx_error(now, RxError::OutOfWindow);
         }
-        let least = MIN_MTU[usize::from(self.version == IpVersion::V6)];
         if mtu < self.paths[index].mtu {
-            self.paths[index].shrink(mtu.max(least));
+            self.paths[index].shrink(mtu.max(self.version.least_mtu()));
         }
     }
 

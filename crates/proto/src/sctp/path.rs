@@ -10,7 +10,7 @@ use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
 /// The clock's tick: the shortest round trip measured.
-const TICK: Duration = Duration::from_millis(1);
+pub(super) const TICK: Duration = Duration::from_millis(1);
 
 /// Whether a path can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
