@@ -26,9 +26,9 @@ mod adding_a_controller {}
 #[doc = include_str!("../../../docs/adding-a-metric.md")]
 mod adding_a_metric {}
 
-/// Defines a trait, and implements it for an enum whose variants hold implementations: `dispatch` is a macro that
-/// evaluates an expression with what any variant holds. Receivers are written in full, since a macro cannot
-/// make `self`.
+/// Defines a trait, and implements it for an enum whose variants hold implementations: `dispatch` is a macro
+/// that evaluates an expression with what any variant holds. Receivers are written in full, since a macro
+/// cannot make `self`.
 macro_rules! dispatched {
     (
         $(#[$about:meta])*
@@ -53,9 +53,11 @@ macro_rules! dispatched {
             $($(#[doc = $doc])* fn $name $(<$probe: $bound>)? (
                 $of: $own $(, $argument: $type)*
             ) $(-> $result)?;)*
-            $($(#[doc = $doc2])* #[allow(unused_variables)] fn $name2(
-                $of2: $own2 $(, $argument2: $type2)*
-            ) $(-> $result2)? $body)*
+            $(
+                $(#[doc = $doc2])*
+                #[allow(unused_variables, reason = "a default may ignore its arguments")]
+                fn $name2($of2: $own2 $(, $argument2: $type2)*) $(-> $result2)? $body
+            )*
         }
 
         #[allow(clippy::needless_arbitrary_self_type, reason = "a macro cannot make `self`")]

@@ -17,8 +17,9 @@ pub enum Profile {
     Linux,
 }
 
-/// Defines the parameters that a scenario may give, and the values that all of them resolve to. A parameter with a
-/// value has the same name and type in both, and that value by the RFCs; one with an arrow is resolved by hand.
+/// Defines the parameters that a scenario may give, and the values that all of them resolve to. A parameter
+/// with a value has the same name and type in both, and that value by the RFCs; one with an arrow is resolved
+/// by hand.
 macro_rules! parameters {
     (
         $(#[$about:meta])*

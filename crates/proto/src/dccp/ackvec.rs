@@ -299,8 +299,8 @@ pub fn runs(ack: SeqNo, options: &Options) -> impl Iterator<Item = Run> {
     backwards(ack, cells).map(|(newest, oldest, state)| Run { newest, oldest, state })
 }
 
-/// The newest and oldest number of each block of packets, from this packet backwards; a block has one packet and
-/// this many more.
+/// The newest and oldest number of each block of packets, from this packet backwards; a block has one packet
+/// and this many more.
 pub(super) fn backwards<T>(
     ack: SeqNo,
     blocks: impl Iterator<Item = (T, u8)>,
@@ -315,8 +315,8 @@ pub(super) fn backwards<T>(
     })
 }
 
-/// The last of these packets, ordered by number, that arrived: the one an acknowledgement names, or one that its Ack
-/// Vectors report. An acknowledgement of a later packet says nothing about earlier ones.
+/// The last of these packets, ordered by number, that arrived: the one an acknowledgement names, or one that
+/// its Ack Vectors report. An acknowledgement of a later packet says nothing about earlier ones.
 pub(super) fn last_arrived<T>(
     sent: &VecDeque<T>,
     seq: impl Fn(&T) -> SeqNo,

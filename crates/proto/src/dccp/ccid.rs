@@ -107,8 +107,9 @@ dispatched! {
         fn outstanding(self: &Self) -> u64 { 0 }
         /// The Ack Ratio it wants the other side to use, if any (RFC 4341 §6.1.1).
         fn ack_ratio(self: &Self) -> Option<u16> { None }
-        /// Sets whether data packets are ECN-capable: the other side's ECN Incapable is off (RFC 4340 §12.1) and
-        /// the flow uses ECN; and whether they report the round-trip time: Send RTT Estimate is on (RFC 6323 §3).
+        /// Sets whether data packets are ECN-capable: the other side's ECN Incapable is off (RFC 4340 §12.1)
+        /// and the flow uses ECN; and whether they report the round-trip time: Send RTT Estimate is on (RFC
+        /// 6323 §3).
         fn agree(self: &mut Self, ect: bool, rtt_estimate: bool) {}
         /// The source can send at any rate: see [`crate::rate::RateControl::report_rate`].
         fn report_rate(self: &mut Self) {}

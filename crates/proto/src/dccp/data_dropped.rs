@@ -1,5 +1,5 @@
-//! Data Dropped (RFC 4340 §11.7, option 40): packets that arrived but whose data did not reach the application, and
-//! why. It is repeated until an acknowledgement shows that it was received.
+//! Data Dropped (RFC 4340 §11.7, option 40): packets that arrived but whose data did not reach the application,
+//! and why. It is repeated until an acknowledgement shows that it was received.
 
 use std::collections::VecDeque;
 

@@ -144,8 +144,8 @@ parameters! {
         /// Minimum factor of one discount of an old interval's weight (RFC 5348 §5.5: THRESHOLD, 0.25;
         /// ns-2's TFRC: 0.5, `minDiscountRatio_`).
         discount_threshold: f64 = 0.25,
-        /// The receiver of CCID 3 and 4 averages round-trip times of whole rounds; false: each packet gives one,
-        /// and the last counts, as in ns-2 (`dccp_tfrc.cc`, `sampleRTT`).
+        /// The receiver of CCID 3 and 4 averages round-trip times of whole rounds; false: each packet gives
+        /// one, and the last counts, as in ns-2 (`dccp_tfrc.cc`, `sampleRTT`).
         receiver_averages_rtt: bool = true,
         /// The average while fewer than n loss intervals have closed.
         few_intervals: FewIntervals = FewIntervals::Replace,

@@ -61,7 +61,7 @@ impl Sctp {
         let Some((tsn, path)) = self.tx.sent_on(lowest) else { return };
         if self.ecn.reduced.is_none_or(|reduced| tsn > reduced) {
             // As for a fast retransmit (RFC 9260 §7.2.3); in recovery that has been done.
-            if !self.tx.exit.is_some() {
+            if self.tx.exit.is_none() {
                 let path = &mut self.paths[path];
                 path.control.on_congestion(now, &Congestion::Loss { flight: path.flight });
             }

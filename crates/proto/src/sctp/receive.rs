@@ -17,7 +17,7 @@ const MAX_PIECES: usize = REACH as usize;
 const DUPLICATES: usize = 32;
 
 /// The receiving half.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Receiver {
     /// All TSNs up to here arrived.
     cumulative: Seq,
@@ -38,17 +38,8 @@ pub(super) struct Receiver {
 
 impl Receiver {
     pub(super) fn new(initial: u32, buffer_bytes: usize) -> Self {
-        Self {
-            cumulative: Seq::first(initial).back(1),
-            above: VecDeque::new(),
-            duplicates: Vec::new(),
-            reassembly: Reassembly::default(),
-            buffer_bytes,
-            unacked: None,
-            due: false,
-            delayed: None,
-            path: PathId(0),
-        }
+        let cumulative = Seq::first(initial).back(1);
+        Self { cumulative, buffer_bytes, ..Self::default() }
     }
 
     /// Bytes of memory held.

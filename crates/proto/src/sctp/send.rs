@@ -33,7 +33,7 @@ struct Repeated {
 }
 
 /// The sending half.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Sender {
     pub(super) queue: Queue,
     /// Sent and not acknowledged cumulatively: consecutive TSNs.
@@ -70,23 +70,7 @@ impl Sender {
         let next = Seq::first(initial);
         let queue = Queue::new(config.scheduler);
         let cumulative = next.back(1);
-        Self {
-            queue,
-            sent: VecDeque::new(),
-            cumulative,
-            next,
-            outstanding: Outstanding::default(),
-            exit: None,
-            opportunity: None,
-            probing: false,
-            repeated: VecDeque::new(),
-            held: 0,
-            clocked: true,
-            forwards: false,
-            advanced: cumulative,
-            forward_due: false,
-            forwarded: Instant::ZERO,
-        }
+        Self { queue, cumulative, next, clocked: true, advanced: cumulative, ..Self::default() }
     }
 
     /// Applies the peer's values from association setup.

@@ -7,10 +7,9 @@ use super::receive::Receiver;
 use super::recovery::Recovery;
 use super::report::Report;
 use super::selective::Selective;
-use super::timers::Timers;
 use super::{
     Config, Flags, LossRecovery, Negotiated, Reset, ResetTimestamp, Segment, State, TICK, Tcp,
-    WindowRule,
+    Timers, WindowRule,
 };
 use crate::congestion::{Build, Machine, Start};
 use crate::endpoint::Event;

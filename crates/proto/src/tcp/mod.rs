@@ -6,8 +6,8 @@
 //! `receive`, `reassembly` and `report` take data in and report it, `send` and `outgoing` send it,
 //! `recovery` handles acknowledgements, losses and timeouts, `selective` with its `scoreboard` and
 //! `prr` does so where SACK was negotiated, `f_rto` detects spurious timeouts, `delivery` measures
-//! delivery rates, `pacing` spreads segments, `timers` holds the deadlines. The rules of the
-//! congestion window are in [`crate::congestion`].
+//! delivery rates, `pacing` spreads segments. The rules of the congestion window are in
+//! [`crate::congestion`].
 //!
 //! Numbers are 64-bit [`Seq`], so that no comparison is modulo 2³². After a timeout SND.NXT falls
 //! back to SND.UNA and what follows is sent again (go back N); `max` is the highest number ever
@@ -34,7 +34,6 @@ mod selective;
 #[cfg(test)]
 mod selective_tests;
 mod send;
-mod timers;
 pub mod wire;
 
 pub use config::{Config, Controller, LossRecovery, WindowRule};
@@ -59,7 +58,6 @@ use receive::Receiver;
 use recovery::Recovery;
 use selective::Selective;
 use send::Sender;
-use timers::Timers;
 
 /// States of a connection (RFC 9293 §3.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,6 +110,29 @@ struct Negotiated {
     scaling: bool,
     sack: bool,
     ecn: bool,
+}
+
+/// A connection's deadlines; the driver learns the earliest when the endpoint is idle.
+#[derive(Clone, Copy, Debug, Default)]
+struct Timers {
+    /// Retransmission (RFC 6298 §5).
+    rto: Option<Instant>,
+    /// Zero-window probe, or the override of silly-window avoidance (RFC 9293 §3.8.6.1, §3.8.6.2).
+    persist: Option<Instant>,
+    /// Delayed acknowledgement (RFC 5681 §4.2).
+    ack: Option<Instant>,
+    /// End of TIME-WAIT (RFC 9293 §3.6.1).
+    time_wait: Option<Instant>,
+    /// The current interval between probes.
+    persist_wait: Duration,
+}
+
+impl Timers {
+    /// The earliest deadline.
+    #[inline]
+    fn next(&self) -> Option<Instant> {
+        earlier(earlier(self.rto, self.persist), earlier(self.ack, self.time_wait))
+    }
 }
 
 /// The gauges as last reported.

@@ -45,7 +45,7 @@ impl LeastRtt {
 }
 
 /// RACK's variables (§5.3) and the state of the tail loss probe (§7.1).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Rack {
     /// `RACK.xmit_ts`, and in place of `RACK.end_seq` the order of transmission, of the last sent
     /// segment that has arrived.
@@ -87,22 +87,12 @@ impl Rack {
         let mut least = LeastRtt::default();
         rtt.into_iter().for_each(|rtt| least.add(now, rtt));
         Self {
-            newest: (Instant::ZERO, 0),
             rtt: rtt.unwrap_or(Duration::ZERO),
-            latest: None,
             least,
-            highest: Seq::default(),
-            highest_before: Seq::default(),
-            reordering: false,
             multiple: 1,
             persist: PERSIST,
-            round: None,
-            probing: None,
             sampled: rtt.is_some(),
-            probe: false,
-            timed_out: false,
-            reorder_at: None,
-            probe_at: None,
+            ..Self::default()
         }
     }
 

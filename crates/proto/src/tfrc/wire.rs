@@ -101,7 +101,10 @@ impl PacketFormat for Packet {
         udp::wire::quoted(self.layers().total())
     }
     fn emit(&self, ends: &Ends, out: &mut Vec<u8>) -> Result<Tail, WireError> {
-        let payload = |out: &mut Vec<u8>| Ok(emit(self, out));
+        let payload = |out: &mut Vec<u8>| {
+            emit(self, out);
+            Ok(())
+        };
         udp::wire::emit(ends, payload, out).map(|()| Tail::default())
     }
 }

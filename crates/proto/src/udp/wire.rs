@@ -88,7 +88,10 @@ impl PacketFormat for Frame {
         quoted(self.layers().total())
     }
     fn emit(&self, ends: &Ends, out: &mut Vec<u8>) -> Result<Tail, WireError> {
-        let payload = |out: &mut Vec<u8>| Ok(frame::emit(self, out));
+        let payload = |out: &mut Vec<u8>| {
+            frame::emit(self, out);
+            Ok(())
+        };
         emit(ends, payload, out).map(|()| Tail::default())
     }
 }
