@@ -129,7 +129,8 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 /// The ECN field in the two low bits (RFC 3168 §5).
-pub(crate) const fn ecn(byte: u8) -> Ecn {
+#[must_use]
+pub const fn ecn(byte: u8) -> Ecn {
     match byte & 0b11 {
         0 => Ecn::NotEct,
         1 => Ecn::Ect1,
