@@ -166,25 +166,21 @@ impl Links {
     }
 
     pub(crate) fn summaries(&self, layout: &Layout) -> Vec<LinkSummary> {
-        let named = |info: &LinkInfo| LinkSummary {
-            name: info.name.clone(),
-            rate_bps: info.rate_bps,
-            ..LinkSummary::default()
-        };
         let summary = |(index, info): (usize, &LinkInfo)| {
-            self.summary(index, layout.window(), info).unwrap_or_else(|| named(info))
+            let (name, rate_bps) = (info.name.clone(), info.rate_bps);
+            let named = LinkSummary { name, rate_bps, ..LinkSummary::default() };
+            self.summary(index, layout.window(), &named).unwrap_or(named)
         };
         layout.links.iter().enumerate().map(summary).collect()
     }
 
-    fn summary(&self, index: usize, window: Duration, info: &LinkInfo) -> Option<LinkSummary> {
+    /// That of a measured window; the times in the queue are known when the run is over.
+    fn summary(&self, index: usize, window: Duration, named: &LinkSummary) -> Option<LinkSummary> {
         let before = self.at_from.as_ref()?.get(index)?;
         let after = self.at_to.as_ref()?.get(index)?;
         let span = Span::between(before, after, window)?;
         let dropped = |why| Some(dropped(before, after, why));
         Some(LinkSummary {
-            name: info.name.clone(),
-            rate_bps: info.rate_bps,
             utilisation: Some(span.utilisation),
             sent_packets: Some(after.sent_packets - before.sent_packets),
             sent_bytes: Some(after.sent_bytes - before.sent_bytes),
@@ -201,12 +197,7 @@ impl Links {
             queue_mean_packets: Some(span.queue_packets),
             queue_max_packets: Some(self.peaks[index].into()),
             queue_mean_bytes: Some(span.queue_bytes),
-            // Known when the run is over.
-            sojourn_mean_s: None,
-            sojourn_p50_s: None,
-            sojourn_p95_s: None,
-            sojourn_p99_s: None,
-            sojourn_max_s: None,
+            ..named.clone()
         })
     }
 
@@ -235,14 +226,8 @@ impl Links {
             let end = begin + spool.len(link) / WORDS;
             let inside = part.start.clamp(begin, end)..part.end.clamp(begin, end);
             let mut words = Vec::with_capacity(inside.len() * WORDS);
-            spool.read(
-                link,
-                (inside.start - begin) * WORDS,
-                (inside.end - begin) * WORDS,
-                |more| {
-                    words.extend_from_slice(more);
-                },
-            )?;
+            let [from, to] = [inside.start, inside.end].map(|row| (row - begin) * WORDS);
+            spool.read(link, from, to, |more| words.extend_from_slice(more))?;
             rows.extend(words.as_chunks().0.iter().map(|words| (link, Row::of(words))));
             begin = end;
         }
