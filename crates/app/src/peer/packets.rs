@@ -15,17 +15,13 @@ pub(super) struct Packets {
     origin: rtp::Sender,
     /// Number of the latest packet, extended beyond 16 bits.
     latest: u32,
-    rtp: rtp::Receiver,
+    pub(super) rtp: rtp::Receiver,
 }
 
 impl Packets {
     pub(super) fn new(format: PacketFormat, seed: u64, other: &str) -> Self {
         let origin = media_sender(seed, other, (format.payload_type, format.clock_hz));
         Self { format, origin, latest: 0, rtp: rtp::Receiver::announced(format.clock_hz) }
-    }
-
-    pub(super) fn rtp(&mut self) -> &mut rtp::Receiver {
-        &mut self.rtp
     }
 
     pub(super) fn on_rtp<P: Probe>(
