@@ -141,7 +141,7 @@ pub enum Concealment {
 
 impl Concealment {
     /// Delay it adds: G.711 Appendix I delays its output by 3.75 ms (30 samples) to blend into the start of a
-    /// gap (§I.2).
+    /// gap (G.711 §I.2).
     #[must_use]
     pub const fn delay(self) -> Duration {
         match self {

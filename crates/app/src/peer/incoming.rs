@@ -14,7 +14,7 @@ use talkspurt_proto::{rtcp, rtp, wire};
 use super::Parts;
 use super::outcome::{Kept, Outcome};
 use super::packets::Packets;
-use super::stream::{media_sender, number};
+use super::packets::{media_sender, number};
 use crate::clock::Clock;
 use crate::codec::{self, COMFORT_NOISE, Encoding};
 use crate::{flexfec, playout, source};

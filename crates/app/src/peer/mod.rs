@@ -21,7 +21,6 @@ mod parts;
 #[cfg(test)]
 mod passing_tests;
 mod sizing;
-mod stream;
 
 use guests::Guests;
 use incoming::Incoming;

@@ -12,7 +12,7 @@ use talkspurt_proto::units::Rate;
 use talkspurt_proto::{rfc4571, rtcp, rtp};
 
 use super::Parts;
-use super::stream::media_sender;
+use super::packets::media_sender;
 use crate::clock::Clock;
 use crate::codec::{self, COMFORT_NOISE, Encoding};
 use crate::flexfec;
