@@ -133,7 +133,8 @@ pub(crate) fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 /// The ECN field in the two low bits (RFC 3168 §5).
-pub(crate) const fn ecn(byte: u8) -> Ecn {
+#[must_use]
+pub const fn ecn(byte: u8) -> Ecn {
     match byte & 0b11 {
         0 => Ecn::NotEct,
         1 => Ecn::Ect1,
