@@ -1,12 +1,12 @@
-"""Implements ``talkspurt plot``: one figure of a saved result or study, as a file."""
+"""Commands that draw one figure of a saved result or study, as a file."""
 
 from __future__ import annotations
 
 import errno
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from talkspurt._commands.options import Flag, Out, PlotOptions, bin_faults
 from talkspurt._storage import file_access, reader
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError, StoreError
@@ -16,35 +16,41 @@ from talkspurt.results.study import Study
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from talkspurt._commands.options import PlotOptions
-
 MAX_BINS = 100_000
-"""Maximum number of time bins; more are assumed to be a typing error."""
+"""Maximum number of time bins."""
 
 
-def plot(folder: Path, measure: str, options: PlotOptions, out: Path | None = None) -> Path:
-    """Draw a measure of a folder's result, and return the path of the figure.
+def plot(
+    run: Path,
+    measure: str,
+    /,
+    *,
+    options: PlotOptions = PlotOptions(),
+    out: Out = None,
+) -> None:
+    """Draw a metric of a result or study over an axis, over time, as a distribution or a map.
 
-    Raises:
-        talkspurt.errors.BadInputError: if the folder, the measure or an option does not fit.
+    Parameters
+    ----------
+    run
+        Folder of a result or a study.
+    measure
+        A metric that `talkspurt metrics` lists: mos, links.drops, goodput_over_time; of a result
+        also a figure of its report, such as delay or queue.
+    out
+        File to write or replace, .png, .svg or .pdf; default: NAME-MEASURE.png in the current
+        folder.
     """
     faults = _unknown_ending(out)
-    bin_s = options.bin
-    if bin_s is not None and not (math.isfinite(bin_s) and bin_s > 0):
-        faults.append(f"--bin {bin_s:g}: expected seconds, more than 0")
-        bin_s = None
     try:
-        answer = reader.load(folder)
+        answer = reader.load(run)
     except StoreError as error:
         if error.errno != errno.EINVAL:
             raise
-        raise BadInputError(visible(f"{folder}: {error.strerror}")) from None
+        raise BadInputError(visible(f"{run}: {error.strerror}")) from None
     runs = answer.runs if isinstance(answer, Study) else (answer,)
-    longest = max(run.duration_s for run in runs)
-    if bin_s is not None and longest > MAX_BINS * bin_s:
-        many = f"{longest / bin_s:.3g} bins in {longest:g} s"
-        faults.append(f"--bin {bin_s:g}: {many}, expected at most {MAX_BINS:g}")
-        bin_s = None
+    wrong = bin_faults(options.bin, max(one.duration_s for one in runs), MAX_BINS)
+    faults += wrong
     file = out or Path(f"{file_access.plain_name(f'{answer.name}-{measure}')}.png")
 
     try:
@@ -55,7 +61,7 @@ def plot(folder: Path, measure: str, options: PlotOptions, out: Path | None = No
             kind=options.kind,
             flow=options.flow,
             link=options.link,
-            bin_s=bin_s,
+            bin_s=None if wrong else options.bin,
             time=options.time,
         )
     except (KeyError, ValueError) as error:
@@ -65,29 +71,43 @@ def plot(folder: Path, measure: str, options: PlotOptions, out: Path | None = No
     if faults:
         raise BadInputError(visible("; ".join(faults)))
     _write(drawn, file)
-    return file
 
 
-def sensitivity(folder: Path, measure: str, *, as_json: bool, out: Path | None) -> None:
-    """Print the sensitivity of a measure to the factors of a study's design, and draw it.
+def sensitivity(
+    study: Path,
+    measure: str,
+    /,
+    *,
+    json: Flag = False,
+    out: Out = None,
+) -> None:
+    """Print how much a metric of a study depends on each factor of its design.
 
-    Raises:
-        talkspurt.errors.BadInputError: if the folder has no design, or the measure does not fit.
+    Parameters
+    ----------
+    study
+        Folder of a study whose scenario has a [design].
+    measure
+        A metric of flows that `talkspurt metrics` lists, such as mos or delay_mean_s.
+    json
+        Print only a JSON document on standard output.
+    out
+        Also draw the indices as bars with intervals into a file, .png, .svg or .pdf.
     """
     from talkspurt.figures import comparison
 
     if faults := _unknown_ending(out):
         raise BadInputError(visible(faults[0]))
-    answer = reader.load(folder)
+    answer = reader.load(study)
     if not isinstance(answer, Study) or answer.design is None:
         raise BadInputError(
-            visible(f"{folder}: sensitivity needs a study whose scenario has a [design]")
+            visible(f"{study}: sensitivity needs a study whose scenario has a [design]")
         )
     try:
         rows = answer.sensitivity(measure).to_dicts()
     except (KeyError, ValueError) as error:
         raise BadInputError(visible(str(error.args[0]))) from None
-    if as_json:
+    if json:
         print_json(
             {"study": answer.name, "measure": measure, "design": answer.design, "rows": rows}
         )
@@ -100,7 +120,7 @@ def sensitivity(folder: Path, measure: str, *, as_json: bool, out: Path | None) 
     drawn = comparison.sensitivity(answer, measure)
     if drawn is None:
         raise BadInputError(f"-o: no index of {measure} is defined, so there is nothing to draw")
-    _write(drawn, out, says=not as_json)
+    _write(drawn, out, says=not json)
 
 
 def _near_figures(measure: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Implements ``talkspurt report``, ``talkspurt open`` and ``talkspurt compare``."""
+"""Commands that draw, show and compare results."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import os
 import sys
 import tempfile
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from talkspurt._commands.options import Flag, Pictures
 from talkspurt._commands.running import say_where
 from talkspurt._storage import output_folder, reader, remote
 from talkspurt._storage.file_access import plain_name, real
@@ -18,17 +19,25 @@ from talkspurt.errors import BadInputError
 from talkspurt.results.result import Result
 from talkspurt.results.study import Study
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-    from talkspurt._commands.options import Pictures
+def rebuild(
+    run: Path,
+    /,
+    *,
+    pdf: Flag = False,
+) -> None:
+    """Write report.html of a result again and draw all its figures, without running its scenario.
 
-
-def rebuild(folder: Path, *, pdf: bool) -> None:
-    """Draw the figures and the report of a result again, from its tables and recordings."""
-    far = remote.of(folder)
-    shown = far.url if far else str(folder)
-    folder = far.downloaded() if far else folder
+    Parameters
+    ----------
+    run
+        Folder of a result, of a study, or of one of its runs.
+    pdf
+        Also write each figure as PDF, in addition to SVG and PNG.
+    """
+    far = remote.of(run)
+    shown = far.url if far else str(run)
+    folder = far.downloaded() if far else run
     answer = reader.load(folder)
     from talkspurt.report import pictures
 
@@ -44,11 +53,17 @@ def rebuild(folder: Path, *, pdf: bool) -> None:
     print(visible(f"Report: {shown}/{output_folder.REPORT}"))
 
 
-def compare(folders: Sequence[Path], options: Pictures) -> None:
-    """Put results side by side: print them as a study, and write it to a folder."""
-    if len(folders) < 2:
+def compare(*runs: Path, options: Pictures = Pictures()) -> None:
+    """Put finished results side by side: one table, one report, one player for all their calls.
+
+    Parameters
+    ----------
+    runs
+        Folders of two or more runs, or of studies with the same axes.
+    """
+    if len(runs) < 2:
         raise BadInputError("compare: give at least two folders of results")
-    names = _names(folders)
+    names = _names(runs)
     answers = {name: reader.load(folder) for name, folder in names.items()}
     try:
         study = Study.of_answers(answers)
@@ -60,7 +75,7 @@ def compare(folders: Sequence[Path], options: Pictures) -> None:
         None if options.json else Path("runs") / plain_name("-vs-".join(names))
     )
     if folder is not None:
-        if any(_is_in(one, folder) for one in folders):
+        if any(_is_in(one, folder) for one in runs):
             raise BadInputError(visible(f"compare: {folder} holds one of the results themselves"))
         study.save(folder, report=options.report, pdf=options.pdf, overwrite=options.overwrite)
     if not options.json:
@@ -88,12 +103,17 @@ def _is_in(folder: Path, other: Path) -> bool:
     return real(folder).is_relative_to(real(other))
 
 
-def show(folder: Path) -> None:
-    """Open a result's report in a browser, or print its path where there is none."""
-    far = remote.of(folder)
-    asked = far.url if far else folder
-    if far:
-        folder = far.report(Path(tempfile.mkdtemp(prefix="talkspurt-")))
+def show(run: Path, /) -> None:
+    """Open the report of a result in a browser; without one, print its path.
+
+    Parameters
+    ----------
+    run
+        Folder of a result or a study.
+    """
+    far = remote.of(run)
+    asked = far.url if far else run
+    folder = far.report(Path(tempfile.mkdtemp(prefix="talkspurt-"))) if far else run
     report = folder / output_folder.REPORT
     if not report.is_file():
         reader.check(folder)

@@ -1,75 +1,22 @@
-"""Commands for results: reports, plots, tables, and files of other tools."""
+"""Commands that give results as files of other tools, and as numbers."""
 
 from __future__ import annotations
 
-import math
+import sys
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from talkspurt._commands.options import (
-    Flag,
-    Out,
-    Pictures,
-    PlotOptions,
-    Report,
-    Sets,
-    Several,
-    app,
-)  # fmt: skip
-from talkspurt._text.escaping import visible
+from talkspurt._commands.options import Flag, Out, Sets, bin_faults
+from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError
 
+if TYPE_CHECKING:
+    import polars as pl
 
-@app.command(name="report")
-def rebuild(
-    run: Path,
-    /,
-    *,
-    pdf: Flag = False,
-) -> None:
-    """Write report.html of a result again and draw all its figures, without running its scenario.
-
-    Parameters
-    ----------
-    run
-        Folder of a result, of a study, or of one of its runs.
-    pdf
-        Also write each figure as PDF, in addition to SVG and PNG.
-    """
-    from talkspurt._commands import reporting
-
-    reporting.rebuild(run, pdf=pdf)
+MAX_BINS = 1_000_000
+"""Maximum number of time bins (rows)."""
 
 
-@app.command(name="open")
-def show(run: Path, /) -> None:
-    """Open the report of a result in a browser; without one, print its path.
-
-    Parameters
-    ----------
-    run
-        Folder of a result or a study.
-    """
-    from talkspurt._commands import reporting
-
-    reporting.show(run)
-
-
-@app.command
-def compare(*runs: Path, options: Pictures = Pictures()) -> None:
-    """Put finished results side by side: one table, one report, one player for all their calls.
-
-    Parameters
-    ----------
-    runs
-        Folders of two or more runs, or of studies with the same axes.
-    """
-    from talkspurt._commands import reporting
-
-    reporting.compare(runs, options)
-
-
-@app.command
 def export(
     source: Path,
     /,
@@ -116,61 +63,6 @@ def export(
             print(visible(f"{shown}/" if file.is_dir() else str(shown)))
 
 
-@app.command(name="import")
-def import_(
-    *traces: Path,
-    out: Out = None,
-    payload: Several = None,
-    playout: str = "60ms",
-    network_delay: str | None = None,
-    clock_offset: str | None = None,
-    report: Report = True,
-    overwrite: Flag = False,
-) -> None:
-    """Read a trace of ns-2 or a capture into a folder like that of a run.
-
-    All commands for results accept the folder. What a trace does not contain
-    is null in its tables; manifest.json has the file's SHA-256, what was
-    assumed and what is not known.
-
-    Parameters
-    ----------
-    traces
-        A trace of ns-2 (wired, or either wireless format), or a capture (pcap or pcapng) of RTP,
-        UDP, TCP, SCTP or DCCP; or two captures, one at each end of a path: packets in both give
-        loss and delay.
-    out
-        Folder for the tables; default: runs/NAME.
-    payload
-        TYPE=ENCODING names a dynamic payload type of RTP, as in --payload 111=opus; may be
-        repeated.
-    playout
-        Fixed playout buffer of calls, anchored at the first packet that arrives.
-    network_delay
-        Network delay before a single capture; without it, mouth-to-ear delay is not known, and MOS
-        an upper limit.
-    clock_offset
-        Clock of the second capture minus that of the first, as in 12.5ms or -3ms; default: 0.
-    report
-        Whether to draw figures and write report.html.
-    overwrite
-        Replace anything talkspurt wrote to the folder before.
-    """
-    from talkspurt._commands import importing
-
-    importing.import_(
-        traces,
-        out=out,
-        payload=payload or [],
-        playout=playout,
-        network_delay=network_delay,
-        clock_offset=clock_offset,
-        report=report,
-        overwrite=overwrite,
-    )
-
-
-@app.command
 def metrics(
     run: Path | None = None,
     name: str | None = None,
@@ -215,9 +107,7 @@ def metrics(
             raise BadInputError("--describe: describes all tables, without a result")
         catalogue.print_dictionary(as_json=json)
         return
-    faults = []
-    if bin is not None and not (math.isfinite(bin) and bin > 0):
-        faults.append(f"--bin {bin:g}: expected seconds, more than 0")
+    faults = bin_faults(bin)
     if table and json:
         faults.append("--table and --json: give one of them")
     if table and run is None:
@@ -236,65 +126,47 @@ def metrics(
     if run is None:
         catalogue.print_list(as_json=json)
         return
-    form: catalogue.Form = "table" if table else "json" if json else "csv"
     try:
-        if name is None:
-            catalogue.print_sheet(run, form)
-        else:
-            catalogue.print_metric(run, name, flow, link, bin, form)
+        found = _values(run, name, flow, link, bin, as_table=table)
     except (KeyError, ValueError) as error:
         raise BadInputError(str(error.args[0])) from None
+    if found is not None and json:
+        print_json(found.to_dicts())
+    elif found is not None:
+        sys.stdout.write(found.write_csv())
 
 
-@app.command
-def plot(
-    run: Path,
-    measure: str,
-    /,
-    *,
-    options: PlotOptions = PlotOptions(),
-    out: Out = None,
-) -> None:
-    """Draw a metric of a result or study over an axis, over time, as a distribution or a map.
+def _values(
+    run: Path, name: str | None, flow: str | None, link: str | None, bin_s: float | None, *,
+    as_table: bool,
+) -> pl.DataFrame | None:  # fmt: skip
+    """A metric of a result, or its sheet; None if it has been printed as a table."""
+    from talkspurt import metrics
+    from talkspurt._storage import reader
+    from talkspurt.metrics import sheet
+    from talkspurt.results.study_data import StudyData
 
-    Parameters
-    ----------
-    run
-        Folder of a result or a study.
-    measure
-        A metric that `talkspurt metrics` lists: mos, links.drops, goodput_over_time; of a result
-        also a figure of its report, such as delay or queue.
-    out
-        File to write or replace, .png, .svg or .pdf; default: NAME-MEASURE.png in the current
-        folder.
-    """
-    from talkspurt._commands import plotting
+    result = reader.load(run)
+    study = result if isinstance(result, StudyData) else StudyData.of_run(result)
+    if faults := bin_faults(bin_s, max(one.duration_s for one in study.runs), MAX_BINS):
+        raise BadInputError(faults[0])
+    if as_table:
+        from talkspurt._terminal import tables
 
-    plotting.plot(run, measure, options, out)
+        if name is None:
+            tables.print_sheet(study)
+        else:
+            tables.print_metric(study, name, flow, link, bin_s)
+        return None
+    if name is None:
+        return sheet.sheet(study)
+    if isinstance(result, StudyData):
+        table = result.compute(name, flow, bin_s, link=link)
+    else:
+        table = metrics.compute(result, name, flow, bin_s, link=link)
+    one = metrics.metric(name, of_links=link is not None)
+    if table.is_empty() and isinstance(one, metrics.Column):
+        from talkspurt.figures.values import missing
 
-
-@app.command
-def sensitivity(
-    study: Path,
-    measure: str,
-    /,
-    *,
-    json: Flag = False,
-    out: Out = None,
-) -> None:
-    """Print how much a metric of a study depends on each factor of its design.
-
-    Parameters
-    ----------
-    study
-        Folder of a study whose scenario has a [design].
-    measure
-        A metric of flows that `talkspurt metrics` lists, such as mos or delay_mean_s.
-    json
-        Print only a JSON document on standard output.
-    out
-        Also draw the indices as bars with intervals into a file, .png, .svg or .pdf.
-    """
-    from talkspurt._commands import plotting
-
-    plotting.sensitivity(study, measure, as_json=json, out=out)
+        raise missing(study, one, flow or link)
+    return table

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
 from talkspurt import _core, api
+from talkspurt._commands.explaining import explain
 from talkspurt._storage import disk_space, file_access, output_folder, reader, remote, writer
 from talkspurt._terminal.progress import Bar, say_news
 from talkspurt._text.escaping import print_json, visible
@@ -221,19 +222,14 @@ def draw(answer: Study, folder: Path, *, pdf: bool) -> None:
         pictures.of_study(answer, folder, bar.on_step, pdf=pdf)
 
 
-def watch(
-    scenario: Path, sets: list[str], once: Callable[[], None], said: Callable[[Exception], bool]
-) -> Never:
-    """Run whenever the scenario or a file that it names changes, until a signal ends it.
-
-    ``said`` prints an error, and returns false for one that it does not know.
-    """
+def watch(scenario: Path, sets: list[str], once: Callable[[], None]) -> Never:
+    """Run whenever the scenario or a file that it names changes, until a signal ends it."""
     while True:
         seen = _stamps(scenario, sets)
         try:
             once()
         except Exception as error:
-            if not said(error):
+            if explain(error) is None:
                 raise
         print(f"talkspurt: waiting for a change of {visible(str(scenario))}", file=sys.stderr)
         while (now := _stamps(scenario, sets)) == seen:

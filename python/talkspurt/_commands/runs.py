@@ -6,7 +6,6 @@ import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from talkspurt._commands.explaining import explain
 from talkspurt._commands.options import (
     ClusterOptions,
     Flag,
@@ -15,7 +14,6 @@ from talkspurt._commands.options import (
     Pictures,
     RunOptions,
     Sets,
-    app,
 )  # fmt: skip
 from talkspurt.errors import BadInputError
 
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from talkspurt._cluster import Address
 
 
-@app.command
 def run(
     scenario: Path,
     /,
@@ -56,7 +53,7 @@ def run(
         return
     once = functools.partial(running.run, scenario, options, _workers(cluster))
     if watch:
-        running.watch(scenario, options.set or [], once, lambda error: explain(error) is not None)
+        running.watch(scenario, options.set or [], once)
     else:
         once()
 
@@ -75,7 +72,6 @@ def _workers(options: ClusterOptions) -> Address | None:
     return workers
 
 
-@app.command
 def merge(*shards: Path, options: Pictures = Pictures()) -> None:
     """Merge the shards of a study into a folder with the same tables as one run of all.
 
@@ -84,12 +80,19 @@ def merge(*shards: Path, options: Pictures = Pictures()) -> None:
     shards
         Folders of all shards, each written by `talkspurt run STUDY --shard I/N`.
     """
-    from talkspurt._commands import shards as parts
+    from talkspurt import merge as merged
+    from talkspurt._commands import running
+    from talkspurt._storage import reader
 
-    parts.merge_and_say(shards, options)
+    where = merged(
+        shards, options.out, report=options.report, pdf=options.pdf, overwrite=options.overwrite,
+        progress=True,
+    )  # fmt: skip
+    running.say(reader.load(where), options.json)
+    if not options.json:
+        running.say_where(running.as_asked(where, options.out or where), options.report)
 
 
-@app.command
 def check(
     scenario: Path,
     /,
@@ -117,7 +120,6 @@ def check(
         say_line(f"Warning: {words}")
 
 
-@app.command
 def reproduce(
     study: Literal["nor2010", "wheeb2017", "maldonado2005", "sarao2019", "renker2008", "all"],
     /,
@@ -162,7 +164,6 @@ def reproduce(
     )
 
 
-@app.command
 def crosscheck(
     scenario: Path,
     /,

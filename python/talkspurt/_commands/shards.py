@@ -7,7 +7,6 @@ shards.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +15,12 @@ from talkspurt._commands import running
 from talkspurt._storage import file_access, output_folder, reader, writer
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError
-from talkspurt.runs.merging import KIND, Shard, merge
+from talkspurt.runs.merging import KIND, Shard
 from talkspurt.scenarios import provenance
 from talkspurt.scenarios.source import Question, read
 
 if TYPE_CHECKING:
-    from talkspurt._commands.options import Pictures, RunOptions
+    from talkspurt._commands.options import RunOptions
 
 
 def run(
@@ -110,14 +109,3 @@ def run_and_say(scenario: Path, text: str, options: RunOptions) -> None:
     print(visible(f"Shard {shard} of {question.name}: {len(shard.runs(total))} of {total} runs"))
     asked = options.out or _default(question, shard)
     running.say_where(running.as_asked(where, asked), False)
-
-
-def merge_and_say(folders: Sequence[Path], options: Pictures) -> None:
-    """Implements ``talkspurt merge``."""
-    where = merge(
-        folders, options.out, report=options.report, pdf=options.pdf, overwrite=options.overwrite,
-        progress=True,
-    )  # fmt: skip
-    running.say(reader.load(where), options.json)
-    if not options.json:
-        running.say_where(running.as_asked(where, options.out or where), options.report)

@@ -11,7 +11,6 @@ from talkspurt._commands.options import Flag, Out, app
 from talkspurt._text.escaping import visible
 
 
-@app.command
 def init(
     template: templates.Name = "first-call",
     path: Path = Path(),
@@ -43,7 +42,6 @@ def init(
     print(visible(f"Next: talkspurt run {shlex.quote(str(written[0]))}"))
 
 
-@app.command
 def examples(name: templates.Name | None = None, /) -> None:
     """List the scenarios that `talkspurt init` can write, or print one.
 
@@ -62,7 +60,6 @@ def examples(name: templates.Name | None = None, /) -> None:
     print("\n`talkspurt init NAME` writes one into the current folder, ready to run.")
 
 
-@app.command
 def schema(*, out: Out = None) -> None:
     """Print the JSON Schema of a scenario, for editors.
 
@@ -81,7 +78,6 @@ def schema(*, out: Out = None) -> None:
         out.write_text(_core.schema(), encoding="utf-8")
 
 
-@app.command
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
     """Print a script that completes commands, options and templates in a shell.
 
