@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from talkspurt import _core
+from talkspurt._lazy import pl
 from talkspurt.results.audio import wav
 from talkspurt.runs import engine
 
@@ -61,8 +62,6 @@ def sources(resolved: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def of_this(codecs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """The proof of this process, for these encodings: what is compared, and its value."""
-    import polars as pl
-
     proof = {"version of talkspurt": _core.version()}
     text = NETWORK % 0.02 + "".join(FLOW % it for it in enumerate(TRANSPORTS))
     with tempfile.TemporaryDirectory(prefix="talkspurt-proof-") as folder:

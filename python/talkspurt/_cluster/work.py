@@ -65,13 +65,6 @@ class Rows:
         return self.kinds[name]
 
 
-def prove(codecs: list[dict[str, Any]]) -> dict[str, str]:
-    """The proof of this worker."""
-    from talkspurt._cluster import proof
-
-    return proof.of_this(codecs)
-
-
 def batch(study: Mapping[str, Any], tasks: list[dict[str, Any]]) -> dict[str, Any]:
     """Run these tasks.
 

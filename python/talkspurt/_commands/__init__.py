@@ -6,8 +6,7 @@ Exit codes: 0 success, 1 failure, 2 invalid input, 130 Ctrl-C, 143 terminated; o
 of a command that failed.
 """
 
-from talkspurt._commands.entry import main
-from talkspurt._commands.explaining import problem_line
+from talkspurt._commands.entry import main, problem_line
 from talkspurt._commands.options import app
 
 __all__ = ["app", "main", "problem_line"]

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from talkspurt._commands.options import Flag, Out, Report, Several
 from talkspurt._commands.running import say_where
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
 from talkspurt.importing.reading import import_trace, unfit, unknown_encoding
+from talkspurt.results.result import Result
 from talkspurt.scenarios.resolved import duration_s
-
-if TYPE_CHECKING:
-    from talkspurt.results.result import Result
 
 
 def import_(

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -33,9 +33,7 @@ from talkspurt.real_time import calling, serving
 from talkspurt.real_time.calling import Ended, Voice, Watch
 from talkspurt.real_time.measuring import Measurement, Traffic
 from talkspurt.real_time.notes import notes
-
-if TYPE_CHECKING:
-    from talkspurt.results.result import Result
+from talkspurt.results.result import Result
 
 
 def emulate(

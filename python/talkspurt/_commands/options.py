@@ -38,8 +38,7 @@ COMMANDS = {
         "live": "answer call emulate measure serve",
         "plotting": "plot sensitivity",
         "reporting": "compare rebuild show",
-        "results": "export metrics",
-        "runs": "check crosscheck merge reproduce run",
+        "runs": "check crosscheck export merge metrics reproduce run",
         "start": "completion examples init schema",
     }.items()
     for function in functions.split()

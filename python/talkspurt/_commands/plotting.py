@@ -10,8 +10,7 @@ from talkspurt._commands.options import Flag, Out, PlotOptions, bin_faults
 from talkspurt._storage import file_access, reader
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError, StoreError
-from talkspurt.results.result import Result
-from talkspurt.results.study import Study
+from talkspurt.results.result import Result, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

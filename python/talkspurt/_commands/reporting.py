@@ -16,8 +16,7 @@ from talkspurt._storage.file_access import plain_name, real
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError
-from talkspurt.results.result import Result
-from talkspurt.results.study import Study
+from talkspurt.results.result import Result, Study
 
 
 def rebuild(
@@ -75,7 +74,7 @@ def compare(*runs: Path, options: Pictures = Pictures()) -> None:
         None if options.json else Path("runs") / plain_name("-vs-".join(names))
     )
     if folder is not None:
-        if any(_is_in(one, folder) for one in runs):
+        if any(real(one).is_relative_to(real(folder)) for one in runs):
             raise BadInputError(visible(f"compare: {folder} holds one of the results themselves"))
         study.save(folder, report=options.report, pdf=options.pdf, overwrite=options.overwrite)
     if not options.json:
@@ -96,11 +95,6 @@ def _names(folders: Sequence[Path]) -> dict[str, Path]:
             raise BadInputError(visible(f"compare: {folder} is given twice"))
         named[called] = folder
     return named
-
-
-def _is_in(folder: Path, other: Path) -> bool:
-    """Whether a folder is another or lies in it."""
-    return real(folder).is_relative_to(real(other))
 
 
 def show(run: Path, /) -> None:

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
 from talkspurt import _core, api
-from talkspurt._commands.explaining import explain
+from talkspurt._commands.entry import explain
 from talkspurt._storage import disk_space, file_access, output_folder, reader, remote, writer
 from talkspurt._terminal.progress import Bar, say_news
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError
 from talkspurt.results import concatenation
-from talkspurt.results.result import Result
+from talkspurt.results.result import Result, Study
 from talkspurt.results.run_data import recorded
-from talkspurt.results.study import Study
 from talkspurt.runs import sequential
+from talkspurt.runs.merging import KIND, Shard
 from talkspurt.scenarios import provenance
 from talkspurt.scenarios.resolved import values
 from talkspurt.scenarios.source import Question, pairs, read
@@ -366,7 +366,7 @@ def runs_into(
 
     def written(i: int) -> Path:
         unfinished.check()
-        folder = writer.part(place(i))
+        folder = output_folder.part(place(i))
         with file_access.writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         return folder
@@ -399,6 +399,83 @@ def runs_into(
                 bar.on_step(f"scores of run {i + 1}")
                 writer.write_scores(_scored(found[i]), place(i))
     return found
+
+
+def run_shard(
+    question: Question,
+    shard: Shard,
+    out: Path | None = None,
+    *,
+    jobs: int | None = None,
+    overwrite: bool = False,
+    scores: bool = False,
+) -> Path:
+    """Run one shard of a study into a folder, and return the folder.
+
+    Raises:
+        BadInputError: if the scenario is a single run, or has fewer runs than shards.
+        talkspurt.errors.StoreError: if the folder has other content or cannot be written.
+    """
+    plan = question.plan
+    total = len(plan)
+    if not api.is_study(plan):
+        raise BadInputError(
+            f"--shard {shard}: the scenario is a single run, without axes or replications"
+        )
+    if shard.of > total:
+        most = f"{total} shards" if total > 1 else "one shard"
+        raise BadInputError(f"--shard {shard}: the study has {total} runs, so at most {most}")
+    key = writer.key(question)
+    claim = output_folder.Claim(KIND, f"{question.name} {shard}", question.absolute, overwrite)
+    wanted = shard.runs(total)
+    folder = out or shard.folder(question.name)
+    parts = f"{key}-{shard.number}-of-{shard.of}"
+    with output_folder.Resumable(folder, parts, len(wanted), claim) as unfinished:
+        found = runs_into(question, wanted, unfinished, jobs, scores=scores)
+        file_access.write_text(unfinished.folder / "scenario.toml", question.text)
+        manifest = {
+            **writer.header(KIND),
+            "study": key,
+            "engine": provenance.engine(),
+            "shard": shard.number,
+            "shards": shard.of,
+            "total": total,
+            "file": claim.file,
+            **question.facts,
+            "runs": [
+                {
+                    "run": i,
+                    "folder": writer.run_folder(i, result.settings, result.replicate),
+                    "settings": dict(result.settings),
+                    "seed": result.seed,
+                    "digest": result.digest,
+                }
+                for i, result in sorted(found.items())
+            ],
+        }
+        file_access.write_text(
+            unfinished.folder / output_folder.MANIFEST, file_access.to_json(manifest)
+        )
+        return unfinished.commit()
+
+
+def say_shard(scenario: Path, text: str, options: RunOptions) -> None:
+    """Run one shard of a study, and print where it is."""
+    shard = Shard.parse(text)
+    question = read(scenario, set=sets_of(options.set), seed=options.seed)
+    if options.scores:
+        check_scores(question)
+    where = run_shard(
+        question, shard, options.out, jobs=options.jobs, overwrite=options.overwrite,
+        scores=options.scores,
+    )  # fmt: skip
+    if options.json:
+        print_json(reader.check(where, (KIND,)))
+        return
+    total = len(question.plan)
+    print(visible(f"Shard {shard} of {question.name}: {len(shard.runs(total))} of {total} runs"))
+    asked = options.out or shard.folder(question.name)
+    say_where(as_asked(where, asked), False)
 
 
 def _finished(folder: Path) -> Result | None:

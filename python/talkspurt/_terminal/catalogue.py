@@ -6,16 +6,13 @@ import dataclasses
 import sys
 import textwrap
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from talkspurt._terminal.console import known_width
 from talkspurt._terminal.layout import wrapped
 from talkspurt._text.escaping import print_json
+from talkspurt.metrics import dictionary
 from talkspurt.metrics.catalogue import ALL, COLUMNS, COMPUTED, SOUND
 from talkspurt.results.run_data import finite
-
-if TYPE_CHECKING:
-    from talkspurt.metrics import dictionary
 
 
 def print_list(*, as_json: bool) -> None:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from talkspurt import comparing, intervals, leading
+from talkspurt._lazy import pl
 from talkspurt._storage.file_access import file_name
 from talkspurt._terminal import layout
 from talkspurt._terminal.console import console, say
@@ -25,8 +26,6 @@ from talkspurt.metrics.catalogue.kinds import Shown
 from talkspurt.results.groups import condensed
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from talkspurt.figures.values import Part
     from talkspurt.ns2.crosscheck import Crosscheck
     from talkspurt.results.run_data import RunData

@@ -6,15 +6,12 @@ They are derived from the flows table, or from a scenario before it runs.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from talkspurt._lazy import pl
 from talkspurt._text.format import time_text
 from talkspurt.scenarios.resolved import values
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    import polars as pl
 
 REJECTED = 0.01
 """Share of a flow's packets rejected though intact, above which a warning is given.

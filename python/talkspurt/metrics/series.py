@@ -6,18 +6,14 @@ Counts packets with payload, as the flow tables do. Bins are identified by their
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from talkspurt.metrics.bins import bin_width, sided
 from talkspurt.results.manifest import Origin
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from talkspurt.results.run_data import RunData
+from talkspurt.results.run_data import RunData
 
 SUMS = (
     "generated_packets",

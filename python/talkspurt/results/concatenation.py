@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from talkspurt._lazy import pl
 from talkspurt._storage.file_access import of_polars
 from talkspurt.results import validation
 from talkspurt.results.run_data import SUMMARIES, RunData
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from talkspurt import _core
     from talkspurt._cluster.work import Rows
 
@@ -50,8 +49,6 @@ class Gathered:
             self._join()
 
     def _join(self) -> None:
-        import polars as pl
-
         for name, rows in self._rows.items():
             kinds = {column: getattr(pl, kind) for column, kind in self._kinds[name].items()}
             frame = pl.DataFrame(rows, schema={RUN: pl.Int64, **kinds}, orient="row")
@@ -61,8 +58,6 @@ class Gathered:
 
     def stacks(self, runs: Mapping[int, RunData]) -> dict[str, pl.DataFrame]:
         """The summary tables of all runs of a study; those not added are read from their files."""
-        import polars as pl
-
         if not self._runs:
             return {}
         if self._waiting:
@@ -85,8 +80,6 @@ def stack(runs: Sequence[RunData], table: str) -> pl.DataFrame:
         KeyError: if a run has no such table.
         talkspurt.errors.StoreError: if a file cannot be read.
     """
-    import polars as pl
-
     if (found := _together(runs, table)) is not None:
         return found
     parts = (run.table(table) for run in runs)
@@ -99,15 +92,11 @@ def stack(runs: Sequence[RunData], table: str) -> pl.DataFrame:
 
 
 def _whole(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    import polars as pl
-
     return pl.concat(parts, how="diagonal_relaxed", rechunk=True)
 
 
 def _together(runs: Sequence[RunData], table: str) -> pl.DataFrame | None:
     """The files of the runs, read at once; None if that does not work."""
-    import polars as pl
-
     files = [_file(run, table) for run in runs]
     if len(files) < 2 or None in files:
         return None

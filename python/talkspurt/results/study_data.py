@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from talkspurt._lazy import pl
 from talkspurt._text.format import offered
 from talkspurt.analysis.means import Interval, bootstrap, student
 from talkspurt.metrics.catalogue import VIEWS, Computed, Metric, of_a_flow
@@ -24,8 +25,6 @@ from talkspurt.results.run_data import SUMMARIES, RunData, finite
 from talkspurt.scenarios.source import Question
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from talkspurt.figures.values import Part
 
 SUMMARY = tuple(VIEWS["summary"])
@@ -115,21 +114,22 @@ class StudyData:
         stacks: Mapping[str, pl.DataFrame] | None = None,
     ) -> Self:
         """The study of a plan, from its runs in order, and tables of them all if there are any."""
-        plan = question.plan
-        made = cls(
-            name=question.name,
-            title=plan.title,
-            description=plan.description,
-            axes=tuple(map(Axis.of, plan.axes)),
-            replications=plan.replications,
-            confidence=plan.confidence,
-            scenario=question.text,
-            runs=tuple(runs),
-            sets=dict(question.sets),
-            design=plan.design,
-        )
+        made = cls.of_facts(question.facts, question.text, runs)
         made._stacks.update(stacks or {})
         return made
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any], scenario: str, runs: Sequence[RunData]) -> Self:
+        """The study of these runs in order, with the facts that a manifest holds."""
+        told = ("name", "title", "description", "replications", "confidence")
+        return cls(
+            **{name: facts[name] for name in told},
+            axes=tuple(map(Axis.of, facts["axes"])),
+            scenario=scenario,
+            runs=tuple(runs),
+            sets=facts["set"],
+            design=facts.get("design"),
+        )
 
     @classmethod
     def of_answers(cls, answers: Mapping[str, RunData | StudyData]) -> Self:
@@ -230,8 +230,6 @@ class StudyData:
         Raises:
             KeyError: if there is no such table.
         """
-        import polars as pl
-
         stack = self._stack(name)
         runs = pl.DataFrame(
             [
@@ -256,14 +254,6 @@ class StudyData:
         for row in self._stack(table).iter_rows(named=True):
             rows[row.pop(concatenation.RUN)].append(row)
         return zip(self.runs, rows, strict=True)
-
-    def _settled(self, run: RunData, frame: pl.DataFrame) -> pl.DataFrame:
-        """A table of a run, with its settings, replicate and seed first."""
-        import polars as pl
-
-        given: dict[str, Any] = self._columns(run.settings)
-        given |= {"replicate": run.replicate, "seed": run.seed}
-        return frame.select(*(pl.lit(v).alias(k) for k, v in given.items()), pl.all())
 
     @property
     def has_groups(self) -> bool:
@@ -396,13 +386,14 @@ class StudyData:
         parts, error = [], None
         for run in self.runs:
             try:
-                parts.append(self._settled(run, compute(run, name, flow, bin_s, link=link)))
+                found = compute(run, name, flow, bin_s, link=link)
             except KeyError as missing:
                 error = missing
+                continue
+            given = {**self._columns(run.settings), "replicate": run.replicate, "seed": run.seed}
+            parts.append(found.select(*(pl.lit(v).alias(k) for k, v in given.items()), pl.all()))
         if error is not None and not parts:
             raise error
-        import polars as pl
-
         return pl.concat(parts, how="vertical_relaxed")
 
     def sensitivity(self, measure: str) -> pl.DataFrame:
@@ -483,8 +474,6 @@ class StudyData:
 
     def labelled(self, frame: pl.DataFrame) -> pl.DataFrame:
         """A table of this study with the labels of all axes instead of numbers."""
-        import polars as pl
-
         columns = []
         for axis in self.axes:
             if axis.numbers is not None and axis.column in frame.columns:
@@ -535,8 +524,6 @@ class StudyData:
         }
 
     def _frame(self, rows: list[dict[str, Any]], *more: str) -> pl.DataFrame:
-        import polars as pl
-
         schema: dict[str, Any] = {
             axis.column: pl.String() if axis.numbers is None else pl.Float64() for axis in self.axes
         }

@@ -12,16 +12,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from talkspurt._lazy import pl
 from talkspurt.metrics import dictionary
 from talkspurt.metrics.dictionary import MAX_EXACT, MAX_U64
-from talkspurt.scenarios.members import routed
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from talkspurt.results.manifest import Manifest, StudyManifest
+from talkspurt.results.manifest import Manifest, StudyManifest
+from talkspurt.scenarios.resolved import routed
 
 Test = Callable[[Any], bool]
 """Whether a value is what it must be."""
@@ -351,8 +348,6 @@ def table(name: str, frame: pl.DataFrame, known: Known, of: str | None = None) -
     Columns that another version did not have are null, but those of the series, from which metrics
     over time are computed: they say which one they lack.
     """
-    import polars as pl
-
     check_table(name, frame.lazy(), known, of)
     if name == "series":
         return frame
@@ -370,8 +365,6 @@ def check_table(name: str, lazy: pl.LazyFrame, known: Known, of: str | None = No
     ``of`` is the column of the run, in a table of several, whose names are left to
     :func:`check_names`.
     """
-    import polars as pl
-
     there, always = lazy.collect_schema(), dictionary.always(name)
     tests: dict[str, pl.Expr] = {}
     for column, kind in dictionary.kinds(name).items():
@@ -396,8 +389,6 @@ def check_table(name: str, lazy: pl.LazyFrame, known: Known, of: str | None = No
 
 def _tests(name: str, column: str, kind: str, known: Known) -> dict[str, pl.Expr]:
     """What is wrong with the values of a column if it is true."""
-    import polars as pl
-
     values = pl.col(column)
     if kind != "String":
         least, most = dictionary.bounds(name)[column]
@@ -421,8 +412,6 @@ def _tests(name: str, column: str, kind: str, known: Known) -> dict[str, pl.Expr
 
 def _check_keys(name: str, lazy: pl.LazyFrame, of: str | None) -> None:
     """Check that no two rows of a run have the same key."""
-    import polars as pl
-
     keys = dictionary.KEYS[name]
     runs = [] if of is None else [of]
     if len(keys) == 2:

@@ -1,7 +1,8 @@
 """Merges shards of a study, each with every n-th run, into a study.
 
-Shard i of n has runs i, i + n, i + 2n, … of the plan, counted from 1, so that slow settings are
-spread over all shards.
+They are for batch systems that start independent processes, such as an array job of Slurm. Shard i
+of n has runs i, i + n, i + 2n, … of the plan, counted from 1, so that slow settings are spread over
+all shards.
 """
 
 from __future__ import annotations
@@ -13,16 +14,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from talkspurt._storage import file_access, output_folder, reader, writer
 from talkspurt._terminal.progress import Bar, say_news
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
 from talkspurt.results import validation
-
-if TYPE_CHECKING:
-    from talkspurt.results.manifest import ShardManifest
+from talkspurt.results.manifest import ShardManifest
 
 KIND = "shard"
 
@@ -50,6 +49,10 @@ class Shard:
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
+
+    def folder(self, name: str) -> Path:
+        """Where it goes by default, of the study of this name."""
+        return Path("runs") / f"{name}-{self.number}-of-{self.of}"
 
     def runs(self, total: int) -> range:
         """Its runs of a plan of ``total`` runs."""

@@ -13,16 +13,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from talkspurt._text.escaping import visible
+from talkspurt.api import OnProgress
 from talkspurt.errors import BadInputError
-
-if TYPE_CHECKING:
-    from talkspurt.api import OnProgress
-    from talkspurt.results.result import Result
-    from talkspurt.results.study import Study
-    from talkspurt.scenarios.source import Question, Sets, Source
+from talkspurt.results.result import Result, Study
+from talkspurt.scenarios.source import Question, Sets, Source
 
 MIN_REPLICATIONS = 5
 """Replications before the first decision."""
@@ -201,7 +198,7 @@ def run_until(
         ValueError: if a width is not valid, or no flow has a value.
     """
     from talkspurt import api
-    from talkspurt.results.study import Study
+    from talkspurt.results.result import Study
     from talkspurt.scenarios.source import read
 
     if most < 2:

@@ -20,7 +20,6 @@ from talkspurt._storage import file_access
 from talkspurt._text import problems
 from talkspurt._text.escaping import whole
 from talkspurt.errors import FileWarning
-from talkspurt.scenarios import designs
 from talkspurt.scenarios.resolved import Quantity
 
 Source: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
@@ -57,6 +56,16 @@ class Question:
         """The absolute path of the file, as manifests hold it."""
         return whole(str(self.file.absolute())) if self.file else None
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the manifest of a study holds of it."""
+        plan = self.plan
+        return {
+            "name": self.name, "title": plan.title, "description": plan.description,
+            "axes": plan.axes, "design": plan.design, "replications": plan.replications,
+            "confidence": plan.confidence, "set": dict(self.sets),
+        }  # fmt: skip
+
 
 def read(
     scenario: Source,
@@ -89,9 +98,8 @@ def read(
     # Rust reports the file's name as it was given, so that editors find the line.
     called = whole(str(file)) if file else name
     try:
-        sample = designs.unit_cube
         plan = _core.load(
-            text, called, str(base), list(sets), seed, sample, series=series, hosts=hosts
+            text, called, str(base), list(sets), seed, unit_cube, series=series, hosts=hosts
         )
     except _core.ScenarioError as error:
         raise problems.answered(error) from None
@@ -199,3 +207,22 @@ def _nearest(file: Path) -> str:
 def _inside(folder: Path) -> str:
     found = sorted(folder.glob("*.toml"))
     return f"; did you mean {found[0]}?" if len(found) == 1 else ""
+
+
+def unit_cube(kind: str, samples: int, dimensions: int, seed: int) -> list[list[float]]:
+    """Points with coordinates in 0 to 1: ``latin_hypercube``, or a scrambled ``sobol`` sequence.
+
+    Equal arguments give equal points: numpy's PCG64 and scipy's integer scrambling do not depend on
+    the machine.
+    """
+    import numpy as np
+    from scipy.stats import qmc
+
+    rng = np.random.default_rng(seed)
+    if kind == "sobol":
+        # 64 bits: with the default of 30, points would repeat digits of the range.
+        cube = qmc.Sobol(dimensions, scramble=True, bits=64, rng=rng).random(samples)
+    else:
+        cube = qmc.LatinHypercube(dimensions, rng=rng).random(samples)
+    points: list[list[float]] = cube.tolist()
+    return points
