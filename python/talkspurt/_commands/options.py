@@ -36,10 +36,9 @@ COMMANDS = {
     for module, functions in {
         "importing": "import_",
         "live": "answer call emulate measure serve",
-        "plotting": "plot sensitivity",
-        "reporting": "compare rebuild show",
-        "runs": "check crosscheck export merge metrics reproduce run",
-        "start": "completion examples init schema",
+        "reporting": "compare plot rebuild sensitivity show",
+        "runs": "check crosscheck export merge metrics reproduce run"
+        " completion examples init schema",
     }.items()
     for function in functions.split()
 }
