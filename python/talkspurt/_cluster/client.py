@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+import tomllib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError
@@ -324,8 +325,6 @@ def _needs(question: Question, runs: Iterable[int]) -> tuple[dict[str, str], lis
         for name in provenance.named(resolved):
             if name not in files and (hashed := work.sha256(Path(name))):
                 files[name] = hashed
-        import tomllib
-
         codecs += [one for one in proof.sources(tomllib.loads(resolved)) if one not in codecs]
     return files, codecs
 

@@ -11,12 +11,16 @@ import hashlib
 import math
 import struct
 import tempfile
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 from talkspurt import _core
 from talkspurt._lazy import pl
+from talkspurt._storage.file_access import write_table
 from talkspurt.results.audio import wav
 from talkspurt.runs import engine
 
@@ -65,8 +69,6 @@ def of_this(codecs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     proof = {"version of talkspurt": _core.version()}
     text = NETWORK % 0.02 + "".join(FLOW % it for it in enumerate(TRANSPORTS))
     with tempfile.TemporaryDirectory(prefix="talkspurt-proof-") as folder:
-        from talkspurt._storage.file_access import write_table
-
         outcome = _run(text, folder)
         proof["digest of a probe scenario"] = outcome.digest
         for name in ("flows", "links"):
@@ -89,10 +91,6 @@ def _name(encoding: Mapping[str, Any]) -> str:
 
 def _coded(encoding: Mapping[str, Any], speech: Path) -> str:
     """A hash of what a call with this encoding plays of the signal."""
-    import tomllib
-
-    import tomli_w
-
     scenario = tomllib.loads(NETWORK % 0.0)
     source = {"kind": "speech", "file": str(speech), **encoding}
     call = {"from": "a", "to": "b", "transport": {"kind": "udp"}, "source": source}

@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 from talkspurt._storage.interrupts import undisturbed
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError, MissingExtraError
+from talkspurt.runs.engine import cores
 
 TIMEOUT_S = 10
 """Time to reach the scheduler."""
@@ -99,8 +100,6 @@ class Pool:
 
     def names(self) -> Mapping[str, int]:
         """The executor as one worker."""
-        from talkspurt.runs.engine import cores
-
         return {type(self.executor).__name__: getattr(self.executor, "_max_workers", cores())}
 
     def submit(self, name: str, function: Callable[..., Any], *given: Any) -> Future:

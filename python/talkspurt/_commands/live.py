@@ -34,6 +34,7 @@ from talkspurt.real_time.calling import Ended, Voice, Watch
 from talkspurt.real_time.measuring import Measurement, Traffic
 from talkspurt.real_time.notes import notes
 from talkspurt.results.result import Result
+from talkspurt.scores import models
 
 
 def emulate(
@@ -226,8 +227,6 @@ def document(result: Result) -> dict[str, Any]:
 def _check(kept: CallOptions, faults: Faults) -> None:
     """Find everything that is wrong with the options."""
     if kept.scores:
-        from talkspurt.scores import models
-
         with faults.gathered():
             models.check()
     _voice(kept).check(faults)
@@ -370,14 +369,13 @@ def answer(
 
 def _may_write(kept: CallOptions, folder: Path | None) -> None:
     """Raise BadInputError if what is heard, or the folder, cannot be written."""
-    faults = []
+    faults = Faults()
     for option, place in (("--heard", kept.heard), ("--out", folder)):
         if place is not None:
             there = next(p for p in (place, *place.absolute().parents) if p.exists())
-            if not os.access(there, os.W_OK):
-                faults.append(f"{option} {place}: {there} may not be written by this user")
-    if faults:
-        raise BadInputError(visible("; ".join(faults)))
+            said = f"{option} {place}: {there} may not be written by this user"
+            faults.add(said, unless=os.access(there, os.W_OK))
+    faults.check()
 
 
 def _answered(

@@ -17,7 +17,9 @@ from talkspurt._storage import file_access, output_folder, reader, remote
 from talkspurt._storage.file_access import plain_name, real
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import print_json, visible
+from talkspurt._text.format import nearest
 from talkspurt.errors import BadInputError, StoreError
+from talkspurt.metrics import metric
 from talkspurt.results.result import Result, Study
 
 if TYPE_CHECKING:
@@ -245,8 +247,6 @@ def sensitivity(
 def _near_figures(measure: str) -> list[str]:
     """Figures of the report with a name like that of an unknown metric, as one more hint."""
     from talkspurt import figures
-    from talkspurt._text.format import nearest
-    from talkspurt.metrics import metric
 
     if measure in figures.KINDS:
         return []

@@ -25,6 +25,7 @@ from talkspurt.runs.merging import KIND, Shard
 from talkspurt.scenarios import provenance
 from talkspurt.scenarios.resolved import values
 from talkspurt.scenarios.source import Question, pairs, read
+from talkspurt.scores import models
 
 if TYPE_CHECKING:
     from talkspurt._cluster import Address
@@ -265,8 +266,6 @@ def sets_of(sets: list[str] | None) -> list[tuple[str, str]]:
 
 def check_scores(question: Question) -> None:
     """Refuse a run whose calls cannot be scored, before it starts."""
-    from talkspurt.scores import models
-
     models.check()
     if not any(_speaks(question, i) for i in range(len(question.plan))):
         raise BadInputError(

@@ -75,8 +75,6 @@ def _print(head: str, width: int, words: str = "") -> None:
 
 def print_dictionary(*, as_json: bool) -> None:
     """Unit and meaning of every column of every table."""
-    from talkspurt.metrics import dictionary
-
     if as_json:
         print_json(dictionary.document())
         return

@@ -8,6 +8,7 @@ from functools import partial
 
 import polars as pl
 
+from talkspurt import scores
 from talkspurt._text.format import offered
 from talkspurt.metrics import breaker, opinion, packets, series, sharing
 from talkspurt.metrics.bins import bin_width, sided
@@ -80,8 +81,6 @@ def _recorded(result: RunData, one: Column, wanted: list[str]) -> pl.DataFrame:
         kept = kept.join(there, on=["flow", "side"], how="semi", maintain_order="left")
         return kept.select("flow", "side", "time_s", "value")
     if one.table == "scores":
-        from talkspurt import scores
-
         rows = scores.calls(result)
         # Null without a recording.
         found = [(of, scores.value(rows[of], one.name) if of in rows else None) for of in wanted]

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from talkspurt._storage import disk_space, remote, writer
+from talkspurt._storage.output_folder import DRAWN, Claim, Staging
 from talkspurt.results.run_data import RunData
 from talkspurt.results.study_data import StudyData
 
@@ -111,12 +113,10 @@ class Saved:
                 the disk has no space for the captures and the packet table. If only the report
                 cannot be written, the tables are.
         """
-        from talkspurt._storage import disk_space, remote, writer
-        from talkspurt._storage.output_folder import DRAWN, Claim, Staging
-
         answer: Any = self
         single = isinstance(self, RunData)
-        claim = Claim("run", self.name, answer._file(), overwrite)
+        runs = [self] if isinstance(self, RunData) else answer.runs
+        claim = Claim("run", self.name, runs[0].manifest.get("file"), overwrite)
         with contextlib.ExitStack() as stack:
             target = Path(directory)
             far = remote.of(directory)
@@ -124,10 +124,9 @@ class Saved:
                 far.check(claim)
                 target = far.folder(stack.enter_context(tempfile.TemporaryDirectory()))
             staging = stack.enter_context(Staging(target, claim, far))
-            disk_space.check(
-                answer._packet_bytes(), "what was recorded of packets", staging.target,
-                "choose another folder",
-            )  # fmt: skip
+            need = float(sum(file.stat().st_size for run in runs for file in run._files()))
+            what = "what was recorded of packets"
+            disk_space.check(need, what, staging.target, "choose another folder")
             write = writer.write_result if single else writer.write_study
             write(answer, staging.folder)
             if report:

@@ -19,7 +19,7 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Self, cast
 
-from talkspurt import _core
+from talkspurt import _core, scores
 from talkspurt._lazy import pl
 from talkspurt._storage.file_access import reading
 from talkspurt._text.format import offered
@@ -327,8 +327,6 @@ class RunData:
             talkspurt.errors.MissingExtraError: if the models are not installed.
         """
         if not self.is_scored:
-            from talkspurt import scores
-
             self._tables["scores"] = scores.table(self)
         return self._tables["scores"]
 
@@ -336,12 +334,6 @@ class RunData:
     def is_scored(self) -> bool:
         """Whether ``scores`` are already there, in memory or in the result's folder."""
         return self._kept("scores") is not None
-
-    def _file(self) -> str | None:
-        return self.manifest.get("file")
-
-    def _packet_bytes(self) -> float:
-        return float(sum(file.stat().st_size for file in self._files()))
 
     def _files(self) -> list[Path]:
         """Captures and packets, written during the run."""
@@ -360,8 +352,6 @@ class RunData:
         """The document, from the rows of the flows and links."""
         scored: dict[str, Any] = {}
         if self.is_scored:
-            from talkspurt import scores
-
             scored = {"scores": scores.document(self)}
         return {
             "scenario": self.name,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from talkspurt._lazy import pl
 from talkspurt._text.format import offered
 from talkspurt.analysis.means import Interval, bootstrap, student
-from talkspurt.metrics.catalogue import VIEWS, Computed, Metric, of_a_flow
+from talkspurt.metrics.catalogue import SOUND, VIEWS, Computed, Metric, of_a_flow
 from talkspurt.results import concatenation
 from talkspurt.results.axis import Axis
 from talkspurt.results.run_data import SUMMARIES, RunData, finite
@@ -220,8 +220,6 @@ class StudyData:
     @property
     def measures(self) -> tuple[str, ...]:
         """The metrics of the saved summary: ``SUMMARY``, and the scores of the sound if there."""
-        from talkspurt.metrics.catalogue import SOUND
-
         return (*SUMMARY, *(one.name for one in SOUND if self.is_scored))
 
     def table(self, name: str) -> pl.DataFrame:
@@ -532,12 +530,6 @@ class StudyData:
         schema |= dict.fromkeys(("count", "replications"), pl.Int64())
         numbers = ("mean", "low", "high", "deviation", "member_low", "member_high")
         return pl.DataFrame(rows, schema={**schema, **dict.fromkeys(numbers, pl.Float64())})
-
-    def _file(self) -> str | None:
-        return self.runs[0]._file()
-
-    def _packet_bytes(self) -> float:
-        return sum(run._packet_bytes() for run in self.runs)
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``talkspurt run --json`` for a study."""

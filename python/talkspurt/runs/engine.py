@@ -16,6 +16,7 @@ from typing import Literal, TypeVar
 
 from talkspurt import _core
 from talkspurt._storage.file_access import failure
+from talkspurt.metrics import dictionary
 
 Tables = Literal["memory", "folder", "none"] | tuple[str, ...]
 """Where the tables of a run are besides those of flows and links; or which of them are in memory.
@@ -70,8 +71,6 @@ def drive(
     """
     meanings = None
     if tables == "folder":
-        from talkspurt.metrics import dictionary
-
         meanings = _core.Meanings(dictionary.json_columns())
     each(
         lambda i: plan.start(i, folder(i), tables, meanings),

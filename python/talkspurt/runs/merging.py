@@ -159,7 +159,8 @@ def _checked(folders: Sequence[Path]) -> list[_Found]:
         except OSError as error:
             wrong.append(f"{error.filename or folder}: {error.strerror or error}")
     if not found:
-        raise BadInputError(_lines(wrong or ["merge: give the folders of all shards of a study"]))
+        wrong = wrong or ["merge: give the folders of all shards of a study"]
+        raise BadInputError("\n".join(map(visible, wrong)))
     # What most of them are of is meant; the others are foreign.
     of = Counter(tuple(str(one.manifest.get(key)) for key in _IDENTITY) for one in found)
     (usual, _), *_ = of.most_common(1)
@@ -179,16 +180,12 @@ def _checked(folders: Sequence[Path]) -> list[_Found]:
         shards = f"shard{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
         wrong.append(f"of {first.manifest['name']} is missing: {shards} of {first.shard.of}")
     if wrong:
-        raise BadInputError(_lines(wrong))
+        raise BadInputError("\n".join(map(visible, wrong)))
     return [by_number[number] for number in sorted(by_number)]
 
 
 _IDENTITY = ("talkspurt", "engine", "study", "shards", "total")
 """Keys of a manifest that all shards of a study share."""
-
-
-def _lines(wrong: Sequence[str]) -> str:
-    return "\n".join(map(visible, wrong))
 
 
 def _read(folder: Path) -> _Found:

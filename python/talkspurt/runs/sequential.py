@@ -15,11 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from talkspurt import api, intervals
 from talkspurt._text.escaping import visible
 from talkspurt.api import OnProgress
 from talkspurt.errors import BadInputError
+from talkspurt.metrics.catalogue import of_a_flow, quantity
 from talkspurt.results.result import Result, Study
-from talkspurt.scenarios.source import Question, Sets, Source
+from talkspurt.scenarios.source import Question, Sets, Source, read
 
 MIN_REPLICATIONS = 5
 """Replications before the first decision."""
@@ -54,7 +56,6 @@ class Target:
             ValueError: if the width is no positive number with a fitting unit.
         """
         from talkspurt.figures.scale import UNITS
-        from talkspurt.metrics.catalogue import of_a_flow
 
         one = of_a_flow(measure)
         text = f"{measure}={width}"
@@ -129,9 +130,6 @@ def more(study: Study, wanted: Sequence[Target], most: int) -> int:
 
 def outcome(study: Study, wanted: Sequence[Target]) -> tuple[bool, str]:
     """Whether the intervals are as narrow as requested, and a sentence on the widest one."""
-    from talkspurt import intervals
-    from talkspurt.metrics.catalogue import quantity
-
     ratio, target, row = widest(study, wanted)
     where = ", ".join(f"{axis.name} {row[axis.column]}" for axis in study.axes)
     of = f"{intervals.flow(row)}{f' ({where})' if where else ''}"
@@ -143,8 +141,6 @@ def outcome(study: Study, wanted: Sequence[Target]) -> tuple[bool, str]:
 
 def repeated(question: Question, count: int, seed: int | None) -> Question:
     """The same scenario with another number of replications."""
-    from talkspurt.scenarios.source import read
-
     sets = [(path, value) for path, value in question.sets if path != "replications.count"]
     again = read(
         question.file or question.text,
@@ -197,10 +193,6 @@ def run_until(
         KeyError: if a measure does not exist or is not one number per flow.
         ValueError: if a width is not valid, or no flow has a value.
     """
-    from talkspurt import api
-    from talkspurt.results.result import Study
-    from talkspurt.scenarios.source import read
-
     if most < 2:
         raise ValueError(f"most {most}: expected at least 2 replications, for an interval")
     wanted = targets(until)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import tomli_w
+
 from talkspurt import _core
 from talkspurt._storage import file_access
 from talkspurt._text import problems
@@ -169,8 +171,6 @@ def _text_value(text: str) -> str:
 def _text(scenario: Source) -> tuple[str, Path | None, str, Path]:
     """Name, file, TOML text and the base folder of relative paths."""
     if isinstance(scenario, Mapping):
-        import tomli_w
-
         return "scenario", None, tomli_w.dumps(dict(scenario)), Path.cwd()
     if isinstance(scenario, str) and "\n" in scenario:
         return "scenario", None, scenario, Path.cwd()
