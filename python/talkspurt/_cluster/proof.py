@@ -79,14 +79,10 @@ def of_this(codecs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         speech = Path(folder) / "speech.wav"
         _write_signal(speech)
         for encoding in codecs:
-            proof[f"output of the codec {encoding.get('codec')}, {_name(encoding)}"] = _coded(
-                encoding, speech
-            )
+            name = hashlib.sha256(repr(sorted(encoding.items())).encode()).hexdigest()[:6]
+            said = f"output of the codec {encoding.get('codec')}, {name}"
+            proof[said] = _coded(encoding, speech)
     return proof
-
-
-def _name(encoding: Mapping[str, Any]) -> str:
-    return hashlib.sha256(repr(sorted(encoding.items())).encode()).hexdigest()[:6]
 
 
 def _coded(encoding: Mapping[str, Any], speech: Path) -> str:

@@ -13,7 +13,7 @@ import threading
 import time
 import warnings
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from cyclopts import CycloptsError
 
@@ -151,17 +151,11 @@ def _hush_figures() -> None:
 _plainly = warnings.formatwarning
 
 
-def _in_words(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    line: str | None = None,
-) -> str:
+def _in_words(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> str:
     """A warning for users in talkspurt's format; others in Python's."""
     if issubclass(category, (OtherVersionWarning, FileWarning)):
         return f"talkspurt: {visible(str(message))}\n"
-    return _plainly(message, category, filename, lineno, line)
+    return _plainly(message, category, *more, **named)
 
 
 def _hush() -> None:

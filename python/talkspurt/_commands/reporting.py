@@ -48,14 +48,10 @@ def rebuild(
     shown = far.url if far else str(run)
     folder = far.downloaded() if far else run
     answer = reader.load(folder)
-    from talkspurt.report import pictures
-
+    every = {"every": True} if isinstance(answer, Result) else {}
     with output_folder.beside(folder) as drawn:
         with Bar(answer.title) as bar:
-            if isinstance(answer, Result):
-                pictures.of_result(answer, drawn, bar.on_step, every=True, pdf=pdf)
-            else:
-                pictures.of_study(answer, drawn, bar.on_step, pdf=pdf)
+            answer._draw(drawn, bar.on_step, pdf=pdf, **every)
         names = output_folder.add(drawn, folder)
     if far:
         far.put(folder, names)

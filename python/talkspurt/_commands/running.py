@@ -128,7 +128,8 @@ def _run(
                 )
                 following = _following(question, answer, wanted, most, seed)
                 if following is None and report:
-                    draw(answer, unfinished.folder, pdf=options.pdf)
+                    with Bar(answer.title) as bar:
+                        answer._draw(unfinished.folder, bar.on_step, pdf=options.pdf)
                 if following is None and not as_json:
                     from talkspurt import comparing
 
@@ -215,14 +216,6 @@ def _say_outcome(
         say_wrapped(words, console())
 
 
-def draw(answer: Study, folder: Path, *, pdf: bool) -> None:
-    """Draw the figures and the report of a study into its folder."""
-    from talkspurt.report import pictures
-
-    with Bar(answer.title) as bar:
-        pictures.of_study(answer, folder, bar.on_step, pdf=pdf)
-
-
 def watch(scenario: Path, sets: list[str], once: Callable[[], None]) -> Never:
     """Run whenever the scenario or a file that it names changes, until a signal ends it."""
     while True:
@@ -306,10 +299,8 @@ def _run_into(
             _scored(answer)
         writer.write_result(answer, staging.folder, step=bar.on_step)
         if report:
-            from talkspurt.report import pictures
-
             with staging.drawing():
-                pictures.of_result(answer, staging.folder, bar.on_step, pdf=pdf)
+                answer._draw(staging.folder, bar.on_step, pdf=pdf)
     return answer
 
 

@@ -20,7 +20,6 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from talkspurt._storage import owners
@@ -227,12 +226,7 @@ class Staging:
             shutil.rmtree(aside, ignore_errors=True)
             lock.close()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is not None:
             self._name_what_was_asked_for(error)
         # Do not let a second Ctrl-C leave half of it behind.

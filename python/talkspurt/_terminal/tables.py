@@ -137,19 +137,18 @@ def _ends(row: Mapping[str, Any]) -> list[Cell]:
 
 def _sound(of: RunData | StudyData, out: Console) -> None:
     """Scores of the sound, what they mean, and whether they contradict each other."""
-    one = isinstance(of, RunData)
-    runs = [of] if isinstance(of, RunData) else list(of.runs)
-    rows = saying.of_result(of) if isinstance(of, RunData) else saying.of_study(of)
-    axes = [] if isinstance(of, RunData) else [axis.name for axis in of.axes]
+    axes, legend = [], []
+    if isinstance(of, RunData):
+        runs, rows, file = [of], saying.of_result(of), SCORES
+    else:
+        runs, rows, file = list(of.runs), saying.of_study(of), SUMMARY
+        axes = [axis.name for axis in of.axes]
+        legend = intervals.legend(of.summary(tuple(scores.MODELS)).to_dicts())
     heads = [*map(name, axes), name("call"), *(Column(m.label) for m in scores.MODELS.values())]
     cells: list[list[Cell]] = [
         [*row.settings, row.name, *(_spaced(*texts) for texts in row.texts)] for row in rows
     ]
-    table = Table("Scores of the sound", heads, **_cut(cells, SCORES if one else SUMMARY))
-    if not isinstance(of, RunData):
-        found = of.summary(tuple(scores.MODELS)).to_dicts()
-        table.legend = intervals.legend(found)
-    table.print(out)
+    Table("Scores of the sound", heads, **_cut(cells, file), legend=legend).print(out)
     said = [*saying.apart(rows), *scores.said(runs)]
     _answer([*said, *(saying.meanings(runs) if rows else ())], out)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,6 +88,15 @@ class Saved:
         target.write_text(page, encoding="utf-8")
         return target
 
+    def _draw(
+        self, folder: Path, step: Callable[[str], None] = lambda _: None, **options: bool
+    ) -> None:
+        """Write figures and report to its folder; ``step`` is called with the next one."""
+        from talkspurt.report import pictures
+
+        draw: Any = pictures.of_result if isinstance(self, RunData) else pictures.of_study
+        draw(self, folder, step, **options)
+
     def save(
         self,
         directory: str | os.PathLike[str],
@@ -130,11 +139,8 @@ class Saved:
             write = writer.write_result if single else writer.write_study
             write(answer, staging.folder)
             if report:
-                from talkspurt.report import pictures
-
-                draw = pictures.of_result if single else pictures.of_study
                 with staging.drawing():
-                    draw(answer, staging.folder, pdf=pdf)
+                    self._draw(staging.folder, pdf=pdf)
             else:
                 staging.keep(DRAWN)
             staging.commit()

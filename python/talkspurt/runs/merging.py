@@ -107,10 +107,8 @@ def merge(
             )
             writer.write_study(study, staging.folder, step=bar.on_step)
         if report:
-            from talkspurt.report import pictures
-
             with Bar(study.title, shown=progress) as bar:
-                pictures.of_study(study, staging.folder, bar.on_step, pdf=pdf)
+                study._draw(staging.folder, bar.on_step, pdf=pdf)
         else:
             staging.keep(output_folder.DRAWN)
         return staging.commit()

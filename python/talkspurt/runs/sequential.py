@@ -29,7 +29,9 @@ MAX_REPLICATIONS = 100
 """Default limit of the replications."""
 MAX_GROWTH = 2
 """Maximum growth of their number in one step."""
-WIDTH = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)\s*(\S*)", re.IGNORECASE)
+WIDTH = re.compile(
+    r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)\s*([^\s0-9.]\S*)?", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -60,17 +62,15 @@ class Target:
         one = of_a_flow(measure)
         text = f"{measure}={width}"
         found = WIDTH.fullmatch(str(width).strip())
-        try:
-            number = float(found[1]) if found else math.nan
-        except ValueError:
-            number = math.nan
-        if found is None or not (math.isfinite(number) and number > 0):
+        number = float(found[1]) if found else 0.0
+        if found is None or not 0 < number < math.inf:
             raise ValueError(f"{text}: expected a number above 0, as in mos=0.1 or mos=5%")
-        if found[2] == "%":
+        unit = found[2] or ""
+        if unit == "%":
             return cls(measure, number / 100, True, text)
-        kind, size = UNITS.get(found[2], (found[2], 1.0))
-        if found[2] and kind != one.unit:
-            raise ValueError(f"{text}: {one.full_name} is in {one.unit}, not in {found[2]}")
+        kind, size = UNITS.get(unit, (unit, 1.0))
+        if unit and kind != one.unit:
+            raise ValueError(f"{text}: {one.full_name} is in {one.unit}, not in {unit}")
         return cls(measure, number * size, False, text)
 
     def ratio(self, row: Mapping[str, Any]) -> float:
