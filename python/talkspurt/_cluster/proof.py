@@ -23,6 +23,7 @@ from talkspurt._lazy import pl
 from talkspurt._storage.file_access import write_table
 from talkspurt.results.audio import wav
 from talkspurt.runs import engine
+from talkspurt.scenarios.resolved import recordings
 
 TRANSPORTS = (
     'kind = "udp"', 'kind = "tcp", controller = "newreno"', 'kind = "tcp", controller = "cubic"',
@@ -56,12 +57,8 @@ ENCODING = ("codec", "packet", "opus", "stand_in", "vad", "red")
 
 def sources(resolved: Mapping[str, Any]) -> list[dict[str, Any]]:
     """How the calls of a resolved scenario encode their recordings."""
-    found = []
-    for flow in resolved.get("flows", {}).values():
-        for source in (flow.get("source"), flow.get("reverse")):
-            if source and source.get("kind") == "speech" and source.get("file"):
-                found.append({key: source[key] for key in ENCODING if key in source})
-    return found
+    sources = recordings(resolved)
+    return [{key: source[key] for key in ENCODING if key in source} for source in sources]
 
 
 def of_this(codecs: Sequence[Mapping[str, Any]]) -> dict[str, str]:

@@ -13,7 +13,8 @@ import threading
 import time
 import warnings
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from types import FrameType
+from typing import Any
 
 from cyclopts import CycloptsError
 
@@ -21,14 +22,10 @@ from talkspurt import _core
 from talkspurt._commands.options import app
 from talkspurt._storage import file_access, interrupts, owners
 from talkspurt._storage.interrupts import Terminated
+from talkspurt._terminal.console import Output
 from talkspurt._text import problems
 from talkspurt._text.escaping import below, guard, visible
 from talkspurt.errors import BadInputError, FileWarning, OtherVersionWarning
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-    from rich.console import Console
 
 
 def main() -> None:
@@ -64,8 +61,9 @@ def _code() -> int:
     """Execute the command line and return the exit code."""
     try:
         try:
-            app.console = _console(sys.stdout)
-            app.error_console = _console(sys.stderr)
+            app.console, app.error_console = (
+                Output(file=below(stream)) for stream in (sys.stdout, sys.stderr)
+            )
             status = app(sys.argv[1:], exit_on_error=False, result_action="return_value")
             sys.stdout.flush()
         except (KeyboardInterrupt, Terminated) as stop:
@@ -87,12 +85,6 @@ def _code() -> int:
         if code is None:
             raise
         return code
-
-
-def _console(stream: IO[str]) -> Console:
-    from talkspurt._terminal.console import Output
-
-    return Output(file=below(stream))
 
 
 def _left(stop: BaseException) -> str:

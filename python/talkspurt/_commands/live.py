@@ -25,6 +25,7 @@ from talkspurt._commands.options import (
 )
 from talkspurt._commands.running import say_where
 from talkspurt._storage import file_access, interrupts
+from talkspurt._terminal.console import say_line
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.emulating.namespaces import User
@@ -211,7 +212,6 @@ def _save(result: Result, folder: Path, options: LiveOutput, report: bool | None
 def say(result: Result, folder: Path, *, report: bool) -> None:
     """Print the table, what to know about it, and where the folder is."""
     from talkspurt._terminal import tables
-    from talkspurt._terminal.console import say_line
 
     tables.print_result(result)
     for note in notes(result.manifest["measured"]):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Never
 from talkspurt import _core, api
 from talkspurt._commands.entry import explain
 from talkspurt._storage import disk_space, file_access, output_folder, reader, remote, writer
+from talkspurt._terminal import console
 from talkspurt._terminal.progress import Bar, say_news
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError
@@ -23,7 +24,7 @@ from talkspurt.results.run_data import recorded
 from talkspurt.runs import sequential
 from talkspurt.runs.merging import KIND, Shard
 from talkspurt.scenarios import provenance
-from talkspurt.scenarios.resolved import values
+from talkspurt.scenarios.resolved import recordings, values
 from talkspurt.scenarios.source import Question, pairs, read
 from talkspurt.scores import models
 
@@ -210,10 +211,7 @@ def _say_outcome(
     if not reached:
         print(f"talkspurt: not narrow enough: {words}", file=sys.stderr)
     elif not as_json:
-        from talkspurt._terminal.console import console
-        from talkspurt._terminal.console import say as say_wrapped
-
-        say_wrapped(words, console())
+        console.say(words, console.console())
 
 
 def watch(scenario: Path, sets: list[str], once: Callable[[], None]) -> Never:
@@ -260,18 +258,12 @@ def sets_of(sets: list[str] | None) -> list[tuple[str, str]]:
 def check_scores(question: Question) -> None:
     """Refuse a run whose calls cannot be scored, before it starts."""
     models.check()
-    if not any(_speaks(question, i) for i in range(len(question.plan))):
+    plan = question.plan
+    if not any(recordings(values(plan.resolved(i))) for i in range(len(plan))):
         raise BadInputError(
             "--scores: no flow has a recording to be scored: name one with `file` in the source of "
             "a call, or leave --scores out"
         )
-
-
-def _speaks(question: Question, i: int) -> bool:
-    """Whether a flow of a run has a recording."""
-    flows = values(question.plan.resolved(i)).get("flows", {}).values()
-    sources = (flow.get(side) or {} for flow in flows for side in ("source", "reverse"))
-    return any(it.get("kind") == "speech" and it.get("file") for it in sources)
 
 
 def _scored(result: Result) -> Result:

@@ -21,8 +21,11 @@ from talkspurt._commands.options import (
     bin_faults,
 )  # fmt: skip
 from talkspurt._lazy import pl
+from talkspurt._terminal.console import say_line
 from talkspurt._text.escaping import print_json, visible
+from talkspurt.analysis.cautions import openings
 from talkspurt.errors import BadInputError
+from talkspurt.scenarios.source import read
 
 if TYPE_CHECKING:
     from talkspurt._cluster import Address
@@ -116,10 +119,6 @@ def check(
     set
         PATH=VALUE overrides a scenario field; may be repeated.
     """
-    from talkspurt._terminal.console import say_line
-    from talkspurt.analysis.cautions import openings
-    from talkspurt.scenarios.source import read
-
     plan = read(scenario, set=set).plan
     runs = f"{len(plan)} run{'s' if len(plan) != 1 else ''}"
     say_line(f"{scenario}: nothing wrong; {plan.title}; {runs}")

@@ -155,7 +155,7 @@ def _result(folder: Path, manifest: Manifest, scenario: str, network: Mapping[st
         topology=network,
         manifest={**manifest, "empty_tables": empty},
         _read_table=functools.partial(_read_table, folder, empty, known, has_packets),
-        _file_of=functools.partial(_file_of, folder, empty),
+        _file_of=lambda name: None if name in empty else folder / f"{name}.parquet",
         _read_audio=functools.partial(_read_audio, folder, manifest),
         _written=folder,
         _known=known,
@@ -188,11 +188,6 @@ def _read_table(
         return None
     with reading(file):
         return validation.table(name, pl.read_parquet(file, glob=False), known)
-
-
-def _file_of(folder: Path, empty: Any, name: str) -> Path | None:
-    """The file of a table; none without rows."""
-    return None if name in empty else folder / f"{name}.parquet"
 
 
 def _read_audio(folder: Path, manifest: Manifest, name: str) -> Audio | None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from talkspurt._lazy import pl
 from talkspurt.metrics.catalogue import of_a_flow
+from talkspurt.results.run_data import finite
 
 if TYPE_CHECKING:
     from talkspurt.results.axis import Axis
@@ -169,11 +170,7 @@ def _estimates(
     for (name, index), value, sample in zip(keys, exact, samples.T, strict=True):
         there = sample[np.isfinite(sample)]
         low, high = np.percentile(there, (tail, 100 - tail)) if len(there) else (np.nan, np.nan)
-        yield Estimate(name, index, *map(_finite, (value, low, high)))
-
-
-def _finite(number: float) -> float | None:
-    return float(number) if np.isfinite(number) else None
+        yield Estimate(name, index, *(finite(float(end)) for end in (value, low, high)))
 
 
 def regression(inputs: Mapping[str, Numbers], values: Numbers, confidence: float) -> list[Estimate]:

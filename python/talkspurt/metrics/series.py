@@ -11,21 +11,13 @@ from itertools import pairwise
 
 import polars as pl
 
+from talkspurt.metrics import dictionary
 from talkspurt.metrics.bins import bin_width, sided
 from talkspurt.results.manifest import Origin
 from talkspurt.results.run_data import RunData
 
-SUMS = (
-    "generated_packets",
-    "generated_bytes",
-    "discarded_packets",
-    "sent_packets",
-    "received_packets",
-    "lost_packets",
-    "late_packets",
-    "sent_bytes",
-    "received_bytes",
-)
+SUMS = tuple(name for name in dictionary.kinds("series") if name.endswith(("_packets", "_bytes")))
+"""The counts of a bin."""
 
 
 def usable_bin(result: RunData, bin_s: float | None, usual: float) -> float:

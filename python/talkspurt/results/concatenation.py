@@ -7,7 +7,6 @@ they end; files of saved runs are read together.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from talkspurt._lazy import pl
@@ -97,7 +96,9 @@ def _whole(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 def _together(runs: Sequence[RunData], table: str) -> pl.DataFrame | None:
     """The files of the runs, read at once; None if that does not work."""
-    files = [_file(run, table) for run in runs]
+    # Those that run here, or have been read, are in memory.
+    there = [run._outcome is not None or table in run._tables for run in runs]
+    files = [None if it else run._file_of(table) for it, run in zip(there, runs, strict=True)]
     if len(files) < 2 or None in files:
         return None
     try:
@@ -121,11 +122,3 @@ def _together(runs: Sequence[RunData], table: str) -> pl.DataFrame | None:
     if found[RUN].n_unique() != len(files):
         return None
     return found.select(place, pl.exclude(RUN)).rechunk()
-
-
-def _file(run: RunData, table: str) -> Path | None:
-    """The file that a saved run reads a table from."""
-    if run._outcome is not None or run._written is None or table in run._tables:
-        return None
-    file = Path(run._written) / f"{table}.parquet"
-    return file if file.is_file() else None

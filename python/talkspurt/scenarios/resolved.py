@@ -63,6 +63,13 @@ def written(text: str, *, untyped: bool = False) -> dict[str, Any]:
     return _with_durations(found) if untyped else found
 
 
+def recordings(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The sources of calls with a recording, of the values of a scenario."""
+    flows = told.get("flows", {}).values()
+    sources = (flow.get(side) or {} for flow in flows for side in ("source", "reverse"))
+    return [it for it in sources if it.get("kind") == "speech" and it.get("file")]
+
+
 SEED = re.compile(r"^seed = \d+$", re.MULTILINE)
 
 
@@ -139,7 +146,9 @@ class Flows(Mapping[str, Any]):
         if flow is not None or found is None:
             raise KeyError(name)
         group, number = found
-        return _member(self.written[group], group, number)
+        own = {key: value for key, value in self.written[group].items() if key != "count"}
+        own.update((key, _numbered(own[key], number)) for key in NAMES if key in own)
+        return {**own, "group": group}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -170,12 +179,6 @@ class Flows(Mapping[str, Any]):
         group, number = numbered[1], int(numbered[2])
         count = self.written.get(group, {}).get("count", 0)
         return (group, number) if number <= count else None
-
-
-def _member(flow: Mapping[str, Any], group: str, number: int) -> dict[str, Any]:
-    own = {key: value for key, value in flow.items() if key != "count"}
-    own.update((key, _numbered(own[key], number)) for key in NAMES if key in own)
-    return {**own, "group": group}
 
 
 def _numbered(value: Any, number: int) -> Any:

@@ -96,7 +96,9 @@ def read(
     name, file, text, base = _text(scenario)
     name, text = whole(name), whole(text)
     sets = tuple((whole(path), whole(value)) for path, value in pairs(set))
-    _check_seed(seed)
+    if seed is not None and not 0 <= seed < 1 << 63:
+        message = f"{seed} is no seed: expected a whole number from 0 to {(1 << 63) - 1}"
+        raise _error("seed", message, "--seed", path="seed")
     # Rust reports the file's name as it was given, so that editors find the line.
     called = whole(str(file)) if file else name
     try:
@@ -108,13 +110,6 @@ def read(
     for note in plan.notes:
         warnings.warn(f"{called}: {note}", FileWarning, stacklevel=2)
     return Question(name, file, text, sets, plan)
-
-
-def _check_seed(seed: int | None) -> None:
-    if seed is None or 0 <= seed < 1 << 63:
-        return
-    message = f"{seed} is no seed: expected a whole number from 0 to {(1 << 63) - 1}"
-    raise _error("seed", message, "--seed", path="seed")
 
 
 def _error(
