@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from talkspurt._storage import disk_space, remote, writer
 from talkspurt._storage.output_folder import DRAWN, Claim, Staging
@@ -80,11 +80,15 @@ class Saved:
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the report, one self-contained HTML file; returns its path."""
-        from talkspurt.report import single, study
+        target, answer = Path(path), cast("Any", self)
+        if isinstance(self, RunData):  # the page of a study imports more
+            from talkspurt.report import single
 
-        target = Path(path)
-        answer: Any = self
-        page = single.html(answer) if isinstance(self, RunData) else study.html(answer)
+            page = single.html(answer)
+        else:
+            from talkspurt.report import study
+
+            page = study.html(answer)
         target.write_text(page, encoding="utf-8")
         return target
 
