@@ -10,7 +10,7 @@ from conftest import made
 from talkspurt import comparing
 from talkspurt.analysis import causes
 from talkspurt.results.axis import Axis
-from talkspurt.results.study import Study
+from talkspurt.results.result import Study
 from texts import BULK, NEWRENO, UDP, flow_text, link_text, scenario_text
 
 FIRST_CALL = Path(__file__).parent.parent / "scenarios" / "first-call.toml"

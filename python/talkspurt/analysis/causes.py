@@ -26,14 +26,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from talkspurt._lazy import pl
 from talkspurt.metrics.opinion import HEARD
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from talkspurt.results.run_data import RunData
+from talkspurt.results.run_data import RunData
 
 HANDSHAKE = "handshake"
 NETWORK_LOSS = "network loss"
@@ -81,8 +78,6 @@ def unheard(runs: Iterable[tuple[RunData, Mapping[str, Any]]]) -> Unheard:
 
 def _with_causes(run: RunData, row: Mapping[str, Any]) -> pl.DataFrame:
     """The judged frames of a call with a column ``cause``, null if the frame was heard."""
-    import polars as pl
-
     flow = str(row["name"])
     back = flow.endswith(".reverse")
     base, side = flow.removesuffix(".reverse"), "to" if back else "from"
@@ -92,7 +87,9 @@ def _with_causes(run: RunData, row: Mapping[str, Any]) -> pl.DataFrame:
     # Yes and no as expressions, to be combined with those of frames.
     datagrams = pl.lit(kind in DATAGRAMS)
     controlled = pl.lit(kind in (*CONTROLLED, *STREAMS))
-    reliable = pl.lit(kind in STREAMS and not _gives_up(transport))
+    # SCTP may give messages up.
+    limits = (transport.get(key) for key in ("lifetime", "max_retransmissions"))
+    reliable = pl.lit(kind in STREAMS and all(limit is None for limit in limits))
     ordered = pl.lit(kind in STREAMS and transport.get("ordered", True))
     nagle = pl.lit(bool(transport.get("nagle")))
     lost_some = pl.lit(bool(row["lost_packets"]))
@@ -137,8 +134,6 @@ def _judged(
     frames: pl.DataFrame, measure: Mapping[str, Any], row: Mapping[str, Any], duration_s: float
 ) -> pl.DataFrame:
     """The frames of the window whose fate is known, as for ``loss_ratio``."""
-    import polars as pl
-
     captured = pl.col("captured_s")
     first, last = float(measure.get("from") or 0), float(measure.get("to") or duration_s)
     known = pl.col("fate").is_in([*HEARD, "late", "discarded"]).fill_null(value=False)
@@ -146,15 +141,8 @@ def _judged(
     return frames.filter(captured.is_between(first, last, closed="left"), known | due)
 
 
-def _gives_up(transport: Mapping[str, Any]) -> bool:
-    """Whether SCTP gives messages up."""
-    return any(transport.get(key) is not None for key in ("lifetime", "max_retransmissions"))
-
-
 def _with_room(run: RunData, frames: pl.DataFrame, flow: str, side: str) -> pl.DataFrame:
     """The frames with ``room``: congestion window − data in flight at hand-over, in bytes."""
-    import polars as pl
-
     frames = frames.sort("handed_over_s", nulls_last=True)
     for name in ("cwnd", "flight"):
         one = run.gauges(gauge=name).filter(flow=flow, side=side).sort("time_s")

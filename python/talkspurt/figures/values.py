@@ -32,7 +32,7 @@ from talkspurt.figures.style import (
     transport_style,
 )
 from talkspurt.metrics.catalogue import Column, Computed
-from talkspurt.metrics.catalogue.quantities import BY_COLUMN, Quantity
+from talkspurt.metrics.catalogue.kinds import BY_COLUMN, Quantity
 from talkspurt.results.axis import Axis
 
 if TYPE_CHECKING:

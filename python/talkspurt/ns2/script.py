@@ -20,8 +20,7 @@ from talkspurt.ns2.network import Wire
 from talkspurt.ns2.reading import Findings, Part, SourceMap
 from talkspurt.ns2.tcl import Tcl, number, word
 from talkspurt.scenarios import units
-from talkspurt.scenarios.members import routed
-from talkspurt.scenarios.resolved import Quantity, values
+from talkspurt.scenarios.resolved import Quantity, routed, values
 from talkspurt.scenarios.source import Question
 
 BYTES_A_HOP = 190
