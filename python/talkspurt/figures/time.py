@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from talkspurt._text.format import time_text
 from talkspurt.figures.style import (
     GREEN,
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy as np
-    import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -76,8 +77,6 @@ GOODPUT_POINTS = 120
 
 def smooth_goodput(result: RunData) -> tuple[pl.DataFrame, float]:
     """Goodput of every flow averaged over several bins, and their total width in seconds."""
-    import polars as pl
-
     series = result.series().select("flow", "time_s", "goodput_bps")
     ends = series["time_s"].unique().sort()
     step = max(1, round(ends.len() / GOODPUT_POINTS))
@@ -201,8 +200,6 @@ def cwnd(result: RunData, flow: str | None, link: str | None) -> Figure | None:
 
 def _few(rows: pl.DataFrame, x: str, *lines: str) -> list[np.ndarray]:
     """Columns as numbers, without points that make no difference to the picture."""
-    import polars as pl
-
     from talkspurt.figures import decimating
 
     places = decimating.kept(*(rows[name] for name in (x, *lines)))

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+import polars as pl
 
 from talkspurt._text.format import offered
 from talkspurt.figures import scale
@@ -36,8 +37,6 @@ from talkspurt.metrics.catalogue.quantities import BY_COLUMN, Quantity
 from talkspurt.results.axis import Axis
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from talkspurt.metrics import Metric
     from talkspurt.results.run_data import RunData
     from talkspurt.results.study_data import StudyData
@@ -240,8 +239,6 @@ def _values(
 
 
 def _array(table: pl.DataFrame, column: str) -> Numbers:
-    import polars as pl
-
     # Null becomes NaN.
     return np.asarray(table[column].cast(pl.Float64).to_numpy(), dtype=np.float64)
 

@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import polars as pl
 
 from talkspurt import _core
 from talkspurt._storage import interrupts
@@ -25,9 +27,6 @@ from talkspurt.results.audio import Audio
 from talkspurt.results.manifest import Measured
 from talkspurt.results.result import Result
 from talkspurt.scenarios.resolved import values
-
-if TYPE_CHECKING:
-    import polars as pl
 
 NOTE = "# This describes the traffic of a measurement. It cannot be run: the network is not known."
 """How the scenario of a measurement begins."""
@@ -309,8 +308,6 @@ def _table(
     Times of the other end are not ``known`` without the clocks' offset; without the server's notes
     the tables are not ``complete``: what arrived there is missing.
     """
-    import polars as pl
-
     if name in ("packets", "scores"):
         return None
     table = pl.DataFrame(outcome.table(name))
@@ -325,8 +322,6 @@ def _table(
 
 def _known_to_one(table: pl.DataFrame, flows: pl.DataFrame, name: str) -> pl.DataFrame:
     """The table with null for what the end that connected first does not know alone."""
-    import polars as pl
-
     from talkspurt.metrics import dictionary
 
     key = "name" if name == "flows" else "flow"

@@ -14,12 +14,12 @@ from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemBytecodeCache, FunctionLoader, StrictUndefined
+from markupsafe import Markup
 
 from talkspurt._text.escaping import visible, visible_in
 
 if TYPE_CHECKING:
     from jinja2.bccache import Bucket
-    from markupsafe import Markup
 
 WEB = files("talkspurt") / "web"
 STYLES = ("vendor/uPlot.min.css", "report.css", "topology.css", "animation.css")
@@ -85,15 +85,11 @@ def environment() -> Environment:
 
 def _contents(body: Markup) -> list[tuple[str, Markup]]:
     """The id and the title of each section of a page."""
-    from markupsafe import Markup
-
     return [(anchor, Markup(words)) for anchor, words in HEADING.findall(body)]
 
 
 def render(template: str, **values: Any) -> str:
     """A complete page from a template of ``web/``."""
-    from markupsafe import Markup
-
     from talkspurt import _core
     from talkspurt._text.format import VERDICTS
 
@@ -135,8 +131,6 @@ def script_safe(text: str) -> str:
 
 def markdown(text: str) -> Markup:
     """A description as HTML: no raw HTML and no images, which could access the network."""
-    from markupsafe import Markup
-
     if not text.strip():
         return Markup("")  # the parser takes as long to import as a chart to draw
     from markdown_it import MarkdownIt

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from talkspurt import figures
 from talkspurt._terminal.tables import BUSY
 from talkspurt.analysis.cautions import cautions
@@ -19,8 +21,6 @@ from talkspurt.scores import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from markupsafe import Markup
 
     from talkspurt.metrics.catalogue import Metric
     from talkspurt.results.run_data import RunData
@@ -68,8 +68,6 @@ def html(result: RunData, drawn: Iterable[Drawn] | None = None) -> str:
 
 def network_of(result: RunData) -> tuple[dict[str, Any], int]:
     """The picture of the network and the animation in it, and the size of this."""
-    from markupsafe import Markup
-
     picture = topology.picture(result.topology, styles_of(result))
     moving = animation(result, picture)
     network = {
@@ -131,8 +129,6 @@ def _links(result: RunData) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
 
 def _stills(result: RunData, drawn: Iterable[Drawn] | None) -> list[tuple[Markup, bool]]:
     """The figures that the report includes as pictures."""
-    from markupsafe import Markup
-
     if drawn is None:
         drawn = (Drawn.of(*one) for one in figures.every(result, only_of_report=True))
     kinds = {name: kind for name, kind in figures.KINDS.items() if kind.in_report}

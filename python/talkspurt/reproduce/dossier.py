@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from talkspurt import _core, figures
 from talkspurt._storage import file_access, output_folder
 from talkspurt.report import page
@@ -32,8 +34,6 @@ from talkspurt.reproduce.sample import show
 from talkspurt.reproduce.study_file import FILES, recorded
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-
     from talkspurt.reproduce.lab import Case
 
 GRADES = {MATCHES: "0", SAME_ORDERING: "2", UNDERSPECIFIED: "3", UNDECIDED: "3", GIVEN: "none"}
@@ -84,8 +84,6 @@ def _write_study(one: Reproduction, folder: Path, *, pdf: bool) -> None:
 
 def write_figures(drawn: Iterable[Picture], folder: Path, *, pdf: bool) -> list[Markup]:
     """Write figures in all formats; returns them as SVG for the page."""
-    from markupsafe import Markup
-
     inline = []
     for picture in drawn:
         made = figures.formats(picture.figure, as_pdf=pdf)

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from talkspurt import _core
 from talkspurt._storage import file_access, interrupts, output_folder
 from talkspurt._terminal.progress import Bar
@@ -29,8 +31,6 @@ from talkspurt.reproduce.study_file import scenarios
 from talkspurt.scenarios.source import read
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from talkspurt.results.result import Result
 
 NAMES = ("renker2008",)
@@ -206,8 +206,6 @@ def _take(transfer: Transfer, found: Measured) -> None:
 
 def _run(transfer: Transfer, result: Result, gauges: Sequence[tuple[float, str, float]]) -> Run:
     """As a run of the simulator: the gauges are the sender's, the rest is what the network saw."""
-    import polars as pl
-
     tables = {name: result.table(name) for name in WHOLE}
     # The flow that sends the most: the others are messages of routers and hosts.
     flows = tables["flows"].sort("sent_packets", descending=True).head(1)

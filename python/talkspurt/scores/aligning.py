@@ -12,15 +12,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import polars as pl
+
 from talkspurt.metrics.opinion import HEARD
 from talkspurt.scores import speech
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     import numpy.typing as npt
-    import polars as pl
 
     from talkspurt.results.run_data import RunData
 
@@ -76,8 +77,6 @@ def aligned(result: RunData, flow: str) -> Aligned | None:
 
     None if there is no such part.
     """
-    import numpy as np
-
     audio = result.audio(flow).mono()
     frames = result.frames(flow).sort("index")
     scenario = result.resolved
@@ -117,8 +116,6 @@ def _judged(
     frames: pl.DataFrame, duration_s: float, measure: Mapping[str, float]
 ) -> npt.NDArray[np.int64]:
     """Places of the frames that count, as for the E-model."""
-    import polars as pl
-
     delays = (frames["playout_s"] - frames["captured_s"]).filter(frames["fate"].is_in(HEARD))
     latest = delays.max()
     longest = latest if isinstance(latest, float) else 0.0
@@ -137,8 +134,6 @@ def offsets(frames: pl.DataFrame) -> Places:
 
     Frames that were not played are where the one before them leads; 0 if none was played.
     """
-    import polars as pl
-
     played = pl.when(pl.col("fate").is_in(HEARD)).then(pl.col("playout_s") - pl.col("captured_s"))
     delay = frames.select(played.alias("delay"))["delay"].forward_fill().backward_fill()
     moved: Places = (delay.fill_null(0.0) - (delay[0] or 0.0)).to_numpy()
@@ -155,8 +150,6 @@ def undone(sent: Samples, received: Samples, rate: int, begins: Places, moved: P
         begins: place of each frame in the reference, in seconds.
         moved: how much later each frame is in the received sound, in seconds.
     """
-    import numpy as np
-
     parts: list[Samples] = []
     shift = 0
     """By how much more than the samples so far has been read of the received sound."""
@@ -183,8 +176,6 @@ def _residue(sent: Samples, received: Samples, rate: int) -> int:
 
     Time scaling reaches the intended length within some milliseconds, and codecs have a delay.
     """
-    import numpy as np
-
     near, length = round(NEAR_S * rate), round(WORD_S * rate)
     word = sent[:length].astype(np.float64)
     if len(word) < length or not word.any():
@@ -198,8 +189,6 @@ def _residue(sent: Samples, received: Samples, rate: int) -> int:
 
 def _pauses(sent: Samples, rate: int) -> Sequence[tuple[int, int]]:
     """First and last sample of the speaker's pauses that are long enough to change."""
-    import numpy as np
-
     silent = ~speech.is_speech(sent, rate)
     step = round(speech.FRAME_S * rate)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], silent.astype(int), [0]])))
@@ -210,8 +199,6 @@ def _pauses(sent: Samples, rate: int) -> Sequence[tuple[int, int]]:
 
 def _read(samples: Samples, start: int, end: int) -> Samples:
     """Samples from ``start`` to ``end``, with silence where there are none."""
-    import numpy as np
-
     before = np.zeros(max(0, min(end, 0) - start), dtype=np.int16)
     there = samples[max(start, 0) : max(end, 0)]
     missing = max(0, end - start) - len(before) - len(there)
@@ -220,8 +207,6 @@ def _read(samples: Samples, start: int, end: int) -> Samples:
 
 def _resized(pause: Samples, length: int, rate: int) -> Samples:
     """A pause of another length: the quietest part is removed, or silence inserted there."""
-    import numpy as np
-
     less = len(pause) - length
     if less == 0:
         return pause

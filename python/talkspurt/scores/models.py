@@ -16,11 +16,12 @@ from math import gcd
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from talkspurt.errors import MissingExtraError
 from talkspurt.scores.kinds import WIDEBAND_HZ
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Samples = npt.NDArray[np.int16]
@@ -95,8 +96,6 @@ def _visqol_api() -> Any:
 
 
 def _plcmos(sent: Samples, received: Samples, rate: int) -> float:
-    import numpy as np
-
     features, session, listeners = _plcmos_session()
     spectra = features(_at(received, rate, WIDEBAND_HZ)).astype(np.float32)
     spectra = spectra[np.newaxis, np.newaxis]
@@ -108,7 +107,6 @@ def _plcmos(sent: Samples, received: Samples, rate: int) -> float:
 
 @functools.cache
 def _plcmos_session() -> tuple[Callable[[Floats], Floats], Any, Any]:
-    import numpy as np
     import onnxruntime
     import speechmos
     from speechmos.plcmos import PLCMOS
@@ -134,7 +132,6 @@ _MODELS: dict[str, Callable[[Samples, Samples, int], float]] = {
 
 def _at(samples: Samples, rate: int, wanted: int) -> Floats:
     """Samples at another rate, from −1 to 1."""
-    import numpy as np
     from scipy.signal import resample_poly
 
     plain = samples.astype(np.float64) / 32768

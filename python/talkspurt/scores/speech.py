@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Samples = npt.NDArray[np.int16]
@@ -19,8 +20,6 @@ FLOOR = 10.0
 
 def is_speech(samples: Samples, rate: int) -> npt.NDArray[np.bool_]:
     """For each frame of 20 ms, whether something is said in it."""
-    import numpy as np
-
     step = max(1, round(FRAME_S * rate))
     count = len(samples) // step
     if count == 0:
