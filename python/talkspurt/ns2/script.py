@@ -71,9 +71,9 @@ def write(question: Question, run: int | None = None) -> Script:
     findings = Findings(SourceMap(question))
     plan = question.plan
     if plan.axes:
-        findings.refuse("axes", "a script is one run", "--set axes=[]")
+        findings.refuse("axes", "a script is one run", "[]")
     if run is None and plan.replications > 1:
-        findings.refuse("replications.count", "a script is one run", "--set replications.count=1")
+        findings.refuse("replications.count", "a script is one run", "1")
     run = 0 if plan.axes else run or 0
     scenario = Part(values(plan.resolved(run)), "", findings)
     topology = routed(json.loads(plan.topology(run)))
@@ -214,7 +214,7 @@ class _Writer:
                     self.findings.refuse(
                         link,
                         f"packets of {part.path} are {packet_bytes} B long, and its links take all",
-                        f"--set {link}={packet_bytes}B",
+                        f"{packet_bytes}B",
                     )
                     return
 
@@ -226,8 +226,7 @@ class _Writer:
         if all(own.kind != "speech" for own in sources):
             return
         if enabled:
-            path = rtcp.at("enabled")
-            self.findings.refuse(path, "its agents send no reports", f"--set {path}=false")
+            rtcp.refuse("enabled", "its agents send no reports", "false")
         self.findings.note("playout and opinion scores are left out: ns-2 plays nothing")
 
     def _start(
