@@ -19,6 +19,7 @@ from typing import Any, TextIO
 import polars as pl
 
 from talkspurt import _core, api
+from talkspurt._storage import file_access
 from talkspurt.analysis.means import student
 from talkspurt.ns2 import defaults, script
 from talkspurt.ns2.trace import Reader
@@ -274,9 +275,9 @@ def _rows(
 
 def _check_room(trace: Path, size: int, say: Callable[[str], None]) -> None:
     free = shutil.disk_usage(trace.absolute().parent).free
-    words = f"{trace}: ns-2's trace may become {script.size_text(size)} long"
+    words = f"{trace}: ns-2's trace may become {file_access.size(size)} long"
     if size > free:
-        raise _core.RunError(f"{words}, and {script.size_text(free)} are free")
+        raise _core.RunError(f"{words}, and {file_access.size(free)} are free")
     say(words)
 
 

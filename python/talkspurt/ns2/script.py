@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from talkspurt import __version__
+from talkspurt._storage.file_access import size as size_text
 from talkspurt.ns2 import network, source, transport
 from talkspurt.ns2.defaults import Set
 from talkspurt.ns2.network import Wire
@@ -318,12 +319,3 @@ def trace_name(name: str) -> str:
     expand ``~`` to a home folder. Tcl 8.6 has no characters beyond the basic plane.
     """
     return "./" + "".join(c if ord(c) < 0x10000 else "_" for c in name) + ".tr"
-
-
-def size_text(size: float) -> str:
-    """A byte count in readable units."""
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} GB"
