@@ -327,12 +327,11 @@ def label_ends(ax: Axes, ends: Iterable[tuple[float, float, str, str]]) -> None:
 
 def svg(figure: Figure) -> bytes:
     """The figure as SVG, deterministic."""
-    import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     file = io.BytesIO()
     # Not savefig, which draws everything twice.
-    with mpl.rc_context(RC), _resolution(figure, figure.dpi):
+    with _printing(figure, figure.dpi):
         canvas: Any = FigureCanvasSVG(figure)
         canvas.print_svg(file, metadata={"Date": None})
     # The layout is done, which takes longer than drawing; other formats use it.
@@ -366,12 +365,11 @@ class Drawn:
 
 def pdf(figure: Figure) -> bytes:
     """The figure as PDF, deterministic."""
-    import matplotlib as mpl
     from matplotlib.backends.backend_pdf import FigureCanvasPdf
 
     file = io.BytesIO()
     # Not savefig, as above; our figures have no background.
-    with mpl.rc_context(RC), _resolution(figure, figure.dpi):
+    with _printing(figure, figure.dpi):
         canvas: Any = FigureCanvasPdf(figure)
         canvas.print_pdf(file, metadata={"CreationDate": None})
     return file.getvalue()
@@ -381,14 +379,13 @@ def png(figure: Figure) -> bytes:
     """The figure as PNG on white."""
     import zlib
 
-    import matplotlib as mpl
     import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
 
     file = io.BytesIO()
     face = figure.get_facecolor()
-    with mpl.rc_context(RC), _resolution(figure, PNG_DPI):
+    with _printing(figure, PNG_DPI):
         figure.set_facecolor(PAPER)
         canvas: Any = FigureCanvasAgg(figure)
         canvas.draw()
@@ -402,12 +399,14 @@ def png(figure: Figure) -> bytes:
 
 
 @contextmanager
-def _resolution(figure: Figure, dpi: float) -> Iterator[None]:
-    """Draw at this resolution, and restore the figure's own."""
+def _printing(figure: Figure, dpi: float) -> Iterator[None]:
+    """Draw in our style and at this resolution, and restore the figure's own."""
+    import matplotlib as mpl
+
     own = figure.dpi
     figure.dpi = dpi
     try:
-        with warnings.catch_warnings():
+        with mpl.rc_context(RC), warnings.catch_warnings():
             # One for each letter, with a place in our source; :func:`unknown_letters` tells them.
             warnings.filterwarnings("ignore", message=r"Glyph \d+ ")
             yield

@@ -63,20 +63,11 @@ def import_trace(
             compressed, or if an argument does not fit.
         OSError: if a file cannot be read.
     """
-    files = [files] if isinstance(files, str | os.PathLike) else files
-    return _read([Path(f) for f in files], payloads or {}, playout_s, delay_s, clock_offset_s)
-
-
-def _read(
-    files: Sequence[Path],
-    payloads: Mapping[int, str],
-    playout_s: float,
-    delay_s: float | None,
-    clock_offset_s: float,
-) -> Result:
-    if not 1 <= len(files) <= 2:
-        raise BadInputError(f"import: expected one trace, or two captures, found {len(files)}")
-    faults = unfit(len(files), delay_s is not None, clock_offset_s != 0)
+    given = [files] if isinstance(files, str | os.PathLike) else files
+    paths, payloads = [Path(file) for file in given], payloads or {}
+    if not 1 <= len(paths) <= 2:
+        raise BadInputError(f"import: expected one trace, or two captures, found {len(paths)}")
+    faults = unfit(len(paths), delay_s is not None, clock_offset_s != 0)
     for kind, name in payloads.items():
         told = f"{kind}={name}"
         if kind not in range(128) or not isinstance(name, str):
@@ -89,19 +80,19 @@ def _read(
     if faults:
         raise BadInputError(visible("; ".join(faults)))
     began = time.monotonic()
-    kinds = [_kind(file, file_access.first_bytes(file, 4096)) for file in files]
-    contents = [file_access.read_bytes(file, MAX_BYTES) for file in files]
-    if len(files) == 2 and kinds != ["capture", "capture"]:
-        raise BadInputError(visible(f"{files[0]} and {files[1]}: two files must be captures"))
+    kinds = [_kind(file, file_access.first_bytes(file, 4096)) for file in paths]
+    contents = [file_access.read_bytes(file, MAX_BYTES) for file in paths]
+    if len(paths) == 2 and kinds != ["capture", "capture"]:
+        raise BadInputError(visible(f"{paths[0]} and {paths[1]}: two files must be captures"))
     if kinds[0] == "ns-2":
         if payloads or delay_s is not None:
             raise BadInputError("--payload and --network-delay: only for captures")
-        trace = _ns2(files[0], contents[0])
+        trace = _ns2(paths[0], contents[0])
     else:
-        trace = _captures(files, contents, dict(payloads), delay_s, clock_offset_s)
+        trace = _captures(paths, contents, dict(payloads), delay_s, clock_offset_s)
     from talkspurt.importing.tables import Tables
 
-    return _result(files, contents, trace, Tables(trace, playout_s), began)
+    return _result(paths, contents, trace, Tables(trace, playout_s), began)
 
 
 def unfit(files: int, delay: bool, clock_offset: bool) -> list[str]:
