@@ -12,9 +12,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from talkspurt import ScenarioError
+from talkspurt._commands.options import EmulateOptions
 from talkspurt._storage import interrupts, output_folder, writer
 from talkspurt._terminal.console import console, say
 from talkspurt._text.escaping import visible
@@ -26,8 +26,6 @@ from talkspurt.scenarios.source import Question
 
 WORDS = ("--at", "--serve")
 
-if TYPE_CHECKING:
-    from talkspurt._commands.options import EmulateOptions
 CTRL_C_S = 1.0
 """Time for commands to end after Ctrl-C, before the network ends."""
 

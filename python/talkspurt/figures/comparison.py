@@ -8,7 +8,11 @@ it is the x axis, and each point has the style of its transport.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from talkspurt.analysis.sensitivity import INDICES
 from talkspurt.figures import panel, scale
@@ -39,15 +43,10 @@ from talkspurt.figures.style import (
     styled,
 )
 from talkspurt.figures.values import short
+from talkspurt.metrics import Column
 from talkspurt.metrics.catalogue import VIEWS, column, of_a_flow
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from talkspurt.metrics import Column
-    from talkspurt.results.axis import Axis
-    from talkspurt.results.study_data import StudyData
+from talkspurt.results.axis import Axis
+from talkspurt.results.study_data import StudyData
 
 SHOWN = tuple(VIEWS["figures"])
 NARROW = 2
@@ -182,9 +181,6 @@ def _legend(
 
     Above a single panel, beside several.
     """
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
     handles = []
     for words, lines in entries.items():
         styles = {line.style for line in lines}

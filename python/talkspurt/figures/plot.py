@@ -11,10 +11,15 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.transforms import ScaledTranslation
 
 from talkspurt import intervals
 from talkspurt.figures import chart, decimating, maps, panel, scale
@@ -52,12 +57,7 @@ from talkspurt.figures.values import (
 )
 from talkspurt.metrics.catalogue import metric, over_time
 from talkspurt.results.axis import Axis
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from talkspurt.results.study_data import StudyData
+from talkspurt.results.study_data import StudyData
 
 TALL, ROW = 3.1, 2.1
 """Height of a figure of one panel, and of each row of several, in inches."""
@@ -216,9 +216,6 @@ def _title(drawn: Plot) -> str:
 
 
 def _legend(drawn: Plot, figure: Figure, title: str, looks: Mapping[str, Style]) -> None:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
     handles: list[Any] = []
     for label, look in looks.items():
         words = short(label) or "–"
@@ -298,8 +295,6 @@ def _widen(ax: Axes, seen: Sequence[float], *, zero: bool) -> None:
 
 def _points(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bottom: bool) -> None:
     """Means with intervals over an axis, joined as lines or with the single values beside them."""
-    from matplotlib.transforms import ScaledTranslation
-
     assert drawn.over is not None
     rows, cells = _rows(drawn, found), _cells(drawn, found)
     labels, axis = drawn.labels(drawn.over), drawn.axis(drawn.over)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import io
+import logging
 import re
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from textwrap import wrap
@@ -20,9 +21,6 @@ from typing import TYPE_CHECKING, Any
 from talkspurt._text.escaping import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from logging import LogRecord
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -215,19 +213,20 @@ def styled(*, math: bool = False) -> Iterator[None]:
     A dollar sign is literal, since names and titles are arbitrary text; with ``math`` it starts a
     formula, for figures that contain only our own text.
     """
-    import logging
-
-    # It advises where nobody asked to keep its caches if the home folder is read-only.
-    logging.getLogger("matplotlib").addFilter(_is_no_advice)
     import matplotlib as mpl
 
     with mpl.rc_context({**RC, "text.parse_math": math}):
         yield
 
 
-def _is_no_advice(record: LogRecord) -> bool:
+def _is_no_advice(record: logging.LogRecord) -> bool:
     words = record.getMessage()
     return "MPLCONFIGDIR" not in words and not words.startswith("mkdir -p failed")
+
+
+# It advises where nobody asked to keep its caches if the home folder is read-only. All modules that
+# import it import this one before.
+logging.getLogger("matplotlib").addFilter(_is_no_advice)
 
 
 PNG_DPI = 160

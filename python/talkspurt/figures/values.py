@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -32,14 +32,12 @@ from talkspurt.figures.style import (
     Style,
     transport_style,
 )
+from talkspurt.metrics import Metric
 from talkspurt.metrics.catalogue import Column, Computed
 from talkspurt.metrics.catalogue.quantities import BY_COLUMN, Quantity
 from talkspurt.results.axis import Axis
-
-if TYPE_CHECKING:
-    from talkspurt.metrics import Metric
-    from talkspurt.results.run_data import RunData
-    from talkspurt.results.study_data import StudyData
+from talkspurt.results.run_data import RunData
+from talkspurt.results.study_data import StudyData
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 Row = Mapping[str, Any]

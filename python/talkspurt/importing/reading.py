@@ -9,19 +9,17 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from talkspurt._storage import file_access
 from talkspurt._text.escaping import visible, whole
 from talkspurt.errors import BadInputError
+from talkspurt.importing.model import Trace
+from talkspurt.importing.tables import Tables
 from talkspurt.results import manifest as manifests
 from talkspurt.results.result import Result
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from talkspurt.importing.model import Trace
-    from talkspurt.importing.tables import Tables
 
 MAX_BYTES = 4 << 30
 CAPTURES = (
@@ -90,8 +88,6 @@ def import_trace(
         trace = _ns2(paths[0], contents[0])
     else:
         trace = _captures(paths, contents, dict(payloads), delay_s, clock_offset_s)
-    from talkspurt.importing.tables import Tables
-
     return _result(paths, contents, trace, Tables(trace, playout_s), began)
 
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 REMEDY = "pip install 'talkspurt[av]'"
 RATE = 8000

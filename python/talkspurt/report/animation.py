@@ -14,7 +14,7 @@ import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 from markupsafe import Markup
@@ -24,12 +24,10 @@ from talkspurt.figures.style import BACKGROUND, REAL
 from talkspurt.figures.time import styles_of
 from talkspurt.report import topology
 from talkspurt.report.layout import components
+from talkspurt.report.topology import Picture
 from talkspurt.results.manifest import Origin
+from talkspurt.results.run_data import RunData
 from talkspurt.scenarios.source import read
-
-if TYPE_CHECKING:
-    from talkspurt.report.topology import Picture
-    from talkspurt.results.run_data import RunData
 
 WIDTH = 940.0
 """Minimum width of the picture, so that packets have space to move."""

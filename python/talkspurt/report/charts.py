@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -18,11 +18,9 @@ from talkspurt.figures.style import BACKGROUND, CAUSE_COLOURS, INK, Style, width
 from talkspurt.figures.time import DROP, QUEUE_COLOURS, bottlenecks, smooth_goodput, styles_of
 from talkspurt.metrics import opinion
 from talkspurt.metrics.catalogue import column
+from talkspurt.results.run_data import RunData
 
-if TYPE_CHECKING:
-    from talkspurt.results.run_data import RunData
-
-    Values = Sequence["Number"] | pl.Series
+Values = Sequence["Number"] | pl.Series
 
 COLUMNS = 500
 """Columns of pixels of a chart."""

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from talkspurt import intervals
 from talkspurt._text.escaping import visible
 from talkspurt.figures.scale import headed
 from talkspurt.metrics.catalogue import VIEWS, column
-
-if TYPE_CHECKING:
-    from talkspurt.results.run_data import RunData
-    from talkspurt.results.study_data import StudyData
+from talkspurt.results.run_data import RunData
+from talkspurt.results.study_data import StudyData
 
 COLUMNS = tuple(VIEWS["notebook"])
 MAX_ROWS = 60

@@ -11,15 +11,13 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, FileSystemBytecodeCache, FunctionLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from talkspurt._text.escaping import visible, visible_in
-
-if TYPE_CHECKING:
-    from jinja2.bccache import Bucket
 
 WEB = files("talkspurt") / "web"
 STYLES = ("vendor/uPlot.min.css", "report.css", "topology.css", "animation.css")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from markupsafe import Markup
 
@@ -12,18 +13,12 @@ from talkspurt.analysis.cautions import cautions
 from talkspurt.figures.media import BEST_MOS
 from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
-from talkspurt.metrics.catalogue import ALL, COLUMNS, VIEWS, column, number
+from talkspurt.metrics.catalogue import ALL, COLUMNS, VIEWS, Metric, column, number
 from talkspurt.report import answer, calls, charts, page, topology
 from talkspurt.report.animation import animation
 from talkspurt.results.groups import condensed
-from talkspurt.results.run_data import BYTES
+from talkspurt.results.run_data import BYTES, RunData
 from talkspurt.scores import MODELS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from talkspurt.metrics.catalogue import Metric
-    from talkspurt.results.run_data import RunData
 
 FLOW_COLUMNS = tuple(VIEWS["report_flows"])
 VIDEO = tuple(VIEWS["video"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from talkspurt import figures, intervals
 from talkspurt._storage import writer
@@ -11,17 +12,13 @@ from talkspurt.analysis.cautions import cautions
 from talkspurt.figures import comparison
 from talkspurt.figures.panel import across
 from talkspurt.figures.style import Drawn
+from talkspurt.metrics import Metric
 from talkspurt.metrics.catalogue import VIEWS, number
 from talkspurt.report import answer, calls, page
 from talkspurt.report.single import in_order, network_of, notes
+from talkspurt.results.run_data import RunData
+from talkspurt.results.study_data import StudyData
 from talkspurt.scores import MODELS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from talkspurt.metrics import Metric
-    from talkspurt.results.run_data import RunData
-    from talkspurt.results.study_data import StudyData
 
 COLUMNS = tuple(VIEWS["report_study"])
 VIDEO = tuple(VIEWS["video"])

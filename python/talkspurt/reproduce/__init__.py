@@ -13,18 +13,16 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from talkspurt.errors import BadInputError
 from talkspurt.reproduce import checks, formulas, ns2, study_file
 from talkspurt.reproduce.formulas import module
 from talkspurt.reproduce.lab import Case, Lab, Run
 from talkspurt.reproduce.rows import Row, Values, judge_all
+from talkspurt.reproduce.sample import Sample
 from talkspurt.reproduce.study_file import StudyFile, scenarios
 from talkspurt.runs import engine
-
-if TYPE_CHECKING:
-    from talkspurt.reproduce.sample import Sample
 
 NAMES = ("nor2010", "wheeb2017", "maldonado2005", "sarao2019", "renker2008")
 """Command-line names of the studies."""

@@ -10,7 +10,7 @@ import dataclasses
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 
@@ -20,6 +20,7 @@ from talkspurt.report import page
 from talkspurt.reproduce import Reproduction, document
 from talkspurt.reproduce.band import SHARE
 from talkspurt.reproduce.figures import Picture, pictures
+from talkspurt.reproduce.lab import Case
 from talkspurt.reproduce.rows import (
     CLASSES,
     GIVEN,
@@ -32,9 +33,6 @@ from talkspurt.reproduce.rows import (
 )
 from talkspurt.reproduce.sample import show
 from talkspurt.reproduce.study_file import FILES, recorded
-
-if TYPE_CHECKING:
-    from talkspurt.reproduce.lab import Case
 
 GRADES = {MATCHES: "0", SAME_ORDERING: "2", UNDERSPECIFIED: "3", UNDECIDED: "3", GIVEN: "none"}
 """Colours of verdicts, like the report's grades; others are 5."""

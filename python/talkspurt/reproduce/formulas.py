@@ -19,17 +19,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from types import CodeType, ModuleType
+from typing import Any
 
 from talkspurt.reproduce import hops, study_file
-from talkspurt.reproduce.lab import Keep, part
+from talkspurt.reproduce.lab import Keep, Lab, part
 from talkspurt.reproduce.rows import Values
-
-if TYPE_CHECKING:
-    from types import CodeType, ModuleType
-
-    from talkspurt.reproduce.lab import Lab
-    from talkspurt.reproduce.sample import Sample, Value
+from talkspurt.reproduce.sample import Sample, Value
 
 PROFILES = ("stated", "inferred", "other")
 """Where values belong; others are for notes."""

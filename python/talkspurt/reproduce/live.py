@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -28,10 +28,8 @@ from talkspurt.reproduce.lab import WHOLE, Lab, Run
 from talkspurt.reproduce.rows import Row, table
 from talkspurt.reproduce.sample import Sample, Value, samples, show
 from talkspurt.reproduce.study_file import scenarios
+from talkspurt.results.result import Result
 from talkspurt.scenarios.source import read
-
-if TYPE_CHECKING:
-    from talkspurt.results.result import Result
 
 NAMES = ("renker2008",)
 """Studies that can be measured in real time."""

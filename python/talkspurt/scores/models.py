@@ -14,18 +14,16 @@ import sys
 from collections.abc import Callable, Iterator
 from math import gcd
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from talkspurt.errors import MissingExtraError
 from talkspurt.scores.kinds import WIDEBAND_HZ
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Samples = npt.NDArray[np.int16]
-    Floats = npt.NDArray[np.float64]
+Samples = npt.NDArray[np.int16]
+Floats = npt.NDArray[np.float64]
 
 PACKAGES = {
     "pesq": "pesq",

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Samples = npt.NDArray[np.int16]
+Samples = npt.NDArray[np.int16]
 
 FRAME_S = 0.02
 BELOW_DB = 30.0
