@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from talkspurt.figures import decimating
 from talkspurt.figures.style import FAINT, INK, label_ends, sheet
 from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import column
@@ -121,8 +122,6 @@ def steps_of(result: RunData, direction: str, gauge: str) -> pl.DataFrame:
 
 def held(rows: pl.DataFrame, end_s: float) -> pl.DataFrame:
     """``time_s`` and ``value`` of a gauge until the end; of many rows, those that can be seen."""
-    from talkspurt.figures import decimating
-
     rows = rows.select("time_s", "value").filter(pl.col("value").is_finite())
     if rows.is_empty():
         return rows

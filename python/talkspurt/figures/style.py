@@ -12,9 +12,11 @@ import io
 import logging
 import re
 import warnings
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html import escape
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -376,8 +378,6 @@ def pdf(figure: Figure) -> bytes:
 
 def png(figure: Figure) -> bytes:
     """The figure as PNG on white."""
-    import zlib
-
     import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
@@ -434,8 +434,6 @@ def inline_svg(drawn: bytes, alt: str) -> str:
     salt = hashlib.sha256(text.encode()).hexdigest()[:8]
     text = re.sub(r'\bid="([^"]+)"', rf'id="f{salt}-\1"', text)
     text = re.sub(r'(url\(|xlink:href=")#', rf"\1#f{salt}-", text)
-    from html import escape
-
     head, rest = text.split(">", 1)
     head = re.sub(r'\s(width|height)="[^"]*"', "", head)
     return f'{head} role="img" aria-label="{escape(alt, quote=True)}">{rest}'

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from talkspurt._text.format import time_text
+from talkspurt.figures import decimating
 from talkspurt.figures.style import (
     GREEN,
     INK,
@@ -200,8 +201,6 @@ def cwnd(result: RunData, flow: str | None, link: str | None) -> Figure | None:
 
 def _few(rows: pl.DataFrame, x: str, *lines: str) -> list[np.ndarray]:
     """Columns as numbers, without points that make no difference to the picture."""
-    from talkspurt.figures import decimating
-
     places = decimating.kept(*(rows[name] for name in (x, *lines)))
     return [rows[name].gather(places).cast(pl.Float64).to_numpy() for name in (x, *lines)]
 

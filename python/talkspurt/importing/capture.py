@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from talkspurt import _core
 from talkspurt.importing import rtp
 from talkspurt.importing.model import Hop, Packet, Speech, Trace, Way
@@ -48,8 +50,6 @@ class Point:
         Raises:
             CaptureError: if it cannot be read or has no packets of a known protocol.
         """
-        import polars as pl
-
         try:
             packets, chunks, frames, left_out = _core.capture(data)
         except ValueError as error:

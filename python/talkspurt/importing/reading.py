@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import tomli_w
 
 from talkspurt._storage import file_access
 from talkspurt._text.escaping import visible, whole
 from talkspurt.errors import BadInputError
+from talkspurt.importing import capture, ns2
 from talkspurt.importing.model import Trace
+from talkspurt.importing.rtp import CLOCKS
 from talkspurt.importing.tables import Tables
 from talkspurt.results import manifest as manifests
 from talkspurt.results.result import Result
@@ -99,8 +102,6 @@ def unfit(files: int, delay: bool, clock_offset: bool) -> list[str]:
 
 def unknown_encoding(text: str, name: str) -> str | None:
     """Why a payload type as in the text ``111=opus`` is not known, if it is not."""
-    from talkspurt.importing.rtp import CLOCKS
-
     if name.upper() in CLOCKS:
         return None
     return f"--payload {text}: unknown encoding; there are {', '.join(sorted(CLOCKS))}"
@@ -120,8 +121,6 @@ def _kind(file: Path, data: bytes) -> str:
 
 
 def _ns2(file: Path, data: bytes) -> Trace:
-    from talkspurt.importing import ns2
-
     try:
         trace = ns2.read(io.TextIOWrapper(io.BytesIO(data), encoding="ascii"))
     except ns2.NotATraceError as error:
@@ -143,8 +142,6 @@ def _captures(
     delay_s: float | None,
     offset_s: float,
 ) -> Trace:
-    from talkspurt.importing import capture
-
     points = []
     for file, data in zip(files, contents, strict=True):
         try:
@@ -160,8 +157,6 @@ def _captures(
 def _result(
     files: Sequence[Path], contents: Sequence[bytes], trace: Trace, tables: Tables, began: float
 ) -> Result:
-    import tomli_w
-
     name = "-".join(file_access.plain_name(file.stem) for file in files)
     hashes = [hashlib.sha256(data).hexdigest() for data in contents]
     title = " and ".join(whole(file.name) for file in files)

@@ -20,6 +20,7 @@ from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import visible
 from talkspurt._text.format import offered
 from talkspurt.errors import BadInputError, EndedEarlyError, Faults
+from talkspurt.metrics import dictionary
 from talkspurt.real_time import serving
 from talkspurt.real_time.notes import ends, notes
 from talkspurt.results import manifest as manifests
@@ -322,8 +323,6 @@ def _table(
 
 def _known_to_one(table: pl.DataFrame, flows: pl.DataFrame, name: str) -> pl.DataFrame:
     """The table with null for what the end that connected first does not know alone."""
-    from talkspurt.metrics import dictionary
-
     key = "name" if name == "flows" else "flow"
     ends = dictionary.known(name)
     arrivals = [column for column, end in ends.items() if end != "sender"]

@@ -17,7 +17,10 @@ from jinja2 import Environment, FileSystemBytecodeCache, FunctionLoader, StrictU
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
+from talkspurt import _core
 from talkspurt._text.escaping import visible, visible_in
+from talkspurt._text.format import VERDICTS, rate_text, time_text, verdict
+from talkspurt.metrics.catalogue import column
 
 WEB = files("talkspurt") / "web"
 STYLES = ("vendor/uPlot.min.css", "report.css", "topology.css", "animation.css")
@@ -58,9 +61,6 @@ def compiled() -> Compiled | None:
 @cache
 def environment() -> Environment:
     """The template environment with its shared functions."""
-    from talkspurt._text.format import rate_text, time_text, verdict
-    from talkspurt.metrics.catalogue import column
-
     found = Environment(
         loader=FunctionLoader(asset),
         autoescape=True,
@@ -88,9 +88,6 @@ def _contents(body: Markup) -> list[tuple[str, Markup]]:
 
 def render(template: str, **values: Any) -> str:
     """A complete page from a template of ``web/``."""
-    from talkspurt import _core
-    from talkspurt._text.format import VERDICTS
-
     player = values.get("player")
     scripts = (
         *SCRIPTS,

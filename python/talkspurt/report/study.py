@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from markupsafe import Markup
+
 from talkspurt import figures, intervals
 from talkspurt._storage import writer
 from talkspurt._text.format import verdict
@@ -27,8 +29,6 @@ MAX_ROWS = 200
 
 def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
     """The page; ``drawn`` are the figures of the study, if they have been drawn."""
-    from markupsafe import Markup
-
     one_of_each = {
         writer.run_folder(i, run.settings, run.replicate): run
         for i, run in enumerate(study.runs)

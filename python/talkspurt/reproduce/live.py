@@ -16,14 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import tomli_w
 
 from talkspurt import _core
 from talkspurt._storage import file_access, interrupts, output_folder
+from talkspurt._terminal.console import console, say_line
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.emulating import Emulation, account, namespaces
 from talkspurt.errors import BadInputError
+from talkspurt.figures.style import styled
+from talkspurt.report import page
 from talkspurt.reproduce import formulas, judged_live, study_file
+from talkspurt.reproduce.dossier import cells, graded_tally, write_figures
+from talkspurt.reproduce.figures import live_pictures
 from talkspurt.reproduce.lab import WHOLE, Lab, Run
 from talkspurt.reproduce.rows import Row, table
 from talkspurt.reproduce.sample import Sample, Value, samples, show
@@ -230,13 +236,6 @@ def _write(
     pdf: bool,
 ) -> None:
     """The page, its figures and data."""
-    import tomli_w
-
-    from talkspurt.figures.style import styled
-    from talkspurt.report import page
-    from talkspurt.reproduce.dossier import cells, graded_tally, write_figures
-    from talkspurt.reproduce.figures import live_pictures
-
     file_access.write_text(folder / "rows.json", file_access.to_json(_document(study, rows, found)))
     cases = live_cases(study)
     for name, run in found.runs.items():
@@ -282,8 +281,6 @@ def _print(study: str, rows: Sequence[LiveRow], found: Measured, *, as_json: boo
     if as_json:
         print_json(_document(study, rows, found))
         return
-    from talkspurt._terminal.console import console, say_line
-
     if found.runs:
         shown = [(row.row, row.shown()) for row in rows]
         origins = {"simulated": 2, "live": 1, "kernel": 3}
