@@ -16,7 +16,6 @@ from typing import Any
 from talkspurt import __version__
 from talkspurt._storage.file_access import size as size_text
 from talkspurt.ns2 import network, source, transport
-from talkspurt.ns2.defaults import Set
 from talkspurt.ns2.network import Wire
 from talkspurt.ns2.reading import Findings, Part, SourceMap
 from talkspurt.ns2.tcl import Tcl, number, word
@@ -27,6 +26,8 @@ from talkspurt.scenarios.source import Question
 
 BYTES_A_HOP = 190
 """Bytes of three trace lines."""
+Set = tuple[str, str, str, str]
+"""A flow, the class of one of its agents, a variable and its value in the script."""
 END = "talkspurt: the run is complete"
 """Printed when the script completes, independent of ns-2's exit status."""
 

@@ -16,7 +16,6 @@ import numpy as np
 import polars as pl
 
 from talkspurt.metrics.opinion import HEARD
-from talkspurt.scores import speech
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +27,11 @@ if TYPE_CHECKING:
     Samples = npt.NDArray[np.int16]
     Places = npt.NDArray[np.float64]
 
+FRAME_S = 0.02
+BELOW_DB = 30.0
+"""A frame this far below the loudest twentieth of all frames is a pause."""
+FLOOR = 10.0
+"""RMS in steps of 16 bits below which nothing is said, however quiet all else is (−70 dBov)."""
 FADE_S = 0.005
 """Overlap where sound is removed."""
 PAUSE_S = 0.2
@@ -63,7 +67,7 @@ class Aligned:
 
     def heard(self, start: int, end: int) -> Samples:
         """What was played in place of these samples of the reference."""
-        step = round(speech.FRAME_S * self.rate)
+        step = round(FRAME_S * self.rate)
 
         def place(at: int) -> int:
             nearest = min(at // step, len(self.places) - 1)
@@ -98,7 +102,7 @@ def aligned(result: RunData, flow: str) -> Aligned | None:
     last = len(audio.sent)
     if judged[-1] < len(begins) - 1:
         last = min(last, round((float(begins[judged[-1]]) + frame_s) * audio.rate))
-    grid = np.arange(first, max(last, first + 1), round(speech.FRAME_S * audio.rate))
+    grid = np.arange(first, max(last, first + 1), round(FRAME_S * audio.rate))
     nearest = np.searchsorted(begins, grid / audio.rate + 1e-6, side="right") - 1
     # Rounding to samples may put the first place before the first frame.
     nearest = np.maximum(nearest, 0)
@@ -189,8 +193,8 @@ def _residue(sent: Samples, received: Samples, rate: int) -> int:
 
 def _pauses(sent: Samples, rate: int) -> Sequence[tuple[int, int]]:
     """First and last sample of the speaker's pauses that are long enough to change."""
-    silent = ~speech.is_speech(sent, rate)
-    step = round(speech.FRAME_S * rate)
+    silent = ~is_speech(sent, rate)
+    step = round(FRAME_S * rate)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], silent.astype(int), [0]])))
     runs = zip(edges[::2], edges[1::2], strict=True)
     least = round(PAUSE_S * rate)
@@ -227,3 +231,26 @@ def _resized(pause: Samples, length: int, rate: int) -> Samples:
         new = pause[cut + less - fade : cut + less].astype(np.float64)
         kept[cut - fade : cut] = np.rint(old * (1 - rise) + new * rise).astype(np.int16)
     return kept
+
+
+def is_speech(samples: Samples, rate: int) -> npt.NDArray[np.bool_]:
+    """For each frame of 20 ms, whether something is said in it."""
+    step = max(1, round(FRAME_S * rate))
+    count = len(samples) // step
+    if count == 0:
+        return np.zeros(0, dtype=bool)
+    frames = samples[: count * step].astype(np.float64).reshape(count, step)
+    levels = np.sqrt(np.mean(frames**2, axis=1))
+    threshold = max(FLOOR, float(np.quantile(levels, 0.95)) * 10 ** (-BELOW_DB / 20))
+    spoken: npt.NDArray[np.bool_] = levels > threshold
+    return spoken
+
+
+def active_s(samples: Samples, rate: int) -> float:
+    """For how long something is said."""
+    return float(is_speech(samples, rate).sum()) * FRAME_S
+
+
+def is_heard(samples: Samples) -> bool:
+    """Whether there is any sound."""
+    return bool(len(samples)) and float(abs(samples.astype(int)).max()) > FLOOR
