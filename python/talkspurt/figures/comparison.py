@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from talkspurt.analysis.sensitivity import INDICES
-from talkspurt.figures import panel, scale
+from talkspurt.figures import panel, scale, style
 from talkspurt.figures.maps import over_two_axes
 from talkspurt.figures.panel import (
     MAX_PANELS,
@@ -26,21 +26,6 @@ from talkspurt.figures.panel import (
     keeps_transports,
     lines_over,
     share_out,
-)
-from talkspurt.figures.style import (
-    BLUE,
-    DASHES,
-    FILLS,
-    INK,
-    LINE_LENGTH,
-    ORANGE,
-    WIDTH,
-    Style,
-    bounds,
-    left_out,
-    note,
-    panels,
-    styled,
 )
 from talkspurt.figures.values import short
 from talkspurt.metrics import Column
@@ -57,7 +42,7 @@ LETTERS = 62
 """Letters of a legend's line in such a figure."""
 BAR = 0.38
 """Width of a bar; the distance of factors is 1."""
-COLOURS = (BLUE, ORANGE)
+COLOURS = (style.BLUE, style.ORANGE)
 
 
 def every(study: StudyData) -> Iterator[tuple[str, Figure]]:
@@ -80,7 +65,7 @@ def over_axis(study: StudyData, name: str) -> Figure | None:
     lines = lines_over(study, axis, name) if axis else []
     if axis is None or not lines:
         return None
-    with styled():
+    with style.styled():
         return _drawn(study, axis, lines, column(name))
 
 
@@ -98,9 +83,9 @@ def _drawn(study: StudyData, axis: Axis, lines: Sequence[Line], shown: Column) -
     flows = len({line.key[0] for line in lines}) if by_flow else 1
     columns = _columns(len(drawn), len(parts) // flows, axis, numbers)
     alone = len(drawn) == 1
-    width = SMALL if alone else WIDTH
+    width = SMALL if alone else style.WIDTH
     of = "" if len({line.key[0] for line in lines}) > 1 else f" · {lines[0].key[0]}"
-    figure, grid = panels(
+    figure, grid = style.panels(
         scale.headed(shown.label, shown.shown_unit) + of,
         len(drawn),
         columns,
@@ -114,7 +99,7 @@ def _drawn(study: StudyData, axis: Axis, lines: Sequence[Line], shown: Column) -
         its = [looks[shared.entry(line)] for line in inside]
         panel.draw(ax, axis, numbers, inside, its, shown.scale)
         panel.frame(
-            ax, axis, numbers, columns * WIDTH / width, bottom=place >= len(drawn) - columns
+            ax, axis, numbers, columns * style.WIDTH / width, bottom=place >= len(drawn) - columns
         )
         if shared.apart:
             words = _words(keys, shared, part, "\n" if columns > NARROW else " · ")
@@ -131,8 +116,8 @@ def _drawn(study: StudyData, axis: Axis, lines: Sequence[Line], shown: Column) -
     if len(entries) > 1:
         _legend(grid[0] if alone else figure, entries, looks, joined=numbers is not None)
     seen = [row for inside in inside_all for line in inside for row in line.rows]
-    not_drawn = left_out("panel", [_words(keys, shared, part) for part, _ in rest])
-    note(figure, *panel.said(seen), not_drawn)
+    not_drawn = style.left_out("panel", [_words(keys, shared, part) for part, _ in rest])
+    style.note(figure, *panel.said(seen), not_drawn)
     return figure
 
 
@@ -167,7 +152,7 @@ def _heights(
         seen += panel.extent(row for line in lines for row in line.rows)
     for ax, lines in zip(grid, parts, strict=True):
         seen = ends["" if shared else lines[0].key[0]]
-        ax.set_ylim(*bounds(min(seen) * shown.scale, max(seen) * shown.scale))
+        ax.set_ylim(*style.bounds(min(seen) * shown.scale, max(seen) * shown.scale))
 
 
 def _legend(
@@ -184,14 +169,14 @@ def _legend(
     handles = []
     for words, lines in entries.items():
         styles = {line.style for line in lines}
-        style = styles.pop() if len(styles) == 1 else Style(INK, "o")
+        own = styles.pop() if len(styles) == 1 else style.Style(style.INK, "o")
         look = looks[words]
-        dashes = DASHES[look]
-        drawn: dict[str, Any] = {"color": style.colour, "marker": style.marker, "lw": 1.2}
-        drawn |= {"fillstyle": FILLS[look], "markerfacecoloralt": "none"}
+        dashes = style.DASHES[look]
+        drawn: dict[str, Any] = {"color": own.colour, "marker": own.marker, "lw": 1.2}
+        drawn |= {"fillstyle": style.FILLS[look], "markerfacecoloralt": "none"}
         drawn["ls"] = "none" if not joined else (0, dashes) if dashes else "-"
         handles.append(Line2D([], [], label=words, **drawn))
-    length = LINE_LENGTH if joined else None
+    length = style.LINE_LENGTH if joined else None
     look_of: dict[str, Any] = {"handles": handles, "fontsize": 8}
     if isinstance(where, Figure):
         where.legend(loc="outside right upper", handlelength=length, **look_of)
@@ -202,7 +187,7 @@ def _legend(
         bbox_to_anchor=(0, 1),
         borderaxespad=0,
         ncols=max(1, min(len(entries), LETTERS // letters)),
-        handlelength=LINE_LENGTH - 2 if joined else 1,
+        handlelength=style.LINE_LENGTH - 2 if joined else 1,
         columnspacing=1.2,
         **look_of,
     )
@@ -226,9 +211,11 @@ def sensitivity(study: StudyData, measure: str) -> Figure | None:
     shown = list(found.items())[:MAX_PANELS]
     columns = min(len(shown), 2)
     high = -(-len(shown) // columns) * (0.6 + 0.4 * len(factors)) + 0.9
-    with styled():
+    with style.styled():
         title = f"Sensitivity of {of_a_flow(measure).quantity.label}"
-        figure, grid = panels(title, len(shown), columns, width=WIDTH, height=high, sharey=True)
+        figure, grid = style.panels(
+            title, len(shown), columns, width=style.WIDTH, height=high, sharey=True
+        )
         for ax, (key, its) in zip(grid, shown, strict=True):
             for place, kind in enumerate(kinds):
                 of_kind = [row for row in its if row["index"] == kind]
@@ -241,15 +228,17 @@ def sensitivity(study: StudyData, measure: str) -> Figure | None:
                 ]
                 label = INDICES[kind]
                 ax.barh(y, x, BAR, color=COLOURS[place], label=label)
-                ax.errorbar(x, y, xerr=ends, fmt="none", ecolor=INK, elinewidth=0.8, capsize=2)
-            ax.axvline(0, color=INK, lw=0.6)
+                ax.errorbar(
+                    x, y, xerr=ends, fmt="none", ecolor=style.INK, elinewidth=0.8, capsize=2
+                )
+            ax.axvline(0, color=style.INK, lw=0.6)
             ax.set_title(" · ".join(key), fontsize=9, fontweight="normal")
             ax.set_yticks(range(len(factors)), factors)
         grid[0].invert_yaxis()
         figure.legend(*grid[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
         rest = [" · ".join(key) for key in list(found)[MAX_PANELS:]]
         level = f"Whiskers: bootstrap intervals of {study.confidence * 100:g} %."
-        note(figure, level, left_out("panel", rest))
+        style.note(figure, level, style.left_out("panel", rest))
     return figure
 
 

@@ -35,6 +35,9 @@ BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY = "#E69F00", "#56B4E9"
 # Okabe and Ito have eight; these are darker variants of three of them, for related transports.
 TEAL, BROWN, SLATE, OLIVE = "#1F5F7A", "#7A4B00", "#5B4A8A", "#6B7000"
+PALETTE = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BROWN, TEAL, SLATE, "#6b7280")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", "h")
+"""Of what is no transport."""
 
 FATE_COLOURS = {
     "played": "#b9c2cb",
