@@ -17,16 +17,6 @@ from matplotlib.lines import Line2D
 from talkspurt.analysis.sensitivity import INDICES
 from talkspurt.figures import panel, scale, style
 from talkspurt.figures.maps import over_two_axes
-from talkspurt.figures.panel import (
-    MAX_PANELS,
-    Key,
-    Line,
-    Sharing,
-    across,
-    keeps_transports,
-    lines_over,
-    share_out,
-)
 from talkspurt.figures.values import short
 from talkspurt.metrics import Column
 from talkspurt.metrics.catalogue import VIEWS, column, of_a_flow
@@ -61,24 +51,24 @@ def every(study: StudyData) -> Iterator[tuple[str, Figure]]:
 
 def over_axis(study: StudyData, name: str) -> Figure | None:
     """Means and intervals of one measure over an axis, in as many panels as needed."""
-    axis = across(study)
-    lines = lines_over(study, axis, name) if axis else []
+    axis = panel.across(study)
+    lines = panel.lines_over(study, axis, name) if axis else []
     if axis is None or not lines:
         return None
     with style.styled():
         return _drawn(study, axis, lines, column(name))
 
 
-def _drawn(study: StudyData, axis: Axis, lines: Sequence[Line], shown: Column) -> Figure:
+def _drawn(study: StudyData, axis: Axis, lines: Sequence[panel.Line], shown: Column) -> Figure:
     keys = ["flow", *(other.name for other in study.axes if other is not axis)]
-    shared = share_out(lines)
+    shared = panel.share_out(lines)
     parts = list(shared.parts.items())
-    drawn, rest = parts[:MAX_PANELS], parts[MAX_PANELS:]
-    entries: dict[str, list[Line]] = {}
+    drawn, rest = parts[: panel.MAX_PANELS], parts[panel.MAX_PANELS :]
+    entries: dict[str, list[panel.Line]] = {}
     for line in lines:
         entries.setdefault(shared.entry(line), []).append(line)
     looks = shared.looks()
-    numbers = scale.numbers(axis.labels) if keeps_transports(study, axis) else None
+    numbers = scale.numbers(axis.labels) if panel.keeps_transports(study, axis) else None
     by_flow = 0 in shared.apart
     flows = len({line.key[0] for line in lines}) if by_flow else 1
     columns = _columns(len(drawn), len(parts) // flows, axis, numbers)
@@ -132,14 +122,16 @@ def _columns(count: int, of_a_flow: int, axis: Axis, numbers: Sequence[float] | 
     return 4 if of_a_flow % 4 == 0 else 3
 
 
-def _words(keys: Sequence[str], shared: Sharing, part: Key, between: str = " · ") -> str:
+def _words(
+    keys: Sequence[str], shared: panel.Sharing, part: panel.Key, between: str = " · "
+) -> str:
     """The settings of a panel."""
     named = ((keys[i], value) for i, value in zip(shared.apart, part, strict=True))
     return between.join(value if key == "flow" else f"{key} {value}" for key, value in named)
 
 
 def _heights(
-    grid: Sequence[Axes], parts: Sequence[Sequence[Line]], shown: Column, *, shared: bool
+    grid: Sequence[Axes], parts: Sequence[Sequence[panel.Line]], shown: Column, *, shared: bool
 ) -> None:
     """MOS has a fixed scale; others are fitted to the intervals, and panels of a flow share one."""
     if shown.name == "mos":
@@ -157,7 +149,7 @@ def _heights(
 
 def _legend(
     where: Figure | Axes,
-    entries: Mapping[str, Sequence[Line]],
+    entries: Mapping[str, Sequence[panel.Line]],
     looks: Mapping[str, int],
     *,
     joined: bool,
@@ -208,7 +200,7 @@ def sensitivity(study: StudyData, measure: str) -> Figure | None:
         return None
     factors = list(dict.fromkeys(row["factor"] for row in rows))
     kinds = list(dict.fromkeys(row["index"] for row in rows))
-    shown = list(found.items())[:MAX_PANELS]
+    shown = list(found.items())[: panel.MAX_PANELS]
     columns = min(len(shown), 2)
     high = -(-len(shown) // columns) * (0.6 + 0.4 * len(factors)) + 0.9
     with style.styled():
@@ -236,7 +228,7 @@ def sensitivity(study: StudyData, measure: str) -> Figure | None:
             ax.set_yticks(range(len(factors)), factors)
         grid[0].invert_yaxis()
         figure.legend(*grid[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
-        rest = [" · ".join(key) for key in list(found)[MAX_PANELS:]]
+        rest = [" · ".join(key) for key in list(found)[panel.MAX_PANELS :]]
         level = f"Whiskers: bootstrap intervals of {study.confidence * 100:g} %."
         style.note(figure, level, style.left_out("panel", rest))
     return figure
