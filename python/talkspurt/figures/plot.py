@@ -22,28 +22,9 @@ from matplotlib.patches import Patch
 from matplotlib.transforms import ScaledTranslation
 
 from talkspurt import intervals
-from talkspurt.figures import chart, decimating, maps, panel, scale, style
+from talkspurt.figures import chart, decimating, maps, panel, scale, style, values
 from talkspurt.figures.panel import MAX_PANELS
-from talkspurt.figures.values import (
-    KINDS,
-    TIME,
-    Numbers,
-    Part,
-    Plot,
-    against,
-    chosen,
-    half_width,
-    mean_line,
-    mean_of,
-    missing,
-    parts,
-    same_places,
-    sample_note,
-    short,
-    together,
-    unknown,
-    unknown_places,
-)
+from talkspurt.figures.values import Numbers, Part, Plot, against, half_width, mean_of, short
 from talkspurt.metrics.catalogue import metric, over_time
 from talkspurt.results.axis import Axis
 from talkspurt.results.study_data import StudyData
@@ -83,22 +64,22 @@ def figure(
 ) -> Figure:
     """Draw a measure of the catalogue; see :meth:`talkspurt.Study.figure`."""
     faults: list[Exception] = []
-    if time and over not in (None, TIME):
+    if time and over not in (None, values.TIME):
         faults.append(ValueError(f"time, and over {over!r}: give one of them"))
-    if kind is not None and kind not in KINDS:
-        faults.append(ValueError(f"no kind of figure {kind!r}: expected {', '.join(KINDS)}"))
-    is_axis = any(axis.name == TIME for axis in study.axes)
-    along_time = time or (over == TIME and not is_axis)
+    if kind is not None and kind not in values.KINDS:
+        faults.append(ValueError(f"no kind of figure {kind!r}: expected {', '.join(values.KINDS)}"))
+    is_axis = any(axis.name == values.TIME for axis in study.axes)
+    along_time = time or (over == values.TIME and not is_axis)
     try:
         one = metric(measure, of_links=link is not None)
         if along_time:
             one = over_time(one)
     except (KeyError, ValueError) as error:
-        faults += unknown(study, None, None if along_time else over, by)
-        raise together([error, *faults, *unknown_places(study, flow, link)]) from None
+        faults += values.unknown(study, None, None if along_time else over, by)
+        raise values.together([error, *faults, *values.unknown_places(study, flow, link)]) from None
     if along_time:
         over = None
-    faults += unknown(study, one, over, by)
+    faults += values.unknown(study, one, over, by)
     if over is not None and over == by:
         faults.append(ValueError(f"over and by are both {over!r}"))
     name, other = (link, flow) if one.of_links else (flow, link)
@@ -106,15 +87,15 @@ def figure(
         kinds = ("links", "flows") if one.of_links else ("flows", "links")
         faults.append(ValueError(f"{one.full_name} is of {kinds[0]}, not of {kinds[1]}"))
     try:
-        found = parts(study, one, name, bin_s)
+        found = values.parts(study, one, name, bin_s)
         if not found and not faults:
-            faults.append(missing(study, one, name))
+            faults.append(values.missing(study, one, name))
     except (KeyError, ValueError) as error:
         faults.append(error)
     if faults:
-        raise together(faults) from None
-    drawn = chosen(study, one, found, over, by, kind)
-    drawn.notes.extend(filter(None, [sample_note(study, one, found)]))
+        raise values.together(faults) from None
+    drawn = values.chosen(study, one, found, over, by, kind)
+    drawn.notes.extend(filter(None, [values.sample_note(study, one, found)]))
     with style.styled():
         if drawn.kind == "map":
             return _map(drawn)
@@ -474,7 +455,7 @@ def _curves(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bot
     quantity = against(drawn.one)
     assert quantity is not None
     for label, look, its in drawn.by_label(found):
-        if same_places(drawn.one) and (drawn.kind == "lines" or len(its) > 1):
+        if values.same_places(drawn.one) and (drawn.kind == "lines" or len(its) > 1):
             lines = [_mean(drawn, label, look, its)]
         else:
             first = min(part.replicate for part in its)
@@ -499,7 +480,7 @@ def _mean(drawn: Plot, label: str, look: style.Style, its: Sequence[Part]) -> ch
     size = drawn.quantity.scale
     if its[0].until_s and len(its) == 1:
         return _single(drawn, label, look, its[0])
-    x, rows, replicates = mean_line(its)
+    x, rows, replicates = values.mean_line(its)
     mean = mean_of(rows)
     band: list[tuple[float, float]] = []
     if len(replicates) > 1:

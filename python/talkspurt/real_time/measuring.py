@@ -261,6 +261,12 @@ def made(
         wall_s=wall_s,
     )
     known = measured["clock_offset_s"] is not None
+    of_kernel = (
+        f"# {name} was sent over the kernel's TCP, whose parameters are not known: those here are "
+        "the simulator's."
+        for name, transport, *_ in flows
+        if transport.split("-")[0] == "tcp"
+    )
 
     def read_audio(flow: str) -> Audio | None:
         found = outcome.audio(flow)
@@ -275,22 +281,12 @@ def made(
         settings={},
         replicate=0,
         seed=seed,
-        scenario="\n".join([NOTE, *_comments(flows), scenario]),
+        scenario="\n".join([NOTE, *of_kernel, scenario]),
         topology=_topology(flows, ends(measured)),
         manifest={**manifest, "measured": measured},
         _read_table=partial(_table, outcome, known=known, complete=measured["complete"]),
         _read_audio=read_audio,
     )
-
-
-def _comments(flows: Sequence[Flow]) -> list[str]:
-    """What the scenario does not tell, as comments in it."""
-    of_kernel = [name for name, transport, *_ in flows if transport.split("-")[0] == "tcp"]
-    return [
-        f"# {name} was sent over the kernel's TCP, whose parameters are not known: those here are "
-        "the simulator's."
-        for name in of_kernel
-    ]
 
 
 BETWEEN_CLOCKS = {

@@ -21,7 +21,6 @@ from talkspurt.reproduce import (
     document,
     dossier,
     ns2,
-    reproduce,
     reproductions,
 )
 from talkspurt.reproduce.rows import CLASSES, SHORT, Row, table, tally
@@ -60,13 +59,12 @@ def run(
     # A variation has a folder of its own.
     name = "-".join(["reproduce", study, *(one.replace("=", "-") for one in sets)])
     folder = out if out is not None else None if as_json else Path("runs") / plain_name(name)
+    coming = reproductions(names, jobs=jobs, fresh_ns2=fresh_ns2, sets=sets, step=_say)
     if folder is None:
-        found = reproduce(names, jobs=jobs, fresh_ns2=fresh_ns2, sets=sets, step=_say)
-        _print(found, study, as_json=as_json)
+        _print(list(coming), study, as_json=as_json)
         return
     # Check that the folder is writable before the work, not after.
     with output_folder.Staging(folder) as staging:
-        coming = reproductions(names, jobs=jobs, fresh_ns2=fresh_ns2, sets=sets, step=_say)
         found = dossier.write(coming, study, staging.folder, step=_say, pdf=pdf)
         where = staging.commit()
     _print(found, study, as_json=as_json)
