@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import math
 import os
 import time
@@ -31,7 +30,6 @@ CAPTURES = (
 )  # fmt: skip
 """First bytes of pcapng, and of pcap in both byte orders with microseconds and nanoseconds."""
 PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
-NEITHER = "is neither pcap nor pcapng, nor a trace of ns-2"
 START_OF_SCENARIO = (
     "# This describes an imported trace, in the words of a scenario as far as they are known.\n"
     "# It cannot be run: the network and the sources are not in the trace.\n"
@@ -88,9 +86,12 @@ def import_trace(
     if kinds[0] == "ns-2":
         if payloads or delay_s is not None:
             raise BadInputError("--payload and --network-delay: only for captures")
-        trace = _ns2(paths[0], contents[0])
+        trace = ns2.read(paths[0], contents[0])
     else:
-        trace = _captures(paths, contents, dict(payloads), delay_s, clock_offset_s)
+        points = list(map(capture.Point.read, paths, contents))
+        trace = capture.read(
+            points, payloads=dict(payloads), delay_s=delay_s, offset_s=clock_offset_s
+        )
     return _result(paths, contents, trace, Tables(trace, playout_s), began)
 
 
@@ -116,42 +117,8 @@ def _kind(file: Path, data: bytes) -> str:
     if data[:4] in CAPTURES:
         return "capture"
     if b"\0" in data:
-        raise BadInputError(visible(f"{file}: {NEITHER}"))
+        raise BadInputError(visible(f"{file}: {ns2.NEITHER}"))
     return "ns-2"
-
-
-def _ns2(file: Path, data: bytes) -> Trace:
-    try:
-        trace = ns2.read(io.TextIOWrapper(io.BytesIO(data), encoding="ascii"))
-    except ns2.NotATraceError as error:
-        what = NEITHER if str(error).startswith("line 1 ") else str(error)
-        raise BadInputError(visible(f"{file}: {what}")) from None
-    except UnicodeDecodeError:
-        raise BadInputError(visible(f"{file}: {NEITHER}")) from None
-    if not trace.ways:
-        raise BadInputError(
-            visible(f"{file}: holds no packets of TCP, UDP, RTP, SCTP, DCCP or TFRC")
-        )
-    return trace
-
-
-def _captures(
-    files: Sequence[Path],
-    contents: Sequence[bytes],
-    payloads: dict[int, str],
-    delay_s: float | None,
-    offset_s: float,
-) -> Trace:
-    points = []
-    for file, data in zip(files, contents, strict=True):
-        try:
-            points.append(capture.Point.read(file, data))
-        except capture.CaptureError as error:
-            raise BadInputError(visible(f"{file}: {error}")) from None
-    try:
-        return capture.read(points, payloads=payloads, delay_s=delay_s, offset_s=offset_s)
-    except capture.CaptureError as error:
-        raise BadInputError(visible(f"{files[0]}: {error}, {files[1]}")) from None
 
 
 def _result(
