@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -332,12 +333,8 @@ class Call:
         heard = [row for row in self.frames if row["fate"] == "played"]
         lost, late = fates.count("lost"), fates.count("late")
         share = (lost + late) / len(fates)
-        runs = [0]
-        for before, fate in zip(["played", *fates], fates, strict=False):
-            if fate != "played":
-                runs += [1] if before == "played" else []
-                runs[-1] += before != "played"
-        runs = runs[1:]
+        missed = groupby(fate != "played" for fate in fates)
+        runs = [len([*run]) for is_missed, run in missed if is_missed]
         # ITU-T G.107 §7.4: mean length of loss runs, over that of random losses.
         burst = sum(runs) / len(runs) * (1 - share) if runs else None
         ears = sorted(row["playout_s"] - row["captured_s"] for row in heard)
