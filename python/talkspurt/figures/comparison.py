@@ -195,6 +195,8 @@ def sensitivity(study: StudyData, measure: str) -> Figure | None:
     found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in rows:
         if row["value"] is not None:
+            # Of an index without an interval, both ends are its value.
+            row |= {end: row["value"] for end in ("low", "high") if row[end] is None}
             found.setdefault(tuple(row[key] for key in keys), []).append(row)
     if not found:
         return None
@@ -215,8 +217,8 @@ def sensitivity(study: StudyData, measure: str) -> Figure | None:
                 x = [row["value"] for row in of_kind]
                 # Ends of a percentile interval may lie on one side of the value.
                 ends = [
-                    [max(0.0, row["value"] - _or(row["low"], row)) for row in of_kind],
-                    [max(0.0, _or(row["high"], row) - row["value"]) for row in of_kind],
+                    [max(0.0, row["value"] - row["low"]) for row in of_kind],
+                    [max(0.0, row["high"] - row["value"]) for row in of_kind],
                 ]
                 label = INDICES[kind]
                 ax.barh(y, x, BAR, color=COLOURS[place], label=label)
@@ -232,8 +234,3 @@ def sensitivity(study: StudyData, measure: str) -> Figure | None:
         level = f"Whiskers: bootstrap intervals of {study.confidence * 100:g} %."
         style.note(figure, level, style.left_out("panel", rest))
     return figure
-
-
-def _or(end: float | None, row: dict[str, Any]) -> float:
-    """An end of an interval, or the value of an index without one."""
-    return float(row["value"] if end is None else end)

@@ -72,7 +72,7 @@ class Tables:
             length_s=pl.col("time_s") - pl.col("time_s").shift(fill_value=0.0)
         )
         self.data = {way.name: _data(way) for way in self.shown}
-        self.hops = frame("packets", self._packets())
+        self.hops = self._packets()
         self.made = {
             "flows": frame("flows", map(self._flow, self.shown)),
             "links": frame("links", self._links()),
@@ -81,7 +81,7 @@ class Tables:
             "gauges": frame("gauges", ()),
             "frames": frame("frames", (row for c in self.calls.values() for row in c.frames)),
             "video_frames": frame("video_frames", ()),
-            "events": frame("events", self._events()),
+            "events": self._events(),
             "packets": self.hops,
         }
 
@@ -205,15 +205,15 @@ class Tables:
             queue = {"queue_packets": packets, "queue_bytes": bytes_}
             yield from rows.with_columns(pl.lit(name).alias("link"), **queue).to_dicts()
 
-    def _events(self) -> Iterable[dict[str, Any]]:
+    def _events(self) -> pl.DataFrame:
         rows = [
             {"time_s": time, "flow": way.flow, "side": way.side, "event": text}
             for way in self.trace.ways
             for time, text in way.events
         ]
-        return sorted(rows, key=lambda row: float(str(row["time_s"])))
+        return frame("events", rows).sort("time_s", maintain_order=True)
 
-    def _packets(self) -> Iterable[dict[str, Any]]:
+    def _packets(self) -> pl.DataFrame:
         rows = [
             {"flow": way.flow, "side": way.side, "number": hop.number, "link": hop.link,
              "ip_bytes": hop.ip_bytes, "enqueued_s": hop.enqueued_s,
@@ -222,11 +222,8 @@ class Tables:
             for hop in way.hops
         ]  # fmt: skip
 
-        def begin(row: dict[str, Any]) -> float:
-            times = (row["enqueued_s"], row["dequeued_s"], row["received_s"])
-            return next((time for time in times if time is not None), math.inf)
-
-        return sorted(rows, key=begin)
+        begin = pl.coalesce("enqueued_s", "dequeued_s", "received_s")
+        return frame("packets", rows).sort(begin, nulls_last=True, maintain_order=True)
 
 
 def _data(way: Way) -> pl.DataFrame:

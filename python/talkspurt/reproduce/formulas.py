@@ -111,18 +111,12 @@ def tables(study: str) -> Iterator[Rows]:
         yield Rows(study, entry.get("of", of), let, entry["values"], scenarios, more)
 
 
-def samples(study: str, lab: Lab) -> dict[str, dict[str, Sample]]:
-    """The values of all rows, by profile."""
+def values(study: str, lab: Lab) -> Values:
+    """The values of all rows, with their notes, to which a study's module may add."""
     found: dict[str, dict[str, Sample]] = {profile: {} for profile in PROFILES}
     for rows in tables(study):
         for profile in rows.names:
             found[profile] |= rows.samples(lab, profile)
-    return found
-
-
-def values(study: str, lab: Lab) -> Values:
-    """The values of all rows, with their notes, to which a study's module may add."""
-    found = samples(study, lab)
     notes = study_file.notes(study, facts(study, lab))
     if more := getattr(module(study), "notes", None):
         notes = more(found, notes)
